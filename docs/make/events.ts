@@ -72,6 +72,7 @@ The last event of a run's own work is one of three, so whoever waits for the end
 | \`token_invalid\` | A bearer token that is unknown or malformed. |
 | \`token_revoked\`, \`token_expired\` | A token that is no longer valid; \`token_id\` names it. |
 | \`scope_missing\` | A request for which the caller has no scope; \`token_id\` is null for a caller without a token. |
+| \`login_refused\` | A sign-in to the console that was not begun in this browser, that the identity provider did not confirm, or for which no rule matches. |
 | \`setup_code_wrong\` | A wrong set-up code for the first token. |
 | \`webhook_signature\` | A delivery to a webhook whose signature is missing or wrong. |
 | \`undeclared\` | A skill's program that uses what the skill does not declare. |

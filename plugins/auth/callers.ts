@@ -9,6 +9,7 @@ import { failureCounter } from './failures.ts'
 import { limitsOf, powersOf } from './powers.ts'
 import { InvalidToken, mayBeJwt } from './oidc/access-tokens.ts'
 import type { Verify } from './oidc/access-tokens.ts'
+import type { Session, Sessions } from './oidc/sessions.ts'
 import { identityOf, noRule, powersFor, rulesFor } from './oidc/rules.ts'
 import { requestCounter } from './request-counter.ts'
 import { hasOneHost, whyNotLocal } from './local.ts'
@@ -28,6 +29,8 @@ export function callersOf(
 	scopeNames: () => Iterable<string>,
 	/** For tokens of the identity provider; undefined where there is none. */
 	verify?: Verify,
+	/** The session of a request that a page of the gateway sent after a sign-in. */
+	sessionOf?: { find: (request: IncomingMessage) => Promise<Session | undefined>; get: Sessions['get'] },
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = failureCounter()
 	const countRequest = requestCounter()
@@ -74,6 +77,16 @@ export function callersOf(
 			if (!(error instanceof InvalidToken)) throw error
 			return refuse(request, invalidToken(error.message), error.isExpired ? 'token_expired' : 'token_invalid')
 		}
+		return byClaims(request, claims, local, needs, agent)
+	}
+
+	const byClaims = (
+		request: IncomingMessage,
+		claims: Claims,
+		local: boolean,
+		needs: Needs,
+		agent: string | undefined,
+	): Credentials => {
 		const rules = rulesFor(oidc?.rules ?? [], claims)
 		const caller = identityOf(rules, claims)
 		if (rules.length === 0) {
@@ -136,6 +149,8 @@ export function callersOf(
 		const notLocal = whyNotLocal(request, { ...rule, changes })
 		const { authorization } = request.headers
 		if (authorization !== undefined) return byToken(request, authorization, notLocal === null, needs, agent)
+		const session = request.headers.cookie === undefined ? undefined : await sessionOf?.find(request)
+		if (session) return { ...byClaims(request, session.claims, notLocal === null, needs, agent), session: session.id }
 		if (notLocal === null && auth_mode === 'loopback')
 			return { token_id: null, scope: ['*'], actor: localActor, local: true }
 		if (notLocal === null && local) return { token_id: null, scope: [...scopes], actor: localActor, local: true }
@@ -182,7 +197,8 @@ export function callersOf(
 				throw error
 			}
 		},
-		async check({ token_id, local, bootstrap, claims }) {
+		async check({ token_id, local, bootstrap, claims, session }) {
+			if (session !== undefined && !(await sessionOf?.get(session))) return false
 			if (claims) return isCurrent(claims)
 			if (token_id !== null) return (await tokens.get(token_id))?.status === 'active'
 			return local && !bootstrap && auth_mode === 'loopback'

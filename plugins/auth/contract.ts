@@ -16,6 +16,8 @@ export interface Credentials {
 	actor: Actor
 	/** Of a token of the identity provider. */
 	claims?: Claims
+	/** Of a browser that has signed in. */
+	session?: string
 	/** Limits of a day of its runs. */
 	payer?: Payer
 	/** Absent: no limit of its own. */

@@ -26,6 +26,14 @@ export default {
 			'untold?': 'How many more there were since the last such event.',
 		},
 	},
+	'auth.signed_in': {
+		description: 'A person signed in to the console at the identity provider.',
+		payload: {},
+	},
+	'auth.signed_out': {
+		description: 'A person signed out of the console.',
+		payload: {},
+	},
 	'token.created': {
 		description: 'An API token was created.',
 		payload: {

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import { canAdminister, noAdministrator } from './administrators.ts'
 import { Fault } from '../../core/errors.ts'
 import { randomText } from '../../core/util/ids.ts'
@@ -10,6 +11,12 @@ import { allowOrigins } from './cors.ts'
 import type { Auth, AuthSettings } from './contract.ts'
 import { guard } from './guard.ts'
 import { verifierOf } from './oidc/access-tokens.ts'
+import { cookiesFor, isOfOwnPage } from './oidc/cookies.ts'
+import { loginRoutes } from './oidc/routes.ts'
+import type { ConsoleLogin } from './oidc/routes.ts'
+import { sessionsOf } from './oidc/sessions.ts'
+import type { Session } from './oidc/sessions.ts'
+import { signInOf } from './oidc/sign-in.ts'
 import { OpenRequestTable } from './open-requests.ts'
 import { routes } from './routes.ts'
 import { tokensOf } from './tokens.ts'
@@ -18,7 +25,7 @@ import { violationsOf } from './violations.ts'
 const SETUP_CODE_BYTES = 15
 
 /** Authentication and authorization: bearer tokens with scopes, local callers, the first token. Every plugin with routes needs it. */
-export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string> }>({
+export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; login: ConsoleLogin }>({
 	name: 'auth',
 	events,
 	scopes: {
@@ -32,6 +39,13 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string> }>({
 		const scopeNames = new Set<string>()
 		const { oidc } = ctx.config
 		const own = (): string => (ctx.gateway.publicUrl() ?? '').replace(/\/+$/, '')
+		const login = { signIn: oidc && signInOf(oidc), sessions: sessionsOf(ctx), report: violationsOf(ctx) }
+		const find = async (request: IncomingMessage): Promise<Session | undefined> => {
+			const base = ctx.gateway.publicUrl()
+			const cookie = base === null ? undefined : cookiesFor(base).of(request, 'session')
+			if (base === null || cookie === undefined || !isOfOwnPage(request, base)) return undefined
+			return login.sessions.find(cookie)
+		}
 		const verify = oidc ? verifierOf(oidc, () => [own(), `${own()}/`, `${own()}/mcp`]) : undefined
 		const isNew = await tokens.noneYet()
 		if (ctx.config.auth_mode === 'token' && !canAdminister(await tokens.list())) lockedOut(ctx, isNew)
@@ -45,7 +59,16 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string> }>({
 			auth_mode: ctx.config.auth_mode,
 			cors_origins: ctx.config.cors_origins,
 			issuer: oidc?.issuer ?? null,
-			...callersOf(ctx.config, tokens, setupCode, violationsOf(ctx), () => scopeNames, verify),
+			...callersOf(
+				ctx.config,
+				tokens,
+				setupCode,
+				violationsOf(ctx),
+				() => scopeNames,
+				verify,
+				oidc ? { find, get: login.sessions.get } : undefined,
+			),
+			login,
 			scopeNames,
 			// The settings of the instance that serves then count.
 			openRequests: (options) => new OpenRequestTable(options, async (caller) => ctx.use('auth').check(caller)),
@@ -56,8 +79,10 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string> }>({
 		for (const name of generation.scopes.keys()) auth.scopeNames.add(name)
 		guard(server, auth, generation)
 	},
-	http(server, { config }, auth, { scopes }) {
+	http(server, ctx, auth, { scopes }) {
+		const { config } = ctx
 		allowOrigins(server, config.cors_origins)
+		loginRoutes(server, ctx, auth.login)
 		routes(server, config, auth, scopes)
 	},
 })

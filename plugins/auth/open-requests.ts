@@ -107,6 +107,6 @@ function unavailable(message: string): Fault {
 	return new Fault('unavailable', message, { headers: { 'retry-after': String(RETRY_AFTER_S) } })
 }
 
-function keyOf({ token_id, local, claims }: Credentials): string {
-	return `${local ? 'local' : 'remote'} ${token_id ?? ''} ${claims?.exp ?? ''}`
+function keyOf({ token_id, local, claims, session = '' }: Credentials): string {
+	return `${local ? 'local' : 'remote'} ${token_id ?? ''} ${claims?.exp ?? ''} ${session}`
 }

@@ -46,8 +46,10 @@ export default defineSettings<AuthSettings>({
     #issuer: https://login.example.com
     # Whom tokens must name in \`aud\`. Default server.public_url, and that address with /mcp.
     #audience: [https://agents.example.com]
-    # The gateway's own client at the provider.
+    # The gateway's own client at the provider, with which people sign in to the console.
     #client_id: svc-gateway
+    # Better from the environment, as api_key of a provider above. Default none: a public client.
+    #client_secret: the-secret-of-the-client
     # What callers may do, by the claims of their tokens. Each rule that matches counts.
     #rules:
       #- when: {groups: operators}

@@ -12,6 +12,7 @@ export type AuthViolation =
 	| 'token_expired'
 	| 'scope_missing'
 	| 'setup_code_wrong'
+	| 'login_refused'
 
 export type ReportViolation = (
 	reason: AuthViolation,

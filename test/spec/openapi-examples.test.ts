@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
+import { consoleClient, startProtectedServer } from '../support/oauth.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
 import { checkerOf, operationsOf, resolve, urlOf } from '../support/openapi.ts'
@@ -9,9 +10,12 @@ import type { Described, Entry } from '../support/openapi.ts'
 import { inOrder, steps } from '../support/openapi-steps.ts'
 import type { Made, Step } from '../support/openapi-steps.ts'
 
+const CALLBACK = 'https://gateway.example.com/v1/auth/callback'
+const { issuer } = await startProtectedServer(t, { configuration: { clients: [consoleClient(CALLBACK)] } })
+
 const config = `plugins: {openai-api: true, mcp-server: true}
 server: {public_url: 'https://gateway.example.com'}
-auth: {oidc: {issuer: 'https://login.example.com', rules: [{when: {groups: operators}, scopes: ['*']}]}}
+auth: {oidc: {issuer: '${issuer}', client_id: console, client_secret: secret, rules: [{when: {sub: grace}, scopes: ['*']}]}}
 `
 
 void t.test('every operation does with its example what it says', async (t) => {

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import Provider from 'oidc-provider'
-import type { Configuration } from 'oidc-provider'
+import type { ClientMetadata, Configuration } from 'oidc-provider'
 import type { Test } from 'tap'
 
 export interface ProtectedServer {
@@ -33,6 +33,18 @@ export interface ProtectedOptions {
 }
 
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
+
+/** The client with which people sign in to the console. */
+export function consoleClient(redirect: string, client_secret = 'secret'): ClientMetadata {
+	return {
+		client_id: 'console',
+		client_secret,
+		token_endpoint_auth_method: 'client_secret_basic',
+		// A native one may use any port of loopback.
+		application_type: redirect.startsWith('https:') ? 'web' : 'native',
+		redirect_uris: [redirect],
+	}
+}
 
 /** `t`: a test, or something else that ends. */
 export async function startProtectedServer(
@@ -72,7 +84,7 @@ export async function startProtectedServer(
 			if (prompt.name === 'login')
 				return provider.interactionFinished(request, response, { login: { accountId: 'grace' } })
 			const grant = new provider.Grant({ accountId: 'grace', clientId: String(params.client_id) })
-			grant.addOIDCScope('openid offline_access')
+			grant.addOIDCScope('openid profile email offline_access')
 			grant.addResourceScope(url, String(params.scope))
 			return provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } })
 		})()

@@ -148,6 +148,13 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		const mcp_id = await guardedServer(gateway)
 		return { params: { mcp_id }, body: { redirect_url: await signedIn(gateway, mcp_id) } }
 	},
+	async endLogin({ gateway }) {
+		const { status, body, headers } = await gateway.request('POST', '/v1/auth/login')
+		if (status !== 200) return {} // without an identity provider
+		const back = new URL(await browse(body.url as string, 'https://gateway.example.com/'))
+		const [cookie = ''] = headers.getSetCookie()[0]?.split(';') ?? []
+		return { query: Object.fromEntries(back.searchParams), headers: { cookie } }
+	},
 	logoutOfMcpServer: async ({ gateway }) => ({ params: { mcp_id: await guardedServer(gateway) } }),
 	async endMcpLogin({ gateway }) {
 		const back = new URL(await signedIn(gateway, await guardedServer(gateway)))

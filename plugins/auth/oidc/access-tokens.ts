@@ -6,13 +6,13 @@ import type { JWTPayload, ProtectedHeaderParameters } from 'jose'
 import { Fault, isFault } from '../../../core/errors.ts'
 import { once } from '../../../core/util/once.ts'
 import type { Claims, OidcSettings } from './contract.ts'
+import { fetchFrom } from './fetch.ts'
 
 /** No symmetric ones: the public key must not do as their secret. */
 const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
 const CLOCK_SKEW_S = 60
 const KEYS_MS = 600_000
 const REREAD_MS = 10_000
-const MAX_BYTES = 64 * 1024
 const TIMEOUT_MS = 10_000
 const RETRY_AFTER_S = 10
 /** Characters of a token; headers have a limit of 16 KiB anyway. */
@@ -80,10 +80,11 @@ function refuseIdToken(
 
 async function keysOf(issuer: string) {
 	const { createRemoteJWKSet, customFetch } = await import('jose')
-	const get = await fetchFrom(issuer)
+	const get = fetchFrom(issuer)
 	// Both forms of RFC 8414 and OpenID Connect Discovery name it; providers have at least the latter.
 	const document = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 	const answer = await get(document)
+	if (answer.status !== 200) throw new Error(`${document} answered ${answer.status}`)
 	const found = (await answer.json()) as { issuer?: unknown; jwks_uri?: unknown }
 	if (found.issuer !== issuer) throw new Error(`${document} is about the issuer ${JSON.stringify(found.issuer)}`)
 	if (typeof found.jwks_uri !== 'string') throw new Error(`${document} has no jwks_uri`)
@@ -91,26 +92,8 @@ async function keysOf(issuer: string) {
 		cacheMaxAge: KEYS_MS,
 		cooldownDuration: REREAD_MS,
 		timeoutDuration: TIMEOUT_MS,
-		[customFetch]: (url: string) => get(url),
+		[customFetch]: get,
 	})
-}
-
-/** The operator named the issuer, so it may be private. What its documents name may be so on the same origin only. */
-async function fetchFrom(issuer: string): Promise<(url: string) => Promise<Response>> {
-	const { guardedFetch } = await import('../../../core/fetch/guarded-fetch.ts')
-	const { origin, protocol } = new URL(issuer)
-	const protocols = protocol === 'http:' ? (['http:', 'https:'] as const) : (['https:'] as const)
-	return async (url) => {
-		const policy = { protocols, private_first: new URL(url).origin === origin }
-		const answer = await guardedFetch(
-			url,
-			{ redirect: 'error' },
-			{ policy, max_bytes: MAX_BYTES, timeout_ms: TIMEOUT_MS },
-		)
-		if (answer.status === 200) return answer
-		await answer.body?.cancel()
-		throw new Error(`${url} answered ${answer.status}`)
-	}
 }
 
 function unreachable(issuer: string, cause: unknown): Fault {

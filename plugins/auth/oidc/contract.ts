@@ -8,6 +8,8 @@ export interface OidcSettings {
 	audience?: string | string[]
 	/** The gateway's own client. */
 	client_id?: string
+	/** Absent: a public client. */
+	client_secret?: string
 	rules: readonly OidcRule[]
 }
 

@@ -59,7 +59,16 @@ export function oidc(joi: Root): ObjectSchema<OidcSettings> {
 				.description(
 					'Whom tokens must name as `aud`, one of these. Default server.public_url, and that address with /mcp.',
 				),
-			client_id: joi.string().max(2048).description("The gateway's own client at the provider. Default none."),
+			client_id: joi
+				.string()
+				.max(2048)
+				.description(
+					"The gateway's own client at the provider, with which people sign in to the console. Default none.",
+				),
+			client_secret: joi
+				.string()
+				.max(2048)
+				.description('The secret of that client, best as ${VARIABLE}. Default none: a public client.'),
 			rules: joi
 				.array()
 				.items(rule)

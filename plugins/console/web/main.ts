@@ -1,7 +1,7 @@
 /** The frame of the console: navigation, the page that the address names, and what is wrong with the connection. */
 import { html, LitElement, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { ApiError, get, hasToken, setToken, tokenNeeded } from './api.ts'
+import { ApiError, change, get, hasToken, setToken, tokenNeeded } from './api.ts'
 
 interface Entry {
 	title: string
@@ -63,6 +63,9 @@ function ofAgent(name: string, what?: string, skill = ''): TemplateResult {
 	}
 }
 
+/** As `GET /v1/auth/me` answers. */
+type Caller = { kind: 'local' | 'token' } | { kind: 'oidc'; id: string; label?: string }
+
 const CHECK_MS = 5_000
 
 class Console extends LitElement {
@@ -73,6 +76,10 @@ class Console extends LitElement {
 	#away = false
 	#wantsToken = false
 	#refused = ''
+	/** Where people sign in, if they can; asked once a token is needed. */
+	#issuer: string | null = null
+	/** Who has signed in there. */
+	#person = ''
 	/** Counts what makes a page read everything again. */
 	#turn = 0
 
@@ -87,9 +94,11 @@ class Console extends LitElement {
 			this.#wantsToken = true
 			this.#refused = hasToken() ? 'The gateway refuses this token.' : ''
 			this.requestUpdate()
+			void this.#askForIssuer()
 		})
 		this.#go()
 		setInterval(() => void this.#check(), CHECK_MS)
+		void this.#askWho()
 	}
 
 	#go(): void {
@@ -130,6 +139,34 @@ class Console extends LitElement {
 		this.requestUpdate()
 	}
 
+	async #askWho(): Promise<void> {
+		const me = await get<Caller>('/v1/auth/me').catch(() => undefined)
+		this.#person = me?.kind === 'oidc' ? (me.label ?? me.id) : ''
+		this.requestUpdate()
+	}
+
+	async #askForIssuer(): Promise<void> {
+		const login = await get<{ issuer: string }>('/v1/auth/login').catch(() => null)
+		this.#issuer = login?.issuer ?? null
+		this.requestUpdate()
+	}
+
+	async #signIn(): Promise<void> {
+		try {
+			setToken(null)
+			const { url } = await change<{ url: string }>('POST', '/v1/auth/login')
+			location.assign(url)
+		} catch (error) {
+			this.#refused = error instanceof Error ? error.message : String(error)
+			this.requestUpdate()
+		}
+	}
+
+	async #signOut(): Promise<void> {
+		await change('POST', '/v1/auth/logout').catch(() => undefined)
+		location.reload()
+	}
+
 	#enterToken(event: SubmitEvent): void {
 		event.preventDefault()
 		const field = (event.target as HTMLFormElement).elements.namedItem('token') as HTMLInputElement
@@ -150,6 +187,7 @@ class Console extends LitElement {
 							html`<a href="#/${name}" aria-current=${name === this.#name ? 'page' : nothing}>${title}</a>`,
 					)}
 				</nav>
+				${this.#person === '' ? nothing : html`<button title=${this.#person} @click=${this.#signOut}>Sign out</button>`}
 			</header>
 			${
 				this.#away
@@ -178,6 +216,13 @@ class Console extends LitElement {
 			<h1>Sign in</h1>
 			<p>This gateway wants a token. Create one on its machine: <code>svc tokens create --scope '*'</code></p>
 			${this.#refused ? html`<p class="problem" role="alert">${this.#refused}</p>` : nothing}
+			${
+				this.#issuer === null
+					? nothing
+					: html`<p>
+							<button type="button" @click=${this.#signIn}>Sign in with ${URL.parse(this.#issuer)?.host}</button>
+						</p>`
+			}
 			<label>Token <input name="token" type="password" autocomplete="off" spellcheck="false" required /></label>
 			<p class="note">It stays in this tab, and is gone when you close it.</p>
 			<button class="primary">Sign in</button>

@@ -1,7 +1,9 @@
-import { hash, randomBytes } from 'node:crypto'
-import type { Request, ResponseToolkit, ResponseObject, Server } from '@hapi/hapi'
+import { randomBytes } from 'node:crypto'
+import type { Request, ResponseObject, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { isFault } from '../../../core/errors.ts'
+import { cookieOf } from '../../../core/http/cookie.ts'
+import { pageOf } from '../../../core/http/page.ts'
 import { scoped } from '../../../core/http/routes.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type {} from '../../agents/contract.ts'
@@ -120,13 +122,13 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 		handler: async (request, h) => {
 			const returned = new URL(`http://gateway${request.raw.req.url}`)
 			try {
-				const { agent, server: one } = await servers.completeLogin(returned, cookieOf(request))
+				const { agent, server: one } = await servers.completeLogin(returned, cookieOf(request.raw.req, COOKIE))
 				const text = `The agent ${agent} can use the MCP server "${one.name}" now. You can close this page.`
-				return pageOf(h, 200, 'Signed in', text)
+				return pageOf(h, 200, { title: 'Signed in', text })
 			} catch (error) {
 				if (!isFault(error)) throw error
 				const code = isFault(error, 'invalid_request') ? 400 : isFault(error, 'forbidden') ? 403 : 502
-				return pageOf(h, code, 'Not signed in', error.message)
+				return pageOf(h, code, { title: 'Not signed in', text: error.message })
 			}
 		},
 	})
@@ -177,33 +179,4 @@ function withCookie(response: ResponseObject, value: string, { gateway }: Contex
 		'set-cookie',
 		`${COOKIE}=${value}; Path=${CALLBACK}; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Lax${secure}`,
 	)
-}
-
-function cookieOf({ headers }: Request): string | undefined {
-	const cookies = (headers.cookie as string | undefined)?.split(';') ?? []
-	return cookies
-		.map((one) => one.trim())
-		.find((one) => one.startsWith(`${COOKIE}=`))
-		?.slice(COOKIE.length + 1)
-}
-
-const style = `:root { color-scheme: light dark }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
-const policy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-
-function pageOf(h: ResponseToolkit, code: number, title: string, text: string): ResponseObject {
-	const html = `<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title>
-<style>${style}</style>
-<h1>${title}</h1>
-<p>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</p>
-</html>
-`
-	return h
-		.response(html)
-		.code(code)
-		.type('text/html')
-		.header('content-security-policy', policy)
-		.header('cache-control', 'no-store')
-		.header('referrer-policy', 'no-referrer')
 }

@@ -42,7 +42,8 @@ const decided = `
 	plugin.started plugin.stopped plugin.reloaded plugin.failed
 	config.reloaded config.rejected
 	backup.created backup.failed backup.removed
-	gateway.started gateway.error gateway.stopping`
+	gateway.started gateway.error gateway.stopping
+	auth.signed_in auth.signed_out`
 
 void t.test('the plugins declare every type that is specified or decided, and no other', async (t) => {
 	const wanted = `${specified} ${decided}`.trim().split(/\s+/)

@@ -1,0 +1,30 @@
+/** A page of one paragraph, for browsers that come back from a login. It loads nothing. */
+import { hash } from 'node:crypto'
+import type { ResponseObject, ResponseToolkit } from '@hapi/hapi'
+
+const style = `:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
+const policy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+
+/** `next`: a path where the browser goes on at once. */
+export function pageOf(
+	h: ResponseToolkit,
+	code: number,
+	{ title, text, next }: { title: string; text: string; next?: string },
+): ResponseObject {
+	const refresh = next === undefined ? '' : `<meta http-equiv="refresh" content="0;url=${next}">`
+	const html = `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">${refresh}<title>${title}</title>
+<style>${style}</style>
+<h1>${title}</h1>
+<p>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</p>
+</html>
+`
+	return h
+		.response(html)
+		.code(code)
+		.type('text/html')
+		.header('content-security-policy', policy)
+		.header('cache-control', 'no-store')
+		.header('referrer-policy', 'no-referrer')
+}

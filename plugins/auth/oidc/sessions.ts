@@ -1,0 +1,75 @@
+/** Sessions of the console: what a browser's cookie stands for. */
+import { createHash } from 'node:crypto'
+import { Fault } from '../../../core/errors.ts'
+import type { Context } from '../../../core/plugin.ts'
+import { now, randomText } from '../../../core/util/ids.ts'
+import type { Claims } from './contract.ts'
+
+export interface Session {
+	id: string
+	/** Of the sign-in; `exp` is when the session ends. */
+	claims: Claims
+}
+
+/** The stored record; the text of the cookie is not stored. */
+interface SessionRecord {
+	claims: Claims
+	created_at: string
+}
+
+export interface Sessions {
+	/** Answers with the text of the cookie. Throws `unavailable` where there are too many. */
+	create(claims: Claims): Promise<string>
+	/** Undefined for one that has ended. */
+	find(cookie: string): Promise<Session | undefined>
+	get(id: string): Promise<Session | undefined>
+	end(id: string): Promise<void>
+}
+
+export const SESSION_S = 12 * 3600
+const COOKIE_BYTES = 32
+const COOKIE_FORM = /^[A-Za-z0-9_-]{43}$/
+const LIMIT = 10_000
+const CLAIMS_CHARACTERS = 16_384
+
+const all = ['auth', 'session'] as const
+const key = (id: string) => [...all, id] as const
+
+export function sessionsOf({ store }: Pick<Context, 'store'>): Sessions {
+	/** Only creation makes the table grow, so creation also removes sessions that have ended. */
+	const makeRoom = async (): Promise<void> => {
+		let kept = 0
+		for await (const entry of store.list<SessionRecord>(all)) {
+			if (hasEnded(entry.value)) await store.delete(entry.key)
+			else kept++
+		}
+		if (kept >= LIMIT) throw new Fault('unavailable', `${LIMIT} people are signed in, which is the limit`)
+	}
+	const get: Sessions['get'] = async (id) => {
+		const record = (await store.get<SessionRecord>(key(id)))?.value
+		return record && !hasEnded(record) ? { id, claims: record.claims } : undefined
+	}
+	return {
+		get,
+		async create(claims) {
+			if (JSON.stringify(claims).length > CLAIMS_CHARACTERS)
+				throw new Fault('invalid_request', `your ID token has more than ${CLAIMS_CHARACTERS} characters of claims`)
+			await makeRoom()
+			const cookie = randomText(COOKIE_BYTES)
+			const exp = Math.floor(Date.now() / 1000) + SESSION_S
+			const record: SessionRecord = { claims: { ...claims, exp }, created_at: now() }
+			await store.put(key(idOf(cookie)), record)
+			return cookie
+		},
+		find: async (cookie) => (COOKIE_FORM.test(cookie) ? get(idOf(cookie)) : undefined),
+		end: (id) => store.delete(key(id)),
+	}
+}
+
+function hasEnded({ claims }: SessionRecord): boolean {
+	return claims.exp * 1000 <= Date.now()
+}
+
+function idOf(cookie: string): string {
+	return createHash('sha256').update(cookie).digest('hex')
+}

@@ -1,0 +1,96 @@
+/**
+ * The console's sign-in at the identity provider: the authorization code flow with PKCE (RFC 6749, RFC 7636, OpenID Connect
+ * Core). Everything that the way back must prove is derived from a random seed in a cookie of the browser, so the gateway
+ * keeps nothing, and only the browser that began can end it.
+ */
+import { createHash } from 'node:crypto'
+import type { Configuration } from 'openid-client'
+import { Fault } from '../../../core/errors.ts'
+import { randomText } from '../../../core/util/ids.ts'
+import { once } from '../../../core/util/once.ts'
+import type { Claims, OidcSettings } from './contract.ts'
+import { fetchFrom } from './fetch.ts'
+
+export interface SignIn {
+	/** `seed`: for the cookie. Throws `unavailable` if the provider cannot be reached. */
+	begin(redirect: string): Promise<{ url: string; seed: string }>
+	/** The claims of the ID token. `returned`: the address that the browser was sent to. Throws `forbidden`. */
+	complete(returned: URL, seed: string | undefined): Promise<Claims>
+}
+
+const SEED_BYTES = 32
+const SEED_FORM = /^[A-Za-z0-9_-]{43}$/
+const RETRY_AFTER_S = 10
+
+/** Null without a client. */
+export function signInOf({ issuer, client_id, client_secret }: OidcSettings): SignIn | null {
+	if (client_id === undefined) return null
+	const provider = once(() => discover(issuer, client_id, client_secret))
+	const reach = async (): Promise<Configuration> => {
+		try {
+			return await provider()
+		} catch (error) {
+			throw new Fault('unavailable', `${issuer} (auth.oidc.issuer) cannot be reached now; try again later`, {
+				headers: { 'retry-after': String(RETRY_AFTER_S) },
+				cause: error,
+			})
+		}
+	}
+	return {
+		async begin(redirect) {
+			const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import('openid-client')
+			const seed = randomText(SEED_BYTES)
+			const url = buildAuthorizationUrl(await reach(), {
+				redirect_uri: redirect,
+				scope: 'openid profile email',
+				state: derived('state', seed),
+				nonce: derived('nonce', seed),
+				code_challenge: await calculatePKCECodeChallenge(derived('verifier', seed)),
+				code_challenge_method: 'S256',
+			})
+			return { url: url.href, seed }
+		},
+		async complete(returned, seed = '') {
+			if (!SEED_FORM.test(seed) || returned.searchParams.get('state') !== derived('state', seed))
+				throw new Fault(
+					'forbidden',
+					'this sign-in was not begun in this browser, or has ended; open the console and begin again',
+				)
+			const configuration = await reach()
+			const { authorizationCodeGrant } = await import('openid-client')
+			try {
+				const tokens = await authorizationCodeGrant(configuration, returned, {
+					expectedState: derived('state', seed),
+					expectedNonce: derived('nonce', seed),
+					pkceCodeVerifier: derived('verifier', seed),
+					idTokenExpected: true,
+				})
+				return { ...tokens.claims() } as Claims
+			} catch (error) {
+				// What the provider says may contain the code.
+				throw new Fault('forbidden', 'the identity provider did not confirm the sign-in; begin again in the console', {
+					cause: error,
+				})
+			}
+		},
+	}
+}
+
+async function discover(issuer: string, client_id: string, client_secret: string | undefined): Promise<Configuration> {
+	const client = await import('openid-client')
+	const get = fetchFrom(issuer)
+	return client.discovery(
+		new URL(issuer),
+		client_id,
+		undefined,
+		client_secret === undefined ? client.None() : client.ClientSecretBasic(client_secret),
+		{
+			execute: issuer.startsWith('http:') ? [client.allowInsecureRequests] : [],
+			[client.customFetch]: (url, options) => get(url, options),
+		},
+	)
+}
+
+function derived(what: 'state' | 'nonce' | 'verifier', seed: string): string {
+	return createHash('sha256').update(`${what} ${seed}`).digest('base64url')
+}
