@@ -35,7 +35,16 @@ import type { EventEnvelope, RunQueue, Snapshots, Store } from './store/ports.ts
 import type { GatewayStatus } from './status.ts'
 
 export type { Address } from './http/listening.ts'
-export type { AgentRef, Attached, QuestionText, ToolCall, ToolDefinition, ToolFile, Wait } from './runs/tool.ts'
+export type {
+	AgentRef,
+	Attached,
+	PauseText,
+	QuestionText,
+	ToolCall,
+	ToolDefinition,
+	ToolFile,
+	Wait,
+} from './runs/tool.ts'
 
 /**
  * What plugins offer each other, by plugin name. Each plugin's `contract.ts` adds itself:

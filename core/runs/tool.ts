@@ -59,7 +59,7 @@ export interface ToolCall {
 	/** An event of this run, in order with the others. Its type as for `ctx.emit`; throws `plugin_invalid` for a reserved one. */
 	emit(event: NewEvent): void
 	/** Makes the run wait for a person's answer, which becomes the result of this call. The run holds no thread meanwhile. */
-	pause(question: QuestionText): Pause
+	pause(question: PauseText): Pause
 	/**
 	 * Asks in the middle of a call that cannot be left, such as one that an MCP server is processing: the run is shown as
 	 * paused and the answer is returned here. Throws `stopped` if the run ends first, `question_expired` after
@@ -96,8 +96,13 @@ export interface QuestionText {
 	options?: string[]
 }
 
+export interface PauseText extends QuestionText {
+	/** An operator must sign in somewhere, which answers the question. */
+	kind?: 'login'
+}
+
 /** What a paused run waits for: a person's answer, or the end of another run of the same agent. */
-export type Wait = QuestionText | { run_id: string }
+export type Wait = PauseText | { run_id: string }
 
 /** The mark of a result with attachments; made by `call.attach` only. */
 export class Attached {

@@ -25,7 +25,7 @@ export const run = Joi.object({
 		run_id: Joi.string().required().description('The run that asks: this one, or one that it waits for.'),
 		question: text.required(),
 		options: Joi.array().items(text),
-		kind: Joi.valid('approval').description('Absent: a question of the agent.'),
+		kind: Joi.valid('approval', 'login').description('Absent: a question of the agent.'),
 		tool: Joi.string().description('The tool whose call needs approval.'),
 		arguments: Joi.object().unknown().description('Those of the call; edit {…} as the answer changes them.'),
 		expires_at: iso.description('An approval then counts as refused.'),

@@ -228,7 +228,7 @@ export class Connection {
 		} catch (error) {
 			const needed = this.#services.login?.needed ?? null
 			if (needed === null || !this.record.auth?.wait || !isFault(error, 'mcp_unavailable')) throw error
-			return site.pause({ question: needed, options: [SIGNED_IN] })
+			return site.pause({ question: needed, options: [SIGNED_IN], kind: 'login' })
 		}
 	}
 

@@ -238,8 +238,8 @@ async function loginFor(record: McpRecord, agent: AgentRef, ctx: Context<McpSett
 async function answerWaiting(agent: AgentRef, { name, auth }: McpRecord, ctx: Context<McpSettings>): Promise<void> {
 	const runs = auth?.wait ? ctx.find('runs') : undefined
 	const { SIGNED_IN } = await import('./connection.ts')
-	for (const { question, options, question_id } of (await runs?.questions(agent)) ?? []) {
-		if (options?.[0] !== SIGNED_IN || !question.startsWith(`the MCP server "${name}" `)) continue
+	for (const { question, kind, question_id } of (await runs?.questions(agent)) ?? []) {
+		if (kind !== 'login' || !question.startsWith(`the MCP server "${name}" `)) continue
 		await runs?.answer(agent, question_id, SIGNED_IN).catch((error: unknown) => {
 			if (!isFault(error)) throw error // somebody has answered it
 		})

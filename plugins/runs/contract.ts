@@ -100,8 +100,8 @@ export type AnswerFile = Attachment & { name: string }
 /** A question as people get it. */
 export interface AskedQuestion extends QuestionText {
 	question_id: string
-	/** Absent: a question of the agent. */
-	kind?: 'approval'
+	/** `login`: an operator must sign in. Absent: a question of the agent. */
+	kind?: 'approval' | 'login'
 	/** With `approval`: the tool by its shown name, and the arguments of the call. */
 	tool?: string
 	arguments?: Record<string, unknown>

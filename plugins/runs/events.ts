@@ -160,7 +160,8 @@ export default {
 			question_id: 'For the answer.',
 			question: 'The text.',
 			'options?': 'The answers to choose from.',
-			'kind?': '`approval`: a tool call waits for approval. Absent: a question of the agent.',
+			'kind?':
+				'`approval`: a tool call waits for approval; `login`: it waits until an operator has signed in. Absent: a question of the agent.',
 			'tool?': 'Of an approval: the tool, such as `memory.store`, `mcp__files__write` or `skill:business-days`.',
 			'arguments?': 'Of an approval: the complete arguments of the call.',
 			'expires_at?': 'Of an approval: when it counts as refused.',

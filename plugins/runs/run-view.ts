@@ -49,7 +49,9 @@ export const asked = {
 	question_id: aQuestion,
 	question: Joi.string().required().example('May I order the book again?'),
 	options: Joi.array().items(Joi.string()).example(['yes', 'no']),
-	kind: Joi.valid('approval').description('A tool call waits for approval. Absent: a question of the agent.'),
+	kind: Joi.valid('approval', 'login').description(
+		'`approval`: a tool call waits for approval; `login`: it waits until an operator has signed in. Absent: a question of the agent.',
+	),
 	tool: Joi.string().description('Of an approval: the tool, such as `memory.store`.'),
 	arguments: Joi.object().unknown().description('Of an approval: the complete arguments of the call.'),
 	expires_at: iso.description('Of an approval: when it counts as refused.'),

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { Fault, isFault } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
-import type { QuestionText, Wait } from '../../core/plugin.ts'
+import type { PauseText, Wait } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { NewEvent, ToolCallRequest, ToolReply, WaitStep } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -139,7 +139,7 @@ async function pauseOps(
 }
 
 /** May be repeated: the question's id is computed from the call. */
-async function ask(work: Work, call: ToolCallRequest, text: QuestionText): Promise<ToolReply> {
+async function ask(work: Work, call: ToolCallRequest, text: PauseText): Promise<ToolReply> {
 	const { run_id } = work.run
 	const question_id = createHash('sha256').update(`${run_id}:${call.id}`).digest('hex').slice(0, 32)
 	const question: Question = {

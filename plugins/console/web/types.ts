@@ -6,7 +6,7 @@ export interface Question {
 	question_id: string
 	question: string
 	options?: string[]
-	kind?: 'approval'
+	kind?: 'approval' | 'login'
 	tool?: string
 	arguments?: Record<string, unknown>
 	expires_at?: string

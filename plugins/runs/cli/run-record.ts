@@ -34,7 +34,7 @@ export interface Question {
 	question: string
 	options?: string[]
 	/** Absent: a question of the agent. */
-	kind?: 'approval'
+	kind?: 'approval' | 'login'
 	/** The run that asks: the followed run or a sub-agent of it. */
 	run_id?: string
 }

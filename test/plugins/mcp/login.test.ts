@@ -121,7 +121,7 @@ void t.test('with auth.wait a run waits for the login, and then continues', asyn
 	await agent.call(`mcp/${id}/logout`, {})
 	const run_id = await agent.start('/tool mcp__guarded__echo {"text": "late"}')
 	await agent.heard(run_id, 'run.paused')
-	t.match((await agent.read(run_id)).question, { question: /needs a login/ })
+	t.match((await agent.read(run_id)).question, { kind: 'login', question: /needs a login/ })
 	t.equal((await signIn(agent, id)).status, 200)
 	t.equal((await agent.ended(run_id)).event_type, 'run.completed')
 	t.match((await agent.heard(run_id, 'question.answered')).payload, { answer: /Signed in; call the tool again/ })
