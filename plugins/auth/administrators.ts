@@ -1,15 +1,18 @@
 /** Whether any caller could still administer the gateway if every request needed a token. */
 
+import type { OidcSettings } from './oidc/contract.ts'
+
 interface TokenView {
 	scopes: readonly string[]
 	agents?: readonly string[]
 	status: string
 }
 
-export function canAdminister(tokens: readonly TokenView[]): boolean {
-	return tokens.some(
-		({ scopes, agents, status }) =>
-			status === 'active' && !agents && scopes.some((scope) => scope === '*' || scope === 'tokens:admin'),
+/** `oidc`: callers of the identity provider may do it, too. */
+export function canAdminister(tokens: readonly TokenView[], oidc: Pick<OidcSettings, 'rules'> | null): boolean {
+	const active = tokens.filter(({ status }) => status === 'active')
+	return [...active, ...(oidc?.rules ?? [])].some(
+		({ scopes, agents }) => !agents && scopes.some((scope) => scope === '*' || scope === 'tokens:admin'),
 	)
 }
 

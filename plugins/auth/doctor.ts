@@ -18,10 +18,10 @@ export default {
 		{
 			about: 'tokens',
 			/** A running gateway refuses the change to token mode while no token could administer it. */
-			async run({ auth_mode }, patient) {
+			async run({ auth_mode, auth }, patient) {
 				const gateway = auth_mode === 'token' ? await patient.gateway() : null
 				const before = readRuntimeFile(patient.home)?.settings?.in_force?.auth_mode
-				if (!gateway || before !== 'loopback' || canAdminister(await tokensOf(patient))) return []
+				if (!gateway || before !== 'loopback' || canAdminister(await tokensOf(patient), auth.oidc)) return []
 				return [{ path: 'auth_mode', message: noAdministrator, isRefused: true }]
 			},
 		},

@@ -48,7 +48,7 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 		}
 		const verify = oidc ? verifierOf(oidc, () => [own(), `${own()}/`, `${own()}/mcp`]) : undefined
 		const isNew = await tokens.noneYet()
-		if (ctx.config.auth_mode === 'token' && !canAdminister(await tokens.list())) lockedOut(ctx, isNew)
+		if (ctx.config.auth_mode === 'token' && !canAdminister(await tokens.list(), oidc)) lockedOut(ctx, isNew)
 		if (isNew) {
 			ctx.log.info(
 				`no token was created yet. The first may be created without one: from this machine at once, from elsewhere with the header X-Setup-Code: ${setupCode}`,

@@ -72,8 +72,11 @@ export function allOf(rules: readonly OidcRule[]): { scopes: string[]; agents?: 
 	}
 }
 
+/** The latest time that a Date can have. */
+const LATEST_MS = 8.64e15
+
 export function expiryOf({ exp }: Claims): string {
-	return new Date(exp * 1000).toISOString()
+	return new Date(Math.min(exp * 1000, LATEST_MS)).toISOString()
 }
 
 function unionOf(lists: readonly (readonly string[])[]): string[] {

@@ -1,8 +1,10 @@
 /** Access tokens of the company's identity provider, on every surface: what they permit, and which are refused. */
 import { createHmac } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
@@ -270,4 +272,18 @@ void t.test('a scope that no plugin declares is refused at the start', async (t)
 	const config =
 		"auth: {oidc: {issuer: 'https://login.example.com', rules: [{when: {a: b}, scopes: ['agents:raed']}]}}\n"
 	await t.rejects(startGateway({ config }), { message: /agents:raed/ })
+})
+
+void t.test('a gateway may change to token mode where a rule lets somebody administer it', async (t) => {
+	const rule = (more: string): string =>
+		`auth: {oidc: {issuer: 'https://login.example.com', rules: [{when: {a: b}, scopes: ['*']${more}}]}}\n`
+	const gateway = await startGateway({ config: rule('') })
+	t.teardown(() => gateway.stop())
+	const change = async (text: string): Promise<void> => {
+		writeFileSync(join(gateway.home, 'config/gateway.yaml'), text)
+		await gateway.running.gateway.reload()
+	}
+	await t.rejects(change(`auth_mode: token\n${rule(', agents: [ada]')}`), { code: 'config_invalid' })
+	await change(`auth_mode: token\n${rule('')}`)
+	t.equal((await gateway.request('GET', '/v1/agents')).status, 401)
 })
