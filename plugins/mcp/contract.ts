@@ -17,6 +17,8 @@ export interface McpServer {
 	name: string
 	transport: McpTransport
 	status: McpStatus
+	/** Changed tools that wait to be accepted; absent if there are none. */
+	held_tools?: number
 }
 
 /** A server that was just added; with words on its connection where that is not there yet. */

@@ -204,6 +204,10 @@ const shown = {
 		.description(
 			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is retried automatically, a program at most 5 times in a row, an address without end and at least every 60 s; `needs_login`: a person must sign in (POST …/login); `error`: not retried until it is restarted, its secrets change or a run needs it; `disabled`: switched off.',
 		),
+	held_tools: Joi.number()
+		.integer()
+		.min(1)
+		.description('Changed tools that are held back until they are accepted. Absent: none.'),
 }
 const statusDetail = Joi.string().description(
 	'One sentence about the current connection, with the last error if there is one.',

@@ -215,8 +215,10 @@ async function check(wanted: NewMcpServer, trusted: boolean, config: McpSettings
 	} else await checkAddress(url ?? '', trusted, config)
 }
 
-function view({ record, status }: Connection): McpServer {
-	return { id: record.id, name: record.name, transport: record.transport, status }
+function view({ record, status, pins }: Connection): McpServer {
+	const held = pins.tools.filter((pin) => pin.held && pin.listed).length
+	const { id, name, transport } = record
+	return { id, name, transport, status, ...(held > 0 && { held_tools: held }) }
 }
 
 function loginOf({ login, record }: Connection): Login {

@@ -1,5 +1,5 @@
 /** The console in a real browser: every page with real data, and what an operator does there. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Page } from 'playwright-core'
@@ -7,8 +7,10 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
+import { servers as fixtures } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { startProtectedServer } from '../support/oauth.ts'
+import { eventually } from '../support/wait.ts'
 import { noBrowser, startBrowser } from './chromium.ts'
 
 const TITLES = [
@@ -280,6 +282,24 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByRole('button', { name: 'Sign out' }).click()
 		await page.getByRole('button', { name: 'Sign in' }).waitFor()
 		await api('DELETE', `/v1/agents/ada/mcp/${(await api('GET', '/v1/agents/ada/mcp')).body[0].id}`)
+	})
+
+	await t.test('accepts the changed tools of an MCP server, from the inbox on', async (t) => {
+		const file = join(t.testdir(), 'description')
+		writeFileSync(file, 'Shapes things.')
+		const command = { command: process.execPath, args: [fixtures.fixture, '--file', file] }
+		const { id } = (await api('POST', '/v1/agents/bob/mcp', { name: 'own', transport: 'stdio', ...command })).body
+		const server = async () => (await api('GET', `/v1/agents/bob/mcp/${id}`)).body
+		await eventually(async () => (await server()).status === 'connected')
+		writeFileSync(file, 'Sends secrets.')
+		await api('POST', `/v1/agents/bob/mcp/${id}/restart`)
+		const page = await open(t, '#/inbox')
+		await page.getByRole('heading', { name: 'Changed tools of own' }).waitFor()
+		await page.getByRole('link', { name: 'Review' }).click()
+		await page.getByRole('button', { name: 'Accept the changes' }).click()
+		await eventually(async () => !(await api('GET', '/v1/agents/bob/mcp')).body[0].held_tools)
+		t.match(JSON.stringify((await server()).tools), /Sends secrets/)
+		await api('DELETE', `/v1/agents/bob/mcp/${id}`)
 	})
 
 	await t.test('a provider is set up with a test call', async (t) => {

@@ -19,13 +19,15 @@ interface ToolServer {
 	id: string
 	name: string
 	status: string
+	/** Changed tools that are held back. */
+	held_tools?: number
 }
 
-/** Everything that waits for a person: questions, approvals of calls, skills in quarantine, servers that need a login. */
+/** Everything that waits for a person: questions, approvals of calls, skills in quarantine, tool servers that need a login or have changed. */
 class Inbox extends Page {
 	#runs: Run[] = []
 	#skills: Waiting[] = []
-	#logins: { agent: string; server: ToolServer }[] = []
+	#servers: { agent: string; server: ToolServer }[] = []
 	#isLoaded = false
 	#soon: number | undefined
 
@@ -50,7 +52,7 @@ class Inbox extends Page {
 		this.#runs = runs.filter((run) => run.open_question?.run_id === run.run_id)
 		const agents = (await get<AgentItem[]>('/v1/agents', signal)).slice(0, AGENTS)
 		const found: Waiting[] = []
-		const logins: { agent: string; server: ToolServer }[] = []
+		const servers: { agent: string; server: ToolServer }[] = []
 		await Promise.all(
 			Array.from({ length: AT_ONCE }, async () => {
 				for (let agent = agents.pop(); agent; agent = agents.pop()) {
@@ -58,30 +60,23 @@ class Inbox extends Page {
 					const skills = await get<Skill[]>(path`/v1/agents/${name}/skills`, signal)
 					for (const skill of skills) if (skill.status === 'quarantined') found.push({ agent: name, skill })
 					for (const server of await get<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal))
-						if (server.status === 'needs_login') logins.push({ agent: name, server })
+						if (server.status === 'needs_login' || server.held_tools) servers.push({ agent: name, server })
 				}
 			}),
 		)
 		this.#skills = found.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
-		this.#logins = logins.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
+		this.#servers = servers.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
 		this.#isLoaded = true
 	}
 
 	protected content(): TemplateResult {
 		if (!this.#isLoaded) return html`<p class="empty">Loading …</p>`
-		const nothingWaits = this.#runs.length + this.#skills.length + this.#logins.length === 0
+		const nothingWaits = this.#runs.length + this.#skills.length + this.#servers.length === 0
 		return html`
 			<h1>Inbox</h1>
-			${nothingWaits ? empty('Nothing waits for you. Questions of agents, calls to approve, new skills and servers that need a login appear here.') : nothing}
+			${nothingWaits ? empty('Nothing waits for you. Questions of agents, calls to approve, new skills, servers that need a login and changed tools appear here.') : nothing}
 			${this.#runs.map((run) => html`<svc-question .run=${run} @answered=${() => this.#again()}></svc-question>`)}
-			${this.#logins.map(
-				({ agent, server }) =>
-					html`<article class="card">
-						<h2>Sign in to ${server.name}</h2>
-						<p>The MCP server of <a href="#/agents/${agent}">${agent}</a> needs a login.</p>
-						<a class="button primary" href="#/agents/${agent}/mcp">Sign in</a>
-					</article>`,
-			)}
+			${this.#servers.map(({ agent, server }) => (server.status === 'needs_login' ? loginCard(agent, server) : changedCard(agent, server)))}
 			${this.#skills.map(
 				({ agent, skill }) =>
 					html`<article class="card">
@@ -95,6 +90,25 @@ class Inbox extends Page {
 			)}
 		`
 	}
+}
+
+function loginCard(agent: string, { name }: ToolServer): TemplateResult {
+	return html`<article class="card">
+		<h2>Sign in to ${name}</h2>
+		<p>The MCP server of <a href="#/agents/${agent}">${agent}</a> needs a login.</p>
+		<a class="button primary" href="#/agents/${agent}/mcp">Sign in</a>
+	</article>`
+}
+
+function changedCard(agent: string, { name, held_tools = 0 }: ToolServer): TemplateResult {
+	return html`<article class="card">
+		<h2>Changed tools of ${name}</h2>
+		<p>
+			The MCP server of <a href="#/agents/${agent}">${agent}</a> has changed
+			${held_tools === 1 ? 'a tool' : `${held_tools} tools`}. The agent does not get what changed until you accept it.
+		</p>
+		<a class="button primary" href="#/agents/${agent}/mcp">Review</a>
+	</article>`
 }
 
 /** The question of one run, with what answers it. */
