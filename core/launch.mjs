@@ -23,11 +23,17 @@ const tasks = {
 	dev: { needs: 'all', run: [['--watch-path=core', '--watch-path=config', 'core/main.ts', ...rest]], ipc: true },
 	check: { needs: 'all', run: check },
 	format: { needs: 'all', run: [[bin('oxfmt/bin/oxfmt'), '.']] },
-	test: { needs: 'all', run: [...(rest.length ? [] : check), [bin('tap/dist/esm/run.mjs'), 'run', ...rest]] },
+	test: {
+		needs: 'all',
+		run: rest.length
+			? [[bin('tap/dist/esm/run.mjs'), 'run', ...rest]]
+			: [...check, [bin('tap/dist/esm/run.mjs'), 'run'], ['test/release/passed.ts']],
+	},
 	bench: { needs: 'all', run: [['test/bench/main.ts', ...rest]] },
 	conformance: { needs: 'all', run: [['test/conformance/main.ts', ...rest]] },
 	interop: { needs: 'all', run: [['test/interop/main.ts', ...rest]] },
 	docs: { needs: 'run', run: [['docs/make.ts']] },
+	release: { needs: 'all', run: [['test/release/main.ts', ...rest]] },
 	pack: { needs: 'all', run: [['core/cli/launch/pack.mjs', ...rest]] },
 }
 

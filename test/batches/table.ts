@@ -17,7 +17,7 @@ export const batches: Record<string, string[]> = {
 	],
 	crash: ['test/crash/**/*.test.ts'],
 	discord: ['test/plugins/discord/**/*.test.ts'],
-	docs: ['test/docs/**/*.test.ts', 'test/compatibility/**/*.test.ts'],
+	docs: ['test/docs/**/*.test.ts', 'test/{compatibility,release}/**/*.test.ts'],
 	mcp: ['test/plugins/{mcp,mcp-server}/**/*.test.ts'],
 	memory: ['test/plugins/{memory,skills,vault}/**/*.test.ts'],
 	outside: [

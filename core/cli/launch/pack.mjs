@@ -3,7 +3,7 @@
  * authors of plugins. (`npm pack` alone leaves the types to the sources; without a bundle in dist/ the first start of the
  * installed package makes one.) Arguments are those of `npm pack`.
  */
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { runnable } from './bundle.mjs'
@@ -13,9 +13,15 @@ import { root, run } from '../../process/handover.mjs'
 const stage = mkdtempSync(join(tmpdir(), 'svc-pack-'))
 try {
 	const bundle = basename(dirname(await runnable('core/main.ts')))
+	// What one commit has packed is the same each time: no process id, no time of a file.
+	const made = JSON.parse(readFileSync(join(root, 'dist/current.json'), 'utf8'))
+	const folder = `0-${made.digest.slice(0, 16)}`
+	mkdirSync(join(stage, 'dist'))
+	writeFileSync(join(stage, 'dist/current.json'), JSON.stringify({ ...made, folder, states: [] }))
+	cpSync(join(root, 'dist', bundle), join(stage, 'dist', folder), { recursive: true })
 	const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 	const whole = files.filter((file) => file !== 'dist' && !/[!*]/.test(file))
-	for (const file of [...whole, 'package.json', 'README.md', 'LICENSE', 'dist/current.json', `dist/${bundle}`])
+	for (const file of [...whole, 'package.json', 'README.md', 'LICENSE'])
 		cpSync(join(root, file), join(stage, file), { recursive: true })
 	const tsc = join(root, 'node_modules/typescript/bin/tsc')
 	const types = ['-p', 'tsconfig.types.json', '--outDir', join(stage, 'dist/types')]

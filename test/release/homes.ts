@@ -1,0 +1,62 @@
+/** Whether the installed package opens the homes that earlier versions wrote. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { openHome } from '../homes/home.ts'
+import { say } from './run.ts'
+import { Refused } from './refused.ts'
+
+/** For an upgrade on a busy machine. */
+const LIMIT_MS = 120_000
+
+/** Throws `Refused` where a home does not start, or answers less than it did. */
+export async function checkHomes(root: string, svc: string, version: string): Promise<void> {
+	const kept = readdirSync(join(root, 'test/homes')).filter((name) => name.endsWith('.tar.gz'))
+	if (kept.length === 0) throw new Refused('test/homes has no home of an earlier version; restore them')
+	for (const name of kept) {
+		const from = name.replace(/\.tar\.gz$/, '')
+		await checkHome(svc, from)
+		say(`A home of ${from} opens in ${version}`)
+	}
+}
+
+async function checkHome(svc: string, from: string): Promise<void> {
+	const { folder, home, facts } = openHome(from)
+	const env = {
+		PATH: process.env.PATH,
+		HOME: folder,
+		SVC_HOME: home,
+		SVC_PORT: '0',
+		SVC_LEGACY_PORT: '0',
+		SVC_LOG_LEVEL: 'error',
+		// Nobody is there: its model and its chats are away.
+		MODEL_URL: 'http://127.0.0.1:1/v1',
+	}
+	const gateway = spawn(process.execPath, [svc, 'start'], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
+	const ended = once(gateway, 'exit')
+	let said = ''
+	for (const stream of [gateway.stdout, gateway.stderr])
+		stream.on('data', (data: Buffer) => (said = (said + data.toString()).slice(-16_384)))
+	const late = setTimeout(() => gateway.kill('SIGKILL'), LIMIT_MS)
+	try {
+		const greeted = new Promise<void>((resolve) => {
+			gateway.stdout.on('data', () => said.includes('listens at') && resolve())
+		})
+		const isUp = await Promise.race([greeted.then(() => true), ended.then(() => false)])
+		if (!isUp) throw new Refused(`a home of ${from} does not start:\n${said}`)
+		const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
+		for (const path of Object.keys(facts.reads)) {
+			const { status } = await fetch(url + path)
+			if (status !== 200) throw new Refused(`in a home of ${from}, GET ${path} is answered ${status}`)
+		}
+		gateway.kill('SIGTERM')
+		const [code] = (await ended) as [number | null]
+		if (code !== 0) throw new Refused(`with a home of ${from} the gateway ends with exit code ${code}:\n${said}`)
+	} finally {
+		clearTimeout(late)
+		gateway.kill('SIGKILL')
+		await ended
+		rmSync(folder, { recursive: true, force: true })
+	}
+}
