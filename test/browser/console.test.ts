@@ -144,13 +144,20 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const page = await open(t, '#/tokens')
 		await page.getByLabel('Name').fill('the ticket system')
 		await page.getByLabel('Agents').fill('ada')
+		await page.getByLabel('Runs a day').fill('100')
+		await page.getByLabel('Cost a day').fill('2.5')
 		await page.getByRole('button', { name: 'Create' }).click()
 		await page.getByText(/svc_[\w-]{43}/).waitFor()
 		page.once('dialog', (dialog) => void dialog.accept())
 		await page.getByRole('button', { name: 'Revoke' }).click()
 		await page.locator('.status.revoked').waitFor()
 		t.match((await api('GET', '/v1/auth/tokens')).body.tokens, [
-			{ label: 'the ticket system', agents: ['ada'], status: 'revoked' },
+			{
+				label: 'the ticket system',
+				agents: ['ada'],
+				limits: { runs_per_day: 100, cost_per_day: 2.5 },
+				status: 'revoked',
+			},
 		])
 	})
 

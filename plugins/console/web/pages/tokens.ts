@@ -9,12 +9,20 @@ interface Token {
 	label?: string
 	scopes: string[]
 	agents?: string[]
+	limits?: Record<string, number>
 	status: string
 	expires_at: string | null
 	created_at: string
 }
 
 const DAY_MS = 86_400_000
+
+/** Fields of `limits` that people set here, and what they are called. */
+const LIMITS = {
+	runs_per_day: 'Runs a day (no limit, where empty)',
+	tokens_per_day: 'Tokens of models a day (no limit, where empty)',
+	cost_per_day: 'Cost a day (no limit, where empty)',
+}
 
 /** API tokens: their scopes and agents, never their text but once. */
 class Tokens extends Page {
@@ -43,6 +51,12 @@ class Tokens extends Page {
 					>Scopes <input name="scopes" required autocomplete="off" value="agents:read runs:write events:read"
 				/></label>
 				<label>Agents (all, where empty) <input name="agents" autocomplete="off" placeholder="ada team-*" /></label>
+				${Object.entries(LIMITS).map(
+					([name, title]) =>
+						html`<label
+							>${title} <input name=${name} type="number" min="0" step=${name === 'cost_per_day' ? 'any' : '1'}
+						/></label>`,
+				)}
 				<label>Days until it expires (never, where empty) <input name="days" type="number" min="1" max="3650" /></label>
 				<button class="primary">Create</button>
 			</form>
@@ -60,6 +74,7 @@ class Tokens extends Page {
 						<th>Status</th>
 						<th>Scopes</th>
 						<th>Agents</th>
+						<th>Limits</th>
 						<th>Expires</th>
 						<th>Created</th>
 						<th></th>
@@ -73,6 +88,7 @@ class Tokens extends Page {
 								<td>${status(token.status)}</td>
 								<td class="wide">${token.scopes.join(' ')}</td>
 								<td>${token.agents?.join(' ') ?? 'all'}</td>
+								<td>${limitsText(token)}</td>
 								<td>${token.expires_at === null ? 'never' : when(token.expires_at)}</td>
 								<td>${when(token.created_at)}</td>
 								<td>
@@ -100,10 +116,12 @@ class Tokens extends Page {
 				.filter((word) => word !== '')
 		const agents = words('agents')
 		const days = Number(text('days'))
+		const limits = Object.keys(LIMITS).flatMap((name) => (Number(text(name)) > 0 ? [[name, Number(text(name))]] : []))
 		void this.attempt(async () => {
 			const made = await change<{ token: string }>('POST', '/v1/auth/tokens', {
 				scopes: words('scopes'),
 				...(agents.length > 0 && { agents }),
+				...(limits.length > 0 && { limits: Object.fromEntries(limits) as Record<string, number> }),
 				...(text('label') !== '' && { label: text('label') }),
 				...(days > 0 && { ttl: new Date(Date.now() + days * DAY_MS).toISOString() }),
 			})
@@ -120,6 +138,11 @@ class Tokens extends Page {
 			await this.enter()
 		})
 	}
+}
+
+function limitsText({ limits = {} }: Token): string {
+	const texts = Object.entries(limits).map(([name, most]) => `${name.replaceAll('_', ' ')}: ${most}`)
+	return texts.join(', ') || 'none'
 }
 
 customElements.define('svc-tokens', Tokens)
