@@ -54,6 +54,15 @@ const store = section('Where agents, runs and events are kept.', {
 		.valid(1, 3, 5)
 		.default(3)
 		.description('Copies that the cluster keeps: 3 or 5, or 1 for a single server. Default 3.'),
+	format: joi
+		.number()
+		.integer()
+		.min(1)
+		.allow(null)
+		.default(null)
+		.description(
+			'Format that older data in the cluster is converted to, once every gateway has a version with it. Default null.',
+		),
 	advertise: joi
 		.string()
 		.max(255)
@@ -183,6 +192,7 @@ export const coreVariables: readonly { path: string; variable: string; isNumber?
 	{ path: 'store.url', variable: 'SVC_CLUSTER' },
 	{ path: 'store.prefix', variable: 'SVC_CLUSTER_PREFIX' },
 	{ path: 'store.replicas', variable: 'SVC_CLUSTER_REPLICAS', isNumber: true },
+	{ path: 'store.format', variable: 'SVC_CLUSTER_FORMAT', isNumber: true },
 	{ path: 'store.advertise', variable: 'SVC_CLUSTER_ADVERTISE' },
 	{ path: 'store.credentials_file', variable: 'SVC_CLUSTER_CREDENTIALS' },
 ]

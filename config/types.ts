@@ -26,6 +26,8 @@ export interface StoreSettings {
 	prefix: string
 	/** Copies of each stream. */
 	replicas: number
+	/** Older data in the cluster is converted to it; null: it stays as it is. */
+	format: number | null
 	/** Under which name other gateways reach this one; null for one that is derived. */
 	advertise: string | null
 	credentials_file: string | null

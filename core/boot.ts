@@ -26,6 +26,7 @@ import { guardHome } from './process/home-guard.ts'
 import { refuseShared } from './process/shared-home.ts'
 import { openEngine } from './store/open.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
+import { mayRaise } from './upgrade/raise.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import { Watcher } from './host/watch.ts'
 import { installationKey, prepareHome, presentEnvironment, readConfig, readText } from './host/config.ts'
@@ -120,6 +121,7 @@ export async function boot({
 		const engine = stack.use(
 			await openEngine({
 				store: config.store,
+				version,
 				home,
 				log,
 				...(stopWaiting && { signal: stopWaiting }),
@@ -132,18 +134,20 @@ export async function boot({
 			reserve: reserveOf,
 			log,
 		})
-		const upgrade =
-			engine.format === undefined
-				? null
-				: upgradeOf({
-						engine,
-						data: engine.format,
-						log,
-						folder: config.store.path,
-						min_free_mib: config.store.min_free_mib,
-						backup: noBackup ? null : backupOf(home, config),
-						...(upgrading && { told: upgrading }),
-					})
+		const { format: data, members } = engine
+		const isUpgraded = data && (!members || (await mayRaise({ data, wanted: config.store.format, members, log })))
+		const upgrade = isUpgraded
+			? upgradeOf({
+					engine,
+					data,
+					log,
+					folder: config.store.path,
+					min_free_mib: config.store.min_free_mib,
+					// The data of a cluster is copied with its own tools.
+					backup: noBackup || members ? null : backupOf(home, config),
+					...(upgrading && { told: upgrading }),
+				})
+			: null
 		const gateway = new Gateway({
 			version,
 			upgrade,

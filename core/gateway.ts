@@ -20,6 +20,7 @@ import type { Address, ListenAt } from './http/listening.ts'
 import type { RunPool } from './runs/run-pool.ts'
 import type { GatewayState, GatewayStatus } from './status.ts'
 import type { Engine } from './store/ports.ts'
+import { format } from './store/format.ts'
 import { expectingAgents } from './store/agent-scope.ts'
 import { redactingQueue, redactingStore } from './store/redacting.ts'
 import type { Upgrade } from './upgrade/upgrade.ts'
@@ -94,6 +95,7 @@ export class Gateway {
 			configError: () => this.#configError,
 			storeTrouble: () => engine.trouble(),
 			storeSpace: () => engine.space?.() ?? null,
+			dataFormat: () => engine.format?.mark().format ?? format,
 			storeCluster: () => engine.cluster?.() ?? null,
 			forwardedRequests: () => options.others?.forwarded() ?? null,
 			openRequests: () => this.#listeners.openRequests,

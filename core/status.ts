@@ -33,6 +33,11 @@ export interface GatewayStatus {
 	/** The store's size and its free disk space, in bytes; null if it has no disk of its own. */
 	storeSpace(): { bytes: number; free_bytes: number } | null
 	/** Where the data is, if it is in a cluster; null otherwise. */
+	/**
+	 * The format in which records are stored: that of this version or, until the operators of a cluster raise it, of the one before
+	 * (`oldestWritten` of core/store/format.ts).
+	 */
+	dataFormat(): number
 	storeCluster(): ClusterStatus | null
 	/** How many requests other gateways of the cluster have forwarded to this one; null if its data is not in a cluster. */
 	forwardedRequests(): number | null

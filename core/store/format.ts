@@ -9,6 +9,11 @@ import { Fault } from '../errors.ts'
 export const format = 2
 /** The first version that reads this format. */
 export const formatSince = '0.2.0'
+/**
+ * The oldest format that this version can write: that of the minor version before it. Gateways of both work on one cluster in that
+ * format until an operator raises it (core/upgrade/raise.ts). In it, features store what the older version reads.
+ */
+export const oldestWritten = 2
 
 /** What an engine stores beside its data. */
 export interface FormatMark {

@@ -6,6 +6,8 @@ import type { Engine, Found } from './ports.ts'
 
 export interface EngineRequest {
 	store: StoreSettings
+	/** Of the program, for other gateways. */
+	version?: string
 	/** This process holds its lock. */
 	home: string
 	log?: Logger
@@ -20,7 +22,7 @@ export interface EngineRequest {
  * waits until no other one does. Throws `store_damaged` or `unavailable`, with what to do. LMDB would end the process on a
  * damaged data file, so call `checkFolder` of core/backup first.
  */
-export async function openEngine({ store, home, log, signal, looked }: EngineRequest): Promise<Engine> {
+export async function openEngine({ store, version, home, log, signal, looked }: EngineRequest): Promise<Engine> {
 	const { path, min_free_mib, url, prefix, replicas, credentials_file, tls } = store
 	if (url === null) return openLmdb({ path, minFreeBytes: min_free_mib * 1024 * 1024, ...(log && { log }) })
 	// Only then: a gateway on one machine must not load its client.
@@ -29,6 +31,7 @@ export async function openEngine({ store, home, log, signal, looked }: EngineReq
 		...addressOf({ url, credentials_file, tls }),
 		prefix,
 		replicas,
+		version,
 		home: homeIdentity(home),
 		log,
 		signal,

@@ -260,6 +260,8 @@ export interface Engine extends AsyncDisposable {
 	readonly lost?: Promise<Fault>
 	/** For such an engine: what the others learn of the gateway that works. */
 	readonly tenure?: Tenure
+	/** For such an engine: the gateways that answer at this moment, this one included. Takes most of a second. */
+	members?(): Promise<ClusterMember[]>
 	/** Where its data is, if that is not on this machine. */
 	cluster?(): ClusterStatus
 	/** The bytes that it uses and that are free on its disk; null if they cannot be read. Absent if it has no disk. */
@@ -306,6 +308,18 @@ export interface Found {
 	reach?: Reach | undefined
 	/** It was seen to renew its lease. */
 	isAlive: boolean
+}
+
+/** A gateway on data that several share. */
+export interface ClusterMember {
+	/** For people: its machine and process. */
+	name: string
+	/** Of its program, such as `0.2.0`. */
+	version: string
+	/** The newest format that it reads. */
+	format: number
+	/** False while it waits. */
+	works: boolean
 }
 
 /** As it was found last, at most some seconds ago. */

@@ -30,12 +30,16 @@ export interface GatewayProcess {
 export async function spawnGateway(
 	home: string,
 	env: NodeJS.ProcessEnv = {},
-	{ bundled = process.env.SVC_TEST_BUNDLE === '1', flags = [] }: { bundled?: boolean; flags?: string[] } = {},
+	{
+		bundled = process.env.SVC_TEST_BUNDLE === '1',
+		flags = [],
+		program = root,
+	}: { bundled?: boolean; flags?: string[]; /** Its folder: this one, or a changed copy. */ program?: string } = {},
 ): Promise<GatewayProcess> {
 	const began = performance.now()
 	const args = [...(bundled ? ['core/launch.mjs', 'start'] : [...gatewayFlags, 'core/main.ts']), ...flags]
 	const child = spawn(process.execPath, args, {
-		cwd: root,
+		cwd: program,
 		env: {
 			PATH: process.env.PATH,
 			HOME: home,

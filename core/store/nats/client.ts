@@ -1,6 +1,6 @@
 /** The connection to the cluster, and JetStream's API over it. Nothing else here speaks to NATS. */
 import { readFileSync } from 'node:fs'
-import { connect, credsAuthenticator, headers as newHeaders } from '@nats-io/transport-node'
+import { connect, credsAuthenticator, headers as newHeaders, NoRespondersError } from '@nats-io/transport-node'
 import type { Msg, MsgHdrs, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../errors.ts'
@@ -40,6 +40,10 @@ export interface Stored {
 export interface Client {
 	/** One request and its answer. Throws what the NATS client throws: a timeout, no responders, a closed connection. */
 	ask(subject: string, data: Uint8Array | string, headers?: Headers, timeoutMs?: number): Promise<Msg>
+	/** Answers each request to this subject until the connection ends. */
+	respond(subject: string, answer: () => string): void
+	/** Everybody's answers to one request, as they arrive within `ms`. Throws `unavailable` if the cluster cannot be asked. */
+	askAll<T>(subject: string, ms: number): Promise<T[]>
 	/** Sends without an answer. */
 	send(subject: string, data: Uint8Array, headers: Headers): void
 	/**
@@ -111,6 +115,20 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 
 	return {
 		ask,
+		respond(subject, answer) {
+			nc.subscribe(subject, { callback: (error, message) => void (error ?? message.respond(answer())) })
+		},
+		async askAll<T>(subject: string, ms: number) {
+			const found: T[] = []
+			try {
+				for await (const message of await nc.requestMany(subject, '', { strategy: 'timer', maxWait: ms }))
+					found.push(message.json<T>())
+			} catch (error) {
+				if (!(error instanceof NoRespondersError))
+					throw unreachable(`the cluster does not answer: ${messageOf(error)}`, error)
+			}
+			return found
+		},
 		send: (subject, data, headers) => nc.publish(subject, data, { headers: headersOf(headers) }),
 		api,
 		async direct(stream, body) {

@@ -1,7 +1,10 @@
 import { Fault } from '../../errors.ts'
 import { openClient } from './client.ts'
 import type { ClientOptions } from './client.ts'
+import type { ClusterMember } from '../ports.ts'
 import { holderOf } from './lease.ts'
+import { storedMark } from './open.ts'
+import { callRoll } from './roll-call.ts'
 import { infoOf, namesOf } from './streams.ts'
 
 export interface ClusterFindings {
@@ -11,6 +14,10 @@ export interface ClusterFindings {
 	holder: string | null
 	/** Where the others reach it; null if it does not say so. */
 	address: string | null
+	/** That answer, the one that works first. */
+	gateways: ClusterMember[]
+	/** Of the data; null before the first start. */
+	format: number | null
 	streams: {
 		name: string
 		leader: string | null
@@ -32,7 +39,7 @@ export async function inspectCluster(options: ClientOptions & { prefix: string }
 				if (error instanceof Fault && /not found/.test(error.message)) return undefined
 				throw error
 			})
-			if (!info) return { server, holder: null, address: null, streams: [] }
+			if (!info) return { server, holder: null, address: null, gateways: [], format: null, streams: [] }
 			const { leader = server, replicas = [] } = info.cluster ?? {}
 			streams.push({
 				name,
@@ -42,7 +49,14 @@ export async function inspectCluster(options: ClientOptions & { prefix: string }
 			})
 		}
 		const found = await holderOf(client, names)
-		return { server, holder: found?.holder ?? null, address: found?.reach?.main ?? null, streams }
+		return {
+			server,
+			holder: found?.holder ?? null,
+			address: found?.reach?.main ?? null,
+			gateways: await callRoll(client, names),
+			format: (await storedMark(client, names))?.format ?? null,
+			streams,
+		}
 	} finally {
 		await client.close()
 	}

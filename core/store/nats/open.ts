@@ -1,8 +1,9 @@
-import { hostname } from 'node:os'
 import { Fault } from '../../errors.ts'
+import { decodeValue } from '../codec.ts'
 import { openDispatcher } from '../dispatcher.ts'
 import { format, formatSince, mustBeReadable } from '../format.ts'
 import type { FormatMark } from '../format.ts'
+import { joinKey } from '../keys.ts'
 import type { Engine, Found, Store } from '../ports.ts'
 import { openClient } from './client.ts'
 import type { Client, ClientOptions } from './client.ts'
@@ -16,11 +17,12 @@ import { openEventLog } from './log.ts'
 import { openLogSource } from './log-source.ts'
 import { positionAt, recordOf, seqOf } from './log-record.ts'
 import { openStoredQueue } from './queue.ts'
+import { answerRollCall, callRoll, ownName } from './roll-call.ts'
 import { readUntil } from './read-until.ts'
 import { openRecent } from './recent.ts'
 import type { Recent } from './recent.ts'
 import { openRecords } from './records.ts'
-import { infoOf, makeStreams, namesOf, textOf } from './streams.ts'
+import { infoOf, makeStreams, namesOf, textOf, token } from './streams.ts'
 import type { Names } from './streams.ts'
 
 export interface NatsOptions extends ClientOptions {
@@ -32,6 +34,8 @@ export interface NatsOptions extends ClientOptions {
 	signal?: AbortSignal | undefined
 	/** Called often while another gateway holds the lease (lease.ts). */
 	looked?: ((found: Found | null) => void | Promise<void>) | undefined
+	/** Of the program, for the other gateways. Default `unknown`. */
+	version?: string | undefined
 	/** Distinguishes the home whose lock this process holds from any other. */
 	home?: string | undefined
 	/** For tests. */
@@ -41,8 +45,9 @@ export interface NatsOptions extends ClientOptions {
 }
 
 /** The engine on NATS JetStream, opened. */
-export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'cluster' | 'tenure'>>
+export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'cluster' | 'tenure' | 'members'>>
 
+const formatKey = ['meta', 'format'] as const
 /** How many of the newest messages are read at the start. */
 const RECENT = 512
 
@@ -51,14 +56,17 @@ const RECENT = 512
  * cluster cannot be reached or used.
  */
 export async function openNats(options: NatsOptions): Promise<NatsEngine> {
-	const { prefix, replicas } = options
+	const { prefix, replicas, version = 'unknown' } = options
 	const names = namesOf(prefix)
 	const client = await openClient(options)
 	let lease: Lease | undefined
 	try {
 		await makeStreams(client, names, replicas)
-		const holder = `${hostname()} (process ${process.pid})`
-		lease = await takeLease({ ...options, client, names, holder })
+		// Before the lease: a gateway that is too old would take it again and again under a supervisor that starts it again.
+		const stored = await storedMark(client, names)
+		if (stored) mustBeReadable(stored, placeOf(names))
+		answerRollCall(client, names, () => ({ name: ownName, version, format, works: lease !== undefined }))
+		lease = await takeLease({ ...options, client, names, holder: ownName })
 		return await opened(client, names, lease, options)
 	} catch (error) {
 		await lease?.release()
@@ -74,7 +82,7 @@ async function opened(
 	{ log, deletedTtlS }: NatsOptions,
 ): Promise<NatsEngine> {
 	await passBarrier(client, names, lease)
-	const roots = { records: `${names.prefix}.kv.r.0`, internal: `${names.prefix}.kv.q.0` }
+	const roots = { records: `${names.prefix}.kv.r.0`, internal: internalRoot(names) }
 	const indexes: Record<string, KeyIndex> = { [roots.records]: openKeyIndex(), [roots.internal]: openKeyIndex() }
 	await loadKeys(client, names, indexes)
 	const state = await infoOf(client, names.state)
@@ -129,7 +137,7 @@ async function opened(
 		head,
 		log,
 	})
-	let mark = await markOf(internal, names.prefix)
+	let mark = await markOf(internal, names)
 	const stored = await openStoredQueue(internal, (work) => {
 		stateLine.after(work)
 		eventLine.after(work)
@@ -162,12 +170,13 @@ async function opened(
 		format: {
 			mark: () => mark,
 			async change(next) {
-				await internal.put(['meta', 'format'], next)
+				await internal.put(formatKey, next)
 				mark = next
 			},
 		},
 		lost: lease.lost,
 		tenure: lease.tenure,
+		members: () => callRoll(client, names),
 		cluster: () => ({ engine: 'nats', servers: client.servers(), leader: client.trouble() === null ? leader : null }),
 		async [Symbol.asyncDispose]() {
 			if (isClosed) return
@@ -222,13 +231,28 @@ async function headOf(client: Client, names: Names): Promise<number> {
 }
 
 /** Marks a new installation with the format of its records, and refuses one that this program cannot read. */
-async function markOf(internal: Store, prefix: string): Promise<FormatMark> {
-	const found = await internal.get<FormatMark>(['meta', 'format'])
+async function markOf(internal: Store, names: Names): Promise<FormatMark> {
+	const found = await internal.get<FormatMark>(formatKey)
 	if (found) {
-		mustBeReadable(found.value, `the cluster (prefix ${prefix})`)
+		mustBeReadable(found.value, placeOf(names))
 		return found.value
 	}
 	const mark = { format, since: formatSince }
-	await internal.put(['meta', 'format'], mark)
+	await internal.put(formatKey, mark)
 	return mark
+}
+
+/** The format as the leader has it, for a look without the lease; undefined before the first start. */
+export async function storedMark(client: Client, names: Names): Promise<FormatMark | undefined> {
+	const found = await client.last(names.state, `${internalRoot(names)}.${token(joinKey(formatKey))}`)
+	return found && found.data.length > 0 ? (decodeValue(found.data, 0, found.data.length) as FormatMark) : undefined
+}
+
+/** What the subjects of the queue and of the format begin with. */
+function internalRoot({ prefix }: Names): string {
+	return `${prefix}.kv.q.0`
+}
+
+function placeOf({ prefix }: Names): string {
+	return `the cluster (prefix ${prefix})`
 }

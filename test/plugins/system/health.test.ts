@@ -109,6 +109,7 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		configError: () => null,
 		storeTrouble: () => null,
 		storeSpace: () => null,
+		dataFormat: () => 2,
 		storeCluster: () => null,
 		forwardedRequests: () => null,
 		openRequests: () => 0,

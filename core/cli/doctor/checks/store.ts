@@ -1,6 +1,7 @@
 import { isFault } from '../../../errors.ts'
+import { format } from '../../../store/format.ts'
 import { addressOf } from '../../../store/open.ts'
-import { error, ok, warning } from '../contract.ts'
+import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Patient } from '../contract.ts'
 
 interface Health {
@@ -69,10 +70,22 @@ export const storeChecks: Check[] = [
 					`the gateway ${found.holder} works on the cluster, and cannot be reached from here at ${found.address}`,
 					'gateways that wait forward requests to that address: set server.host there to an address that they reach, or store.advertise',
 				)
+			const members = found.gateways.map(
+				({ name, version, works }) => `${name} (${version}, ${works ? 'works' : 'waits'})`,
+			)
+			if (
+				found.format !== null &&
+				found.gateways.length > 0 &&
+				found.gateways.every((one) => one.format > (found.format ?? 0))
+			)
+				return note(
+					`the data has format ${found.format}, and every gateway that answers reads a newer one: ${members.join(', ')}`,
+					`once no older gateway is needed again, set store.format to ${format} and restart the gateways: docs/cluster.md`,
+				)
 			const at = found.address === null ? '' : ` at ${found.address}`
 			const holder = found.holder === null ? 'no gateway works on it' : `the gateway ${found.holder} works on it${at}`
 			return ok(
-				`${found.server} answers, ${state.leader} leads, ${replicas} ${replicas === 1 ? 'copy' : 'copies'}; ${holder}`,
+				`${found.server} answers, ${state.leader} leads, ${replicas} ${replicas === 1 ? 'copy' : 'copies'}; ${holder}; gateways: ${members.join(', ') || 'none'}`,
 			)
 		},
 	},

@@ -1,0 +1,51 @@
+/**
+ * When data that several gateways share gets the format of this version. A newer gateway keeps the older format, so that those of the
+ * version before it can take over again, until an operator sets `store.format`, once every gateway has the new version.
+ */
+import { Fault } from '../errors.ts'
+import type { Logger } from '../log/log.ts'
+import { format, oldestWritten } from '../store/format.ts'
+import type { ClusterMember, DataFormat } from '../store/ports.ts'
+
+export interface RaiseOptions {
+	data: DataFormat
+	/** `store.format`. */
+	wanted: number | null
+	/** The gateways that answer. */
+	members(): Promise<ClusterMember[]>
+	log: Logger
+}
+
+/**
+ * Whether the data is to be upgraded now. False: it has the format of this version, or stays as it is for now. Throws `unavailable`
+ * if this version can neither keep its format nor change it yet; the message says what to do.
+ */
+export async function mayRaise({ data, wanted, members, log }: RaiseOptions): Promise<boolean> {
+	const mark = data.mark()
+	if (wanted !== null && wanted > format)
+		throw new Fault(
+			'config_invalid',
+			`store.format is ${wanted}, and this version has formats up to ${format}: correct the setting, or install the version that has it`,
+		)
+	if (mark.from !== undefined) return true // begun, by a gateway that had made sure
+	if (mark.format === format) return false
+	const why =
+		wanted === format ? await tooOld(members) : `set store.format to ${format} once every gateway has this version`
+	if (why === null) return true
+	const found = `the data in the cluster has format ${mark.format}`
+	if (mark.format < oldestWritten)
+		throw new Fault(
+			'unavailable',
+			`${found}, and this version writes format ${oldestWritten === format ? format : `${oldestWritten} or ${format}`}: ${why}, and start again`,
+		)
+	log.warn(`${found}, and keeps it for now: ${why}`)
+	return false
+}
+
+/** Which gateways could not read the new format; null if all that answer can. */
+async function tooOld(members: RaiseOptions['members']): Promise<string | null> {
+	const older = (await members()).filter((one) => one.format < format)
+	if (older.length === 0) return null
+	const names = older.map(({ name, version }) => `${name}, version ${version}`)
+	return `stop these gateways, which cannot read format ${format}: ${names.join('; ')}`
+}

@@ -1,0 +1,190 @@
+/**
+ * Gateways of two neighbouring minor versions on one cluster. The newer one is a copy of this program with a format of its own: in it
+ * the record of each agent has a further field, which the older program never stores.
+ */
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { decodeValue } from '../../core/store/codec.ts'
+import { format } from '../../core/store/format.ts'
+import { joinKey } from '../../core/store/keys.ts'
+import { openClient } from '../../core/store/nats/client.ts'
+import { answerRollCall } from '../../core/store/nats/roll-call.ts'
+import { namesOf, token as subjectToken } from '../../core/store/nats/streams.ts'
+import { svcFor } from '../support/cli.ts'
+import { makeHome, send } from '../support/gateway.ts'
+import { startHeldModel } from '../support/held-model.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
+import { spawnGateway } from '../support/process.ts'
+import type { GatewayProcess } from '../support/process.ts'
+import { eventually } from '../support/wait.ts'
+
+const root = join(import.meta.dirname, '../..')
+const newer = format + 1
+
+void t.test('two versions on one cluster', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
+	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	const program = newerProgram()
+	const gateways: GatewayProcess[] = []
+	t.teardown(async () => {
+		await Promise.all(gateways.map((one) => one.kill().catch(() => {})))
+		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
+		rmSync(program, { recursive: true })
+	})
+	const config = `
+server: { shutdown_grace_s: 0 }
+store: { url: '${cluster.url}', replicas: 1 }
+providers:
+  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
+`
+	const first = makeHome({ config })
+	const homeLike = (): string => {
+		const home = makeHome({ config })
+		cpSync(join(first, 'keys'), join(home, 'keys'), { recursive: true })
+		return home
+	}
+	const start = async (home: string, options: { program?: string; env?: NodeJS.ProcessEnv } = {}) => {
+		const gateway = { ...(await spawnGateway(home, { SVC_LOG_LEVEL: 'info', ...options.env }, options)), home }
+		gateways.push(gateway)
+		return gateway
+	}
+	const works = ({ home }: { home: string }): Promise<unknown> =>
+		eventually(
+			() => (JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { role: string }).role === 'working',
+		)
+	let token = ''
+	const request = (gateway: GatewayProcess, method: string, path: string, body?: unknown) =>
+		send(gateway.url + path, method, { token, ...(body !== undefined && { body }) })
+
+	const client = await openClient({ url: cluster.url })
+	t.teardown(() => client.close())
+	const names = namesOf('svc')
+	const stored = async (root: string, key: readonly [string, ...string[]]): Promise<unknown> => {
+		const found = await client.last(names.state, `${root}.${subjectToken(joinKey(key))}`)
+		return found && decodeValue(found.data, 0, found.data.length)
+	}
+	const gradeOf = async (name: string) =>
+		((await stored('svc.kv.r.0', ['agents', name])) as { grade?: string } | undefined)?.grade
+	const formatNow = async () => ((await stored('svc.kv.q.0', ['meta', 'format'])) as { format: number }).format
+
+	let older = await start(first)
+	token = (await request(older, 'POST', '/v1/auth/tokens', { scopes: ['*'] })).body.token
+	await request(older, 'POST', '/v1/agents', { name: 'anna' })
+	const runs = new Map<string, string>()
+	const begin = async (gateway: GatewayProcess, prompt: string): Promise<void> => {
+		runs.set(prompt, (await request(gateway, 'POST', '/v1/agents/anna/runs', { prompt })).body.run_id)
+		await model.called(prompt)
+	}
+	/** How it ended, once the model has answered. */
+	const finished = async (gateway: GatewayProcess, prompt: string): Promise<unknown> => {
+		let status: unknown
+		await eventually(async () => {
+			for (const call of model.calls) if (call.open && call.prompt === prompt) call.answer('done')
+			status = (await request(gateway, 'GET', `/v1/runs/${runs.get(prompt)}`)).body.status
+			return status === 'completed' || status === 'failed'
+		})
+		return status
+	}
+	await begin(older, 'first')
+
+	const newHome = homeLike()
+	let current = await start(newHome, { program })
+	await older.end()
+	await works(current)
+	t.equal(await formatNow(), format, 'a newer gateway that takes over keeps the format')
+	t.match(
+		current.errors(),
+		`set store.format to ${newer} once every gateway has this version`,
+		'and says how to raise it',
+	)
+	await request(current, 'POST', '/v1/agents', { name: 'bella' })
+	t.equal(await gradeOf('bella'), undefined, 'and stores records of that format')
+
+	t.equal(await finished(current, 'first'), 'completed', 'a run of the older gateway continues')
+
+	older = await start(first)
+	t.same(
+		[(await request(older, 'GET', '/v1/agents/anna')).status, (await request(older, 'GET', '/v1/agents/bella')).status],
+		[200, 200],
+		'an older gateway waits beside it, and forwards to it',
+	)
+	const { stdout } = await svcFor({ home: first })(['doctor', '--only', 'store.cluster', '--json'])
+	t.match(stdout, /process \d+\) \(\S+, works\), .*process \d+\) \(\S+, waits\)/, 'the doctor lists both')
+	await current.end()
+	await works(older)
+	t.equal((await request(older, 'GET', '/v1/agents/bella')).status, 200, 'and takes over again')
+	await begin(older, 'second')
+
+	const raising = { program, env: { SVC_CLUSTER_FORMAT: String(newer) } }
+	const silent = await openClient({ url: cluster.url })
+	answerRollCall(silent, names, () => ({ name: 'g9', version: '0.2.0', format, works: false }))
+	await older.end()
+	current = await start(newHome, raising)
+	t.equal(await formatNow(), format, 'the format is not raised while an older gateway answers')
+	t.match(current.errors(), `stop these gateways, which cannot read format ${newer}: g9, version 0.2.0`)
+	await silent.close()
+	await current.end()
+
+	current = await start(newHome, raising)
+	t.equal(await formatNow(), newer, 'it is raised once none does')
+	t.same([await gradeOf('anna'), await gradeOf('bella')], ['new', 'new'], 'stored records are converted')
+	await request(current, 'POST', '/v1/agents', { name: 'cara' })
+	t.equal(await gradeOf('cara'), 'new', 'and new ones have the new format')
+	await t.rejects(
+		start(first),
+		{
+			message: new RegExp(
+				`has format ${newer}, and this version reads formats up to ${format}: start version 9.9.0 or a newer one`,
+			),
+		},
+		'a gateway that is too old is refused',
+	)
+	t.equal((await request(current, 'GET', '/readyz')).status, 200, 'which disturbs nobody')
+
+	t.equal(await finished(current, 'second'), 'completed', 'a run from before the upgrade ends after it')
+})
+
+/** The folder of a changed copy of this program. */
+function newerProgram(): string {
+	const folder = mkdtempSync(join(tmpdir(), 'newer-'))
+	for (const name of ['core', 'plugins', 'sandbox', 'config', 'package.json'])
+		cpSync(join(root, name), join(folder, name), { recursive: true })
+	symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+	const change = (file: string, ...changes: [from: string, to: string][]): void => {
+		const path = join(folder, file)
+		let text = readFileSync(path, 'utf8')
+		for (const [from, to] of changes) {
+			if (!text.includes(from)) throw new Error(`${file} does not contain ${from}`)
+			text = text.replace(from, to)
+		}
+		writeFileSync(path, text)
+	}
+	change(
+		'core/store/format.ts',
+		[`export const format = ${format}`, `export const format = ${newer}`],
+		[
+			/formatSince = '[^']*'/.exec(readFileSync(join(folder, 'core/store/format.ts'), 'utf8'))?.[0] ?? '?',
+			"formatSince = '9.9.0'",
+		],
+	)
+	change('plugins/agents/migrations.ts', [
+		'export default [livenessRecords]',
+		`export default [livenessRecords, {
+	name: 'agents-grades',
+	about: 'agents',
+	format: ${newer},
+	places: () => [{ prefix: ['agents'] }],
+	convert: (entries) => entries.flatMap(({ key, value, rev }) => value.grade ? [] : [{ key, value: { ...value, grade: 'new' }, expect: rev }]),
+}]`,
+	])
+	change(
+		'plugins/agents/agents.ts',
+		['{ store, emit, extensions, config:', '{ store, emit, extensions, gateway, config:'],
+		[
+			'config, created_at: now() }',
+			`config, created_at: now(), ...(gateway.dataFormat() >= ${newer} && { grade: 'new' }) }`,
+		],
+	)
+	return folder
+}
