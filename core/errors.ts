@@ -45,6 +45,7 @@ export const generalCodes = {
 	question_expired: 409,
 	approval_refused: 403,
 	restart_loop: 500,
+	upgrade_incompatible: 500,
 	thread_lost: 500,
 	tool_unknown: 404,
 	tool_failed: 502,

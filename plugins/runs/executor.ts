@@ -45,6 +45,7 @@ import { aboutRun, systemFor } from './preamble.ts'
 import { appendWith, isEnded } from './records.ts'
 import { requestKeeper } from './requests.ts'
 import { isOffered } from './send-file.ts'
+import { unreadableStep } from './step-versions.ts'
 import { withRun } from './turns.ts'
 import type { Turn } from './turns.ts'
 import { callTool } from './tool-call.ts'
@@ -193,6 +194,11 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		work.about = about?.content
 		watched(writeBeginning(log, { run, agent, about }))
 		return null
+	}
+	const unreadable = unreadableStep(steps)
+	if (unreadable !== null) {
+		const message = `another version of the gateway executed this run, and this one cannot continue from its step (${unreadable}): start it again. What it did and said remains in its events`
+		return { status: 'failed', error: { code: 'upgrade_incompatible', message }, usage: usageOf(steps) }
 	}
 	// The gateway ended before it executed the run.
 	if (work.isFirst && isAtBeginning(log)) return null

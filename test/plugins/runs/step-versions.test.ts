@@ -1,0 +1,62 @@
+/** A run whose journal another version of the gateway continued in a way that this one does not know. */
+import { join } from 'node:path'
+import t from 'tap'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
+import { newId, now } from '../../../core/util/ids.ts'
+import { makeHome, send } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { spawnGateway } from '../../support/process.ts'
+import { eventually } from '../../support/wait.ts'
+
+const strange = [
+	{ kind: 'plan', content: 'a kind of step that does not exist' },
+	{ kind: 'remark', v: 2, content: 'a version that does not exist' },
+]
+
+void t.test('a run with a step that cannot be read', { timeout: 120_000 }, async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const home = makeHome({
+		config: `providers:\n  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }\n`,
+	})
+	const env = { SVC_CLUSTER: '' }
+	const before = await spawnGateway(home, env)
+	await send(`${before.url}/v1/agents`, 'POST', { body: { name: 'anna' } })
+	const runs: string[] = []
+	for (const [at] of strange.entries()) {
+		const prompt = `run ${at}`
+		const { body } = await send(`${before.url}/v1/agents/anna/runs`, 'POST', { body: { prompt, conversation: prompt } })
+		runs.push(body.run_id)
+		await model.called(prompt)
+	}
+	await before.kill()
+
+	const engine = await openLmdb({ path: join(home, 'data') })
+	for (const [at, run] of runs.entries()) {
+		const { last } = await engine.log.journal(run)
+		const event = {
+			event_id: newId(),
+			timestamp: now(),
+			agent_id: 'anna',
+			run_id: run,
+			sequence: last + 1,
+			event_type: 'message.remark',
+			payload: { content: 'what it said' },
+		}
+		await engine.log.append(run, last, [{ event, step: strange[at] }])
+	}
+	await engine[Symbol.asyncDispose]()
+
+	const after = await spawnGateway(home, env)
+	t.teardown(() => after.kill())
+	for (const [at, named] of ['"plan", version 1', '"remark", version 2'].entries()) {
+		const { body } = await eventually(
+			() => send(`${after.url}/v1/runs/${runs[at]}`, 'GET'),
+			({ body: { status } }) => status === 'failed' || status === 'completed',
+		)
+		t.match(body, { status: 'failed', error: { code: 'upgrade_incompatible', message: `(${named})` } })
+		const { events } = (await send(`${after.url}/v1/audit?run_id=${runs[at]}`, 'GET')).body
+		t.ok(JSON.stringify(events).includes('what it said'), 'its text remains')
+	}
+	t.equal(model.calls.length, strange.length, 'the model is not asked again')
+})
