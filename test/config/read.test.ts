@@ -27,6 +27,7 @@ function defaults(home: string): unknown {
 		auth: { oidc: null },
 		auth_mode: 'loopback',
 		store: {
+			format: null,
 			path: join(home, 'data'),
 			min_free_mib: 64,
 			url: null,
