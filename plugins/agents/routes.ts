@@ -9,8 +9,9 @@ import { reaches } from '../../core/http/agents.ts'
 import type { AgentLimit } from '../../core/http/agents.ts'
 import { scoped } from '../../core/http/routes.ts'
 import { matches } from '../../core/util/pattern.ts'
-import { modelParams } from '../../core/runs/model-params.ts'
+import { config, configChange, configKeys } from './config-schema.ts'
 import type { AgentConfig, AgentRecord, Agents, AgentSkills } from './contract.ts'
+import { formerNames, renamedKeys, renamesIn } from './former-names.ts'
 
 const PERSONA_LIMIT_BYTES = 10 * 1024
 
@@ -24,105 +25,6 @@ const persona = Joi.string()
 	.allow('', null)
 	.max(PERSONA_LIMIT_BYTES, 'utf8')
 	.description('System persona, at most 10 KiB.')
-
-function timeZone(name: string, helpers: Joi.CustomHelpers<string>): string | Joi.ErrorReport {
-	try {
-		new Intl.DateTimeFormat('en', { timeZone: name })
-		return name
-	} catch {
-		return helpers.message({ custom: '{#label} must be the name of a time zone, such as Europe/Berlin' })
-	}
-}
-
-const patterns = Joi.array()
-	.items(Joi.string().min(1).max(200))
-	.max(100)
-	.example(['memory.store', 'mcp__files__*', 'skill:business-days'])
-
-const orNull = (schema: Joi.Schema): Joi.Schema => schema.allow(null)
-const configKeys = {
-	model: Joi.string().min(1).max(200).description("The model's name at the provider."),
-	provider: Joi.string().min(1).max(64).description('A name under providers in gateway.yaml.'),
-	temperature: Joi.number().min(0).max(2),
-	max_tokens: Joi.number().integer().min(1).description('Output tokens of one model call.'),
-	fallback: Joi.array()
-		.items(Joi.string().min(1).max(64))
-		.max(8)
-		.description('Providers to try, in order, when the first fails.'),
-	timezone: Joi.string()
-		.max(64)
-		.custom(timeZone)
-		.description("Time zone of the time that the model gets, such as Europe/Berlin; default: the machine's."),
-	context: Joi.object({
-		tokens: Joi.number()
-			.integer()
-			.min(2_000)
-			.max(10_000_000)
-			.description("Maximum tokens of one request, if the model's context window is larger; default 100,000."),
-		summary: Joi.boolean().description(
-			'Whether the model summarizes turns before it gets them no longer; default true. Without, it gets a list of how they begin.',
-		),
-		facts: Joi.boolean().description(
-			'Whether facts of these turns are stored in long-term memory; default true, except in conversations of webhooks and of the OpenAI-compatible API. Requires `summary`.',
-		),
-	}).description('How much of a conversation the model gets with a request; it can search and read the rest.'),
-	preamble: Joi.boolean().description(
-		'Whether the model gets the preamble beside the persona: its name, the time and the place, and how secrets, skills and memory work; default true.',
-	),
-	memory: Joi.object({
-		recall: Joi.boolean().description(
-			'Whether the model gets the memories that belong to a prompt without asking for them; default true.',
-		),
-	}).description('Long-term memory.'),
-	tools: Joi.object({
-		allow: patterns.description('Tools that are called without approval.'),
-		deny: patterns.description('Tools that are neither offered to the model nor called.'),
-		ask: patterns.description('Tools whose calls wait for approval by a person.'),
-	}).description(
-		'Which tools the agent may use. `deny` goes before `ask`, `ask` before `allow`; the pattern `*` alone means the tools that no other pattern names. Tools that no pattern matches are allowed, but those of MCP servers that declare themselves destructive ask.',
-	),
-	params: modelParams(Joi).description('Settings of model calls; they replace those of the provider.'),
-	context_window: Joi.number()
-		.integer()
-		.min(1024)
-		.max(100_000_000)
-		.description("The model's context window in tokens, answer included; replaces that of the provider."),
-	limits: Joi.object({
-		steps: Joi.number().integer().min(1).max(1_000).description('Model calls of one run.'),
-		tokens: Joi.number().integer().min(1).description('Tokens of one run.'),
-		wall_time_s: Joi.number().min(1).max(86_400).description('Seconds for which one run may be active.'),
-		result_characters: Joi.number()
-			.integer()
-			.min(1024)
-			.max(1_048_576)
-			.description("Characters of one tool's result that the model sees; it can read the rest."),
-		tokens_per_day: Joi.number()
-			.integer()
-			.min(1)
-			.description('Tokens of all model calls of a day (UTC). Default: only the limit of all agents together.'),
-		cost_per_day: Joi.number()
-			.positive()
-			.max(1e9)
-			.description(
-				'Cost of all model calls of a day (UTC), in the currency of the prices. Default as for tokens_per_day.',
-			),
-	}),
-}
-/** A command, not a setting: what is active shows as the agent's `skills`. */
-const approvedSkills = Joi.array()
-	.items(Joi.string().min(1).max(64))
-	.max(32)
-	.description('Ids of skills to approve now; not kept in the config.')
-const config = Joi.object({ ...configKeys, approved_skills: approvedSkills })
-	.unknown()
-	.description('Model and limits; further keys are kept.')
-/** A key set to null is removed from the config. */
-const configChange = Joi.object({
-	...Object.fromEntries(Object.entries(configKeys).map(([key, schema]) => [key, orNull(schema)])),
-	approved_skills: orNull(approvedSkills),
-})
-	.unknown()
-	.description('Keys to change; a key set to null is removed, what is not named stays.')
 
 const strict = { convert: false } as const
 const shown = Joi.object({
@@ -143,7 +45,7 @@ const changed = shown
 		warnings: Joi.array()
 			.items(Joi.object({ path: Joi.string().required(), message: Joi.string().required() }))
 			.description(
-				'Keys of `config` that the gateway stores but does not use, and patterns of `config.tools` that match no tool; absent if there are none.',
+				'Keys of `config` that have another name now or that the gateway stores but does not use, and patterns of `config.tools` that match no tool; absent if there are none.',
 			),
 	})
 	.id('ChangedAgent')
@@ -172,6 +74,7 @@ const params = Joi.object({ name: agentName.required() })
 export function routes(server: Server, ctx: Context, agents: Agents): void {
 	const skillsOfAgents = (): AgentSkills | undefined =>
 		ctx.extensions('agent').find(({ value }) => value.skills)?.value.skills
+	const ext = { onPostAuth: formerNames(renamedKeys) }
 
 	server.route<{ Payload: { name: string; persona?: string | null; config?: AgentConfig } }>({
 		method: 'POST',
@@ -182,6 +85,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			plugins: { auth: { agents: 'checked' }, openapi: { errors: [403, 409] } },
+			ext,
 			validate: {
 				payload: Joi.object({ name: agentName.required(), persona, config })
 					.required()
@@ -198,7 +102,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 				throw new Fault('invalid_request', message, { errors: [{ path: 'config.approved_skills', message }] })
 			}
 			const agent = await agents.create(fields)
-			return h.response({ ...view(agent), ...(await warningsAbout(ctx, agent, fields)) }).code(201)
+			return h.response({ ...view(agent), ...(await warningsAbout(ctx, agent, fields, renamesIn(request))) }).code(201)
 		},
 	})
 	server.route({
@@ -247,6 +151,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
+			ext,
 			validate: {
 				params,
 				payload: Joi.object({ persona, config: configChange })
@@ -265,7 +170,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 				await skills.approve(agent, approved, request.auth.credentials)
 			}
 			const agent = await agents.update(request.params.name, fields, approve)
-			return { ...view(agent), ...(await warningsAbout(ctx, agent, fields)) }
+			return { ...view(agent), ...(await warningsAbout(ctx, agent, fields, renamesIn(request))) }
 		},
 	})
 	server.route<{ Params: { name: string } }>({
@@ -309,11 +214,12 @@ async function warningsAbout(
 	{ toolbox }: Pick<Context, 'toolbox'>,
 	agent: AgentRecord,
 	{ config = {} }: Fields,
+	renames: readonly FieldError[],
 ): Promise<{ warnings?: FieldError[] }> {
 	const known = Object.keys(configKeys)
 	const unknown = Object.keys(config).filter((key) => config[key] !== null && !known.includes(key))
 	const message = `is stored, but the gateway does not use it; the keys are: ${known.join(', ')}`
-	const warnings = unknown.map((key) => ({ path: `config.${key}`, message }))
+	const warnings = [...renames, ...unknown.map((key) => ({ path: `config.${key}`, message }))]
 	if (config.tools) warnings.push(...unusedPatterns(config.tools, await toolbox.list(agent)))
 	return warnings.length > 0 ? { warnings } : {}
 }

@@ -1,0 +1,67 @@
+/** Keys of an agent's config under the names that earlier versions had. */
+import type { Lifecycle, ResponseToolkit } from '@hapi/hapi'
+import { Fault } from '../../core/errors.ts'
+import type { FieldError } from '../../core/errors.ts'
+
+/** Present paths by former ones: `{ 'limits.calls': 'limits.steps' }`. The value means the same under both. */
+export type RenamedKeys = Readonly<Record<string, string>>
+
+type Tree = Record<string, unknown>
+
+/** What is added here needs a migration, too, which renames the key in stored agents. */
+export const renamedKeys: RenamedKeys = {}
+
+const renames = new WeakMap<object, FieldError[]>()
+
+/** Warnings about keys that the request had under a former name. */
+export function renamesIn(request: object): readonly FieldError[] {
+	return renames.get(request) ?? []
+}
+
+/** Renames keys in a request's `config` before it is validated. Throws `invalid_request` where it has both names of a key. */
+export function formerNames(renamed: RenamedKeys): { method: Lifecycle.Method } {
+	return {
+		method: (request, h: ResponseToolkit) => {
+			const config = childOf(request.payload, 'config')
+			if (config) renames.set(request, rename(config, renamed))
+			return h.continue
+		},
+	}
+}
+
+function rename(config: Tree, renamed: RenamedKeys): FieldError[] {
+	const warnings: FieldError[] = []
+	for (const [former, present] of Object.entries(renamed)) {
+		const from = placeOf(config, former)
+		if (!from || !Object.hasOwn(from.parent, from.key)) continue
+		const to = placeOf(config, present, true)
+		const path = `config.${former}`
+		if (!to || Object.hasOwn(to.parent, to.key)) {
+			const message = `${path} is config.${present} now; remove one of the two`
+			throw new Fault('invalid_request', message, { errors: [{ path, message }] })
+		}
+		to.parent[to.key] = from.parent[from.key]
+		delete from.parent[from.key]
+		warnings.push({ path, message: `is config.${present} now; use that name` })
+	}
+	return warnings
+}
+
+/** Undefined where something else than an object is in the way; `add` makes objects that are missing. */
+function placeOf(config: Tree, path: string, add = false): { parent: Tree; key: string } | undefined {
+	const keys = path.split('.')
+	const key = keys.pop()!
+	let parent: Tree | undefined = config
+	for (const name of keys) {
+		if (add && !Object.hasOwn(parent, name)) parent[name] = {}
+		parent = childOf(parent, name)
+		if (!parent) return undefined
+	}
+	return { parent, key }
+}
+
+function childOf(value: unknown, key: string): Tree | undefined {
+	if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
+	const child = (value as Tree)[key]
+	return typeof child === 'object' && child !== null && !Array.isArray(child) ? (child as Tree) : undefined
+}
