@@ -5,7 +5,7 @@
 import { within } from './util/deadline.ts'
 import { definitionsOf } from './host/definition.ts'
 import type { DesiredState } from './host/desired-state.ts'
-import { isFault, messageOf } from './errors.ts'
+import { Fault, isFault, messageOf } from './errors.ts'
 import { openEventBus } from './events/event-bus.ts'
 import type { EventBus } from './events/event-bus.ts'
 import type { Handler, Listeners, NewSockets } from './http/listeners.ts'
@@ -24,6 +24,7 @@ import { format } from './store/format.ts'
 import { expectingAgents } from './store/agent-scope.ts'
 import { redactingQueue, redactingStore } from './store/redacting.ts'
 import type { Upgrade } from './upgrade/upgrade.ts'
+import { ownName } from './util/own-name.ts'
 import { openUncaught } from './host/uncaught.ts'
 import type { Uncaught } from './host/uncaught.ts'
 
@@ -77,6 +78,8 @@ export class Gateway {
 	#next: Promise<ReloadResult> | null = null
 	/** The last event of its own could not be written. */
 	#isMute = false
+	/** How often a plugin was to start again as it is; part of its fingerprint. */
+	readonly #restarts = new Map<string, number>()
 
 	constructor(options: GatewayOptions) {
 		const { engine, env, pool, log, redactor } = options
@@ -92,11 +95,15 @@ export class Gateway {
 			state: () => this.#state,
 			generation: () => this.#generations.number,
 			plugins: () => this.#generations.status(),
+			holdings: (plugin) => this.#generations.holdings(plugin),
 			configError: () => this.#configError,
 			storeTrouble: () => engine.trouble(),
 			storeSpace: () => engine.space?.() ?? null,
 			dataFormat: () => engine.format?.mark().format ?? format,
+			reload: (plugin) => this.#reloadPlugin(plugin),
 			storeCluster: () => engine.cluster?.() ?? null,
+			gateways: async () =>
+				(await engine.members?.()) ?? [{ name: ownName, version: options.version, format, works: true }],
 			forwardedRequests: () => options.others?.forwarded() ?? null,
 			openRequests: () => this.#listeners.openRequests,
 			uncaughtErrors: () => this.#uncaught.count,
@@ -203,6 +210,20 @@ export class Gateway {
 		this.#state = 'starting'
 	}
 
+	async #reloadPlugin(plugin: string): Promise<void> {
+		const known = this.status.plugins().map(({ name }) => name)
+		if (!known.includes(plugin))
+			throw new Fault('not_found', `no plugin "${plugin}" is switched on; these are: ${known.join(', ')}`)
+		const before = this.#restarts.get(plugin) ?? 0
+		this.#restarts.set(plugin, before + 1)
+		try {
+			await this.reload()
+		} catch (error) {
+			this.#restarts.set(plugin, before)
+			throw error
+		}
+	}
+
 	async #reloadOnce(): Promise<ReloadResult> {
 		const generations = this.#generations
 		if (this.#state === 'draining') return { changed: false, generation: generations.number }
@@ -274,7 +295,9 @@ export class Gateway {
 	async #define(desired: DesiredState, booting: boolean): Promise<Definition[]> {
 		const generations = this.#generations
 		for (const { name } of desired.plugins) generations.expect(name)
-		const { definitions, problems, broken } = await definitionsOf(desired.plugins, this.#options.loader)
+		const found = await definitionsOf(desired.plugins, this.#options.loader)
+		const { problems, broken } = found
+		const definitions = found.definitions.map((one) => this.#restarted(one))
 		const builtIn = new Set(desired.plugins.flatMap((one) => (one.builtIn ? one.name : [])))
 		const current = new Map<string, string>()
 		for (const [plugin, own] of problems) if (!builtIn.has(plugin)) current.set(plugin, desired.refuse(own).message)
@@ -299,6 +322,12 @@ export class Gateway {
 			if (definition) this.#log.info({ plugin: name }, 'the plugin has recovered')
 		}
 		return order
+	}
+
+	/** Another fingerprint starts a plugin whose code and settings are the same. */
+	#restarted(definition: Definition): Definition {
+		const times = this.#restarts.get(definition.plugin.name)
+		return times === undefined ? definition : { ...definition, fingerprint: `${definition.fingerprint} ${times}` }
 	}
 
 	async #listen(at: Partial<Record<Address, ListenAt>>, desired: DesiredState): Promise<NewSockets> {

@@ -1,5 +1,5 @@
 import type { Address } from './http/listening.ts'
-import type { ClusterStatus } from './store/ports.ts'
+import type { ClusterMember, ClusterStatus } from './store/ports.ts'
 
 export interface PluginStatus {
 	name: string
@@ -10,14 +10,33 @@ export interface PluginStatus {
 	last_error: string | null
 	/** The generation in which this instance began to serve. */
 	generation: number | null
+	/** `built in`, or its folder. */
 	source: string | null
+	/** When this instance was started. */
 	since: string | null
+	/** The version of the contract that it is written for; null if it does not say. */
+	contract: string | null
+}
+
+/** What a running plugin has, and gives back when it stops. */
+export interface PluginHoldings {
+	/** Such as `GET /v1/agents`. */
+	routes: string[]
+	/** Names of the tools that every agent has from it. */
+	tools: string[]
+	/** Types of events that it is told of; a type may end in `*`. */
+	events: string[]
+	/** Extension points of other plugins that it adds to. */
+	extends: string[]
+	timers: number
+	/** Labels of `ctx.own` and `ctx.defer`. */
+	resources: string[]
 }
 
 /** `migrating`: the home is upgraded, before plugins start. */
 export type GatewayState = 'migrating' | 'starting' | 'ready' | 'draining'
 
-/** What plugins may know of the gateway. */
+/** What plugins may know of the gateway, and what they may have it do. */
 export interface GatewayStatus {
 	readonly version: string
 	readonly home: string
@@ -26,19 +45,29 @@ export interface GatewayStatus {
 	generation(): number
 	/** By name. */
 	plugins(): PluginStatus[]
+	/** Null for a plugin that does not run. */
+	holdings(plugin: string): PluginHoldings | null
 	/** Why the current configuration file is not in force; null if it is. */
 	configError(): string | null
 	/** Why writes are refused; null if they are not. */
 	storeTrouble(): string | null
 	/** The store's size and its free disk space, in bytes; null if it has no disk of its own. */
 	storeSpace(): { bytes: number; free_bytes: number } | null
-	/** Where the data is, if it is in a cluster; null otherwise. */
+	/**
+	 * Starts a plugin again, with its files as they are now, and settles once that instance serves, or failed to start;
+	 * `plugins` has the result. Reloads the configuration, too. Throws `not_found` for a plugin that is not switched on, and what
+	 * refuses a reload.
+	 */
+	reload(plugin: string): Promise<void>
 	/**
 	 * The format in which records are stored: that of this version or, until the operators of a cluster raise it, of the one before
 	 * (`oldestWritten` of core/store/format.ts).
 	 */
 	dataFormat(): number
+	/** Where the data is, if it is in a cluster; null otherwise. */
 	storeCluster(): ClusterStatus | null
+	/** The gateways on the same data that answer at this moment, this one included. On a cluster it takes most of a second. */
+	gateways(): Promise<ClusterMember[]>
 	/** How many requests other gateways of the cluster have forwarded to this one; null if its data is not in a cluster. */
 	forwardedRequests(): number | null
 	/** HTTP requests whose answers have not ended yet, open streams among them. */

@@ -1,7 +1,7 @@
 /** The contract of plugins has versions, `MAJOR.MINOR`, those of the gateway that brought them. */
 
 /** Raised with each change that plugins can see. */
-const contractVersion = '0.2'
+export const contractVersion = '0.2'
 /** Raised when what is deprecated goes: plugins for earlier ones are left out. */
 const oldestContract = '0.2'
 

@@ -113,6 +113,14 @@ export class Generation {
 		return false
 	}
 
+	/** Its routes on both addresses, as `GET /v1/agents`, by path. */
+	routesOf(plugin: string): string[] {
+		const routes = all(this.servers).flatMap((server) => server.table().filter(({ realm }) => realm.plugin === plugin))
+		return routes
+			.toSorted((a, b) => (a.path < b.path ? -1 : Number(a.path > b.path)))
+			.map(({ method, path }) => `${method.toUpperCase()} ${path}`)
+	}
+
 	/** In dependency order of the plugins that add them. */
 	extensions(point: string): AnyExtension[] {
 		return [...this.instances.values()].flatMap((instance) =>

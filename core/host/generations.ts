@@ -9,7 +9,7 @@ import { Instance } from './instance.ts'
 import type { Host } from './instance.ts'
 import { needsFailed } from './plan.ts'
 import type { Definition } from './plan.ts'
-import type { PluginStatus } from '../status.ts'
+import type { PluginHoldings, PluginStatus } from '../status.ts'
 
 export interface GenerationsOptions extends Pick<Host, 'shared' | 'uncaught'> {
 	checkResponses: boolean
@@ -125,7 +125,7 @@ export class Generations {
 		return [...names].toSorted().map((name) => {
 			const instance = this.current?.instances.get(name)
 			const failure = this.failures.get(name) ?? null
-			const none = { version: null, generation: null, source: null, since: null }
+			const none = { version: null, generation: null, source: null, since: null, contract: null }
 			if (!instance) return { ...none, name, state: 'failed', last_error: failure }
 			const { definition, uncaught, trouble } = instance
 			const times = uncaught.count > 1 ? ` (${uncaught.count} so far, this is the newest)` : ''
@@ -137,8 +137,16 @@ export class Generations {
 				generation: instance.servingSince,
 				source: definition.source,
 				since: instance.since,
+				contract: definition.plugin.contract ?? null,
 			}
 		})
+	}
+
+	/** Null for a plugin that does not run. */
+	holdings(plugin: string): PluginHoldings | null {
+		const { current } = this
+		const instance = current?.instances.get(plugin)
+		return current && instance ? { routes: current.routesOf(plugin), ...instance.holdings() } : null
 	}
 
 	/**

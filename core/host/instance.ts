@@ -12,6 +12,7 @@ import { onBehalfOf } from '../util/context.ts'
 import type { Owner } from '../util/context.ts'
 import type { Collection, Context, Extension, Extensions, Services, ToolDefinition } from '../plugin.ts'
 import type { Definition } from './plan.ts'
+import type { PluginHoldings } from '../status.ts'
 import { change } from '../store/change.ts'
 import type { Store } from '../store/ports.ts'
 import { Scope } from './scope.ts'
@@ -152,6 +153,17 @@ export class Instance {
 			return this.run(() => definition.run(args, guarded))
 		}
 		return Object.assign(Object.create(definition) as ToolDefinition, { run })
+	}
+
+	/** What it has besides routes. */
+	holdings(): Omit<PluginHoldings, 'routes'> {
+		return {
+			tools: this.primitives.map(({ name }) => name),
+			events: [...new Set(this.handlers.map(([type]) => type))],
+			extends: [...new Set(this.extensions.map(({ point }) => point))],
+			timers: this.#timers.count(),
+			resources: this.#scope.labels(),
+		}
 	}
 
 	async stop(): Promise<void> {

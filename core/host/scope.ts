@@ -19,6 +19,11 @@ export class Scope {
 		return this.#controller.signal
 	}
 
+	/** In the order in which they were acquired. */
+	labels(): string[] {
+		return this.#held.map(({ label }) => label)
+	}
+
 	defer(release: () => unknown, label: string): void {
 		if (this.#released) throw new Error(`"${label}" was acquired after its plugin was released; check ctx.signal first`)
 		this.#held.push({ label, release })

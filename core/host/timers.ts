@@ -10,6 +10,8 @@ export interface TimerOptions {
 }
 
 export interface Timers extends Pick<Context, 'every' | 'after'> {
+	/** How many there are. */
+	count(): number
 	/** Settles once no call is running. */
 	idle(): Promise<void>
 }
@@ -54,6 +56,7 @@ export function openTimers({ signal, call }: TimerOptions): Timers {
 	return {
 		every: (ms, work) => start(ms, work, true),
 		after: (ms, work) => start(ms, work, false),
+		count: () => stops.size,
 		idle: async () => void (await Promise.all(running)),
 	}
 }

@@ -1,7 +1,10 @@
 import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
+import { Fault } from '../../core/errors.ts'
+import { BUILT_IN } from '../../core/host/loader.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
+import type { PluginStatus } from '../../core/status.ts'
 import type {} from '../auth/contract.ts'
 import type { Health } from './contract.ts'
 import { healthOf, isReady, linesOf } from './health.ts'
@@ -35,6 +38,17 @@ const health = Joi.object({
 		],
 	})
 
+const texts = (description: string): Joi.ArraySchema =>
+	Joi.array().items(Joi.string()).required().description(description)
+const holdings = Joi.object({
+	routes: texts('On both addresses.'),
+	tools: texts('Tools that every agent has from it.'),
+	events: texts('Types of events that it follows.'),
+	extends: texts('Extension points of other plugins that it adds to.'),
+	timers: Joi.number().integer().required(),
+	resources: texts('What else it gives back when it stops, by the labels in its code.'),
+})
+
 const plugin = Joi.object({
 	name: Joi.string().required(),
 	version: Joi.string().allow(null).required(),
@@ -52,14 +66,83 @@ const plugin = Joi.object({
 		.allow(null)
 		.required()
 		.description('The generation in which it began to serve as it is; null where it does not.'),
+	built_in: Joi.boolean().required().description('Whether it came with the gateway.'),
+	contract: Joi.string()
+		.allow(null)
+		.required()
+		.description('The version of the contract of plugins that it is written for; null if it does not say.'),
+	since: Joi.string().isoDate().allow(null).required().description('When it was started; null where it does not run.'),
+	holds: holdings
+		.allow(null)
+		.required()
+		.description('What it has, and gives back when it stops; null where it does not run.'),
 })
 	.id('Plugin')
-	.example({ name: 'runs', version: '0.1.0', state: 'running', last_error: null, generation: 1 })
+	.example({
+		name: 'tides',
+		version: '1.2.0',
+		state: 'running',
+		last_error: null,
+		generation: 3,
+		built_in: false,
+		contract: '0.2',
+		since: '2030-01-31T12:00:00.123Z',
+		holds: {
+			routes: ['GET /v1/tides'],
+			tools: ['tides.today'],
+			events: ['run.completed'],
+			extends: [],
+			timers: 1,
+			resources: ['the connection to the tide gauge'],
+		},
+	})
+
+const cluster = Joi.object({
+	in_cluster: Joi.boolean().required().description('Whether the data is in a cluster (`store.url`).'),
+	data_format: Joi.number()
+		.integer()
+		.required()
+		.description('The format in which the data is written; see `store.format`.'),
+	servers: texts('`host:port` of each server of the cluster that is known.'),
+	leader: Joi.string()
+		.allow(null)
+		.required()
+		.description('The server that takes the writes of records; null while there is none.'),
+	gateways: Joi.array()
+		.items(
+			Joi.object({
+				name: Joi.string().required().description('Its machine and process.'),
+				version: Joi.string().required(),
+				format: Joi.number().integer().required().description('The newest format that it reads.'),
+				works: Joi.boolean()
+					.required()
+					.description('Whether it holds the lease and executes runs; the others wait for it.'),
+			}),
+		)
+		.required()
+		.description('Those that answer at this moment, the one that works first.'),
+})
+	.id('Cluster')
+	.example({
+		in_cluster: true,
+		data_format: 2,
+		servers: ['10.0.0.11:4222', '10.0.0.12:4222', '10.0.0.13:4222'],
+		leader: 'nats-1',
+		gateways: [
+			{ name: 'gateway-1 (process 812)', version: '0.2.0', format: 2, works: true },
+			{ name: 'gateway-2 (process 799)', version: '0.2.0', format: 2, works: false },
+		],
+	})
 
 const plain = { openapi: { produces: 'text/plain' } }
 
 export function routes(server: Server, ctx: Context): void {
 	const { gateway } = ctx
+	const view = ({ source, ...one }: PluginStatus): object => ({
+		...one,
+		built_in: source === BUILT_IN,
+		holds: gateway.holdings(one.name),
+	})
 	const healthFor = async ({ raw }: Pick<Request, 'raw'>): Promise<Health> =>
 		healthOf(gateway, await ctx.use('auth').permits(raw.req, ['agents:read']))
 
@@ -130,9 +213,49 @@ export function routes(server: Server, ctx: Context): void {
 			auth: scoped('agents:read'),
 			response: { status: { 200: Joi.array().items(plugin) } },
 		},
-		handler: () =>
-			gateway
-				.plugins()
-				.map(({ name, version, state, last_error, generation }) => ({ name, version, state, last_error, generation })),
+		handler: () => gateway.plugins().map(view),
+	})
+	server.route<{ Params: { name: string } }>({
+		method: 'POST',
+		path: '/v1/plugins/{name}/reload',
+		options: {
+			id: 'reloadPlugin',
+			description: 'Start a plugin again',
+			notes:
+				'With its files and the configuration as they are now; answers once it serves, or failed to. Requests and runs in progress continue. A plugin of third parties that does not start leaves the instance before it running, where there is one.',
+			tags: ['api', 'gateway'],
+			plugins: { openapi: { errors: [404, 409] } },
+			validate: { params: Joi.object({ name: Joi.string().max(64).required().description('Name of the plugin.').example('tides') }) },
+			response: { status: { 200: plugin } },
+		},
+		handler: async ({ params: { name } }) => {
+			await gateway.reload(name)
+			const found = gateway.plugins().find((one) => one.name === name)
+			if (!found) throw new Fault('not_found', `the plugin "${name}" was switched off meanwhile`)
+			return view(found)
+		},
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/cluster',
+		options: {
+			id: 'getCluster',
+			description: 'The gateways and servers of a cluster',
+			notes:
+				'On a cluster the gateways are asked, which takes most of a second. Without one it answers with this gateway.',
+			tags: ['api', 'gateway'],
+			auth: scoped('agents:read'),
+			response: { status: { 200: cluster } },
+		},
+		handler: async () => {
+			const found = gateway.storeCluster()
+			return {
+				in_cluster: found !== null,
+				data_format: gateway.dataFormat(),
+				servers: found?.servers ?? [],
+				leader: found?.leader ?? null,
+				gateways: await gateway.gateways(),
+			}
+		},
 	})
 }

@@ -24,6 +24,9 @@ const TITLES = [
 	'Vault',
 	'Tokens',
 	'Events',
+	'Plugins',
+	'Backups',
+	'Cluster',
 	'Configuration',
 ]
 
@@ -53,7 +56,8 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 	model.on(/Tell me/, { text: '# Title\n\n- **bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1))' })
 	model.on(/word "ready"/, 'ready')
 	const gateway = await startGateway({
-		config: `providers:\n  local: {kind: openai, base_url: "${model.url}", model: qwen3}\ndefault_provider: local\n`,
+		config: `providers:\n  local: {kind: openai, base_url: "${model.url}", model: qwen3}\ndefault_provider: local\nplugins: {tides: true}\n`,
+		files: { 'plugins/tides/index.js': "throw new Error('no such luck')" },
 	})
 	t.teardown(() => gateway.stop())
 	const api = (method: string, path: string, body?: object) => gateway.request(method, path, { ...(body && { body }) })
@@ -126,6 +130,41 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByRole('button', { name: /^Forget: The office cat/ }).click()
 		await page.getByText('Nothing was found.').waitFor()
 		t.strictSame((await api('GET', '/v1/agents/bob/memory')).body.memories, [])
+	})
+
+	await t.test('a backup is taken and deleted', async (t) => {
+		const page = await open(t, '#/backups')
+		await page.getByText('There is no backup yet.').waitFor()
+		await page.getByRole('button', { name: 'Take a backup' }).click()
+		const [taken] = await eventually(
+			async () => (await api('GET', '/v1/backups')).body.backups,
+			(list) => list.length === 1,
+		)
+		await page.getByText(taken.file).waitFor()
+		t.strictSame(await barriersOn(page), [])
+		page.once('dialog', (dialog) => void dialog.accept())
+		await page.getByRole('button', { name: `Delete the backup ${taken.id}` }).click()
+		await page.getByText('There is no backup yet.').waitFor()
+		t.strictSame((await api('GET', '/v1/backups')).body.backups, [])
+	})
+
+	await t.test('a plugin is fixed and reloaded', async (t) => {
+		const page = await open(t, '#/plugins')
+		const row = page.locator('tr', { hasText: 'tides' })
+		await row.getByText('no such luck').waitFor()
+		t.strictSame(await barriersOn(page), [])
+		const file = join(gateway.home, 'plugins/tides/index.js')
+		writeFileSync(file, "export default { name: 'tides', start: (ctx) => ctx.defer(() => {}, 'the gauge') }")
+		await page.getByRole('button', { name: 'Reload tides' }).click()
+		await row.locator('.status.running').waitFor()
+		await row.getByText('resources 1').click()
+		await row.getByText('the gauge').waitFor()
+	})
+
+	await t.test('the gateway is shown where there is no cluster', async (t) => {
+		const page = await open(t, '#/cluster')
+		await page.locator('.status.working').waitFor()
+		await page.getByText(`process ${process.pid}`).waitFor()
 	})
 
 	await t.test('a webhook is created and tested, its secret shown once', async (t) => {

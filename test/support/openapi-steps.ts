@@ -67,6 +67,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		const { body } = await gateway.request<string>('GET', '/', { headers: { accept: 'text/html' } })
 		return { params: { file: /console\/(app-\w+\.js)/.exec(body)?.[1] ?? '' } }
 	},
+	reloadPlugin: () => ({ params: { name: 'metrics' } }),
 	uploadBlob: () => ({ body: 'a,b\n1,2\n', query: { name: 'table.csv' } }),
 	readBlob: ({ made }) => ({ params: { digest: made.get('uploadBlob').blob } }),
 	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),

@@ -2,16 +2,12 @@
  * Which gateways there are at this moment: each one on the cluster, also one that waits, answers a request to one subject. Nothing
  * is stored, so a gateway that is down or cut off is not among them.
  */
-import { hostname } from 'node:os'
 import type { ClusterMember } from '../ports.ts'
 import type { Client } from './client.ts'
 import type { Names } from './streams.ts'
 
 /** For answers: a gateway that is busy with a long step needs some time. */
 const WAIT_MS = 750
-
-/** For people. */
-export const ownName = `${hostname()} (process ${process.pid})`
 
 /** Answers until the connection ends. */
 export function answerRollCall(client: Client, names: Names, self: () => ClusterMember): void {

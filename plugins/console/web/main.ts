@@ -38,6 +38,21 @@ const pages: Record<string, Entry> = {
 	vault: { title: 'Vault', load: () => import('./pages/vault.ts'), show: () => html`<svc-vault></svc-vault>` },
 	tokens: { title: 'Tokens', load: () => import('./pages/tokens.ts'), show: () => html`<svc-tokens></svc-tokens>` },
 	events: { title: 'Events', load: () => import('./pages/events.ts'), show: () => html`<svc-events></svc-events>` },
+	plugins: {
+		title: 'Plugins',
+		load: () => import('./pages/plugins.ts'),
+		show: () => html`<svc-plugins></svc-plugins>`,
+	},
+	backups: {
+		title: 'Backups',
+		load: () => import('./pages/backups.ts'),
+		show: () => html`<svc-backups></svc-backups>`,
+	},
+	cluster: {
+		title: 'Cluster',
+		load: () => import('./pages/cluster.ts'),
+		show: () => html`<svc-cluster></svc-cluster>`,
+	},
 	config: {
 		title: 'Configuration',
 		load: () => import('./pages/config.ts'),

@@ -98,6 +98,7 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		generation: 1,
 		source: null,
 		since: null,
+		contract: null,
 	})
 	const gateway = (change: Partial<GatewayStatus>): GatewayStatus => ({
 		version: '1',
@@ -106,6 +107,9 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		state: () => 'ready',
 		generation: () => 1,
 		plugins: () => [plugin('auth', null)],
+		holdings: () => null,
+		reload: async () => {},
+		gateways: async () => [],
 		configError: () => null,
 		storeTrouble: () => null,
 		storeSpace: () => null,

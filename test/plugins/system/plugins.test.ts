@@ -1,6 +1,10 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
+import { contractVersion } from '../../../core/host/contract-version.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
+import { eventually } from '../../support/wait.ts'
 
 void t.test('GET /v1/plugins shows what runs, and why something does not', async (t) => {
 	const gateway = await startGateway({
@@ -14,7 +18,7 @@ void t.test('GET /v1/plugins shows what runs, and why something does not', async
 	const { status, body } = await gateway.request('GET', '/v1/plugins')
 	t.equal(status, 200)
 	const byName = Object.fromEntries(body.map((one: { name: string }) => [one.name, one]))
-	t.strictSame(byName.clock, { name: 'clock', version: '1.2.3', state: 'running', last_error: null, generation: 1 })
+	t.match(byName.clock, { version: '1.2.3', state: 'running', last_error: null, generation: 1, contract: null })
 	t.match(byName.broken, { state: 'failed', last_error: /no such luck/, generation: null })
 	for (const name of ['agents', 'auth', 'events', 'models', 'runs', 'system']) {
 		t.match(byName[name], { state: 'running', last_error: null, generation: 1 }, name)
@@ -28,4 +32,106 @@ void t.test('GET /v1/plugins needs agents:read', async (t) => {
 	refused(t, await gateway.request('GET', '/v1/plugins'), { status: 401, code: 'unauthorized' })
 	const { body } = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
 	t.equal((await gateway.request('GET', '/v1/plugins', { token: body.token })).status, 200)
+})
+
+void t.test('GET /v1/plugins shows what each plugin holds', async (t) => {
+	const gateway = await startGateway({
+		config: 'plugins: {clock: true}\n',
+		files: {
+			'plugins/clock/index.js': `export default {
+				name: 'clock',
+				contract: '${contractVersion}',
+				start(ctx) {
+					ctx.primitive({ name: 'clock.now', description: 'The time.', parameters: { type: 'object' }, run: async () => '' })
+					ctx.on('run.completed', () => {})
+					ctx.on('run.completed', () => {})
+					ctx.every(1000, () => {})
+					ctx.after(3_600_000, () => {})
+					ctx.extend('metrics', () => [])
+					ctx.defer(() => {}, 'the pendulum')
+				},
+				http(server) {
+					server.route({ method: 'GET', path: '/v1/clock', options: { auth: false }, handler: () => 'noon' })
+				},
+			}`,
+		},
+	})
+	t.teardown(() => gateway.stop())
+	const { body } = await gateway.request('GET', '/v1/plugins')
+	const found = body.find((one: { name: string }) => one.name === 'clock')
+	t.match(found, { built_in: false, contract: contractVersion, last_error: null })
+	t.strictSame(found.holds, {
+		routes: ['GET /v1/clock'],
+		tools: ['clock.now'],
+		events: ['run.completed'],
+		extends: ['metrics'],
+		timers: 2,
+		resources: ['the pendulum'],
+	})
+	const agents = body.find((one: { name: string }) => one.name === 'agents')
+	t.equal(agents.built_in, true)
+	t.ok(agents.holds.routes.includes('POST /v1/agents'))
+})
+
+void t.test('POST /v1/plugins/{name}/reload starts a plugin again', async (t) => {
+	const counting = 'globalThis.clockStarts = (globalThis.clockStarts ?? 0) + 1'
+	const gateway = await startGateway({
+		config: 'plugins: {clock: true}\n',
+		files: { 'plugins/clock/index.js': `export default { name: 'clock', start() { ${counting} } }` },
+	})
+	t.teardown(() => gateway.stop())
+	const starts = (): unknown => (globalThis as { clockStarts?: number }).clockStarts
+	t.equal(starts(), 1)
+	const { status, body } = await gateway.request('POST', '/v1/plugins/clock/reload')
+	t.equal(status, 200)
+	t.match(body, { name: 'clock', state: 'running', generation: 2 })
+	t.equal(starts(), 2)
+	refused(t, await gateway.request('POST', '/v1/plugins/no-such/reload'), { status: 404, code: 'not_found' })
+	// The next reload has nothing to do.
+	t.match(await gateway.running.gateway.reload(), { changed: false })
+
+	writeFileSync(join(gateway.home, 'plugins/clock/index.js'), "throw new Error('no such luck')")
+	const broken = await gateway.request('POST', '/v1/plugins/clock/reload')
+	t.match(broken.body, { state: 'running', last_error: /no such luck/, generation: 2 })
+
+	writeFileSync(join(gateway.home, 'config/gateway.yaml'), 'plugins: {clock: true, runs: {limits: {steps: many}}}\n')
+	refused(t, await gateway.request('POST', '/v1/plugins/clock/reload'), { status: 400, code: 'config_invalid' })
+	t.equal(starts(), 2)
+})
+
+void t.test('every built-in plugin can be started again while runs are in progress', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const names = (await gateway.request('GET', '/v1/plugins')).body.map((one: { name: string }) => one.name)
+	for (const name of names) {
+		const prompt = `/tool memory.stm_write ${JSON.stringify({ key: name, value: 'kept' })}`
+		const started = await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt } })
+		const { status, body } = await gateway.request('POST', `/v1/plugins/${name}/reload`)
+		t.equal(status, 200, name)
+		t.match(body, { name, state: 'running', last_error: null })
+		const ended = await eventually(async () => {
+			const run = await gateway.request('GET', `/v1/runs/${started.body.run_id}`)
+			return run.body.ended_at === null ? undefined : run.body
+		})
+		t.equal(ended.status, 'completed', name)
+	}
+})
+
+void t.test('only callers with the scope * start plugins again', async (t) => {
+	const gateway = await startGateway({ env: { SVC_LOOPBACK: 'false' } })
+	t.teardown(() => gateway.stop())
+	const { body } = await gateway.request('POST', '/v1/auth/tokens', {
+		body: { scopes: ['agents:read', 'agents:write'] },
+	})
+	const answer = await gateway.request('POST', '/v1/plugins/agents/reload', { token: body.token })
+	refused(t, answer, { status: 403, code: 'forbidden' })
+})
+
+void t.test('GET /v1/cluster without a cluster shows this gateway', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const { body } = await gateway.request('GET', '/v1/cluster')
+	t.match(body, { in_cluster: false, servers: [], leader: null, gateways: [{ works: true }] })
+	t.equal(body.gateways[0].format, body.data_format)
 })

@@ -1,0 +1,118 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { change, get, path } from '../api.ts'
+import { count, size, when } from '../format.ts'
+import { empty, Page } from '../page.ts'
+
+interface Backup {
+	id: string
+	file: string
+	bytes: number
+	created_at: string
+	trigger: 'request' | 'schedule'
+	gateway_version: string
+	records: number
+	includes_key: boolean
+	left_out: string[]
+}
+
+interface Backups {
+	/** Oldest first. */
+	backups: Backup[]
+	unreadable: { id: string; file: string; message: string }[]
+	folder: string
+	next_at: string | null
+}
+
+/** Copies of the home, newest first. */
+class BackupList extends Page {
+	#found: Backups | undefined
+	#isTaking = false
+
+	async enter(): Promise<void> {
+		this.#found = await get<Backups>('/v1/backups', this.left.signal)
+	}
+
+	protected content(): TemplateResult {
+		if (!this.#found) return html`<h1>Backups</h1>`
+		const { backups, unreadable, folder, next_at } = this.#found
+		return html`
+			<h1>Backups</h1>
+			<p class="note">
+				In <code>${folder}</code> on the gateway's machine.
+				${next_at === null ? 'There is no schedule (backups.every).' : html`The next one is taken at ${when(next_at)}.`}
+				To restore one, stop the gateway and run <code>svc restore FILE</code>.
+			</p>
+			<p>
+				<button class="primary" ?disabled=${this.#isTaking} @click=${() => this.#take()}>
+					${this.#isTaking ? 'Taking a backup …' : 'Take a backup'}
+				</button>
+			</p>
+			${unreadable.map(({ file, message }) => html`<p class="problem"><code>${file}</code> ${message}</p>`)}
+			${backups.length === 0 ? empty('There is no backup yet.') : this.#table(backups.toReversed())}
+		`
+	}
+
+	#table(backups: Backup[]): TemplateResult {
+		return html`<div class="scroll">
+			<table>
+				<thead>
+					<tr>
+						<th>Taken</th>
+						<th>By</th>
+						<th>Size</th>
+						<th>Records</th>
+						<th>Version</th>
+						<th>File</th>
+						<th></th>
+					</tr>
+				</thead>
+				<tbody>
+					${backups.map(
+						({ id, file, bytes, created_at, trigger, gateway_version, records, includes_key, left_out }) =>
+							html`<tr>
+								<td>${when(created_at)}</td>
+								<td>${trigger}</td>
+								<td>${size(bytes)}</td>
+								<td>${count(records)}</td>
+								<td>${gateway_version}</td>
+								<td class="wide">
+									<code>${file}</code>
+									${includes_key ? html`<span class="chip">opens the vault</span>` : nothing}
+									${left_out.length === 0 ? nothing : html`<p class="note lines">Left out: ${left_out.join('\n')}</p>`}
+								</td>
+								<td>
+									<button class="danger" aria-label="Delete the backup ${id}" @click=${() => this.#remove(id)}>
+										Delete
+									</button>
+								</td>
+							</tr>`,
+					)}
+				</tbody>
+			</table>
+		</div>`
+	}
+
+	#take(): void {
+		this.#isTaking = true
+		this.requestUpdate()
+		void this.attempt(async () => {
+			try {
+				await change('POST', '/v1/backups', {})
+				await this.enter()
+			} finally {
+				this.#isTaking = false
+			}
+		})
+	}
+
+	#remove(id: string): void {
+		if (!confirm(`Delete the backup ${id}?`)) return
+		void this.attempt(async () => {
+			await change('DELETE', path`/v1/backups/${id}`)
+			await this.enter()
+		})
+	}
+}
+
+customElements.define('svc-backups', BackupList)

@@ -1,0 +1,85 @@
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { get } from '../api.ts'
+import { Page, status } from '../page.ts'
+
+interface Cluster {
+	in_cluster: boolean
+	data_format: number
+	servers: string[]
+	leader: string | null
+	gateways: { name: string; version: string; format: number; works: boolean }[]
+}
+
+/** Which gateways and servers there are, and who works. */
+class ClusterPage extends Page {
+	#found: Cluster | undefined
+
+	async enter(): Promise<void> {
+		this.#found = await get<Cluster>('/v1/cluster', this.left.signal)
+	}
+
+	protected content(): TemplateResult {
+		if (!this.#found) return html`<h1>Cluster</h1>`
+		const { in_cluster, data_format, servers, leader, gateways } = this.#found
+		const isBehind = gateways.every(({ format }) => format > data_format)
+		return html`
+			<h1>Cluster</h1>
+			${
+				in_cluster
+					? html`<p>
+							<button @click=${() => this.attempt(() => this.enter())}>Ask again</button>
+						</p>`
+					: html`<p class="note">
+							This gateway keeps its data in its own folder. With <code>store.url</code> it lies in a cluster of NATS
+							JetStream, where other gateways take over.
+						</p>`
+			}
+			<section>
+				<h2>Gateways</h2>
+				<div class="scroll">
+					<table>
+						<thead>
+							<tr>
+								<th>Gateway</th>
+								<th>State</th>
+								<th>Version</th>
+								<th>Reads data up to format</th>
+							</tr>
+						</thead>
+						<tbody>
+							${gateways.map(
+								({ name, version, format, works }) =>
+									html`<tr>
+										<td>${name}</td>
+										<td>${status(works ? 'working' : 'waiting')}</td>
+										<td>${version}</td>
+										<td>${format}</td>
+									</tr>`,
+							)}
+						</tbody>
+					</table>
+				</div>
+				<p class="note">
+					The data has format ${data_format}.
+					${isBehind ? html`Every gateway reads a newer one: <code>store.format</code> raises it.` : nothing}
+				</p>
+			</section>
+			${
+				in_cluster
+					? html`<section>
+							<h2>Servers</h2>
+							<ul class="checks">
+								${servers.map((server) => html`<li class="good">${server}</li>`)}
+							</ul>
+							<p class=${leader === null ? 'problem' : 'note'}>
+								${leader === null ? 'No server takes writes: the cluster has no leader.' : `${leader} takes the writes.`}
+							</p>
+						</section>`
+					: nothing
+			}
+		`
+	}
+}
+
+customElements.define('svc-cluster', ClusterPage)
