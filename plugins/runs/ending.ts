@@ -6,6 +6,7 @@ import type { RunLog } from '../../core/events/run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
+import type { RunEnd } from '../usage/contract.ts'
 import type { RunRecord } from './contract.ts'
 import { endIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
@@ -13,23 +14,30 @@ import { aboutJob, appendWith, endOps, isEnded } from './records.ts'
 import type { Ended } from './records.ts'
 import { withRun } from './turns.ts'
 
-type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log'>
+type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
 
 /**
- * Ends a run by its last events: its log, which is closed, and its record in one transaction, with the writes of `also`.
+ * Ends a run by its last events: its log, which is closed, its record and the count of it in one transaction. `count`: as `Account.count`, for
+ * a run that was executed.
  * Then others continue, and runs that it started are stopped unless it completed.
  */
 export async function end(
 	ctx: RunDeps,
-	{ run, log }: { run: RunRecord; log: RunLog },
+	{ run, log, active_ms }: { run: RunRecord; log: RunLog; active_ms?: () => number },
 	ended: Ended,
-	last: { events: NewEvent[]; step?: JournalStep; also?: () => Promise<Op[]> },
+	last: { events: NewEvent[]; step?: JournalStep; count?: (end?: RunEnd) => Promise<Op[]> },
 ): Promise<void> {
 	const { run_id, agent_uid } = run
 	const at = now()
+	const end: RunEnd | undefined =
+		ended.status === 'completed' || ended.status === 'failed'
+			? { status: ended.status, active_ms: active_ms?.() ?? run.active_ms }
+			: undefined
+	const countEnd = async (): Promise<Op[]> =>
+		end ? ctx.use('usage').countEnd(run_id, { name: run.agent, uid: agent_uid }, end) : []
 	const jobs = appendWith(log, agent_uid, last, async () => {
 		const { ops = [], result } = await endOps(ctx.store, agent_uid, run_id, ended, at)
-		return { ops: [...ops, ...((await last.also?.()) ?? [])], result }
+		return { ops: [...ops, ...(await (last.count ?? countEnd)(end))], result }
 	})
 	// Nothing may follow the end, such as the result of a tool that ignored a stop.
 	log.close()

@@ -39,6 +39,7 @@ import { composeContext, contextWith, learnFactor, learnLimit } from './context.
 import { end, isOrphan, openLog, stopChildren } from './ending.ts'
 import { charge, chargeOps } from './family.ts'
 import { storeFiles } from './tool-files.ts'
+import type { RunEnd } from '../usage/contract.ts'
 import { completedWith, eventsOfAnswer, withShortReasoning } from './journal.ts'
 import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
@@ -445,9 +446,13 @@ async function forModel<T>(
 type Paused = Pick<Extract<RunOutcome, { status: 'paused' }>, 'status'>
 type Final = Exclude<RunOutcome, { status: 'paused' }>
 
-async function finish(logged: LoggedRun & Partial<Pick<Work, 'account' | 'turn'>>, outcome: Final): Promise<void> {
+async function finish(
+	logged: LoggedRun & Partial<Pick<Work, 'account' | 'turn' | 'active_ms'>>,
+	outcome: Final,
+): Promise<void> {
 	const { ctx, run, log, account } = logged
-	const count = async (spent: readonly ModelUsage[] = []): Promise<Op[]> => (await account?.count(spent)) ?? []
+	const counting = (spent: readonly ModelUsage[] = []) =>
+		account && { count: (end?: RunEnd): Promise<Op[]> => account.count(spent, end) }
 	switch (outcome.status) {
 		case 'completed': {
 			const { usage, spent, ended_by } = outcome
@@ -459,7 +464,7 @@ async function finish(logged: LoggedRun & Partial<Pick<Work, 'account' | 'turn'>
 			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]
 			await charge(ctx.store, run, usage)
 			const step = { kind: 'model' as const, answer }
-			return end(ctx, logged, ended, { events, step, also: () => count(spent) })
+			return end(ctx, logged, ended, { events, step, ...counting(spent) })
 		}
 		case 'failed': {
 			const { error, usage, spent = [] } = outcome
@@ -469,7 +474,7 @@ async function finish(logged: LoggedRun & Partial<Pick<Work, 'account' | 'turn'>
 			const { provider_code } = error
 			const payload = { error: error.message, code: error.code, ...(provider_code && { provider_code }), usage }
 			const events = [{ event_type: 'run.failed', payload }]
-			return end(ctx, logged, { status: 'failed', error, usage }, { events, also: () => count(spent) })
+			return end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
 		}
 		case 'stopped': {
 			const actor = logged.turn?.stoppedBy

@@ -13,7 +13,7 @@ import type { ConversationQueue } from './keys.ts'
 import { conversationOfSummaries } from './summary-run.ts'
 import { forgetTranscript } from './transcript.ts'
 
-type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log'>
+type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
 
 /**
  * Stops the runs of a conversation, including paused and queued ones, and deletes its messages. May be repeated;
@@ -45,7 +45,7 @@ export async function forgetRuns({ store }: Pick<Context, 'store'>, runs: Runs, 
 }
 
 /** Finishes deletions that a crash interrupted. */
-export async function finishForgetting(ctx: Pick<Context, 'use'> & RunDeps): Promise<void> {
+export async function finishForgetting(ctx: RunDeps): Promise<void> {
 	for await (const { uid } of ctx.use('agents').list()) {
 		for await (const key of ctx.store.keys(keys.forgettings(uid))) await forgetConversation(ctx, uid, key.at(-1) ?? '')
 	}

@@ -225,7 +225,11 @@ export function routes(server: Server, ctx: Context): void {
 				'With its files and the configuration as they are now; answers once it serves, or failed to. Requests and runs in progress continue. A plugin of third parties that does not start leaves the instance before it running, where there is one.',
 			tags: ['api', 'gateway'],
 			plugins: { openapi: { errors: [404, 409] } },
-			validate: { params: Joi.object({ name: Joi.string().max(64).required().description('Name of the plugin.').example('tides') }) },
+			validate: {
+				params: Joi.object({
+					name: Joi.string().max(64).required().description('Name of the plugin.').example('tides'),
+				}),
+			},
 			response: { status: { 200: plugin } },
 		},
 		handler: async ({ params: { name } }) => {

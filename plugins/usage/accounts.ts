@@ -11,7 +11,7 @@ import type { Amount, Budget } from './budget.ts'
 import { addOp, usedBy } from './callers.ts'
 import type { DayLimits, UsageService, UsageSettings } from './contract.ts'
 import { dayOf, endOfDay, secondsLeft, today } from './days.ts'
-import { countOps, entriesOf, freeSlot, keptEntries, takeSlot } from './ledger.ts'
+import { countOps, entriesOf, freeSlot, keptEntries, slotOf, takeSlot } from './ledger.ts'
 import type { DayEntry } from './ledger.ts'
 
 /** Limits, and the budget that they bound. */
@@ -26,7 +26,7 @@ interface Limited {
 
 export function accountsOf(
 	ctx: Pick<Context<UsageSettings>, 'config' | 'store' | 'use'>,
-): Pick<UsageService, 'account' | 'start'> {
+): Pick<UsageService, 'account' | 'countEnd' | 'start'> {
 	const { config, store } = ctx
 	/** Of agents and callers with limits whose runs are started or executed. */
 	const budgets = new Map<string, { budget: Budget; users: number }>()
@@ -88,10 +88,10 @@ export function accountsOf(
 					}
 					return null
 				},
-				async count(calls) {
+				async count(calls, end) {
 					const day = today()
-					const ops = await countOps(store, agent, { day, slot, calls })
-					if (ops.length > 0 && payer)
+					const ops = await countOps(store, agent, { day, slot, calls, end })
+					if (ops.length > 0 && calls.length > 0 && payer)
 						ops.push(await addOp(store, agent, { day, caller: payer.id, part: slot }, usedIn(calls)))
 					return ops
 				},
@@ -106,6 +106,7 @@ export function accountsOf(
 				},
 			}
 		},
+		countEnd: (run_id, agent, end) => countOps(store, agent, { day: today(), slot: slotOf(run_id), calls: [], end }),
 		start(run_id, agent, payer) {
 			if (!payer) return { ops: async () => [], end() {} }
 			const { budget, close } = openForCaller(payer)

@@ -30,7 +30,29 @@ export interface Counted extends Required<Omit<Usage, 'cost'>> {
 	unpriced_tokens: number
 }
 
-export type UsageRow = Counted & { agent_id?: string; provider?: string; model?: string; day?: string }
+/** Runs that ended by themselves; how many seconds they were active, by estimate; null without runs. */
+export interface RunFigures {
+	completed: number
+	failed: number
+	p50_s: number | null
+	p95_s: number | null
+}
+
+/** How a run ended that nobody stopped. */
+export interface RunEnd {
+	status: 'completed' | 'failed'
+	/** Without the time in which it waited for people. */
+	active_ms: number
+}
+
+/** `runs`: not by model. */
+export type UsageRow = Counted & {
+	agent_id?: string
+	provider?: string
+	model?: string
+	day?: string
+	runs?: RunFigures
+}
 
 export interface UsageReport {
 	/** The first day, and the day after the last one. */
@@ -38,7 +60,7 @@ export interface UsageReport {
 	until: string
 	by: UsageBy
 	rows: UsageRow[]
-	total: Counted
+	total: Counted & { runs: RunFigures }
 }
 
 export type UsageBy = 'agent' | 'model' | 'day'
@@ -59,10 +81,10 @@ export interface Account {
 	/** Reserves a call in place of the last one. Resolves to why the call must not be made, or to null. */
 	reserve(call: Reservation): Promise<WireError | null>
 	/**
-	 * The writes that count these calls, for the commit that makes the answer durable: then each is counted exactly once. No
-	 * writes if the agent was deleted. Called again after a conflict.
+	 * The writes that count these calls, for the commit that makes the answer durable, and the end of the run, for the commit
+	 * that ends it: then each is counted exactly once. No writes if the agent was deleted. Called again after a conflict.
 	 */
-	count(calls: readonly ModelUsage[]): Promise<Op[]>
+	count(calls: readonly ModelUsage[], end?: RunEnd): Promise<Op[]>
 	/** The calls are counted: their reservation ends. */
 	settle(calls: readonly ModelUsage[]): void
 	/** Ends its reservation. */
@@ -84,6 +106,8 @@ export interface RunStart {
 export interface UsageService {
 	/** `payer`: a caller whose limits of a day it counts toward, too. */
 	account(run_id: string, agent: AgentRef, limits: DayLimits, payer?: Payer): Account
+	/** As `count` of an account, for a run that ends without being executed. */
+	countEnd(run_id: string, agent: AgentRef, end: RunEnd): Promise<Op[]>
 	/** For a run that is about to start on behalf of this caller. */
 	start(run_id: string, agent: AgentRef, payer: Payer | undefined): RunStart
 	/** Keeps the usage of an agent that is being deleted. Called once its runs have ended; may be repeated. */

@@ -2,18 +2,24 @@
  * The ledger: what the models of each agent used on each day, in the scope of the agent, so that a call is counted in the
  * commit that makes its answer durable. When the agent is deleted, its records move to a scope of the plugin's own.
  */
+import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { ModelUsage } from '../../core/protocol.ts'
 import { agentScope, livenessKey } from '../../core/store/agent-scope.ts'
 import type { Key, Op, Store } from '../../core/store/ports.ts'
 import { withCalls } from './counted.ts'
 import type { ModelRow } from './counted.ts'
+import type { RunEnd } from './contract.ts'
+import { withRun } from './run-counts.ts'
+import type { RunCounts } from './run-counts.ts'
 
 /** A part of the usage of an agent on a day. */
 export interface DayRecord {
 	/** The agent's name. */
 	agent: string
 	rows: ModelRow[]
+	/** Absent in records of 0.1.0, and where no run has ended. */
+	runs?: RunCounts
 }
 
 /** A record that was read. */
@@ -37,18 +43,20 @@ const keys = {
 	keptDays: (): Key => ['usage'],
 }
 
-/** The writes that add these calls to the day. No writes if there are no calls, or the agent was deleted. */
+/** The writes that add these calls, and the end of a run, to the day. No writes if there is nothing to add, or the agent was deleted. */
 export async function countOps(
 	store: Pick<Store, 'get'>,
 	{ uid, name }: AgentRef,
-	{ day, slot, calls }: { day: string; slot: number; calls: readonly ModelUsage[] },
+	{ day, slot, calls, end }: { day: string; slot: number; calls: readonly ModelUsage[]; end?: RunEnd | undefined },
 ): Promise<Op[]> {
-	if (calls.length === 0) return []
+	if (calls.length === 0 && !end) return []
 	const key = keys.slot(uid, day, String(slot).padStart(2, '0'))
 	const entry = await store.get<DayRecord>(key)
 	// The end of a run must not fail because its agent is gone.
 	if (!entry && !(await store.get(livenessKey(uid)))) return []
-	const value: DayRecord = { agent: name, rows: withCalls(entry?.value.rows ?? [], calls) }
+	const { rows = [], runs } = entry?.value ?? {}
+	const ended = end ? withRun(runs, end) : runs
+	const value: DayRecord = { agent: name, rows: withCalls(rows, calls), ...(ended && { runs: ended }) }
 	return [{ key, value, expect: entry?.rev ?? null }]
 }
 
@@ -113,6 +121,11 @@ export function takeSlot(uid: string): number {
 	const slot = counts.indexOf(Math.min(...counts))
 	counts[slot] = (counts[slot] ?? 0) + 1
 	return slot
+}
+
+/** For one write of a run that holds no slot. */
+export function slotOf(run_id: string): number {
+	return Number.parseInt(hash('sha256', run_id).slice(0, 4), 16) % SLOTS
 }
 
 export function freeSlot(uid: string, slot: number): void {

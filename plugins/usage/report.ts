@@ -8,6 +8,8 @@ import { addCounted, nothing } from './counted.ts'
 import type { ModelRow } from './counted.ts'
 import { entriesOf, keptEntries } from './ledger.ts'
 import type { DayEntry } from './ledger.ts'
+import { addRuns, figuresOf, noRuns } from './run-counts.ts'
+import type { RunCounts } from './run-counts.ts'
 
 /** Rows of a report: the largest. */
 const ROWS_LIMIT = 1_000
@@ -18,8 +20,15 @@ export async function reportOf(
 	{ agent_id, since, until, by }: UsageQuery,
 	caller: AgentLimit = {},
 ): Promise<UsageReport> {
-	const rows = new Map<string, UsageRow>()
+	const rows = new Map<string, { row: UsageRow; runs: RunCounts }>()
 	const total = nothing()
+	const allRuns = noRuns()
+	const rowFor = (labels: Partial<UsageRow>): { row: UsageRow; runs: RunCounts } => {
+		const name = Object.values(labels).join('\n')
+		const found = rows.get(name) ?? { row: { ...labels, ...nothing() }, runs: noRuns() }
+		rows.set(name, found)
+		return found
+	}
 	const agents = use('agents').visibleTo(caller)
 	let known = agent_id === undefined
 	const add = async (entries: AsyncIterable<DayEntry>): Promise<void> => {
@@ -27,13 +36,12 @@ export async function reportOf(
 			if (!reaches(caller, entry.agent) || (agent_id !== undefined && entry.agent !== agent_id)) continue
 			known = true
 			for (const row of entry.rows) {
-				const labels = labelsOf(by, entry, row)
-				const name = Object.values(labels).join('\n')
-				const sum = rows.get(name) ?? { ...labels, ...nothing() }
-				rows.set(name, sum)
-				addCounted(sum, row)
+				addCounted(rowFor(labelsOf(by, entry, row)).row, row)
 				addCounted(total, row)
 			}
+			if (!entry.runs) continue
+			addRuns(allRuns, entry.runs)
+			if (by !== 'model') addRuns(rowFor(labelsOf(by, entry)).runs, entry.runs)
 		}
 	}
 	await add(keptEntries(store, { since, until }))
@@ -45,13 +53,15 @@ export async function reportOf(
 		if (!agent && !known)
 			throw new Fault('not_found', `there is no agent "${agent_id}", and none of that name was used`)
 	}
-	const sorted = [...rows.values()].toSorted(by === 'day' ? byDay : bySize)
-	return { since, until, by, rows: sorted.slice(0, ROWS_LIMIT), total }
+	const all = [...rows.values()].map(({ row, runs }) => (by === 'model' ? row : { ...row, runs: figuresOf(runs) }))
+	const sorted = all.toSorted(by === 'day' ? byDay : bySize)
+	return { since, until, by, rows: sorted.slice(0, ROWS_LIMIT), total: { ...total, runs: figuresOf(allRuns) } }
 }
 
-function labelsOf(by: UsageBy, { agent, day }: DayEntry, { provider, model }: ModelRow): Partial<UsageRow> {
-	if (by === 'agent') return { agent_id: agent }
-	return by === 'day' ? { day } : { provider, model }
+/** `row`: of a model. */
+function labelsOf(by: UsageBy, { agent, day }: DayEntry, row?: ModelRow): Partial<UsageRow> {
+	if (by === 'model' && row) return { provider: row.provider, model: row.model }
+	return by === 'agent' ? { agent_id: agent } : { day }
 }
 
 function byDay(a: UsageRow, b: UsageRow): number {

@@ -23,6 +23,19 @@ const counted = {
 		.required()
 		.description('Input and output of calls whose model had no price: `cost` does not include them.'),
 }
+const seconds = (share: string): Joi.NumberSchema =>
+	Joi.number()
+		.allow(null)
+		.required()
+		.description(
+			`Within so many seconds ${share} of them ended, by estimate, without waiting for people; null without runs.`,
+		)
+const runs = Joi.object({
+	completed: Joi.number().integer().required(),
+	failed: Joi.number().integer().required(),
+	p50_s: seconds('half'),
+	p95_s: seconds('95 %'),
+}).description('Runs that ended by themselves.')
 const aDay = Joi.string().example('2026-11-02')
 const aTime = Joi.date().iso()
 const row = Joi.object({
@@ -31,6 +44,7 @@ const row = Joi.object({
 	model: Joi.string().description('With `by=model`.'),
 	day: aDay.description('With `by=day`.'),
 	...counted,
+	runs: runs.description('Runs that ended by themselves; absent with `by=model`.'),
 }).id('UsageRow')
 const report = Joi.object({
 	since: aDay.required().description('The first day.'),
@@ -40,7 +54,10 @@ const report = Joi.object({
 		.items(row)
 		.required()
 		.description('Days in order; agents and models by cost and tokens, the largest first. At most 1,000.'),
-	total: Joi.object(counted).required().id('UsageTotal').description('Of everything, also of rows beyond 1,000.'),
+	total: Joi.object({ ...counted, runs: runs.required() })
+		.required()
+		.id('UsageTotal')
+		.description('Of everything, also of rows beyond 1,000.'),
 })
 	.id('UsageReport')
 	.example({
@@ -57,6 +74,7 @@ const report = Joi.object({
 				reasoning_tokens: 640,
 				cost: 0.01034,
 				unpriced_tokens: 0,
+				runs: { completed: 5, failed: 1, p50_s: 3.1, p95_s: 9.4 },
 			},
 		],
 		total: {
@@ -67,6 +85,7 @@ const report = Joi.object({
 			reasoning_tokens: 640,
 			cost: 0.01034,
 			unpriced_tokens: 0,
+			runs: { completed: 5, failed: 1, p50_s: 3.1, p95_s: 9.4 },
 		},
 	})
 
@@ -83,7 +102,7 @@ export function routes(server: Server, _ctx: Context<UsageSettings>, usage: Usag
 		path: '/v1/usage',
 		options: {
 			id: 'getUsage',
-			description: 'Tokens and cost of model calls, by agent, model or day',
+			description: 'Runs, tokens and cost, by agent, model or day',
 			notes:
 				'Counted by whole days, which begin and end at midnight UTC, and kept for `usage.retention_days`, also after the agent was deleted. A call counts for the day on which its answer was stored, at the price of that time.',
 			tags: ['api', 'usage'],

@@ -89,6 +89,20 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.equal((await gateway.request('GET', '/console/..%2Findex.ts')).status, 404)
 	})
 
+	await t.test('the first page is small', async (t) => {
+		const page = await open(t)
+		await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor()
+		const sizes = await page.evaluate<number[]>(
+			`[performance.getEntriesByType('navigation'), performance.getEntriesByType('resource')]
+				.flat()
+				.filter(({ name }) => !name.includes('/v1/'))
+				.map(({ encodedBodySize }) => encodedBodySize)`,
+		)
+		const total = sizes.reduce((sum, size) => sum + size, 0)
+		t.ok(sizes.length > 3 && sizes.every((size) => size > 0), 'every file is counted')
+		t.ok(total < 90_000, `${total} bytes`)
+	})
+
 	await t.test('shows every page', async (t) => {
 		const page = await open(t)
 		const names = await page.locator('nav a').allTextContents()
@@ -130,6 +144,31 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByRole('button', { name: /^Forget: The office cat/ }).click()
 		await page.getByText('Nothing was found.').waitFor()
 		t.strictSame((await api('GET', '/v1/agents/bob/memory')).body.memories, [])
+	})
+
+	await t.test('Home draws runs, durations and tokens, of one agent too', async (t) => {
+		model.on(/Home run/, { text: 'Done.', usage: { prompt_tokens: 1234, completion_tokens: 56 } })
+		for (const name of ['ada', 'bob'])
+			await completed(gateway, (await api('POST', `/v1/agents/${name}/runs`, { prompt: 'Home run' })).body.run_id)
+		const page = await open(t)
+		for (const name of ['Runs by day', 'Duration of runs', 'Tokens by day'])
+			await page.getByRole('img', { name }).locator('canvas').waitFor()
+		const points = (): Promise<number> =>
+			page.evaluate(`(() => {
+				const { width, height } = document.querySelector('canvas')
+				const { data } = document.querySelector('canvas').getContext('2d').getImageData(0, 0, width, height)
+				return new Set(data).size
+			})()`)
+		t.ok((await points()) > 1, 'something is drawn')
+		await page.getByText('As a table').click()
+		const cells = page.locator('details tbody td')
+		t.equal((await cells.nth(1).innerText()).replaceAll(/\D/g, ''), '2580')
+		await page.getByLabel('Agent').selectOption('bob')
+		await eventually(async () => (await cells.nth(1).innerText()).replaceAll(/\D/g, '') === '1290')
+		t.equal(await cells.nth(2).innerText(), '1')
+		t.strictSame(await barriersOn(page), [])
+		await page.setViewportSize({ width: 360, height: 700 })
+		t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
 	})
 
 	await t.test('a backup is taken and deleted', async (t) => {

@@ -1,7 +1,7 @@
 import type { Command } from '../../../core/cli/command.ts'
 import { pointInTime } from '../../../core/cli/time-input.ts'
 import { costText } from '../../../core/util/cost-text.ts'
-import type { Counted, UsageReport, UsageRow } from '../contract.ts'
+import type { Counted, RunFigures, UsageReport, UsageRow } from '../contract.ts'
 
 interface Options {
 	by: string
@@ -10,7 +10,7 @@ interface Options {
 }
 
 export default {
-	description: 'Show the tokens and the cost of model calls, by agent, model or day (UTC)',
+	description: 'Show runs, tokens and cost, by agent, model or day (UTC)',
 	examples: `
 Examples:
   svc usage
@@ -33,19 +33,20 @@ Examples:
 		const report = await cli.api.request<UsageReport>('GET', `/v1/usage?${query.toString()}`)
 		cli.out.answer(report, ({ rows, total }, style) =>
 			style.table(
-				[report.by, 'calls', 'in', 'cached', 'out', 'cost', 'unpriced'],
+				[report.by, 'runs', 'failed', 'calls', 'in', 'cached', 'out', 'cost', 'unpriced'],
 				rows.length === 0 ? [] : [...rows.map((row) => cells(nameOf(row), row)), cells('total', total)],
-				'No model was called in these days.',
+				'Nothing ran in these days.',
 			),
 		)
 	},
 } satisfies Command
 
-function cells(name: string, row: Counted): string[] {
-	const { calls, input_tokens, cached_tokens, output_tokens, cost, unpriced_tokens } = row
+function cells(name: string, row: Counted & { runs?: RunFigures }): string[] {
+	const { calls, input_tokens, cached_tokens, output_tokens, cost, unpriced_tokens, runs } = row
 	const numbers = [calls, input_tokens, cached_tokens, output_tokens].map(String)
 	return [
 		name,
+		...(runs ? [runs.completed + runs.failed, runs.failed].map(String) : ['', '']),
 		...numbers,
 		cost === null ? '' : costText(cost),
 		unpriced_tokens === 0 ? '' : `${unpriced_tokens} tokens`,

@@ -63,16 +63,18 @@ void t.test('a call has a cost where its model has a price, on the step, the run
 		unpriced_tokens: 0,
 	}
 	const today = new Date().toISOString().slice(0, 10)
-	t.strictSame((await usageOf('agent_id=ada')).rows, [{ agent_id: 'ada', ...counted }])
+	const { runs, ...rest } = (await usageOf('agent_id=ada')).rows[0]
+	t.strictSame(rest, { agent_id: 'ada', ...counted })
+	t.match(runs, { completed: 1, failed: 0, p50_s: Number, p95_s: Number })
 	t.strictSame((await usageOf('agent_id=ada&by=model')).rows, [{ provider: 'mock', model: 'm', ...counted }])
-	t.strictSame((await usageOf('agent_id=ada&by=day')).rows, [{ day: today, ...counted }])
-	t.strictSame((await usageOf('agent_id=ada')).total, counted)
+	t.strictSame((await usageOf('agent_id=ada&by=day')).rows, [{ day: today, ...counted, runs }])
+	t.strictSame((await usageOf('agent_id=ada')).total, { ...counted, runs })
 
 	const svc = svcFor(gateway)
 	t.match((await svc(['runs', 'show', run_id])).stdout, /cost: +0\.0115\n[^]*finish reason: +stop/)
 	t.match((await svc(['runs', 'steps', run_id])).stdout, /1000 in, 100 out +0\.0035/)
-	t.match((await svc(['usage', '--since', '24h', '--until', '0s'])).stdout, /ada +2 /)
-	t.match((await svc(['usage', 'ada', '--by', 'model'])).stdout, /mock \(m\) +2 +4000 +0 +150 +0\.0115/)
+	t.match((await svc(['usage', '--since', '24h', '--until', '0s'])).stdout, /ada +1 +0 +2 /)
+	t.match((await svc(['usage', 'ada', '--by', 'model'])).stdout, /mock \(m\) +- +- +2 +4000 +0 +150 +0\.0115/)
 })
 
 void t.test('without a price there is no cost, and the report says how much that concerns', async (t) => {
@@ -87,6 +89,29 @@ void t.test('without a price there is no cost, and the report says how much that
 	await gateway.request('PATCH', '/v1/agents/bob', { body: { config: { model: 'toString' } } })
 	await bob.complete('no price')
 	t.match((await usageOf('agent_id=bob')).total, { calls: 3, cost: 0.00182, unpriced_tokens: 1414 })
+})
+
+void t.test('runs are counted once by how they ended, except those that were stopped', async (t) => {
+	const kim = await follow(t, gateway, 'kim')
+	model.on('fine now', answer(1, 1))
+	model.on('refused now', { status: 400, message: 'no such parameter' })
+	for (const prompt of ['asks now', 'asks again'])
+		model.on(prompt, { tools: [{ name: 'ask', arguments: { question: 'Which?' } }] }, answer(1, 1))
+	await kim.complete('fine now')
+	const failed = await kim.start('refused now')
+	await kim.heard(failed, 'run.failed')
+	const stopped = await kim.start('asks now')
+	await kim.heard(stopped, 'question.asked')
+	t.equal((await gateway.request('POST', `/v1/runs/${stopped}/cancel`)).status, 200)
+	await kim.heard(stopped, 'run.stopped')
+	const asked = await kim.start('asks again')
+	const { payload } = await kim.heard(asked, 'question.asked')
+	await gateway.request('POST', `/v1/agents/kim/ask-responses/${payload.question_id}`, { body: { answer: 'This.' } })
+	await kim.heard(asked, 'run.completed')
+	const { total, rows } = await usageOf('agent_id=kim')
+	t.match(total.runs, { completed: 2, failed: 1 })
+	t.match(rows[0].runs, { completed: 2, failed: 1 })
+	t.ok(total.runs.p50_s <= total.runs.p95_s)
 })
 
 void t.test('costs add up without a visible error', async (t) => {

@@ -1,6 +1,8 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get } from '../api.ts'
+import type { Series } from '../chart.ts'
+import '../chart.ts'
 import { cost, count, duration } from '../format.ts'
 import { Page, status } from '../page.ts'
 
@@ -18,6 +20,14 @@ interface UsageRow {
 	input_tokens: number
 	output_tokens: number
 	cost: number | null
+	runs?: { completed: number; failed: number; p50_s: number | null; p95_s: number | null }
+}
+
+interface Report {
+	/** The first day, and the day after the last one. */
+	since: string
+	until: string
+	rows: UsageRow[]
 }
 
 interface Plugin {
@@ -30,21 +40,24 @@ interface Plugin {
 class Home extends Page {
 	#health: Health | undefined
 	#plugins: Plugin[] = []
+	/** One for each day, the oldest first. */
 	#days: UsageRow[] = []
 	#agents: UsageRow[] = []
+	/** The agent that the charts are about; empty: all. */
+	#agent = ''
 
 	async enter(): Promise<void> {
 		const { signal } = this.left
-		const usage = (by: string) => get<{ rows: UsageRow[] }>(`/v1/usage?by=${by}`, signal)
+		const usage = (path: string) => get<Report>(path, signal)
 		const [health, plugins, days, agents] = await Promise.all([
 			get<Health>('/v1/health', signal),
 			get<Plugin[]>('/v1/plugins', signal),
-			usage('day'),
-			usage('agent'),
+			usage(daysOf(this.#agent)),
+			usage('/v1/usage?by=agent'),
 		])
 		this.#health = health
 		this.#plugins = plugins
-		this.#days = days.rows
+		this.#days = everyDay(days)
 		this.#agents = agents.rows
 	}
 
@@ -64,21 +77,10 @@ class Home extends Page {
 				</ul>
 				${this.#troubled()}
 			</section>
-			<section>
-				<h2>Tokens by day</h2>
-				${
-					this.#days.length === 0
-						? html`<p class="empty">No model was called in the last 30 days. <a href="#/chat">Talk to an agent</a></p>`
-						: this.#bars(this.#days.map((row) => [row.day ?? '', row]))
-				}
-			</section>
 			${
 				this.#agents.length === 0
-					? nothing
-					: html`<section>
-							<h2>Tokens by agent, last 30 days</h2>
-							${this.#bars(this.#agents.map((row) => [row.agent_id ?? '', row]))}
-						</section>`
+					? html`<p class="empty">Nothing ran in the last 30 days. <a href="#/chat">Talk to an agent</a></p>`
+					: this.#usage()
 			}
 		`
 	}
@@ -94,15 +96,85 @@ class Home extends Page {
 		</ul>`
 	}
 
-	#bars(rows: [label: string, row: UsageRow][]): TemplateResult {
+	#usage(): TemplateResult {
+		const days = this.#days.map(({ day }) => day ?? '')
+		const of = (value: (row: UsageRow) => number | null | undefined): (number | null)[] =>
+			this.#days.map((row) => value(row) ?? null)
+		const chart = (name: string, format: (value: number) => string, ...series: Series[]): TemplateResult =>
+			html`<figure>
+				<figcaption>${name}</figcaption>
+				<svc-chart .name=${name} .days=${days} .series=${series} .format=${format}></svc-chart>
+			</figure>`
+		const hasCost = this.#days.some((row) => row.cost !== null)
+		return html`
+			<section>
+				<h2>Last 30 days</h2>
+				<label class="row"
+					>Agent
+					<select @change=${(event: Event) => this.#choose((event.target as HTMLSelectElement).value)}>
+						<option value="">all</option>
+						${this.#agents.map(({ agent_id }) => html`<option ?selected=${agent_id === this.#agent}>${agent_id}</option>`)}
+					</select></label
+				>
+				<div class="charts">
+					${chart(
+						'Runs by day',
+						count,
+						{ label: 'Completed', color: '--good', values: of((row) => row.runs?.completed) },
+						{ label: 'Failed', color: '--bad', values: of((row) => row.runs?.failed) },
+					)}
+					${chart(
+						'Duration of runs',
+						seconds,
+						{ label: 'Half of them within', color: '--accent', values: of((row) => row.runs?.p50_s) },
+						{ label: '95 % within', color: '--warn', values: of((row) => row.runs?.p95_s) },
+					)}
+					${chart(
+						'Tokens by day',
+						count,
+						{ label: 'In', color: '--accent', values: of((row) => row.input_tokens) },
+						{ label: 'Out', color: '--warn', values: of((row) => row.output_tokens) },
+					)}
+					${hasCost ? chart('Cost by day', cost, { label: 'Cost', color: '--accent', values: of((row) => row.cost) }) : nothing}
+				</div>
+				<details>
+					<summary>As a table</summary>
+					${this.#table(
+						'Day',
+						this.#days.filter(isUsed).map((row) => [row.day ?? '', row]),
+					)}
+				</details>
+			</section>
+			<section>
+				<h2>By agent, last 30 days</h2>
+				${this.#table(
+					'Agent',
+					this.#agents.map((row) => [row.agent_id ?? '', row]),
+				)}
+			</section>
+		`
+	}
+
+	#choose(agent: string): void {
+		this.#agent = agent
+		void this.attempt(async () => {
+			const report = await get<Report>(daysOf(agent), this.left.signal)
+			if (this.#agent === agent) this.#days = everyDay(report)
+		})
+	}
+
+	#table(what: string, rows: [label: string, row: UsageRow][]): TemplateResult {
 		const total = ({ input_tokens, output_tokens }: UsageRow): number => input_tokens + output_tokens
 		const most = Math.max(1, ...rows.map(([, row]) => total(row)))
 		return html`<div class="scroll">
 			<table class="bars">
 				<thead>
 					<tr>
-						<th>${rows[0]?.[1].day === undefined ? 'Agent' : 'Day'}</th>
+						<th>${what}</th>
 						<th>Tokens</th>
+						<th>Runs</th>
+						<th>Failed</th>
+						<th>Half within</th>
 						<th>Calls</th>
 						<th>Cost</th>
 					</tr>
@@ -116,6 +188,9 @@ class Home extends Page {
 									<meter min="0" max=${most} value=${total(row)} aria-label="Tokens of ${label}"></meter>
 									${count(total(row))}
 								</td>
+								<td>${count((row.runs?.completed ?? 0) + (row.runs?.failed ?? 0))}</td>
+								<td>${count(row.runs?.failed ?? 0)}</td>
+								<td>${seconds(row.runs?.p50_s ?? null)}</td>
 								<td>${count(row.calls)}</td>
 								<td>${cost(row.cost)}</td>
 							</tr>`,
@@ -124,6 +199,30 @@ class Home extends Page {
 			</table>
 		</div>`
 	}
+}
+
+/** A report has only days on which something ran. */
+function everyDay({ since, until, rows }: Report): UsageRow[] {
+	const byDay = new Map(rows.map((row) => [row.day, row]))
+	const days: UsageRow[] = []
+	for (let time = Date.parse(since); time < Date.parse(until); time += 86_400_000) {
+		const day = new Date(time).toISOString().slice(0, 10)
+		const runs = { completed: 0, failed: 0, p50_s: null, p95_s: null }
+		days.push(byDay.get(day) ?? { day, calls: 0, input_tokens: 0, output_tokens: 0, cost: null, runs })
+	}
+	return days
+}
+
+function isUsed({ calls, runs }: UsageRow): boolean {
+	return calls > 0 || (runs?.completed ?? 0) + (runs?.failed ?? 0) > 0
+}
+
+function seconds(value: number | null): string {
+	return value === null ? '–' : duration(value * 1000)
+}
+
+function daysOf(agent: string): string {
+	return `/v1/usage?${new URLSearchParams({ by: 'day', ...(agent !== '' && { agent_id: agent }) })}`
 }
 
 customElements.define('svc-home', Home)

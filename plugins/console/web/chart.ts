@@ -1,0 +1,115 @@
+/** Lines over days. */
+import { html, LitElement } from 'lit'
+import type { PropertyValues, TemplateResult } from 'lit'
+import uPlot from 'uplot'
+
+export interface Series {
+	label: string
+	/** A variable of app.css. */
+	color: `--${string}`
+	/** One value for each day; null where there is none. */
+	values: (number | null)[]
+}
+
+const HEIGHT = 180
+
+/**
+ * A picture of what a table beside it says in words, so screen readers get its name only. `days`: such as `2026-11-02`; `format`
+ * shows a value on the axis and under the pointer.
+ */
+class Chart extends LitElement {
+	static override properties = {
+		name: { attribute: false },
+		days: { attribute: false },
+		series: { attribute: false },
+		format: { attribute: false },
+	}
+	declare name: string
+	declare days: string[]
+	declare series: Series[]
+	declare format: (value: number) => string
+	#plot: uPlot | undefined
+	readonly #sizes = new ResizeObserver(() => this.#plot?.setSize({ width: this.clientWidth, height: HEIGHT }))
+	readonly #dark = matchMedia('(prefers-color-scheme: dark)')
+	readonly #draw = (): void => this.#drawNew()
+
+	protected override createRenderRoot(): HTMLElement {
+		return this
+	}
+
+	override connectedCallback(): void {
+		super.connectedCallback()
+		this.#sizes.observe(this)
+		this.#dark.addEventListener('change', this.#draw)
+	}
+
+	override disconnectedCallback(): void {
+		this.#sizes.disconnect()
+		this.#dark.removeEventListener('change', this.#draw)
+		this.#plot?.destroy()
+		this.#plot = undefined
+		super.disconnectedCallback()
+	}
+
+	protected override render(): TemplateResult {
+		return html`<div role="img" aria-label=${this.name}></div>`
+	}
+
+	protected override updated(_changed: PropertyValues): void {
+		this.#drawNew()
+	}
+
+	#drawNew(): void {
+		const place = this.firstElementChild as HTMLElement | null
+		if (!place) return
+		this.#plot?.destroy()
+		const axis = { stroke: colorOf('--quiet'), grid: { stroke: colorOf('--line'), width: 1 }, ticks: { show: false } }
+		const shown = (value: number | null): string => (value === null ? '–' : this.format(value))
+		this.#plot = new uPlot(
+			{
+				width: Math.max(200, this.clientWidth),
+				height: HEIGHT,
+				// Days are those of UTC, wherever the reader is.
+				tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC'),
+				scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] } },
+				axes: [
+					{
+						...axis,
+						space: 70,
+						values: (_plot, times) => times.map((time) => dayOf(time)),
+						incrs: [86_400, 7 * 86_400],
+					},
+					{ ...axis, size: 70, values: (_plot, values) => values.map((value) => this.format(value)) },
+				],
+				series: [
+					{ label: 'Day', value: (_plot, time) => (time === null ? '–' : dayOf(time)) },
+					...this.series.map(({ label, color }) => ({
+						label,
+						stroke: colorOf(color),
+						width: 2,
+						points: { show: this.days.length < 40, size: 5 },
+						value: (_plot: uPlot, value: number | null) => shown(value),
+					})),
+				],
+			},
+			[this.days.map((day) => Date.parse(day) / 1000), ...this.series.map(({ values }) => values)],
+			place,
+		)
+	}
+}
+
+function colorOf(variable: string): string {
+	// A canvas knows no light-dark(), so an element resolves it.
+	const probe = document.createElement('span')
+	probe.style.color = `var(${variable})`
+	document.body.append(probe)
+	const { color } = getComputedStyle(probe)
+	probe.remove()
+	return color
+}
+
+function dayOf(seconds: number): string {
+	return new Date(seconds * 1000).toISOString().slice(5, 10)
+}
+
+customElements.define('svc-chart', Chart)

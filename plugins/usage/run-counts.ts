@@ -1,0 +1,56 @@
+/** How many runs ended how, and how long they were active, as a histogram: those of many records can be added. */
+import type { RunEnd, RunFigures } from './contract.ts'
+
+export interface RunCounts {
+	completed: number
+	failed: number
+	/** Runs in each part of the histogram. */
+	active: number[]
+}
+
+/** Upper limits of the parts, in seconds; the last part has none. */
+const limits = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000] as const
+
+export function noRuns(): RunCounts {
+	return { completed: 0, failed: 0, active: Array.from({ length: limits.length + 1 }, () => 0) }
+}
+
+/** Adds to `sum`. */
+export function addRuns(sum: RunCounts, more: RunCounts): void {
+	sum.completed += more.completed
+	sum.failed += more.failed
+	for (const [at, count] of more.active.entries()) sum.active[at] = (sum.active[at] ?? 0) + count
+}
+
+/** The same counts with this run. */
+export function withRun(counts: RunCounts | undefined, { status, active_ms }: RunEnd): RunCounts {
+	const active = Array.from({ length: limits.length + 1 }, () => 0)
+	const part = limits.findIndex((limit) => active_ms / 1000 <= limit)
+	active[part === -1 ? limits.length : part] = 1
+	const sum = noRuns()
+	if (counts) addRuns(sum, counts)
+	addRuns(sum, { completed: Number(status === 'completed'), failed: Number(status === 'failed'), active })
+	return sum
+}
+
+export function figuresOf({ completed, failed, active }: RunCounts): RunFigures {
+	return { completed, failed, p50_s: quantile(active, 0.5), p95_s: quantile(active, 0.95) }
+}
+
+/**
+ * The seconds within which the share `q` of the runs ended; null without runs. Estimated as if the runs of a part were spread
+ * evenly over it, as Prometheus's `histogram_quantile` does; the last part counts as its lower limit.
+ */
+function quantile(active: readonly number[], q: number): number | null {
+	const rank = q * active.reduce((sum, count) => sum + count, 0)
+	let before = 0
+	for (const [at, count] of active.entries()) {
+		if (count > 0 && before + count >= rank) {
+			const lower = limits[at - 1] ?? 0
+			const upper = limits[at] ?? lower
+			return Number((lower + ((upper - lower) * (rank - before)) / count).toPrecision(3))
+		}
+		before += count
+	}
+	return null
+}
