@@ -149,6 +149,7 @@ export function channelsOf({ use, config, emit, log }: Services, parts: ChannelP
 			const chat = { chat_id: external_chat_id, who_may_answer, paired_by }
 			return announced(await bindings.bind(channel_id, agent, () => chat), 'request')
 		},
+		waiting: () => pairing.waiting(),
 		pair: async (code, agent_id, caller, who_may_answer) =>
 			announced(await pairing.pair(code, agent_id, caller, who_may_answer), 'code'),
 		async changeBinding(channel_id, binding_id, change) {

@@ -85,6 +85,15 @@ export interface SaidInChat {
 	chat_id: string
 }
 
+/** A chat that has got a code and is not bound yet. */
+export interface WaitingChat {
+	channel_id: string
+	external_chat_id: string
+	/** The platform's id of who asked for the code; null for codes of version 0.1.0. */
+	asked_by: string | null
+	expires_at: string
+}
+
 export interface Channels {
 	/** The type and the state of the connection of each channel. */
 	connections(): Promise<{ type: string; connection: ConnectionState }[]>
@@ -106,6 +115,8 @@ export interface Channels {
 	bindings(channel_id: string): Promise<Binding[]>
 	/** Throws `not_found` (agent or channel), `already_exists` (the chat has one). */
 	bind(binding: { agent: AgentRef; channel_id: string; external_chat_id: string } & Answerers): Promise<Binding>
+	/** The newest 200, each with the last one that its chat and person asked for. */
+	waiting(): Promise<WaitingChat[]>
 	/**
 	 * By the code of a chat, which is used up. Throws `pairing_invalid`, `rate_limited` after too many wrong codes, and
 	 * `invalid_request` if it is not clear which agent is meant.

@@ -11,7 +11,7 @@ import { openAttempts } from './attempts.ts'
 import type { Bindings } from './bindings.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from './codes.ts'
 import type { OpenCode } from './codes.ts'
-import type { Binding, WhoMayAnswer } from './contract.ts'
+import type { Binding, WaitingChat, WhoMayAnswer } from './contract.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
 import { noChannel } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
@@ -21,6 +21,8 @@ export interface Pairing {
 	issue(channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }>
 	/** As for `Channels.pair`. */
 	pair(code: string, agent_id: string | undefined, caller: Credentials, who?: WhoMayAnswer): Promise<Binding>
+	/** As for `Channels.waiting`. */
+	waiting(): Promise<WaitingChat[]>
 	/** Deletes the expired codes of a channel. */
 	sweep(channel_id: string): Promise<void>
 }
@@ -29,6 +31,7 @@ type PairingContext = Pick<Context, 'store' | 'use' | 'emit'>
 
 const WAITING_LIMIT = 100
 const USED_LIMIT = 1_000
+const SHOWN_LIMIT = 200
 
 export function pairingOf({ store, use, emit }: PairingContext, directory: Directory, bindings: Bindings): Pairing {
 	const attempts = openAttempts()
@@ -118,6 +121,19 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 					throw error
 				}
 			}),
+		async waiting() {
+			const found: WaitingChat[] = []
+			for (const { id: channel_id } of await directory.list()) {
+				const codes = (await store.get<OpenCode[]>(keys.codes(channel_id)))?.value ?? []
+				const open = openAmong(codes, Date.now())
+				if (open.length === 0) continue
+				const bound = new Set((await bindings.list(channel_id)).map(({ external_chat_id }) => external_chat_id))
+				const newest = new Map(open.map((one) => [JSON.stringify([one.chat_id, one.by]), one]))
+				for (const { chat_id, by = null, expires_at } of newest.values())
+					if (!bound.has(chat_id)) found.push({ channel_id, external_chat_id: chat_id, asked_by: by, expires_at })
+			}
+			return found.toSorted((a, b) => (a.expires_at > b.expires_at ? -1 : 1)).slice(0, SHOWN_LIMIT)
+		},
 		sweep: (channel_id) =>
 			change(store, scopeOf(channel_id), async () => {
 				const codes = await store.get<OpenCode[]>(keys.codes(channel_id))

@@ -21,6 +21,7 @@ import {
 	paired,
 	pairing,
 	params,
+	waiting,
 } from './schemas.ts'
 
 interface Named {
@@ -72,6 +73,20 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			response: { status: { 200: Joi.object({ channels: Joi.array().items(channel).required() }) } },
 		},
 		handler: async () => ({ channels: await channels.list() }),
+	})
+	server.route({
+		method: 'GET',
+		path: '/v1/channels/waiting',
+		options: {
+			id: 'listWaitingChats',
+			description: 'List chats that wait to be paired, newest first',
+			notes:
+				'Chats to which the bot gave a code that is still valid; at most 200. POST /v1/channels/pair binds one by its `channel_id` and `external_chat_id`. Anyone can write to a bot, so be sure who it is.',
+			tags,
+			auth: scoped('channels:read'),
+			response: { status: { 200: waiting } },
+		},
+		handler: async () => ({ chats: await channels.waiting() }),
 	})
 	server.route<{ Payload: PairingRequest }>({
 		method: 'POST',

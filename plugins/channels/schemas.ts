@@ -159,6 +159,22 @@ export const binding = Joi.object({
 	paired_by: Joi.string().allow(null).required().description('Null: not known.').example('100200300'),
 	created_at: iso.required(),
 }).id('Binding')
+export const waiting = Joi.object({
+	chats: Joi.array()
+		.items(
+			Joi.object({
+				channel_id: channelId,
+				external_chat_id: Joi.string().required().example('100200300'),
+				asked_by: Joi.string()
+					.allow(null)
+					.required()
+					.description("The platform's id of who asked for the code; `paired_by` of POST /v1/channels/pair.")
+					.example('100200300'),
+				expires_at: iso.required(),
+			}),
+		)
+		.required(),
+}).id('WaitingChats')
 export const bindings = Joi.array().items(binding).required()
 /** The answer after a deletion. */
 export const deletedChannel = Joi.object({ id: channelId, status: Joi.valid('deleted').required() })

@@ -7,6 +7,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
+import { addChannel, codeFor, loopFiles, openLoop } from '../support/loop.ts'
 import { servers as fixtures } from '../support/mcp.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { startProtectedServer } from '../support/oauth.ts'
@@ -51,13 +52,14 @@ Greet whoever is named.\u200b
 `
 
 void t.test('the console', { skip: noBrowser }, async (t) => {
+	const loop = openLoop()
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	model.on(/Tell me/, { text: '# Title\n\n- **bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1))' })
 	model.on(/word "ready"/, 'ready')
 	const gateway = await startGateway({
-		config: `providers:\n  local: {kind: openai, base_url: "${model.url}", model: qwen3}\ndefault_provider: local\nplugins: {tides: true}\n`,
-		files: { 'plugins/tides/index.js': "throw new Error('no such luck')" },
+		config: `providers:\n  local: {kind: openai, base_url: "${model.url}", model: qwen3}\ndefault_provider: local\nplugins: {tides: true, loop: true}\n`,
+		files: { 'plugins/tides/index.js': "throw new Error('no such luck')", ...loopFiles() },
 	})
 	t.teardown(() => gateway.stop())
 	const api = (method: string, path: string, body?: object) => gateway.request(method, path, { ...(body && { body }) })
@@ -169,6 +171,45 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.strictSame(await barriersOn(page), [])
 		await page.setViewportSize({ width: 360, height: 700 })
 		t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
+	})
+
+	await t.test('a chat that asked for a code is paired from the inbox', async (t) => {
+		const id = await addChannel(gateway, 'inbox-token', { config: {} })
+		await codeFor(loop, await loop.connected('inbox-token'), 'chat-7')
+		const page = await open(t, '#/inbox')
+		const card = page.locator('form', { hasText: 'Chat chat-7 wants to be paired' })
+		await card.getByLabel('Agent').selectOption('bob')
+		t.strictSame(await barriersOn(page), [])
+		await card.getByRole('button', { name: 'Pair' }).click()
+		await card.waitFor({ state: 'detached' })
+		const { bindings } = (await api('GET', `/v1/channels/${id}/bindings`)).body
+		t.match(bindings, [{ agent_id: 'bob', external_chat_id: 'chat-7', who_may_answer: 'paired' }])
+		await api('DELETE', `/v1/channels/${id}`)
+	})
+
+	await t.test('a chat shows files, and what fills the context', async (t) => {
+		const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+		model.on(/What is on it/, 'A dot.')
+		const attachments = [
+			{ data: png, name: 'dot.png' },
+			{ data: Buffer.from('a,b\n1,2\n').toString('base64'), name: 'table.csv', media_type: 'text/csv' },
+		]
+		const conversation = 'files'
+		const body = { prompt: 'What is on it?', attachments, conversation }
+		await completed(gateway, (await api('POST', '/v1/agents/ada/runs', body)).body.run_id)
+		const page = await open(t, '#/chat/ada/api:files')
+		const picture = page.getByRole('img', { name: 'dot.png' })
+		await picture.waitFor()
+		t.equal(await picture.evaluate('one => one.naturalWidth'), 1)
+		const saving = page.waitForEvent('download')
+		await page.getByRole('button', { name: 'Save table.csv' }).click()
+		const saved = await saving
+		t.equal(saved.suggestedFilename(), 'table.csv')
+		t.equal(readFileSync(await saved.path(), 'utf8'), 'a,b\n1,2\n')
+		await page.getByText('Context', { exact: true }).click()
+		await page.getByText(/About [\d,.]+ of [\d,.]+ tokens of a request to local \(qwen3\)/).waitFor()
+		await page.locator('td', { hasText: '1 Turns' }).waitFor()
+		t.strictSame(await barriersOn(page), [])
 	})
 
 	await t.test('a backup is taken and deleted', async (t) => {

@@ -56,6 +56,27 @@ function otherThan(code: string): string {
 	return (code.startsWith('0') ? '1' : '0') + code.slice(1)
 }
 
+void t.test('chats with an open code are listed until they are bound', async (t) => {
+	const { id, code } = await channel()
+	await agent('listed')
+	const waiting = async (): Promise<Answer[]> =>
+		(await call('GET', '/v1/channels/waiting')).body.chats.filter((one: Answer) => one.channel_id === id)
+	t.strictSame(await waiting(), [])
+	await code('first')
+	await code('second')
+	await code('second')
+	const chats = await waiting()
+	t.strictSame(chats.map(({ external_chat_id }) => external_chat_id).toSorted(), ['first', 'second'])
+	t.match(chats[0], { asked_by: /./, expires_at: /^\d{4}-/ })
+	t.strictSame(Object.keys(chats[0]).toSorted(), ['asked_by', 'channel_id', 'expires_at', 'external_chat_id'])
+	const body = { agent_id: 'listed', channel_id: id, external_chat_id: 'second', paired_by: chats[0].asked_by }
+	t.equal((await call('POST', '/v1/channels/pair', body)).status, 201)
+	t.strictSame(
+		(await waiting()).map(({ external_chat_id }) => external_chat_id),
+		['first'],
+	)
+})
+
 void t.test('the direct form binds a chat, which can be read and taken away', async (t) => {
 	const stream = await openStream(gateway.url, { query: { event_type: 'channel.*' } })
 	t.teardown(() => stream.close())

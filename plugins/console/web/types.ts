@@ -62,10 +62,21 @@ export interface GatewayEvent {
 	payload: Record<string, unknown>
 }
 
+/** Its bytes are at GET /v1/agents/{name}/blobs/{blob}. */
+export interface StoredFile {
+	blob: string
+	media_type: string
+	size: number
+	name?: string
+	/** What is said in a recording. */
+	transcript?: string | null
+}
+
 export interface Message {
 	role: string
 	content: string
 	timestamp: string
+	attachments?: StoredFile[]
 }
 
 export interface Skill {

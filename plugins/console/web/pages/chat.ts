@@ -6,6 +6,8 @@ import { markdown } from '../markdown.ts'
 import { empty, Page } from '../page.ts'
 import { follow } from '../stream.ts'
 import type { AgentItem, GatewayEvent, Message, Run } from '../types.ts'
+import '../context.ts'
+import '../file.ts'
 import './inbox.ts'
 
 interface Conversation {
@@ -40,6 +42,7 @@ class Chat extends Page {
 	#writing: Exchange | null = null
 	#waiting: Run | null = null
 	#files: File[] = []
+	#showsContext = false
 
 	async enter(): Promise<void> {
 		this.#messages = []
@@ -61,10 +64,7 @@ class Chat extends Page {
 		])
 		this.#messages = messages
 		this.#conversations = conversations
-		const current = conversations.find((one) =>
-			this.conversation === '' ? one.is_session : one.conversation === this.conversation,
-		)
-		const newest = current?.newest_run
+		const newest = this.#current?.newest_run
 		this.#waiting = newest?.open_question ? newest : null
 		if (newest && !this.#waiting && newest.ended_at === null && !this.#writing) this.#watch(newest)
 	}
@@ -106,7 +106,9 @@ class Chat extends Page {
 	}
 
 	get #current(): Conversation | undefined {
-		return this.#conversations.find((one) => one.conversation === this.conversation)
+		return this.#conversations.find((one) =>
+			this.conversation === '' ? one.is_session : one.conversation === this.conversation,
+		)
 	}
 
 	protected content(): TemplateResult {
@@ -139,9 +141,10 @@ class Chat extends Page {
 			<div class="chat" aria-live="polite">
 				${this.#messages.length === 0 && !this.#writing ? empty('Nothing was said here yet.') : nothing}
 				${this.#messages.map(
-					({ role, content, timestamp }) =>
+					({ role, content, timestamp, attachments = [] }) =>
 						html`<div class="said ${role}">
 							<span class="note">${role} · ${when(timestamp)}</span>${markdown(content)}
+							${attachments.map((file) => html`<svc-file .agent=${this.agent} .file=${file}></svc-file>`)}
 						</div>`,
 				)}
 				${this.#writing ? this.#exchange(this.#writing) : nothing}
@@ -152,8 +155,24 @@ class Chat extends Page {
 				}
 				<div class="chat-end"></div>
 			</div>
+			${this.#context()}
 			${this.#isOwn ? this.#form() : html`<p class="note">This conversation is held elsewhere and can only be read here.</p>`}
 		`
+	}
+
+	/** Read again with each turn, while it is open. */
+	#context(): unknown {
+		const id = this.#current?.conversation
+		if (id === undefined || this.#writing) return nothing
+		return html`<details class="context" ?open=${this.#showsContext} @toggle=${(event: Event) => this.#toggle(event)}>
+			<summary>Context</summary>
+			${this.#showsContext ? html`<svc-context .agent=${this.agent} .conversation=${id}></svc-context>` : nothing}
+		</details>`
+	}
+
+	#toggle(event: Event): void {
+		this.#showsContext = (event.target as HTMLDetailsElement).open
+		this.requestUpdate()
 	}
 
 	#exchange({ prompt, files, answer, tools }: Exchange): TemplateResult {

@@ -1,6 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path } from '../api.ts'
+import { ApiError, change, get, path } from '../api.ts'
 import { excerpt, json, when } from '../format.ts'
 import { empty, Page } from '../page.ts'
 import { follow } from '../stream.ts'
@@ -23,16 +23,33 @@ interface ToolServer {
 	held_tools?: number
 }
 
-/** Everything that waits for a person: questions, approvals of calls, skills in quarantine, tool servers that need a login or have changed. */
+interface WaitingChat {
+	channel_id: string
+	external_chat_id: string
+	asked_by: string | null
+	expires_at: string
+}
+
+/** No event tells of a chat that wants to be paired: anyone could fill the log with them. */
+const LOOK_MS = 10_000
+
+/**
+ * Everything that waits for a person: questions, approvals of calls, skills in quarantine, tool servers that need a login or have
+ * changed, and chats that want to be paired.
+ */
 class Inbox extends Page {
 	#runs: Run[] = []
 	#skills: Waiting[] = []
 	#servers: { agent: string; server: ToolServer }[] = []
+	#chats: WaitingChat[] = []
+	#agents: string[] = []
 	#isLoaded = false
 	#soon: number | undefined
 
 	async enter(): Promise<void> {
 		await this.#read()
+		const timer = setInterval(() => void this.attempt(() => this.#readChats()), LOOK_MS)
+		this.left.signal.addEventListener('abort', () => clearInterval(timer))
 		void follow({
 			query: { event_type: 'question.*,run.paused,run.resumed,skill.*,run.stopped,mcp.*' },
 			signal: this.left.signal,
@@ -51,6 +68,7 @@ class Inbox extends Page {
 		// A run that waits for a sub-agent shows that one's question, which is listed with it already.
 		this.#runs = runs.filter((run) => run.open_question?.run_id === run.run_id)
 		const agents = (await get<AgentItem[]>('/v1/agents', signal)).slice(0, AGENTS)
+		this.#agents = agents.map(({ name }) => name)
 		const found: Waiting[] = []
 		const servers: { agent: string; server: ToolServer }[] = []
 		await Promise.all(
@@ -66,16 +84,63 @@ class Inbox extends Page {
 		)
 		this.#skills = found.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
 		this.#servers = servers.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
+		await this.#readChats()
 		this.#isLoaded = true
+	}
+
+	async #readChats(): Promise<void> {
+		this.#chats = await get<{ chats: WaitingChat[] }>('/v1/channels/waiting', this.left.signal).then(
+			({ chats }) => chats,
+			// A caller may see questions without seeing channels.
+			(error: unknown) => {
+				if (error instanceof ApiError && error.status === 403) return []
+				throw error
+			},
+		)
+	}
+
+	#pair(event: SubmitEvent, { channel_id, external_chat_id, asked_by }: WaitingChat): void {
+		event.preventDefault()
+		const agent_id = String(new FormData(event.target as HTMLFormElement).get('agent'))
+		void this.attempt(async () => {
+			await change('POST', '/v1/channels/pair', {
+				channel_id,
+				external_chat_id,
+				agent_id,
+				...(asked_by !== null && { paired_by: asked_by }),
+			})
+			await this.#readChats()
+		})
+	}
+
+	#chatCard(chat: WaitingChat): TemplateResult {
+		const { external_chat_id, asked_by, expires_at } = chat
+		return html`<form class="card" @submit=${(event: SubmitEvent) => this.#pair(event, chat)}>
+			<h2>Chat ${external_chat_id} wants to be paired</h2>
+			<p>
+				${asked_by === null ? 'Somebody' : html`User <code>${asked_by}</code>`} asked the bot for a code, which is valid
+				until ${when(expires_at)}. Anyone can write to a bot: be sure who it is.
+			</p>
+			<div class="row">
+				<label
+					>Agent
+					<select name="agent">
+						${this.#agents.map((name) => html`<option>${name}</option>`)}
+					</select></label
+				>
+				<button class="primary">Pair</button>
+			</div>
+		</form>`
 	}
 
 	protected content(): TemplateResult {
 		if (!this.#isLoaded) return html`<p class="empty">Loading …</p>`
-		const nothingWaits = this.#runs.length + this.#skills.length + this.#servers.length === 0
+		const nothingWaits = this.#runs.length + this.#skills.length + this.#servers.length + this.#chats.length === 0
 		return html`
 			<h1>Inbox</h1>
-			${nothingWaits ? empty('Nothing waits for you. Questions of agents, calls to approve, new skills, servers that need a login and changed tools appear here.') : nothing}
+			${nothingWaits ? empty('Nothing waits for you. Questions of agents, calls to approve, new skills, servers that need a login, changed tools and chats that want to be paired appear here.') : nothing}
 			${this.#runs.map((run) => html`<svc-question .run=${run} @answered=${() => this.#again()}></svc-question>`)}
+			${this.#chats.map((chat) => this.#chatCard(chat))}
 			${this.#servers.map(({ agent, server }) => (server.status === 'needs_login' ? loginCard(agent, server) : changedCard(agent, server)))}
 			${this.#skills.map(
 				({ agent, skill }) =>

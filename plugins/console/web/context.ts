@@ -1,0 +1,79 @@
+/** What the next request to a conversation's model would hold, and how full its context is. */
+import { html, nothing } from 'lit'
+import type { TemplateResult } from 'lit'
+import { get, path } from './api.ts'
+import { count } from './format.ts'
+import { Page } from './page.ts'
+
+interface Item {
+	kind: 'instructions' | 'tools' | 'earlier' | 'turn' | 'prompt'
+	run_id?: string
+	shown?: 'whole' | 'stubs'
+	tokens: number
+}
+
+interface Context {
+	provider: string
+	model: string
+	budget: number
+	tokens: number
+	items: Item[]
+	summary: { turns: number; text: string } | null
+}
+
+const names: Record<Item['kind'], string> = {
+	instructions: 'Persona and instructions',
+	tools: 'Tools',
+	earlier: 'Earlier turns, summarized or listed',
+	turn: 'Turns',
+	prompt: 'Prompt',
+}
+
+class ContextView extends Page {
+	static override properties = { agent: { attribute: false }, conversation: { attribute: false } }
+	declare agent: string
+	declare conversation: string
+	#found: Context | undefined
+
+	async enter(): Promise<void> {
+		const at = path`/v1/agents/${this.agent}/conversations/${this.conversation}/context`
+		this.#found = await get<Context>(at, this.left.signal)
+	}
+
+	protected content(): TemplateResult {
+		if (!this.#found) return html``
+		const { provider, model, budget, tokens, items, summary } = this.#found
+		const kinds = Object.groupBy(items, ({ kind }) => kind)
+		return html`
+			<p>
+				<meter min="0" max=${budget} value=${tokens} aria-label="Context in use"></meter>
+				About ${count(tokens)} of ${count(budget)} tokens of a request to ${provider} (${model}).
+			</p>
+			<table class="bars">
+				<tbody>
+					${Object.entries(kinds).map(([kind, list = []]) => {
+						const sum = list.reduce((total, item) => total + item.tokens, 0)
+						const stubs = list.filter(({ shown }) => shown === 'stubs').length
+						return html`<tr>
+							<td>
+								${kind === 'turn' ? count(list.length) : nothing}
+								${names[kind as Item['kind']]}${stubs > 0 ? `, ${count(stubs)} of them shortened` : ''}
+							</td>
+							<td><meter min="0" max=${tokens} value=${sum} aria-label="Tokens of ${kind}"></meter> ${count(sum)}</td>
+						</tr>`
+					})}
+				</tbody>
+			</table>
+			${
+				summary
+					? html`<details>
+							<summary>Summary of ${count(summary.turns)} older turns</summary>
+							<p class="lines">${summary.text}</p>
+						</details>`
+					: nothing
+			}
+		`
+	}
+}
+
+customElements.define('svc-context', ContextView)

@@ -1,0 +1,54 @@
+/** What the console shows while the gateway restarts in the middle of a run: it says so, and continues without gap or repeat. */
+import { rmSync } from 'node:fs'
+import t from 'tap'
+import { makeHome, startGateway } from '../support/gateway.ts'
+import { startModelServer } from '../support/model-server.ts'
+import { noBrowser, startBrowser } from './chromium.ts'
+
+void t.test('a run is followed through a restart', { skip: noBrowser }, async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	model.on(
+		/Go on/,
+		{ tools: [{ name: 'memory_stm_write', arguments: { key: 'a', value: 1 } }] },
+		{ tools: [{ name: 'ask', arguments: { question: 'Which?', options: ['tea'] } }] },
+		'Tea it is.',
+	)
+	const provider = `{kind: openai, base_url: "${model.url}", model: qwen3}`
+	const home = makeHome({ config: `providers: {local: ${provider}}\ndefault_provider: local\n` })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	let gateway = await startGateway({ home })
+	t.teardown(() => gateway.stop())
+	const { port } = new URL(gateway.url)
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const { run_id } = (await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'Go on' } })).body
+
+	const browser = await startBrowser([])
+	t.teardown(() => browser.close())
+	const page = await browser.newPage({ baseURL: gateway.url })
+	await page.goto(`/#/runs/${run_id}`)
+	const question = page.getByRole('button', { name: 'tea' })
+	await question.waitFor()
+	// Set here, it is gone after a reload of the page.
+	await page.evaluate('window.isSamePage = true')
+
+	await gateway.stop()
+	const banner = page.getByText('The gateway does not answer.')
+	await banner.waitFor()
+	t.ok(await page.getByText('Which?').first().isVisible(), 'what was known last still shows')
+	gateway = await startGateway({ home, env: { SVC_PORT: port } })
+	await banner.waitFor({ state: 'detached' })
+
+	await question.click()
+	await page.locator('h1 .status.completed').waitFor()
+	await page.locator('.timeline li', { hasText: 'Tea it is.' }).waitFor()
+	const shown = await page.locator('.timeline > li > b').allTextContents()
+	const { events } = (await gateway.request('GET', `/v1/audit?run_id=${run_id}&limit=200`)).body
+	const types: string[] = events.map((event: { event_type: string }) => event.event_type)
+	for (const type of ['run.started', 'run.paused', 'run.completed', 'primitive.called']) {
+		const count = types.filter((one) => one === type).length
+		t.ok(count > 0)
+		t.equal(shown.filter((one) => one === type).length, count, `${type} shows as often as it happened`)
+	}
+	t.equal(await page.evaluate('window.isSamePage'), true, 'the page was not loaded again')
+})
