@@ -51,7 +51,7 @@ class ContextView extends Page {
 			</p>
 			<table class="bars">
 				<tbody>
-					${Object.entries(kinds).map(([kind, list = []]) => {
+					${Object.entries(kinds).map(([kind, list]) => {
 						const sum = list.reduce((total, item) => total + item.tokens, 0)
 						const stubs = list.filter(({ shown }) => shown === 'stubs').length
 						return html`<tr>
