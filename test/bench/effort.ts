@@ -15,6 +15,9 @@ export interface Effort {
 	/** Events of a round of the fan-out. */
 	events: number
 	starts: number
+	/** Runs and other events behind the console. */
+	consoleRuns: number
+	consoleEvents: number
 	/** Memories of the one agent whose memory is searched. */
 	memories: number
 	/** Runs until the heaps have found their size, and runs over which memory is watched then. */
@@ -34,6 +37,8 @@ export const efforts: Record<Level, Effort> = {
 		deliveries: 640,
 		events: 200,
 		starts: 1,
+		consoleRuns: 500,
+		consoleEvents: 20_000,
 		memories: 5_000,
 		memoryWarmUp: 500,
 		memoryRuns: 500,
@@ -47,6 +52,8 @@ export const efforts: Record<Level, Effort> = {
 		deliveries: 1_600,
 		events: 500,
 		starts: 3,
+		consoleRuns: 10_000,
+		consoleEvents: 1_000_000,
 		memories: 20_000,
 		memoryWarmUp: 2_000,
 		memoryRuns: 1_000,
@@ -60,6 +67,8 @@ export const efforts: Record<Level, Effort> = {
 		deliveries: 4_000,
 		events: 2_000,
 		starts: 9,
+		consoleRuns: 10_000,
+		consoleEvents: 1_000_000,
 		memories: 100_000,
 		memoryWarmUp: 2_000,
 		memoryRuns: 10_000,

@@ -1,13 +1,14 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill shares context memory-search recall upgrade start memory cluster]
+ *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill shares context memory-search recall upgrade start memory cluster console]
  *
  * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
  */
 import { cpus, release } from 'node:os'
 import { parseArgs } from 'node:util'
 import { cluster } from './cluster.ts'
+import { consolePages } from './console.ts'
 import { context } from './context.ts'
 import { efforts } from './effort.ts'
 import type { Effort, Level } from './effort.ts'
@@ -41,6 +42,7 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	start,
 	cluster,
 	memory,
+	console: consolePages,
 }
 
 const { values, positionals } = parseArgs({

@@ -200,7 +200,8 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const page = await open(t, '#/chat/ada/api:files')
 		const picture = page.getByRole('img', { name: 'dot.png' })
 		await picture.waitFor()
-		t.equal(await picture.evaluate('one => one.naturalWidth'), 1)
+		const width = `(async (one) => (await one.decode(), one.naturalWidth))(document.querySelector('.picture'))`
+		t.equal(await page.evaluate(width), 1)
 		const saving = page.waitForEvent('download')
 		await page.getByRole('button', { name: 'Save table.csv' }).click()
 		const saved = await saving

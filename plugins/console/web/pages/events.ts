@@ -14,10 +14,11 @@ const SHOW_MS = 200
 
 /** The audit log, newest first, with what happens now. */
 class Events extends Page {
-	#events: GatewayEvent[] | undefined
+	#events: GatewayEvent[] = []
 	#next: string | null = null
 	#filter: Record<string, string> = {}
 	#isLive = false
+	#isRead = false
 	#showing: number | undefined
 	#following = new AbortController()
 
@@ -25,20 +26,27 @@ class Events extends Page {
 		this.#following.abort()
 		const following = new AbortController()
 		this.#following = following
-		const filter = this.#filter
+		this.#events = []
+		// Before the page is read, so that nothing is missed: then the gateway need not look for the place of an event.
+		await new Promise<void>((resolve) => {
+			void follow({
+				query: this.#filter,
+				signal: AbortSignal.any([this.left.signal, following.signal]),
+				heard: (event) => this.#heard(event),
+				isOpen: (open) => {
+					this.#isLive = open
+					this.requestUpdate()
+					resolve()
+				},
+			})
+				.catch(() => {})
+				.finally(resolve)
+		})
 		const page = await this.#page(null)
-		this.#events = page.events
+		const known = new Set(page.events.map(({ event_id }) => event_id))
+		this.#events = [...this.#events.filter(({ event_id }) => !known.has(event_id)), ...page.events]
 		this.#next = page.next_cursor
-		const last = page.events[0]?.event_id
-		void follow({
-			query: { ...filter, ...(last !== undefined && { last_event_id: last }) },
-			signal: AbortSignal.any([this.left.signal, following.signal]),
-			heard: (event) => this.#heard(event),
-			isOpen: (open) => {
-				this.#isLive = open
-				this.requestUpdate()
-			},
-		}).catch(() => {})
+		this.#isRead = true
 	}
 
 	async #page(cursor: string | null): Promise<{ events: GatewayEvent[]; next_cursor: string | null }> {
@@ -48,7 +56,7 @@ class Events extends Page {
 
 	#heard(event: GatewayEvent): void {
 		if (event.event_type === 'model.stream') return
-		this.#events = [event, ...(this.#events ?? []).slice(0, KEPT - 1)]
+		this.#events = [event, ...this.#events.slice(0, KEPT - 1)]
 		if (this.#showing !== undefined) return
 		this.#showing = setTimeout(() => {
 			this.#showing = undefined
@@ -69,7 +77,7 @@ class Events extends Page {
 	#older(): void {
 		void this.attempt(async () => {
 			const page = await this.#page(this.#next)
-			this.#events = [...(this.#events ?? []), ...page.events]
+			this.#events = [...this.#events, ...page.events]
 			this.#next = page.next_cursor
 		})
 	}
@@ -83,9 +91,9 @@ class Events extends Page {
 				<label>Types <input name="event_type" placeholder="run.*,message.*" autocomplete="off" /></label>
 				<button>Filter</button>
 			</form>
-			${this.#events?.length === 0 ? empty('There are no such events.') : nothing}
+			${this.#isRead && this.#events.length === 0 ? empty('There are no such events.') : nothing}
 			<ol class="timeline">
-				${this.#events?.map(
+				${this.#events.map(
 					({ event_type, timestamp, agent_id, run_id, payload }) =>
 						html`<li class=${/failed|rejected|violation|error/.test(event_type) ? 'bad' : ''}>
 							<b>${event_type}</b> <time datetime=${timestamp}>${when(timestamp)}</time>
