@@ -1,5 +1,6 @@
 import { definePlugin } from '../../core/plugin.ts'
 import type {} from '../system/contract.ts'
+import { addedPages } from './added-pages.ts'
 import { contentSecurityPolicy, pages } from './pages.ts'
 import { routes } from './routes.ts'
 
@@ -10,5 +11,5 @@ export default definePlugin({
 	start(ctx) {
 		ctx.extend('front-page', { html: async () => (await pages()).html, contentSecurityPolicy })
 	},
-	http: (server) => routes(server),
+	http: (server, ctx) => routes(server, addedPages(ctx)),
 })

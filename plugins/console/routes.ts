@@ -1,13 +1,42 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
+import { scoped } from '../../core/http/routes.ts'
+import type { AddedPages } from './added-pages.ts'
 import { pages } from './pages.ts'
 
 /** A name changes with the content. */
 const FOR_GOOD = 'public, max-age=31536000, immutable'
 
+const listed = Joi.object({
+	pages: Joi.array()
+		.items(
+			Joi.object({
+				plugin: Joi.string().required().example('tides'),
+				title: Joi.string().required().example('Tides'),
+				file: Joi.string()
+					.required()
+					.description('The page is the JavaScript module at /console/{file}.')
+					.example('page-tides-8f14e45fceea167a.js'),
+			}),
+		)
+		.required(),
+}).id('ConsolePages')
+
 /** Public: the pages hold nothing of this gateway. What they show they read by the API, as their caller. */
-export function routes(server: Server): void {
+export function routes(server: Server, added: AddedPages): void {
+	server.route({
+		method: 'GET',
+		path: '/v1/console',
+		options: {
+			id: 'listConsolePages',
+			description: 'List the pages that plugins add to the console',
+			tags: ['api', 'gateway'],
+			auth: scoped('agents:read'),
+			response: { status: { 200: listed } },
+		},
+		handler: () => ({ pages: added.list() }),
+	})
 	server.route<{ Params: { file: string } }>({
 		method: 'GET',
 		path: '/console/{file}',
@@ -35,7 +64,8 @@ export function routes(server: Server): void {
 			},
 		},
 		handler: async (request, h) => {
-			const answer = (await pages()).files.get(request.params.file)
+			const { file } = request.params
+			const answer = added.file(file) ?? (await pages()).files.get(file)
 			if (!answer) throw new Fault('not_found', 'the console has no such part; GET / shows it')
 			return (await answer(request, h)).header('cache-control', FOR_GOOD)
 		},

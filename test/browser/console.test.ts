@@ -242,6 +242,50 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await row.getByText('the gauge').waitFor()
 	})
 
+	await t.test('a plugin adds a page, which has the access of its reader', async (t) => {
+		const shown = `export function show(place, { get, change, follow, signal }) {
+			const button = document.createElement('button')
+			button.textContent = 'Measure'
+			button.addEventListener('click', async () => {
+				const { height } = await change('POST', '/v1/tides', {})
+				place.append('It is ' + height)
+			})
+			place.append(button)
+			follow({ event_type: 'tides.*' }, ({ payload }) => place.append('Heard ' + payload.height))
+			signal.addEventListener('abort', () => { window.hasLeft = true })
+			get('/v1/no-such').catch((error) => place.append('Status ' + error.status))
+		}`
+		const plugin = `export default {
+			name: 'tides',
+			start(ctx) {
+				ctx.extend('console', { title: 'Tides', module: ${JSON.stringify(shown)} })
+				ctx.extend('console', { title: '', module: 'a second one' })
+			},
+			http(server, ctx) {
+				server.route({ method: 'POST', path: '/v1/tides', handler: async () => {
+					await ctx.emit({ event_type: 'tides.measured', payload: { height: 3.5 } })
+					return { height: 3.5 }
+				} })
+			},
+		}`
+		writeFileSync(join(gateway.home, 'plugins/tides/index.js'), plugin)
+		t.match((await api('POST', '/v1/plugins/tides/reload')).body, { state: 'running', last_error: null })
+		const { pages } = (await api('GET', '/v1/console')).body
+		t.match(pages, [{ plugin: 'tides', title: 'Tides', file: /^page-tides-[0-9a-f]{16}\.js$/ }])
+		t.equal(pages.length, 1, 'a page that is wrong is left out')
+		const page = await open(t)
+		await page.getByRole('link', { name: 'Tides', exact: true }).click()
+		await page.getByRole('heading', { level: 1, name: 'Tides' }).waitFor()
+		await page.getByText('Status 404').waitFor()
+		await page.getByRole('button', { name: 'Measure' }).click()
+		await page.getByText('It is 3.5').waitFor()
+		await page.getByText('Heard 3.5').waitFor()
+		await page.getByRole('link', { name: 'Vault' }).click()
+		await page.waitForFunction('window.hasLeft')
+		await page.goto('/#/page/no-such')
+		await page.getByText('No plugin adds this page.').waitFor()
+	})
+
 	await t.test('the gateway is shown where there is no cluster', async (t) => {
 		const page = await open(t, '#/cluster')
 		await page.locator('.status.working').waitFor()

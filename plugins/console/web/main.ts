@@ -78,6 +78,13 @@ function ofAgent(name: string, what?: string, skill = ''): TemplateResult {
 	}
 }
 
+/** A page that a plugin adds, at `#/page/PLUGIN`. */
+interface AddedPage {
+	plugin: string
+	title: string
+	file: string
+}
+
 /** As `GET /v1/auth/me` answers. */
 type Caller = { kind: 'local' | 'token' } | { kind: 'oidc'; id: string; label?: string }
 
@@ -95,6 +102,8 @@ class Console extends LitElement {
 	#issuer: string | null = null
 	/** Who has signed in there. */
 	#person = ''
+	/** Undefined until they are known. */
+	#added: AddedPage[] | undefined
 	/** Counts what makes a page read everything again. */
 	#turn = 0
 
@@ -114,20 +123,34 @@ class Console extends LitElement {
 		this.#go()
 		setInterval(() => void this.#check(), CHECK_MS)
 		void this.#askWho()
+		void this.#askForPages()
 	}
 
 	#go(): void {
 		const [name = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decoded)
-		this.#name = Object.hasOwn(pages, name) ? name : 'home'
+		this.#name = Object.hasOwn(pages, name) || name === 'page' ? name : 'home'
 		this.#rest = rest
-		document.title = `${pages[this.#name]?.title ?? ''} · svc gateway`
+		document.title = `${this.#entry()?.title ?? ''} · svc gateway`
 		void this.#load(this.#name)
 		this.requestUpdate()
 	}
 
+	/** What the address names; undefined for a plugin that adds no page. */
+	#entry(): Entry | undefined {
+		if (this.#name !== 'page') return pages[this.#name]
+		const page = this.#added?.find(({ plugin }) => plugin === this.#rest[0])
+		if (!page) return undefined
+		const { title, file } = page
+		return {
+			title,
+			load: () => import('./pages/added.ts'),
+			show: () => html`<svc-added .file=${file} .name=${title}></svc-added>`,
+		}
+	}
+
 	async #load(name: string): Promise<void> {
 		try {
-			await pages[name]?.load()
+			await this.#entry()?.load()
 			this.#loaded.add(name)
 			this.requestUpdate()
 		} catch {
@@ -151,7 +174,14 @@ class Console extends LitElement {
 	#again(): void {
 		this.#turn++
 		void this.#load(this.#name)
+		void this.#askForPages()
 		this.requestUpdate()
+	}
+
+	async #askForPages(): Promise<void> {
+		const found = await get<{ pages: AddedPage[] }>('/v1/console').catch(() => undefined)
+		this.#added = found?.pages ?? this.#added ?? []
+		this.#go()
 	}
 
 	async #askWho(): Promise<void> {
@@ -201,6 +231,14 @@ class Console extends LitElement {
 						([name, { title }]) =>
 							html`<a href="#/${name}" aria-current=${name === this.#name ? 'page' : nothing}>${title}</a>`,
 					)}
+					${this.#added?.map(
+						({ plugin, title }) =>
+							html`<a
+								href="#/page/${plugin}"
+								aria-current=${this.#name === 'page' && this.#rest[0] === plugin ? 'page' : nothing}
+								>${title}</a
+							>`,
+					)}
 				</nav>
 				${this.#person === '' ? nothing : html`<button title=${this.#person} @click=${this.#signOut}>Sign out</button>`}
 			</header>
@@ -221,9 +259,11 @@ class Console extends LitElement {
 	}
 
 	#page(): TemplateResult {
-		if (!this.#loaded.has(this.#name)) return html`<p class="empty">Loading …</p>`
+		const entry = this.#entry()
+		if (!entry && this.#added) return html`<p class="empty">No plugin adds this page.</p>`
+		if (!entry || !this.#loaded.has(this.#name)) return html`<p class="empty">Loading …</p>`
 		// Another address, or another turn, is another page: a list of one, by its key.
-		return html`${[pages[this.#name]?.show(this.#rest)].map((page) => (this.#turn % 2 === 0 ? page : html`<div>${page}</div>`))}`
+		return html`${[entry.show(this.#rest)].map((page) => (this.#turn % 2 === 0 ? page : html`<div>${page}</div>`))}`
 	}
 
 	#tokenForm(): TemplateResult {

@@ -1,0 +1,55 @@
+/** Pages that plugins add, checked: a wrong one is left out and logged once. */
+import { hash } from 'node:crypto'
+import Joi from 'joi'
+import { encoded } from '../../core/http/encoded.ts'
+import type { Context } from '../../core/plugin.ts'
+import type { ConsolePage } from './contract.ts'
+
+export interface AddedPage {
+	plugin: string
+	title: string
+	/** Its name below /console/, which changes with the module. */
+	file: string
+}
+
+export interface AddedPages {
+	list(): AddedPage[]
+	file(name: string): ReturnType<typeof encoded> | undefined
+}
+
+const MODULE_LIMIT_BYTES = 512 * 1024
+const schema = Joi.object({
+	title: Joi.string().trim().min(1).max(24).required(),
+	module: Joi.string().max(MODULE_LIMIT_BYTES, 'utf8').required(),
+}).required()
+
+type Made = AddedPage & { answer: ReturnType<typeof encoded> }
+
+export function addedPages({ extensions, log }: Pick<Context, 'extensions' | 'log'>): AddedPages {
+	/** By what a plugin has given; null where it is wrong. */
+	const known = new WeakMap<ConsolePage, Made | null>()
+	const make = (plugin: string, page: ConsolePage): Made | null => {
+		const { error } = schema.validate(page, { convert: false })
+		if (error) {
+			log.warn({ plugin }, `the console leaves out the page of plugin "${plugin}": ${error.message}`)
+			return null
+		}
+		const etag = hash('sha256', page.module).slice(0, 16)
+		const answer = encoded({ bytes: Buffer.from(page.module), etag, type: 'text/javascript' })
+		return { plugin, title: page.title, file: `page-${plugin}-${etag}.js`, answer }
+	}
+	const all = (): Made[] => {
+		const made = new Map<string, Made>()
+		for (const { plugin, value } of extensions('console')) {
+			if (typeof value !== 'object' || value === null) continue
+			const page = known.has(value) ? known.get(value) : make(plugin, value)
+			known.set(value, page ?? null)
+			if (page && !made.has(plugin)) made.set(plugin, page)
+		}
+		return [...made.values()]
+	}
+	return {
+		list: () => all().map(({ plugin, title, file }) => ({ plugin, title, file })),
+		file: (name) => all().find(({ file }) => file === name)?.answer,
+	}
+}
