@@ -10,7 +10,10 @@ import { startDiscord } from '../support/discord.ts'
 import type { Channel, Message } from '../support/discord.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
+import { eventually } from '../support/wait.ts'
 
+/** The longest wait for anything: restarts, and retries of Discord's requests. */
+const MOST_MS = 240_000
 const KILLS = Number(process.env.CHANNEL_KILLS ?? 1)
 /** A kill strikes that long after an answer, at most: while others are on their way. */
 const WINDOW_MS = 300
@@ -41,9 +44,7 @@ void t.test(
 		await call('channels/pair', { agent_id: 'ada', channel_id, external_chat_id: server.guild_id })
 		const direct = server.addDirect()
 		await call('channels/pair', { agent_id: 'ada', channel_id, external_chat_id: direct.id })
-		const until = async (what: () => boolean): Promise<void> => {
-			while (!what()) await pause(10)
-		}
+		const until = (what: () => boolean): Promise<boolean> => eventually(what, Boolean, MOST_MS)
 
 		const asked: { channel: Channel; message: Message; words: string }[] = []
 		const ask = (channel: Channel, told = true): void => {
@@ -62,6 +63,7 @@ void t.test(
 		const unanswered = (): string[] => asked.filter((one) => answers(one) === 0).map(({ words }) => words)
 		const areAnswered = (): boolean => unanswered().length === excuses()
 
+		await until(() => server.connected === 1)
 		// Discord tells a bot of no direct chat that it does not know: this one is known from here on.
 		ask(direct)
 		await until(areAnswered)
