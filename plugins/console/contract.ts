@@ -15,6 +15,8 @@ export interface ConsolePage {
 	module: string
 }
 
+export type { ConsoleAccess } from './access.ts'
+
 declare module '../../core/plugin.ts' {
 	interface Extensions {
 		console: ConsolePage
