@@ -33,7 +33,7 @@ import { installationKey, prepareHome, presentEnvironment, readConfig, readText 
 import { desiredState } from './host/desired-state.ts'
 import { programOf } from './util/own-code.ts'
 
-const version = '0.1.0'
+const version = '0.2.0'
 
 export interface BootOptions {
 	home: string
