@@ -51,10 +51,16 @@ function storeCheck(gateway: GatewayStatus, detailed: boolean): Check {
 	const trouble = gateway.storeTrouble()
 	const cluster = detailed ? gateway.storeCluster() : null
 	if (trouble === null) {
-		const where = cluster && `: NATS at ${cluster.servers.join(', ')}, leader ${cluster.leader ?? 'unknown'}`
-		return { name: 'store', ok: true, message: `ok${where ?? ''}` }
+		const where = cluster && `NATS at ${cluster.servers.join(', ')}, leader ${cluster.leader ?? 'unknown'}`
+		const space = detailed ? gateway.storeSpace() : null
+		const size = space && `${mebibytes(space.bytes)} in use, ${mebibytes(space.free_bytes)} free on its disk`
+		return { name: 'store', ok: true, message: ['ok', where ?? size].filter(Boolean).join(': ') }
 	}
 	return { name: 'store', ok: false, message: `refuses writes${detailed ? `: ${trouble}` : UNTOLD}` }
+}
+
+function mebibytes(bytes: number): string {
+	return `${Math.round(bytes / 1024 ** 2).toLocaleString('en-US')} MiB`
 }
 
 function configCheck(error: string | null, detailed: boolean): Check {

@@ -184,6 +184,8 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await card.waitFor({ state: 'detached' })
 		const { bindings } = (await api('GET', `/v1/channels/${id}/bindings`)).body
 		t.match(bindings, [{ agent_id: 'bob', external_chat_id: 'chat-7', who_may_answer: 'paired' }])
+		await page.goto('/#/home')
+		await page.locator('li.good', { hasText: /channel .*connected/s }).waitFor()
 		await api('DELETE', `/v1/channels/${id}`)
 	})
 
@@ -227,6 +229,9 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByRole('button', { name: `Delete the backup ${taken.id}` }).click()
 		await page.getByText('There is no backup yet.').waitFor()
 		t.strictSame((await api('GET', '/v1/backups')).body.backups, [])
+		await page.goto('/#/home')
+		await page.getByText('There is no backup yet.').waitFor()
+		await page.getByText(/^ok: \d+ MiB in use, [\d,]+ MiB free/).waitFor()
 	})
 
 	await t.test('a plugin is fixed and reloaded', async (t) => {

@@ -1,9 +1,9 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { get } from '../api.ts'
+import { ApiError, get, path } from '../api.ts'
 import type { Series } from '../chart.ts'
 import '../chart.ts'
-import { cost, count, duration } from '../format.ts'
+import { cost, count, duration, when } from '../format.ts'
 import { Page, status } from '../page.ts'
 
 interface Health {
@@ -30,6 +30,16 @@ interface Report {
 	rows: UsageRow[]
 }
 
+interface Channel {
+	type: string
+	bot: string | null
+	connection: string
+	last_error: string | null
+}
+
+/** Channels that are looked at. */
+const CHANNELS = 20
+
 interface Plugin {
 	name: string
 	state: string
@@ -43,22 +53,54 @@ class Home extends Page {
 	/** One for each day, the oldest first. */
 	#days: UsageRow[] = []
 	#agents: UsageRow[] = []
+	#channels: Channel[] = []
+	/** Undefined for a caller who may not see it; null if there is none. */
+	#backup: { created_at: string } | null | undefined
 	/** The agent that the charts are about; empty: all. */
 	#agent = ''
 
 	async enter(): Promise<void> {
 		const { signal } = this.left
-		const usage = (path: string) => get<Report>(path, signal)
+		const usage = (at: string) => get<Report>(at, signal)
 		const [health, plugins, days, agents] = await Promise.all([
 			get<Health>('/v1/health', signal),
 			get<Plugin[]>('/v1/plugins', signal),
 			usage(daysOf(this.#agent)),
 			usage('/v1/usage?by=agent'),
 		])
+		await this.#readMore()
 		this.#health = health
 		this.#plugins = plugins
 		this.#days = everyDay(days)
 		this.#agents = agents.rows
+	}
+
+	/** What not every reader of this page may see. */
+	async #readMore(): Promise<void> {
+		const { signal } = this.left
+		const permitted = <T>(at: string): Promise<T | undefined> =>
+			get<T>(at, signal).catch((error: unknown) => {
+				if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return undefined
+				throw error
+			})
+		const [listed, saved] = await Promise.all([
+			permitted<{ channels: { id: string }[] }>('/v1/channels'),
+			permitted<{ backups: { created_at: string }[] }>('/v1/backups'),
+		])
+		const ids = listed?.channels.slice(0, CHANNELS).map(({ id }) => id) ?? []
+		const channels = await Promise.all(ids.map((id) => permitted<Channel>(path`/v1/channels/${id}`)))
+		this.#channels = channels.filter((one) => one !== undefined)
+		this.#backup = saved && (saved.backups.at(-1) ?? null)
+	}
+
+	#channelChecks(): unknown {
+		return this.#channels.map(
+			({ type, bot, connection, last_error }) =>
+				html`<li class=${connection === 'connected' ? 'good' : 'bad'}>
+					<b>channel ${type} ${bot ?? ''}</b>
+					<span class="lines">${connection}${last_error === null ? '' : `: ${last_error}`}</span>
+				</li>`,
+		)
 	}
 
 	protected content(): TemplateResult {
@@ -74,8 +116,17 @@ class Home extends Page {
 						({ name, ok, message }) =>
 							html`<li class=${ok ? 'good' : 'bad'}><b>${name}</b> <span class="lines">${message}</span></li>`,
 					)}
+					${this.#channelChecks()}
 				</ul>
 				${this.#troubled()}
+				${
+					this.#backup === undefined
+						? nothing
+						: html`<p class="note">
+								${this.#backup === null ? 'There is no backup yet.' : `The last backup was taken at ${when(this.#backup.created_at)}.`}
+								<a href="#/backups">Backups</a>
+							</p>`
+				}
 			</section>
 			${
 				this.#agents.length === 0
