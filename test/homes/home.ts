@@ -1,6 +1,6 @@
 /** A home that an older version wrote: `make.ts` makes them. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,6 +25,11 @@ export interface Facts {
 	runs: { started: string; waiting: string; asking: string }
 	question: string
 }
+
+/** The versions whose homes are here. */
+export const keptVersions = readdirSync(import.meta.dirname)
+	.filter((name) => name.endsWith('.tar.gz'))
+	.map((name) => name.slice(0, -'.tar.gz'.length))
 
 /** Unpacks it; the caller removes `folder`. */
 export function openHome(version: string): { folder: string; home: string; facts: Facts } {

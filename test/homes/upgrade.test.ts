@@ -1,9 +1,10 @@
-/** A home that 0.1.0 wrote, and that a kill -9 left with active runs, is opened by the current version. */
+/** Homes that earlier versions wrote, and that a kill -9 left with active runs, are opened by the current version. */
 import { createHmac } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import type { Test } from 'tap'
 import { svcFor } from '../support/cli.ts'
 import { send } from '../support/gateway.ts'
 import type { Answer } from '../support/gateway.ts'
@@ -12,108 +13,115 @@ import { spawnGateway } from '../support/process.ts'
 import { openStream } from '../support/sse.ts'
 import { startTelegram } from '../support/telegram.ts'
 import { eventually } from '../support/wait.ts'
-import { openHome } from './home.ts'
+import { keptVersions, openHome } from './home.ts'
 
-const { folder, home, facts } = openHome('0.1.0')
-t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-const model = await startHeldModel()
-t.teardown(() => model.stop())
-const telegram = await startTelegram({ knownToken: facts.chat.bot })
-t.teardown(() => telegram.stop())
-const env = {
-	MODEL_URL: model.url,
-	NODE_OPTIONS: `--import=${fileURLToPath(new URL('clock.mjs', import.meta.url))}`,
-	SVC_TEST_NOW: facts.written_at,
-}
-const gateway = await spawnGateway(home, env)
-t.teardown(() => gateway.kill())
+for (const version of keptVersions) void t.test(`a home of ${version}`, (t) => opens(t, version))
 
-const request = async (method: string, path: string, body?: unknown, base = gateway.url): Promise<Answer> => {
-	const reply = await send(base + path, method, body === undefined ? {} : { body })
-	if (reply.status >= 400) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
-	return reply.body
-}
-const ended = (run_id: string): Promise<Answer> =>
-	eventually(
-		() => request('GET', `/v1/runs/${run_id}`),
-		({ status }) => ['completed', 'failed', 'stopped'].includes(status),
-	)
-const say = async (prompt: string): Promise<Answer> =>
-	ended((await request('POST', '/v1/agents/ada/runs', { prompt })).run_id)
-
-void t.test('everything reads as before', async (t) => {
-	for (const [path, before] of Object.entries(facts.reads)) t.hasStrict(await request('GET', path), before, path)
-	for (const [query, before] of Object.entries(facts.searches)) {
-		const found = await request('GET', `/v1/agents/ada/memory/search?q=${encodeURIComponent(query)}`)
-		t.hasStrict(found, before, query)
+async function opens(t: Test, version: string): Promise<void> {
+	const { folder, home, facts } = openHome(version)
+	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const telegram = await startTelegram({ knownToken: facts.chat.bot })
+	t.teardown(() => telegram.stop())
+	const env = {
+		MODEL_URL: model.url,
+		NODE_OPTIONS: `--import=${fileURLToPath(new URL('clock.mjs', import.meta.url))}`,
+		SVC_TEST_NOW: facts.written_at,
 	}
-	t.match(await send(`${gateway.url}/v1/agents/bob`, 'GET'), { status: 404 })
-	const { events } = await request('GET', '/v1/audit?limit=500')
-	const now = new Map(events.map((event: { event_id: string }) => [event.event_id, event]))
-	t.ok(facts.events.length > 100)
-	for (const event of facts.events) t.hasStrict(now.get(event.event_id), event)
-})
+	const gateway = await spawnGateway(home, env)
+	t.teardown(() => gateway.kill())
 
-void t.test('Last-Event-ID from before continues after it', async (t) => {
-	const [second, first] = facts.events.slice(-2)
-	const stream = await openStream(gateway.url, { headers: { 'last-event-id': first?.event_id ?? '' } })
-	await stream.waitFor(({ event_type }) => event_type === 'gateway.started')
-	stream.close()
-	t.equal(stream.events[0]?.event_id, second?.event_id)
-})
-
-void t.test('a run resumes after its finished step, and the one behind it follows', async (t) => {
-	const call = await model.called('Take two steps.')
-	t.match(JSON.stringify(call.body.messages), /"role":"tool"/, 'the finished step is not repeated')
-	call.answer('two steps taken.')
-	t.match(await ended(facts.runs.started), { status: 'completed', answer: /two steps taken\.$/ })
-	const { events } = await request('GET', `/v1/audit?run_id=${facts.runs.started}&event_type=primitive.called`)
-	t.equal(events.length, 1)
-	;(await model.called('Wait your turn.')).answer('now.')
-	t.match(await ended(facts.runs.waiting), { status: 'completed', answer: /now\.$/ })
-})
-
-void t.test('a question is answered', async (t) => {
-	await request('POST', `/v1/agents/dora/ask-responses/${facts.question}`, { answer: 'blue' })
-	t.match(await ended(facts.runs.asking), { status: 'completed', answer: /blue/ })
-})
-
-void t.test('old addresses, secrets and tokens work', async (t) => {
-	const body = JSON.stringify({ event: 'deployed again' })
-	const deliver = (id: string) => {
-		const signature = `sha256=${createHmac('sha256', facts.webhook.secret).update(body).digest('hex')}`
-		const headers = { 'x-signature': signature, 'x-delivery-id': id }
-		return send(gateway.url + facts.webhook.path, 'POST', { body, headers })
+	const request = async (method: string, path: string, body?: unknown, base = gateway.url): Promise<Answer> => {
+		const reply = await send(base + path, method, body === undefined ? {} : { body })
+		if (reply.status >= 400) throw new Error(`${method} ${path}: ${reply.status} ${JSON.stringify(reply.body)}`)
+		return reply.body
 	}
-	t.equal((await deliver('delivery-1')).status, 200, 'a repetition')
-	t.equal((await deliver('delivery-2')).status, 200)
-	const deliveries = await request('GET', '/v1/agents/ada/webhooks/deploys/deliveries')
-	const accepted = new Set(deliveries.map(({ run_id }: Answer) => run_id))
-	t.equal(accepted.size, 2, 'the repetition started no second run')
-	for (const run_id of accepted) t.match(await ended(String(run_id)), { status: 'completed' })
-	t.match(await send(`${gateway.url}/v1/agents`, 'GET', { token: facts.token }), { status: 200 })
-	t.match(await send(`${gateway.url}/v1/vault/secrets`, 'GET', { token: facts.token }), { status: 403 })
-})
+	const ended = (run_id: string): Promise<Answer> =>
+		eventually(
+			() => request('GET', `/v1/runs/${run_id}`),
+			({ status }) => ['completed', 'failed', 'stopped'].includes(status),
+		)
+	const say = async (prompt: string): Promise<Answer> =>
+		ended((await request('POST', '/v1/agents/ada/runs', { prompt })).run_id)
 
-void t.test('skills and MCP servers work', async (t) => {
-	t.match((await say('/tool sum {}')).answer, /42/)
-	await eventually(async () => (await request('GET', `/v1/agents/ada/mcp/${facts.mcp}`)).status === 'connected')
-	const { tools } = await request('GET', `/v1/agents/ada/mcp/${facts.mcp}`)
-	t.match((await say(`/tool ${tools[0].tool} {}`)).answer, /\b21\b/, 'with its secret')
-})
+	await t.test('everything reads as before', async (t) => {
+		for (const [path, before] of Object.entries(facts.reads)) t.hasStrict(await request('GET', path), before, path)
+		for (const [query, before] of Object.entries(facts.searches)) {
+			const found = await request('GET', `/v1/agents/ada/memory/search?q=${encodeURIComponent(query)}`)
+			t.hasStrict(found, before, query)
+		}
+		t.match(await send(`${gateway.url}/v1/agents/bob`, 'GET'), { status: 404 })
+		const { events } = await request('GET', '/v1/audit?limit=500')
+		const now = new Map(events.map((event: { event_id: string }) => [event.event_id, event]))
+		t.ok(facts.events.length > 100)
+		for (const event of facts.events) t.hasStrict(now.get(event.event_id), event)
+	})
 
-void t.test('the chat is still bound', async (t) => {
-	await request('PATCH', `/v1/channels/${facts.chat.channel}`, { config: { api_root: telegram.url } })
-	telegram.say(telegram.person(Number(facts.chat.chat), 'Grace'), 'What does Ada drink? Tea?')
-	t.match(await telegram.waitFor(({ text }) => /green tea/.test(text)), { chat: { id: Number(facts.chat.chat) } })
-})
+	await t.test('Last-Event-ID from before continues after it', async (t) => {
+		const [second, first] = facts.events.slice(-2)
+		const stream = await openStream(gateway.url, { headers: { 'last-event-id': first?.event_id ?? '' } })
+		await stream.waitFor(({ event_type }) => event_type === 'gateway.started')
+		stream.close()
+		t.equal(stream.events[0]?.event_id, second?.event_id)
+	})
 
-void t.test('the backup is restored', async (t) => {
-	const file = join(home, 'backups', `svc-backup-${facts.backup}.tar.gz`)
-	const target = join(folder, 'restored')
-	const restored = await svcFor({ home })(['restore', file, '--home', target, '--json'])
-	t.equal(restored.code, 0, restored.stderr)
-	const other = await spawnGateway(target, env)
-	t.teardown(() => other.kill())
-	t.hasStrict(await request('GET', '/v1/agents/ada/memory', undefined, other.url), facts.reads['/v1/agents/ada/memory'])
-})
+	await t.test('a run resumes after its finished step, and the one behind it follows', async (t) => {
+		const call = await model.called('Take two steps.')
+		t.match(JSON.stringify(call.body.messages), /"role":"tool"/, 'the finished step is not repeated')
+		call.answer('two steps taken.')
+		t.match(await ended(facts.runs.started), { status: 'completed', answer: /two steps taken\.$/ })
+		const { events } = await request('GET', `/v1/audit?run_id=${facts.runs.started}&event_type=primitive.called`)
+		t.equal(events.length, 1)
+		;(await model.called('Wait your turn.')).answer('now.')
+		t.match(await ended(facts.runs.waiting), { status: 'completed', answer: /now\.$/ })
+	})
+
+	await t.test('a question is answered', async (t) => {
+		await request('POST', `/v1/agents/dora/ask-responses/${facts.question}`, { answer: 'blue' })
+		t.match(await ended(facts.runs.asking), { status: 'completed', answer: /blue/ })
+	})
+
+	await t.test('old addresses, secrets and tokens work', async (t) => {
+		const body = JSON.stringify({ event: 'deployed again' })
+		const deliver = (id: string) => {
+			const signature = `sha256=${createHmac('sha256', facts.webhook.secret).update(body).digest('hex')}`
+			const headers = { 'x-signature': signature, 'x-delivery-id': id }
+			return send(gateway.url + facts.webhook.path, 'POST', { body, headers })
+		}
+		t.equal((await deliver('delivery-1')).status, 200, 'a repetition')
+		t.equal((await deliver('delivery-2')).status, 200)
+		const deliveries = await request('GET', '/v1/agents/ada/webhooks/deploys/deliveries')
+		const accepted = new Set(deliveries.map(({ run_id }: Answer) => run_id))
+		t.equal(accepted.size, 2, 'the repetition started no second run')
+		for (const run_id of accepted) t.match(await ended(String(run_id)), { status: 'completed' })
+		t.match(await send(`${gateway.url}/v1/agents`, 'GET', { token: facts.token }), { status: 200 })
+		t.match(await send(`${gateway.url}/v1/vault/secrets`, 'GET', { token: facts.token }), { status: 403 })
+	})
+
+	await t.test('skills and MCP servers work', async (t) => {
+		t.match((await say('/tool sum {}')).answer, /42/)
+		await eventually(async () => (await request('GET', `/v1/agents/ada/mcp/${facts.mcp}`)).status === 'connected')
+		const { tools } = await request('GET', `/v1/agents/ada/mcp/${facts.mcp}`)
+		t.match((await say(`/tool ${tools[0].tool} {}`)).answer, /\b21\b/, 'with its secret')
+	})
+
+	await t.test('the chat is still bound', async (t) => {
+		await request('PATCH', `/v1/channels/${facts.chat.channel}`, { config: { api_root: telegram.url } })
+		telegram.say(telegram.person(Number(facts.chat.chat), 'Grace'), 'What does Ada drink? Tea?')
+		t.match(await telegram.waitFor(({ text }) => /green tea/.test(text)), { chat: { id: Number(facts.chat.chat) } })
+	})
+
+	await t.test('the backup is restored', async (t) => {
+		const file = join(home, 'backups', `svc-backup-${facts.backup}.tar.gz`)
+		const target = join(folder, 'restored')
+		const restored = await svcFor({ home })(['restore', file, '--home', target, '--json'])
+		t.equal(restored.code, 0, restored.stderr)
+		const other = await spawnGateway(target, env)
+		t.teardown(() => other.kill())
+		t.hasStrict(
+			await request('GET', '/v1/agents/ada/memory', undefined, other.url),
+			facts.reads['/v1/agents/ada/memory'],
+		)
+	})
+}

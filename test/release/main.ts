@@ -39,7 +39,7 @@ try {
 		throw new Refused(`two packages of one commit differ: ${packed.sha256} and ${again.sha256}`)
 	say(`${packed.name} has the digest ${packed.sha256} in both builds`)
 	const svc = await installPackage(packed.file, join(place, 'installed'))
-	await checkHomes(root, svc, version)
+	await checkHomes(svc, version)
 	if (!values.yes) say(`Release ${version} can be made. Nothing was changed; make it with --yes`)
 	else {
 		const parts = await billOfMaterials(clone, packed.sha256)
