@@ -81,7 +81,8 @@ void t.test('runs, model calls, tokens and tools', async (t) => {
 	for (const [series, value] of Object.entries(expected)) t.equal(now.get(series), value, series)
 	t.ok(Number(now.get('svc_model_tokens_total{type="input"}')) >= 8)
 	t.ok(Number(now.get('svc_store_bytes')) > 0 && Number(now.get('svc_store_free_bytes')) > 0)
-	t.equal(now.get(`svc_build_info{version="0.1.0",node="${process.version}"}`), 1)
+	const { version } = (await gateway.request('GET', '/v1/health')).body
+	t.equal(now.get(`svc_build_info{version="${version}",node="${process.version}"}`), 1)
 	t.notMatch(now.text, 'surely', 'what a model says is no label')
 })
 
