@@ -22,8 +22,9 @@ import { resultIn } from './follower.ts'
 import { forgetConversation } from './forget.ts'
 import { messagesIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
-import type { IndexEntry, ConversationQueue } from './keys.ts'
+import type { ConversationQueue } from './keys.ts'
 import { callNested } from './nested-call.ts'
+import { newestRuns } from './newest.ts'
 import { forgetAllNotes } from './notes.ts'
 import { saidOf } from './said.ts'
 import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
@@ -135,13 +136,11 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			let characters = 0
 			let looked = 0
 			let last: string | null = null
-			const after = cursor === undefined ? {} : { after: keys.index(cursor) }
-			for await (const { key, value } of store.list<IndexEntry>(keys.indexes(), { reverse: true, ...after })) {
-				if (of_uids && !of_uids.has(value.uid)) continue
+			for await (const { run_id, uid } of newestRuns(ctx, { cursor, status })) {
+				if (of_uids && !of_uids.has(uid)) continue
 				if (runs.length === limit || looked++ === LOOKED_AT) return { runs, next_cursor: last }
-				const run_id = key.at(-1) ?? ''
 				const isWanted = id === undefined || run_id.startsWith(id) || run_id.endsWith(id)
-				const run = isWanted ? (await store.get<RunRecord>(keys.run(value.uid, run_id)))?.value : undefined
+				const run = isWanted ? (await store.get<RunRecord>(keys.run(uid, run_id)))?.value : undefined
 				if (run && !run.said && (status === undefined || run.status === status)) {
 					characters += sizeOf(run)
 					if (characters > ANSWER_CHARACTERS && runs.length > 0) return { runs, next_cursor: last }
