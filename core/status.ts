@@ -24,7 +24,7 @@ export interface PluginHoldings {
 	routes: string[]
 	/** Names of the tools that every agent has from it. */
 	tools: string[]
-	/** Types of events that it is told of; a type may end in `*`. */
+	/** Types of events that it handles; a type may end in `*`. */
 	events: string[]
 	/** Extension points of other plugins that it adds to. */
 	extends: string[]
