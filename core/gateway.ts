@@ -214,12 +214,13 @@ export class Gateway {
 		const known = this.status.plugins().map(({ name }) => name)
 		if (!known.includes(plugin))
 			throw new Fault('not_found', `no plugin "${plugin}" is switched on; these are: ${known.join(', ')}`)
-		const before = this.#restarts.get(plugin) ?? 0
-		this.#restarts.set(plugin, before + 1)
+		const before = this.#restarts.get(plugin)
+		this.#restarts.set(plugin, (before ?? 0) + 1)
 		try {
 			await this.reload()
 		} catch (error) {
-			this.#restarts.set(plugin, before)
+			if (before === undefined) this.#restarts.delete(plugin)
+			else this.#restarts.set(plugin, before)
 			throw error
 		}
 	}

@@ -17,8 +17,9 @@ export interface RaiseOptions {
 }
 
 /**
- * Whether the data is to be upgraded now. False: it has the format of this version, or stays as it is for now. Throws `unavailable`
- * if this version can neither keep its format nor change it yet; the message says what to do.
+ * Whether the data is to be upgraded now. False: it has the format of this version, or stays as it is for now. Throws `config_invalid`
+ * for a `store.format` that this version does not have, and `unavailable` if it can neither keep the format of the data nor change it
+ * yet; the message says what to do.
  */
 export async function mayRaise({ data, wanted, members, log }: RaiseOptions): Promise<boolean> {
 	const mark = data.mark()

@@ -99,6 +99,23 @@ void t.test('POST /v1/plugins/{name}/reload starts a plugin again', async (t) =>
 	t.equal(starts(), 2)
 })
 
+void t.test('a refused reload does not start the plugin later', async (t) => {
+	const counting = 'globalThis.sundialStarts = (globalThis.sundialStarts ?? 0) + 1'
+	const config = 'plugins: {sundial: true}\n'
+	const gateway = await startGateway({
+		config,
+		files: { 'plugins/sundial/index.js': `export default { name: 'sundial', start() { ${counting} } }` },
+	})
+	t.teardown(() => gateway.stop())
+	const file = join(gateway.home, 'config/gateway.yaml')
+	writeFileSync(file, `${config}runs: {limits: {steps: many}}\n`)
+	const answer = await gateway.request('POST', '/v1/plugins/sundial/reload')
+	refused(t, answer, { status: 400, code: 'config_invalid' })
+	writeFileSync(file, config)
+	await gateway.running.gateway.reload()
+	t.equal((globalThis as { sundialStarts?: number }).sundialStarts, 1)
+})
+
 void t.test('every built-in plugin can be started again while runs are in progress', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
