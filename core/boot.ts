@@ -125,7 +125,7 @@ export async function boot({
 				home,
 				log,
 				...(stopWaiting && { signal: stopWaiting }),
-				...(member && { looked: (found) => member.looked(found) }),
+				...(member && { onLeaseObserved: (found) => member.onLeaseObserved(found) }),
 			}),
 		)
 		const pool = openRunPool({

@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import type { StoreSettings } from '../../config/types.ts'
 import type { Logger } from '../log/log.ts'
 import { openLmdb } from './lmdb/open.ts'
-import type { Engine, Found } from './ports.ts'
+import type { Engine, ObservedLease } from './ports.ts'
 
 export interface EngineRequest {
 	store: StoreSettings
@@ -14,7 +14,7 @@ export interface EngineRequest {
 	/** Ends a wait for another gateway. */
 	signal?: AbortSignal
 	/** Called often while it waits for another gateway, with what it found; and with null when it takes over. */
-	looked?: (found: Found | null) => void | Promise<void>
+	onLeaseObserved?: (found: ObservedLease | null) => void | Promise<void>
 }
 
 /**
@@ -22,7 +22,7 @@ export interface EngineRequest {
  * waits until no other one does. Throws `store_damaged` or `unavailable`, with what to do. LMDB would end the process on a
  * damaged data file, so call `checkFolder` of core/backup first.
  */
-export async function openEngine({ store, version, home, log, signal, looked }: EngineRequest): Promise<Engine> {
+export async function openEngine({ store, version, home, log, signal, onLeaseObserved }: EngineRequest): Promise<Engine> {
 	const { path, min_free_mib, url, prefix, replicas, credentials_file, tls } = store
 	if (url === null) return openLmdb({ path, minFreeBytes: min_free_mib * 1024 * 1024, ...(log && { log }) })
 	// Only then: a gateway on one machine must not load its client.
@@ -35,7 +35,7 @@ export async function openEngine({ store, version, home, log, signal, looked }: 
 		home: homeIdentity(home),
 		log,
 		signal,
-		looked,
+		onLeaseObserved,
 	})
 }
 

@@ -1,6 +1,6 @@
 /**
  * The two ends of the connection on which a client sent its request. Where another gateway of the cluster forwarded it, they
- * are those at that gateway (core/cluster/accept.ts), so everything that depends on the client's address asks here, and never
+ * are those at that gateway (plugins/cluster/forwarding/accept.ts), so everything that depends on the client's address asks here, and never
  * the socket.
  */
 export interface Peer {

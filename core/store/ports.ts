@@ -178,7 +178,7 @@ export interface EventLog {
 	 * Every entry appended from now on, in order, once it is durable; until `stop` is called. The event is the appender's
 	 * own object, shared by all: neither side may change it.
 	 */
-	subscribe(heard: (cursor: Cursor, event: EventEnvelope) => void): () => void
+	subscribe(listener: (cursor: Cursor, event: EventEnvelope) => void): () => void
 	/** The newest durable position. */
 	head(): Cursor
 	/**
@@ -284,12 +284,12 @@ export interface Contents {
 export interface Tenure {
 	/** Of this time alone: no other one has the same. */
 	readonly id: string
-	/** Tells the gateways that wait where to reach this one, now and until it is told otherwise. */
-	advertise(reach: Reach): void
+	/** Tells the gateways that wait where this one is, until the next call. */
+	advertise(address: GatewayAddress): void
 }
 
-/** How gateways that wait reach the one that works. */
-export interface Reach {
+/** Where gateways that wait reach the one that works. */
+export interface GatewayAddress {
 	/** Such as `http://g1:3000`. */
 	main: string
 	/** Null if it does not listen there. */
@@ -298,14 +298,14 @@ export interface Reach {
 	key_check: string
 }
 
-/** What a gateway that waits found. */
-export interface Found {
+/** The lease of the gateway that works, as one that waits has read it. */
+export interface ObservedLease {
 	/** Of the tenure. */
 	id: string
 	/** For people: its machine and process. */
 	holder: string
 	/** Absent until it serves requests. */
-	reach?: Reach | undefined
+	address?: GatewayAddress | undefined
 	/** It was seen to renew its lease. */
 	isAlive: boolean
 }

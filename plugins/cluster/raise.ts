@@ -2,10 +2,10 @@
  * When data that several gateways share gets the format of this version. A newer gateway keeps the older format, so that those of the
  * version before it can take over again, until an operator sets `store.format`, once every gateway has the new version.
  */
-import { Fault } from '../errors.ts'
-import type { Logger } from '../log/log.ts'
-import { format, oldestWritten } from '../store/format.ts'
-import type { ClusterMember, DataFormat } from '../store/ports.ts'
+import { Fault } from '../../core/errors.ts'
+import type { Logger } from '../../core/log/log.ts'
+import { format, oldestWritten } from '../../core/store/format.ts'
+import type { ClusterMember, DataFormat } from '../../core/store/ports.ts'
 
 export interface RaiseOptions {
 	data: DataFormat

@@ -15,7 +15,7 @@ export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 		storeCheck(gateway, detailed),
 		configCheck(gateway.configError(), detailed),
 		pluginsCheck(gateway, detailed),
-		// A gateway that waits writes its own over it (core/cluster/probes.ts).
+		// A gateway that waits writes its own over it (plugins/cluster/forwarding/probes.ts).
 		...(gateway.storeCluster() ? [{ name: 'role', ok: true, message: 'working' }] : []),
 	]
 	const working = checks.every((check) => check.ok) ? 'ok' : 'degraded'

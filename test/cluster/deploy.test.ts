@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { openNats } from '../../core/store/nats/open.ts'
+import { openNats } from '../../plugins/cluster/nats/open.ts'
 import { natsPath, startNats, withoutNats } from '../support/nats.ts'
 
 const folder = fileURLToPath(new URL('../../docs/deploy/', import.meta.url))

@@ -5,7 +5,7 @@ import { svcFor } from '../support/cli.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import { eventually } from '../support/wait.ts'
-import { openNats } from '../../core/store/nats/open.ts'
+import { openNats } from '../../plugins/cluster/nats/open.ts'
 
 void t.test('all data goes into a cluster, and back', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
 	await using cluster = await startNats()

@@ -9,9 +9,9 @@ import t from 'tap'
 import { decodeValue } from '../../core/store/codec.ts'
 import { format } from '../../core/store/format.ts'
 import { joinKey } from '../../core/store/keys.ts'
-import { openClient } from '../../core/store/nats/client.ts'
-import { answerRollCall } from '../../core/store/nats/roll-call.ts'
-import { namesOf, token as subjectToken } from '../../core/store/nats/streams.ts'
+import { openClient } from '../../plugins/cluster/nats/client.ts'
+import { answerDiscovery } from '../../plugins/cluster/nats/discovery.ts'
+import { namesOf, token as subjectToken } from '../../plugins/cluster/nats/streams.ts'
 import { svcFor } from '../support/cli.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
@@ -118,7 +118,7 @@ providers:
 
 	const raising = { program, env: { SVC_CLUSTER_FORMAT: String(newer) } }
 	const silent = await openClient({ url: cluster.url })
-	answerRollCall(silent, names, () => ({ name: 'g9', version: '0.2.0', format, works: false }))
+	answerDiscovery(silent, names, () => ({ name: 'g9', version: '0.2.0', format, works: false }))
 	await older.end()
 	current = await start(newHome, raising)
 	t.equal(await formatNow(), format, 'the format is not raised while an older gateway answers')

@@ -4,7 +4,7 @@ import type { StoreSettings } from '../../../config/types.ts'
 import { readConfig } from '../../host/config.ts'
 import type { Command } from '../command.ts'
 import type { Cli } from '../contract.ts'
-import type { Found } from '../../store/ports.ts'
+import type { ObservedLease } from '../../store/ports.ts'
 
 const LMDB = 'lmdb:'
 
@@ -45,7 +45,7 @@ Examples:
 			if (place.url === null) checkFolder(place.path)
 			const inUse = new AbortController()
 			let holder = ''
-			const looked = (found: Found | null): void => {
+			const onLeaseObserved = (found: ObservedLease | null): void => {
 				if (!found) return
 				holder = found.holder
 				inUse.abort()
@@ -56,7 +56,7 @@ Examples:
 						store: place,
 						home: cli.home,
 						signal: AbortSignal.any([inUse.signal, cli.signal]),
-						looked,
+						onLeaseObserved,
 					}),
 				)
 			} catch (error) {

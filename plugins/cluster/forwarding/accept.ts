@@ -1,9 +1,9 @@
 /** At the gateway that works: takes requests that others of the cluster forwarded, as if the client had sent them here. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Handler } from '../http/listeners.ts'
-import type { Address } from '../http/listening.ts'
-import { setPeer } from '../http/peer.ts'
-import { answerSocket } from '../http/raw-answer.ts'
+import type { Handler } from '../../../core/http/listeners.ts'
+import type { Address } from '../../../core/http/listening.ts'
+import { setPeer } from '../../../core/http/peer.ts'
+import { answerSocket } from '../../../core/http/raw-answer.ts'
 import { refusal, refuseRequest } from './refuse.ts'
 import { FORWARDED, openVerifier } from './proof.ts'
 import type { Secret } from './secret.ts'

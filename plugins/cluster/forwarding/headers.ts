@@ -1,4 +1,4 @@
-import { REQUEST_ID } from '../http/request-id.ts'
+import { REQUEST_ID } from '../../../core/http/request-id.ts'
 import { FORWARDED } from './proof.ts'
 
 /** They concern one connection, and this one is another (RFC 9110, section 7.6.1). */

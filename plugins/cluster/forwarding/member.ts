@@ -1,11 +1,11 @@
 /** A gateway among several on one cluster: first it waits, then it works and tells the others where it is. */
 import { hostname } from 'node:os'
 import type { KeyObject } from 'node:crypto'
-import type { Config } from '../../config/types.ts'
-import { messageOf } from '../errors.ts'
-import type { Handler, Listeners } from '../http/listeners.ts'
-import type { Logger } from '../log/log.ts'
-import type { Tenure } from '../store/ports.ts'
+import type { Config } from '../../../core/host/config.ts'
+import { messageOf } from '../../../core/errors.ts'
+import type { Handler, Listeners } from '../../../core/http/listeners.ts'
+import type { Logger } from '../../../core/log/log.ts'
+import type { Tenure } from '../../../core/store/ports.ts'
 import { acceptForwarded } from './accept.ts'
 import { secretFrom } from './secret.ts'
 import type { Secret } from './secret.ts'
@@ -22,7 +22,7 @@ export interface MemberOptions {
 	listening(holder: string): void
 }
 
-export interface Member extends Pick<Standby, 'looked'>, AsyncDisposable {
+export interface Member extends Pick<Standby, 'onLeaseObserved'>, AsyncDisposable {
 	/** For the time in which it works: stands before whatever answers requests. */
 	accept(tenure: Tenure): (handler: Handler) => Handler
 	/** Call this once it serves requests. */
@@ -50,7 +50,7 @@ export function openMember({ config, listeners, log, installationKey, listening 
 	let secret: Secret | null = null
 	let forwarded = 0
 	let timer: NodeJS.Timeout | undefined
-	let told = ''
+	let lastAdvertised = ''
 	let isTroubled = false
 
 	const advertise = async (tenure: Tenure): Promise<void> => {
@@ -64,14 +64,14 @@ export function openMember({ config, listeners, log, installationKey, listening 
 		}
 		const [main, older] = [listeners.url('main'), listeners.url('legacy')].map((url) => url && advertised(url, config))
 		if (!main) return
-		const reach = { main, legacy: older ?? null, key_check: secret.checkOf(tenure.id) }
-		if (JSON.stringify(reach) === told) return
-		told = JSON.stringify(reach)
-		tenure.advertise(reach)
+		const address = { main, legacy: older ?? null, key_check: secret.checkOf(tenure.id) }
+		if (JSON.stringify(address) === lastAdvertised) return
+		lastAdvertised = JSON.stringify(address)
+		tenure.advertise(address)
 	}
 
 	return {
-		looked: (found) => standby.looked(found),
+		onLeaseObserved: (found) => standby.onLeaseObserved(found),
 		accept: ({ id }) => acceptForwarded({ tenure: id, secret: () => secret, taken: () => forwarded++ }),
 		async serves(tenure) {
 			standby.served()

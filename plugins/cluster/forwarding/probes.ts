@@ -3,7 +3,7 @@
  * requests there, and a load balancer may send it some.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { REQUEST_ID } from '../http/request-id.ts'
+import { REQUEST_ID } from '../../../core/http/request-id.ts'
 import type { Asked, Forwarder, Route } from './forward.ts'
 
 const ROLE = 'waiting: requests are forwarded to the gateway that works'

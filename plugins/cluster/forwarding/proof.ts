@@ -9,9 +9,9 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
-import type { Address } from '../http/listening.ts'
-import type { Peer } from '../http/peer.ts'
-import { newId } from '../util/ids.ts'
+import type { Address } from '../../../core/http/listening.ts'
+import type { Peer } from '../../../core/http/peer.ts'
+import { newId } from '../../../core/util/ids.ts'
 
 export const FORWARDED = 'svc-forwarded'
 

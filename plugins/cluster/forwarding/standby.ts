@@ -4,12 +4,12 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Fault, messageOf } from '../errors.ts'
-import type { Handler, Listeners } from '../http/listeners.ts'
-import type { Address, ListenAt } from '../http/listening.ts'
-import { answerSocket } from '../http/raw-answer.ts'
-import type { Logger } from '../log/log.ts'
-import type { Found, Reach } from '../store/ports.ts'
+import { Fault, messageOf } from '../../../core/errors.ts'
+import type { Handler, Listeners } from '../../../core/http/listeners.ts'
+import type { Address, ListenAt } from '../../../core/http/listening.ts'
+import { answerSocket } from '../../../core/http/raw-answer.ts'
+import type { Logger } from '../../../core/log/log.ts'
+import type { GatewayAddress, ObservedLease } from '../../../core/store/ports.ts'
 import { openForwarder } from './forward.ts'
 import type { Route } from './forward.ts'
 import { valueOf } from './headers.ts'
@@ -29,13 +29,13 @@ export interface StandbyOptions {
 }
 
 export interface Standby extends AsyncDisposable {
-	/** As `EngineRequest.looked`. Throws `config_invalid` if this gateway has another key than the one that works, and `unavailable` if it cannot listen. */
-	looked(found: Found | null): Promise<void>
+	/** As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the one that works, and `unavailable` if it cannot listen. */
+	onLeaseObserved(found: ObservedLease | null): Promise<void>
 	/** This gateway works now: requests that wait go to what is current in the listeners. */
 	served(): void
 }
 
-/** How long a request waits for a gateway that works: longer than another one needs to take over (core/store/nats/lease.ts). */
+/** How long a request waits for a gateway that works: longer than another one needs to take over (plugins/cluster/nats/lease.ts). */
 const WAIT_MS = 20_000
 const MOST_WAITING = 1_000
 /** Between two attempts to reach the gateway that works. */
@@ -47,7 +47,7 @@ const loop =
 export function openStandby({ listeners, listen, log, secret, listening }: StandbyOptions): Standby {
 	const forwarder = openForwarder()
 	let route: Route | null = null
-	let reach: Reach | undefined
+	let target: GatewayAddress | undefined
 	/** False before it waits and after it works. */
 	let isWaiting = false
 	let changed = Promise.withResolvers<void>()
@@ -126,7 +126,7 @@ export function openStandby({ listeners, listen, log, secret, listening }: Stand
 	}
 
 	/** Undefined if the key of this home may be another one. */
-	const routeTo = async ({ id, holder, isAlive }: Found, to: Reach): Promise<Route | undefined> => {
+	const routeTo = async ({ id, holder, isAlive }: ObservedLease, to: GatewayAddress): Promise<Route | undefined> => {
 		const { key, checkOf } = await secret().catch((error: unknown) => {
 			throw new Fault(
 				'config_invalid',
@@ -150,9 +150,9 @@ export function openStandby({ listeners, listen, log, secret, listening }: Stand
 	}
 
 	return {
-		async looked(found) {
+		async onLeaseObserved(found) {
 			if (!found) {
-				reach = undefined
+				target = undefined
 				return change(null)
 			}
 			if (!isWaiting) {
@@ -162,14 +162,14 @@ export function openStandby({ listeners, listen, log, secret, listening }: Stand
 				log.info(`waiting: the gateway ${found.holder} works on the data of the cluster; requests are forwarded to it`)
 			}
 			const isNew = found.id !== route?.tenure
-			if (!isNew && JSON.stringify(found.reach) === JSON.stringify(reach)) return
+			if (!isNew && JSON.stringify(found.address) === JSON.stringify(target)) return
 			if (isNew && route) change(null)
-			if (!found.reach) return
-			const next = await routeTo(found, found.reach)
+			if (!found.address) return
+			const next = await routeTo(found, found.address)
 			if (!next) return
-			reach = found.reach
+			target = found.address
 			change(next)
-			if (reach.legacy !== null) await open('legacy', found.holder)
+			if (target.legacy !== null) await open('legacy', found.holder)
 		},
 		served() {
 			isWaiting = false

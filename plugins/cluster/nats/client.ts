@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs'
 import { connect, credsAuthenticator, headers as newHeaders, NoRespondersError } from '@nats-io/transport-node'
 import type { Msg, MsgHdrs, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault, isFault, messageOf } from '../../errors.ts'
-import type { Logger } from '../../log/log.ts'
-import { within } from '../../util/deadline.ts'
+import { Fault, isFault, messageOf } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log/log.ts'
+import { within } from '../../../core/util/deadline.ts'
 import { serverProblem } from './server-check.ts'
 
 export interface ClientOptions {

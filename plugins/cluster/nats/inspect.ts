@@ -1,10 +1,10 @@
-import { Fault } from '../../errors.ts'
+import { Fault } from '../../../core/errors.ts'
 import { openClient } from './client.ts'
 import type { ClientOptions } from './client.ts'
-import type { ClusterMember } from '../ports.ts'
+import type { ClusterMember } from '../../../core/store/ports.ts'
 import { holderOf } from './lease.ts'
 import { storedMark } from './open.ts'
-import { callRoll } from './roll-call.ts'
+import { discoverGateways } from './discovery.ts'
 import { infoOf, namesOf } from './streams.ts'
 
 export interface ClusterFindings {
@@ -52,8 +52,8 @@ export async function inspectCluster(options: ClientOptions & { prefix: string }
 		return {
 			server,
 			holder: found?.holder ?? null,
-			address: found?.reach?.main ?? null,
-			gateways: await callRoll(client, names),
+			address: found?.address?.main ?? null,
+			gateways: await discoverGateways(client, names),
 			format: (await storedMark(client, names))?.format ?? null,
 			streams,
 		}

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault } from '../../errors.ts'
-import type { EventEnvelope, RunJournal } from '../ports.ts'
+import { Fault } from '../../../core/errors.ts'
+import type { EventEnvelope, RunJournal } from '../../../core/store/ports.ts'
 import { PATIENCE_MS } from './client.ts'
 import type { LogSource } from './log-source.ts'
 

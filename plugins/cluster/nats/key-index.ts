@@ -2,7 +2,7 @@
  * All keys of one kind, in memory: about 250 bytes each. So whether a key exists, and which keys a prefix has, is known without
  * asking the cluster, and exact because only the holder of the lease writes.
  */
-import { compareKeys, isWithin } from '../keys.ts'
+import { compareKeys, isWithin } from '../../../core/store/keys.ts'
 
 /** The position of a key's message is not known yet. */
 export const UNKNOWN = -1

@@ -7,10 +7,10 @@
  * - the servers: they refuse what is sent under the epoch of an earlier holder (streams.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault, isFault, messageOf } from '../../errors.ts'
-import type { Logger } from '../../log/log.ts'
-import type { Found, Reach, Tenure } from '../ports.ts'
-import { newId } from '../../util/ids.ts'
+import { Fault, isFault, messageOf } from '../../../core/errors.ts'
+import type { Logger } from '../../../core/log/log.ts'
+import type { GatewayAddress, ObservedLease, Tenure } from '../../../core/store/ports.ts'
+import { newId } from '../../../core/util/ids.ts'
 import { unreachable } from './client.ts'
 import type { Answer, Client, Stored } from './client.ts'
 import { replacing, setEpoch } from './streams.ts'
@@ -42,7 +42,7 @@ export interface LeaseOptions {
 	 * Called at each look at the lease, four times a second, while another gateway holds it; and with null once, when this one takes
 	 * it after that. What it throws ends the wait.
 	 */
-	looked?: ((found: Found | null) => void | Promise<void>) | undefined
+	onLeaseObserved?: ((found: ObservedLease | null) => void | Promise<void>) | undefined
 	log?: Logger | undefined
 }
 
@@ -61,7 +61,7 @@ export interface Lease {
 	readonly lost: Promise<Fault>
 	isLost(): boolean
 	/** Called with the position in the stream of state that a renewal took. */
-	onRenewed(heard: (seq: number) => void): void
+	onRenewed(listener: (seq: number) => void): void
 	/** Makes the streams accept this epoch again, if the lease is still held. For a holder that finds its epoch refused. */
 	reassert(): Promise<void>
 	/** Gives the lease back, so that another gateway takes it at once. */
@@ -73,8 +73,8 @@ interface LeaseRecord {
 	id: string | null
 	holder: string
 	home?: string | undefined
-	/** Absent until it serves requests. */
-	reach?: Reach | undefined
+	/** Its address, under the name that 0.2.0 gave it; absent until it serves requests. */
+	reach?: GatewayAddress | undefined
 }
 
 const WRONG_SEQUENCE = 10071
@@ -101,8 +101,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	let seq = epoch
 	let heldUntil = 0
 	let lost: Fault | null = null
-	let heard: (seq: number) => void = () => {}
-	let reach: Reach | undefined
+	let renewed: (seq: number) => void = () => {}
+	let address: GatewayAddress | undefined
 	const end = Promise.withResolvers<Fault>()
 	const lose = (why: string): void => {
 		lost ??= unreachable(why)
@@ -112,8 +112,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	const renew = async (): Promise<boolean> => {
 		const sent = performance.now()
 		try {
-			const renewed = await publish(seq, { id, holder, home, reach })
-			if (renewed === null) {
+			const position = await publish(seq, { id, holder, home, reach: address })
+			if (position === null) {
 				const found = await client.last(names.state, names.lease)
 				const record = found && recordOf(found)
 				if (!found || record?.id !== id) {
@@ -121,12 +121,12 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 					return false
 				}
 				// The answer to an earlier renewal did not arrive.
-				heard(found.seq)
+				renewed(found.seq)
 				seq = found.seq
 				return false
 			}
-			seq = renewed
-			heard(renewed)
+			seq = position
+			renewed(position)
 			if (heldUntil > 0 && performance.now() > heldUntil) {
 				// Nobody took it. Whoever is next need not wait.
 				await publish(seq, { id: null, holder })
@@ -172,7 +172,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 		tenure: {
 			id,
 			advertise(wanted) {
-				reach = wanted
+				address = wanted
 				if (timer === undefined) return
 				clearTimeout(timer)
 				next()
@@ -185,7 +185,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 		trouble,
 		lost: end.promise,
 		isLost: () => lost !== null,
-		onRenewed: (next) => void (heard = next),
+		onRenewed: (listener) => void (renewed = listener),
 		async reassert() {
 			if (lost || isOver) return
 			if (await renew()) await setEpoch(client, names, replicas, epoch)
@@ -205,16 +205,16 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 }
 
 /** Who holds the lease as far as the cluster knows; null if nobody does. */
-export async function holderOf(client: Client, names: Names): Promise<Pick<Found, 'holder' | 'reach'> | null> {
+export async function holderOf(client: Client, names: Names): Promise<Pick<ObservedLease, 'holder' | 'address'> | null> {
 	const found = await client.last(names.state, names.lease)
 	const record = found && recordOf(found)
-	return record && record.id !== null ? { holder: record.holder, reach: record.reach } : null
+	return record && record.id !== null ? { holder: record.holder, address: record.reach } : null
 }
 
 type Publish = (expect: number, record: LeaseRecord) => Promise<number | null>
 
 async function take(
-	{ client, names, holder, home, times, signal, looked, log }: LeaseOptions & { times: LeaseTimes },
+	{ client, names, holder, home, times, signal, onLeaseObserved, log }: LeaseOptions & { times: LeaseTimes },
 	id: string,
 	publish: Publish,
 ): Promise<number> {
@@ -236,13 +236,13 @@ async function take(
 		const now = performance.now()
 		if (held && found && record.id !== null) {
 			if (found.seq !== seen?.seq) seen = { seq: found.seq, since: now, isAlive: seen?.id === record.id, id: record.id }
-			await looked?.({ id: record.id, holder: record.holder, reach: record.reach, isAlive: seen.isAlive })
+			await onLeaseObserved?.({ id: record.id, holder: record.holder, address: record.reach, isAlive: seen.isAlive })
 		}
 		if (!held || (seen && now - seen.since >= times.takeMs)) {
 			// An answer that does not arrive: the record says who has it.
 			const seq = await publish(found?.seq ?? 0, { id, holder, home }).catch(() => null)
 			if (seq !== null) {
-				if (seen) await looked?.(null)
+				if (seen) await onLeaseObserved?.(null)
 				return seq
 			}
 		}

@@ -1,4 +1,4 @@
-import { timeOfId } from '../../util/ids.ts'
+import { timeOfId } from '../../../core/util/ids.ts'
 import type { Client } from './client.ts'
 import { positionAt, recordOf } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'

@@ -1,8 +1,8 @@
 /** One append as one message of the stream of events. Its time is the server's. */
-import { Fault } from '../../errors.ts'
-import { decodeValue, encodeValue } from '../codec.ts'
-import { invalid } from '../keys.ts'
-import type { LogEntry } from '../ports.ts'
+import { Fault } from '../../../core/errors.ts'
+import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
+import { invalid } from '../../../core/store/keys.ts'
+import type { LogEntry } from '../../../core/store/ports.ts'
 
 export interface LogRecord {
 	/** The position of the message in the stream. */

@@ -1,15 +1,15 @@
-import type { Logger } from '../../log/log.ts'
-import { BoundedMap } from '../../util/bounded-map.ts'
-import { untilNoConflict } from '../change.ts'
-import { checkEntries, fenced } from '../events.ts'
-import { checkOps } from '../ops.ts'
-import type { CheckedOp } from '../ops.ts'
-import type { Cursor, EventEnvelope, EventLog, LogEntry } from '../ports.ts'
-import { guarded } from '../watchers.ts'
+import type { Logger } from '../../../core/log/log.ts'
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
+import { untilNoConflict } from '../../../core/store/change.ts'
+import { checkEntries, fenced } from '../../../core/store/events.ts'
+import { checkOps } from '../../../core/store/ops.ts'
+import type { CheckedOp } from '../../../core/store/ops.ts'
+import type { Cursor, EventEnvelope, EventLog, LogEntry } from '../../../core/store/ports.ts'
+import { guarded } from '../../../core/store/watchers.ts'
 import type { Client } from './client.ts'
 import { readJournal } from './journal.ts'
 import type { Lease } from './lease.ts'
-import type { Line } from './line.ts'
+import type { OrderedWriter } from './ordered-writer.ts'
 import { findEvent } from './log-find.ts'
 import { pruneLog } from './log-prune.ts'
 import { readPage } from './log-read.ts'
@@ -24,7 +24,7 @@ export interface LogOptions {
 	client: Client
 	names: Names
 	source: LogSource
-	line: Line
+	writer: OrderedWriter
 	lease: Lease
 	records: Records
 	recent: Recent
@@ -40,13 +40,13 @@ const GATEWAY_SUBJECTS = 16
 
 /** The log in the stream of events. An append is one message, and its change of records is written after it. */
 export function openEventLog(options: LogOptions): EventLog {
-	const { client, names, source, line, lease, records, recent, log } = options
+	const { client, names, source, writer, lease, records, recent, log } = options
 	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
 	const ends = new BoundedMap<string, number>(rememberedRuns)
 	let head = options.head
 	let turn = 0
-	/** Settles once subscribers have heard of everything that was stored so far. */
-	let heard: Promise<unknown> = Promise.resolve()
+	/** Settles once everything that was stored so far has been delivered to subscribers. */
+	let delivered: Promise<unknown> = Promise.resolve()
 
 	const endOf = async (run: string): Promise<number> => {
 		const known = ends.get(run)
@@ -58,7 +58,7 @@ export function openEventLog(options: LogOptions): EventLog {
 		return end
 	}
 
-	const tell = (seq: number, run: string | null, entries: readonly LogEntry[], data: Buffer): void => {
+	const deliver = (seq: number, run: string | null, entries: readonly LogEntry[], data: Buffer): void => {
 		recent.add({ seq, run, data })
 		head = positionAt(seq, entries.length - 1)
 		for (const [index, { event }] of entries.entries())
@@ -81,27 +81,27 @@ export function openEventLog(options: LogOptions): EventLog {
 		const subject = run === null ? `${names.prefix}.ev.g.${turn++ % GATEWAY_SUBJECTS}` : runSubject(names, run)
 		const prepared = records.prepare(ops)
 		if (run !== null) ends.set(run, (entries.at(-1) as LogEntry).event.sequence)
-		const { promise: told, resolve, reject } = Promise.withResolvers<Cursor[]>()
+		const { promise: appended, resolve, reject } = Promise.withResolvers<Cursor[]>()
 		const settled = (seq: number | null): void => {
 			if (seq === null) return
 			const written = prepared.write()
 			written.catch(() => {})
-			const before = heard
-			heard = (async () => {
+			const before = delivered
+			delivered = (async () => {
 				const [outcome] = await Promise.allSettled([written, before])
-				tell(seq, run, entries, data)
+				deliver(seq, run, entries, data)
 				if (outcome.status === 'rejected') reject(outcome.reason)
 				else resolve(entries.map((_, index) => String(positionAt(seq, index))))
 			})()
 		}
 		try {
-			await line.write([{ subject, data }], settled)
+			await writer.write([{ subject, data }], settled)
 		} catch (error) {
 			prepared.abandon()
 			if (run !== null) ends.delete(run)
 			throw error
 		}
-		return told
+		return appended
 	}
 
 	return {
@@ -125,7 +125,7 @@ export function openEventLog(options: LogOptions): EventLog {
 		},
 		async journal(run) {
 			lease.mustHold()
-			await heard
+			await delivered
 			const found = await client.last(names.events, runSubject(names, run))
 			const end = (found && found.seq <= seqOf(head) && recordOf(found).entries.at(-1)?.event.sequence) || 0
 			return readJournal(source, run, end)

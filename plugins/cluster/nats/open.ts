@@ -1,24 +1,24 @@
-import { Fault } from '../../errors.ts'
-import { decodeValue } from '../codec.ts'
-import { openDispatcher } from '../dispatcher.ts'
-import { format, formatSince, mustBeReadable } from '../format.ts'
-import type { FormatMark } from '../format.ts'
-import { joinKey } from '../keys.ts'
-import type { Engine, Found, Store } from '../ports.ts'
+import { Fault } from '../../../core/errors.ts'
+import { decodeValue } from '../../../core/store/codec.ts'
+import { openDispatcher } from '../../../core/store/dispatcher.ts'
+import { format, formatSince, mustBeReadable } from '../../../core/store/format.ts'
+import type { FormatMark } from '../../../core/store/format.ts'
+import { joinKey } from '../../../core/store/keys.ts'
+import type { Engine, ObservedLease, Store } from '../../../core/store/ports.ts'
 import { openClient } from './client.ts'
 import type { Client, ClientOptions } from './client.ts'
 import { openKeyIndex } from './key-index.ts'
 import type { KeyIndex } from './key-index.ts'
 import { takeLease } from './lease.ts'
 import type { Lease, LeaseTimes } from './lease.ts'
-import { openLine } from './line.ts'
+import { openOrderedWriter } from './ordered-writer.ts'
 import { loadKeys } from './load-keys.ts'
 import { openEventLog } from './log.ts'
 import { openLogSource } from './log-source.ts'
 import { positionAt, recordOf, seqOf } from './log-record.ts'
 import { openStoredQueue } from './queue.ts'
-import { ownName } from '../../util/own-name.ts'
-import { answerRollCall, callRoll } from './roll-call.ts'
+import { ownName } from '../../../core/util/own-name.ts'
+import { answerDiscovery, discoverGateways } from './discovery.ts'
 import { readUntil } from './read-until.ts'
 import { openRecent } from './recent.ts'
 import type { Recent } from './recent.ts'
@@ -34,7 +34,7 @@ export interface NatsOptions extends ClientOptions {
 	/** Ends the wait for the lease; then `openNats` throws. */
 	signal?: AbortSignal | undefined
 	/** Called often while another gateway holds the lease (lease.ts). */
-	looked?: ((found: Found | null) => void | Promise<void>) | undefined
+	onLeaseObserved?: ((found: ObservedLease | null) => void | Promise<void>) | undefined
 	/** Of the program, for the other gateways. Default `unknown`. */
 	version?: string | undefined
 	/** Distinguishes the home whose lock this process holds from any other. */
@@ -66,7 +66,7 @@ export async function openNats(options: NatsOptions): Promise<NatsEngine> {
 		// Before the lease: a gateway that is too old would take it again and again under a supervisor that starts it again.
 		const stored = await storedMark(client, names)
 		if (stored) mustBeReadable(stored, placeOf(names))
-		answerRollCall(client, names, () => ({ name: ownName, version, format, works: lease !== undefined }))
+		answerDiscovery(client, names, () => ({ name: ownName, version, format, works: lease !== undefined }))
 		lease = await takeLease({ ...options, client, names, holder: ownName })
 		return await opened(client, names, lease, options)
 	} catch (error) {
@@ -90,7 +90,7 @@ async function opened(
 	const events = await infoOf(client, names.events)
 
 	const place = { client, prefix: names.prefix, lease }
-	const stateLine = openLine({
+	const stateWriter = openOrderedWriter({
 		...place,
 		stream: names.state,
 		last: state.state.last_seq,
@@ -104,19 +104,19 @@ async function opened(
 	})
 	let leader = state.cluster?.leader ?? client.serverName()
 	lease.onRenewed((seq) => {
-		stateLine.passed(seq)
+		stateWriter.passed(seq)
 		const look = async (): Promise<void> => {
 			leader = (await infoOf(client, names.state)).cluster?.leader ?? client.serverName()
 		}
 		look().catch(() => {})
 	})
-	const eventLine = openLine({ ...place, stream: names.events, last: events.state.last_seq })
+	const eventWriter = openOrderedWriter({ ...place, stream: names.events, last: events.state.last_seq })
 	const recordsUnder = (root: string) =>
 		openRecords({
 			client,
 			stream: names.state,
 			root,
-			line: stateLine,
+			writer: stateWriter,
 			index: indexes[root] as KeyIndex,
 			lease,
 			deletedTtlS,
@@ -131,7 +131,7 @@ async function opened(
 		client,
 		names,
 		source,
-		line: eventLine,
+		writer: eventWriter,
 		lease,
 		records,
 		recent,
@@ -140,8 +140,8 @@ async function opened(
 	})
 	let mark = await markOf(internal, names)
 	const stored = await openStoredQueue(internal, (work) => {
-		stateLine.after(work)
-		eventLine.after(work)
+		stateWriter.after(work)
+		eventWriter.after(work)
 	})
 	const dispatcher = openDispatcher(stored.backing, stored.recovered, log)
 	let isClosed = false
@@ -177,13 +177,13 @@ async function opened(
 		},
 		lost: lease.lost,
 		tenure: lease.tenure,
-		members: () => callRoll(client, names),
+		members: () => discoverGateways(client, names),
 		cluster: () => ({ engine: 'nats', servers: client.servers(), leader: client.trouble() === null ? leader : null }),
 		async [Symbol.asyncDispose]() {
 			if (isClosed) return
 			isClosed = true
 			dispatcher.close()
-			if (!lease.isLost()) await Promise.all([stateLine.idle(), eventLine.idle()])
+			if (!lease.isLost()) await Promise.all([stateWriter.idle(), eventWriter.idle()])
 			await lease.release()
 			await client.close()
 		},

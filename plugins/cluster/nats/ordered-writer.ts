@@ -3,9 +3,9 @@
  * expects the last message of its subject, so of two attempts only one can succeed.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault, isFault, messageOf } from '../../errors.ts'
-import { BoundedMap } from '../../util/bounded-map.ts'
-import { newId } from '../../util/ids.ts'
+import { Fault, isFault, messageOf } from '../../../core/errors.ts'
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
+import { newId } from '../../../core/util/ids.ts'
 import { unreachable } from './client.ts'
 import type { Answer, Client } from './client.ts'
 import type { Lease } from './lease.ts'
@@ -19,7 +19,7 @@ export interface Outgoing {
 	ttl?: string
 }
 
-export interface LineOptions {
+export interface WriterOptions {
 	client: Client
 	stream: string
 	prefix: string
@@ -32,7 +32,7 @@ export interface LineOptions {
 	replaces?: boolean
 }
 
-export interface Line {
+export interface OrderedWriter {
 	/**
 	 * Stores the messages, all or none, in their order; settles with the position of the first, the others follow it. Calls
 	 * settle in the order of positions, each after its own `settled`. Writes that have a subject in common are sent in the
@@ -57,14 +57,14 @@ const WRONG_SEQUENCE = 10071
 /** The stream, the account or the disk of the servers is full. */
 const FULL = new Set([10023, 10028, 10047, 10077, 10110])
 const AGAIN_MS = 100
-/** Attempts that nothing responds to before the epoch is checked. */
-const ALONE = 3
+/** Attempts without a responder before the epoch is checked. */
+const NO_RESPONDER_ATTEMPTS = 3
 /** Subjects whose last position is remembered. */
 const REMEMBERED = 50_000
 /** Above this, new writes are refused until the cluster has caught up. */
 const MAX_BACKLOG_BYTES = 64 * 1024 * 1024
 
-export function openLine(options: LineOptions): Line {
+export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 	const { client, stream, prefix, lease, lastOf, replaces = false } = options
 	const known = new BoundedMap<string, number>(REMEMBERED)
 	/** The newest write of each subject that has not settled. */
@@ -100,7 +100,7 @@ export function openLine(options: LineOptions): Line {
 		const [{ subject }] = messages as [Outgoing]
 		const id = newId()
 		let expect: number | undefined
-		let alone = 0
+		let noResponders = 0
 		for (;;) {
 			if (lease.isLost()) lease.mustHold()
 			try {
@@ -109,7 +109,7 @@ export function openLine(options: LineOptions): Line {
 				if (!error) return seq - messages.length + 1
 				if (error.err_code !== undefined && FULL.has(error.err_code))
 					throw new Fault('storage_full', `the cluster has no room left: ${error.description ?? error.err_code}`)
-				alone = 0
+				noResponders = 0
 				if (error.err_code === WRONG_SEQUENCE) {
 					const found = await client.last(stream, subject)
 					// An earlier attempt succeeded, and its answer did not arrive.
@@ -121,7 +121,7 @@ export function openLine(options: LineOptions): Line {
 				if (isFault(error, 'storage_full')) throw error
 				if (/clos/i.test(messageOf(error)) && client.trouble()?.includes('closed'))
 					throw unreachable('the store is closed', error)
-				if (/no responders/i.test(messageOf(error)) && ++alone % ALONE === 0) await lease.reassert().catch(() => {})
+				if (/no responders/i.test(messageOf(error)) && ++noResponders % NO_RESPONDER_ATTEMPTS === 0) await lease.reassert().catch(() => {})
 			}
 			await pause(AGAIN_MS)
 		}
@@ -198,7 +198,7 @@ export function openLine(options: LineOptions): Line {
 
 /** One attempt: a message, or an atomic batch of several. */
 async function send(
-	{ client, prefix, lease, replaces }: Pick<LineOptions, 'client' | 'prefix' | 'lease' | 'replaces'>,
+	{ client, prefix, lease, replaces }: Pick<WriterOptions, 'client' | 'prefix' | 'lease' | 'replaces'>,
 	messages: readonly Outgoing[],
 	id: string,
 	expect: number,

@@ -1,8 +1,8 @@
 /** The queue's records, with the queue itself in memory (core/store/dispatcher.ts): one gateway assigns all jobs. */
-import { Fault } from '../../errors.ts'
-import { encodeValue } from '../codec.ts'
-import type { Backing, Recovered } from '../dispatcher.ts'
-import type { Job, Key, Store } from '../ports.ts'
+import { Fault } from '../../../core/errors.ts'
+import { encodeValue } from '../../../core/store/codec.ts'
+import type { Backing, Recovered } from '../../../core/store/dispatcher.ts'
+import type { Job, Key, Store } from '../../../core/store/ports.ts'
 
 interface Tries {
 	attempt: number

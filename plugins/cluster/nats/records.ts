@@ -1,18 +1,18 @@
-import type { Logger } from '../../log/log.ts'
-import { Fault } from '../../errors.ts'
-import { within } from '../../util/deadline.ts'
-import { decodeValue, encodeValue } from '../codec.ts'
-import { joinKey, splitKey } from '../keys.ts'
-import { checkExpected, checkOps, withSingleWrites } from '../ops.ts'
-import type { CheckedOp } from '../ops.ts'
-import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
-import { openWatchers } from '../watchers.ts'
+import type { Logger } from '../../../core/log/log.ts'
+import { Fault } from '../../../core/errors.ts'
+import { within } from '../../../core/util/deadline.ts'
+import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
+import { joinKey, splitKey } from '../../../core/store/keys.ts'
+import { checkExpected, checkOps, withSingleWrites } from '../../../core/store/ops.ts'
+import type { CheckedOp } from '../../../core/store/ops.ts'
+import type { Change, Entry, Key, ListOptions, Rev, Store } from '../../../core/store/ports.ts'
+import { openWatchers } from '../../../core/store/watchers.ts'
 import { PATIENCE_MS, unreachable } from './client.ts'
 import type { Client } from './client.ts'
 import { UNKNOWN } from './key-index.ts'
 import type { KeyIndex } from './key-index.ts'
 import type { Lease } from './lease.ts'
-import type { Line, Outgoing } from './line.ts'
+import type { OrderedWriter, Outgoing } from './ordered-writer.ts'
 import { token } from './streams.ts'
 import { openValueCache } from './value-cache.ts'
 
@@ -42,7 +42,7 @@ export interface RecordsOptions {
 	stream: string
 	/** What the subjects of these records begin with, such as `svc.kv.r.0`. */
 	root: string
-	line: Line
+	writer: OrderedWriter
 	index: KeyIndex
 	lease: Lease
 	/** Seconds after which what says that a key was deleted goes away. */
@@ -63,7 +63,7 @@ const LISTED = 256
  * lease writes, and the servers refuse everyone else.
  */
 export function openRecords(options: RecordsOptions): Records {
-	const { client, stream, root, line, index, lease, deletedTtlS = DELETED_TTL_S, log } = options
+	const { client, stream, root, writer, index, lease, deletedTtlS = DELETED_TTL_S, log } = options
 	const pending = new Map<string, Pending>()
 	const cache = openValueCache()
 	const watchers = openWatchers<Change<unknown>>(log)
@@ -160,7 +160,7 @@ export function openRecords(options: RecordsOptions): Records {
 				if (messages.length === 0) return places.map(() => '0')
 				let first: number
 				try {
-					first = await line.write(messages, settle)
+					first = await writer.write(messages, settle)
 				} catch (error) {
 					settle(null) // refused before it was sent
 					throw error

@@ -16,7 +16,7 @@
  * and `svc.w.EPOCH.ev…`, and the streams rewrite them. Both streams accept a single epoch, that of the current holder: what an
  * earlier holder sends late reaches no stream.
  */
-import { Fault } from '../../errors.ts'
+import { Fault } from '../../../core/errors.ts'
 import type { Answer, ApiError, Client } from './client.ts'
 import { unreachable } from './client.ts'
 

@@ -1,16 +1,16 @@
 /** What the engine on NATS does when a server or a gateway fails. */
 import t from 'tap'
-import { serverProblem } from '../../core/store/nats/server-check.ts'
-import { openClient } from '../../core/store/nats/client.ts'
-import { openNats } from '../../core/store/nats/open.ts'
-import type { NatsEngine, NatsOptions } from '../../core/store/nats/open.ts'
-import { infoOf, namesOf } from '../../core/store/nats/streams.ts'
-import type { Key } from '../../core/store/ports.ts'
-import { newId } from '../../core/util/ids.ts'
-import { entry } from '../contracts/store/log.ts'
-import { rejects } from '../contracts/store/records.ts'
-import { startNats, withoutNats } from '../support/nats.ts'
-import { eventually } from '../support/wait.ts'
+import { serverProblem } from '../../../plugins/cluster/nats/server-check.ts'
+import { openClient } from '../../../plugins/cluster/nats/client.ts'
+import { openNats } from '../../../plugins/cluster/nats/open.ts'
+import type { NatsEngine, NatsOptions } from '../../../plugins/cluster/nats/open.ts'
+import { infoOf, namesOf } from '../../../plugins/cluster/nats/streams.ts'
+import type { Key } from '../../../core/store/ports.ts'
+import { newId } from '../../../core/util/ids.ts'
+import { entry } from '../../contracts/store/log.ts'
+import { rejects } from '../../contracts/store/records.ts'
+import { startNats, withoutNats } from '../../support/nats.ts'
+import { eventually } from '../../support/wait.ts'
 
 const SERVERS = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
 
@@ -48,7 +48,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		const holders: string[] = []
 		let isOpen = false
 		const waiting = (async () => {
-			const engine = await open('wait', { looked: (found) => void (found && holders.push(found.holder)) })
+			const engine = await open('wait', { onLeaseObserved: (found) => void (found && holders.push(found.holder)) })
 			isOpen = true
 			return engine
 		})()
@@ -75,7 +75,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 	await t.test('a wait ends with its signal', async (t) => {
 		await using _ = await open('ends')
 		const end = new AbortController()
-		await t.rejects(open('ends', { signal: end.signal, looked: () => end.abort() }), { name: 'AbortError' })
+		await t.rejects(open('ends', { signal: end.signal, onLeaseObserved: () => end.abort() }), { name: 'AbortError' })
 	})
 
 	await t.test('what a former holder writes late reaches no stream', async (t) => {

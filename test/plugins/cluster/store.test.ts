@@ -1,8 +1,8 @@
 import t from 'tap'
-import { openNats } from '../../core/store/nats/open.ts'
-import type { Engine } from '../../core/store/ports.ts'
-import { storeSuite } from '../contracts/store.ts'
-import { startNats, withoutNats } from '../support/nats.ts'
+import { openNats } from '../../../plugins/cluster/nats/open.ts'
+import type { Engine } from '../../../core/store/ports.ts'
+import { storeSuite } from '../../contracts/store.ts'
+import { startNats, withoutNats } from '../../support/nats.ts'
 
 const count = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
 const skip = withoutNats()
