@@ -1,7 +1,7 @@
 /** The gateway's own sections of gateway.yaml; plugins add theirs (`composition.ts`). */
 import { availableParallelism } from 'node:os'
 import joi from 'joi'
-import type { CustomHelpers, Schema } from 'joi'
+import type { Schema } from 'joi'
 import { addressOrNull, count, host, section } from './fields.ts'
 import type { Topic } from './declaration.ts'
 import type { ProblemText } from './problems.ts'
@@ -34,73 +34,7 @@ const store = section('Where agents, runs and events are kept.', {
 		.default('data')
 		.description('Folder of the database, relative to the home folder. Default data.'),
 	min_free_mib: count(1, 1_048_576, 64, 'Mebibytes of free disk below which writes are refused.'),
-	url: joi
-		.string()
-		.max(2048)
-		.custom(servers)
-		.allow(null)
-		.default(null)
-		.description(
-			'Servers of NATS that keep the data in place of the folder, such as nats://n1:4222,nats://n2:4222. Default null.',
-		),
-	prefix: joi
-		.string()
-		.pattern(/^[A-Za-z0-9_-]{1,32}$/)
-		.default('svc')
-		.messages({ 'string.pattern.base': 'must have 1 to 32 of letters, digits, "-" and "_"' })
-		.description('Keeps apart what several installations have in one cluster. Default svc.'),
-	replicas: joi
-		.number()
-		.valid(1, 3, 5)
-		.default(3)
-		.description('Copies that the cluster keeps: 3 or 5, or 1 for a single server. Default 3.'),
-	format: joi
-		.number()
-		.integer()
-		.min(1)
-		.allow(null)
-		.default(null)
-		.description(
-			'Format that older data in the cluster is converted to, once every gateway has a version with it. Default null.',
-		),
-	advertise: joi
-		.string()
-		.max(255)
-		.pattern(/^[A-Za-z0-9._:-]+$/)
-		.allow(null)
-		.default(null)
-		.messages({ 'string.pattern.base': 'must be a host name or an IP address, without a port' })
-		.description(
-			'Host at which the other gateways of the cluster reach this one; null: server.host, or else the name of the machine. Default null.',
-		),
-	credentials_file: file('File of NATS credentials (.creds)'),
-	tls: section('Files for an encrypted connection to the cluster.', {
-		ca_file: file('Certificates of the authorities that sign the servers (PEM)'),
-		cert_file: file("The gateway's own certificate (PEM)"),
-		key_file: file('The key of that certificate (PEM)'),
-	}),
 })
-
-function file(what: string): Schema {
-	return joi
-		.string()
-		.max(1024)
-		.allow(null)
-		.default(null)
-		.description(`${what}, relative to the home folder. Default null.`)
-}
-
-/** Addresses of one kind. A password in one must not be in the message. */
-function servers(text: string, helpers: CustomHelpers): unknown {
-	const addresses = text.split(',').map((one) => (URL.canParse(one.trim()) ? new URL(one.trim()) : undefined))
-	const kinds = new Set(addresses.map((one) => one?.protocol))
-	const [kind] = kinds
-	if (kinds.size === 1 && (kind === 'nats:' || kind === 'tls:') && addresses.every((one) => one?.hostname)) return text
-	return helpers.message({
-		custom:
-			'must be addresses of NATS servers with commas between them, all nats:// or all tls://, such as nats://n1:4222',
-	})
-}
 
 const workers = section('The threads that run agents.', {
 	threads: joi
@@ -189,12 +123,6 @@ export const coreVariables: readonly { path: string; variable: string; isNumber?
 	{ path: 'server.port', variable: 'SVC_PORT', isNumber: true },
 	{ path: 'legacy.port', variable: 'SVC_LEGACY_PORT', isNumber: true },
 	{ path: 'log.level', variable: 'SVC_LOG_LEVEL' },
-	{ path: 'store.url', variable: 'SVC_CLUSTER' },
-	{ path: 'store.prefix', variable: 'SVC_CLUSTER_PREFIX' },
-	{ path: 'store.replicas', variable: 'SVC_CLUSTER_REPLICAS', isNumber: true },
-	{ path: 'store.format', variable: 'SVC_CLUSTER_FORMAT', isNumber: true },
-	{ path: 'store.advertise', variable: 'SVC_CLUSTER_ADVERTISE' },
-	{ path: 'store.credentials_file', variable: 'SVC_CLUSTER_CREDENTIALS' },
 ]
 
 /** The gateway's own settings that had another name or place: former path → path now. A plugin has its own in `settings.ts`. */

@@ -32,7 +32,7 @@ export interface SettingsDeclaration<Settings = unknown> {
 	at?: Readonly<Record<string, string>>
 	/** Settings of the gateway that the plugin is given too, by the names it sees: `{ host: 'server.host' }`. */
 	reads?: Readonly<Record<string, string>>
-	/** Settings that are paths: relative ones are made absolute, below the home folder. */
+	/** Settings that are paths, such as `tls.ca_file`: relative ones are made absolute, below the home folder. */
 	paths?: readonly string[]
 	/** Mistakes in valid values that do not go together. Called where the schema finds nothing wrong. */
 	check?(settings: Settings): SettingMistake[]

@@ -76,7 +76,7 @@ export function withValue(settings: Section, [key = '', ...rest]: readonly strin
 }
 
 /** A number where the text is one; otherwise the text, which the schema then refuses. */
-function wholeNumber(text: string): unknown {
+export function wholeNumber(text: string): unknown {
 	return /^\d{1,15}$/.test(text) ? Number(text) : text
 }
 

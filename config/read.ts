@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import type { ValidationError } from 'joi'
-import { pathIn, settingsOf } from './composition.ts'
+import { pathIn, settingsOf, valueAt } from './composition.ts'
 import type { Composition, DeclaredPlugin } from './composition.ts'
 import { coreMistakes } from './core-sections.ts'
-import { applyEnvironment, isSection, presentEnvironment } from './environment.ts'
+import { applyEnvironment, isSection, presentEnvironment, withValue } from './environment.ts'
 import type { Overlay } from './environment.ts'
 import { configFile, expandPath } from './home.ts'
 import type { Environment } from './home.ts'
@@ -232,25 +232,12 @@ function mistakesIn(
 }
 
 function withAbsolutePaths({ plugins }: Composition, value: Config, home: string): Config {
-	const absolute = (path: string | null): string | null => path && expandPath(path, home)
-	const { path, credentials_file, tls } = value.store
-	const store: Config['store'] = {
-		...value.store,
-		path: expandPath(path, home),
-		credentials_file: absolute(credentials_file),
-		tls: {
-			ca_file: absolute(tls.ca_file),
-			cert_file: absolute(tls.cert_file),
-			key_file: absolute(tls.key_file),
-		},
-	}
-	const config = { ...value, store }
-	for (const { name, paths = [] } of plugins.values()) {
-		const section = { ...(config as unknown as Record<string, Record<string, unknown>>)[name] }
-		for (const key of paths) section[key] = expandPath(String(section[key]), home)
-		if (paths.length > 0) Object.assign(config, { [name]: section })
-	}
-	return config
+	const ofPlugins = [...plugins.values()].flatMap((plugin) => (plugin.paths ?? []).map((path) => pathIn(plugin, path)))
+	return ['store.path', ...ofPlugins].reduce((config, setting) => {
+		const path = valueAt(config, setting)
+		if (typeof path !== 'string') return config
+		return withValue(config as never, setting.split('.'), expandPath(path, home)) as unknown as Config
+	}, value)
 }
 
 function place(

@@ -20,18 +20,11 @@ export interface StoreSettings {
 	/** Used where `url` is null. */
 	path: string
 	min_free_mib: number
-	/** Servers of NATS: `nats://` or `tls://` addresses, separated by commas. Null: the folder `path`. */
+	/**
+	 * Where an engine keeps the data in place of that folder. Declared, like what else that engine needs, by the plugin that provides
+	 * it (core/engines/contract.ts).
+	 */
 	url: string | null
-	/** What streams and subjects in the cluster begin with. */
-	prefix: string
-	/** Copies of each stream. */
-	replicas: number
-	/** Older data in the cluster is converted to it; null: it stays as it is. */
-	format: number | null
-	/** Under which name other gateways reach this one; null for one that is derived. */
-	advertise: string | null
-	credentials_file: string | null
-	tls: { ca_file: string | null; cert_file: string | null; key_file: string | null }
 }
 
 export interface ServerSettings {

@@ -10,12 +10,14 @@ import { digestOf, removeRuntimeFile, writeRuntimeFile } from './process/runtime
 import { checkFolder } from './backup/check-folder.ts'
 import type { BackupRequest } from './backup/create.ts'
 import { finishRestore } from './backup/place.ts'
+import type { Member } from './engines/contract.ts'
+import { engineFor } from './engines/find.ts'
+import { openEngine } from './engines/open.ts'
 import type { Fault } from './errors.ts'
 import { Gateway } from './gateway.ts'
 import { BUILT_IN, Loader } from './host/loader.ts'
 import { Listeners } from './http/listeners.ts'
 import type { Address } from './http/listening.ts'
-import type { Member } from './cluster/member.ts'
 import { lockHome } from './process/lock.ts'
 import { openLog } from './log/log.ts'
 import type { Logger } from './log/log.ts'
@@ -24,9 +26,7 @@ import { reserveOf } from './util/shares.ts'
 import { openRedactor } from './redactor/redactor.ts'
 import { guardHome } from './process/home-guard.ts'
 import { refuseShared } from './process/shared-home.ts'
-import { openEngine } from './store/open.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
-import { mayRaise } from './upgrade/raise.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import { Watcher } from './host/watch.ts'
 import { installationKey, prepareHome, presentEnvironment, readConfig, readText } from './host/config.ts'
@@ -48,9 +48,9 @@ export interface BootOptions {
 	noBackup?: boolean
 	/** Called often while the home is upgraded. */
 	upgrading?(progress: UpgradeProgress): void
-	/** Ends the wait for another gateway of the cluster. */
+	/** Ends the wait for another gateway that works on the same data. */
 	stopWaiting?: AbortSignal
-	/** Called when it waits for another gateway of the cluster and listens, and again once it listens at a second address. */
+	/** Called when it waits for another gateway and listens, and again once it listens at a second address. */
 	waiting?(at: Waiting): void
 	/** Called with the gateway before it starts: from then on it handles uncaught errors. */
 	made?(gateway: Gateway): void
@@ -113,7 +113,7 @@ export async function boot({
 		stack.use(await lockHome(home))
 		if (config.store.url === null) checkFolder(config.store.path, log)
 		const listeners = new Listeners(log, handed)
-		const member = config.store.url === null ? null : await memberOf(config)
+		const member = config.store.url === null ? undefined : await memberOf(config, config.store.url)
 		if (member) {
 			stack.use(member)
 			stack.defer(() => removeRuntimeFile(home))
@@ -125,7 +125,7 @@ export async function boot({
 				home,
 				log,
 				...(stopWaiting && { signal: stopWaiting }),
-				...(member && { onLeaseObserved: (found) => member.onLeaseObserved(found) }),
+				...(member && { onLeaseObserved: (lease) => member.onLeaseObserved(lease) }),
 			}),
 		)
 		const pool = openRunPool({
@@ -134,8 +134,8 @@ export async function boot({
 			reserve: reserveOf,
 			log,
 		})
-		const { format: data, members } = engine
-		const isUpgraded = data && (!members || (await mayRaise({ data, wanted: config.store.format, members, log })))
+		const { format: data } = engine
+		const isUpgraded = data && ((await engine.mayUpgrade?.()) ?? true)
 		const upgrade = isUpgraded
 			? upgradeOf({
 					engine,
@@ -143,8 +143,8 @@ export async function boot({
 					log,
 					folder: config.store.path,
 					min_free_mib: config.store.min_free_mib,
-					// The data of a cluster is copied with its own tools.
-					backup: noBackup || members ? null : backupOf(home, config),
+					// Data elsewhere is copied with its own tools.
+					backup: noBackup || config.store.url !== null ? null : backupOf(home, config),
 					...(upgrading && { told: upgrading }),
 				})
 			: null
@@ -217,10 +217,9 @@ export async function boot({
 				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
-		async function memberOf(settings: Config): Promise<Member> {
-			// Only then: a gateway on one machine must not load it.
-			const { openMember } = await import('./cluster/member.ts')
-			return openMember({
+		/** Undefined for an engine that other gateways cannot share. */
+		async function memberOf(settings: Config, url: string): Promise<Member | undefined> {
+			return (await engineFor(url)).openMember?.({
 				config: settings,
 				listeners,
 				log,

@@ -45,7 +45,7 @@ export interface GatewayOptions {
 	/** Called before that, once the gateway listens. */
 	upgradeBegins?: () => void
 	listeners: Listeners
-	/** Of several gateways on one cluster: takes what the others forward. */
+	/** Of several gateways that share an engine: takes what the others forward. */
 	others?: { accept: (handler: Handler) => Handler; forwarded: () => number }
 	/** Called after each reload, whether the change was taken over or refused. */
 	reloaded?: () => void
@@ -101,7 +101,7 @@ export class Gateway {
 			storeSpace: () => engine.space?.() ?? null,
 			dataFormat: () => engine.format?.mark().format ?? format,
 			reload: (plugin) => this.#reloadPlugin(plugin),
-			storeCluster: () => engine.cluster?.() ?? null,
+			storeCluster: () => engine.remote?.() ?? null,
 			gateways: async () =>
 				(await engine.members?.()) ?? [{ name: ownName, version: options.version, format, works: true }],
 			forwardedRequests: () => options.others?.forwarded() ?? null,

@@ -67,7 +67,7 @@ function showWait({ url, holder }: Waiting): void {
 	hasWaited = true
 	tell('READY=1', `STATUS=Waits and forwards requests to the gateway ${holder}`)
 	process.stdout.write(
-		`The gateway waits and listens at ${url}: it forwards requests to the gateway ${holder}, which works on the data of the cluster\n`,
+		`The gateway waits and listens at ${url}: it forwards requests to the gateway ${holder}, which works on the same data\n`,
 	)
 	for (const name of endsWait) process.on(name, endWait)
 }
@@ -89,7 +89,7 @@ function showUpgrade({ percent, text }: UpgradeProgress): void {
 
 const { gateway } = running
 void running.lost?.then(({ message }) => {
-	// At once: it must not repeat what another gateway does. Nothing is lost, since all that counts is in the cluster.
+	// At once: it must not repeat what another gateway does. Nothing is lost, since all that counts is stored elsewhere.
 	running.log.warn(`${message}; this gateway starts again`)
 	removeRuntimeFile(home)
 	const { execPath, execArgv, argv, env } = process

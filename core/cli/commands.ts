@@ -39,12 +39,6 @@ export default {
 			order: 8,
 			load: () => import('./commands/restore.ts'),
 		},
-		migrate: {
-			summary: 'Copy all data into a cluster, or back into a folder',
-			group: 'gateway',
-			order: 9,
-			load: () => import('./commands/migrate.ts'),
-		},
 		login: {
 			summary: 'Store a token for the address of a gateway',
 			group: 'access',

@@ -11,7 +11,7 @@ export const format = 2
 export const formatSince = '0.2.0'
 /**
  * The oldest format that this version can write: that of the minor version before it. Gateways of both work on one cluster in that
- * format until an operator raises it (core/upgrade/raise.ts). In it, features store what the older version reads.
+ * format until an operator raises it (`mayUpgrade` of core/store/ports.ts). In it, features store what the older version reads.
  */
 export const oldestWritten = 2
 

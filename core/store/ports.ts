@@ -262,8 +262,13 @@ export interface Engine extends AsyncDisposable {
 	readonly tenure?: Tenure
 	/** For such an engine: the gateways that answer at this moment, this one included. Takes most of a second. */
 	members?(): Promise<ClusterMember[]>
+	/**
+	 * For such an engine: whether data of an older format may be upgraded now, so that gateways of an older version can no longer
+	 * read it. Throws `config_invalid` or `unavailable`, with what to do, if this version can neither keep the format nor change it yet.
+	 */
+	mayUpgrade?(): Promise<boolean>
 	/** Where its data is, if that is not on this machine. */
-	cluster?(): ClusterStatus
+	remote?(): ClusterStatus
 	/** The bytes that it uses and that are free on its disk; null if they cannot be read. Absent if it has no disk. */
 	space?(): { bytes: number; free_bytes: number } | null
 	/** Absent if its data does not outlive it. */
@@ -322,9 +327,14 @@ export interface ClusterMember {
 	works: boolean
 }
 
+/** The names of engines whose data is not on this machine. The plugin that provides one adds its name, by declaration merging. */
+export interface RemoteEngines {}
+
 /** As it was found last, at most some seconds ago. */
 export interface ClusterStatus {
-	engine: 'nats'
+	engine: keyof RemoteEngines
+	/** The engine, for people. */
+	title: string
 	/** `host:port` of each server that is known. */
 	servers: string[]
 	/** The server that takes the writes of records; null while there is none. */

@@ -6,7 +6,7 @@
  * A released migration is never changed. A further change raises `format` (core/store/format.ts) and gets a migration of its
  * own. Migrations of one format do not depend on each other.
  *
- * On a cluster the data keeps the older format for a while (core/upgrade/raise.ts). So code that reads a record of the new shape also
+ * On a cluster the data keeps the older format for a while (`mayUpgrade` of core/store/ports.ts). So code that reads a record of the new shape also
  * reads the older one, and code that writes asks `ctx.gateway.dataFormat()` which one to write, until `oldestWritten` is the new format.
  */
 import { agentScope } from '../store/agent-scope.ts'

@@ -1,9 +1,9 @@
 /** Copies everything from one engine into another, and compares. */
 import { hash } from 'node:crypto'
-import { Fault } from '../errors.ts'
-import { encodeValue } from './codec.ts'
-import { format } from './format.ts'
-import type { Contents, Engine, LogEntry, Op } from './ports.ts'
+import { Fault } from '../../core/errors.ts'
+import { encodeValue } from '../../core/store/codec.ts'
+import { format } from '../../core/store/format.ts'
+import type { Contents, Engine, LogEntry, Op } from '../../core/store/ports.ts'
 
 export interface Copied {
 	records: number

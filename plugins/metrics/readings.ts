@@ -6,7 +6,6 @@ import type { Metric } from './metric.ts'
 export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 	const { threads, active, waiting, capacity, lost_threads } = pool.stats()
 	const space = gateway.storeSpace()
-	const forwarded = gateway.forwardedRequests()
 	return [
 		gauge('svc_build_info', 'The version of the gateway, and of its Node.', [
 			{ labels: { version: gateway.version, node: process.version }, value: 1 },
@@ -29,16 +28,6 @@ export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 					gauge('svc_store_free_bytes', 'What is left on its disk.', space.free_bytes),
 				]
 			: []),
-		...(forwarded === null
-			? []
-			: [
-					gauge(
-						'svc_forwarded_requests_total',
-						'Requests that gateways that wait have forwarded to this one, which works.',
-						forwarded,
-						'counter',
-					),
-				]),
 		gauge(
 			'svc_http_requests_in_flight',
 			'HTTP requests whose answers have not ended, open streams among them.',

@@ -51,7 +51,7 @@ function storeCheck(gateway: GatewayStatus, detailed: boolean): Check {
 	const trouble = gateway.storeTrouble()
 	const cluster = detailed ? gateway.storeCluster() : null
 	if (trouble === null) {
-		const where = cluster && `NATS at ${cluster.servers.join(', ')}, leader ${cluster.leader ?? 'unknown'}`
+		const where = cluster && `${cluster.title} at ${cluster.servers.join(', ')}, leader ${cluster.leader ?? 'unknown'}`
 		const space = detailed ? gateway.storeSpace() : null
 		const size = space && `${mebibytes(space.bytes)} in use, ${mebibytes(space.free_bytes)} free on its disk`
 		return { name: 'store', ok: true, message: ['ok', where ?? size].filter(Boolean).join(': ') }

@@ -13,7 +13,7 @@ import { root } from '../../process/handover.mjs'
  * fewer programs share it, the fewer files it is in.
  */
 const bundles = [
-	{ programs: ['core/main.ts'], eager: ['index', 'settings', 'events'], lazy: ['migrations'] },
+	{ programs: ['core/main.ts'], eager: ['index', 'settings', 'events'], lazy: ['migrations', 'engine'] },
 	{
 		programs: [
 			'core/cli/main.ts',
@@ -24,7 +24,7 @@ const bundles = [
 			'test/contracts/testing.ts',
 		],
 		eager: [],
-		lazy: ['index', 'settings', 'events', 'cli', 'doctor', 'migrations'],
+		lazy: ['index', 'settings', 'events', 'cli', 'doctor', 'migrations', 'engine'],
 	},
 	{
 		programs: ['sandbox/worker.ts', 'core/backup/pack-worker.ts', 'core/store/lmdb/copy-child.ts', ...pluginWorkers()],

@@ -1,10 +1,11 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { StoreSettings } from '../../../config/types.ts'
-import { readConfig } from '../../host/config.ts'
-import type { Command } from '../command.ts'
-import type { Cli } from '../contract.ts'
-import type { ObservedLease } from '../../store/ports.ts'
+import { readConfig } from '../../../core/host/config.ts'
+import type { Command } from '../../../core/cli/command.ts'
+import type { Cli } from '../../../core/cli/contract.ts'
+import type { ObservedLease } from '../../../core/store/ports.ts'
+import { schemes } from '../schemes.ts'
 
 const LMDB = 'lmdb:'
 
@@ -30,11 +31,11 @@ Examples:
 		const [source, target] = [placeOf(cli, from, store), placeOf(cli, to, store)]
 		if (source.url === null && !existsSync(source.path))
 			throw cli.error('not_found', `there is no data: ${source.path} does not exist`)
-		const { checkFolder } = await import('../../backup/check-folder.ts')
-		const { giveToOwner } = await import('../../backup/owner.ts')
-		const { lockHome } = await import('../../process/lock.ts')
-		const { openEngine } = await import('../../store/open.ts')
-		const { copyEngine } = await import('../../store/copy.ts')
+		const { checkFolder } = await import('../../../core/backup/check-folder.ts')
+		const { giveToOwner } = await import('../../../core/backup/owner.ts')
+		const { lockHome } = await import('../../../core/process/lock.ts')
+		const { openEngine } = await import('../../../core/engines/open.ts')
+		const { copyEngine } = await import('../copy.ts')
 		await using stack = new AsyncDisposableStack()
 		for (const home of homesOf(cli.home, [source, target])) {
 			mkdirSync(join(home, 'run'), { recursive: true, mode: 0o700 })
@@ -45,9 +46,9 @@ Examples:
 			if (place.url === null) checkFolder(place.path)
 			const inUse = new AbortController()
 			let holder = ''
-			const onLeaseObserved = (found: ObservedLease | null): void => {
-				if (!found) return
-				holder = found.holder
+			const onLeaseObserved = (lease: ObservedLease | null): void => {
+				if (!lease) return
+				holder = lease.holder
 				inUse.abort()
 			}
 			try {
@@ -96,7 +97,7 @@ function placeOf(cli: Cli, text: string, store: StoreSettings): StoreSettings {
 	}
 	const isCluster = text
 		.split(',')
-		.every((one) => URL.canParse(one) && ['nats:', 'tls:'].includes(new URL(one).protocol))
+		.every((one) => URL.canParse(one) && schemes.includes(new URL(one).protocol.slice(0, -1)))
 	if (!isCluster) throw cli.error('usage', `"${text}" is no place; write lmdb:FOLDER, or nats://HOST:PORT`)
 	return { ...store, url: text }
 }

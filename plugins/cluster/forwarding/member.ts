@@ -1,35 +1,13 @@
 /** A gateway among several on one cluster: first it waits, then it works and tells the others where it is. */
 import { hostname } from 'node:os'
-import type { KeyObject } from 'node:crypto'
-import type { Config } from '../../../core/host/config.ts'
+import type { Member, MemberOptions } from '../../../core/engines/contract.ts'
 import { messageOf } from '../../../core/errors.ts'
-import type { Handler, Listeners } from '../../../core/http/listeners.ts'
-import type { Logger } from '../../../core/log/log.ts'
+import type { Config } from '../../../core/host/config.ts'
 import type { Tenure } from '../../../core/store/ports.ts'
 import { acceptForwarded } from './accept.ts'
 import { secretFrom } from './secret.ts'
 import type { Secret } from './secret.ts'
 import { openStandby } from './standby.ts'
-import type { Standby } from './standby.ts'
-
-export interface MemberOptions {
-	config: Config
-	listeners: Listeners
-	log: Logger
-	/** Of this home as it is now. */
-	installationKey(): Promise<KeyObject>
-	/** As `StandbyOptions.listening`. */
-	listening(holder: string): void
-}
-
-export interface Member extends Pick<Standby, 'onLeaseObserved'>, AsyncDisposable {
-	/** For the time in which it works: stands before whatever answers requests. */
-	accept(tenure: Tenure): (handler: Handler) => Handler
-	/** Call this once it serves requests. */
-	serves(tenure: Tenure): Promise<void>
-	/** How many requests of other gateways it has taken. */
-	forwarded(): number
-}
 
 /** The key may be changed, and the gateway may get another address, while it works. */
 const LOOK_MS = 1_000
@@ -71,7 +49,7 @@ export function openMember({ config, listeners, log, installationKey, listening 
 	}
 
 	return {
-		onLeaseObserved: (found) => standby.onLeaseObserved(found),
+		onLeaseObserved: (lease) => standby.onLeaseObserved(lease),
 		accept: ({ id }) => acceptForwarded({ tenure: id, secret: () => secret, taken: () => forwarded++ }),
 		async serves(tenure) {
 			standby.served()

@@ -205,7 +205,10 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 }
 
 /** Who holds the lease as far as the cluster knows; null if nobody does. */
-export async function holderOf(client: Client, names: Names): Promise<Pick<ObservedLease, 'holder' | 'address'> | null> {
+export async function holderOf(
+	client: Client,
+	names: Names,
+): Promise<Pick<ObservedLease, 'holder' | 'address'> | null> {
 	const found = await client.last(names.state, names.lease)
 	const record = found && recordOf(found)
 	return record && record.id !== null ? { holder: record.holder, address: record.reach } : null

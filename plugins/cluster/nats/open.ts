@@ -4,7 +4,8 @@ import { openDispatcher } from '../../../core/store/dispatcher.ts'
 import { format, formatSince, mustBeReadable } from '../../../core/store/format.ts'
 import type { FormatMark } from '../../../core/store/format.ts'
 import { joinKey } from '../../../core/store/keys.ts'
-import type { Engine, ObservedLease, Store } from '../../../core/store/ports.ts'
+import type { ClusterMember, DataFormat, Engine, ObservedLease, Store } from '../../../core/store/ports.ts'
+import { mayUpgrade } from '../may-upgrade.ts'
 import { openClient } from './client.ts'
 import type { Client, ClientOptions } from './client.ts'
 import { openKeyIndex } from './key-index.ts'
@@ -35,6 +36,8 @@ export interface NatsOptions extends ClientOptions {
 	signal?: AbortSignal | undefined
 	/** Called often while another gateway holds the lease (lease.ts). */
 	onLeaseObserved?: ((found: ObservedLease | null) => void | Promise<void>) | undefined
+	/** `store.format`. Default null. */
+	wantedFormat?: number | null | undefined
 	/** Of the program, for the other gateways. Default `unknown`. */
 	version?: string | undefined
 	/** Distinguishes the home whose lock this process holds from any other. */
@@ -46,7 +49,7 @@ export interface NatsOptions extends ClientOptions {
 }
 
 /** The engine on NATS JetStream, opened. */
-export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'cluster' | 'tenure' | 'members'>>
+export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'remote' | 'tenure' | 'members' | 'mayUpgrade'>>
 
 const formatKey = ['meta', 'format'] as const
 /** How many of the newest messages are read at the start. */
@@ -80,7 +83,7 @@ async function opened(
 	client: Client,
 	names: Names,
 	lease: Lease,
-	{ log, deletedTtlS }: NatsOptions,
+	{ log, deletedTtlS, wantedFormat = null }: NatsOptions,
 ): Promise<NatsEngine> {
 	await passBarrier(client, names, lease)
 	const roots = { records: `${names.prefix}.kv.r.0`, internal: internalRoot(names) }
@@ -144,6 +147,14 @@ async function opened(
 		eventWriter.after(work)
 	})
 	const dispatcher = openDispatcher(stored.backing, stored.recovered, log)
+	const data: DataFormat = {
+		mark: () => mark,
+		async change(next) {
+			await internal.put(formatKey, next)
+			mark = next
+		},
+	}
+	const members = (): Promise<ClusterMember[]> => discoverGateways(client, names)
 	let isClosed = false
 	return {
 		store: records,
@@ -168,17 +179,17 @@ async function opened(
 			},
 		},
 		trouble: () => lease.trouble(),
-		format: {
-			mark: () => mark,
-			async change(next) {
-				await internal.put(formatKey, next)
-				mark = next
-			},
-		},
+		format: data,
+		mayUpgrade: () => mayUpgrade({ data, wanted: wantedFormat, members, log }),
 		lost: lease.lost,
 		tenure: lease.tenure,
-		members: () => discoverGateways(client, names),
-		cluster: () => ({ engine: 'nats', servers: client.servers(), leader: client.trouble() === null ? leader : null }),
+		members,
+		remote: () => ({
+			engine: 'nats',
+			title: 'NATS',
+			servers: client.servers(),
+			leader: client.trouble() === null ? leader : null,
+		}),
 		async [Symbol.asyncDispose]() {
 			if (isClosed) return
 			isClosed = true

@@ -121,7 +121,8 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 				if (isFault(error, 'storage_full')) throw error
 				if (/clos/i.test(messageOf(error)) && client.trouble()?.includes('closed'))
 					throw unreachable('the store is closed', error)
-				if (/no responders/i.test(messageOf(error)) && ++noResponders % NO_RESPONDER_ATTEMPTS === 0) await lease.reassert().catch(() => {})
+				if (/no responders/i.test(messageOf(error)) && ++noResponders % NO_RESPONDER_ATTEMPTS === 0)
+					await lease.reassert().catch(() => {})
 			}
 			await pause(AGAIN_MS)
 		}

@@ -163,7 +163,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		const writing = write()
 		for (const at of [15, 25, 35, 45]) {
 			await eventually(() => last >= at)
-			const { leader } = engine.cluster()
+			const { leader } = engine.remote()
 			const node = cluster.nodes.find(({ name }) => name === leader)
 			await node?.kill()
 			await node?.start()

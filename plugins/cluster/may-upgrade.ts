@@ -7,13 +7,13 @@ import type { Logger } from '../../core/log/log.ts'
 import { format, oldestWritten } from '../../core/store/format.ts'
 import type { ClusterMember, DataFormat } from '../../core/store/ports.ts'
 
-export interface RaiseOptions {
+export interface MayUpgradeOptions {
 	data: DataFormat
 	/** `store.format`. */
 	wanted: number | null
 	/** The gateways that answer. */
 	members(): Promise<ClusterMember[]>
-	log: Logger
+	log?: Logger | undefined
 }
 
 /**
@@ -21,7 +21,7 @@ export interface RaiseOptions {
  * for a `store.format` that this version does not have, and `unavailable` if it can neither keep the format of the data nor change it
  * yet; the message says what to do.
  */
-export async function mayRaise({ data, wanted, members, log }: RaiseOptions): Promise<boolean> {
+export async function mayUpgrade({ data, wanted, members, log }: MayUpgradeOptions): Promise<boolean> {
 	const mark = data.mark()
 	if (wanted !== null && wanted > format)
 		throw new Fault(
@@ -39,12 +39,12 @@ export async function mayRaise({ data, wanted, members, log }: RaiseOptions): Pr
 			'unavailable',
 			`${found}, and this version writes format ${oldestWritten === format ? format : `${oldestWritten} or ${format}`}: ${why}, and start again`,
 		)
-	log.warn(`${found}, and keeps it for now: ${why}`)
+	log?.warn(`${found}, and keeps it for now: ${why}`)
 	return false
 }
 
 /** Which gateways could not read the new format; null if all that answer can. */
-async function tooOld(members: RaiseOptions['members']): Promise<string | null> {
+async function tooOld(members: MayUpgradeOptions['members']): Promise<string | null> {
 	const older = (await members()).filter((one) => one.format < format)
 	if (older.length === 0) return null
 	const names = older.map(({ name, version }) => `${name}, version ${version}`)

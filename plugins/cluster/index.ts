@@ -1,0 +1,24 @@
+import { definePlugin } from '../../core/plugin.ts'
+import type {} from '../metrics/contract.ts'
+import type { ClusterSettings } from './contract.ts'
+import { routes } from './routes.ts'
+
+/**
+ * Several gateways on one cluster. The engine itself (engine.ts) is opened before plugins start; this shows how the cluster is.
+ */
+export default definePlugin<ClusterSettings>({
+	name: 'cluster',
+	needs: ['auth'],
+	start(ctx) {
+		ctx.extend('metrics', {
+			metrics: {
+				svc_forwarded_requests_total: {
+					help: 'Requests that gateways that wait have forwarded to this one, which works.',
+					type: 'counter',
+				},
+			},
+			read: () => ({ svc_forwarded_requests_total: ctx.gateway.forwardedRequests() ?? undefined }),
+		})
+	},
+	http: routes,
+})

@@ -1,0 +1,71 @@
+import type { Server } from '@hapi/hapi'
+import Joi from 'joi'
+import { scoped } from '../../core/http/routes.ts'
+import type { Context } from '../../core/plugin.ts'
+
+const cluster = Joi.object({
+	in_cluster: Joi.boolean().required().description('Whether the data is in a cluster (`store.url`).'),
+	data_format: Joi.number()
+		.integer()
+		.required()
+		.description('The format in which the data is written; see `store.format`.'),
+	servers: Joi.array()
+		.items(Joi.string())
+		.required()
+		.description('`host:port` of each server of the cluster that is known.'),
+	leader: Joi.string()
+		.allow(null)
+		.required()
+		.description('The server that takes the writes of records; null while there is none.'),
+	gateways: Joi.array()
+		.items(
+			Joi.object({
+				name: Joi.string().required().description('Its machine and process.'),
+				version: Joi.string().required(),
+				format: Joi.number().integer().required().description('The newest format that it reads.'),
+				works: Joi.boolean()
+					.required()
+					.description('Whether it holds the lease and executes runs; the others wait for it.'),
+			}),
+		)
+		.required()
+		.description('Those that answer at this moment, the one that works first.'),
+})
+	.id('Cluster')
+	.example({
+		in_cluster: true,
+		data_format: 2,
+		servers: ['10.0.0.11:4222', '10.0.0.12:4222', '10.0.0.13:4222'],
+		leader: 'nats-1',
+		gateways: [
+			{ name: 'gateway-1 (process 812)', version: '0.2.0', format: 2, works: true },
+			{ name: 'gateway-2 (process 799)', version: '0.2.0', format: 2, works: false },
+		],
+	})
+
+/** `GET /v1/cluster`, which answers without a cluster, too. */
+export function routes(server: Server, { gateway }: Context): void {
+	server.route({
+		method: 'GET',
+		path: '/v1/cluster',
+		options: {
+			id: 'getCluster',
+			description: 'The gateways and servers of a cluster',
+			notes:
+				'On a cluster the gateways are asked, which takes most of a second. Without one it answers with this gateway.',
+			tags: ['api', 'gateway'],
+			auth: scoped('agents:read'),
+			response: { status: { 200: cluster } },
+		},
+		handler: async () => {
+			const found = gateway.storeCluster()
+			return {
+				in_cluster: found !== null,
+				data_format: gateway.dataFormat(),
+				servers: found?.servers ?? [],
+				leader: found?.leader ?? null,
+				gateways: await gateway.gateways(),
+			}
+		},
+	})
+}
