@@ -9,7 +9,7 @@ import { openPatience } from './patience.ts'
 import type { Patience } from './patience.ts'
 import { filesOfResult, textOfResult } from './results.ts'
 import type { Sampled, Sampler, SamplingRequest } from './sampling.ts'
-import { loadEngine } from './sdk.ts'
+import { loadSdk } from './sdk.ts'
 
 export interface CallsOptions {
 	server: string
@@ -86,7 +86,7 @@ export function openCalls({
 	}
 
 	const request = async (tool: string, args: Record<string, unknown>, signal: AbortSignal, call: Call) => {
-		const engine = await loadEngine()
+		const sdk = await loadSdk()
 		let isRenewed = false
 		let isVisited = false
 		for (;;) {
@@ -95,13 +95,13 @@ export function openCalls({
 				return await link.session.callTool(tool, args, { signal, onprogress: () => call.patience.progress() })
 			} catch (error) {
 				if (signal.aborted) throw error
-				const status = engine.statusOfError(error) ?? 0
+				const status = sdk.statusOfError(error) ?? 0
 				const needed = needsLogin()
 				if (needed !== null && (status === 401 || status === 403)) {
 					if (status === 401) link.lose('it needs a login')
 					throw new Fault('mcp_unavailable', needed)
 				}
-				const visits = engine.requiredVisits(error).slice(0, VISITS)
+				const visits = sdk.requiredVisits(error).slice(0, VISITS)
 				if (visits.length > 0 && !isVisited) {
 					isVisited = true
 					if (await visit(visits, call)) continue
@@ -113,7 +113,7 @@ export function openCalls({
 					await link.over
 					continue
 				}
-				if (!engine.isAnswer(error)) void link.check()
+				if (!sdk.isAnswer(error)) void link.check()
 				throw error
 			}
 		}
@@ -150,8 +150,8 @@ export function openCalls({
 				if (site.signal.aborted) throw new Fault('stopped', 'the run was stopped')
 				if (late.signal.aborted) throw new Fault('mcp_timeout', `${about} gave no result within ${late.signal.reason}`)
 				const message = scrub(messageOf(error)).slice(0, MESSAGE_LIMIT)
-				const engine = await loadEngine()
-				if (engine.isAnswer(error)) throw new Fault('mcp_failed', `${about} failed: ${message}`, { cause: error })
+				const sdk = await loadSdk()
+				if (sdk.isAnswer(error)) throw new Fault('mcp_failed', `${about} failed: ${message}`, { cause: error })
 				const why = whyLost() || message.replace(/^MCP error -?\d+: /, '')
 				throw new Fault('mcp_failed', `${about} was interrupted (${why}); its outcome is unknown`, { cause: error })
 			} finally {

@@ -16,7 +16,7 @@ import type { Calls } from './calls.ts'
 import type { McpServerDetails, McpSettings, McpStatus } from './contract.ts'
 import { readDefinitions } from './definitions.ts'
 import type { Definition } from './definitions.ts'
-import type { Session } from './engine.ts'
+import type { Session } from './session.ts'
 import type { Login } from './login/login.ts'
 import { AT_ONCE, openLink } from './link.ts'
 import type { Link } from './link.ts'
@@ -25,7 +25,7 @@ import type { Pins } from './pins.ts'
 import type { McpRecord, Records } from './records.ts'
 import { openRefresher } from './refresher.ts'
 import type { Sampler } from './sampling.ts'
-import { loadEngine } from './sdk.ts'
+import { loadSdk } from './sdk.ts'
 import { openTail } from './tail.ts'
 import type { Opened, TargetServices } from './target.ts'
 
@@ -458,8 +458,8 @@ export class Connection {
 async function isLasting(error: unknown, wasThere: boolean): Promise<boolean> {
 	if (isFault(error, 'vault_denied', 'vault_locked', 'address_refused', 'forbidden', 'invalid_request')) return true
 	if (isFault(error, 'mcp_failed')) return true // the program cannot be started
-	const engine = await loadEngine()
-	const status = engine.statusOfError(error) ?? 0
+	const sdk = await loadSdk()
+	const status = sdk.statusOfError(error) ?? 0
 	return [401, 403, 410].includes(status) || (!wasThere && [404, 405].includes(status))
 }
 

@@ -1,9 +1,9 @@
 /** One connection from its opening to its end: the process or the requests behind it, the session, and whether it is alive. */
 import { messageOf } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Hooks, Session } from './engine.ts'
+import type { Hooks, Session } from './session.ts'
 import type { McpRecord } from './records.ts'
-import { loadEngine } from './sdk.ts'
+import { loadSdk } from './sdk.ts'
 import type { Tail } from './tail.ts'
 import { openTarget } from './target.ts'
 import type { Opened, TargetServices } from './target.ts'
@@ -60,8 +60,8 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 	if (signal.aborted) kill()
 	options.opened(opened)
 	try {
-		const engine = await loadEngine()
-		session = await engine.openSession(
+		const sdk = await loadSdk()
+		session = await sdk.openSession(
 			opened.target,
 			{
 				elicit: options.elicit,

@@ -1,8 +1,8 @@
-/** The engine, loaded when it is first needed. */
-import type * as Engine from './engine.ts'
+/** What uses the SDK of MCP (session.ts), loaded when it is first needed. */
+import type * as Sdk from './session.ts'
 
-let engine: Promise<typeof Engine> | undefined
+let sdk: Promise<typeof Sdk> | undefined
 
-export function loadEngine(): Promise<typeof Engine> {
-	return (engine ??= import('./engine.ts'))
+export function loadSdk(): Promise<typeof Sdk> {
+	return (sdk ??= import('./session.ts'))
 }

@@ -3,7 +3,7 @@
  * left out. The suite gives the address of its server as the last argument.
  */
 import { elicit } from '../../plugins/mcp/elicitation.ts'
-import { openSession } from '../../plugins/mcp/engine.ts'
+import { openSession } from '../../plugins/mcp/session.ts'
 import { boundedFetch } from '../../plugins/mcp/http.ts'
 import { textOfResult } from '../../plugins/mcp/results.ts'
 import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
