@@ -11,7 +11,7 @@ const clientFiles = globSync('core/client/*.ts', { cwd: root })
 
 /** Features that core has no room for; `backup`, `events` and `runs` are rooms. */
 const FEATURES =
-	/\b(vault|skills?|memor(y|ies)|mcp|sub-?agents?|heartbeats?|webhooks?|channels?|telegram|discord|metrics|tracing|openai|chat)\b/i
+	/\b(vault|skills?|memor(y|ies)|mcp|sub-?agents?|heartbeats?|webhooks?|channels?|telegram|discord|metrics|tracing|openai|chat|nats|jetstream|cluster)\b/i
 
 /** Lines that only look like a feature's name, or keep a word of the wire, by how they begin. */
 const exceptions = [

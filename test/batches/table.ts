@@ -3,7 +3,7 @@ export const batches: Record<string, string[]> = {
 	backup: ['test/core/backup/**/*.test.ts', 'test/plugins/backups/**/*.test.ts'],
 	browser: ['test/browser/**/*.test.ts'],
 	channels: ['test/plugins/{channels,telegram}/**/*.test.ts', 'test/contracts/**/*.test.ts'],
-	cluster: ['test/cluster/**/*.test.ts'],
+	cluster: ['test/{cluster,plugins/cluster}/**/*.test.ts'],
 	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
 	config: [
 		'test/config/**/*.test.ts',
@@ -13,7 +13,7 @@ export const batches: Record<string, string[]> = {
 	core: [
 		'test/architecture/**/*.test.ts',
 		'test/core/*.test.ts',
-		'test/core/{client,events,fetch,host,http,log,process,redactor,runs,store,upgrade,util}/**/*.test.ts',
+		'test/core/{client,engines,events,fetch,host,http,log,process,redactor,runs,store,upgrade,util}/**/*.test.ts',
 	],
 	crash: ['test/crash/**/*.test.ts'],
 	discord: ['test/plugins/discord/**/*.test.ts'],
