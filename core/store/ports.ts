@@ -1,6 +1,6 @@
 /**
- * The ports that all data passes through. The same plugins run on any engine behind them: LMDB (one machine), later a
- * cluster, and in memory for tests. `test/contracts/store.ts` is the suite that every engine must pass.
+ * The ports that all data passes through. The same plugins run on any engine behind them: LMDB (one machine), that of a
+ * plugin's folder (core/engines), and in memory for tests. `test/contracts/store.ts` is the suite that every engine must pass.
  *
  * Rules that keep an engine for many machines possible:
  * - an acknowledged write is durable: the promise settles only once the write survives `kill -9`;

@@ -24,14 +24,14 @@ Examples:
 	async run(cli, { file, home = cli.home, force = false }: { file: string; home?: string; force?: boolean }) {
 		const { restoreBackup } = await import('../../backup/restore.ts')
 		using progress = cli.out.progress('Restoring: reading the backup')
-		let isClustered = false
+		let isElsewhere = false
 		const restored = await restoreBackup({
 			file: fileGiven(cli, file),
 			home: resolve(cli.cwd, home),
 			force,
 			storeOf(folder) {
 				const { store } = readConfig({ home: folder, env: cli.env })
-				isClustered = store.url !== null
+				isElsewhere = store.url !== null
 				return store.path
 			},
 			step: (what) => progress.update(`Restoring: ${what}`),
@@ -51,9 +51,9 @@ Examples:
 			]),
 		)
 		for (const note of notes) cli.out.note(`Note: ${note}.`)
-		if (isClustered)
+		if (isElsewhere)
 			cli.out.note(
-				'Note: the settings name a cluster (store.url), which was not changed: remove store.url to use what was restored, or copy it there with "svc migrate".',
+				'Note: the settings keep the data elsewhere (store.url), where nothing was changed: remove store.url to use what was restored, or copy it there with "svc migrate".',
 			)
 		cli.out.note(
 			'Runs that were in progress continue at the next start; what they did since the backup may be done again.',

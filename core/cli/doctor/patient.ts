@@ -71,7 +71,7 @@ export async function openPatient({
 	const storeProcess = (): Promise<StoreProcess | undefined> =>
 		once('store process', async () => {
 			const { path, url } = (await config()).store
-			if (url !== null) return undefined // in a cluster, see store.cluster
+			if (url !== null) return undefined // not in a folder of this machine
 			const running = (await patient.gateway()) !== null
 			over.signal.throwIfAborted()
 			const opened = openStoreProcess({ path, running, env, withinMs: limits.store })
