@@ -24,7 +24,7 @@ const RECORDS = 100
 const BYTES = 4 * 1024 * 1024
 /** Appends at the same time. */
 const APPENDS = 64
-const TOLD_EVERY = 1000
+const REPORTED_EVERY = 1000
 
 /**
  * `to` must be empty; until everything is there, and has been compared, no gateway opens it. Neither may be in use. The jobs of
@@ -38,12 +38,12 @@ export async function copyEngine({ from, to, signal, step }: CopyRequest): Promi
 		throw new Fault('unavailable', 'the data has an older format: start the gateway on it once, which upgrades it')
 	await mustBeEmpty(target)
 	await to.format?.change({ ...mark, copying: true })
-	const said = (what: string, count: number): void => {
+	const report = (what: string, count: number): void => {
 		signal.throwIfAborted()
-		if (count % TOLD_EVERY === 0) step(`${what}, ${count} so far`)
+		if (count % REPORTED_EVERY === 0) step(`${what}, ${count} so far`)
 	}
-	const records = await copyRecords(from, to, (count) => said('records', count))
-	const events = await copyLog(source, to, (count) => said('events', count))
+	const records = await copyRecords(from, to, (count) => report('records', count))
+	const events = await copyLog(source, to, (count) => report('events', count))
 	let jobs = 0
 	for await (const job of source.jobs()) {
 		await to.queue.enqueue(job)

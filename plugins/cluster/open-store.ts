@@ -1,4 +1,4 @@
-/** From the settings of the store to the engine, and to a connection for a look at the cluster. */
+/** From the settings of the store to the engine, and to the connection to the cluster. */
 import { readFileSync, statSync } from 'node:fs'
 import type { EngineRequest } from '../../core/engines/contract.ts'
 import type { Engine } from '../../core/store/ports.ts'

@@ -33,11 +33,11 @@ export interface Forwarder {
 	request(route: Route, address: Address, request: IncomingMessage, response: ServerResponse): Promise<Outcome>
 	upgrade(route: Route, address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<Outcome>
 	/** A GET without a body, with the other headers of `request`, such as its token. Throws if there is no answer of at most 64 KiB. */
-	ask(route: Route, request: IncomingMessage, requestId: string): Promise<Asked>
+	ask(route: Route, request: IncomingMessage, requestId: string): Promise<ProbeAnswer>
 	close(): void
 }
 
-export interface Asked {
+export interface ProbeAnswer {
 	status: number
 	headers: IncomingHttpHeaders
 	body: string

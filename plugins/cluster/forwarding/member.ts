@@ -10,7 +10,7 @@ import type { Secret } from './secret.ts'
 import { openStandby } from './standby.ts'
 
 /** The key may be changed, and the gateway may get another address, while it works. */
-const LOOK_MS = 1_000
+const ADVERTISE_MS = 1_000
 
 export function openMember({ config, listeners, log, installationKey, listening }: MemberOptions): Member {
 	const { store, server, legacy } = config
@@ -54,7 +54,7 @@ export function openMember({ config, listeners, log, installationKey, listening 
 		async serves(tenure) {
 			standby.served()
 			await advertise(tenure)
-			timer = setInterval(() => void advertise(tenure), LOOK_MS).unref()
+			timer = setInterval(() => void advertise(tenure), ADVERTISE_MS).unref()
 		},
 		forwarded: () => forwarded,
 		async [Symbol.asyncDispose]() {

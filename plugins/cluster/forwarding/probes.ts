@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { REQUEST_ID } from '../../../core/http/request-id.ts'
-import type { Asked, Forwarder, Route } from './forward.ts'
+import type { ProbeAnswer, Forwarder, Route } from './forward.ts'
 
 const ROLE = 'waiting: requests are forwarded to the gateway that works'
 const NOBODY = 'waiting: no gateway works on the data of the cluster at the moment, or it cannot be reached'
@@ -44,7 +44,7 @@ export function answerProbe(
 }
 
 /** The answer of the gateway that works, with the role of this one in place of its own. */
-function withRole({ body }: Asked, isText: boolean): string {
+function withRole({ body }: ProbeAnswer, isText: boolean): string {
 	if (isText) return body.replace(/^\[\+\]role .*$/m, `[+]role ${ROLE}`)
 	try {
 		const health = JSON.parse(body) as { checks: { name: string; ok: boolean; message: string }[] }
@@ -55,7 +55,7 @@ function withRole({ body }: Asked, isText: boolean): string {
 	}
 }
 
-function nobody(isText: boolean, isVerbose: boolean): Asked {
+function nobody(isText: boolean, isVerbose: boolean): ProbeAnswer {
 	if (isText) return { status: 503, headers: {}, body: isVerbose ? `[-]role ${NOBODY}\nwaiting\n` : 'waiting' }
 	const body = { statusCode: 503, error: 'Service Unavailable', code: 'unavailable', message: NOBODY }
 	return { status: 503, headers: { 'content-type': 'application/json; charset=utf-8' }, body: JSON.stringify(body) }

@@ -27,7 +27,7 @@ export interface ClusterFindings {
 	}[]
 }
 
-/** What a look at the cluster shows, without a gateway. Throws `unavailable` with what to change; `streams` is empty before the first start. */
+/** The state of the cluster, read without a gateway. Throws `unavailable` with what to change; `streams` is empty before the first start. */
 export async function inspectCluster(options: ClientOptions & { prefix: string }): Promise<ClusterFindings> {
 	const client = await openClient(options)
 	try {

@@ -39,7 +39,7 @@ export interface LeaseOptions {
 	/** Ends the wait. */
 	signal?: AbortSignal | undefined
 	/**
-	 * Called at each look at the lease, four times a second, while another gateway holds it; and with null once, when this one takes
+	 * Called each time the lease is read, four times a second, while another gateway holds it; and with null once, when this one takes
 	 * it after that. What it throws ends the wait.
 	 */
 	onLeaseObserved?: ((found: ObservedLease | null) => void | Promise<void>) | undefined
@@ -78,7 +78,7 @@ interface LeaseRecord {
 }
 
 const WRONG_SEQUENCE = 10071
-const LOOK_MS = 250
+const POLL_MS = 250
 /** For one renewal. A cluster without a leader chooses one within 10 s, which must not end the lease. */
 const ANSWER_MS = 1_500
 
@@ -144,7 +144,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	while (!(await renew())) {
 		if (lost) throw lost
 		if (performance.now() > patience) throw unreachable('the cluster does not answer')
-		await pause(LOOK_MS)
+		await pause(POLL_MS)
 	}
 
 	let timer: NodeJS.Timeout | undefined
@@ -157,7 +157,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	}
 	const next = (): void => {
 		timer = undefined
-		renewing = renew().then((isRenewed) => later(isRenewed ? times.renewMs : LOOK_MS))
+		renewing = renew().then((isRenewed) => later(isRenewed ? times.renewMs : POLL_MS))
 	}
 	later(times.renewMs)
 
@@ -230,7 +230,7 @@ async function take(
 			log?.debug({ err: error }, 'the lease cannot be read')
 		})
 		if (found === undefined && seen !== undefined) {
-			await pause(LOOK_MS, undefined, signal && { signal })
+			await pause(POLL_MS, undefined, signal && { signal })
 			continue
 		}
 		const record = found && recordOf(found)
@@ -249,7 +249,7 @@ async function take(
 				return seq
 			}
 		}
-		if (held) await pause(LOOK_MS, undefined, signal && { signal })
+		if (held) await pause(POLL_MS, undefined, signal && { signal })
 	}
 }
 

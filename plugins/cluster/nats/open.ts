@@ -108,10 +108,10 @@ async function opened(
 	let leader = state.cluster?.leader ?? client.serverName()
 	lease.onRenewed((seq) => {
 		stateWriter.passed(seq)
-		const look = async (): Promise<void> => {
+		const readLeader = async (): Promise<void> => {
 			leader = (await infoOf(client, names.state)).cluster?.leader ?? client.serverName()
 		}
-		look().catch(() => {})
+		readLeader().catch(() => {})
 	})
 	const eventWriter = openOrderedWriter({ ...place, stream: names.events, last: events.state.last_seq })
 	const recordsUnder = (root: string) =>
@@ -254,7 +254,7 @@ async function markOf(internal: Store, names: Names): Promise<FormatMark> {
 	return mark
 }
 
-/** The format as the leader has it, for a look without the lease; undefined before the first start. */
+/** The format as the leader has it, to be read without the lease; undefined before the first start. */
 export async function storedMark(client: Client, names: Names): Promise<FormatMark | undefined> {
 	const found = await client.last(names.state, `${internalRoot(names)}.${token(joinKey(formatKey))}`)
 	return found && found.data.length > 0 ? (decodeValue(found.data, 0, found.data.length) as FormatMark) : undefined
