@@ -34,6 +34,8 @@ void t.test('at its start a gateway loads these packages, and no others', async 
 	const imported = new Set(modules.flatMap(({ how, url }) => (how === 'import' ? url : [])))
 	t.ok(imported.has('node:crypto'))
 	t.notOk(imported.has('node:http'), 'see core/http/node-http.ts')
+	const ofEngines = [...imported].filter((url) => /\/plugins\/[\w-]+\/engine\.ts$/.test(url))
+	t.strictSame(ofEngines, [], 'an engine is loaded where store.url is set')
 })
 
 void t.test('from its bundle it loads a few files, and of packages only what has a binary', async (t) => {
