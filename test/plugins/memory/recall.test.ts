@@ -83,6 +83,8 @@ void t.test('a run that continues after a crash has the same memories as before 
 	const post = (path: string, body: object) => send(`${first.url}/v1/agents${path}`, 'POST', { body })
 	await post('', { name: 'bob' })
 	await post('/bob/memory', { content: 'The red boat lies in Genoa.' })
+	// A run waits a second at most for its memories; the first search of a process loads what it needs, however long that takes.
+	await send(`${first.url}/v1/agents/bob/memory/search?q=boat`, 'GET')
 	const prompt = 'Where does the red boat lie?'
 	await post('/bob/runs', { prompt })
 	const before = await model.called(prompt)
