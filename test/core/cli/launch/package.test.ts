@@ -84,6 +84,11 @@ void t.test('the package starts, runs an agent, and checks the plugins of its us
 
 	// What an editor sees: the types of the package, checked as strictly as the template asks.
 	const tsc = join(root, 'node_modules/typescript/bin/tsc')
+	const services = ['auth', 'channels', 'memory', 'runs', 'vault']
+	writeFileSync(
+		join(plugin, 'services.ts'),
+		`import type { Services } from 'svc-gateway'\nexport const names: (keyof Services)[] = ${JSON.stringify(services)}\n`,
+	)
 	const types = await run(process.execPath, [tsc, '--listFiles'], { cwd: plugin })
 	t.match(types.stdout, 'svc-gateway/dist/types/plugins/types.d.ts')
 	t.notMatch(types.stdout, /svc-gateway\/(core|plugins)\/.*\.ts$/m)
