@@ -22,9 +22,9 @@ const { homeFolder } = await import('../config/home.ts')
 const { isFault } = await import('./errors.ts')
 const { handedSockets } = await import('./http/handed-sockets.ts')
 const { removeRuntimeFile } = await import('./process/runtime-file.ts')
-const { serviceManager } = await import('./process/service-manager.ts')
-const { startupBanner } = await import('./process/startup-banner.ts')
-const { releaseStartMemory } = await import('./process/start-memory.ts')
+const { serviceManager } = await import('./cli/start/service-manager.ts')
+const { startupBanner } = await import('./cli/start/startup-banner.ts')
+const { releaseStartMemory } = await import('./cli/start/start-memory.ts')
 const { bannerLines } = await import('./host/desired-state.ts')
 
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */

@@ -24,7 +24,6 @@ const exceptions = [
 	'core/main.ts: const { releaseStartMemory }', // the process's memory
 	"core/protocol.ts: export type ProviderKind = 'openai'", // the dialects of model providers
 	"core/events/run-log.ts: if (last.startsWith('security.')",
-	'core/process/startup-banner.ts: The gateway listens at', // what the second address is for
 	'core/redactor/ordinary.ts:', // words that are no secrets
 ]
 
