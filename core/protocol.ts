@@ -15,7 +15,7 @@ export interface NewEvent {
 	payload: Record<string, unknown>
 }
 
-/** What belongs to a message besides its text: a content part whose bytes are a blob of the agent (core/blobs). */
+/** What belongs to a message besides its text: a content part whose bytes the agent stores. */
 export interface Attachment {
 	type: 'image' | 'file' | 'audio'
 	/** `sha256:` and 64 hexadecimal digits: the digest of its bytes. */

@@ -1,13 +1,14 @@
 /** The service: takes attachments in from wherever they are, and stores them as blobs. */
-import { findBlob } from '../../core/blobs/read.ts'
-import type { Blob } from '../../core/blobs/read.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
-import type { Attachments, AttachmentSettings, AttachmentSource } from './contract.ts'
+import type { Store } from '../../core/store/ports.ts'
+import { releaseBlobs, useBlobs, usedBlobs } from './blob-uses.ts'
+import type { Attachments, AttachmentSettings, AttachmentSource, Blob, Blobs } from './contract.ts'
 import { decodeData } from './data.ts'
 import { fetchFile } from './fetch-file.ts'
 import { partTypeOf } from './media-type.ts'
+import { findBlob, readBlob } from './read-blob.ts'
 import { writeBlob } from './write-blob.ts'
 
 const MIB = 1024 * 1024
@@ -32,6 +33,7 @@ export function attachmentsOf(ctx: Deps): Attachments {
 
 	return {
 		limits: config,
+		blobs: blobsOf(store),
 		async take(agent, sources) {
 			if (sources.length > config.max_per_message)
 				throw new Fault(
@@ -56,6 +58,18 @@ export function attachmentsOf(ctx: Deps): Attachments {
 			return taken
 		},
 		upload: async (agent, bytes, about) => attachmentOf(await writeBlob(store, agent.uid, bytes, about, limits), about),
+	}
+}
+
+function blobsOf(store: Store): Blobs {
+	return {
+		read: (uid, blob) => readBlob(store, uid, blob),
+		use: (...about) => useBlobs(store, ...about),
+		async usedBy(uid, run_id) {
+			const found = (await usedBlobs(store, uid, run_id)).map((blob) => findBlob(store, uid, blob))
+			return (await Promise.all(found)).filter((blob) => blob !== undefined)
+		},
+		release: (uid, run_id) => releaseBlobs(store, uid, run_id),
 	}
 }
 

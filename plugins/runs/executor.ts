@@ -4,7 +4,6 @@
  * The run's log is the truth: a step is durable in the log before anything depends on it, and a pause or the end changes
  * the record in the same transaction. So after a crash, the log shows where to continue.
  */
-import { readBlob } from '../../core/blobs/read.ts'
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { withLogFields } from '../../core/util/context.ts'
@@ -278,7 +277,7 @@ async function think(work: Active): Promise<Final | Paused> {
 			return null
 		},
 		async blob({ blob, media_type }) {
-			const bytes = (await readBlob(ctx.store, run.agent_uid, blob)) ?? null
+			const bytes = (await ctx.use('attachments').blobs.read(run.agent_uid, blob)) ?? null
 			// Text is redacted as a message is. What is in an image cannot be.
 			if (!bytes || !isTextType(media_type) || !log.redactor.active) return bytes
 			return Buffer.from(await forModel(ctx, agent, log, new TextDecoder().decode(bytes)))

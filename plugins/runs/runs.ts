@@ -76,7 +76,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const payer = actorNow()?.kind === 'agent' ? undefined : payerNow()
 			const counted = ctx.use('usage').start(run_id, agent, payer)
 			const { run, isNew } = await takeIn(
-				store,
+				ctx,
 				agent,
 				run_id,
 				{

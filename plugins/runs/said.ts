@@ -10,7 +10,8 @@ import { appendWith } from './records.ts'
 import { repetition } from './start.ts'
 
 /** As `Runs.say` and `Runs.unsay`. */
-export function saidOf({ store, events }: Pick<Context, 'store' | 'events'>): Pick<Runs, 'say' | 'unsay'> {
+export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Runs, 'say' | 'unsay'> {
+	const { store, events } = ctx
 	return {
 		async say(agent, { conversation, content, about, idempotency, also }) {
 			const { uid, name } = agent
@@ -45,7 +46,7 @@ export function saidOf({ store, events }: Pick<Context, 'store' | 'events'>): Pi
 		},
 		async unsay({ uid }, message_id) {
 			const entry = await store.get<RunRecord>(keys.run(uid, message_id))
-			if (entry?.value.said) await forgetRun(store, entry.value)
+			if (entry?.value.said) await forgetRun(ctx, entry.value)
 		},
 	}
 }

@@ -1,7 +1,5 @@
 /** `conversation.send_file`: adds a file to the answer of a run. */
 import Joi from 'joi'
-import { readBlob } from '../../core/blobs/read.ts'
-import { useOps } from '../../core/blobs/uses.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import { isTextType } from '../../core/protocol.ts'
@@ -72,9 +70,9 @@ async function sendFile(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<
 				'payload_too_large',
 				`the files of an answer can have ${max_mib_per_message} MiB together; leave this one out, or send it with your next answer`,
 			)
-		const uses = await useOps(ctx.store, agent.uid, run_id, [file])
+		const { ops } = await ctx.use('attachments').blobs.use(agent.uid, run_id, [file])
 		const value: RunRecord = { ...entry.value, files: [...before, file] }
-		return { ops: [{ key: entry.key, value, expect: entry.rev }, ...uses], result: before.length + 1 }
+		return { ops: [{ key: entry.key, value, expect: entry.rev }, ...ops], result: before.length + 1 }
 	})
 	const { name, blob, media_type, size } = file
 	return { sent_with_answer: { name, blob, media_type, size }, files }
@@ -90,7 +88,7 @@ async function sourceOf(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<
 	const found = await fileOfConversation(ctx, agent, conversation, journal.steps, file)
 	const as = { name: safe(name ?? found.name) }
 	if (!isTextType(found.media_type) || !redactor.active) return { blob: found.blob, ...as }
-	const bytes = await readBlob(ctx.store, agent.uid, found.blob)
+	const bytes = await ctx.use('attachments').blobs.read(agent.uid, found.blob)
 	const text = new TextDecoder().decode(bytes)
 	const shown = safe(text)
 	return shown === text

@@ -1,10 +1,10 @@
 /** Turns recordings that came with a prompt into text, once: the run's record keeps it. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readBlob } from '../../core/blobs/read.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { randomText } from '../../core/util/ids.ts'
+import type {} from '../attachments/contract.ts'
 import type { EndpointOrder } from '../models/contract.ts'
 import { keys } from './keys.ts'
 import { appendWith } from './records.ts'
@@ -38,7 +38,7 @@ export async function transcribe({
 			order ??= await ctx.use('models').transcriber()
 			if (!order) return
 			log.involve({ provider: order.provider })
-			const bytes = await readBlob(ctx.store, run.agent_uid, attachment.blob)
+			const bytes = await ctx.use('attachments').blobs.read(run.agent_uid, attachment.blob)
 			if (!bytes) continue
 			text = (await ask(order, attachment, bytes, signal)).slice(0, LIMIT).toWellFormed().trim()
 		} catch (failure) {
