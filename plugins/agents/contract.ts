@@ -1,7 +1,6 @@
 import type { AgentLimit } from '../../core/http/agents.ts'
-import type { AgentRef } from '../../core/plugin.ts'
+import type { AgentRef, ToolDefinition } from '../../core/plugin.ts'
 import type { AgentLimits, ModelParams } from '../../core/protocol.ts'
-import type { ToolPolicy } from '../../core/runs/tool-policy.ts'
 
 /** What an agent may set; further keys are kept as they are and mean nothing to the gateway. */
 export interface AgentConfig {
@@ -45,6 +44,18 @@ export interface ContextConfig {
 	facts?: boolean
 }
 
+/** Lists of patterns over the names of tools; `*` stands for any characters. */
+export interface ToolPolicy {
+	/** Called without approval. */
+	allow?: string[]
+	/** Neither offered nor called. */
+	deny?: string[]
+	/** Each call waits for approval. */
+	ask?: string[]
+}
+
+export type Ruling = 'allow' | 'deny' | 'ask'
+
 export interface AgentsSettings {
 	max_agents: number
 }
@@ -82,6 +93,11 @@ export interface Agents {
 	): Promise<AgentRecord>
 	/** Stops its runs and removes everything that belongs to it; its events stay. Throws `not_found`. */
 	remove(name: string): Promise<void>
+	/**
+	 * What the policy of an agent (`config.tools`) says about a tool. `deny` goes before `ask`, and `ask` before `allow`. The pattern
+	 * `*` alone means the tools that no other pattern names. A tool that no pattern matches is allowed, or asks if it is destructive.
+	 */
+	rulingOn(policy: ToolPolicy | undefined, tool: Pick<ToolDefinition, 'name' | 'shown_as' | 'destructive'>): Ruling
 }
 
 /** What another plugin adds to agents, at the extension point `agent`. */

@@ -52,7 +52,7 @@ import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { toolsReady } from './tools-ready.ts'
 import { transcribe } from './transcribe.ts'
-import { offeredBy, policyOf } from './call-policy.ts'
+import { offeredTo, policyOf } from './call-policy.ts'
 import {
 	askApproval,
 	beginWait,
@@ -332,7 +332,7 @@ async function think(work: Active): Promise<Final | Paused> {
 async function toolsOf({ ctx, run, agent, turn }: Active): Promise<ToolDefinition[]> {
 	if (run.tools === 'none') return []
 	await toolsReady(ctx, agent, turn.signal)
-	const tools = offeredBy(agent.config.tools, await ctx.toolbox.list(agent))
+	const tools = await offeredTo(ctx, agent)
 	return tools.filter((tool) => isOffered(tool, run))
 }
 
