@@ -1,6 +1,7 @@
 import type { AgentLimit } from '../../core/http/agents.ts'
 import type { AgentRef, ToolDefinition } from '../../core/plugin.ts'
-import type { AgentLimits, ModelParams } from '../../core/protocol.ts'
+import type { RunLimits } from '../../core/protocol.ts'
+import type { ModelParams } from '../../sandbox/order.ts'
 
 /** What an agent may set; further keys are kept as they are and mean nothing to the gateway. */
 export interface AgentConfig {
@@ -32,6 +33,12 @@ export interface AgentConfig {
 	/** Tokens; in place of its provider's. */
 	context_window?: number
 	[key: string]: unknown
+}
+
+/** The limits that an agent may set for its runs. */
+export interface AgentLimits extends RunLimits {
+	/** Characters of a tool's result that a model sees; of a longer one it sees the beginning and the end. */
+	result_characters: number
 }
 
 /** How much of a conversation a model gets, and what becomes of the rest. */

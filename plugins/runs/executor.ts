@@ -13,7 +13,6 @@ import { isTextType, usageOf } from '../../core/protocol.ts'
 import type {
 	JournalStep,
 	ModelAnswer,
-	ModelOrder,
 	ModelUsage,
 	NewEvent,
 	RunOrder,
@@ -22,6 +21,7 @@ import type {
 	ToolCallRequest,
 	ToolReply,
 } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 import type { RunLog } from '../../core/events/run-log.ts'
 import type { Op } from '../../core/store/ports.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'

@@ -1,6 +1,7 @@
 /** Asks the models of an order, each with a request that fits into its window. */
 import { Fault } from '../../core/errors.ts'
-import type { ContextOrder, ModelOrder, RunOrder } from '../../core/protocol.ts'
+import type { RunOrder } from '../../core/protocol.ts'
+import type { ContextOrder, ModelOrder } from '../order.ts'
 import type { ModelIo } from '../ask-model.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
 import { failed } from '../models/provider.ts'

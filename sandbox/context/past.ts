@@ -1,5 +1,6 @@
 /** The earlier turns of a conversation with what each takes, whole and as stubs. */
-import type { ChatMessage, ContextMarks as Marks } from '../../core/protocol.ts'
+import type { ChatMessage } from '../../core/protocol.ts'
+import type { ContextMarks as Marks } from '../order.ts'
 import type { Turn } from '../models/provider.ts'
 import { stubOf } from './shorten.ts'
 import type { Origin } from './shorten.ts'

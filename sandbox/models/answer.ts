@@ -1,6 +1,7 @@
 /** Puts an answer together from what a server sends, whatever its dialect, and bounds it. */
 import { wireName } from '../../core/protocol.ts'
-import type { ModelAnswer, ModelOrder, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
+import type { ModelAnswer, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { finishReason } from './finish-reason.ts'
 import { ModelError } from './provider.ts'
 import type { ModelRequest } from './provider.ts'

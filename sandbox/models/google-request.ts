@@ -1,5 +1,6 @@
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder, ToolCallRequest } from '../../core/protocol.ts'
+import type { ToolCallRequest } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { shownOf, textIn } from '../attachments/shown.ts'
 import type { Shown, Takes } from '../attachments/shown.ts'

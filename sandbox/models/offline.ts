@@ -6,7 +6,8 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type { ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { inWords } from '../attachments/words.ts'
 import { failed } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider, Turn } from './provider.ts'

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toWire } from '../../core/errors.ts'
 import { SENT_CHARACTERS } from '../../core/protocol.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import type { ModelIo } from '../ask-model.ts'
 import { withFiles } from '../attachments/load.ts'
 import { openProvider } from './open.ts'

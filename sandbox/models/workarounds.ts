@@ -1,5 +1,6 @@
 /** What a server's refusal teaches: what to leave out, or to say in another way, when it is asked again. */
-import type { Attachment, ModelOrder } from '../../core/protocol.ts'
+import type { Attachment } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { shownBlobs } from '../attachments/shown.ts'
 import type { ModelFailure, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
