@@ -3,7 +3,6 @@ import type { Request, ResponseObject, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { isFault } from '../../../core/errors.ts'
 import { cookieOf } from '../../../core/http/cookie.ts'
-import { pageOf } from '../../../core/http/page.ts'
 import { scoped } from '../../../core/http/routes.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type {} from '../../agents/contract.ts'
@@ -124,11 +123,11 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			try {
 				const { agent, server: one } = await servers.completeLogin(returned, cookieOf(request.raw.req, COOKIE))
 				const text = `The agent ${agent} can use the MCP server "${one.name}" now. You can close this page.`
-				return pageOf(h, 200, { title: 'Signed in', text })
+				return ctx.use('auth').loginPage(h, 200, { title: 'Signed in', text })
 			} catch (error) {
 				if (!isFault(error)) throw error
 				const code = isFault(error, 'invalid_request') ? 400 : isFault(error, 'forbidden') ? 403 : 502
-				return pageOf(h, code, { title: 'Not signed in', text: error.message })
+				return ctx.use('auth').loginPage(h, code, { title: 'Not signed in', text: error.message })
 			}
 		},
 	})
