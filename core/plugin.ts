@@ -168,7 +168,7 @@ export interface Context<Config = unknown> {
 	onGeneration(handle: () => unknown): void
 	/** In the scope of an agent (`agent:<uid>`) new records throw `not_found` once the agent was deleted. */
 	readonly store: Store
-	/** All events, live pieces too. `emit` is as below; `openRun` and `journal` are for built-in plugins only. */
+	/** All events, live pieces too. `emit` is as below; `openWriter` and `journal` are for built-in plugins only. */
 	readonly events: EventBus
 	readonly queue: RunQueue
 	/** Copies of the whole store, as files. They hold what every agent keeps. */

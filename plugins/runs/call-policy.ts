@@ -2,7 +2,7 @@
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import type { JournalStep, ToolCallRequest } from '../../core/protocol.ts'
-import type { Journal } from '../../core/events/run-log.ts'
+import type { Journal } from './run-log.ts'
 import type { View } from '../../core/redactor/redactor.ts'
 import type { AgentRecord, Ruling } from '../agents/contract.ts'
 import { ARGUMENTS_LIMIT, approvalDigest } from './approval-text.ts'

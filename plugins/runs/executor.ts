@@ -22,7 +22,7 @@ import type {
 	ToolReply,
 } from '../../core/protocol.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { RunLog } from './run-log.ts'
 import type { Op } from '../../core/store/ports.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'

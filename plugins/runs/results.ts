@@ -7,7 +7,7 @@ import { wireName } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { isName } from '../../core/store/keys.ts'
 import type { Key, Op, RecordChange, Store } from '../../core/store/ports.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { RunLog } from './run-log.ts'
 
 /** Where a result belongs. */
 export interface ResultPlace {

@@ -7,6 +7,7 @@ import { forgetRun } from './forget.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry } from './keys.ts'
 import { appendWith } from './records.ts'
+import { openRun } from './run-log.ts'
 import { repetition } from './start.ts'
 
 /** As `Runs.say` and `Runs.unsay`. */
@@ -21,7 +22,7 @@ export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Run
 			const message = recordOf(agent, { conversation, content, about })
 			const { run_id } = message
 			await store.put(keys.index(run_id), { agent: name, uid } satisfies IndexEntry)
-			const log = await events.openRun({ run_id, agent_id: name }, true)
+			const log = await openRun(events, { run_id, agent_id: name }, true)
 			const event = { event_type: 'message.said', payload: { content, conversation, about } }
 			try {
 				await appendWith(log, uid, { events: [event] }, async () => {

@@ -1,6 +1,6 @@
 /** One call of a tool by a model, with the events and the journal step of its begin and end. */
 import { Fault, messageOf, toWire } from '../../core/errors.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { RunLog } from './run-log.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { AgentRef, QuestionText, ToolCall, ToolDefinition, ToolFile, Wait } from '../../core/plugin.ts'
 import type { Attachment, JournalStep, NewEvent, ToolCallRequest } from '../../core/protocol.ts'

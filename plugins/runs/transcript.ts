@@ -1,7 +1,7 @@
 /** An ended run as messages: what its model said, the calls it made with their results, and how it ended. */
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { Journal } from '../../core/events/run-log.ts'
+import type { Journal } from './run-log.ts'
 import { charactersOf } from '../../core/runs/kept-messages.ts'
 import { resultId } from './results.ts'
 import type { RunInputs, RunRecord } from './contract.ts'

@@ -22,7 +22,6 @@ const exceptions = [
 	'core/process/shared-home.ts: const parts =',
 	'core/main.ts: process.channel?.unref()', // Node's own
 	'core/main.ts: const { releaseStartMemory }', // the process's memory
-	"core/events/run-log.ts: if (last.startsWith('security.')",
 	'core/redactor/ordinary.ts:', // words that are no secrets
 ]
 
