@@ -7,13 +7,13 @@ import type { Sink } from './output.ts'
 import { BREAK, MARK_PASTE, promptKeys, UNMARK_PASTE } from './prompt-keys.ts'
 
 /** What a command reads. */
-export type Source = NodeJS.ReadableStream & { isTTY?: boolean }
+export type LineSource = NodeJS.ReadableStream & { isTTY?: boolean }
 
 /** Lines that come so soon after one another were pasted. */
 const PASTE_GAP_MS = 30
 
 interface Terminal {
-	stdin: Source
+	stdin: LineSource
 	stderr: Sink
 	signal: AbortSignal
 	floor: Floor

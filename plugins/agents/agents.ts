@@ -13,14 +13,14 @@ import { rulingOn } from './tool-policy.ts'
 const SCOPE = 'agents'
 const CONFIG_LIMIT_BYTES = 64 * 1024
 
-type Services = Pick<Context<AgentsSettings>, 'store' | 'emit' | 'extensions' | 'config'>
+type AgentDeps = Pick<Context<AgentsSettings>, 'store' | 'emit' | 'extensions' | 'config'>
 
 export interface RunningAgents extends Agents {
 	/** At the start: finishes deletions that a crash interrupted. */
 	recover(): Promise<void>
 }
 
-export function agentsOf({ store, emit, extensions, config: { max_agents } }: Services): RunningAgents {
+export function agentsOf({ store, emit, extensions, config: { max_agents } }: AgentDeps): RunningAgents {
 	const keyOf = (name: string) => [SCOPE, name] as const
 
 	const entryOf = async (name: string): Promise<Entry<AgentRecord>> => {

@@ -14,9 +14,9 @@ import { writeBlob } from './write-blob.ts'
 const MIB = 1024 * 1024
 const NAME_LIMIT = 255
 
-type Deps = Pick<Context<AttachmentSettings>, 'store' | 'config' | 'emit'>
+type AttachmentDeps = Pick<Context<AttachmentSettings>, 'store' | 'config' | 'emit'>
 
-export function attachmentsOf(ctx: Deps): Attachments {
+export function attachmentsOf(ctx: AttachmentDeps): Attachments {
 	const { store, config } = ctx
 	const limits = { max_bytes: config.max_mib * MIB, max_bytes_per_agent: config.max_mib_per_agent * MIB }
 
@@ -73,16 +73,16 @@ function blobsOf(store: Store): Blobs {
 	}
 }
 
-interface Given extends Pick<AttachmentSource, 'name' | 'media_type' | 'seconds'> {
+interface GivenBytes extends Pick<AttachmentSource, 'name' | 'media_type' | 'seconds'> {
 	bytes: Uint8Array
 }
 
 async function bytesOf(
-	ctx: Deps,
+	ctx: AttachmentDeps,
 	agent: AgentRef,
 	{ name, media_type, seconds, ...source }: Exclude<AttachmentSource, { blob: string }>,
 	max_bytes: number,
-): Promise<Given> {
+): Promise<GivenBytes> {
 	const { config, emit } = ctx
 	const about = { name, media_type, seconds }
 	if ('bytes' in source) return { ...about, bytes: source.bytes }

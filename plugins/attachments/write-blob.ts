@@ -91,7 +91,7 @@ export async function writeBlob(
 	}
 }
 
-interface Ending {
+interface UploadEnd {
 	/** The last pieces, which are not written yet. */
 	waiting: readonly Op[]
 	/** Of the mark at `keys.loose`, if there are written pieces: whoever deleted those has deleted it. */
@@ -105,7 +105,7 @@ function publish(
 	uid: string,
 	digest: string,
 	blob: BlobRecord,
-	{ waiting, loose, max_bytes_per_agent }: Ending,
+	{ waiting, loose, max_bytes_per_agent }: UploadEnd,
 ): Promise<BlobRecord> {
 	const key = keys.blob(uid, digest)
 	return change(store, agentScope(uid), async () => {

@@ -4,7 +4,7 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { WaitingRequest } from '../auth/contract.ts'
 import type { ChatSettings } from './contract.ts'
 import { begin } from './exchange.ts'
-import type { Reply } from './exchange.ts'
+import type { ChatReply } from './exchange.ts'
 import type { ChatMessage } from './message.ts'
 
 /** Settles once the stream is open, or its client has left. Throws what `begin` and `Waiting.enter` throw. */
@@ -36,7 +36,7 @@ function greeting(run_id: string): string {
 	return `id: ${run_id}\n: the agent works\n\n`
 }
 
-function lastFrame(reply: Reply): string {
+function lastFrame(reply: ChatReply): string {
 	if (reply.status === 'failed') return frame('error', { error: reply.message })
 	const { content, whole } = reply
 	const { tokens_used, processing_time_ms, question_id } = reply.metadata

@@ -1,11 +1,11 @@
 /** The instructions of an agent's MCP servers, quoted for its model. */
-import type { Connection } from './connection.ts'
+import type { ServerConnection } from './connection.ts'
 
 /** Characters of one server's instructions that a model gets. */
 const LIMIT = 4_000
 
 /** By name, so that the text does not depend on which server was connected first. */
-export function instructionsOf(connections: Iterable<Connection>): string | undefined {
+export function instructionsOf(connections: Iterable<ServerConnection>): string | undefined {
 	const parts = [...connections].flatMap((connection) => {
 		const { status, instructions } = connection.state()
 		if (instructions === null || status === 'disabled' || status === 'error') return []

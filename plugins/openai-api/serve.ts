@@ -4,14 +4,14 @@ import type { Context } from '../../core/plugin.ts'
 import type { WaitingRequest } from '../auth/contract.ts'
 import type { OpenAiSettings } from './contract.ts'
 import { begin, isJson } from './exchange.ts'
-import type { Answer, AgentRequest } from './exchange.ts'
+import type { AgentAnswer, AgentRequest } from './exchange.ts'
 
 /** The content of a stream; each function returns whole events. */
 export interface Script {
 	begin(run_id: string): string
 	/** A piece of the text, never empty. */
 	piece(text: string): string
-	end(answer: Answer): string | Promise<string>
+	end(answer: AgentAnswer): string | Promise<string>
 	failed(fault: Fault): string | Promise<string>
 }
 
@@ -25,7 +25,7 @@ export async function answerTo(
 	ctx: ApiDeps,
 	client: WaitingRequest,
 	asked: AgentRequest,
-): Promise<{ run_id: string; answer: Answer }> {
+): Promise<{ run_id: string; answer: AgentAnswer }> {
 	return ctx.use('auth').answerWhole(client, async (signal) => {
 		const { run_id, answer } = await begin(ctx, asked, signal)
 		client.response.setHeader('x-svc-run-id', run_id)

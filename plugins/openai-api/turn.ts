@@ -3,7 +3,7 @@ import type { Attachment, ChatMessage } from '../../core/protocol.ts'
 import type { StoredMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 
-export interface Turn {
+export interface RequestTurn {
 	/** All system messages, wherever they were; null if there are none. */
 	system: string | null
 	/** The messages before the prompt. */
@@ -20,7 +20,7 @@ const PROMPT_LIMIT_BYTES = 100 * 1024
 const SYSTEM_LIMIT_BYTES = 100 * 1024
 
 /** `field`: the request's name for its messages. Throws `invalid_request` if they do not form a valid request. */
-export function turnOf(messages: readonly StoredMessage[], field: string): Turn {
+export function turnOf(messages: readonly StoredMessage[], field: string): RequestTurn {
 	const system = messages.flatMap((message) => (message.role === 'system' ? message.content : []))
 	const said = paired(
 		messages.filter((message) => message.role !== 'system'),

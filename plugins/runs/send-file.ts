@@ -38,7 +38,7 @@ export function addSendFile(ctx: SendDeps): void {
 		})
 			.xor('file', 'text')
 			.with('text', 'name'),
-		run: (args, call) => sendFile(ctx, args as unknown as Wanted, call),
+		run: (args, call) => sendFile(ctx, args as unknown as WantedFile, call),
 	})
 }
 
@@ -47,10 +47,10 @@ export function isOffered({ name }: Pick<ToolDefinition, 'name'>, { trigger }: P
 	return name !== NAME || !WITHOUT_FILES.has(trigger)
 }
 
-type Wanted = { name?: string } & ({ file: string; text?: undefined } | { text: string })
+type WantedFile = { name?: string } & ({ file: string; text?: undefined } | { text: string })
 
 /** A repeated call finds the file of the first one. */
-async function sendFile(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<unknown> {
+async function sendFile(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Promise<unknown> {
 	const { agent, run_id } = call
 	const taken = await ctx.use('attachments').take(agent, [await sourceOf(ctx, wanted, call)])
 	const [stored] = taken as [Attachment]
@@ -79,7 +79,7 @@ async function sendFile(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<
 }
 
 /** Text and names go out without secrets and their names, whoever wrote them. */
-async function sourceOf(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<AttachmentSource> {
+async function sourceOf(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Promise<AttachmentSource> {
 	const { agent, conversation } = call
 	const { redactor, journal } = siteOf(call).log
 	const safe = (text: string): string => namesHidden.text(redactor.text(text, 'record'))

@@ -12,7 +12,7 @@ import { isEnded } from './records.ts'
 /** Characters of all transcripts in memory together. */
 const CACHE_CHARACTERS = 16 * 1024 * 1024
 
-interface Kept {
+interface KeptTranscript {
 	messages: readonly ChatMessage[]
 	characters: number
 	/** Since it was considered for removal last: a mark costs less than moving the entry, and a long conversation reads many. */
@@ -20,7 +20,7 @@ interface Kept {
 }
 
 /** By run; an ended run no longer changes. */
-const transcripts = new Map<string, Kept>()
+const transcripts = new Map<string, KeptTranscript>()
 let cached = 0
 
 /**

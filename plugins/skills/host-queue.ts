@@ -43,12 +43,12 @@ export interface HostQueue {
 const START_WITHIN_MS = 30_000
 const KEPT_MS = 1000
 
-interface Waiting extends PromiseWithResolvers<Host> {
+interface WaitingCall extends PromiseWithResolvers<Host> {
 	owner: string
 }
 
 /** A caller that has a host. */
-interface Holder {
+interface HostUser {
 	owner: string
 	computes: boolean
 }
@@ -61,12 +61,12 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	const hosts = new Map<Host, number>()
 	/** The one that has been idle longest is next: it has had time to prepare for another program. */
 	const idle = new Set<Host>()
-	const waiting = new FairQueue<Waiting>()
+	const waiting = new FairQueue<WaitingCall>()
 	const places = new Shares(
 		() => max_waiting + starting,
 		() => reserveOf(max_waiting),
 	)
-	const holders = new Map<Host, Holder>()
+	const holders = new Map<Host, HostUser>()
 	const taken = new Shares(
 		() => processes,
 		() => waiting_processes,
@@ -186,7 +186,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		if (size < processes || (starting === 0 && isAllowed())) grow()
 	}
 
-	function nextWaiting(which?: (owner: string) => boolean): Waiting | undefined {
+	function nextWaiting(which?: (owner: string) => boolean): WaitingCall | undefined {
 		const one = waiting.next(which)
 		if (one) places.remove(one.owner)
 		return one

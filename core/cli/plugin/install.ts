@@ -23,7 +23,7 @@ import { fetchPackage, installDependencies } from './npm.ts'
 import type { Fetched } from './npm.ts'
 
 /** In the folder of a plugin that was installed: from which package. */
-interface Origin {
+interface PackageOrigin {
 	package: string
 	version: string
 	integrity: string
@@ -78,7 +78,7 @@ export async function installPlugin(
 				'conflict',
 				`${target} is not from the package ${fetched.manifest.name}; remove or rename it first`,
 			)
-		const origin: Origin = {
+		const origin: PackageOrigin = {
 			package: fetched.manifest.name,
 			version: fetched.manifest.version,
 			integrity: fetched.integrity,
@@ -197,7 +197,7 @@ function settingOf(home: string, name: string): unknown {
 	return plugins && Object.hasOwn(plugins, name) ? plugins[name] : undefined
 }
 
-function originOf(folder: string): Origin | undefined {
+function originOf(folder: string): PackageOrigin | undefined {
 	const file = join(folder, marker)
-	return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Origin) : undefined
+	return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as PackageOrigin) : undefined
 }

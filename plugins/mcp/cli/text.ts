@@ -1,6 +1,6 @@
 /** MCP servers as text for people. */
 import type { Style } from '../../../core/cli/contract.ts'
-import type { McpTool } from './changes.ts'
+import type { ChangedTool } from './changes.ts'
 import { when } from '../../../core/cli/when.ts'
 
 export interface Server {
@@ -32,7 +32,7 @@ export interface Details extends Server {
 	connected_at: string | null
 	pid: number | null
 	stderr: string
-	tools: McpTool[]
+	tools: ChangedTool[]
 	not_offered: string[]
 }
 

@@ -11,7 +11,7 @@ import { paramsOfServer, view } from '../schemas.ts'
 import { CALLBACK, CLIENT_DOCUMENT, clientDocument, redirectAddress } from './addresses.ts'
 import { clientMetadata } from './client-metadata.ts'
 
-interface Named {
+interface ServerParams {
 	id: string
 	mcp_id: string
 }
@@ -23,9 +23,9 @@ const COOKIE_SECONDS = 600
 const ADDRESS_LIMIT = 16_384
 
 export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: McpServers): void {
-	const agentOf = ({ id }: Pick<Named, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
+	const agentOf = ({ id }: Pick<ServerParams, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
 
-	server.route<{ Params: Named }>({
+	server.route<{ Params: ServerParams }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/login',
 		options: {
@@ -55,7 +55,7 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			return browser === null ? started : withCookie(started, browser, ctx)
 		},
 	})
-	server.route<{ Params: Named; Payload: { redirect_url: string } }>({
+	server.route<{ Params: ServerParams; Payload: { redirect_url: string } }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/login/complete',
 		options: {
@@ -86,7 +86,7 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			return (await servers.completeLogin(returned, undefined, { agent, id: request.params.mcp_id })).server
 		},
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: ServerParams }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/logout',
 		options: {
