@@ -47,8 +47,8 @@ export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, 
 			ask(prompt)
 		})
 		terminal.on('line', (line) => {
-			const goesOn = (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1
-			if (!goesOn) return resolve((begun + line).replaceAll(BREAK, '\n'))
+			const continues = (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1
+			if (!continues) return resolve((begun + line).replaceAll(BREAK, '\n'))
 			begun += `${line.slice(0, -1)}\n`
 			ask('… ')
 		})

@@ -163,7 +163,7 @@ function outcomeOf(state: RunState): CallOutcome {
 		case 'stopped':
 			return { data, text: 'The run was stopped.', failed: true }
 		default:
-			return { data, text: state.asked ? questionText(run, state.asked) : goesOn(run.run_id) }
+			return { data, text: state.asked ? questionText(run, state.asked) : stillRuns(run.run_id) }
 	}
 }
 
@@ -173,6 +173,6 @@ function questionText(run: RunRecord, { run_id, question_id, question, options =
 	return [...lines, '', `Answer by answer_question with run_id ${run_id} and question_id ${question_id}.`].join('\n')
 }
 
-function goesOn(run_id: string): string {
+function stillRuns(run_id: string): string {
 	return `The run ${run_id} continues; get_run reads it later, stop_run stops it.`
 }

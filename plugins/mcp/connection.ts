@@ -272,7 +272,7 @@ export class ServerConnection {
 	}
 
 	async #connect(signal: AbortSignal, hurry: boolean): Promise<ServerLink> {
-		const giveBack = await this.#services.starting.take(signal, hurry)
+		const releasePlace = await this.#services.starting.take(signal, hurry)
 		try {
 			const refresh = openRefresher(REFRESH_EVERY_MS, async () => {
 				if (this.#link && !signal.aborted) await this.#readTools(this.#link, signal).catch(() => {}) // retried later
@@ -308,7 +308,7 @@ export class ServerConnection {
 			this.#services.log.info({ agent: this.agent.name, server: this.record.name, tools }, 'an MCP server is connected')
 			return link
 		} finally {
-			giveBack()
+			releasePlace()
 		}
 	}
 

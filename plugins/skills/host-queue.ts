@@ -33,7 +33,7 @@ export interface HostQueue {
 	/** The program of a host that was taken only waits from now on, or computes again. */
 	setWaits(host: Host, only: boolean): void
 	/** Call this for each host taken, even if dead. */
-	giveBack(host: Host): void
+	release(host: Host): void
 	/** Starts a process if there is none. */
 	warm(): void
 	/** Ends all processes; settles when they have ended. */
@@ -240,7 +240,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			computing.remove(holder.owner)
 			handOut()
 		},
-		giveBack(host) {
+		release(host) {
 			leave(host)
 			if (!host.alive) return handOut()
 			if ((hosts.get(host) ?? 0) >= orders_per_process) host.end()

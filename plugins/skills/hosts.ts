@@ -65,7 +65,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 			} finally {
 				signal.removeEventListener('abort', abort)
 				await calls.end()
-				queue.giveBack(host)
+				queue.release(host)
 			}
 		},
 		async check(owner, program) {
@@ -75,7 +75,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 				// A program that crashes or stalls its compiler does not compile.
 				if (!outcome.ok) throw new Fault('skill_invalid', outcome.message)
 			} finally {
-				queue.giveBack(host)
+				queue.release(host)
 			}
 		},
 		warm: () => queue.warm(),

@@ -117,7 +117,7 @@ export function openGate(
 			throw refusal('rate_limited', message, ms)
 		},
 		async enter(id, bytes) {
-			requests.giveBack(id)
+			requests.release(id)
 			const now = clock()
 			const queue = queueOf(id, now)
 			checkMinute(queue, now)
