@@ -86,11 +86,11 @@ export class Streams {
 		this.#refuseTooMany(credentials)
 		const request = { credentials, filter: { run_id }, endsWithRun: true }
 		const at = this.#ctx.events.head()
-		const heard = {}
+		const owner = {}
 		const channel = this.#channelOf(request)
-		channel.listen(heard)
+		channel.listen(owner)
 		const drop = (): void => {
-			channel.buffered(heard)
+			channel.buffered(owner)
 			this.#closeIdle(channel)
 		}
 		return {
@@ -98,7 +98,7 @@ export class Streams {
 			open: (response) =>
 				this.#counted(() =>
 					this.#begin({ ...request, response }, () => {
-						const { frames, overflowed } = channel.buffered(heard)
+						const { frames, overflowed } = channel.buffered(owner)
 						return { at, missing: overflowed ? null : frames }
 					}),
 				).finally(drop),

@@ -68,9 +68,9 @@ async function call(
 }
 
 function failureOf({ base_url, api_key }: Server, { status, body }: Reply): ServerVerdict {
-	const said = messageIn(body)
+	const reason = messageIn(body)
 	// Before it is cut, so that no part of the key remains.
-	const text = api_key !== undefined && api_key.length > 3 ? said.replaceAll(api_key, '[redacted]') : said
+	const text = api_key !== undefined && api_key.length > 3 ? reason.replaceAll(api_key, '[redacted]') : reason
 	const quote = text === '' ? '' : `: ${text.slice(0, MAX_MESSAGE)}`
 	if (status === 401 || status === 403) {
 		const what = api_key === undefined ? 'asks for a key' : 'refuses the key'

@@ -28,7 +28,7 @@ export async function fileOfConversation(
 ): Promise<NamedFile> {
 	const [, digest] = DIGEST.exec(wanted) ?? []
 	const seen = new Map<string, NamedFile>()
-	const look = (found: Pick<Attachment, 'blob' | 'media_type' | 'name'>): NamedFile | undefined => {
+	const matching = (found: Pick<Attachment, 'blob' | 'media_type' | 'name'>): NamedFile | undefined => {
 		const file = { blob: found.blob, media_type: found.media_type, name: found.name ?? defaultName(found.media_type) }
 		seen.set(`${file.blob} ${file.name}`, file)
 		const isIt = file.name === wanted || (digest !== undefined && file.blob.startsWith(`sha256:${digest}`))
@@ -36,7 +36,7 @@ export async function fileOfConversation(
 	}
 	for (const step of steps.toReversed()) {
 		for (const one of step.kind === 'tool' ? (step.attachments ?? []) : []) {
-			const found = look(one)
+			const found = matching(one)
 			if (found) return found
 		}
 	}
@@ -44,7 +44,7 @@ export async function fileOfConversation(
 	for await (const run of newestFirst(store, agent, conversation)) {
 		if (++turns > TURNS) break
 		for (const one of await filesOfRun(use('attachments').blobs, run)) {
-			const found = look(one)
+			const found = matching(one)
 			if (found) return found
 		}
 	}

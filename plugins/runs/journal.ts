@@ -89,8 +89,8 @@ const endReasons: readonly EndReason[] = ['limit_steps', 'limit_tokens', 'limit_
 /** A journal as messages. */
 export function messagesIn({ steps }: Journal): ChatMessage[] {
 	const names = new Map<string, string>()
-	const said = steps.filter((step) => step.kind === 'model' || step.kind === 'tool')
-	return inOrderOfCalls(said).map((step): ChatMessage => {
+	const events = steps.filter((step) => step.kind === 'model' || step.kind === 'tool')
+	return inOrderOfCalls(events).map((step): ChatMessage => {
 		if (step.kind === 'model') {
 			const { content, tool_calls, reasoning, provider_state } = step.answer
 			for (const { id, name } of tool_calls) names.set(id, name)

@@ -100,8 +100,8 @@ async function usesOf(
 	run_id: string,
 	{ attachments = [], given }: Pick<StartRequest, 'attachments' | 'given'>,
 ): Promise<Op[]> {
-	const said = [...(given?.history ?? []), ...(given?.since ?? [])].toReversed()
-	const along = said.flatMap((message) => (message.role === 'assistant' ? [] : (message.attachments ?? [])))
+	const messages = [...(given?.history ?? []), ...(given?.since ?? [])].toReversed()
+	const along = messages.flatMap((message) => (message.role === 'assistant' ? [] : (message.attachments ?? [])))
 	if (attachments.length + along.length === 0) return []
 	const { ops, missing } = await blobs.use(uid, run_id, [...attachments, ...along])
 	if (attachments.some(({ blob }) => missing.includes(blob)))

@@ -118,13 +118,13 @@ async function send(order: EndpointOrder, boundary: string, body: Buffer, signal
 		timeout_ms: Math.min(timeout_ms, MOST_TIMEOUT_MS),
 		redirects: 0,
 	})
-	const said = await response.text()
+	const responseText = await response.text()
 	if (!response.ok) {
 		const { status } = response
-		const message = `the server answered with status ${status}: ${said.slice(0, 200)}`
+		const message = `the server answered with status ${status}: ${responseText.slice(0, 200)}`
 		throw status >= 500 || status === 429 || status === 408 ? new Error(message) : new Refused(message)
 	}
-	const { text } = JSON.parse(said) as { text?: unknown }
+	const { text } = JSON.parse(responseText) as { text?: unknown }
 	if (typeof text !== 'string') throw new Refused('the server answered without a text')
 	return text
 }

@@ -68,11 +68,11 @@ function notePart(note: string | undefined): string[] {
 
 async function runProgram(ctx: UseDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
 	const { args, note } = await withSecrets(ctx, use)
-	const told = [...filesPart(use.document.name, use.files), ...(note === '' ? [] : [note])].join('\n')
-	if (told === '') return runWith(args, ctx, hosts, use)
+	const notes = [...filesPart(use.document.name, use.files), ...(note === '' ? [] : [note])].join('\n')
+	if (notes === '') return runWith(args, ctx, hosts, use)
 	try {
 		const result = await runWith(args, ctx, hosts, use)
-		return `${typeof result === 'string' ? result : JSON.stringify(result)}\n\n${told}`
+		return `${typeof result === 'string' ? result : JSON.stringify(result)}\n\n${notes}`
 	} catch (error) {
 		throw isFault(error) && note !== '' ? new Fault(error.code, `${error.message} ${note}`, { cause: error }) : error
 	}

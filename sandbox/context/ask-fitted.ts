@@ -68,8 +68,8 @@ export async function askFitted(
 
 function shorter(model: ModelOrder, context: ContextOrder, message: string): number {
 	const { tokens } = budgetFor(model, context)
-	const told = toldLimit(message)
-	return Math.floor(Math.min(tokens * SHRINK, told === undefined ? Infinity : told * 0.8))
+	const limit = toldLimit(message)
+	return Math.floor(Math.min(tokens * SHRINK, limit === undefined ? Infinity : limit * 0.8))
 }
 
 function tooLong(items: readonly { kind: string; tokens: number }[], budget: number): Fault {

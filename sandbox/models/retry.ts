@@ -60,9 +60,9 @@ export async function askModels(
 		const { code, message } = reply.failure
 		io.emit({ event_type: 'model.fallback', payload: { from: provider, to: next.provider, code, message } })
 	}
-	const said = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
+	const reasons = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
 	const { code = 'model_unavailable', provider_code } = failures.at(-1)?.failure ?? {}
-	return failed(code, said.join('; '), { retryable: false, provider_code })
+	return failed(code, reasons.join('; '), { retryable: false, provider_code })
 }
 
 /** Undefined if the call may be made. */

@@ -109,8 +109,8 @@ async function run(
 /** The `plugins:` of the temporary home: the plugin, those that it needs, and the one that observes. */
 function pluginsFor(name: string, { needs = [] }: Plugin, order: CheckOrder): Record<string, unknown> {
 	const settingsOf = (plugin: string, path: string): unknown => {
-		const said = order.plugins[plugin]
-		return { path, ...(typeof said === 'object' && said !== null && said), enabled: true }
+		const declared = order.plugins[plugin]
+		return { path, ...(typeof declared === 'object' && declared !== null && declared), enabled: true }
 	}
 	const others = (Array.isArray(needs) ? needs : [])
 		.map((need) => [need, join(order.pluginsFolder, need)] as const)

@@ -180,9 +180,9 @@ function cleanUp(plugins: string): void {
 /** Settings that stand in gateway.yaml stay, unless others are given. */
 async function switchOn(cli: Cli, name: string, settings: Record<string, unknown> | undefined) {
 	const { home, env } = cli
-	const said = settingOf(home, name)
-	const wanted = settings ?? said ?? true
-	if (isDeepStrictEqual(said, wanted)) return null
+	const setting = settingOf(home, name)
+	const wanted = settings ?? setting ?? true
+	if (isDeepStrictEqual(setting, wanted)) return null
 	const { file } = await changeConfig({ home, env, change: (text) => setSetting(text, ['plugins', name], wanted) })
 	return takenOver(cli, file)
 }

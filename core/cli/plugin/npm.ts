@@ -43,8 +43,8 @@ export async function fetchPackage(cli: Surroundings, source: string, folder: st
 	await mkdir(folder, { recursive: true })
 	const archives = join(folder, '..')
 	const args = ['pack', '--json', `--pack-destination=${archives}`, ...quiet, '--', source]
-	const said = await npm(cli, cli.cwd, args)
-	const [packed] = JSON.parse(said) as {
+	const output = await npm(cli, cli.cwd, args)
+	const [packed] = JSON.parse(output) as {
 		filename: string
 		integrity: string
 		unpackedSize: number

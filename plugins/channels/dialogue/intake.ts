@@ -153,10 +153,10 @@ function isAnswer(question: OpenQuestion, text: string): boolean {
 
 /** An option by its number or its text; anything else unchanged. */
 function answerOf({ options = [] }: QuestionText, text: string): string {
-	const said = text.trim()
-	const byNumber = /^#?(\d{1,3})[.)]?$/.exec(said)?.[1]
-	const sameWords = options.find((option) => option.trim().toLowerCase() === said.toLowerCase())
-	return sameWords ?? (byNumber === undefined ? undefined : options[Number(byNumber) - 1]) ?? said
+	const words = text.trim()
+	const byNumber = /^#?(\d{1,3})[.)]?$/.exec(words)?.[1]
+	const sameWords = options.find((option) => option.trim().toLowerCase() === words.toLowerCase())
+	return sameWords ?? (byNumber === undefined ? undefined : options[Number(byNumber) - 1]) ?? words
 }
 
 async function obey(

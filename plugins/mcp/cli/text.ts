@@ -64,6 +64,7 @@ export function details(one: Details, style: Style): string {
 		['tools', `${tools.length}, of which ${tools.filter((tool) => tool.held).length} are held back`],
 		['last error', last_error && `${when(last_error.at)} ${style.plain(last_error.message)}`],
 	])
-	const said = stderr === '' ? [] : [style.bold('Standard error'), ...tail.map((line) => `  ${style.plain(line)}`)]
-	return [state(one, style), fields, ...said].join('\n')
+	const stderrLines =
+		stderr === '' ? [] : [style.bold('Standard error'), ...tail.map((line) => `  ${style.plain(line)}`)]
+	return [state(one, style), fields, ...stderrLines].join('\n')
 }

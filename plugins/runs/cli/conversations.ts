@@ -164,14 +164,14 @@ function shown({ conversation, is_session, created_at, newest_run, turns }: Show
 		['by', newest_run?.trigger ?? ''],
 		['created', when(created_at)],
 	])
-	const said = turns.toReversed().flatMap(({ run_id, status, messages }) => [
+	const lines = turns.toReversed().flatMap(({ run_id, status, messages }) => [
 		`${when(messages[0]?.timestamp ?? null)} ${shortId(run_id)}${status === 'completed' ? '' : ` (${status})`}`,
 		// Indented, so that no line of a message looks like another message.
 		...messages.map(
 			({ role, content }) => `${role}: ${style.plain(content, { lines: true }).replaceAll('\n', '\n  ')}`,
 		),
 	])
-	return [fields, '', ...(said.length > 0 ? said : ['Nothing yet.'])].join('\n')
+	return [fields, '', ...(lines.length > 0 ? lines : ['Nothing yet.'])].join('\n')
 }
 
 async function newest(cli: Cli, agent: string): Promise<string> {
