@@ -184,28 +184,6 @@ export type Step = Readonly<
 	| ({ kind: 'remark' } & Remark)
 >
 
-/** One step of a run's journal, which the gateway keeps: what the loop reads, and where the run stands. */
-export type JournalStep =
-	| Step
-	/** A call that must not be made twice has begun. */
-	| Readonly<{ kind: 'begun'; call_id: string }>
-	/** The run continued after the gateway, or its thread, had ended in the middle of it. */
-	| Readonly<{ kind: 'restart' }>
-	/** A request turned out to be too long for a model (`provider/model`), which gets at most so many tokens from now on. */
-	| Readonly<{ kind: 'shrunk'; model: string; tokens: number }>
-	/** What the model is told of the run's circumstances; always the run's first step. */
-	| Readonly<{ kind: 'about'; content: string }>
-	/** A person approved the call with these arguments, in which they may have changed the model's. */
-	| Readonly<{ kind: 'approved'; call_id: string; digest: string; arguments: string; edited?: true }>
-	| WaitStep
-
-/** The run is paused: the call waits for the answer to a question, or for the end of another run. */
-export interface WaitStep {
-	readonly kind: 'waits'
-	readonly call_id: string
-	readonly for: Readonly<{ question_id: string } | { run_id: string }>
-}
-
 /** All that a worker needs to execute a run, or to continue one. sandbox/order.ts adds what the agent loop alone reads. */
 export interface RunOrder {
 	run_id: string
@@ -332,11 +310,16 @@ export function wireName(name: string): string {
 	return `${safe.slice(0, WIRE_NAME_LIMIT - 9)}_${hash.toString(16).padStart(8, '0')}`
 }
 
-/** Tokens of all model answers in a journal; steps of other kinds count nothing. */
-export function usageOf(journal: readonly JournalStep[]): Usage {
+/** Tokens of all model answers in a journal; steps of other kinds, which only the gateway knows too, count nothing. */
+export function usageOf(journal: readonly { readonly kind: string }[]): Usage {
 	const usage = { input_tokens: 0, output_tokens: 0 }
-	for (const step of journal) if (step.kind === 'model') addUsage(usage, step.answer.usage)
+	for (const step of journal) if (isAnswer(step)) addUsage(usage, step.answer.usage)
 	return usage
+}
+
+/** Whether a step of a journal is a model's answer. */
+export function isAnswer(step: { readonly kind: string }): step is Extract<Step, { kind: 'model' }> {
+	return step.kind === 'model'
 }
 
 /** Adds to `sum`. */

@@ -1,7 +1,8 @@
 /** Whether a tool call may be made, must be approved first, or is denied. */
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
-import type { JournalStep, ToolCallRequest } from '../../core/protocol.ts'
+import type { ToolCallRequest } from '../../core/protocol.ts'
+import type { JournalStep } from './journal-step.ts'
 import type { Journal } from './run-log.ts'
 import type { View } from '../../core/redactor/redactor.ts'
 import type { AgentRecord, Ruling } from '../agents/contract.ts'

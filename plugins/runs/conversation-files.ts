@@ -1,10 +1,11 @@
 /** The files of a conversation by what a model calls them. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { Attachment, JournalStep } from '../../core/protocol.ts'
+import type { Attachment } from '../../core/protocol.ts'
 import type { Blobs } from '../attachments/contract.ts'
 import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
+import type { JournalStep } from './journal-step.ts'
 
 /** Turns that are looked through, newest first. */
 const TURNS = 200

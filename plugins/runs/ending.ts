@@ -1,8 +1,9 @@
 /** How a run ends, by itself or because it is stopped, and what follows. */
 import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { JournalStep, NewEvent } from '../../core/protocol.ts'
+import type { NewEvent } from '../../core/protocol.ts'
 import { openRun } from './run-log.ts'
+import type { JournalStep } from './journal-step.ts'
 import type { RunLog } from './run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'

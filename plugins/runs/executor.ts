@@ -11,7 +11,6 @@ import type { LogFields } from '../../core/util/context.ts'
 import type { Context, ToolDefinition, ToolFile } from '../../core/plugin.ts'
 import { isTextType, usageOf } from '../../core/protocol.ts'
 import type {
-	JournalStep,
 	ModelAnswer,
 	ModelUsage,
 	NewEvent,
@@ -22,6 +21,7 @@ import type {
 	ToolReply,
 } from '../../core/protocol.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
+import type { JournalStep } from './journal-step.ts'
 import type { RunLog } from './run-log.ts'
 import type { Op } from '../../core/store/ports.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'

@@ -3,13 +3,14 @@
  * the next, so a busy run costs few writes. A piece of an unfinished answer is delivered in order between them.
  */
 import { Fault } from '../../core/errors.ts'
-import type { JournalStep, NewEvent } from '../../core/protocol.ts'
+import type { NewEvent } from '../../core/protocol.ts'
 import type { View, Writer } from '../../core/redactor/redactor.ts'
-import { redactionOf } from './run-redaction.ts'
 import type { EventBus, RunWriter, WriterParts } from '../../core/events/event-bus.ts'
 import { inEnvelope, withActor } from '../../core/events/envelope.ts'
 import type { EventEnvelope, LogEntry, RecordChange, RunJournal } from '../../core/store/ports.ts'
 import { redactedRecord } from '../../core/store/redacting.ts'
+import type { JournalStep } from './journal-step.ts'
+import { redactionOf } from './run-redaction.ts'
 
 /** What the log of a run contains. Grows with each append that has become durable. */
 export interface Journal extends RunJournal {

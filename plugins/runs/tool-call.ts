@@ -1,9 +1,10 @@
 /** One call of a tool by a model, with the events and the journal step of its begin and end. */
 import { Fault, messageOf, toWire } from '../../core/errors.ts'
+import type { JournalStep } from './journal-step.ts'
 import type { RunLog } from './run-log.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { AgentRef, QuestionText, ToolCall, ToolDefinition, ToolFile, Wait } from '../../core/plugin.ts'
-import type { Attachment, JournalStep, NewEvent, ToolCallRequest } from '../../core/protocol.ts'
+import type { Attachment, NewEvent, ToolCallRequest } from '../../core/protocol.ts'
 import { Attached, Pause } from '../../core/runs/tool.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op, RecordChange } from '../../core/store/ports.ts'
