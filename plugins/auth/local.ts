@@ -89,7 +89,7 @@ export function hasOneHost(request: Pick<Arrival, 'rawHeaders'>): boolean {
 	return valuesOf(request, 'host').length === 1
 }
 
-interface HostHeader {
+interface Host {
 	/** Lower case, IPv6 without brackets. */
 	name: string
 	port: number
@@ -136,19 +136,19 @@ function isAllowed(name: string, allowedHosts: readonly string[]): boolean {
 }
 
 /** `name`, `name:port`, `[v6]` or `[v6]:port`; undefined for anything else. */
-function parseHost(text: string): HostHeader | undefined {
+function parseHost(text: string): Host | undefined {
 	const match = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::(\d{1,5}))?$/.exec(text.toLowerCase())
 	if (!match) return undefined
 	return { name: match[1] ?? match[2] ?? '', port: Number(match[3] ?? HTTP_PORT) }
 }
 
 /** A target may be a whole address (`GET http://host/path`), which has precedence over the Host header. */
-function targets(target: string, host: HostHeader): boolean {
+function targets(target: string, host: Host): boolean {
 	return target.startsWith('/') || isSameOrigin(target, host)
 }
 
 /** The gateway itself serves plain HTTP only: an https page came through something else. */
-function isSameOrigin(address: string, host: HostHeader): boolean {
+function isSameOrigin(address: string, host: Host): boolean {
 	const match = /^http:\/\/([^/?#]+)/i.exec(address)
 	const other = match?.[1] === undefined ? undefined : parseHost(match[1])
 	return other !== undefined && other.name === host.name && other.port === host.port

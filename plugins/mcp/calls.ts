@@ -4,7 +4,7 @@ import type { Attached, ToolCall } from '../../core/plugin.ts'
 import type { McpSettings } from './contract.ts'
 import { elicit } from './elicitation.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
-import type { ServerLink } from './link.ts'
+import type { Link } from './link.ts'
 import { openPatience } from './patience.ts'
 import type { Patience } from './patience.ts'
 import { filesOfResult, textOfResult } from './results.ts'
@@ -15,7 +15,7 @@ export interface CallsOptions {
 	server: string
 	config: Pick<McpSettings, 'call_timeout_s' | 'max_call_s'>
 	/** The connection, once it is made. Throws `mcp_unavailable`. */
-	ready(signal: AbortSignal): Promise<ServerLink>
+	ready(signal: AbortSignal): Promise<Link>
 	/** Why a person must sign in to the server, if one must. */
 	needsLogin(): string | null
 	/** Why the connection was lost, as far as it is known. */

@@ -15,11 +15,11 @@ import { openCalls } from './calls.ts'
 import type { Calls } from './calls.ts'
 import type { McpServerDetails, McpSettings, McpStatus } from './contract.ts'
 import { readDefinitions } from './definitions.ts'
-import type { ServerDefinition } from './definitions.ts'
-import type { McpSession } from './engine.ts'
+import type { Definition } from './definitions.ts'
+import type { Session } from './engine.ts'
 import type { Login } from './login/login.ts'
 import { AT_ONCE, openLink } from './link.ts'
-import type { ServerLink } from './link.ts'
+import type { Link } from './link.ts'
 import { compare, offered } from './pins.ts'
 import type { Pins } from './pins.ts'
 import type { McpRecord, Records } from './records.ts'
@@ -84,8 +84,8 @@ export class ServerConnection {
 	readonly #waiting = new Set<() => void>()
 	#status: McpStatus
 	#opened: Opened | null = null
-	#link: ServerLink | null = null
-	#lastSession: McpSession | null = null
+	#link: Link | null = null
+	#lastSession: Session | null = null
 	#connectedAt: string | null = null
 	#lastError: McpServerDetails['last_error'] = null
 	#failures = 0
@@ -204,7 +204,7 @@ export class ServerConnection {
 	 * The tools that agents get, even during a short loss of the connection, and while it needs a login: the model then learns
 	 * why a call fails. A server in `error` is reconnected, and has no tools yet.
 	 */
-	offered(): ServerDefinition[] {
+	offered(): Definition[] {
 		const isExpected = !this.#isDoubtful && (this.#status === 'connecting' || this.#status === 'reconnecting')
 		const isUp = this.#status === 'connected' || this.#status === 'needs_login' || isExpected
 		this.#wake()
@@ -235,7 +235,7 @@ export class ServerConnection {
 	async #live(signal: AbortSignal, hurry: boolean): Promise<void> {
 		for (let first = true; !signal.aborted; first = false) {
 			const began = performance.now()
-			let link: ServerLink | null = null
+			let link: Link | null = null
 			let failure: { why: string; lasting: boolean }
 			try {
 				link = await this.#connect(signal, (hurry && first) || this.#waiting.size > 0)
@@ -271,7 +271,7 @@ export class ServerConnection {
 		this.#hurry = null
 	}
 
-	async #connect(signal: AbortSignal, hurry: boolean): Promise<ServerLink> {
+	async #connect(signal: AbortSignal, hurry: boolean): Promise<Link> {
 		const releasePlace = await this.#services.starting.take(signal, hurry)
 		try {
 			const refresh = openRefresher(REFRESH_EVERY_MS, async () => {
@@ -312,7 +312,7 @@ export class ServerConnection {
 		}
 	}
 
-	async #readTools({ session }: ServerLink, signal: AbortSignal): Promise<void> {
+	async #readTools({ session }: Link, signal: AbortSignal): Promise<void> {
 		const { definitions, refused } = readDefinitions(this.#scrubTools(await session.listTools(signal)))
 		let held: string[] = []
 		const pins = await this.#services.records.changePins(this.agent, this.record.id, (before) => {
@@ -349,7 +349,7 @@ export class ServerConnection {
 	}
 
 	/** The connection, once it is made. */
-	async #ready(signal: AbortSignal): Promise<ServerLink> {
+	async #ready(signal: AbortSignal): Promise<Link> {
 		this.#wake()
 		await this.#until(() => this.#status !== 'connecting' && this.#status !== 'reconnecting', READY_LIMIT_MS, signal)
 		signal.throwIfAborted()
@@ -421,7 +421,7 @@ export class ServerConnection {
 		for (const recheck of this.#waiting) recheck()
 	}
 
-	#shownServer({ server }: McpSession): McpSession['server'] {
+	#shownServer({ server }: Session): Session['server'] {
 		return mapStrings(server, (text) => this.#scrub(text).slice(0, NAME_LIMIT))
 	}
 

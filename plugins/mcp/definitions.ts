@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
 import { isObject } from './fields.ts'
 
-export interface ServerDefinition {
+export interface Definition {
 	name: string
 	description: string
 	input_schema: Record<string, unknown>
@@ -19,8 +19,8 @@ const ALL_LIMIT_CHARACTERS = 1024 * 1024
 const DEPTH = 32
 
 /** The tools that can be offered, in the server's order, and one sentence for each that cannot. */
-export function readDefinitions(listed: readonly unknown[]): { definitions: ServerDefinition[]; refused: string[] } {
-	const definitions = new Map<string, ServerDefinition>()
+export function readDefinitions(listed: readonly unknown[]): { definitions: Definition[]; refused: string[] } {
+	const definitions = new Map<string, Definition>()
 	const refused: string[] = []
 	let size = 0
 	for (const raw of listed) {
@@ -67,7 +67,7 @@ function problemOf(raw: unknown): string | undefined {
 	return undefined
 }
 
-function definitionOf({ name, title, description, inputSchema, outputSchema, annotations }: Raw): ServerDefinition {
+function definitionOf({ name, title, description, inputSchema, outputSchema, annotations }: Raw): Definition {
 	const hints = isObject(annotations) ? annotations : {}
 	const text = [description, hints.title, title].find((one) => typeof one === 'string' && one.trim() !== '')
 	const known = { name, title, description, inputSchema, outputSchema, annotations: hints }

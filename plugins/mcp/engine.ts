@@ -42,7 +42,7 @@ export interface Hooks {
 	closed(): void
 }
 
-export interface McpSession {
+export interface Session {
 	readonly server: { name: string; version: string; title?: string }
 	readonly protocol_version: string
 	readonly instructions: string | null
@@ -79,7 +79,7 @@ const PAGES = 50
 const TOOLS = 1_000
 
 /** Throws the error of the transport, the server or the signal. */
-export async function openSession(target: Target, hooks: Hooks, signal: AbortSignal): Promise<McpSession> {
+export async function openSession(target: Target, hooks: Hooks, signal: AbortSignal): Promise<Session> {
 	if (target.kind === 'stdio')
 		return connect(stdioTransport(target.process, target.said), 'stdio', 'stdio', hooks, signal)
 	const { url, fetch } = target
@@ -128,7 +128,7 @@ async function connect(
 	via: string,
 	hooks: Hooks,
 	signal: AbortSignal,
-): Promise<McpSession> {
+): Promise<Session> {
 	const client = new Client(CLIENT, {
 		capabilities: {
 			elicitation: { form: { applyDefaults: true }, url: {} },

@@ -1,15 +1,15 @@
 /** One connection from its opening to its end: the process or the requests behind it, the session, and whether it is alive. */
 import { messageOf } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Hooks, McpSession } from './engine.ts'
+import type { Hooks, Session } from './engine.ts'
 import type { McpRecord } from './records.ts'
 import { loadEngine } from './sdk.ts'
 import type { Tail } from './tail.ts'
 import { openTarget } from './target.ts'
 import type { Opened, TargetServices } from './target.ts'
 
-export interface ServerLink {
-	readonly session: McpSession
+export interface Link {
+	readonly session: Session
 	/** Settles with the reason when the connection is over. */
 	readonly over: Promise<string>
 	/** Checks whether the server still responds, and ends the connection if not. */
@@ -46,11 +46,11 @@ const MISSED_PINGS = 2
 const TROUBLE_LIMIT = 8_192
 
 /** Throws the error of the program, the network or the server, after everything was released. */
-export async function openLink(options: LinkOptions): Promise<ServerLink> {
+export async function openLink(options: LinkOptions): Promise<Link> {
 	const { record, signal } = options
 	const over = Promise.withResolvers<string>()
 	let trouble = ''
-	let session: McpSession | undefined
+	let session: Session | undefined
 	const opened = await openTarget(record, options.agent, options.services, options.said, signal)
 	const kill = (): void => {
 		if (signal.reason === AT_ONCE) void opened.process?.stop(true)
@@ -104,7 +104,7 @@ export async function openLink(options: LinkOptions): Promise<ServerLink> {
 		},
 	}
 
-	async function check(current: McpSession): Promise<void> {
+	async function check(current: Session): Promise<void> {
 		if (checking) return
 		checking = true
 		try {

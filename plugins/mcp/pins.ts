@@ -3,13 +3,13 @@
  * the tool later. A changed definition is held back until an operator accepts it, so that a server cannot change unnoticed
  * after its review.
  */
-import type { ServerDefinition } from './definitions.ts'
+import type { Definition } from './definitions.ts'
 
 export interface Pin {
 	/** The accepted one. */
-	definition: ServerDefinition
+	definition: Definition
 	/** The changed definition in the server's latest list of tools. */
-	held?: ServerDefinition
+	held?: Definition
 	/** Whether the server still has a tool of this name. The pin remains; otherwise, removing a tool for a moment would undo it. */
 	listed: boolean
 }
@@ -30,7 +30,7 @@ export interface Comparison {
 	held: string[]
 }
 
-export function compare(before: Pins | undefined, listed: readonly ServerDefinition[]): Comparison {
+export function compare(before: Pins | undefined, listed: readonly Definition[]): Comparison {
 	const old = new Map(before?.tools.map((pin) => [pin.definition.name, pin]))
 	const held: string[] = []
 	const tools: Pin[] = []
@@ -61,6 +61,6 @@ export function acceptHeld(before: Pins, digests?: readonly string[]): { pins: P
 }
 
 /** The definitions that agents get. */
-export function offered(pins: Pins): ServerDefinition[] {
+export function offered(pins: Pins): Definition[] {
 	return pins.tools.flatMap((pin) => (pin.listed && !pin.held ? pin.definition : []))
 }

@@ -2,7 +2,7 @@
 import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
 import type { ServerConnection } from './connection.ts'
 import type { ConnectionRegistry } from './connection-registry.ts'
-import type { ServerDefinition } from './definitions.ts'
+import type { Definition } from './definitions.ts'
 import { checkBySchema } from './json-schema.ts'
 import { toolNames } from './names.ts'
 import { fillArguments } from './values.ts'
@@ -27,7 +27,7 @@ export async function awaitTools(registry: ConnectionRegistry, agent: AgentRef, 
 function toolOf(
 	name: string,
 	connection: ServerConnection,
-	{ name: tool, description, input_schema, annotations }: ServerDefinition,
+	{ name: tool, description, input_schema, annotations }: Definition,
 	ctx: Pick<Context, 'find'>,
 ): ToolDefinition {
 	const server = connection.record.name

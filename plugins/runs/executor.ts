@@ -47,7 +47,7 @@ import { requestKeeper } from './requests.ts'
 import { isOffered } from './send-file.ts'
 import { unreadableStep } from './step-versions.ts'
 import { withRun } from './turns.ts'
-import type { RunTurn } from './turns.ts'
+import type { Turn } from './turns.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { toolsReady } from './tools-ready.ts'
@@ -114,7 +114,7 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 }
 
 /** Executes a run that has just begun. False if it continues from its journal. */
-async function executeBegun(ctx: Context<RunSettings>, turn: RunTurn, begun: Begun): Promise<boolean> {
+async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun): Promise<boolean> {
 	const { run, log, given, about, written } = begun
 	turn.writes(log)
 	const isWritten = written.then(

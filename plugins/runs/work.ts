@@ -4,7 +4,7 @@ import type { RunLog } from './run-log.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { Account } from '../usage/contract.ts'
 import type { RunRecord } from './contract.ts'
-import type { RunTurn } from './turns.ts'
+import type { Turn } from './turns.ts'
 
 /** A run in execution. */
 export interface Work {
@@ -18,7 +18,7 @@ export interface Work {
 	/** The question for whose answer a call of this execution waits: the next one is asked after it. */
 	waits_for?: string
 	log: RunLog
-	turn: RunTurn
+	turn: Turn
 	/** Counts what its models use. */
 	account: Account
 	/** Milliseconds that the run has been active: before this execution, and since. */
