@@ -19,9 +19,9 @@ import type { Config } from './types.ts'
 const maxBytes = 1024 * 1024
 
 /** Where each setting came from, kept apart so that a Config stays plain data. */
-const sources = new WeakMap<Config, Source>()
+const sources = new WeakMap<Config, ConfigSource>()
 
-interface Source {
+interface ConfigSource {
 	file: string
 	tree: Sections
 	origins: Overlay['origins']
@@ -125,17 +125,20 @@ export function locate(config: Config, path: string): string {
 	return `${file}:${line}:${column}`
 }
 
-function sourceOf(config: Config): Source {
+function sourceOf(config: Config): ConfigSource {
 	const source = sources.get(config)
 	if (!source) throw new TypeError('this configuration does not come from readConfig')
 	return source
 }
 
 /** Where the value of a setting comes from; `where` is `file:line:column`. */
-export type Origin = { from: 'environment'; variable: string } | { from: 'file'; where: string } | { from: 'default' }
+export type ValueOrigin =
+	| { from: 'environment'; variable: string }
+	| { from: 'file'; where: string }
+	| { from: 'default' }
 
 /** A section counts as set in the file where anything of it stands there. */
-export function originOf(config: Config, path: string): Origin {
+export function originOf(config: Config, path: string): ValueOrigin {
 	const { origins, tree } = sourceOf(config)
 	const variable = origins.get(path)
 	if (variable !== undefined) return { from: 'environment', variable }

@@ -308,11 +308,11 @@ export class Gateway {
 			throw desired.refuse([...problems.values()].flat())
 
 		const running = new Map(generations.instances().map(({ name, definition }) => [name, definition]))
-		const { order, orphans, rings } = inOrder([
+		const { order, orphans, cycles } = inOrder([
 			...definitions,
 			...[...broken.keys()].flatMap((name) => running.get(name) ?? []),
 		])
-		const leftOut = new Map([...orphans, ...rings])
+		const leftOut = new Map([...orphans, ...cycles])
 		for (const [name, message] of leftOut) generations.fail(name, message)
 		for (const name of generations.failures.keys()) {
 			if (current.has(name) || leftOut.has(name)) continue

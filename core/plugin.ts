@@ -13,7 +13,7 @@
  *
  * The life of an instance
  * 1. its settings are checked against `config(joi)`; anything wrong refuses the whole reload (`svc config validate` runs this too)
- * 2. `start(ctx)` acquires what it needs; what it acquires it registers in the same breath with `ctx.own` or `ctx.defer`
+ * 2. `start(ctx)` acquires what it needs; what it acquires it registers in the same statement with `ctx.own` or `ctx.defer`
  * 3. `http(server, ctx, service)` adds its routes to the generation being built (again for every later generation)
  * 4. its generation becomes current; only now do its routes, tools and handlers act, so old and new may overlap
  * 5. `ctx.signal` aborts
@@ -168,7 +168,7 @@ export interface Context<Config = unknown> {
 	onGeneration(handle: () => unknown): void
 	/** In the scope of an agent (`agent:<uid>`) new records throw `not_found` once the agent was deleted. */
 	readonly store: Store
-	/** All events, live pieces too. `emit` is as below; `openRun` and `journal` are for built-in plugins only. */
+	/** All events, live pieces too. `emit` is as below; `openWriter` and `journal` are for built-in plugins only. */
 	readonly events: EventBus
 	readonly queue: RunQueue
 	/** Copies of the whole store, as files. They hold what every agent keeps. */

@@ -15,7 +15,7 @@ export interface NewEvent {
 	payload: Record<string, unknown>
 }
 
-/** What belongs to a message besides its text: a content part whose bytes are a blob of the agent (core/blobs). */
+/** What belongs to a message besides its text: a content part whose bytes the agent stores. */
 export interface Attachment {
 	type: 'image' | 'file' | 'audio'
 	/** `sha256:` and 64 hexadecimal digits: the digest of its bytes. */
@@ -51,35 +51,6 @@ export type ChatMessage =
 			result_id?: string
 	  }
 
-/** Where a conversation is cut for its models; see sandbox/context/fit.ts. Ids of turns are those of their runs, and sort by time. */
-export interface ContextMarks {
-	/** The turn with which what is shown begins; null: the first one. */
-	from: string | null
-	/** The first turn that is shown whole. */
-	whole: string | null
-	/** Turns before `from` that no summary covers, newest last: their ids and how they begin. */
-	omitted: { run_id: string; line: string }[]
-	/** What stands for the turns before `from`. */
-	earlier: string | null
-}
-
-export interface ContextSummary {
-	/** The newest turn that it covers. */
-	through: string
-	text: string
-}
-
-/** What fitting a conversation into a window goes by, besides its messages. */
-export interface ContextOrder {
-	marks: ContextMarks
-	summary?: ContextSummary
-	/** Tokens of a request that the agent allows, if the window is larger. */
-	tokens: number
-	/** Limits that models turned out to have, and what an estimated token counts there, by `provider/model`. */
-	limits: Record<string, number>
-	factors: Record<string, number>
-}
-
 /** A tool as it is described to a model. */
 export interface ToolSpec {
 	/** Canonical name, such as `memory.stm_read`. Providers that allow no dots show it by `wireName`. */
@@ -91,88 +62,6 @@ export interface ToolSpec {
 	aliases?: string[]
 }
 
-/** The API that a provider speaks, or the built-in model. */
-export type ProviderKind = 'openai' | 'openai-responses' | 'anthropic' | 'google' | 'ollama' | 'offline'
-
-/** Settings of model calls, by the names of OpenAI's chat completions; a dialect without one leaves it out. */
-export interface ModelParams {
-	/** 0–2. */
-	temperature?: number
-	top_p?: number
-	/** Of one answer, its reasoning included. */
-	max_tokens?: number
-	reasoning_effort?: string
-	parallel_tool_calls?: boolean
-	stop?: string | string[]
-	seed?: number
-}
-
-/** What a server can do. What is absent is found out by the first refusal. */
-export interface Compat {
-	max_tokens_field?: 'max_tokens' | 'max_completion_tokens'
-	tools?: boolean
-	streaming?: boolean
-	stream_options?: boolean
-	developer_role?: boolean
-	images?: boolean
-	/** Documents, such as PDF. Text files are sent as text and need nothing. */
-	files?: boolean
-	audio?: boolean
-}
-
-/** What a model costs: money per million tokens, in the operator's currency, which is not named. */
-export interface Prices {
-	input: number
-	/** Of input that is read from the provider's cache; default: as other input. */
-	cached_input?: number
-	output: number
-}
-
-/** A model that a run may call, with all that it takes to call it. Later ones in an order are fallbacks. */
-export interface ModelOrder {
-	/** The provider's name in gateway.yaml. */
-	provider: string
-	kind: ProviderKind
-	model: string
-	base_url?: string
-	/** Lives in memory only; never journalled, never sent to a client. */
-	api_key?: string
-	/** Sent with each call; like the key, in memory only. */
-	headers?: Record<string, string>
-	/** Added to the address of each call. */
-	query?: Record<string, string>
-	/** Fields of the request's body, over those that the dialect writes. */
-	extra_body?: Record<string, unknown>
-	params?: ModelParams
-	/** Further settings of one run by the names of OpenAI's chat completions; a dialect without them leaves them. */
-	sampling?: Record<string, unknown>
-	/** Tokens that the model takes, its answer included. */
-	context_window?: number
-	/** Absent where the operator set none. */
-	prices?: Prices
-	compat?: Compat
-	/** Whole wait for one model call, its retries not counted. */
-	timeout_ms: number
-}
-
-/** What the answer of a run must be; a model that says something else is asked again. */
-export interface AnswerForm {
-	/** JSON, and nothing else. */
-	json?: JsonForm
-	/** A call of one of these tools of the client; never empty. */
-	call?: string[]
-}
-
-export interface JsonForm {
-	/** 1-64 of `a-z A-Z 0-9 _ -`. */
-	name: string
-	description?: string
-	/** JSON Schema. Absent: any object. */
-	schema?: Record<string, unknown>
-	/** Whether a provider must keep to the schema exactly; some accept few schemas then. */
-	strict?: boolean
-}
-
 export interface RunLimits {
 	/** Model calls of one run. */
 	steps: number
@@ -180,12 +69,6 @@ export interface RunLimits {
 	tokens: number
 	/** Time in which the run is active; waiting in a queue or for an answer does not count. */
 	wall_time_s: number
-}
-
-/** The limits that an agent may set for its runs. */
-export interface AgentLimits extends RunLimits {
-	/** Characters of a tool's result that a model sees; of a longer one it sees the beginning and the end. */
-	result_characters: number
 }
 
 export interface Usage {
@@ -247,8 +130,8 @@ export interface ToolCallRequest {
 
 /** What a provider must see again with its answer, such as reasoning items and signatures. Shown to nobody else. */
 export interface ProviderState {
-	/** It is replayed to the same kind, provider and model only. */
-	kind: ProviderKind
+	/** It is replayed to the same kind of API, provider and model only. */
+	kind: string
 	provider: string
 	model: string
 	/** JSON as the dialect wrote it, at most 256 KiB. */
@@ -301,63 +184,17 @@ export type Step = Readonly<
 	| ({ kind: 'remark' } & Remark)
 >
 
-/** One step of a run's journal, which the gateway keeps: what the loop reads, and where the run stands. */
-export type JournalStep =
-	| Step
-	/** A call that must not be made twice has begun. */
-	| Readonly<{ kind: 'begun'; call_id: string }>
-	/** The run continued after the gateway, or its thread, had ended in the middle of it. */
-	| Readonly<{ kind: 'restart' }>
-	/** A request turned out to be too long for a model (`provider/model`), which gets at most so many tokens from now on. */
-	| Readonly<{ kind: 'shrunk'; model: string; tokens: number }>
-	/** What the model is told of the run's circumstances; always the run's first step. */
-	| Readonly<{ kind: 'about'; content: string }>
-	/** A person approved the call with these arguments, in which they may have changed the model's. */
-	| Readonly<{ kind: 'approved'; call_id: string; digest: string; arguments: string; edited?: true }>
-	| WaitStep
-
-/** The run is paused: the call waits for the answer to a question, or for the end of another run. */
-export interface WaitStep {
-	readonly kind: 'waits'
-	readonly call_id: string
-	readonly for: Readonly<{ question_id: string } | { run_id: string }>
-}
-
-/** All that a worker needs to execute a run, or to continue one. */
+/** All that a worker needs to execute a run, or to continue one. sandbox/order.ts adds what the agent loop alone reads. */
 export interface RunOrder {
 	run_id: string
 	agent_id: string
-	/** First the agent's own model, then its fallbacks; never empty. */
-	models: ModelOrder[]
-	system: string | null
 	/** Earlier turns of the conversation, oldest first. */
 	history: ChatMessage[]
-	context?: ContextOrder
-	/** Time, place and cause of the run, for the model; comes before the prompt. */
-	about?: string
-	prompt: string
-	/** What came with the prompt. */
-	attachments?: Attachment[]
-	/** What was said since the prompt before this run began. */
-	since?: ChatMessage[]
 	tools: ToolSpec[]
-	/** Names of those tools whose calls end the run: the client that started it makes them. */
-	client_tools?: string[]
-	/** At most one call of those in an answer. */
-	one_call?: boolean
-	form?: AnswerForm
-	/** Names of those tools whose calls may run at the same time as others of the same answer. */
-	concurrent_tools?: string[]
 	journal: readonly Step[]
 	limits: RunLimits
 	/** How much of `limits.wall_time_s` the run has not used yet. */
 	remaining_ms: number
-	/** Tokens that other runs of its family used; they count towards `limits.tokens`. */
-	tokens_elsewhere?: number
-	/** A limit of a day applies: each call of a model must be reserved before. */
-	reserves?: true
-	/** Requests are kept: each must be reported. */
-	keeps_requests?: true
 }
 
 export type RunOutcome =
@@ -473,11 +310,16 @@ export function wireName(name: string): string {
 	return `${safe.slice(0, WIRE_NAME_LIMIT - 9)}_${hash.toString(16).padStart(8, '0')}`
 }
 
-/** Tokens of all model answers in a journal; steps of other kinds count nothing. */
-export function usageOf(journal: readonly JournalStep[]): Usage {
+/** Tokens of all model answers in a journal; steps of other kinds, which only the gateway knows too, count nothing. */
+export function usageOf(journal: readonly { readonly kind: string }[]): Usage {
 	const usage = { input_tokens: 0, output_tokens: 0 }
-	for (const step of journal) if (step.kind === 'model') addUsage(usage, step.answer.usage)
+	for (const step of journal) if (isAnswer(step)) addUsage(usage, step.answer.usage)
 	return usage
+}
+
+/** Whether a step of a journal is a model's answer. */
+export function isAnswer(step: { readonly kind: string }): step is Extract<Step, { kind: 'model' }> {
+	return step.kind === 'model'
 }
 
 /** Adds to `sum`. */

@@ -34,14 +34,14 @@ export interface Bridge {
 	clearTimer(timer: number): void
 }
 
-interface Waiting {
+interface PendingCall {
 	call: number
 	what: PostKind
 	body: string
 	resolve(answer: unknown): void
 	reject(error: unknown): void
 	read: (text: string) => unknown
-	next: Waiting | undefined
+	next: PendingCall | undefined
 }
 
 /** `finish` is `post` for how it ended. */
@@ -64,10 +64,10 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 	let inFlight = 0
 	let timers = 0
 	let lines = 0
-	const flying: Record<number, Waiting> = { __proto__: null } as never
+	const flying: Record<number, PendingCall> = { __proto__: null } as never
 	const due: Record<number, () => void> = { __proto__: null } as never
-	let first: Waiting | undefined
-	let last: Waiting | undefined
+	let first: PendingCall | undefined
+	let last: PendingCall | undefined
 
 	const cut = (text: string, at: number): string => (text.length > at ? apply(slice, text, [0, at]) : text)
 
@@ -78,7 +78,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 	}
 
 	/** Sends a request, or queues it until fewer are in progress. */
-	const call = (what: PostKind, body: string, read: Waiting['read']): Promise<unknown> =>
+	const call = (what: PostKind, body: string, read: PendingCall['read']): Promise<unknown> =>
 		new OwnPromise((resolve, reject) => {
 			if (ended) throw fault('stopped', 'the program has already answered')
 			if (calls >= limits.calls) throw fault('limit_calls', `at most ${limits.calls} calls`)
@@ -90,14 +90,14 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 			}
 			calls++
 			length += body.length
-			const waiting: Waiting = { call: calls, what, body, resolve, reject, read, next: undefined }
+			const waiting: PendingCall = { call: calls, what, body, resolve, reject, read, next: undefined }
 			if (inFlight < limits.calls_in_flight) return send(waiting)
 			if (last) last.next = waiting
 			else first = waiting
 			last = waiting
 		})
 
-	const send = (waiting: Waiting): void => {
+	const send = (waiting: PendingCall): void => {
 		// First of all, since it throws where the program has left no room on the stack; then nothing has happened.
 		post(waiting.what, waiting.call, waiting.body)
 		flying[waiting.call] = waiting

@@ -20,17 +20,17 @@ export function requestOf(order: RunOrder, journal: readonly Step[]): ModelReque
 	}
 }
 
-interface Named {
+interface WireNames {
 	/** Replaces the names of the tools in a text by those that a model sees. */
 	inText(text: string): string
 	/** The tools with such descriptions. */
 	tools: ToolSpec[]
 }
 
-const namedTools = new WeakMap<ToolSpec[], Named>()
+const namedTools = new WeakMap<ToolSpec[], WireNames>()
 
 /** Computed once for each list. */
-function named(tools: ToolSpec[]): Named {
+function named(tools: ToolSpec[]): WireNames {
 	const known = namedTools.get(tools)
 	if (known) return known
 	const inText = namesIn(tools)

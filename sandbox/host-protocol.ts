@@ -55,6 +55,9 @@ export type FromHost =
 	/** After one of the `sandbox_…` codes the host is good for nothing but its end. */
 	| { kind: 'done'; id: number; ok: false; code: HostFailure; message: string }
 
+/** How a program ended. `value` is JSON. */
+export type ProgramOutcome = { ok: true; value: string } | { ok: false; code: HostFailure; message: string }
+
 /** `skill_failed`: it threw; `skill_invalid`: it does not compile, or exports no function. */
 export type HostFailure = 'skill_failed' | 'skill_invalid' | 'sandbox_timeout' | 'sandbox_memory' | 'sandbox_crash'
 

@@ -6,14 +6,12 @@
  */
 import ivm from 'isolated-vm'
 import { programLimits } from './host-protocol.ts'
-import type { HostFailure } from './host-protocol.ts'
+import type { HostFailure, ProgramOutcome } from './host-protocol.ts'
 import { bridge } from './bridge.ts'
 import type { PostKind } from './bridge.ts'
 import { addGlobals } from './globals.ts'
 import { hostTool } from './host-tools.ts'
 import { addUrls } from './urls.ts'
-
-export type Outcome = { ok: true; value: string } | { ok: false; code: HostFailure; message: string }
 
 /** What a program asks of its surroundings. `text` is JSON. */
 export interface Surroundings {
@@ -22,7 +20,7 @@ export interface Surroundings {
 	/** True: it only waits for answers and timers; false: it computes again. Called in turns. */
 	waits(only: boolean): void
 	/** Once, when nothing of the program runs any more. */
-	ended(outcome: Outcome): void
+	ended(outcome: ProgramOutcome): void
 }
 
 export interface FreshIsolate extends Disposable {
@@ -62,7 +60,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 	const context = isolate.createContextSync()
 	const timers = new Map<number, NodeJS.Timeout>()
 	let surroundings: Surroundings | undefined
-	let outcome: Outcome | undefined
+	let outcome: ProgramOutcome | undefined
 	/** Why a program that answers nothing stands still: the last rejection or error that it did not catch. */
 	let uncaught = ''
 	/** Tasks in the isolate that have not come to their end. */

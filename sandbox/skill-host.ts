@@ -2,13 +2,13 @@
  * The third wall: the process in which the code of skills runs, one call at a time. It holds no authority. What it may not
  * do by itself it asks of the main thread; it speaks over one pipe (file descriptor 3), and dies with it.
  *
- * It is careful, not trusted: the main thread watches it from outside and ends it after anything that smells of trouble.
+ * It is careful, not trusted: the main thread watches it from outside and ends it after anything suspicious.
  */
 import { Socket } from 'node:net'
 import { fromLines, toLine } from './host-protocol.ts'
-import type { CheckOrder, FromHost, HostSettings, ProgramOrder, ToHost } from './host-protocol.ts'
+import type { CheckOrder, FromHost, HostSettings, ProgramOrder, ProgramOutcome, ToHost } from './host-protocol.ts'
 import { memoryLine, openIsolate, Refusal } from './isolate.ts'
-import type { FreshIsolate, Outcome } from './isolate.ts'
+import type { FreshIsolate } from './isolate.ts'
 import { strip } from './strip.ts'
 import { watchMyself } from './watch-myself.ts'
 
@@ -57,7 +57,7 @@ function run({ id, code, language, args }: ProgramOrder): void {
 		end(refused(error))
 	}
 
-	function end(outcome: Outcome): void {
+	function end(outcome: ProgramOutcome): void {
 		if (current !== id) return
 		current = 0
 		watch[Symbol.dispose]()
@@ -75,7 +75,7 @@ function check({ id, code, language }: CheckOrder): void {
 	current = id
 	using isolate = next ?? fresh()
 	next = undefined
-	let outcome: Outcome = { ok: true, value: 'null' }
+	let outcome: ProgramOutcome = { ok: true, value: 'null' }
 	try {
 		isolate.load(strip(code, language))
 	} catch (error) {
@@ -86,7 +86,7 @@ function check({ id, code, language }: CheckOrder): void {
 	next = fresh()
 }
 
-function refused(error: unknown): Outcome {
+function refused(error: unknown): ProgramOutcome {
 	if (error instanceof Refusal) return { ok: false, code: error.code, message: error.message }
 	throw error
 }

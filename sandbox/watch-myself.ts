@@ -1,11 +1,10 @@
 /** The limits that a host keeps by itself, from the thread beside the program's. The main thread watches as well. */
-import type { HostSettings } from './host-protocol.ts'
-import type { Outcome } from './isolate.ts'
+import type { HostSettings, ProgramOutcome } from './host-protocol.ts'
 
 const EVERY_MS = 10
 
 /** `exceeded` is called once. All threads of the process count, and so does what V8 does for the program. */
-export function watchMyself(settings: HostSettings, exceeded: (outcome: Outcome) => void): Disposable {
+export function watchMyself(settings: HostSettings, exceeded: (outcome: ProgramOutcome) => void): Disposable {
 	const before = process.cpuUsage()
 	const stop = (code: 'sandbox_timeout' | 'sandbox_memory', message: string): void => {
 		clearInterval(timer)

@@ -7,7 +7,7 @@ import type { Node, Tree } from './data-file.ts'
 import { isIntact } from '../store/lmdb/record.ts'
 import { sealedTables } from '../store/lmdb/tables.ts'
 
-export interface Finding {
+export interface FileFinding {
 	/** What is wrong with the file, as the end of a sentence about it; null if nothing is. */
 	damage: string | null
 	/** False if only a part of the file was checked. */
@@ -38,11 +38,11 @@ const numberKeys = 8
  * Throws only if the file cannot be read, not for its contents. Damage found while a process writes to the file
  * is certain only if the result is `settled`, or if a read transaction kept the pages in place.
  */
-export function checkFile(path: string, { wholeBytes, withinMs }: CheckLimits): Finding {
+export function checkFile(path: string, { wholeBytes, withinMs }: CheckLimits): FileFinding {
 	using file = new DataFile(path)
 	const share = Math.min(1, wholeBytes / file.size)
 	const until = performance.now() + withinMs
-	const tables: NonNullable<Finding['tables']> = {}
+	const tables: NonNullable<FileFinding['tables']> = {}
 	let complete = share === 1
 	let damage: string | null = null
 

@@ -4,7 +4,7 @@ import { Fault, messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import { dataFile } from '../store/lmdb/tables.ts'
 import { checkFile } from './check-file.ts'
-import type { Finding } from './check-file.ts'
+import type { FileFinding } from './check-file.ts'
 
 const wholeBytes = 64 * 1024 * 1024
 /** A file that is checked completely may take longer on a slow disk than a part of a large one. */
@@ -17,7 +17,7 @@ const shareWithinMs = 500
  */
 export function checkFolder(folder: string, log?: Logger): void {
 	const path = join(folder, dataFile)
-	let finding: Finding
+	let finding: FileFinding
 	try {
 		const size = statSync(path, { throwIfNoEntry: false })?.size
 		// An empty file is checked too: LMDB would treat it as a new one, and the loss of data would go unnoticed.

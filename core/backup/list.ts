@@ -23,7 +23,7 @@ export interface BackupInfo {
 	origin: string
 }
 
-export interface Listed {
+export interface BackupListing {
 	/** Oldest first. */
 	backups: BackupInfo[]
 	/** Files that are named like a backup but cannot be read as one. */
@@ -35,7 +35,7 @@ const maxListed = 1000
 const sideBySide = 4
 
 /** Reads only their manifests: `verifyBackup` checks whether one is intact. A missing folder counts as empty. */
-export async function listBackups(folder: string): Promise<Listed> {
+export async function listBackups(folder: string): Promise<BackupListing> {
 	const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
 		if (error.code === 'ENOENT') return []
 		throw new Fault('unavailable', `the folder of backups, ${folder}, cannot be read: ${messageOf(error)}`)
@@ -44,7 +44,7 @@ export async function listBackups(folder: string): Promise<Listed> {
 		.flatMap((name) => idOfFile(name) ?? [])
 		.toSorted()
 		.slice(-maxListed)
-	const listed: Listed = { backups: [], unreadable: [] }
+	const listed: BackupListing = { backups: [], unreadable: [] }
 	for (let at = 0; at < ids.length; at += sideBySide) {
 		const looks = ids.slice(at, at + sideBySide).map((id) => readInfo(id, fileOf(folder, id)))
 		for (const one of await Promise.all(looks)) {
@@ -87,7 +87,10 @@ export function infoOf(file: string, bytes: number, manifest: ManifestHead): Bac
 	}
 }
 
-async function readInfo(id: string, file: string): Promise<BackupInfo | Listed['unreadable'][number] | undefined> {
+async function readInfo(
+	id: string,
+	file: string,
+): Promise<BackupInfo | BackupListing['unreadable'][number] | undefined> {
 	try {
 		const { size } = await stat(file)
 		const info = infoOf(file, size, await readHead(file))

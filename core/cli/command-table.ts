@@ -5,7 +5,7 @@ import { importOwn } from '../util/own-code.ts'
 import type { Candidates, CommandFile, Group, TopCommand } from './command.ts'
 
 /** A `CommandFile` with its plugin, or why it cannot be used. `plugin` is undefined for what comes with the gateway. */
-export type Found = { plugin?: string } & ({ file: CommandFile } | { problem: unknown })
+export type CommandSource = { plugin?: string } & ({ file: CommandFile } | { problem: unknown })
 
 /** Headings of help, in its order. */
 const groups: Record<Group, string> = {
@@ -17,7 +17,7 @@ const groups: Record<Group, string> = {
 	plugins: 'Plugins:',
 }
 
-interface Entry {
+interface CommandEntry {
 	name: string
 	/** Undefined for what comes with the gateway. */
 	plugin: string | undefined
@@ -25,12 +25,12 @@ interface Entry {
 }
 
 export class CommandTable {
-	readonly #entries = new Map<string, Entry>()
+	readonly #entries = new Map<string, CommandEntry>()
 	readonly #candidates = new Map<string, Candidates>()
 	readonly #problems: string[] = []
 
 	/** Adds what is valid in a file and does not exist yet; the rest is a problem. */
-	add(found: Found): void {
+	add(found: CommandSource): void {
 		const { plugin } = found
 		if ('problem' in found) return this.report(plugin ?? 'svc', found.problem)
 		const { commands, candidates = {} } = found.file
@@ -48,8 +48,8 @@ export class CommandTable {
 	}
 
 	/** In the order in which help shows them. */
-	entries(): (Entry & { title: string })[] {
-		const position = ({ command }: Entry): number => command.order ?? Infinity
+	entries(): (CommandEntry & { title: string })[] {
+		const position = ({ command }: CommandEntry): number => command.order ?? Infinity
 		const all = [...this.#entries.values()].toSorted((a, b) =>
 			position(a) === position(b) ? (a.name < b.name ? -1 : 1) : position(a) - position(b),
 		)
@@ -87,14 +87,14 @@ export class CommandTable {
 }
 
 const folder = new URL('../../plugins/', import.meta.url)
-let builtIn: Promise<Found[]> | undefined
+let builtIn: Promise<CommandSource[]> | undefined
 
 /** The host's own commands, and those of built-in plugins: found by their file, since the host knows no plugin by name. */
-export function builtInFiles(): Promise<Found[]> {
+export function builtInFiles(): Promise<CommandSource[]> {
 	return (builtIn ??= readBuiltIn())
 }
 
-async function readBuiltIn(): Promise<Found[]> {
+async function readBuiltIn(): Promise<CommandSource[]> {
 	const files = readdirSync(folder)
 		.map((name) => new URL(`${name}/cli.ts`, folder))
 		.filter((file) => existsSync(file))

@@ -86,7 +86,7 @@ export function notAGateway(url: string): CliError {
 	return new CliError('unavailable', `the server at ${url} is not a gateway; set SVC_URL to the address of the gateway`)
 }
 
-interface Refusal {
+interface RefusedRequest {
 	message?: string
 	code?: string
 	errors?: { path: string; message: string }[]
@@ -94,7 +94,7 @@ interface Refusal {
 
 async function refusal(response: Response, connection: Connection): Promise<CliError> {
 	const text = await textOf(response, connection)
-	const { message, code, errors } = (parse(text, connection) ?? {}) as Refusal
+	const { message, code, errors } = (parse(text, connection) ?? {}) as RefusedRequest
 	// Every error of a gateway has both.
 	if (typeof message !== 'string' || typeof code !== 'string') return notAGateway(connection.url())
 	const exit = exitOf(response.status)

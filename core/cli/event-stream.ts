@@ -51,7 +51,7 @@ export async function* follow(
 	}
 }
 
-interface Found {
+interface StreamEntry {
 	cursor: string | undefined
 	/** Absent where only the position moved. */
 	event?: EventEnvelope
@@ -64,7 +64,7 @@ async function* connect(
 	cursor: string | undefined,
 	signal: AbortSignal,
 	isFirst: boolean,
-): AsyncGenerator<Found | 'open'> {
+): AsyncGenerator<StreamEntry | 'open'> {
 	const silence = new AbortController()
 	const watchdog = setTimeout(() => silence.abort(), SILENCE_MS)
 	try {
@@ -76,7 +76,7 @@ async function* connect(
 		const start = response.headers.get('x-last-event-id')
 		if (cursor === undefined && start !== null) yield { cursor: start }
 		yield 'open'
-		const found: Found[] = []
+		const found: StreamEntry[] = []
 		let position: string | undefined
 		const parser = createParser({
 			onEvent: ({ id, data }) => found.push({ cursor: id, event: JSON.parse(data) as EventEnvelope }),

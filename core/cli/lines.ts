@@ -7,13 +7,13 @@ import type { Sink } from './output.ts'
 import { BREAK, MARK_PASTE, promptKeys, UNMARK_PASTE } from './prompt-keys.ts'
 
 /** What a command reads. */
-export type Source = NodeJS.ReadableStream & { isTTY?: boolean }
+export type LineSource = NodeJS.ReadableStream & { isTTY?: boolean }
 
 /** Lines that come so soon after one another were pasted. */
 const PASTE_GAP_MS = 30
 
 interface Terminal {
-	stdin: Source
+	stdin: LineSource
 	stderr: Sink
 	signal: AbortSignal
 	floor: Floor
@@ -47,8 +47,8 @@ export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, 
 			ask(prompt)
 		})
 		terminal.on('line', (line) => {
-			const goesOn = (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1
-			if (!goesOn) return resolve((begun + line).replaceAll(BREAK, '\n'))
+			const continues = (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1
+			if (!continues) return resolve((begun + line).replaceAll(BREAK, '\n'))
 			begun += `${line.slice(0, -1)}\n`
 			ask('… ')
 		})

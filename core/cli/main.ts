@@ -5,7 +5,7 @@ import { isFault, messageOf } from '../errors.ts'
 import { openApi } from './api.ts'
 import { CliError, exitCodes, exitOf } from './contract.ts'
 import type { Api, Cli, ExitName } from './contract.ts'
-import type { Source } from './lines.ts'
+import type { LineSource } from './lines.ts'
 import { openOutput } from './output.ts'
 import type { Sink } from './output.ts'
 import { safe, safeJson } from './plain.ts'
@@ -16,7 +16,7 @@ import { openPrompts } from './prompts.ts'
 export interface Io {
 	env: Readonly<NodeJS.ProcessEnv>
 	cwd: string
-	stdin: Source
+	stdin: LineSource
 	stdout: Sink
 	stderr: Sink
 	/** Aborts with Ctrl-C, unless the command runs work that Ctrl-C ends separately. */

@@ -101,15 +101,15 @@ function table({ header, rows }: Tokens.Table, width: number): string {
 }
 
 /** A piece of a word, or what separates two; a line may end at a `joint`, which is not shown. */
-type Piece = { text: string; width: number } | 'space' | 'break' | 'joint'
+type LinePiece = { text: string; width: number } | 'space' | 'break' | 'joint'
 
 /** What may begin emphasis, code or a link, and has not ended yet. */
 const opener = /(?<![\p{L}\p{N}_])_(?=\S|$)|\*(?=\S|$)|`|~(?=\S|$)|\[(?![^\]]*\][^([:])|<(?=[a-z/!]|$)|\\$/iu
 /** Limit of the text held back for something that is not closed. */
 const HELD = 400
 
-function words(tokens: Token[], styles: StyleName[], open: boolean): Piece[] {
-	const pieces: Piece[] = []
+function words(tokens: Token[], styles: StyleName[], open: boolean): LinePiece[] {
+	const pieces: LinePiece[] = []
 	for (const [n, token] of tokens.entries()) {
 		if (open && token.type === 'text') {
 			const rest = tokens.slice(n).reduce((sum, one) => sum + one.raw.length, 0)
@@ -121,8 +121,8 @@ function words(tokens: Token[], styles: StyleName[], open: boolean): Piece[] {
 	return pieces
 }
 
-function inline(token: Token, styles: StyleName[]): Piece[] {
-	const inner = (style: StyleName): Piece[] => words(inlineOf(token), [...styles, style], false)
+function inline(token: Token, styles: StyleName[]): LinePiece[] {
+	const inner = (style: StyleName): LinePiece[] => words(inlineOf(token), [...styles, style], false)
 	switch (token.type) {
 		case 'strong':
 			return inner('bold')
@@ -153,16 +153,16 @@ function inlineOf(token: Token): Token[] {
 	return ('tokens' in token && token.tokens) || [token]
 }
 
-function leaf(text: string, styles: StyleName[]): Piece[] {
+function leaf(text: string, styles: StyleName[]): LinePiece[] {
 	return text
 		.replaceAll(entity, (found) => entities[found] ?? found)
 		.split(/(\s+)/)
 		.filter((part) => part !== '')
-		.flatMap((part): Piece[] => {
+		.flatMap((part): LinePiece[] => {
 			if (/^\s/.test(part)) return [part.includes('\n') ? 'break' : 'space']
 			const parts = plain(part).split(joints)
 			const pieces = parts.map((one) => ({ text: styled(one, styles), width: widthOf(one) }))
-			return pieces.flatMap((piece, n): Piece[] => (n === 0 ? [piece] : ['joint', piece]))
+			return pieces.flatMap((piece, n): LinePiece[] => (n === 0 ? [piece] : ['joint', piece]))
 		})
 }
 
@@ -181,7 +181,7 @@ const entities: Record<string, string> = {
 }
 
 /** Lines of at most `width` columns, unless one word is longer. Of an open text the last word is left out. */
-function wrap(pieces: Piece[], width: number, open = false): string {
+function wrap(pieces: LinePiece[], width: number, open = false): string {
 	let text = ''
 	let column = 0
 	let word = ''

@@ -2,12 +2,12 @@ import type * as ClackModule from '@clack/prompts'
 import { CliError } from './contract.ts'
 import type { Prompts, Validate } from './contract.ts'
 import { Floor } from './floor.ts'
-import type { Source } from './lines.ts'
+import type { LineSource } from './lines.ts'
 import type { Sink } from './output.ts'
 import { plain } from './plain.ts'
 
 export interface PromptOptions {
-	stdin: Source
+	stdin: LineSource
 	stderr: Sink
 	signal: AbortSignal
 }
@@ -111,7 +111,7 @@ function checking(validate: Validate, fallback = ''): (typed: string | undefined
 	}
 }
 
-async function readAll(stdin: Source): Promise<Buffer> {
+async function readAll(stdin: LineSource): Promise<Buffer> {
 	const parts: Buffer[] = []
 	let size = 0
 	for await (const part of stdin) {

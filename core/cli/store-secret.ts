@@ -1,7 +1,7 @@
 import { CliError, path } from './contract.ts'
 import type { Api } from './contract.ts'
 
-export interface Secret {
+export interface StoredSecret {
 	id: string
 	name: string
 	created_at: string
@@ -16,12 +16,12 @@ export async function storeSecret(
 	name: string,
 	value: string,
 	label?: string,
-): Promise<{ secret: Secret; made: boolean }> {
+): Promise<{ secret: StoredSecret; made: boolean }> {
 	const body = { value, ...(label !== undefined && { policy_label: label }) }
 	try {
-		return { secret: await api.request<Secret>('POST', '/v1/vault/secrets', { name, ...body }), made: true }
+		return { secret: await api.request<StoredSecret>('POST', '/v1/vault/secrets', { name, ...body }), made: true }
 	} catch (error) {
 		if (!(error instanceof CliError) || error.code !== 'already_exists') throw error
-		return { secret: await api.request<Secret>('PUT', path`/v1/vault/secrets/${name}`, body), made: false }
+		return { secret: await api.request<StoredSecret>('PUT', path`/v1/vault/secrets/${name}`, body), made: false }
 	}
 }

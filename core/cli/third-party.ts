@@ -6,7 +6,7 @@ import { configFile } from '../../config/home.ts'
 import { Fault } from '../errors.ts'
 import { within } from '../util/deadline.ts'
 import type { CommandFile } from './command.ts'
-import type { Found } from './command-table.ts'
+import type { CommandSource } from './command-table.ts'
 import type { Cli } from './contract.ts'
 
 /** A file that waits forever at its top is abandoned. */
@@ -16,7 +16,7 @@ const IMPORT_MS = 2_000
  * The command files of the third-party plugins that the home's gateway.yaml switches on. Each is imported when the
  * caller asks for the next one; a plugin with the name of the wanted command comes first.
  */
-export async function* thirdPartyFiles({ home, env }: Cli, wanted: string | undefined): AsyncGenerator<Found> {
+export async function* thirdPartyFiles({ home, env }: Cli, wanted: string | undefined): AsyncGenerator<CommandSource> {
 	const plugins = await pluginFiles(home, 'cli')
 	if (plugins.length === 0) return
 	const { isAllowed, sharedIn, sharedPlaces } = await import('../process/shared-home.ts')
@@ -30,7 +30,7 @@ export async function* thirdPartyFiles({ home, env }: Cli, wanted: string | unde
 	}
 }
 
-async function imported(plugin: string, path: string): Promise<Found> {
+async function imported(plugin: string, path: string): Promise<CommandSource> {
 	try {
 		const module = import(pathToFileURL(path).href) as Promise<{ default?: CommandFile }>
 		const { default: file } = await within(IMPORT_MS, path, module)

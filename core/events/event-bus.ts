@@ -8,10 +8,8 @@ import type { Logger } from '../log/log.ts'
 import { withoutContext } from '../util/context.ts'
 import type { NewEvent } from '../protocol.ts'
 import { openRedactor } from '../redactor/redactor.ts'
-import type { View } from '../redactor/redactor.ts'
+import type { Redactor, View } from '../redactor/redactor.ts'
 import { noticesOf } from '../redactor/notices.ts'
-import { openRunLog } from './run-log.ts'
-import type { RunLog, RunWriter } from './run-log.ts'
 import { inEnvelope, withActor } from './envelope.ts'
 import { isPosition, matcher } from '../store/events.ts'
 import type { Cursor, EventEnvelope, EventLog, LogFilter, LogPage } from '../store/ports.ts'
@@ -32,10 +30,10 @@ export interface EventBus {
 	/** An event of the gateway (`agent` absent) or of an agent outside a run. Settles once durable. */
 	emit(event: NewEvent, agent?: string): Promise<void>
 	/**
-	 * Takes over the writing of one run: closes an earlier writer of this process, and waits for its pending appends.
-	 * `fresh`: the log cannot contain anything of the run yet, so it is not read.
+	 * Takes over the writing of one run: closes an earlier writer of this process, waits for its pending appends, and then opens
+	 * the new one.
 	 */
-	openRun(run: { run_id: string; agent_id: string }, fresh?: boolean): Promise<RunLog>
+	openWriter<W extends RunWriter>(run_id: string, open: (parts: WriterParts) => Promise<W>): Promise<W>
 	/** The journal of a run, without taking over its log. */
 	journal: EventLog['journal']
 	/** Receives events from now on, until the returned function is called. Must not throw. */
@@ -49,6 +47,21 @@ export interface EventBus {
 	/** The newest durable position that listeners have received. */
 	head(): Cursor
 	prune: EventLog['prune']
+}
+
+/** The one writer of a run's events in this process. */
+export interface RunWriter {
+	/** From now on it refuses appends; pending ones still settle. */
+	close(): void
+	/** Settles when it is closed and has no pending appends. */
+	readonly ended: Promise<void>
+}
+
+export interface WriterParts {
+	log: EventLog
+	redactor: Redactor
+	/** Delivers an event live, without storing it. Its sequence comes after that of the writer's last event. */
+	deliver(event: EventEnvelope): void
 }
 
 interface Listener {
@@ -102,17 +115,15 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 
 	return {
 		emit,
-		openRun(run, fresh = false) {
-			const { run_id } = run
+		openWriter(run_id, open) {
 			const before = writers.get(run_id)
-			const open = async (): Promise<RunWriter> => {
+			const takeOver = async (): ReturnType<typeof open> => {
 				const old = await before?.catch(() => undefined)
 				old?.close()
 				await old?.ended
-				const journal = fresh ? { last: 0, lastEvent: undefined, steps: [] } : await log.journal(run_id)
-				return openRunLog({ run, journal, log, redactor, deliver })
+				return open({ log, redactor, deliver })
 			}
-			const writer = open()
+			const writer = takeOver()
 			writers.set(run_id, writer)
 			const forget = (): void => {
 				if (writers.get(run_id) === writer) writers.delete(run_id)

@@ -4,12 +4,12 @@ import { Agent, buildConnector } from 'undici'
 import { checkAddresses, hostOf } from './policy.ts'
 import type { FetchPolicy } from './policy.ts'
 import { systemLookup } from './system-lookup.ts'
-import type { Answer } from './system-lookup.ts'
+import type { ResolvedAddress } from './system-lookup.ts'
 
 /** All addresses of a name, in the order in which to try them. Throws if there are none. */
-export type Lookup = (host: string) => Promise<Answer[]>
+export type Lookup = (host: string) => Promise<ResolvedAddress[]>
 
-export interface Connections {
+export interface ConnectionPool {
 	/** `named`: for the origin that the caller named, and not for one that a redirect led to. */
 	of(named: boolean): Agent
 	destroy(): Promise<void>
@@ -36,7 +36,7 @@ export function openConnections({
 	lookup = systemLookupFor(owner),
 	idle_ms = 0,
 	max_bytes,
-}: Limits): Connections {
+}: Limits): ConnectionPool {
 	const open = (named: boolean): Agent =>
 		new Agent({
 			connect: checkedConnector(policy, named, lookup),
@@ -70,7 +70,7 @@ export async function resolveChecked(
 	policy: FetchPolicy,
 	named: boolean,
 	resolve: Lookup = systemLookupFor(undefined),
-): Promise<Answer[]> {
+): Promise<ResolvedAddress[]> {
 	const host = hostOf(url)
 	const family = isIP(host)
 	const answers = family === 0 ? await resolve(host) : [{ address: host, family }]

@@ -14,7 +14,7 @@ import { within } from '../util/deadline.ts'
 import { Fault, isFault } from '../errors.ts'
 import { boundedBody } from './body.ts'
 import { openConnections, resolveChecked, systemLookupFor } from './connections.ts'
-import type { Connections, Lookup } from './connections.ts'
+import type { ConnectionPool, Lookup } from './connections.ts'
 import { startDeadline } from './deadline.ts'
 import { errorOf } from './errors.ts'
 import { hopOf, nextHop, redirectOf } from './hops.ts'
@@ -93,7 +93,7 @@ async function request(
 	address: string | URL,
 	init: GuardedInit,
 	options: GuardedOptions,
-	connections: Connections,
+	connections: ConnectionPool,
 	release: () => void,
 ): Promise<Response> {
 	const deadline = startDeadline(options.timeout_ms, [init.signal, options.signal], release)

@@ -5,13 +5,13 @@ import { openPace } from '../util/pace.ts'
 import { openSemaphore } from '../util/semaphore.ts'
 import { reserveOf, Shares } from '../util/shares.ts'
 
-export interface Answer {
+export interface ResolvedAddress {
 	address: string
 	/** 4 or 6. */
 	family: number
 }
 
-export type SystemLookup = (host: string, owner?: string) => Promise<Answer[]>
+export type SystemLookup = (host: string, owner?: string) => Promise<ResolvedAddress[]>
 
 /** Limit of names of one owner that wait; all owners have a quarter more. */
 const MAX_WAITING = 256
@@ -25,7 +25,7 @@ const PER_SECOND = 100
  * one is for an owner that has none of them.
  */
 export function openSystemLookup(
-	lookup = async (host: string): Promise<Answer[]> => systemCall(host, { all: true }),
+	lookup = async (host: string): Promise<ResolvedAddress[]> => systemCall(host, { all: true }),
 ): SystemLookup {
 	const places = openSemaphore(2, { reserve: 1 })
 	const pace = openPace(PER_SECOND)

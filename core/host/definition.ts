@@ -42,7 +42,7 @@ export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Lo
 			broken.set(name, error)
 		}
 	}
-	for (const [name, ring] of inOrder(definitions).rings) broken.set(name, new Fault('plugin_invalid', ring))
+	for (const [name, cycle] of inOrder(definitions).cycles) broken.set(name, new Fault('plugin_invalid', cycle))
 	return { definitions: definitions.filter(({ plugin }) => !broken.has(plugin.name)), problems, broken }
 }
 

@@ -226,22 +226,22 @@ export class Generations {
 		const others = instances.filter((one) => !isBuiltIn(one)).toSorted((a, b) => Number(runs(b)) - Number(runs(a)))
 		for (const instance of others) {
 			if ((await fits(instance)) || runs(instance)) continue
-			await this.#letGo(instance)
+			await this.#discard(instance)
 			const before = this.current?.instances.get(instance.name)
 			const again = before && (await this.#again(before, stopped))
-			if (again && !(await fits(again)) && again !== before) await this.#letGo(again)
+			if (again && !(await fits(again)) && again !== before) await this.#discard(again)
 		}
 		const kept: Instance[] = []
 		for (const { name } of instances) {
 			const instance = fitting.find((one) => one.name === name)
 			if (!instance) continue
 			if (!this.#lacksNeed(instance.definition, kept)) kept.push(instance)
-			else if (!runs(instance)) await this.#letGo(instance)
+			else if (!runs(instance)) await this.#discard(instance)
 		}
 		return this.#build(kept)
 	}
 
-	async #letGo(instance: Instance): Promise<void> {
+	async #discard(instance: Instance): Promise<void> {
 		await instance.stop()
 		this.#fresh.delete(instance.name)
 	}

@@ -237,7 +237,7 @@ function eventsOf(bus: EventBus, plugin: string): EventBus {
 	return {
 		...bus,
 		emit: async (event, agent) => bus.emit(pluginEvent(event, plugin), agent),
-		openRun: refuse,
+		openWriter: refuse,
 		journal: refuse,
 	}
 }

@@ -46,7 +46,7 @@ export interface Ordered {
 	/** Plugins that are left out since they need, directly or indirectly, one that is left out or not in the list; and why. */
 	orphans: Map<string, string>
 	/** Plugins that are left out since they need themselves, directly or indirectly; and how. */
-	rings: Map<string, string>
+	cycles: Map<string, string>
 }
 
 /** Orders definitions of different names by their needs. */
@@ -54,25 +54,25 @@ export function inOrder(definitions: readonly Definition[]): Ordered {
 	const byName = new Map(definitions.map((one) => [one.plugin.name, one]))
 	const order = new Set<Definition>()
 	const orphans = new Map<string, string>()
-	const rings = new Map<string, string>()
+	const cycles = new Map<string, string>()
 	/** `path`: the plugins that led to this one, each of which needs the next. */
 	const place = (definition: Definition, path: string[]): void => {
 		const { name, needs = [] } = definition.plugin
 		if (path.includes(name)) {
-			const ring = [...path.slice(path.indexOf(name)), name]
-			for (const one of ring) rings.set(one, `the plugins need each other in a ring: ${ring.join(' → ')}`)
+			const cycle = [...path.slice(path.indexOf(name)), name]
+			for (const one of cycle) cycles.set(one, `the plugins need each other in a cycle: ${cycle.join(' → ')}`)
 		}
-		if (order.has(definition) || orphans.has(name) || rings.has(name)) return
+		if (order.has(definition) || orphans.has(name) || cycles.has(name)) return
 		for (const need of needs) {
 			const needed = byName.get(need)
 			if (needed) place(needed, [...path, name])
 			if (!needed || !order.has(needed)) orphans.set(name, needsFailed(name, need))
 		}
-		if (rings.has(name)) orphans.delete(name)
+		if (cycles.has(name)) orphans.delete(name)
 		else if (!orphans.has(name)) order.add(definition)
 	}
 	for (const definition of definitions) place(definition, [])
-	return { order: [...order], orphans, rings }
+	return { order: [...order], orphans, cycles }
 }
 
 /** Why a plugin is left out because one that it needs is left out. */

@@ -8,14 +8,14 @@ const UNREADABLE = '[unreadable]'
  * as they are. An object with a `toJSON` is replaced by its result. Data that cannot be walked, such as a cycle, a getter that
  * throws, a Map or a function, is replaced by `[unreadable]`.
  */
-export function mapStrings<T>(value: T, change: Change): T {
+export function mapStrings<T>(value: T, change: StringChange): T {
 	return walk(value, change, []) as T
 }
 
-type Change = (text: string) => string
+type StringChange = (text: string) => string
 
 /** `above`: the objects that contain this one. */
-function walk(value: unknown, change: Change, above: object[]): unknown {
+function walk(value: unknown, change: StringChange, above: object[]): unknown {
 	if (typeof value === 'string') return change(value)
 	if (typeof value === 'function') return UNREADABLE
 	if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
@@ -45,7 +45,7 @@ function isPlain(value: object): boolean {
 	return !(value instanceof Map || value instanceof Set || value instanceof ArrayBuffer || ArrayBuffer.isView(value))
 }
 
-function walkObject(object: object, change: Change, above: object[]): object {
+function walkObject(object: object, change: StringChange, above: object[]): object {
 	let isSame = true
 	const entries = Object.entries(object).map(([name, item]): [string, unknown] => {
 		const changed: [string, unknown] = [change(name), walk(item, change, above)]
@@ -66,7 +66,7 @@ function withUniqueNames(entries: [string, unknown][]): [string, unknown][] {
 	})
 }
 
-function deeper(value: object, change: Change): unknown {
+function deeper(value: object, change: StringChange): unknown {
 	const text = JSON.stringify(value)
 	const changed = change(text)
 	return changed === text ? value : JSON.parse(changed)

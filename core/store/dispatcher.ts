@@ -29,7 +29,7 @@ export interface Recovered {
 	delayMs: number
 }
 
-interface Waiting extends Pick<Recovered, 'place' | 'id' | 'attempt'> {
+interface WaitingJob extends Pick<Recovered, 'place' | 'id' | 'attempt'> {
 	/** For a job that is not durable yet: the job itself, since the backing cannot return it yet. */
 	fresh?: Job
 	/** It could not be written. */
@@ -50,7 +50,7 @@ export interface Dispatcher {
 export function openDispatcher(backing: Backing, recovered: readonly Recovered[], log?: Logger): Dispatcher {
 	/** Jobs that are waiting, delayed or leased, with a promise that settles once they are durable: their ids are in use. */
 	const live = new Map<string, Promise<void>>()
-	const ready = new Heap<Waiting>((job) => job.place)
+	const ready = new Heap<WaitingJob>((job) => job.place)
 	/** The timers of delayed jobs. */
 	const resting = new Set<NodeJS.Timeout>()
 	/** Settles at the next change that a claimer may wait for. */
@@ -63,7 +63,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		changed = Promise.withResolvers()
 	}
 
-	const wait = (job: Waiting, delayMs: number): void => {
+	const wait = (job: WaitingJob, delayMs: number): void => {
 		if (delayMs > 0) {
 			if (closed) return
 			const part = Math.min(Math.ceil(delayMs), longestTimerMs)
@@ -84,7 +84,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		wait(job, job.delayMs)
 	}
 
-	const leaseOf = (waiting: Waiting, job: Job, returned: () => void, isCounted: boolean): Lease => {
+	const leaseOf = (waiting: WaitingJob, job: Job, returned: () => void, isCounted: boolean): Lease => {
 		const { place, id } = waiting
 		const attempt = waiting.attempt + 1
 		let state: 'held' | 'acked' | 'released' = 'held'
@@ -171,7 +171,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 				const place = nextPlace++
 				const adding = backing.add(place, job)
 				// Handed out at once: anything its holder writes becomes durable after it.
-				const waiting: Waiting = { place, id: job.id, attempt: 0, fresh: job }
+				const waiting: WaitingJob = { place, id: job.id, attempt: 0, fresh: job }
 				wait(waiting, 0)
 				const added = adding.then(
 					() => void delete waiting.fresh,

@@ -6,7 +6,7 @@ import { Fault, isFault, messageOf } from '../errors.ts'
 import { format, formatSince } from '../store/format.ts'
 import { joinKey } from '../store/keys.ts'
 import type { DataFormat, Entry, Key, Op, Store } from '../store/ports.ts'
-import type { Migration, Place, Reader } from './migration.ts'
+import type { Migration, RecordRange, Reader } from './migration.ts'
 
 const progressKey: Key = ['upgrade', 'progress']
 const BATCH = 40
@@ -83,7 +83,7 @@ export async function countIn(store: Reader, migrations: readonly Migration[], s
 	return count
 }
 
-type Rest = Place & { after?: Key }
+type Rest = RecordRange & { after?: Key }
 
 /** The remaining places of a migration, the first of them from where it stopped. */
 async function* placesOf(store: Reader, migration: Migration, saved?: Saved): AsyncGenerator<Rest> {

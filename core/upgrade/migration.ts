@@ -22,7 +22,7 @@ export interface Migration {
 	/** The format from which on nothing is left of the old shape. */
 	format: number
 	/** Which records it reads. The same places in the same order, however often it is asked in the middle of an upgrade. */
-	places(store: Reader): AsyncIterable<Place> | Iterable<Place>
+	places(store: Reader): AsyncIterable<RecordRange> | Iterable<RecordRange>
 	/**
 	 * The writes for some records of one place: at most 40 at a time, at most 100 writes in one scope, no key twice. After a crash
 	 * it is called again for records that it has converted, and then has nothing to write for them. Each scope is a commit of
@@ -32,13 +32,16 @@ export interface Migration {
 }
 
 /** The records under `prefix`, in order, or with `reverse` from the last one. */
-export interface Place {
+export interface RecordRange {
 	prefix: Key
 	reverse?: boolean
 }
 
 /** The records under these parts of the scope of each agent that is not being deleted. */
-export async function* ofEachAgent(store: Reader, ...places: readonly (readonly string[])[]): AsyncGenerator<Place> {
+export async function* ofEachAgent(
+	store: Reader,
+	...places: readonly (readonly string[])[]
+): AsyncGenerator<RecordRange> {
 	for await (const { value } of store.list<{ uid: string; deleting?: boolean }>(['agents'])) {
 		if (value.deleting) continue
 		for (const parts of places) yield { prefix: [agentScope(value.uid), ...parts] }

@@ -59,7 +59,7 @@ export function openSemaphore(
 			if (shares.may(owner)) shares.add(owner)
 			else await wait(signal, isUrgent, owner)
 			let isHeld = true
-			const giveBack = (): void => {
+			const release = (): void => {
 				clearTimeout(timer)
 				if (!isHeld) return
 				isHeld = false
@@ -69,8 +69,8 @@ export function openSemaphore(
 				whenIdle?.resolve()
 				whenIdle = undefined
 			}
-			const timer = hold_ms === undefined ? undefined : setTimeout(giveBack, hold_ms).unref()
-			return giveBack
+			const timer = hold_ms === undefined ? undefined : setTimeout(release, hold_ms).unref()
+			return release
 		},
 		waiting: (owner) => (owner === undefined ? urgent.size + others.size : urgent.sizeOf(owner) + others.sizeOf(owner)),
 		async idle() {

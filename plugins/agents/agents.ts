@@ -8,18 +8,19 @@ import { change } from '../../core/store/change.ts'
 import { deleteAll } from '../../core/store/delete-all.ts'
 import type { Entry } from '../../core/store/ports.ts'
 import type { AgentConfig, AgentReader, AgentRecord, Agents, AgentsSettings } from './contract.ts'
+import { rulingOn } from './tool-policy.ts'
 
 const SCOPE = 'agents'
 const CONFIG_LIMIT_BYTES = 64 * 1024
 
-type Services = Pick<Context<AgentsSettings>, 'store' | 'emit' | 'extensions' | 'config'>
+type AgentDeps = Pick<Context<AgentsSettings>, 'store' | 'emit' | 'extensions' | 'config'>
 
 export interface RunningAgents extends Agents {
 	/** At the start: finishes deletions that a crash interrupted. */
 	recover(): Promise<void>
 }
 
-export function agentsOf({ store, emit, extensions, config: { max_agents } }: Services): RunningAgents {
+export function agentsOf({ store, emit, extensions, config: { max_agents } }: AgentDeps): RunningAgents {
 	const keyOf = (name: string) => [SCOPE, name] as const
 
 	const entryOf = async (name: string): Promise<Entry<AgentRecord>> => {
@@ -103,6 +104,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Se
 			await emit({ event_type: 'agent.updated', payload: { fields: Object.keys(fields) } }, name)
 			return updated
 		},
+		rulingOn,
 		async remove(name) {
 			await sweep(await changeRecord(name, (agent) => ({ ...agent, deleting: true })))
 		},

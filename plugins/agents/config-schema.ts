@@ -1,5 +1,5 @@
 import Joi from 'joi'
-import { modelParams } from '../../core/runs/model-params.ts'
+import { modelParams } from '../../sandbox/order.ts'
 
 function timeZone(name: string, helpers: Joi.CustomHelpers<string>): string | Joi.ErrorReport {
 	try {

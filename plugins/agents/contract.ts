@@ -1,7 +1,7 @@
 import type { AgentLimit } from '../../core/http/agents.ts'
-import type { AgentRef } from '../../core/plugin.ts'
-import type { AgentLimits, ModelParams } from '../../core/protocol.ts'
-import type { ToolPolicy } from '../../core/runs/tool-policy.ts'
+import type { AgentRef, ToolDefinition } from '../../core/plugin.ts'
+import type { RunLimits } from '../../core/protocol.ts'
+import type { ModelParams } from '../../sandbox/order.ts'
 
 /** What an agent may set; further keys are kept as they are and mean nothing to the gateway. */
 export interface AgentConfig {
@@ -35,6 +35,12 @@ export interface AgentConfig {
 	[key: string]: unknown
 }
 
+/** The limits that an agent may set for its runs. */
+export interface AgentLimits extends RunLimits {
+	/** Characters of a tool's result that a model sees; of a longer one it sees the beginning and the end. */
+	result_characters: number
+}
+
 /** How much of a conversation a model gets, and what becomes of the rest. */
 export interface ContextConfig {
 	/** Of one request at most, if the model's window is larger. */
@@ -44,6 +50,18 @@ export interface ContextConfig {
 	/** Whether facts of these turns go to long-term memory; default: unless others than the agent's own people may have said them. */
 	facts?: boolean
 }
+
+/** Lists of patterns over the names of tools; `*` stands for any characters. */
+export interface ToolPolicy {
+	/** Called without approval. */
+	allow?: string[]
+	/** Neither offered nor called. */
+	deny?: string[]
+	/** Each call waits for approval. */
+	ask?: string[]
+}
+
+export type Ruling = 'allow' | 'deny' | 'ask'
 
 export interface AgentsSettings {
 	max_agents: number
@@ -82,6 +100,11 @@ export interface Agents {
 	): Promise<AgentRecord>
 	/** Stops its runs and removes everything that belongs to it; its events stay. Throws `not_found`. */
 	remove(name: string): Promise<void>
+	/**
+	 * What the policy of an agent (`config.tools`) says about a tool. `deny` goes before `ask`, and `ask` before `allow`. The pattern
+	 * `*` alone means the tools that no other pattern names. A tool that no pattern matches is allowed, or asks if it is destructive.
+	 */
+	rulingOn(policy: ToolPolicy | undefined, tool: Pick<ToolDefinition, 'name' | 'shown_as' | 'destructive'>): Ruling
 }
 
 /** What another plugin adds to agents, at the extension point `agent`. */

@@ -6,7 +6,7 @@ import type { FieldError } from '../../core/errors.ts'
 /** Present paths by former ones: `{ 'limits.calls': 'limits.steps' }`. The value means the same under both. */
 export type RenamedKeys = Readonly<Record<string, string>>
 
-type Tree = Record<string, unknown>
+type ConfigTree = Record<string, unknown>
 
 /** What is added here needs a migration, too, which renames the key in stored agents. */
 export const renamedKeys: RenamedKeys = {}
@@ -29,7 +29,7 @@ export function formerNames(renamed: RenamedKeys): { method: Lifecycle.Method } 
 	}
 }
 
-function rename(config: Tree, renamed: RenamedKeys): FieldError[] {
+function rename(config: ConfigTree, renamed: RenamedKeys): FieldError[] {
 	const warnings: FieldError[] = []
 	for (const [former, present] of Object.entries(renamed)) {
 		const from = placeOf(config, former)
@@ -48,10 +48,10 @@ function rename(config: Tree, renamed: RenamedKeys): FieldError[] {
 }
 
 /** Undefined where something else than an object is in the way; `add` makes objects that are missing. */
-function placeOf(config: Tree, path: string, add = false): { parent: Tree; key: string } | undefined {
+function placeOf(config: ConfigTree, path: string, add = false): { parent: ConfigTree; key: string } | undefined {
 	const keys = path.split('.')
 	const key = keys.pop()!
-	let parent: Tree | undefined = config
+	let parent: ConfigTree | undefined = config
 	for (const name of keys) {
 		if (add && !Object.hasOwn(parent, name)) parent[name] = {}
 		parent = childOf(parent, name)
@@ -60,8 +60,8 @@ function placeOf(config: Tree, path: string, add = false): { parent: Tree; key: 
 	return { parent, key }
 }
 
-function childOf(value: unknown, key: string): Tree | undefined {
+function childOf(value: unknown, key: string): ConfigTree | undefined {
 	if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined
-	const child = (value as Tree)[key]
-	return typeof child === 'object' && child !== null && !Array.isArray(child) ? (child as Tree) : undefined
+	const child = (value as ConfigTree)[key]
+	return typeof child === 'object' && child !== null && !Array.isArray(child) ? (child as ConfigTree) : undefined
 }

@@ -3,15 +3,14 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
-import { namesOf } from '../../core/runs/tool-policy.ts'
-import type { ToolPolicy } from '../../core/runs/tool-policy.ts'
 import { reaches } from '../../core/http/agents.ts'
 import type { AgentLimit } from '../../core/http/agents.ts'
 import { scoped } from '../../core/http/routes.ts'
 import { matches } from '../../core/util/pattern.ts'
 import { config, configChange, configKeys } from './config-schema.ts'
-import type { AgentConfig, AgentRecord, Agents, AgentSkills } from './contract.ts'
+import type { AgentConfig, AgentRecord, Agents, AgentSkills, ToolPolicy } from './contract.ts'
 import { formerNames, renamedKeys, renamesIn } from './former-names.ts'
+import { namesOf } from './tool-policy.ts'
 
 const PERSONA_LIMIT_BYTES = 10 * 1024
 

@@ -1,21 +1,22 @@
 /** The service: takes attachments in from wherever they are, and stores them as blobs. */
-import { findBlob } from '../../core/blobs/read.ts'
-import type { Blob } from '../../core/blobs/read.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
-import type { Attachments, AttachmentSettings, AttachmentSource } from './contract.ts'
+import type { Store } from '../../core/store/ports.ts'
+import { releaseBlobs, useBlobs, usedBlobs } from './blob-uses.ts'
+import type { Attachments, AttachmentSettings, AttachmentSource, Blob, Blobs } from './contract.ts'
 import { decodeData } from './data.ts'
 import { fetchFile } from './fetch-file.ts'
 import { partTypeOf } from './media-type.ts'
+import { findBlob, readBlob } from './read-blob.ts'
 import { writeBlob } from './write-blob.ts'
 
 const MIB = 1024 * 1024
 const NAME_LIMIT = 255
 
-type Deps = Pick<Context<AttachmentSettings>, 'store' | 'config' | 'emit'>
+type AttachmentDeps = Pick<Context<AttachmentSettings>, 'store' | 'config' | 'emit'>
 
-export function attachmentsOf(ctx: Deps): Attachments {
+export function attachmentsOf(ctx: AttachmentDeps): Attachments {
 	const { store, config } = ctx
 	const limits = { max_bytes: config.max_mib * MIB, max_bytes_per_agent: config.max_mib_per_agent * MIB }
 
@@ -32,6 +33,7 @@ export function attachmentsOf(ctx: Deps): Attachments {
 
 	return {
 		limits: config,
+		blobs: blobsOf(store),
 		async take(agent, sources) {
 			if (sources.length > config.max_per_message)
 				throw new Fault(
@@ -59,16 +61,28 @@ export function attachmentsOf(ctx: Deps): Attachments {
 	}
 }
 
-interface Given extends Pick<AttachmentSource, 'name' | 'media_type' | 'seconds'> {
+function blobsOf(store: Store): Blobs {
+	return {
+		read: (uid, blob) => readBlob(store, uid, blob),
+		use: (...about) => useBlobs(store, ...about),
+		async usedBy(uid, run_id) {
+			const found = (await usedBlobs(store, uid, run_id)).map((blob) => findBlob(store, uid, blob))
+			return (await Promise.all(found)).filter((blob) => blob !== undefined)
+		},
+		release: (uid, run_id) => releaseBlobs(store, uid, run_id),
+	}
+}
+
+interface GivenBytes extends Pick<AttachmentSource, 'name' | 'media_type' | 'seconds'> {
 	bytes: Uint8Array
 }
 
 async function bytesOf(
-	ctx: Deps,
+	ctx: AttachmentDeps,
 	agent: AgentRef,
 	{ name, media_type, seconds, ...source }: Exclude<AttachmentSource, { blob: string }>,
 	max_bytes: number,
-): Promise<Given> {
+): Promise<GivenBytes> {
 	const { config, emit } = ctx
 	const about = { name, media_type, seconds }
 	if ('bytes' in source) return { ...about, bytes: source.bytes }

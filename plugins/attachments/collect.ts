@@ -1,5 +1,5 @@
 /** Deletes what interrupted uploads and deletions left, and attachments that no run came to use. */
-import { collectBlobs } from '../../core/blobs/uses.ts'
+import { collectBlobs } from './blob-uses.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 

@@ -1,5 +1,6 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
+import type { Op } from '../../core/store/ports.ts'
 
 /** Where the bytes of an attachment are. */
 export type AttachmentSource = {
@@ -25,6 +26,34 @@ export interface Attachments {
 		about: Pick<AttachmentSource, 'name' | 'media_type'>,
 	): Promise<Attachment>
 	readonly limits: AttachmentSettings
+	readonly blobs: Blobs
+}
+
+/** Stored bytes by their content, in the scope of their agent. A blob lives for as long as a run uses it. */
+export interface Blobs {
+	/** All bytes of a blob; undefined if the agent has none of that name, or it is being deleted. */
+	read(uid: AgentRef['uid'], blob: string): Promise<Uint8Array | undefined>
+	/**
+	 * The writes by which a run uses the blobs of attachments: two for each new one, of which the first 32 count. To be committed
+	 * with what refers to them. `missing`: blobs among them that do not exist any more.
+	 */
+	use(
+		uid: AgentRef['uid'],
+		run_id: string,
+		attachments: Iterable<Pick<Attachment, 'blob'>>,
+	): Promise<{ ops: Op[]; missing: string[] }>
+	/** The blobs that a run uses. */
+	usedBy(uid: AgentRef['uid'], run_id: string): Promise<Blob[]>
+	/** Ends the uses of a deleted run. Blobs that no other run uses are deleted. May be repeated after a crash. */
+	release(uid: AgentRef['uid'], run_id: string): Promise<void>
+}
+
+export interface Blob {
+	/** `sha256:` and 64 hexadecimal digits. */
+	blob: string
+	media_type: string
+	/** Bytes. */
+	size: number
 }
 
 export interface AttachmentSettings {

@@ -8,12 +8,12 @@ import type { Attachment } from '../../core/protocol.ts'
 /** Bytes that are looked at. */
 export const HEAD_BYTES = 4096
 
-interface About {
+interface FileDescription {
 	name?: string | undefined
 	media_type?: string | undefined
 }
 
-export function mediaTypeOf(head: Uint8Array, about: About = {}): string {
+export function mediaTypeOf(head: Uint8Array, about: FileDescription = {}): string {
 	const bytes = Buffer.from(head.buffer, head.byteOffset, Math.min(head.length, HEAD_BYTES))
 	const found = SIGNATURES.find(([at, signature]) => bytes.subarray(at, at + signature.length).equals(signature))?.[2]
 	if (typeof found === 'string') return found

@@ -8,10 +8,10 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Rev, Store } from '../../core/store/ports.ts'
 import { newId, now } from '../../core/util/ids.ts'
-import { blobName, keys } from '../../core/blobs/keys.ts'
-import type { BlobRecord, LooseRecord, TotalRecord } from '../../core/blobs/keys.ts'
-import type { Blob } from '../../core/blobs/read.ts'
-import { deleteLoose } from '../../core/blobs/uses.ts'
+import { blobName, keys } from './blob-keys.ts'
+import type { BlobRecord, LooseRecord, TotalRecord } from './blob-keys.ts'
+import { deleteLoose } from './blob-uses.ts'
+import type { Blob } from './contract.ts'
 import { HEAD_BYTES, mediaTypeOf } from './media-type.ts'
 
 export interface BlobLimits {
@@ -91,7 +91,7 @@ export async function writeBlob(
 	}
 }
 
-interface Ending {
+interface UploadEnd {
 	/** The last pieces, which are not written yet. */
 	waiting: readonly Op[]
 	/** Of the mark at `keys.loose`, if there are written pieces: whoever deleted those has deleted it. */
@@ -105,7 +105,7 @@ function publish(
 	uid: string,
 	digest: string,
 	blob: BlobRecord,
-	{ waiting, loose, max_bytes_per_agent }: Ending,
+	{ waiting, loose, max_bytes_per_agent }: UploadEnd,
 ): Promise<BlobRecord> {
 	const key = keys.blob(uid, digest)
 	return change(store, agentScope(uid), async () => {

@@ -1,5 +1,7 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ResponseObject, ResponseToolkit } from '@hapi/hapi'
 import type { Fault } from '../../core/errors.ts'
+import type { Clearance } from '../../core/redactor/redactor.ts'
 import type { Actor, Payer } from '../../core/util/context.ts'
 import type { CallerLimits } from './limits.ts'
 import type { Claims, OidcSettings } from './oidc/contract.ts'
@@ -121,6 +123,30 @@ export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 	end(why: string): Promise<void>
 }
 
+/** A request whose caller waits for one answer. */
+export interface WaitingRequest {
+	open: OpenRequests<OpenRequest>
+	credentials: Credentials
+	/** Not begun yet. */
+	response: ServerResponse
+}
+
+export interface StreamOptions {
+	/** Milliseconds without an event after which the client gets a comment, for proxies that cut idle connections. */
+	heartbeatMs: number
+	/** Milliseconds for which the client may take nothing of what waits for it, before it is cut off. */
+	stallMs: number
+	/** Whether the client may see the names of secrets. */
+	clearance: Pick<Clearance, 'text'>
+}
+
+export interface BegunStream {
+	/** Whole events, which come first. */
+	first: string
+	/** Whole events, after which the stream ends. A rejection cuts it off. */
+	last: Promise<string>
+}
+
 export interface Auth {
 	readonly tokens: Tokens
 	readonly auth_mode: AuthSettings['auth_mode']
@@ -135,6 +161,20 @@ export interface Auth {
 	check(credentials: Credentials): Promise<boolean>
 	/** A table of open requests, which outlives this instance: each ends within a second after `check` refuses its caller. */
 	openRequests<One extends OpenRequest>(options: OpenRequestsOptions): OpenRequests<One>
+	/** Does `work`; `signal` aborts when the client leaves or must leave. Throws what `work` and `open.enter` throw. */
+	answerWhole<T>(client: WaitingRequest, work: (signal: AbortSignal) => Promise<T>): Promise<T>
+	/**
+	 * Streams what `begin` writes, as Server-Sent Events: each call makes whole events, after the first ones. A client that lets
+	 * more than 1 MiB wait is cut off. The response belongs to the stream from now on, unless this throws. Settles once the stream
+	 * is open, or its client has left: then nothing is begun. Throws what `begin` and `open.enter` throw.
+	 */
+	answerStream(
+		client: WaitingRequest,
+		options: StreamOptions,
+		begin: (signal: AbortSignal, write: (events: () => string) => void) => Promise<BegunStream>,
+	): Promise<void>
+	/** A page of one paragraph, for browsers that come back from a login. `next`: a path that the browser opens at once. */
+	loginPage(h: ResponseToolkit, code: number, about: { title: string; text: string; next?: string }): ResponseObject
 	/**
 	 * The caller of this request, which is about `agent` if that is given; for requests outside of hapi routes (WebSocket upgrades), since routes have their `auth`.
 	 * Throws `invalid_request` (not exactly one Host), `unauthorized`, `forbidden` (names the scope) or `rate_limited`.

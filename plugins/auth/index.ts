@@ -17,6 +17,8 @@ import type { ConsoleLogin } from './oidc/routes.ts'
 import { sessionsOf } from './oidc/sessions.ts'
 import type { Session } from './oidc/sessions.ts'
 import { signInOf } from './oidc/sign-in.ts'
+import { loginPage } from './login-page.ts'
+import { answerStream, answerWhole } from './open-answer.ts'
 import { OpenRequestTable } from './open-requests.ts'
 import { routes } from './routes.ts'
 import { tokensOf } from './tokens.ts'
@@ -71,6 +73,9 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 			login,
 			scopeNames,
 			// The settings of the instance that serves then count.
+			answerWhole,
+			answerStream,
+			loginPage,
 			openRequests: (options) => new OpenRequestTable(options, async (caller) => ctx.use('auth').check(caller)),
 		}
 	},

@@ -1,4 +1,4 @@
-import type { BackupInfo, Listed } from '../../core/backup/list.ts'
+import type { BackupInfo, BackupListing } from '../../core/backup/list.ts'
 import type { Trigger } from '../../core/backup/manifest.ts'
 
 export interface BackupSettings {
@@ -24,7 +24,7 @@ export interface Backups {
 	 */
 	create(trigger: Trigger): Promise<BackupInfo>
 	/** Oldest first. */
-	list(): Promise<Listed>
+	list(): Promise<BackupListing>
 	/** Throws `not_found`. */
 	remove(id: string): Promise<void>
 	/** When the next scheduled backup is due, ISO 8601; null without a schedule. */

@@ -6,7 +6,7 @@ import type { ChannelSettings, CommonConfig } from './contract.ts'
 import { webSchemes } from './schemas.ts'
 
 /** The references of a channel that need extra permission. */
-export interface Named {
+export interface ChannelReferences {
 	bot_token_ref: string
 	config: Record<string, unknown>
 }
@@ -47,7 +47,7 @@ export function isUnguarded(key: string, adapter: Openness | undefined): boolean
  * adapters change.
  */
 export async function checkPowers(
-	{ bot_token_ref, config: { api_root, ...config } }: Named,
+	{ bot_token_ref, config: { api_root, ...config } }: ChannelReferences,
 	adapter: Openness | undefined,
 	secrets: readonly Secret[],
 	{ allowed_api_roots }: Pick<ChannelSettings, 'allowed_api_roots'>,

@@ -12,7 +12,7 @@ import { openAmong } from './codes.ts'
 import type { OpenCode } from './codes.ts'
 import type { Answerers, Binding, ChannelSettings, WhoMayAnswer } from './contract.ts'
 import { noChannel } from './directory.ts'
-import type { Ledger } from './directory.ts'
+import type { BindingCount } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
 import type { BoundChat } from './parts.ts'
 
@@ -84,8 +84,8 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 		throw new Fault('not_found', `this channel has no binding "${id.slice(0, 64)}"`, { hint })
 	}
 	/** Of a channel that still exists. */
-	const ledgerOf = async (channel_id: string): Promise<Entry<Ledger>> => {
-		const ledger = await store.get<Ledger>(keys.ledger(channel_id))
+	const ledgerOf = async (channel_id: string): Promise<Entry<BindingCount>> => {
+		const ledger = await store.get<BindingCount>(keys.ledger(channel_id))
 		if (!ledger || ledger.value.closed) throw noChannel(channel_id)
 		return ledger
 	}

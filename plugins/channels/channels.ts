@@ -27,12 +27,12 @@ export interface RunningChannels extends Channels {
 	finishDeletions(): Promise<void>
 }
 
-type Services = Pick<Context<ChannelSettings>, 'use' | 'config' | 'emit' | 'log'>
+type ChannelDeps = Pick<Context<ChannelSettings>, 'use' | 'config' | 'emit' | 'log'>
 
 const CONFIG_LIMIT_BYTES = 64 * 1024
 const WHO_IS_ANSWERED = new Set(['answer', 'allowed_senders'])
 
-export function channelsOf({ use, config, emit, log }: Services, parts: ChannelParts): RunningChannels {
+export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: ChannelParts): RunningChannels {
 	const { directory, bindings, pairing, connections, dialogue } = parts
 
 	const checkSecret = async (ref: string): Promise<void> => {

@@ -13,7 +13,7 @@ import type { Dialogue, LiveChannel } from './parts.ts'
 import { supervise } from './supervisor.ts'
 import type { Supervisor } from './supervisor.ts'
 import { wantedIn } from './wanted.ts'
-import type { Made, Wanted } from './wanted.ts'
+import type { ConnectionSettings, WantedConnection } from './wanted.ts'
 
 export interface Connections extends AsyncDisposable {
 	adapters(): Adapters
@@ -35,9 +35,9 @@ type ConnectionContext = Pick<
 	'use' | 'config' | 'log' | 'signal' | 'emit' | 'extensions' | 'trouble'
 >
 
-interface Entry {
+interface ConnectionEntry {
 	record: ChannelRecord
-	made?: Made
+	made?: ConnectionSettings
 	supervisor?: Supervisor
 	/** Settles once the previous supervisor has closed. */
 	closed?: Promise<void>
@@ -55,18 +55,18 @@ const RECONCILE_AGAIN_MS = 5_000
 const TROUBLE_LIMIT = 1_000
 export function openConnections(ctx: ConnectionContext, directory: Directory, dialogue: () => Dialogue): Connections {
 	const { config, log, signal } = ctx
-	const table = new Map<string, Entry>()
+	const table = new Map<string, ConnectionEntry>()
 	/** Connections that are being closed, by type and token: until then no other connection may use the token. */
 	const closing = new Map<string, Promise<void>>()
 	/** Deleted while a comparison was running. */
 	const dropped = new Set<string>()
 	const listeners: ((channel: LiveChannel) => void)[] = []
 
-	const entryFor = (record: ChannelRecord): Entry => {
+	const entryFor = (record: ChannelRecord): ConnectionEntry => {
 		const known = table.get(record.id)
 		if (known) return Object.assign(known, { record })
 		const { id: channel_id, type } = record
-		const entry: Entry = {
+		const entry: ConnectionEntry = {
 			record,
 			standing: { connection: 'connecting', bot: null, last_error: null },
 			queue: openSerialQueue(
@@ -89,7 +89,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		table.set(channel_id, entry)
 		return entry
 	}
-	const stop = async (entry: Entry): Promise<void> => {
+	const stop = async (entry: ConnectionEntry): Promise<void> => {
 		const { supervisor, made, record } = entry
 		delete entry.supervisor
 		delete entry.made
@@ -103,7 +103,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		entry.closed = closed
 		await closed
 	}
-	const rest = (entry: Entry, standing: Standing): void => {
+	const rest = (entry: ConnectionEntry, standing: Standing): void => {
 		void stop(entry)
 		entry.standing = standing
 		entry.news(standing)
@@ -118,7 +118,13 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		}
 	}
 
-	const connect = (entry: Entry, adapter: Adapter, token: string, live: LiveChannel, settings: string): void => {
+	const connect = (
+		entry: ConnectionEntry,
+		adapter: Adapter,
+		token: string,
+		live: LiveChannel,
+		settings: string,
+	): void => {
 		const { record } = entry
 		entry.made = { adapter, token, settings }
 		entry.supervisor = supervise({
@@ -145,7 +151,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		dropped.clear()
 		const adapters = adaptersOf(ctx.extensions('channel'))
 		ctx.trouble(adapters.problems.length > 0 ? adapters.problems.join('; ').slice(0, TROUBLE_LIMIT) : null)
-		const found: { record: ChannelRecord; wanted: Wanted | undefined }[] = []
+		const found: { record: ChannelRecord; wanted: WantedConnection | undefined }[] = []
 		const wantedOf = wantedIn(ctx, adapters, (id) => table.get(id)?.made)
 		for (const record of await directory.list()) {
 			const wanted = await wantedOf(record)
@@ -264,7 +270,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 	}
 }
 
-function liveOf(entry: Entry, { type, label, can }: Adapter, config: CommonConfig): LiveChannel {
+function liveOf(entry: ConnectionEntry, { type, label, can }: Adapter, config: CommonConfig): LiveChannel {
 	const { id, heard_since } = entry.record
 	const live: LiveChannel = {
 		id,

@@ -22,13 +22,13 @@ export interface ChannelRecord {
 }
 
 /** One for each channel. It changes with every binding that is added or removed, so that the limit holds and a closed channel gets no binding. */
-export interface Ledger {
+export interface BindingCount {
 	bindings: number
 	closed?: true
 }
 
 /** The list of channels is one record, in the order of their creation, so that the limit holds. */
-interface Listed {
+interface ListedBinding {
 	id: string
 	created_at: string
 }
@@ -59,10 +59,10 @@ const CREATION_MS = 60_000
 
 export function directoryOf(store: Store): Directory {
 	const entryOf = async (id: string) => (ID.test(id) ? store.get<ChannelRecord>(keys.channel(id)) : undefined)
-	const listed = async (): Promise<Listed[]> => (await store.get<Listed[]>(keys.index))?.value ?? []
-	const changeList = (next: (list: Listed[]) => Listed[]): Promise<void> =>
+	const listed = async (): Promise<ListedBinding[]> => (await store.get<ListedBinding[]>(keys.index))?.value ?? []
+	const changeList = (next: (list: ListedBinding[]) => ListedBinding[]): Promise<void> =>
 		change(store, INDEX_SCOPE, async () => {
-			const entry = await store.get<Listed[]>(keys.index)
+			const entry = await store.get<ListedBinding[]>(keys.index)
 			const value = next(entry?.value ?? [])
 			return { ops: [{ key: keys.index, value, expect: entry?.rev ?? null }], result: undefined }
 		})
@@ -91,7 +91,7 @@ export function directoryOf(store: Store): Directory {
 					`there are ${list.length} channels, which is the limit (channels.max_channels); delete one first`,
 				)
 			})
-			const ledger: Ledger = { bindings: 0 }
+			const ledger: BindingCount = { bindings: 0 }
 			await store.commit(scopeOf(id), [
 				{ key: keys.channel(id), value: record, expect: null },
 				{ key: keys.ledger(id), value: ledger, expect: null },
@@ -106,7 +106,7 @@ export function directoryOf(store: Store): Directory {
 		close: (id) =>
 			change(store, scopeOf(id), async () => {
 				const { key, value, rev } = await active(id)
-				const closed: Ledger = { bindings: 0, closed: true }
+				const closed: BindingCount = { bindings: 0, closed: true }
 				const ops: Op[] = [
 					{ key, value: { ...value, deleting: true }, expect: rev },
 					{ key: keys.ledger(id), value: closed },

@@ -24,7 +24,7 @@ import {
 	waiting,
 } from './schemas.ts'
 
-interface Named {
+interface BindingParams {
 	id: string
 	binding_id: string
 }
@@ -114,7 +114,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			return h.response(withoutTime(binding)).code(201)
 		},
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: BindingParams }>({
 		method: 'GET',
 		path: '/v1/channels/{id}',
 		options: {
@@ -128,7 +128,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		},
 		handler: (request) => channels.get(request.params.id),
 	})
-	server.route<{ Params: Named; Payload: ChannelRequest }>({
+	server.route<{ Params: BindingParams; Payload: ChannelRequest }>({
 		method: 'PATCH',
 		path: '/v1/channels/{id}',
 		options: {
@@ -147,7 +147,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			return orTell(ctx, changed, { channel_id: request.params.id, secret: change.bot_token_ref })
 		},
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: BindingParams }>({
 		method: 'DELETE',
 		path: '/v1/channels/{id}',
 		options: {
@@ -164,7 +164,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			return { id: request.params.id, status: 'deleted' }
 		},
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: BindingParams }>({
 		method: 'GET',
 		path: '/v1/channels/{id}/bindings',
 		options: {
@@ -177,7 +177,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		},
 		handler: async (request) => ({ bindings: await channels.bindings(request.params.id) }),
 	})
-	server.route<{ Params: Named; Payload: Answerers }>({
+	server.route<{ Params: BindingParams; Payload: Answerers }>({
 		method: 'PATCH',
 		path: '/v1/channels/{id}/bindings/{binding_id}',
 		options: {
@@ -191,7 +191,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		},
 		handler: (request) => channels.changeBinding(request.params.id, request.params.binding_id, request.payload),
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: BindingParams }>({
 		method: 'DELETE',
 		path: '/v1/channels/{id}/bindings/{binding_id}',
 		options: {

@@ -40,7 +40,7 @@ const CONNECT_MS = 60_000
 const CLOSE_MS = 9_500
 const NAME_LIMIT = 128
 
-interface Ending extends Failure {
+interface ConnectionEnd extends Failure {
 	connected_ms: number
 }
 
@@ -60,7 +60,7 @@ export function supervise(options: SupervisorOptions): Supervisor {
 	}
 
 	/** From connecting to the end of the connection, for whatever reason. */
-	const connectOnce = async (): Promise<Ending> => {
+	const connectOnce = async (): Promise<ConnectionEnd> => {
 		const over = Promise.withResolvers<never>()
 		over.promise.catch(() => {})
 		const stopped = (): void => over.reject(new Error('it is stopped'))

@@ -7,14 +7,14 @@ import type { Adapter, Adapters } from './adapters.ts'
 import type { ChannelSettings } from './contract.ts'
 import type { ChannelRecord } from './directory.ts'
 
-export type Wanted = { adapter: Adapter; config: Record<string, unknown> } & (
+export type WantedConnection = { adapter: Adapter; config: Record<string, unknown> } & (
 	| { token: string }
 	/** `passing`: it may end soon, and no event reports that. */
 	| { blocked: string; passing: boolean }
 )
 
 /** What a connection was made from. */
-export interface Made {
+export interface ConnectionSettings {
 	adapter: Adapter
 	token: string
 	/** The config as JSON. */
@@ -30,8 +30,8 @@ const lasting = ['not_found', 'forbidden', 'vault_locked', 'store_damaged'] as c
 export function wantedIn(
 	{ use, config }: WantedContext,
 	adapters: Adapters,
-	madeOf: (channel_id: string) => Made | undefined,
-): (record: ChannelRecord) => Promise<Wanted | undefined> {
+	madeOf: (channel_id: string) => ConnectionSettings | undefined,
+): (record: ChannelRecord) => Promise<WantedConnection | undefined> {
 	let listing: Promise<Secret[]> | undefined
 	return async (record) => {
 		const adapter = adapters.all.get(record.type)

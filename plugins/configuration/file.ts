@@ -7,7 +7,7 @@ import type { Config, Environment } from '../../core/host/config.ts'
 import { digestOf, readRuntimeFile } from '../../core/process/runtime-file.ts'
 import { hideValues } from './hidden-values.ts'
 
-export interface Place {
+export interface ConfigLocation {
 	home: string
 	env: Environment
 }
@@ -36,7 +36,7 @@ export interface SettingChange {
 	needs_restart: boolean
 }
 
-export interface Verdict {
+export interface ConfigVerdict {
 	valid: boolean
 	/** All of them in lines, each with its place. */
 	error: string | null
@@ -48,7 +48,7 @@ export interface Verdict {
 }
 
 /** Throws `config_invalid` where the file cannot be read as text. */
-export function viewOf({ home, env }: Place): FileView {
+export function viewOf({ home, env }: ConfigLocation): FileView {
 	const file = configFile(home)
 	const text = readText(file)
 	const digest = digestOf(text)
@@ -61,7 +61,7 @@ export function viewOf({ home, env }: Place): FileView {
 }
 
 /** Runs the code of third-party plugins that the text switches on, as the gateway would. */
-export async function verdictOn(place: Place, text: string): Promise<Verdict> {
+export async function verdictOn(place: ConfigLocation, text: string): Promise<ConfigVerdict> {
 	try {
 		const config = readConfig({ ...place, text, mustSay: true })
 		const warnings = await checkConfig(config, place)
@@ -72,7 +72,7 @@ export async function verdictOn(place: Place, text: string): Promise<Verdict> {
 	}
 }
 
-function problemsOf(place: Place, text: string): { errors?: FieldError[] | undefined } | undefined {
+function problemsOf(place: ConfigLocation, text: string): { errors?: FieldError[] | undefined } | undefined {
 	try {
 		readConfig({ ...place, text, mustSay: true })
 		return undefined
@@ -83,7 +83,7 @@ function problemsOf(place: Place, text: string): { errors?: FieldError[] | undef
 }
 
 /** Against the file as it is now, or against the defaults where that is not valid. */
-function changesTo(place: Place, config: Config): SettingChange[] {
+function changesTo(place: ConfigLocation, config: Config): SettingChange[] {
 	const before = leavesOf(validNow(place))
 	const after = leavesOf(config)
 	return [...new Set([...before.keys(), ...after.keys()])].toSorted().flatMap((path) => {
@@ -101,7 +101,7 @@ function changesTo(place: Place, config: Config): SettingChange[] {
 	})
 }
 
-function validNow(place: Place): Config {
+function validNow(place: ConfigLocation): Config {
 	try {
 		return readConfig(place)
 	} catch (error) {

@@ -15,7 +15,7 @@ import {
 import type { Context } from '../../core/plugin.ts'
 import { digestOf } from '../../core/process/runtime-file.ts'
 import { verdictOn, viewOf } from './file.ts'
-import type { FileView, Place } from './file.ts'
+import type { FileView, ConfigLocation } from './file.ts'
 import { restoreValues } from './hidden-values.ts'
 
 /** As much as a file may have. */
@@ -99,7 +99,7 @@ const verdict = Joi.object({
 
 /** Without `auth`: callers with the scope `*` only, since whoever writes the file decides what code the gateway runs. */
 export function routes(server: Server, ctx: Context): void {
-	const place: Place = { home: ctx.gateway.home, env: ctx.env }
+	const place: ConfigLocation = { home: ctx.gateway.home, env: ctx.env }
 
 	server.route({
 		method: 'GET',
@@ -184,12 +184,12 @@ function removed(text: string, key: string): string {
 	}
 }
 
-async function changed(place: Place, change: (before: string) => string): Promise<FileView> {
+async function changed(place: ConfigLocation, change: (before: string) => string): Promise<FileView> {
 	await changeConfig({ ...place, change, check: async (config) => void (await checkConfig(config, place)) })
 	return settled(place)
 }
 
-async function settled(place: Place): Promise<FileView> {
+async function settled(place: ConfigLocation): Promise<FileView> {
 	for (const end = performance.now() + WAIT_MS; ;) {
 		const view = viewOf(place)
 		if (view.state !== 'pending' || performance.now() > end) return view

@@ -23,12 +23,12 @@ const schema = Joi.object({
 	module: Joi.string().max(MODULE_LIMIT_BYTES, 'utf8').required(),
 }).required()
 
-type Made = AddedPage & { answer: ReturnType<typeof encoded> }
+type AddedPageSource = AddedPage & { answer: ReturnType<typeof encoded> }
 
 export function addedPages({ extensions, log }: Pick<Context, 'extensions' | 'log'>): AddedPages {
 	/** By what a plugin has given; null where it is wrong. */
-	const known = new WeakMap<ConsolePage, Made | null>()
-	const make = (plugin: string, page: ConsolePage): Made | null => {
+	const known = new WeakMap<ConsolePage, AddedPageSource | null>()
+	const make = (plugin: string, page: ConsolePage): AddedPageSource | null => {
 		const { error } = schema.validate(page, { convert: false })
 		if (error) {
 			log.warn({ plugin }, `the console leaves out the page of plugin "${plugin}": ${error.message}`)
@@ -38,8 +38,8 @@ export function addedPages({ extensions, log }: Pick<Context, 'extensions' | 'lo
 		const answer = encoded({ bytes: Buffer.from(page.module), etag, type: 'text/javascript' })
 		return { plugin, title: page.title, file: `page-${plugin}-${etag}.js`, answer }
 	}
-	const all = (): Made[] => {
-		const made = new Map<string, Made>()
+	const all = (): AddedPageSource[] => {
+		const made = new Map<string, AddedPageSource>()
 		for (const { plugin, value } of extensions('console')) {
 			if (typeof value !== 'object' || value === null) continue
 			const page = known.has(value) ? known.get(value) : make(plugin, value)

@@ -1,7 +1,7 @@
 import { MessageFlags, MessageType } from 'discord.js'
 import type { APIMessage } from 'discord.js'
 import type { IncomingFile, IncomingMessage } from '../channels/adapter.ts'
-import type { Place } from './places.ts'
+import type { MessagePlace } from './places.ts'
 import { isSnowflake } from './snowflake.ts'
 
 /** As Discord's gateway and its REST API return it; only the gateway includes the sender's nickname on the server. */
@@ -16,7 +16,7 @@ export function isFromPerson({ id, channel_id, author, type, webhook_id }: Disco
 }
 
 /** Converts a person's message to the form of the gateway. */
-export function incomingOf(message: DiscordMessage, place: Place, bot_id: string): IncomingMessage {
+export function incomingOf(message: DiscordMessage, place: MessagePlace, bot_id: string): IncomingMessage {
 	const { id, channel_id, author, member, mentions = [], mention_roles = [] } = message
 	const name = member?.nick ?? author.global_name ?? author.username
 	const attachment = attachmentOf(message)
@@ -36,7 +36,7 @@ export function incomingOf(message: DiscordMessage, place: Place, bot_id: string
 }
 
 /** Without the bot's name at either end; other mentions become the names that people show. */
-function textOf({ content = '', mentions = [] }: DiscordMessage, { bot_role }: Place, bot_id: string): string {
+function textOf({ content = '', mentions = [] }: DiscordMessage, { bot_role }: MessagePlace, bot_id: string): string {
 	const isBot = (sign: string, id: string): boolean => id === (sign === '&' ? bot_role : bot_id)
 	let text = content.trim()
 	for (let match; (match = /^<@([!&]?)(\d{1,20})>[\s,:]*/.exec(text)) && isBot(match[1] ?? '', match[2] ?? '');)

@@ -8,7 +8,7 @@ import { incomingOf, isFromPerson } from './incoming.ts'
 import type { DiscordMessage } from './incoming.ts'
 import { newcomersOf } from './newcomers.ts'
 import { placesOf } from './places.ts'
-import type { Place } from './places.ts'
+import type { MessagePlace } from './places.ts'
 
 export interface Intake {
 	client: Client
@@ -32,7 +32,7 @@ export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 		if (incoming) await link.receive(incoming)
 	}
 	/** An unreadable message is skipped: it would be unreadable again, and block all later ones. */
-	const read = (message: DiscordMessage, place: Place): IncomingMessage | undefined => {
+	const read = (message: DiscordMessage, place: MessagePlace): IncomingMessage | undefined => {
 		try {
 			return incomingOf(message, place, ready.user.id)
 		} catch {

@@ -5,7 +5,7 @@ import type { ChatKind } from '../channels/adapter.ts'
 import { isGone } from './faults.ts'
 
 /** The place of a message. */
-export interface Place {
+export interface MessagePlace {
 	kind: ChatKind
 	/** A thread's channel, then the server. */
 	within: string[]
@@ -14,14 +14,14 @@ export interface Place {
 }
 
 /** Returns the place of a channel. `guild_id`: null in direct messages, undefined if unknown. Throws what the request throws. */
-export type Places = (channel_id: string, guild_id: string | null | undefined) => Promise<Place>
+export type Places = (channel_id: string, guild_id: string | null | undefined) => Promise<MessagePlace>
 
 /** Limit of cached places: direct chats and threads that discord.js does not know. */
 const REMEMBERED = 1_000
 
 export function placesOf(client: Client<true>): Places {
-	const remembered = new BoundedMap<string, Place>(REMEMBERED)
-	const inGuild = (guild_id: string, parent?: string | null): Place => {
+	const remembered = new BoundedMap<string, MessagePlace>(REMEMBERED)
+	const inGuild = (guild_id: string, parent?: string | null): MessagePlace => {
 		const bot_role = client.guilds.cache.get(guild_id)?.roles.botRoleFor(client.user)?.id
 		return {
 			kind: 'group',
@@ -29,7 +29,7 @@ export function placesOf(client: Client<true>): Places {
 			...(bot_role !== undefined && { bot_role }),
 		}
 	}
-	const lookUp = async (id: string): Promise<Place> => {
+	const lookUp = async (id: string): Promise<MessagePlace> => {
 		const channel = (await client.rest.get(Routes.channel(id))) as APIChannel
 		if (channel.type === ChannelType.DM) return { kind: 'private', within: [] }
 		const guild_id = 'guild_id' in channel ? channel.guild_id : undefined

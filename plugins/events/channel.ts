@@ -11,7 +11,7 @@ const BLOCK_LIMIT = 256 * 1024
 const BUFFER_LIMIT = 1000
 
 /** A client, as far as its channel and the replay need to know it. */
-export interface Reader {
+export interface FeedReader {
 	readonly connection: Connection
 	/** Everything of its filter up to here has been written. */
 	cursor: Cursor
@@ -44,26 +44,26 @@ export interface ChannelOptions {
 	/** Whether the streams of this channel end with this event. */
 	isLast: (event: EventEnvelope) => boolean
 	/** The last event has been written. */
-	finished: (reader: Reader) => void
+	finished: (reader: FeedReader) => void
 	/** `flush` must be called at the end of this turn of the event loop. */
-	dirty: (channel: Channel) => void
+	dirty: (channel: EventFeed) => void
 	/** A reader is no longer live; it must catch up from its cursor. */
-	behind: (reader: Reader) => void
+	behind: (reader: FeedReader) => void
 }
 
 /**
  * One filter with all its readers. It listens once for all of them, and passes events to those that are live; the others
  * read the log until they have caught up.
  */
-export class Channel {
+export class EventFeed {
 	readonly key: string
 	readonly filter: LiveFilter
 	readonly jsonOf: ChannelOptions['jsonOf']
 	readonly isLast: ChannelOptions['isLast']
 	readonly finished: ChannelOptions['finished']
-	readonly readers = new Set<Reader>()
+	readonly readers = new Set<FeedReader>()
 	readonly #options: ChannelOptions
-	readonly #live = new Set<Reader>()
+	readonly #live = new Set<FeedReader>()
 	/** Readers, or what stands for them before they have a connection. */
 	readonly #joining = new Map<object, Buffered>()
 	readonly #unsubscribe: () => void
@@ -86,7 +86,7 @@ export class Channel {
 		this.#unsubscribe()
 	}
 
-	remove(reader: Reader): void {
+	remove(reader: FeedReader): void {
 		this.readers.delete(reader)
 		this.#live.delete(reader)
 		this.#joining.delete(reader)
@@ -108,7 +108,7 @@ export class Channel {
 	}
 
 	/** From here on it hears. `missing`: what came between its cursor and this very moment. */
-	goLive(reader: Reader, missing: readonly Frame[]): void {
+	goLive(reader: FeedReader, missing: readonly Frame[]): void {
 		// What waits was heard before this moment: it is for those that were live already.
 		this.flush()
 		if (missing.length > 0) reader.connection.write(chunk(missing.map(({ text }) => text).join('')))

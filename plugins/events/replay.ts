@@ -1,7 +1,7 @@
 import type { EventBus } from '../../core/events/event-bus.ts'
 import { chunk } from '../../core/http/sse.ts'
 import type { LogPage } from '../../core/store/ports.ts'
-import type { Channel, Buffered, Frame, Reader } from './channel.ts'
+import type { EventFeed, Buffered, Frame, FeedReader } from './channel.ts'
 import { frame } from './frames.ts'
 
 /** Pages that are read in one turn of the event loop, so that a thousand clients that come back at once stop nobody. */
@@ -11,7 +11,7 @@ const PAGE_LIMIT = 128
 const WRITE_LIMIT = 64 * 1024
 
 interface Catching {
-	channel: Channel
+	channel: EventFeed
 	/** Events of the next page: fewer where they are large, since what is not written is read again. */
 	limit: number
 }
@@ -19,7 +19,7 @@ interface Catching {
 export interface ReplayOptions {
 	events: EventBus
 	/** The log could not be read for this reader. */
-	failed: (reader: Reader, error: unknown) => void
+	failed: (reader: FeedReader, error: unknown) => void
 }
 
 /**
@@ -28,21 +28,21 @@ export interface ReplayOptions {
  */
 export class Replay {
 	readonly #options: ReplayOptions
-	readonly #catching = new Map<Reader, Catching>()
+	readonly #catching = new Map<FeedReader, Catching>()
 	/** Who is ready for a page, first come first served. */
-	readonly #line = new Set<Reader>()
+	readonly #line = new Set<FeedReader>()
 	#turn: NodeJS.Immediate | undefined
 
 	constructor(options: ReplayOptions) {
 		this.#options = options
 	}
 
-	add(reader: Reader, channel: Channel): void {
+	add(reader: FeedReader, channel: EventFeed): void {
 		this.#catching.set(reader, { channel, limit: PAGE_LIMIT / 8 })
 		reader.connection.whenReady(() => this.#enqueue(reader))
 	}
 
-	remove(reader: Reader): void {
+	remove(reader: FeedReader): void {
 		this.#catching.delete(reader)
 		this.#line.delete(reader)
 	}
@@ -53,7 +53,7 @@ export class Replay {
 		this.#line.clear()
 	}
 
-	#enqueue(reader: Reader): void {
+	#enqueue(reader: FeedReader): void {
 		if (!this.#catching.has(reader)) return
 		this.#line.add(reader)
 		this.#turn ??= setImmediate(() => void this.#serve())
@@ -66,7 +66,7 @@ export class Replay {
 		this.#turn = this.#line.size > 0 ? setImmediate(() => void this.#serve()) : undefined
 	}
 
-	async #step(reader: Reader): Promise<void> {
+	async #step(reader: FeedReader): Promise<void> {
 		const catching = this.#catching.get(reader)
 		if (!catching) return
 		const { channel, limit } = catching
@@ -93,7 +93,7 @@ export class Replay {
 	}
 
 	/** True if the whole page was written and it was the last one. */
-	#write(reader: Reader, page: LogPage, catching: Catching): boolean {
+	#write(reader: FeedReader, page: LogPage, catching: Catching): boolean {
 		const { channel } = catching
 		let text = ''
 		let count = 0

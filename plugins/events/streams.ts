@@ -6,8 +6,8 @@ import type { Clearance } from '../../core/redactor/redactor.ts'
 import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
 import type { Cursor } from '../../core/store/ports.ts'
 import type { Credentials, OpenRequest, OpenRequests } from '../auth/contract.ts'
-import { Channel } from './channel.ts'
-import type { Frame, Reader } from './channel.ts'
+import { EventFeed } from './channel.ts'
+import type { Frame, FeedReader } from './channel.ts'
 import type { EventSettings, RunStream, StreamRequest } from './contract.ts'
 import { comment, frameMaker, greeting, jsonFor } from './frames.ts'
 import { Replay } from './replay.ts'
@@ -30,8 +30,8 @@ interface Beginning {
 	missing: Frame[] | null
 }
 
-interface Stream extends Reader, OpenRequest {
-	channel: Channel
+interface Stream extends FeedReader, OpenRequest {
+	channel: EventFeed
 }
 
 /** Milliseconds within which events come closely. */
@@ -39,11 +39,11 @@ const CLOSE_MS = 2
 
 export class Streams {
 	readonly #ctx: Context<EventSettings>
-	readonly #channels = new Map<string, Channel>()
+	readonly #channels = new Map<string, EventFeed>()
 	readonly #open: OpenRequests<Stream>
 	readonly #replay: Replay
 	readonly #framesFor = new Map<Clearance, ReturnType<typeof frameMaker>>()
-	#dirty: Channel[] = []
+	#dirty: EventFeed[] = []
 	#flushing: NodeJS.Immediate | undefined
 	#flushedAt = 0
 	/** Those that are being opened included. */
@@ -86,11 +86,11 @@ export class Streams {
 		this.#refuseTooMany(credentials)
 		const request = { credentials, filter: { run_id }, endsWithRun: true }
 		const at = this.#ctx.events.head()
-		const heard = {}
+		const owner = {}
 		const channel = this.#channelOf(request)
-		channel.listen(heard)
+		channel.listen(owner)
 		const drop = (): void => {
-			channel.buffered(heard)
+			channel.buffered(owner)
 			this.#closeIdle(channel)
 		}
 		return {
@@ -98,7 +98,7 @@ export class Streams {
 			open: (response) =>
 				this.#counted(() =>
 					this.#begin({ ...request, response }, () => {
-						const { frames, overflowed } = channel.buffered(heard)
+						const { frames, overflowed } = channel.buffered(owner)
 						return { at, missing: overflowed ? null : frames }
 					}),
 				).finally(drop),
@@ -188,7 +188,7 @@ export class Streams {
 		return true
 	}
 
-	#closeIdle(channel: Channel): void {
+	#closeIdle(channel: EventFeed): void {
 		if (!channel.isIdle || this.#channels.get(channel.key) !== channel) return
 		channel.close()
 		this.#channels.delete(channel.key)
@@ -208,14 +208,14 @@ export class Streams {
 		filter,
 		credentials,
 		endsWithRun = false,
-	}: Pick<NewStream, 'filter' | 'credentials' | 'endsWithRun'>): Channel {
+	}: Pick<NewStream, 'filter' | 'credentials' | 'endsWithRun'>): EventFeed {
 		const clearance = this.#ctx.redactor.clearanceOf(credentials.scope)
 		const key = keyOf(filter, clearance, endsWithRun)
 		const known = this.#channels.get(key)
 		if (known) return known
 		const textOf = this.#framesFor.get(clearance) ?? frameMaker(clearance)
 		this.#framesFor.set(clearance, textOf)
-		const channel = new Channel({
+		const channel = new EventFeed({
 			key,
 			filter,
 			events: this.#ctx.events,
@@ -245,7 +245,7 @@ export class Streams {
 	 * What one write to the disk brings goes out together, at once. Where events come closely, so does what one turn of the event
 	 * loop brings.
 	 */
-	#flushSoon(channel: Channel): void {
+	#flushSoon(channel: EventFeed): void {
 		this.#dirty.push(channel)
 		if (this.#flushing !== undefined || this.#dirty.length > 1) return
 		if (performance.now() - this.#flushedAt > CLOSE_MS) queueMicrotask(() => this.#flush())

@@ -11,15 +11,15 @@ const ISO = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:?\d\d)
  * it is no time. Of a time that occurs twice it is the first; one that the clock skips is later by the length of the gap.
  */
 export function instantOf(text: string, timezone: string | undefined, now: number): number | 'local' | undefined {
-	const said = text.trim().replace(/\s+/g, ' ')
-	if (FROM_NOW.test(said)) {
-		const parts = [...said.matchAll(new RegExp(PART, 'gi'))]
+	const words = text.trim().replace(/\s+/g, ' ')
+	if (FROM_NOW.test(words)) {
+		const parts = [...words.matchAll(new RegExp(PART, 'gi'))]
 		return parts.reduce((time, [, count, unit]) => time + Number(count) * millisecondsOf(unit), now)
 	}
-	const found = ISO.exec(said)
+	const found = ISO.exec(words)
 	if (!found) return undefined
 	const [, , , offset] = found
-	const iso = said.replace(' ', 'T').toUpperCase()
+	const iso = words.replace(' ', 'T').toUpperCase()
 	const time = Date.parse(offset === undefined ? `${iso}Z` : iso)
 	if (Number.isNaN(time) || !isDay(iso.slice(0, 10))) return undefined
 	if (offset !== undefined) return time

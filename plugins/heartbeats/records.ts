@@ -27,7 +27,7 @@ export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver'> {
 export type EndedRecord = Omit<HeartbeatRecord, 'prompt' | 'begun'>
 
 /** One for each agent. It changes with every heartbeat that is added or removed, so that the limit holds. */
-interface Ledger {
+interface HeartbeatCount {
 	count: number
 	/** The latest deletions by the agent itself, so that a repeated call deletes nothing else. */
 	deletions: string[]
@@ -96,7 +96,7 @@ export function endRecord(store: Store, uid: string, id: string, rev: string): P
 
 /** The one with this id among the latest 64 of the agent that have beaten once. */
 export async function findEnded(store: Store, uid: string, id: string): Promise<EndedRecord | undefined> {
-	const ledger = await store.get<Ledger>(keys.ledger(uid))
+	const ledger = await store.get<HeartbeatCount>(keys.ledger(uid))
 	return ledger?.value.ended?.find((one) => one.id === id)
 }
 
@@ -123,11 +123,11 @@ export async function notFound(store: Store, { uid, name }: AgentRef, id: string
 function changeLedger<T>(
 	store: Store,
 	uid: string,
-	decide: (ledger: Ledger) => Promise<{ result: T; op?: Op; ledger?: Ledger }>,
+	decide: (ledger: HeartbeatCount) => Promise<{ result: T; op?: Op; ledger?: HeartbeatCount }>,
 ): Promise<T> {
 	const key = keys.ledger(uid)
 	return change(store, key[0], async () => {
-		const entry = await store.get<Ledger>(key)
+		const entry = await store.get<HeartbeatCount>(key)
 		const { result, op, ledger } = await decide(entry?.value ?? { count: 0, deletions: [] })
 		return op ? { ops: [op, { key, value: ledger, expect: entry?.rev ?? null }], result } : { result }
 	})

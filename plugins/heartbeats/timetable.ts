@@ -22,7 +22,7 @@ export interface TimetableOptions<T> {
 	clock?: { now(): number; monotonic(): number }
 }
 
-interface Entry<T> {
+interface TimetableEntry<T> {
 	key: string
 	at: number
 	item: T
@@ -38,15 +38,15 @@ const systemClock = { now: () => Date.now(), monotonic: () => performance.now() 
 
 export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
 	const { clock = systemClock } = options
-	const entries = new Map<string, Entry<T>>()
-	let heap = new Heap<Entry<T>>(({ at }) => at)
+	const entries = new Map<string, TimetableEntry<T>>()
+	let heap = new Heap<TimetableEntry<T>>(({ at }) => at)
 	const queues = new SerialQueues()
 	const places = openSemaphore(SIDE_BY_SIDE)
 	let timer: NodeJS.Timeout | undefined
 	let stopped = false
 	let offset = clock.now() - clock.monotonic()
 
-	const add = (entry: Entry<T>): void => {
+	const add = (entry: TimetableEntry<T>): void => {
 		entries.set(entry.key, entry)
 		heap.push(entry)
 		if (heap.size <= 2 * entries.size + 64) return
@@ -54,7 +54,7 @@ export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
 		for (const one of entries.values()) heap.push(one)
 	}
 
-	const work = async (entry: Entry<T>): Promise<void> => {
+	const work = async (entry: TimetableEntry<T>): Promise<void> => {
 		const release = await places.take()
 		try {
 			if (stopped || entries.get(entry.key) !== entry) return

@@ -13,7 +13,7 @@ export interface ChatSettings {
 	stall_timeout_s: number
 }
 
-export type Waiting = OpenRequests<OpenRequest>
+export type WaitingRequests = OpenRequests<OpenRequest>
 /** An open WebSocket. */
 interface OpenSocket extends OpenRequest {
 	readonly agent: AgentRef
@@ -22,7 +22,7 @@ export type Sockets = OpenRequests<OpenSocket>
 
 export interface LegacyChat {
 	/** Requests that wait for a reply, streams included. */
-	readonly waiting: Waiting
+	readonly waiting: WaitingRequests
 	readonly sockets: Sockets
 }
 

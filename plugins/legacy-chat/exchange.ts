@@ -8,7 +8,7 @@ import type { ChatMessage } from './message.ts'
 import { ToolCalls } from './tool-calls.ts'
 import type { ToolListener } from './tool-calls.ts'
 
-export type Reply =
+export type ChatReply =
 	| {
 			status: 'answered'
 			content: string
@@ -31,20 +31,20 @@ export interface Metadata {
 }
 
 /** Must not throw. */
-export interface Listener extends ToolListener {
+export interface ReplyListener extends ToolListener {
 	/** A piece of what the agent says, never empty. */
 	token(content: string): void
 }
 
-export interface Exchange {
+export interface ChatExchange {
 	run_id: string
 	/** Rejects with the reason of `signal` if that aborts first; the run continues. */
-	reply: Promise<Reply>
+	reply: Promise<ChatReply>
 }
 
 /** By which runs of this surface are known. */
 const TRIGGER = 'chat'
-const nobody: Listener = { token() {}, invokeStart() {}, invokeEnd() {} }
+const nobody: ReplyListener = { token() {}, invokeStart() {}, invokeEnd() {} }
 
 /**
  * Says something to an agent in its current session, as `Runs.converse`: the answer to its question if it has asked one
@@ -58,8 +58,8 @@ export async function begin(
 	agent: AgentRef,
 	said: ChatMessage,
 	signal: AbortSignal,
-	listener: Listener = nobody,
-): Promise<Exchange> {
+	listener: ReplyListener = nobody,
+): Promise<ChatExchange> {
 	const began = performance.now()
 	const calls = new ToolCalls(listener)
 	const prompt = promptOf(said)
@@ -77,7 +77,7 @@ export async function begin(
 		text: (piece) => listener.token(piece),
 		event: (event) => calls.handle(event),
 	})
-	const reply = async (): Promise<Reply> => {
+	const reply = async (): Promise<ChatReply> => {
 		const { error, text, isWhole, model, usage, question } = await result
 		if (error) return { status: 'failed', ...error }
 		const metadata: Metadata = {

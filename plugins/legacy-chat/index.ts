@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import { definePlugin } from '../../core/plugin.ts'
-import type { ChatSettings, LegacyChat, Sockets, Waiting } from './contract.ts'
+import type { ChatSettings, LegacyChat, Sockets, WaitingRequests } from './contract.ts'
 import { shapeErrors } from './errors.ts'
 import { routes } from './routes.ts'
 import { RESTARTING, upgrades } from './upgrade.ts'
@@ -12,7 +12,7 @@ export default definePlugin<ChatSettings, LegacyChat>({
 	start(ctx): LegacyChat {
 		const { max_waiting, max_sockets } = ctx.config
 		const auth = ctx.use('auth')
-		const waiting: Waiting = auth.openRequests({ limit: max_waiting, what: 'requests wait for their replies' })
+		const waiting: WaitingRequests = auth.openRequests({ limit: max_waiting, what: 'requests wait for their replies' })
 		const sockets: Sockets = auth.openRequests({
 			limit: max_sockets,
 			what: 'WebSockets are open',

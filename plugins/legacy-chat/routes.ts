@@ -2,11 +2,9 @@ import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, statusOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import { answerWhole } from '../../core/http/open-answer.ts'
-import type { WaitingRequest } from '../../core/http/open-answer.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { WaitingRequest } from '../auth/contract.ts'
 import type {} from '../runs/contract.ts'
 import type { ChatSettings, LegacyChat } from './contract.ts'
 import { errorBody } from './errors.ts'
@@ -71,7 +69,7 @@ const plain = { openapi: { failure } }
 type Name = { name: string }
 
 export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyChat): void {
-	const clientOf = ({ auth, raw }: Pick<Request, 'auth' | 'raw'>): WaitingRequest<Credentials> => ({
+	const clientOf = ({ auth, raw }: Pick<Request, 'auth' | 'raw'>): WaitingRequest => ({
 		open: chat.waiting,
 		credentials: auth.credentials,
 		response: raw.res,
@@ -110,7 +108,9 @@ export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyC
 				await stream(ctx, client, agent, said)
 				return h.abandon
 			}
-			const reply = await answerWhole(client, async (signal) => (await begin(ctx, agent, said, signal)).reply)
+			const reply = await ctx
+				.use('auth')
+				.answerWhole(client, async (signal) => (await begin(ctx, agent, said, signal)).reply)
 			if (reply.status === 'answered') return { success: true, response: reply.content, metadata: reply.metadata }
 			return h.response(errorBody(reply.message)).code(statusOf(reply.code))
 		},

@@ -89,12 +89,12 @@ export class ChatSocket implements OpenRequest {
 
 	#take(data: RawData, isBinary: boolean): void {
 		if (this.#left.signal.aborted) return
-		const said = isBinary ? 'send text frames with JSON such as {"message": "hello"}' : parse(data)
-		if (typeof said === 'string') return this.#refuse(said)
+		const parsed = isBinary ? 'send text frames with JSON such as {"message": "hello"}' : parse(data)
+		if (typeof parsed === 'string') return this.#refuse(parsed)
 		if (this.#waiting.length >= WAITING_LIMIT) {
 			return this.#refuse(`${WAITING_LIMIT} messages wait already; wait for their replies before you send more`)
 		}
-		this.#waiting.push(said)
+		this.#waiting.push(parsed)
 		if (!this.#busy) void this.#work()
 	}
 
@@ -107,8 +107,8 @@ export class ChatSocket implements OpenRequest {
 
 	async #work(): Promise<void> {
 		this.#busy = true
-		for (let said = this.#waiting.shift(); said && !this.#left.signal.aborted; said = this.#waiting.shift())
-			await this.#answer(said)
+		for (let parsed = this.#waiting.shift(); parsed && !this.#left.signal.aborted; parsed = this.#waiting.shift())
+			await this.#answer(parsed)
 		this.#busy = false
 	}
 
@@ -124,11 +124,11 @@ export class ChatSocket implements OpenRequest {
 				invokeEnd: (result: string) => this.#send({ type: 'invoke_end', content: '', result }),
 			}
 			const { reply } = await causedBy(this.credentials, () => begin(this.#ctx, this.agent, asked, signal, listener))
-			const said = await reply
-			if (said.status === 'failed') return this.#send({ type: 'error', content: said.message }, true)
-			const { tokens_used, processing_time_ms, question_id } = said.metadata
+			const parsed = await reply
+			if (parsed.status === 'failed') return this.#send({ type: 'error', content: parsed.message }, true)
+			const { tokens_used, processing_time_ms, question_id } = parsed.metadata
 			const also = question_id === undefined ? {} : { question_id }
-			this.#send({ type: 'done', content: said.content, tokens_used, processing_time_ms, ...also }, true)
+			this.#send({ type: 'done', content: parsed.content, tokens_used, processing_time_ms, ...also }, true)
 		} catch (error) {
 			if (signal.aborted) return
 			if (!isFault(error)) this.#ctx.log.error({ err: error, agent: this.agent.name }, 'a chat message failed')

@@ -1,18 +1,16 @@
 /** A reply as Server-Sent Events with names: `token`, `invoke_start`, `invoke_end`, then `done` or `error`. */
 import { messageOf } from '../../core/errors.ts'
-import { answerStream } from '../../core/http/open-answer.ts'
-import type { WaitingRequest } from '../../core/http/open-answer.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { WaitingRequest } from '../auth/contract.ts'
 import type { ChatSettings } from './contract.ts'
 import { begin } from './exchange.ts'
-import type { Reply } from './exchange.ts'
+import type { ChatReply } from './exchange.ts'
 import type { ChatMessage } from './message.ts'
 
 /** Settles once the stream is open, or its client has left. Throws what `begin` and `Waiting.enter` throw. */
 export async function stream(
 	ctx: Pick<Context<ChatSettings>, 'use' | 'config' | 'redactor'>,
-	client: WaitingRequest<Credentials>,
+	client: WaitingRequest,
 	agent: AgentRef,
 	said: ChatMessage,
 ): Promise<void> {
@@ -22,7 +20,7 @@ export async function stream(
 		stallMs: stall_timeout_s * 1000,
 		clearance: ctx.redactor.clearanceOf(client.credentials.scope),
 	}
-	await answerStream(client, options, async (signal, write) => {
+	await ctx.use('auth').answerStream(client, options, async (signal, write) => {
 		const { run_id, reply } = await begin(ctx, agent, said, signal, {
 			token: (content) => write(() => frame('token', { content })),
 			invokeStart: (skill, args) => write(() => frame('invoke_start', { skill, args })),
@@ -38,7 +36,7 @@ function greeting(run_id: string): string {
 	return `id: ${run_id}\n: the agent works\n\n`
 }
 
-function lastFrame(reply: Reply): string {
+function lastFrame(reply: ChatReply): string {
 	if (reply.status === 'failed') return frame('error', { error: reply.message })
 	const { content, whole } = reply
 	const { tokens_used, processing_time_ms, question_id } = reply.metadata

@@ -1,6 +1,6 @@
 /** Tools that list agents, and search their memory. */
 import Joi from 'joi'
-import type { McpTool } from './call.ts'
+import type { ServedTool } from './call.ts'
 import { page } from './pages.ts'
 import type {} from '../agents/contract.ts'
 import type {} from '../memory/contract.ts'
@@ -15,7 +15,7 @@ const iso = Joi.string().isoDate()
 
 export const agentName = Joi.string().min(1).max(64).required().description('Name of the agent, as list_agents has it.')
 
-const listAgents: McpTool = {
+const listAgents: ServedTool = {
 	name: 'list_agents',
 	title: 'List agents',
 	description: 'Lists the agents of the gateway by name, each with the beginning of its persona: what it is there for.',
@@ -48,7 +48,7 @@ const listAgents: McpTool = {
 	},
 }
 
-const searchMemory: McpTool = {
+const searchMemory: ServedTool = {
 	name: 'search_memory',
 	title: "Search an agent's memory",
 	description: 'Searches what an agent keeps in its long-term memory, by meaning and by keywords, best first.',
@@ -86,4 +86,4 @@ const searchMemory: McpTool = {
 	},
 }
 
-export const agentTools: readonly McpTool[] = [listAgents, searchMemory]
+export const agentTools: readonly ServedTool[] = [listAgents, searchMemory]

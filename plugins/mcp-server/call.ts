@@ -6,7 +6,7 @@ import type { McpServerSettings } from './contract.ts'
 
 export type McpContext = Context<McpServerSettings>
 
-export interface McpTool {
+export interface ServedTool {
 	name: string
 	/** For people. */
 	title: string
@@ -29,10 +29,10 @@ export interface McpTool {
 		openWorldHint: boolean
 	}
 	/** Throws a Fault, which the model receives. */
-	run(ctx: McpContext, args: never, call: McpCall): Promise<Outcome>
+	run(ctx: McpContext, args: never, call: McpCall): Promise<CallOutcome>
 }
 
-export interface Outcome {
+export interface CallOutcome {
 	data: Record<string, unknown>
 	/** For clients that show text only. Default: the data as JSON. */
 	text?: string

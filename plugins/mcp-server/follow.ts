@@ -27,10 +27,10 @@ export async function follow(
 		const { run_id, result } = await begin({
 			signal,
 			event(event) {
-				const told = toldOf(event)
-				if (!told) return
-				if (told.isProgress) call.progress(told.message)
-				call.log(told.level, { run_id: event.run_id, agent: event.agent_id, message: told.message })
+				const notification = toldOf(event)
+				if (!notification) return
+				if (notification.isProgress) call.progress(notification.message)
+				call.log(notification.level, { run_id: event.run_id, agent: event.agent_id, message: notification.message })
 			},
 			async ask({ kind, question, options: all }, withdrawn, isBelow) {
 				if (isBelow) call.progress('a sub-agent asks a question')

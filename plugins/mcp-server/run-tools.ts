@@ -2,7 +2,7 @@
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { OpenQuestion, NewMessage, RunRecord, RunStatus } from '../runs/contract.ts'
-import type { McpTool, Outcome } from './call.ts'
+import type { ServedTool, CallOutcome } from './call.ts'
 import { agentName } from './agent-tools.ts'
 import { follow, stateOf } from './follow.ts'
 import { run as runSchema, status, viewBriefly, viewRun } from './views.ts'
@@ -18,7 +18,7 @@ const wait = Joi.boolean()
 		'Whether to wait for the end of the run (default), or to answer at once while it continues (see get_run).',
 	)
 
-const runAgent: McpTool = {
+const runAgent: ServedTool = {
 	name: 'run_agent',
 	title: 'Run an agent',
 	description:
@@ -48,7 +48,7 @@ const runAgent: McpTool = {
 	},
 }
 
-const answerQuestion: McpTool = {
+const answerQuestion: ServedTool = {
 	name: 'answer_question',
 	title: 'Answer a question of an agent',
 	description: 'Answers the question that a run waits for, so that it continues; then like run_agent.',
@@ -75,7 +75,7 @@ const answerQuestion: McpTool = {
 	},
 }
 
-const getRun: McpTool = {
+const getRun: ServedTool = {
 	name: 'get_run',
 	title: 'Read a run',
 	description: 'Reads a run: its status, its answer once it is completed, the question for which it waits.',
@@ -89,7 +89,7 @@ const getRun: McpTool = {
 	},
 }
 
-const listRuns: McpTool = {
+const listRuns: ServedTool = {
 	name: 'list_runs',
 	title: 'List the runs of an agent',
 	description:
@@ -111,7 +111,7 @@ const listRuns: McpTool = {
 	},
 }
 
-const stopRun: McpTool = {
+const stopRun: ServedTool = {
 	name: 'stop_run',
 	title: 'Stop a run',
 	description: 'Stops a run, and the sub-agents that it started. One that has ended stays as it is.',
@@ -127,7 +127,7 @@ const stopRun: McpTool = {
 	},
 }
 
-const stopAgent: McpTool = {
+const stopAgent: ServedTool = {
 	name: 'stop_agent',
 	title: 'Stop an agent',
 	description: 'Stops every run of an agent, whoever started them: those at work, those that wait, and paused ones.',
@@ -142,7 +142,7 @@ const stopAgent: McpTool = {
 	},
 }
 
-export const runTools: readonly McpTool[] = [runAgent, answerQuestion, getRun, listRuns, stopRun, stopAgent]
+export const runTools: readonly ServedTool[] = [runAgent, answerQuestion, getRun, listRuns, stopRun, stopAgent]
 
 /** Another run would wait behind the question, and its caller too. */
 function refuse(_: RunRecord, { run_id, question_id }: OpenQuestion): never {
@@ -152,7 +152,7 @@ function refuse(_: RunRecord, { run_id, question_id }: OpenQuestion): never {
 	)
 }
 
-function outcomeOf(state: RunState): Outcome {
+function outcomeOf(state: RunState): CallOutcome {
 	const { run } = state
 	const data = viewRun(state)
 	switch (run.status) {
@@ -163,7 +163,7 @@ function outcomeOf(state: RunState): Outcome {
 		case 'stopped':
 			return { data, text: 'The run was stopped.', failed: true }
 		default:
-			return { data, text: state.asked ? questionText(run, state.asked) : goesOn(run.run_id) }
+			return { data, text: state.asked ? questionText(run, state.asked) : stillRuns(run.run_id) }
 	}
 }
 
@@ -173,6 +173,6 @@ function questionText(run: RunRecord, { run_id, question_id, question, options =
 	return [...lines, '', `Answer by answer_question with run_id ${run_id} and question_id ${question_id}.`].join('\n')
 }
 
-function goesOn(run_id: string): string {
+function stillRuns(run_id: string): string {
 	return `The run ${run_id} continues; get_run reads it later, stop_run stops it.`
 }

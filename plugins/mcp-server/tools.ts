@@ -2,13 +2,13 @@
 import type Joi from 'joi'
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import { agentTools } from './agent-tools.ts'
-import type { McpCall, McpContext, McpTool, Outcome } from './call.ts'
+import type { McpCall, McpContext, ServedTool, CallOutcome } from './call.ts'
 import { runTools } from './run-tools.ts'
 import { excerpt } from './views.ts'
 
 /** Characters. */
 const COMPLAINT = 2_000
-const tools: readonly McpTool[] = [...agentTools, ...runTools]
+const tools: readonly ServedTool[] = [...agentTools, ...runTools]
 
 export interface ToolAnswer {
 	content: { type: 'text'; text: string }[]
@@ -55,19 +55,19 @@ export async function callTool(
 	}
 }
 
-function answerOf({ data, text, failed = false }: Outcome): ToolAnswer {
+function answerOf({ data, text, failed = false }: CallOutcome): ToolAnswer {
 	const content = [{ type: 'text' as const, text: text ?? JSON.stringify(data) }]
 	return { content, structuredContent: data, ...(failed && { isError: true }) }
 }
 
-function checked({ name, input }: McpTool, args: Record<string, unknown>): unknown {
+function checked({ name, input }: ServedTool, args: Record<string, unknown>): unknown {
 	const { value, error } = input.validate(args, { convert: false, abortEarly: false })
 	if (error)
 		throw new Fault('invalid_arguments', `the arguments of ${name} are wrong: ${excerpt(error.message, COMPLAINT)}`)
 	return value
 }
 
-function isThere(ctx: McpContext, { service }: McpTool): boolean {
+function isThere(ctx: McpContext, { service }: ServedTool): boolean {
 	return service === undefined || ctx.find(service) !== undefined
 }
 

@@ -5,10 +5,10 @@ import type { McpSettings, NewMcpServer } from './contract.ts'
 
 const LOOKUP_LIMIT_MS = 5_000
 
-type Command = { command: string; args: readonly string[]; variables: readonly string[] }
+type ServerCommand = { command: string; args: readonly string[]; variables: readonly string[] }
 
 /** Throws `forbidden`, naming the setting, unless the operator listed this command line with these variables. */
-export function checkCommand(wanted: Command, { allowed_commands }: Pick<McpSettings, 'allowed_commands'>): void {
+export function checkCommand(wanted: ServerCommand, { allowed_commands }: Pick<McpSettings, 'allowed_commands'>): void {
 	const line = JSON.stringify([wanted.command, ...wanted.args])
 	const listed = allowed_commands.map(parseEntry).filter((entry) => entry.line === line)
 	if (listed.length === 0) {

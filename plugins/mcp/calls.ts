@@ -70,11 +70,11 @@ export function openCalls({
 
 	const ask = (request: FormRequest | UrlRequest, { site, patience }: Call): Promise<Elicited> =>
 		elicit(request, server, scrub, async (question) => {
-			const goOn = patience.hold()
+			const resume = patience.hold()
 			try {
 				return await site.ask(question)
 			} finally {
-				goOn()
+				resume()
 			}
 		})
 
@@ -140,8 +140,8 @@ export function openCalls({
 				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
 				if (result.isError !== true) {
 					const files = filesOfResult(result)
-					const said = hideTokens(textOfResult(result, scrub, true))
-					return files.length > 0 ? site.attach(said, files) : said
+					const resultText = hideTokens(textOfResult(result, scrub, true))
+					return files.length > 0 ? site.attach(resultText, files) : resultText
 				}
 				const text = textOfResult(result, scrub)
 				throw new Fault('mcp_failed', text === '' ? `${about} failed without a reason` : text)
@@ -171,11 +171,11 @@ export function openCalls({
 					'sampling is possible only during a call of a tool, and while the calls in progress are of one run',
 				)
 			const { site, patience } = call
-			const goOn = patience.hold()
+			const resume = patience.hold()
 			try {
 				return await sampler.sample(server, request, site, AbortSignal.any([site.signal, signal]), scrub)
 			} finally {
-				goOn()
+				resume()
 			}
 		},
 	}

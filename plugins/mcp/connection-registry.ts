@@ -1,16 +1,16 @@
 /** The connections of all agents. Those of an agent are loaded from its records at their first use. */
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Connection } from './connection.ts'
+import type { ServerConnection } from './connection.ts'
 import type { McpRecord, Records } from './records.ts'
 
 /** By the server's id, in the order in which they were added. */
-export type Connections = Map<string, Connection>
+export type Connections = Map<string, ServerConnection>
 
 export interface ConnectionRegistry {
 	/** The servers of an agent; at the first use, connects those that are switched on. */
 	of(agent: AgentRef): Promise<Connections>
 	/** The connections that are already loaded, without waiting. */
-	all(): Iterable<Connection>
+	all(): Iterable<ServerConnection>
 	/** Ends every connection of a deleted agent immediately. */
 	forget(uid: string): Promise<void>
 	/** Ends all. */
@@ -19,7 +19,7 @@ export interface ConnectionRegistry {
 
 export function openConnectionRegistry(
 	records: Pick<Records, 'list'>,
-	connectionTo: (agent: AgentRef, record: McpRecord) => Promise<Connection>,
+	connectionTo: (agent: AgentRef, record: McpRecord) => Promise<ServerConnection>,
 ): ConnectionRegistry {
 	const registry = new Map<string, { connections: Connections; loaded: Promise<Connections>; isGone: boolean }>()
 	let isClosed = false

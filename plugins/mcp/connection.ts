@@ -75,7 +75,7 @@ export const SIGNED_IN = 'Signed in; call the tool again.'
 /** Shorter values may occur in ordinary text. */
 const SCRUBBED_LENGTH = 8
 
-export class Connection {
+export class ServerConnection {
 	readonly record: McpRecord
 	readonly agent: AgentRef
 	readonly #services: ConnectionServices
@@ -272,7 +272,7 @@ export class Connection {
 	}
 
 	async #connect(signal: AbortSignal, hurry: boolean): Promise<Link> {
-		const giveBack = await this.#services.starting.take(signal, hurry)
+		const releasePlace = await this.#services.starting.take(signal, hurry)
 		try {
 			const refresh = openRefresher(REFRESH_EVERY_MS, async () => {
 				if (this.#link && !signal.aborted) await this.#readTools(this.#link, signal).catch(() => {}) // retried later
@@ -308,7 +308,7 @@ export class Connection {
 			this.#services.log.info({ agent: this.agent.name, server: this.record.name, tools }, 'an MCP server is connected')
 			return link
 		} finally {
-			giveBack()
+			releasePlace()
 		}
 	}
 

@@ -68,15 +68,15 @@ function problemOf(raw: unknown): string | undefined {
 }
 
 function definitionOf({ name, title, description, inputSchema, outputSchema, annotations }: Raw): Definition {
-	const said = isObject(annotations) ? annotations : {}
-	const text = [description, said.title, title].find((one) => typeof one === 'string' && one.trim() !== '')
-	const known = { name, title, description, inputSchema, outputSchema, annotations: said }
+	const hints = isObject(annotations) ? annotations : {}
+	const text = [description, hints.title, title].find((one) => typeof one === 'string' && one.trim() !== '')
+	const known = { name, title, description, inputSchema, outputSchema, annotations: hints }
 	return {
 		name,
 		description: typeof text === 'string' ? text : `The tool ${name}.`,
 		// Some APIs of models refuse an object without properties.
 		input_schema: { ...inputSchema, type: 'object', properties: inputSchema.properties ?? {} },
-		annotations: said,
+		annotations: hints,
 		digest: createHash('sha256').update(canonicalJson(known)).digest('hex'),
 	}
 }

@@ -96,7 +96,7 @@ async function form(
 	return { action: 'accept', content: Object.fromEntries(content) }
 }
 
-interface Answered {
+interface ReadAnswer {
 	values: Map<string, Value>
 	/** It was a JSON object, which answers the complete form. */
 	whole: boolean
@@ -108,7 +108,7 @@ async function askField(
 	fields: readonly Field[],
 	message: string,
 	ask: Ask,
-): Promise<Answered | typeof DECLINE | typeof SKIP | 'cancel'> {
+): Promise<ReadAnswer | typeof DECLINE | typeof SKIP | 'cancel'> {
 	let problem = ''
 	for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
 		const answer = await ask(questionFor(field, at, fields, message, problem))

@@ -20,11 +20,11 @@ const TEXT_LIMIT = 500
 export function hintOf({ name, schema, scrub }: Field): { text: string; options?: string[] } {
 	const { title, description, type } = schema
 	const about = [title, description].filter((one) => typeof one === 'string' && one !== '').join(': ')
-	const said = about === '' ? name : `${name}: ${about}`
+	const label = about === '' ? name : `${name}: ${about}`
 	const values = choicesOf(schema)
 	const kind = values ? chooseFrom(values, type === 'array', scrub) : kindOf(schema, scrub)
 	const fallback = schema.default === undefined ? '' : `; by default ${JSON.stringify(schema.default)}`
-	const text = `${scrub(said).slice(0, TEXT_LIMIT)} [${kind}${scrub(fallback).slice(0, TEXT_LIMIT)}]`
+	const text = `${scrub(label).slice(0, TEXT_LIMIT)} [${kind}${scrub(fallback).slice(0, TEXT_LIMIT)}]`
 	if (type === 'boolean') return { text, options: ['yes', 'no'] }
 	const labels = values?.map((one) => one.label)
 	const few =

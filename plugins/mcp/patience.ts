@@ -7,13 +7,13 @@ export interface Patience {
 	end(): void
 }
 
-export interface Limits {
+export interface CallTimeouts {
 	idle_ms: number
 	total_ms: number
 }
 
 /** `expired` is called once, with the limit that was reached. */
-export function openPatience({ idle_ms, total_ms }: Limits, expired: (what: string) => void): Patience {
+export function openPatience({ idle_ms, total_ms }: CallTimeouts, expired: (what: string) => void): Patience {
 	let left = total_ms
 	let since = performance.now()
 	let holds = 0

@@ -11,7 +11,7 @@ export interface ProcessMark {
 	boot: string
 }
 
-export interface Found {
+export interface RunningProcess {
 	pid: number
 	group: number
 	/** The value of the requested environment variable, with which the process was started. */
@@ -37,9 +37,9 @@ export function isRunning(mark: ProcessMark): boolean {
 }
 
 /** Every process of this user that was started with this variable in its environment. */
-export async function findMarked(variable: string): Promise<Found[]> {
+export async function findMarked(variable: string): Promise<RunningProcess[]> {
 	const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
-	const found: Found[] = []
+	const found: RunningProcess[] = []
 	const readNext = async (): Promise<void> => {
 		for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
 			const one = await readMarked(pid, variable).catch(() => undefined) // it has ended, or belongs to another user
@@ -50,7 +50,7 @@ export async function findMarked(variable: string): Promise<Found[]> {
 	return found
 }
 
-async function readMarked(pid: string, variable: string): Promise<Found | undefined> {
+async function readMarked(pid: string, variable: string): Promise<RunningProcess | undefined> {
 	const environment = await readFile(`/proc/${pid}/environ`, 'latin1')
 	const start = `${variable}=`
 	const line = environment.split('\0').find((one) => one.startsWith(start))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '../../core/log/log.ts'
 import { findMarked, isRunning } from './process-table.ts'
-import type { Found, ProcessMark } from './process-table.ts'
+import type { RunningProcess, ProcessMark } from './process-table.ts'
 import { signal, signalGroup } from './signals.ts'
 import { PAUSE_MS, SWEEPS, VARIABLE } from './sweep.ts'
 
@@ -53,7 +53,7 @@ function readMark(file: string): ProcessMark | undefined {
  * The groups that certainly belong to a leftover: the leader is still the same process, or has ended and a member has the mark.
  * As long as a group has members, the system does not reuse its number.
  */
-function groupsOf(left: ReadonlyMap<string, ProcessMark | undefined>, marked: readonly Found[]): number[] {
+function groupsOf(left: ReadonlyMap<string, ProcessMark | undefined>, marked: readonly RunningProcess[]): number[] {
 	const groups = new Set<number>()
 	for (const [mark, leader] of left) {
 		if (!leader) continue

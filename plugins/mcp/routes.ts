@@ -7,7 +7,7 @@ import type {} from '../agents/contract.ts'
 import type { McpServers, McpSettings, NewMcpServer } from './contract.ts'
 import { added, details, newServer, params, paramsOfServer, shownNewServer, view } from './schemas.ts'
 
-interface Named {
+interface ServerParams {
 	id: string
 	mcp_id: string
 }
@@ -15,9 +15,9 @@ interface Named {
 const tags = ['api', 'mcp']
 
 export function routes(server: Server, ctx: Context<McpSettings>, servers: McpServers): void {
-	const agentOf = ({ id }: Pick<Named, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
+	const agentOf = ({ id }: Pick<ServerParams, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
 
-	server.route<{ Params: Named }>({
+	server.route<{ Params: ServerParams }>({
 		method: 'GET',
 		path: '/v1/agents/{id}/mcp',
 		options: {
@@ -30,7 +30,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		},
 		handler: async (request) => servers.list(await agentOf(request.params)),
 	})
-	server.route<{ Params: Named; Payload: NewMcpServer }>({
+	server.route<{ Params: ServerParams; Payload: NewMcpServer }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp',
 		options: {
@@ -61,7 +61,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			}
 		},
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: ServerParams }>({
 		method: 'GET',
 		path: '/v1/agents/{id}/mcp/{mcp_id}',
 		options: {
@@ -75,7 +75,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		},
 		handler: async (request) => servers.get(await agentOf(request.params), request.params.mcp_id),
 	})
-	server.route<{ Params: Named; Payload: { enabled: boolean } }>({
+	server.route<{ Params: ServerParams; Payload: { enabled: boolean } }>({
 		method: 'PATCH',
 		path: '/v1/agents/{id}/mcp/{mcp_id}',
 		options: {
@@ -95,7 +95,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		handler: async (request) =>
 			servers.enable(await agentOf(request.params), request.params.mcp_id, request.payload.enabled),
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: ServerParams }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/restart',
 		options: {
@@ -113,7 +113,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		},
 		handler: async (request) => servers.restart(await agentOf(request.params), request.params.mcp_id),
 	})
-	server.route<{ Params: Named; Payload: { digests?: string[] } | null }>({
+	server.route<{ Params: ServerParams; Payload: { digests?: string[] } | null }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/accept',
 		options: {
@@ -141,7 +141,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		handler: async (request) =>
 			servers.accept(await agentOf(request.params), request.params.mcp_id, request.payload?.digests),
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: ServerParams }>({
 		method: 'DELETE',
 		path: '/v1/agents/{id}/mcp/{mcp_id}',
 		options: {

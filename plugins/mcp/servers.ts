@@ -5,7 +5,7 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import type {} from '../agents/contract.ts'
 import { checkAddress, checkAllowances, checkCommand, checkReferences } from './access.ts'
-import type { Connection, ConnectionServices } from './connection.ts'
+import type { ServerConnection, ConnectionServices } from './connection.ts'
 import type { McpServer, McpServerDetails, McpServers, McpSettings, McpStatus, NewMcpServer } from './contract.ts'
 import { checkVariable } from './environment.ts'
 import { openConnectionRegistry } from './connection-registry.ts'
@@ -49,15 +49,15 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		records,
 		starting,
 	}
-	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<Connection> => {
+	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<ServerConnection> => {
 		// Loaded with the first server: an idle gateway does not keep the protocol's code in memory.
 		const connection = await import('./connection.ts')
 		const login = await loginFor(record, agent, ctx)
-		return new connection.Connection(record, agent, await records.pins(agent, record.id), { ...services, login })
+		return new connection.ServerConnection(record, agent, await records.pins(agent, record.id), { ...services, login })
 	}
 	const registry = openConnectionRegistry(records, connectionTo)
 
-	const find = async (agent: AgentRef, id: string): Promise<Connection> => {
+	const find = async (agent: AgentRef, id: string): Promise<ServerConnection> => {
 		const connection = (await registry.of(agent)).get(id)
 		if (!connection) throw noServer(agent, id)
 		return connection
@@ -215,13 +215,13 @@ async function check(wanted: NewMcpServer, trusted: boolean, config: McpSettings
 	} else await checkAddress(url ?? '', trusted, config)
 }
 
-function view({ record, status, pins }: Connection): McpServer {
+function view({ record, status, pins }: ServerConnection): McpServer {
 	const held = pins.tools.filter((pin) => pin.held && pin.listed).length
 	const { id, name, transport } = record
 	return { id, name, transport, status, ...(held > 0 && { held_tools: held }) }
 }
 
-function loginOf({ login, record }: Connection): Login {
+function loginOf({ login, record }: ServerConnection): Login {
 	if (login) return login
 	const why =
 		record.transport === 'stdio' ? 'it is a program' : 'its auth is none, or it has an Authorization header of its own'
@@ -248,7 +248,7 @@ async function answerWaiting(agent: AgentRef, { name, auth }: McpRecord, ctx: Co
 	}
 }
 
-async function details(connection: Connection): Promise<McpServerDetails> {
+async function details(connection: ServerConnection): Promise<McpServerDetails> {
 	const { record, pins, login } = connection
 	const { id, name, transport, command, args, url, names, auth, sampling = false, roots = [], created_at } = record
 	return {

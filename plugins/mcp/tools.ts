@@ -1,6 +1,6 @@
 /** The tools of an agent's servers, in the form of the gateway's toolbox. */
 import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
-import type { Connection } from './connection.ts'
+import type { ServerConnection } from './connection.ts'
 import type { ConnectionRegistry } from './connection-registry.ts'
 import type { Definition } from './definitions.ts'
 import { checkBySchema } from './json-schema.ts'
@@ -8,7 +8,7 @@ import { toolNames } from './names.ts'
 import { fillArguments } from './values.ts'
 
 /** Returns the known tools without asking a server, since every run waits for this. */
-export function toolsOf(connections: Iterable<Connection>, ctx: Pick<Context, 'find'>): ToolDefinition[] {
+export function toolsOf(connections: Iterable<ServerConnection>, ctx: Pick<Context, 'find'>): ToolDefinition[] {
 	const all = [...connections].flatMap((connection) =>
 		connection.offered().map((definition) => ({ connection, definition })),
 	)
@@ -18,7 +18,7 @@ export function toolsOf(connections: Iterable<Connection>, ctx: Pick<Context, 'f
 	return all.map(({ connection, definition }, at) => toolOf(names[at] ?? '', connection, definition, ctx))
 }
 
-/** Waits for servers that are away and whose tools a run would otherwise lack: see `Connection.awaitTools`. */
+/** Waits for servers that are away and whose tools a run would otherwise lack: see `ServerConnection.awaitTools`. */
 export async function awaitTools(registry: ConnectionRegistry, agent: AgentRef, signal: AbortSignal): Promise<void> {
 	const connections = [...(await registry.of(agent)).values()]
 	await Promise.all(connections.flatMap((connection) => connection.awaitTools(signal) ?? []))
@@ -26,7 +26,7 @@ export async function awaitTools(registry: ConnectionRegistry, agent: AgentRef, 
 
 function toolOf(
 	name: string,
-	connection: Connection,
+	connection: ServerConnection,
 	{ name: tool, description, input_schema, annotations }: Definition,
 	ctx: Pick<Context, 'find'>,
 ): ToolDefinition {

@@ -1,11 +1,11 @@
 /** Secrets that are sent to a server: in `env`, `headers` and `url`, inserted only for a connection, and in the arguments of calls. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
-import type { Reading } from '../vault/contract.ts'
+import type { SecretReading } from '../vault/contract.ts'
 import type { McpValue } from './contract.ts'
 import type { McpRecord } from './records.ts'
 
-type Services = Pick<Context, 'use' | 'emit'>
+type ValueDeps = Pick<Context, 'use' | 'emit'>
 
 export type KeptValues = Pick<McpRecord, 'names' | 'values' | 'secrets'>
 
@@ -36,7 +36,7 @@ export async function sealValues(
  * Throws `vault_denied` if the agent has no grant for a needed secret, or the grant's hosts do not include the server,
  * and `forbidden` if the caller who added the server may not have secrets sent to it.
  */
-export async function openValues(record: McpRecord, agent: AgentRef, ctx: Services): Promise<OpenedValues> {
+export async function openValues(record: McpRecord, agent: AgentRef, ctx: ValueDeps): Promise<OpenedValues> {
 	if (record.secrets.length > 0 && !record.secrets_allowed) throw notAllowed(record)
 	const reading = readingOf(record, agent, (event) => {
 		void ctx.emit(event, agent.name).catch(() => {}) // the read itself reports a store that refuses writes
@@ -73,7 +73,7 @@ export async function readSecret(
 	record: McpRecord,
 	agent: AgentRef,
 	endpoint: URL,
-	ctx: Services,
+	ctx: ValueDeps,
 ): Promise<string> {
 	if (!record.secrets_allowed) throw notAllowed(record)
 	const reading = readingOf(record, agent, (event) => void ctx.emit(event, agent.name).catch(() => {}))
@@ -87,7 +87,7 @@ function notAllowed({ secrets }: McpRecord): Fault {
 	)
 }
 
-function readingOf({ name, url }: McpRecord, agent: AgentRef, emit: Reading['emit']): Reading {
+function readingOf({ name, url }: McpRecord, agent: AgentRef, emit: SecretReading['emit']): SecretReading {
 	const keepTo = (): void => {} // the SDK's transports follow redirects within the server's origin only
 	const address = url === undefined ? null : URL.parse(url)
 	return { agent, via: `mcp:${name}`, emit, ...(address && { outlet: { url: address, keepTo } }) }
@@ -95,7 +95,7 @@ function readingOf({ name, url }: McpRecord, agent: AgentRef, emit: Reading['emi
 
 async function openSealed(
 	{ values, id }: McpRecord,
-	reading: Reading,
+	reading: SecretReading,
 	ctx: Pick<Context, 'use'>,
 ): Promise<Record<string, string>> {
 	if (values === null) return {}
@@ -107,7 +107,7 @@ async function openSealed(
 async function filledUrl(
 	url: string,
 	secrets: readonly string[],
-	reading: Reading,
+	reading: SecretReading,
 	ctx: Pick<Context, 'use'>,
 ): Promise<string> {
 	let filled = url

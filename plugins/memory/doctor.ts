@@ -8,7 +8,7 @@ import type { AgentRecord } from '../agents/contract.ts'
 import type { Provider } from '../models/contract.ts'
 import { keys } from './records.ts'
 import type { VectorRecord } from './records.ts'
-import type { Manifest } from './search/files.ts'
+import type { IndexManifest } from './search/files.ts'
 
 /** Limit of agents whose vectors are checked. */
 const AGENTS = 1_000
@@ -33,13 +33,13 @@ export default {
 	],
 } satisfies Expert
 
-interface Kept {
+interface StoredVectors {
 	/** The owner of the vectors: the agent's name or uid. */
 	agent: string
 	dimensions: number
 }
 
-async function compare(patient: Patient, name: string, provider: Provider, kept: Kept[]): Promise<Finding[]> {
+async function compare(patient: Patient, name: string, provider: Provider, kept: StoredVectors[]): Promise<Finding[]> {
 	const key = await keyOf(patient, provider)
 	// While a gateway runs, only the gateway can read the key.
 	if (key === null) return []
@@ -88,10 +88,10 @@ async function keyOf(patient: Patient, { api_key }: Provider): Promise<string | 
 }
 
 /** From the manifests of stored graphs, and without a running gateway from one vector of each agent in the store. */
-async function keptBy(patient: Patient, embedder: string): Promise<Kept[]> {
+async function keptBy(patient: Patient, embedder: string): Promise<StoredVectors[]> {
 	const folder = join(patient.home, 'data', 'index')
 	const files = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
-	const kept = new Map<string, Kept>()
+	const kept = new Map<string, StoredVectors>()
 	for (const file of files.slice(0, AGENTS)) {
 		const manifest = await manifestIn(join(folder, file))
 		const uid = file.slice(0, -'.json'.length)
@@ -111,10 +111,10 @@ async function keptBy(patient: Patient, embedder: string): Promise<Kept[]> {
 }
 
 /** A checksum, a line end, and a manifest. The gateway rebuilds unreadable files. */
-async function manifestIn(file: string): Promise<Pick<Manifest, 'embedder' | 'dimensions'> | undefined> {
+async function manifestIn(file: string): Promise<Pick<IndexManifest, 'embedder' | 'dimensions'> | undefined> {
 	try {
 		const text = await readFile(file, 'utf8')
-		return JSON.parse(text.slice(text.indexOf('\n') + 1)) as Manifest
+		return JSON.parse(text.slice(text.indexOf('\n') + 1)) as IndexManifest
 	} catch {
 		return undefined
 	}

@@ -17,10 +17,10 @@ export async function keepFacts(
 	const { wordsOf } = await import('./words.ts') // loads all the languages, which an idle gateway does not need
 	const ids: string[] = []
 	for (const fact of facts) {
-		const said = wordsOf(fact).join(' ')
+		const normalized = wordsOf(fact).join(' ')
 		const known = await memories.search(agent, fact, LOOKED_AT)
-		if (known.some(({ content }) => wordsOf(content).join(' ') === said)) continue
-		const key = `fact:${createHash('sha256').update(said).digest('hex')}`
+		if (known.some(({ content }) => wordsOf(content).join(' ') === normalized)) continue
+		const key = `fact:${createHash('sha256').update(normalized).digest('hex')}`
 		// It was said before newer memories were stored, so it replaces none.
 		ids.push((await memories.store(agent, { content: fact, tags: [TAG], replaces: [], key })).id)
 	}

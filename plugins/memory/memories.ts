@@ -17,7 +17,7 @@ import { forgetSame, knownOf } from './same.ts'
 import type { CallRecord, MemoryRecord } from './records.ts'
 
 /** `similarity`: null if it has no vector yet. */
-type Found = Memory & { similarity: number | null }
+type FoundMemory = Memory & { similarity: number | null }
 type Memories = Pick<LongTermMemory, 'store' | 'search' | 'forget' | 'count' | 'list'>
 
 /** Characters of the contents of one page. */
@@ -93,7 +93,7 @@ export function memoriesOf(
 			const vector = await embeddings.ofQuestion(embedder, text)
 			const hits = await index.search(agent, embedder, { text, limit, tags, ...(vector && { vector }) })
 			const entries = await Promise.all(hits.map(({ id }) => store.get<MemoryRecord>(keys.memory(agent.uid, id))))
-			const found: Found[] = hits.flatMap(({ similarity }, at) => {
+			const found: FoundMemory[] = hits.flatMap(({ similarity }, at) => {
 				const entry = entries[at] // deleted meanwhile: not shown
 				return entry ? [{ ...shown(entry.value), similarity }] : []
 			})
@@ -163,9 +163,9 @@ export function memoriesOf(
 	}
 
 	/** The memories that replace some of these and are not among them. */
-	async function successorsOf(uid: string, found: readonly Memory[]): Promise<Found[]> {
+	async function successorsOf(uid: string, found: readonly Memory[]): Promise<FoundMemory[]> {
 		const known = new Set(found.map(({ id }) => id))
-		const missing: Found[] = []
+		const missing: FoundMemory[] = []
 		for (const memory of found) {
 			for (let id = memory.replaced_by; id !== undefined && !known.has(id);) {
 				known.add(id)

@@ -6,7 +6,7 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Entry } from '../../core/store/ports.ts'
 import type { Embedder } from './embedders.ts'
-import type { Hit, IndexStatus, Question, Row } from './search/protocol.ts'
+import type { Hit, IndexStatus, SearchQuery, VectorRow } from './search/protocol.ts'
 import type { IndexThread } from './search/thread.ts'
 import { keys, vectorOf } from './records.ts'
 import type { MemoryRecord, VectorRecord } from './records.ts'
@@ -19,7 +19,7 @@ export interface MemoryIndex {
 	added(agent: AgentRef, records: MemoryRecord[]): Promise<void>
 	removed(agent: AgentRef, ids: string[]): Promise<void>
 	embedded(agent: AgentRef, embedder: string, vectors: { id: string; vector: Float32Array }[]): Promise<void>
-	search(agent: AgentRef, embedder: Embedder, question: Question): Promise<Hit[]>
+	search(agent: AgentRef, embedder: Embedder, question: SearchQuery): Promise<Hit[]>
 	groups(agent: AgentRef, embedder: Embedder, ids: string[], floor: number, most: number): Promise<string[][]>
 	/** With the built-in embedder: for memories that have no vector yet. */
 	similarity(text: string, contents: string[]): Promise<number[]>
@@ -36,7 +36,7 @@ const ATTEMPTS = 3
 interface State {
 	embedder: string
 	/** Changed meanwhile; the fill from the store may lack these, or still have them. */
-	late: ({ add: Row } | { remove: string })[]
+	late: ({ add: VectorRow } | { remove: string })[]
 	isReady: boolean
 	ready: Promise<void>
 }
@@ -94,9 +94,9 @@ export function memoryIndex(
 		if (without.length > 0) lacking({ name, uid }, embedder, without)
 	}
 
-	const rowOf = async (uid: string, record: MemoryRecord, embedder?: Embedder): Promise<Row> => {
+	const rowOf = async (uid: string, record: MemoryRecord, embedder?: Embedder): Promise<VectorRow> => {
 		const { id, content, tags, created_at } = record
-		const row: Row = { id, content, tags, at: Date.parse(created_at) }
+		const row: VectorRow = { id, content, tags, at: Date.parse(created_at) }
 		if (!embedder || embedder.id === HASHING) return row
 		const entry = await store.get<VectorRecord>(keys.vector(uid, id))
 		return entry?.value.embedder === embedder.id ? { ...row, vector: vectorOf(entry.value.bytes) } : row

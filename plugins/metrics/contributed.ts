@@ -12,19 +12,19 @@ const READ_MS = 2_000
 const COMPLAINTS = 100
 const NAME = /^[a-z][a-z0-9_]{0,127}$/
 
-type Source = Extension<'metrics'>
+type Contributor = Extension<'metrics'>
 
 /** Reads every source of the current generation. Never rejects. */
 export function contributed(ctx: Context): () => Promise<Metric[]> {
 	const readers = new WeakMap<MetricSource, () => Promise<Readings>>()
 	const logged = new Set<string>()
-	const complain = ({ plugin }: Source, problem: string): void => {
+	const complain = ({ plugin }: Contributor, problem: string): void => {
 		const message = `metrics of plugin "${plugin}" are left out: ${problem}`
 		if (logged.has(message) || logged.size >= COMPLAINTS) return
 		logged.add(message)
 		ctx.log.warn({ plugin }, message)
 	}
-	const read = async (source: Source): Promise<Metric[]> => {
+	const read = async (source: Contributor): Promise<Metric[]> => {
 		try {
 			checkNames(source, isBuiltIn(ctx, source.plugin))
 			let reader = readers.get(source.value)
@@ -45,7 +45,7 @@ function isBuiltIn({ gateway }: Context, plugin: string): boolean {
 	return gateway.plugins().find(({ name }) => name === plugin)?.source === 'built in'
 }
 
-function checkNames({ plugin, value }: Source, builtIn: boolean): void {
+function checkNames({ plugin, value }: Contributor, builtIn: boolean): void {
 	const prefix = builtIn ? 'svc_' : `${plugin.replaceAll('-', '_')}_`
 	for (const [name, { help, type }] of Object.entries(value.metrics)) {
 		if (!NAME.test(name) || !name.startsWith(prefix))

@@ -10,7 +10,7 @@ export interface EventCounts {
 }
 
 /** An unfinished run. */
-interface Known {
+interface KnownRun {
 	/** Null if it began before this plugin started: its record is read at the end. */
 	trigger: string | null
 	/** Milliseconds before its latest pause. */
@@ -68,16 +68,16 @@ export function countEvents(
 		'Deliveries to webhooks, by whether their signature was valid.',
 		['valid'],
 	)
-	const known = new BoundedMap<string, Known>(RUNS_LIMIT)
+	const known = new BoundedMap<string, KnownRun>(RUNS_LIMIT)
 
-	const knownRun = (run_id: string): Known => {
+	const knownRun = (run_id: string): KnownRun => {
 		const run = known.get(run_id)
 		if (run) return run
-		const fresh: Known = { trigger: null, active_ms: 0, since: null, call: null }
+		const fresh: KnownRun = { trigger: null, active_ms: 0, since: null, call: null }
 		known.set(run_id, fresh)
 		return fresh
 	}
-	const endCall = (run: Known, outcome: string): void => {
+	const endCall = (run: KnownRun, outcome: string): void => {
 		if (run.call) calls.add([run.call.provider, outcome])
 		run.call = null
 	}

@@ -1,4 +1,4 @@
-import type { Compat, ModelOrder, ModelParams, Prices, ProviderKind } from '../../core/protocol.ts'
+import type { Compat, ModelOrder, ModelParams, Prices, ProviderKind } from '../../sandbox/order.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 
 /** A provider as in gateway.yaml. */

@@ -1,6 +1,6 @@
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 import type {} from '../vault/contract.ts'
 import type { EndpointOrder, Models, ModelSettings, Provider, SecretText } from './contract.ts'

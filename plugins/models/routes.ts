@@ -6,7 +6,7 @@ import type { ModelSettings, Provider, SecretText } from './contract.ts'
 import { dialects } from './dialects.ts'
 import type { ServerKind } from './dialects.ts'
 import { listModels, tryModel } from './server.ts'
-import type { Ask, Verdict } from './server.ts'
+import type { Ask, ServerVerdict } from './server.ts'
 
 const base_url = Joi.string()
 	.uri({ scheme: ['http', 'https'] })
@@ -108,7 +108,7 @@ export function routes(server: Server, ctx: Context<ModelSettings>): void {
 	})
 }
 
-function withMessage(verdict: Verdict): { state: Verdict['state']; message: string | null } {
+function withMessage(verdict: ServerVerdict): { state: ServerVerdict['state']; message: string | null } {
 	return { state: verdict.state, message: verdict.state === 'ok' ? null : verdict.message }
 }
 

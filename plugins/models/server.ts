@@ -16,7 +16,7 @@ export interface Server {
  * - `denied`: it requires another key
  * - `refused`: it accepts the key and refuses the call
  */
-export type Verdict =
+export type ServerVerdict =
 	| { state: 'ok'; models?: string[] }
 	| { state: 'unreachable' | 'denied' | 'refused'; message: string }
 
@@ -30,7 +30,7 @@ const MAX_MESSAGE = 500
 export type Ask = (url: string, request: Request & { timeout_ms: number }) => Promise<Reply>
 
 /** The models that the server lists: at most 10 s, 2,000 names. */
-export async function listModels(server: Server, ask: Ask): Promise<Verdict> {
+export async function listModels(server: Server, ask: Ask): Promise<ServerVerdict> {
 	const { list, names } = dialects[server.kind]
 	const reply = await call(server, ask, list, { timeout_ms: LIST_TIMEOUT_MS })
 	if ('state' in reply) return reply
@@ -40,7 +40,7 @@ export async function listModels(server: Server, ask: Ask): Promise<Verdict> {
 }
 
 /** One short call, at most 60 s. */
-export async function tryModel(server: Server, model: string, ask: Ask): Promise<Verdict> {
+export async function tryModel(server: Server, model: string, ask: Ask): Promise<ServerVerdict> {
 	const { trial, isAnswer } = dialects[server.kind]
 	const { path, body } = trial(model, 'Reply with the word "ready" and nothing else.')
 	const reply = await call(server, ask, path, { method: 'POST', body, timeout_ms: CALL_TIMEOUT_MS })
@@ -58,7 +58,7 @@ async function call(
 	ask: Ask,
 	path: string,
 	request: Request & { timeout_ms: number },
-): Promise<Reply | Exclude<Verdict, { state: 'ok' }>> {
+): Promise<Reply | Exclude<ServerVerdict, { state: 'ok' }>> {
 	try {
 		return await ask(base_url + path, { ...request, headers: dialects[kind].headers(api_key) })
 	} catch (error) {
@@ -67,10 +67,10 @@ async function call(
 	}
 }
 
-function failureOf({ base_url, api_key }: Server, { status, body }: Reply): Verdict {
-	const said = messageIn(body)
+function failureOf({ base_url, api_key }: Server, { status, body }: Reply): ServerVerdict {
+	const reason = messageIn(body)
 	// Before it is cut, so that no part of the key remains.
-	const text = api_key !== undefined && api_key.length > 3 ? said.replaceAll(api_key, '[redacted]') : said
+	const text = api_key !== undefined && api_key.length > 3 ? reason.replaceAll(api_key, '[redacted]') : reason
 	const quote = text === '' ? '' : `: ${text.slice(0, MAX_MESSAGE)}`
 	if (status === 401 || status === 403) {
 		const what = api_key === undefined ? 'asks for a key' : 'refuses the key'

@@ -5,7 +5,7 @@ import { count, list, section } from '../../config/fields.ts'
 import type { Environment } from '../../config/home.ts'
 import { messages } from '../../config/messages.ts'
 import { suggest } from '../../config/suggest.ts'
-import { modelParams } from '../../core/runs/model-params.ts'
+import { modelParams } from '../../sandbox/order.ts'
 import type { ModelSettings } from './contract.ts'
 
 const OLLAMA_WINDOW = 16_384

@@ -134,11 +134,11 @@ async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, caller: 
 	const { owner, name } = caller
 	const agent = await agentOf(ctx, caller, body.model)
 	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
-	const said = await withOpenCalls(ctx, agent, named, messagesOf(body.messages))
+	const input = await withOpenCalls(ctx, agent, named, messagesOf(body.messages))
 	// They may be large, and a stream may take long.
 	body.messages = []
 	const turn = turnOf(
-		await withAttachments(ctx, agent, said, { field: 'messages', isKept: named !== undefined }),
+		await withAttachments(ctx, agent, input, { field: 'messages', isKept: named !== undefined }),
 		'messages',
 	)
 	const {

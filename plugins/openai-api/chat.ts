@@ -1,7 +1,7 @@
 /** Chat completions as OpenAI's clients read them. */
 import Joi from 'joi'
 import { bodyOf } from './errors.ts'
-import type { Answer } from './exchange.ts'
+import type { AgentAnswer } from './exchange.ts'
 import { hexOf } from './ids.ts'
 import type { Script } from './serve.ts'
 
@@ -72,7 +72,7 @@ export const chunks = Joi.string().example(
 	'data: {"id":"chatcmpl-0197a4c25d1e7c3a9b6f2f1d8e4a7c05","object":"chat.completion.chunk","created":1795000000,"model":"svc/ada","choices":[{"index":0,"delta":{"content":"I can"},"logprobs":null,"finish_reason":null}]}\n\ndata: [DONE]\n\n',
 )
 
-export function completionOf(run_id: string, model: string, answer: Answer): object {
+export function completionOf(run_id: string, model: string, answer: AgentAnswer): object {
 	const { text, tool_calls, finish_reason } = answer
 	const message = {
 		role: 'assistant',
@@ -114,7 +114,7 @@ function headOf(run_id: string, model: string): Head {
 	return { id: `chatcmpl-${hexOf(run_id)}`, created: Math.floor(Date.now() / 1000), model }
 }
 
-function callsOf({ tool_calls }: Answer): { id: string; type: 'function'; function: object }[] {
+function callsOf({ tool_calls }: AgentAnswer): { id: string; type: 'function'; function: object }[] {
 	return tool_calls.map(({ id, name, arguments: args }) => ({
 		id,
 		type: 'function',
@@ -122,7 +122,7 @@ function callsOf({ tool_calls }: Answer): { id: string; type: 'function'; functi
 	}))
 }
 
-function usageOf({ usage: { input_tokens, output_tokens } }: Answer): object {
+function usageOf({ usage: { input_tokens, output_tokens } }: AgentAnswer): object {
 	return {
 		prompt_tokens: input_tokens,
 		completion_tokens: output_tokens,

@@ -3,7 +3,7 @@ import Joi from 'joi'
 import type { AttachmentSource } from '../attachments/contract.ts'
 import { wrong } from './errors.ts'
 
-interface Part {
+interface ContentPart {
 	type: string
 	text?: string
 	refusal?: string
@@ -13,10 +13,10 @@ interface Part {
 	[field: string]: unknown
 }
 
-export type Content = string | Part[] | null | undefined
+export type MessageContent = string | ContentPart[] | null | undefined
 
 /** What a message holds. `sources`: where its attachments are. */
-export interface Said {
+export interface ReadContent {
 	content: string
 	sources?: AttachmentSource[]
 }
@@ -35,14 +35,14 @@ export const content = Joi.alternatives(
 ).description('Text, or parts.')
 
 /** `param`: the location of the content, for errors. Throws `invalid_request` for parts that are not text. */
-export function textOf(value: Content, param: string): string {
+export function textOf(value: MessageContent, param: string): string {
 	const { content, sources } = saidIn(value, param)
 	if (!sources) return content
 	throw wrong(param, `${param} may hold text only; send images and files in a message of the user`)
 }
 
 /** The text of all parts, with `[attachment 1]` where one stands between texts, and the attachments. */
-export function saidIn(value: Content, param: string): Said {
+export function saidIn(value: MessageContent, param: string): ReadContent {
 	if (typeof value === 'string') return { content: value }
 	const sources: AttachmentSource[] = []
 	const lines: { text: string; isText: boolean }[] = []
@@ -60,7 +60,7 @@ export function saidIn(value: Content, param: string): Said {
 	return { content: shown.map(({ text }) => text).join('\n'), ...(sources.length > 0 && { sources }) }
 }
 
-function sourceOf(part: Part, param: string): AttachmentSource {
+function sourceOf(part: ContentPart, param: string): AttachmentSource {
 	const inner = fieldsOf(part[part.type])
 	switch (part.type) {
 		case 'image_url':

@@ -22,7 +22,7 @@ const LOCAL = 'local'
 const SHARED = 'openai:user:'
 const CLAIM = 'openai-conversation'
 
-type ApiDeps = Pick<Context, 'store' | 'use'>
+type ConversationDeps = Pick<Context, 'store' | 'use'>
 
 export const headers = Joi.object({
 	[HEADER]: Joi.string()
@@ -57,7 +57,12 @@ export function nameIn(
  * The owner's conversation of this name with an agent. One that 0.1.0 stored under the name, for all callers, goes to
  * the first caller that uses the name again; a token newer than its messages is excluded.
  */
-export async function namedConversation(ctx: ApiDeps, agent: AgentRef, owner: string, name: string): Promise<string> {
+export async function namedConversation(
+	ctx: ConversationDeps,
+	agent: AgentRef,
+	owner: string,
+	name: string,
+): Promise<string> {
 	const own = `openai:${owner}:${name}`
 	const shared = SHARED + name
 	const claim = await claimOf(ctx, agent, name)
@@ -74,7 +79,12 @@ export async function namedConversation(ctx: ApiDeps, agent: AgentRef, owner: st
 }
 
 /** False for a conversation of this API that belongs to another owner; 0.1.0 stored no owners of single requests and responses. */
-export async function mayKnow(ctx: ApiDeps, agent: AgentRef, owner: string, conversation: string): Promise<boolean> {
+export async function mayKnow(
+	ctx: ConversationDeps,
+	agent: AgentRef,
+	owner: string,
+	conversation: string,
+): Promise<boolean> {
 	const [surface, kind = '', whose, ...rest] = conversation.split(':')
 	if (surface !== 'openai') return true
 	if (kind === 'once' || kind === 'responses') return rest.length === 0 || whose === owner

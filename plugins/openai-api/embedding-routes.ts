@@ -2,7 +2,6 @@ import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
-import { answerWhole } from '../../core/http/open-answer.ts'
 import { scoped } from '../../core/http/routes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../memory/contract.ts'
@@ -88,7 +87,9 @@ export function embeddingRoutes(server: Server, ctx: Context<OpenAiSettings>, se
 			const agent = await agentOf(ctx, auth.credentials, body.model)
 			const texts = [body.input].flat()
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
-			const { embedder, vectors } = await answerWhole(client, (signal) => memory.embed(agent, texts, signal))
+			const { embedder, vectors } = await ctx
+				.use('auth')
+				.answerWhole(client, (signal) => memory.embed(agent, texts, signal))
 			raw.res.setHeader('x-svc-embedder', hash('sha256', embedder).slice(0, 16))
 			const used = Math.ceil(texts.join('').length / CHARACTERS_PER_TOKEN)
 			return {

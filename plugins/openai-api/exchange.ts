@@ -15,7 +15,7 @@ export interface AgentRequest {
 	also?: (run_id: string) => Promise<Op[]>
 }
 
-export interface Answer {
+export interface AgentAnswer {
 	text: string
 	/** Calls for the client to make, under ids of ours. */
 	tool_calls: ToolCallRequest[]
@@ -24,13 +24,13 @@ export interface Answer {
 	usage: Usage
 }
 
-export interface Exchange {
+export interface AgentExchange {
 	run_id: string
 	/** Rejects with a Fault: the error of the run, or the reason of `signal`. The run has ended then. */
-	answer: Promise<Answer>
+	answer: Promise<AgentAnswer>
 }
 
-type ApiDeps = Pick<Context, 'use'>
+type ExchangeDeps = Pick<Context, 'use'>
 
 /** The source name of runs from this API. */
 const TRIGGER = 'openai'
@@ -43,11 +43,11 @@ const TRIGGER = 'openai'
  * The answer rejects with `conflict`, too, if an earlier request of the conversation asks something while this one waits.
  */
 export async function begin(
-	ctx: ApiDeps,
+	ctx: ExchangeDeps,
 	asked: AgentRequest,
 	signal: AbortSignal,
 	piece?: (text: string) => void,
-): Promise<Exchange> {
+): Promise<AgentExchange> {
 	signal.throwIfAborted()
 	const { agent, start, stays, also } = asked
 	const answerTo = (run: RunRecord): string | null => {
@@ -68,7 +68,12 @@ export async function begin(
 	return { run_id, answer }
 }
 
-async function conclude(ctx: ApiDeps, asked: AgentRequest, run_id: string, result: RunResult): Promise<Answer> {
+async function conclude(
+	ctx: ExchangeDeps,
+	asked: AgentRequest,
+	run_id: string,
+	result: RunResult,
+): Promise<AgentAnswer> {
 	const runs = ctx.use('runs')
 	const { status, error, text, usage, finish_reason } = result
 	if (error) throw fromWire(error)
@@ -83,7 +88,7 @@ async function conclude(ctx: ApiDeps, asked: AgentRequest, run_id: string, resul
 			'conflict',
 			'the agent has asked a question in this conversation meanwhile; answer it, then send this again',
 		)
-	const answer: Answer = { text, usage, tool_calls: [], finish_reason: 'stop' }
+	const answer: AgentAnswer = { text, usage, tool_calls: [], finish_reason: 'stop' }
 	if (status === 'asks') return answer
 	const { tool_calls = [], answer: last } = await runs.get(run_id)
 	// What the agent says beside its tool calls is no part of the JSON.

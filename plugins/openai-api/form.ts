@@ -1,6 +1,6 @@
 /** The form that a request wants of its answer: JSON, or a call of one of its tools. */
 import Joi from 'joi'
-import type { AnswerForm, JsonForm } from '../../core/protocol.ts'
+import type { AnswerForm, JsonForm } from '../../sandbox/order.ts'
 import { wrong } from './errors.ts'
 import type { ClientTool } from './tools.ts'
 

@@ -74,6 +74,6 @@ function itemsOfMessage(message: ChatMessage): Item[] {
 		name,
 		arguments: args,
 	}))
-	const said = { type: 'output_text', text, annotations: [], logprobs: [] }
-	return text === '' ? calls : [{ type: 'message', status, role, content: [said] }, ...calls]
+	const part = { type: 'output_text', text, annotations: [], logprobs: [] }
+	return text === '' ? calls : [{ type: 'message', status, role, content: [part] }, ...calls]
 }

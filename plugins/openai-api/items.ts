@@ -4,17 +4,17 @@ import type { ChatMessage } from '../../core/protocol.ts'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 import { content, saidIn, textOf } from './content.ts'
-import type { Content } from './content.ts'
+import type { MessageContent } from './content.ts'
 
 export interface InputItem {
 	type?: string
 	id?: unknown
 	role?: string
-	content?: Content
+	content?: MessageContent
 	call_id?: string
 	name?: string
 	arguments?: string
-	output?: Content
+	output?: MessageContent
 }
 
 export const input = Joi.alternatives(

@@ -3,11 +3,11 @@ import Joi from 'joi'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 import { content, saidIn, textOf } from './content.ts'
-import type { Content } from './content.ts'
+import type { MessageContent } from './content.ts'
 
 export interface ChatInput {
 	role: 'system' | 'developer' | 'user' | 'assistant' | 'tool'
-	content?: Content
+	content?: MessageContent
 	name?: string | null
 	tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: string } }[] | null
 	tool_call_id?: string

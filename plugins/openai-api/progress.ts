@@ -6,7 +6,7 @@ import type { RequestMessage } from './contract.ts'
 import { mayKnow } from './conversations.ts'
 import { ownCalls } from './exchange.ts'
 import { callId, callIn } from './ids.ts'
-import type { Turn } from './turn.ts'
+import type { RequestTurn } from './turn.ts'
 
 /**
  * The messages since the prompt. If the results belong to calls with which a run of this agent and owner ended, that run's own
@@ -16,7 +16,7 @@ export async function progressOf(
 	ctx: Pick<Context, 'store' | 'use'>,
 	agent: AgentRef,
 	owner: string,
-	{ prompt, since }: Turn,
+	{ prompt, since }: RequestTurn,
 ): Promise<ChatMessage[]> {
 	const runs = ctx.use('runs')
 	const asked = since.findLastIndex(({ role }) => role === 'assistant')

@@ -69,7 +69,7 @@ export async function respond(ctx: Context, body: ResponseRequest, caller: Calle
 		? await previousOf(ctx, agent, owner, body.previous_response_id)
 		: undefined
 	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
-	const said = await withOpenCalls(
+	const messages = await withOpenCalls(
 		ctx,
 		agent,
 		previous ? undefined : named,
@@ -77,7 +77,7 @@ export async function respond(ctx: Context, body: ResponseRequest, caller: Calle
 	)
 	// They may be large, and a stream may take long.
 	body.input = ''
-	const input = await withAttachments(ctx, agent, said, { field: 'input', isKept: named !== undefined })
+	const input = await withAttachments(ctx, agent, messages, { field: 'input', isKept: named !== undefined })
 	const instructions: StoredMessage = { role: 'system', content: body.instructions ?? '' }
 	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous, owner) : []), ...input], 'input')
 	const { offered, call } = chosen(functionsIn<FunctionTool>(body.tools), body.tool_choice)

@@ -2,7 +2,7 @@
 import Joi from 'joi'
 import type { ToolCallRequest } from '../../core/protocol.ts'
 import { codeFor } from './errors.ts'
-import type { Answer } from './exchange.ts'
+import type { AgentAnswer } from './exchange.ts'
 import type { StoredResponse } from './stored.ts'
 
 const text = Joi.object({
@@ -119,7 +119,7 @@ export function viewOf({ id, created_at, previous_response_id, echo, end }: Stor
 }
 
 /** A message, unless there are only calls; then the calls. */
-export function outputOf(id: string, answer: Answer): Record<string, unknown>[] {
+export function outputOf(id: string, answer: AgentAnswer): Record<string, unknown>[] {
 	const { text: words, tool_calls, finish_reason } = answer
 	const message = messageItem(id, words, incomplete[finish_reason] === undefined ? 'completed' : 'incomplete')
 	const calls = tool_calls.map((call, at) => callItem(id, call, at))
@@ -140,7 +140,7 @@ function callItem(id: string, call: ToolCallRequest, at: number): Record<string,
 	return { type: 'function_call', id: `fc_${ownPart(id)}${at}`, status: 'completed', call_id, name, arguments: args }
 }
 
-const incomplete: Partial<Record<Answer['finish_reason'], string>> = {
+const incomplete: Partial<Record<AgentAnswer['finish_reason'], string>> = {
 	length: 'max_output_tokens',
 	content_filter: 'content_filter',
 }
@@ -150,7 +150,7 @@ function ownPart(id: string): string {
 	return id.slice(-32)
 }
 
-function usageOf({ usage: { input_tokens, output_tokens } }: Answer): object {
+function usageOf({ usage: { input_tokens, output_tokens } }: AgentAnswer): object {
 	return {
 		input_tokens,
 		input_tokens_details: { cached_tokens: 0 },

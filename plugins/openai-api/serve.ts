@@ -1,21 +1,17 @@
 /** Serves a request: as one response, or as a stream of events. */
 import { Fault } from '../../core/errors.ts'
-import { answerStream, answerWhole } from '../../core/http/open-answer.ts'
-import type { WaitingRequest } from '../../core/http/open-answer.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { WaitingRequest } from '../auth/contract.ts'
 import type { OpenAiSettings } from './contract.ts'
 import { begin, isJson } from './exchange.ts'
-import type { Answer, AgentRequest } from './exchange.ts'
-
-export type Client = WaitingRequest<Credentials>
+import type { AgentAnswer, AgentRequest } from './exchange.ts'
 
 /** The content of a stream; each function returns whole events. */
 export interface Script {
 	begin(run_id: string): string
 	/** A piece of the text, never empty. */
 	piece(text: string): string
-	end(answer: Answer): string | Promise<string>
+	end(answer: AgentAnswer): string | Promise<string>
 	failed(fault: Fault): string | Promise<string>
 }
 
@@ -27,10 +23,10 @@ const FINAL = { 'x-should-retry': 'false' }
 /** Waits for the whole answer. Throws the error if there is none; the run of a client that leaves is stopped. */
 export async function answerTo(
 	ctx: ApiDeps,
-	client: Client,
+	client: WaitingRequest,
 	asked: AgentRequest,
-): Promise<{ run_id: string; answer: Answer }> {
-	return answerWhole(client, async (signal) => {
+): Promise<{ run_id: string; answer: AgentAnswer }> {
+	return ctx.use('auth').answerWhole(client, async (signal) => {
 		const { run_id, answer } = await begin(ctx, asked, signal)
 		client.response.setHeader('x-svc-run-id', run_id)
 		return { run_id, answer: await answer.catch((error: unknown) => Promise.reject(final(error))) }
@@ -38,14 +34,14 @@ export async function answerTo(
 }
 
 /** Settles when the stream is open, or its client has left. Throws if it could not begin. */
-export async function stream(ctx: ApiDeps, client: Client, asked: AgentRequest, script: Script): Promise<void> {
+export async function stream(ctx: ApiDeps, client: WaitingRequest, asked: AgentRequest, script: Script): Promise<void> {
 	const { heartbeat_s, stall_timeout_s } = ctx.config
 	const options = {
 		heartbeatMs: heartbeat_s * 1000,
 		stallMs: stall_timeout_s * 1000,
 		clearance: ctx.redactor.clearanceOf(client.credentials.scope),
 	}
-	await answerStream(client, options, async (signal, write) => {
+	await ctx.use('auth').answerStream(client, options, async (signal, write) => {
 		const { run_id, answer } = await begin(ctx, asked, signal, (text) => write(() => script.piece(text)))
 		client.response.setHeader('x-svc-run-id', run_id)
 		const last = answer

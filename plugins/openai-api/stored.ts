@@ -9,7 +9,7 @@ import type { RunRecord } from '../runs/contract.ts'
 import { existedAt } from './conversations.ts'
 import { wrong } from './errors.ts'
 import { ownCalls } from './exchange.ts'
-import type { Answer } from './exchange.ts'
+import type { AgentAnswer } from './exchange.ts'
 import { hexOf, responseId, responseIn } from './ids.ts'
 
 export interface StoredResponse {
@@ -33,9 +33,9 @@ export interface StoredResponse {
 	end?: ResponseEnd
 }
 
-export type ResponseEnd = { at: number } & ({ answer: Answer } | { error: WireError })
+export type ResponseEnd = { at: number } & ({ answer: AgentAnswer } | { error: WireError })
 
-type ApiDeps = Pick<Context, 'store' | 'use'>
+type StoredDeps = Pick<Context, 'store' | 'use'>
 
 const KIND = 'openai-response'
 /** Limits of the earlier responses that a model gets; the first one reached applies. */
@@ -52,7 +52,7 @@ export function creation(key: Key, value: StoredResponse): Op {
 }
 
 /** Undefined if this owner does not have it, or no longer. If its request could not store its end, the run is read. */
-export async function readResponse(ctx: ApiDeps, id: string, owner: string): Promise<StoredResponse | undefined> {
+export async function readResponse(ctx: StoredDeps, id: string, owner: string): Promise<StoredResponse | undefined> {
 	const place = responseIn(id)
 	const entry = place && (await ctx.store.get<StoredResponse>(keyOf(place.uid, place.id)))
 	if (!entry) return undefined
@@ -67,7 +67,7 @@ export async function readResponse(ctx: ApiDeps, id: string, owner: string): Pro
 }
 
 /** A response of 0.1.0 has no owner: any caller that existed then and knows its unguessable id may use it. */
-async function isOwner(ctx: ApiDeps, record: StoredResponse, owner: string): Promise<boolean> {
+async function isOwner(ctx: StoredDeps, record: StoredResponse, owner: string): Promise<boolean> {
 	if (record.owner !== undefined) return record.owner === owner
 	return existedAt(ctx, owner, new Date(record.created_at * 1000 + 999).toISOString())
 }
@@ -89,7 +89,7 @@ export async function deleteResponse({ store }: Pick<Context, 'store'>, { id }: 
 }
 
 /** The messages up to and including a response, oldest first: as far back as they are stored, and at most the newest 50. */
-export async function chainOf(ctx: ApiDeps, newest: StoredResponse, owner: string): Promise<ChatMessage[]> {
+export async function chainOf(ctx: StoredDeps, newest: StoredResponse, owner: string): Promise<ChatMessage[]> {
 	const turns: ChatMessage[][] = []
 	let characters = 0
 	let next: StoredResponse | undefined = newest
@@ -112,7 +112,7 @@ export async function chainOf(ctx: ApiDeps, newest: StoredResponse, owner: strin
 }
 
 /** Deletes responses whose runs were deleted. */
-export async function sweep(ctx: ApiDeps & Pick<Context, 'signal'>): Promise<void> {
+export async function sweep(ctx: StoredDeps & Pick<Context, 'signal'>): Promise<void> {
 	for await (const { uid } of ctx.use('agents').list()) {
 		for await (const { key, value } of ctx.store.list<StoredResponse>([agentScope(uid), KIND])) {
 			// Ids sort by time, and runs are deleted in that order.
@@ -133,7 +133,7 @@ function messagesOf({ input, end }: StoredResponse): ChatMessage[] {
 }
 
 /** How the request ended, by its run; undefined if it has not. */
-async function endOf(ctx: ApiDeps, run: RunRecord): Promise<ResponseEnd | undefined> {
+async function endOf(ctx: StoredDeps, run: RunRecord): Promise<ResponseEnd | undefined> {
 	const result = await ctx.use('runs').result(run)
 	if (!result) return undefined
 	const { run_id, tool_calls = [], usage } = run

@@ -3,7 +3,7 @@ import type { Attachment, ChatMessage } from '../../core/protocol.ts'
 import type { StoredMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 
-export interface Turn {
+export interface RequestTurn {
 	/** All system messages, wherever they were; null if there are none. */
 	system: string | null
 	/** The messages before the prompt. */
@@ -20,32 +20,32 @@ const PROMPT_LIMIT_BYTES = 100 * 1024
 const SYSTEM_LIMIT_BYTES = 100 * 1024
 
 /** `field`: the request's name for its messages. Throws `invalid_request` if they do not form a valid request. */
-export function turnOf(messages: readonly StoredMessage[], field: string): Turn {
+export function turnOf(messages: readonly StoredMessage[], field: string): RequestTurn {
 	const system = messages.flatMap((message) => (message.role === 'system' ? message.content : []))
-	const said = paired(
+	const history = paired(
 		messages.filter((message) => message.role !== 'system'),
 		field,
 	)
-	const newest = said.at(-1)
+	const newest = history.at(-1)
 	if (!newest || newest.role === 'assistant') {
 		const last = 'the last of them must be a message of the user, or the result of a tool call'
 		throw wrong(field, newest ? last : `${field} holds nothing that the user says; ${last}`)
 	}
-	const end = said.findLastIndex(({ role }) => role === 'user') + 1
+	const end = history.findLastIndex(({ role }) => role === 'user') + 1
 	if (end === 0) throw wrong(field, `${field} must hold a message of the user before the first result of a tool call`)
-	const begin = said.findLastIndex(({ role }, at) => at < end && role !== 'user') + 1
-	const prompt = joined(said.slice(begin, end).map(({ content }) => content))
-	const attachments = said.slice(begin, end).flatMap((message) => attachmentsOf(message))
+	const begin = history.findLastIndex(({ role }, at) => at < end && role !== 'user') + 1
+	const prompt = joined(history.slice(begin, end).map(({ content }) => content))
+	const attachments = history.slice(begin, end).flatMap((message) => attachmentsOf(message))
 	if (prompt === '' && attachments.length === 0) throw wrong(field, `the last message of the user in ${field} is empty`)
 	limit(prompt, PROMPT_LIMIT_BYTES, field, 'the last message of the user')
 	const whole = joined(system)
 	limit(whole, SYSTEM_LIMIT_BYTES, field, 'all system messages and instructions together')
 	return {
 		system: whole === '' ? null : whole,
-		history: said.slice(0, begin),
+		history: history.slice(0, begin),
 		prompt,
 		attachments,
-		since: said.slice(end),
+		since: history.slice(end),
 	}
 }
 
@@ -57,7 +57,7 @@ export function joined(parts: readonly (string | null | undefined)[]): string {
 /** Every call followed by its result, as models require; results get the names of the tools. */
 function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] {
 	const open = new Map<string, string>()
-	const said: ChatMessage[] = []
+	const history: ChatMessage[] = []
 	const close = (): void => {
 		for (const [id, name] of open)
 			throw wrong(field, `the call ${id} of ${name} has no result; send one for each call, directly after the calls`)
@@ -68,7 +68,7 @@ function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] 
 			if (name === undefined)
 				throw wrong(field, `there is a result for "${message.call_id}", which is no call of the message before it`)
 			open.delete(message.call_id)
-			said.push({ ...message, name })
+			history.push({ ...message, name })
 			continue
 		}
 		close()
@@ -78,10 +78,10 @@ function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] 
 			open.set(id, name)
 		}
 		// Empty messages are left out; some models refuse them.
-		if (message.content !== '' || calls.length > 0 || attachmentsOf(message).length > 0) said.push(message)
+		if (message.content !== '' || calls.length > 0 || attachmentsOf(message).length > 0) history.push(message)
 	}
 	close()
-	return said
+	return history
 }
 
 function attachmentsOf(message: ChatMessage): Attachment[] {

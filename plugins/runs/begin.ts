@@ -6,7 +6,8 @@ import { causedBy } from '../../core/util/context.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import { openRun } from './run-log.ts'
+import type { RunLog } from './run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op, RecordChange } from '../../core/store/ports.ts'
 import type { AgentRecord } from '../agents/contract.ts'
@@ -97,7 +98,7 @@ async function write(
 		return enqueue(ctx, jobOf(run))
 	}
 	const about = await asked
-	const log = await ctx.events.openRun({ run_id, agent_id: run.agent }, true)
+	const log = await openRun(ctx.events, { run_id, agent_id: run.agent }, true)
 	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
 	// As the store will have it, whose write reports what is redacted.
 	const safe = given && log.redactor.reportingTo(() => {}).data(given, 'record')

@@ -1,12 +1,11 @@
 /** Whether a tool call may be made, must be approved first, or is denied. */
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
-import type { JournalStep, ToolCallRequest } from '../../core/protocol.ts'
-import type { Journal } from '../../core/events/run-log.ts'
+import type { ToolCallRequest } from '../../core/protocol.ts'
+import type { JournalStep } from './journal-step.ts'
+import type { Journal } from './run-log.ts'
 import type { View } from '../../core/redactor/redactor.ts'
-import { rulingOn } from '../../core/runs/tool-policy.ts'
-import type { Ruling, ToolPolicy } from '../../core/runs/tool-policy.ts'
-import type { AgentRecord } from '../agents/contract.ts'
+import type { AgentRecord, Ruling } from '../agents/contract.ts'
 import { ARGUMENTS_LIMIT, approvalDigest } from './approval-text.ts'
 import { keys } from './keys.ts'
 import { parseArguments } from './tool-specs.ts'
@@ -36,19 +35,24 @@ export async function policyOf(
 	agent: AgentRecord,
 	journal: Journal,
 ): Promise<CallPolicy> {
-	const current = await use('agents').find(agent.name)
+	const agents = use('agents')
+	const current = await agents.find(agent.name)
 	const { tools } = current?.uid === agent.uid ? current.config : agent.config
 	return {
-		ruling: (tool) => rulingOn(tools, tool),
+		ruling: (tool) => agents.rulingOn(tools, tool),
 		approved: (call_id) =>
 			journal.steps.find((step): step is ApprovedStep => step.kind === 'approved' && step.call_id === call_id),
 		isStanding: async (digest) => (await store.get(keys.approval(agent.uid, digest))) !== undefined,
 	}
 }
 
-/** Those that are not denied. */
-export function offeredBy(policy: ToolPolicy | undefined, tools: readonly ToolDefinition[]): ToolDefinition[] {
-	return tools.filter((tool) => rulingOn(policy, tool) !== 'deny')
+/** The tools that its policy does not deny to an agent. */
+export async function offeredTo(
+	{ toolbox, use }: Pick<Context, 'toolbox' | 'use'>,
+	agent: AgentRecord,
+): Promise<ToolDefinition[]> {
+	const agents = use('agents')
+	return (await toolbox.list(agent)).filter((tool) => agents.rulingOn(agent.config.tools, tool) !== 'deny')
 }
 
 export function denied(tool: ToolDefinition): Fault {

@@ -1,15 +1,7 @@
 /** What of a conversation goes into a request, and where it is cut; the worker fits each request by it. */
 import type { Context } from '../../core/plugin.ts'
-import type {
-	Attachment,
-	ChatMessage,
-	ContextMarks,
-	ContextOrder,
-	ContextSummary,
-	ModelAnswer,
-	ModelOrder,
-	ToolSpec,
-} from '../../core/protocol.ts'
+import type { Attachment, ChatMessage, ModelAnswer, ToolSpec } from '../../core/protocol.ts'
+import type { ContextMarks, ContextOrder, ContextSummary, ModelOrder } from '../../sandbox/order.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { budgetFor, corrected, modelKey } from '../../sandbox/context/budget.ts'
 import { familyFactor } from '../../sandbox/context/estimate.ts'

@@ -4,19 +4,17 @@ import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
 import type { Actor, Payer } from '../../core/util/context.ts'
 import type {
-	AgentLimits,
-	AnswerForm,
 	Attachment,
 	ChatMessage,
 	EndReason,
 	FinishReason,
-	ModelOrder,
-	ModelParams,
 	NewEvent,
 	ToolCallRequest,
 	ToolSpec,
 	Usage,
 } from '../../core/protocol.ts'
+import type { AnswerForm, ModelOrder, ModelParams } from '../../sandbox/order.ts'
+import type { AgentLimits } from '../agents/contract.ts'
 import type { EventEnvelope, Op } from '../../core/store/ports.ts'
 import type { FitItem } from '../../sandbox/context/fit.ts'
 import type { AgentRecord } from '../agents/contract.ts'

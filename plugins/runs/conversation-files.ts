@@ -1,12 +1,11 @@
 /** The files of a conversation by what a model calls them. */
-import { blobName, keys as blobKeys } from '../../core/blobs/keys.ts'
-import type { UsesRecord } from '../../core/blobs/keys.ts'
-import { findBlob } from '../../core/blobs/read.ts'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { Attachment, JournalStep } from '../../core/protocol.ts'
+import type { Attachment } from '../../core/protocol.ts'
+import type { Blobs } from '../attachments/contract.ts'
 import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
+import type { JournalStep } from './journal-step.ts'
 
 /** Turns that are looked through, newest first. */
 const TURNS = 200
@@ -22,7 +21,7 @@ type NamedFile = Pick<Attachment, 'blob' | 'media_type'> & { name: string }
  * no files of tools. Throws `not_found` with the names that there are.
  */
 export async function fileOfConversation(
-	{ store }: Pick<Context, 'store'>,
+	{ store, use }: Pick<Context, 'store' | 'use'>,
 	agent: AgentRef,
 	conversation: string,
 	steps: readonly JournalStep[],
@@ -30,23 +29,23 @@ export async function fileOfConversation(
 ): Promise<NamedFile> {
 	const [, digest] = DIGEST.exec(wanted) ?? []
 	const seen = new Map<string, NamedFile>()
-	const look = (found: Pick<Attachment, 'blob' | 'media_type' | 'name'>): NamedFile | undefined => {
+	const matching = (found: Pick<Attachment, 'blob' | 'media_type' | 'name'>): NamedFile | undefined => {
 		const file = { blob: found.blob, media_type: found.media_type, name: found.name ?? defaultName(found.media_type) }
 		seen.set(`${file.blob} ${file.name}`, file)
-		const isIt = file.name === wanted || (digest !== undefined && file.blob.startsWith(blobName(digest)))
+		const isIt = file.name === wanted || (digest !== undefined && file.blob.startsWith(`sha256:${digest}`))
 		return isIt ? file : undefined
 	}
 	for (const step of steps.toReversed()) {
 		for (const one of step.kind === 'tool' ? (step.attachments ?? []) : []) {
-			const found = look(one)
+			const found = matching(one)
 			if (found) return found
 		}
 	}
 	let turns = 0
 	for await (const run of newestFirst(store, agent, conversation)) {
 		if (++turns > TURNS) break
-		for (const one of await filesOfRun(store, run)) {
-			const found = look(one)
+		for (const one of await filesOfRun(use('attachments').blobs, run)) {
+			const found = matching(one)
 			if (found) return found
 		}
 	}
@@ -61,17 +60,12 @@ export async function fileOfConversation(
 
 /** What came with its prompt, what its answer has, and by their blobs alone what its tools returned. */
 async function filesOfRun(
-	store: Pick<Context['store'], 'get'>,
+	blobs: Blobs,
 	{ agent_uid, run_id, attachments = [], files = [] }: RunRecord,
 ): Promise<Pick<Attachment, 'blob' | 'media_type' | 'name'>[]> {
 	const known = [...attachments, ...files]
-	const used = await store.get<UsesRecord>(blobKeys.uses(agent_uid, run_id))
-	for (const digest of used?.value.digests ?? []) {
-		const blob = blobName(digest)
-		if (known.some((one) => one.blob === blob)) continue
-		const found = await findBlob(store, agent_uid, blob)
-		if (found) known.push({ type: 'file', ...found })
-	}
+	for (const used of await blobs.usedBy(agent_uid, run_id))
+		if (!known.some(({ blob }) => blob === used.blob)) known.push({ type: 'file', ...used })
 	return known
 }
 

@@ -155,8 +155,8 @@ export function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Me
 	// The client claims that it continues that run, so only a prompt that is already there is left out.
 	const isSaid = run.goes_on && before?.prompt === run.prompt
 	const { prompt, attachments } = run
-	const said = { content: prompt, ...(attachments && { attachments }) }
-	const messages: Message[] = isSaid || run.said ? [] : [{ role: 'user', ...said, timestamp: started_at }]
+	const message = { content: prompt, ...(attachments && { attachments }) }
+	const messages: Message[] = isSaid || run.said ? [] : [{ role: 'user', ...message, timestamp: started_at }]
 	if (run.answer !== null && !run.tool_calls)
 		messages.push({
 			role: 'assistant',

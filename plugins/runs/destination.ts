@@ -3,10 +3,13 @@ import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Deliver, Destination, Destinations, OpenDestination, RunRecord, Runs } from './contract.ts'
 
-type Deps = Pick<Context, 'extensions'>
+type DestinationDeps = Pick<Context, 'extensions'>
 
 /** As `Runs.destination` and `Runs.changeDestination`. */
-export function destinationOf(ctx: Deps, find: Runs['find']): Pick<Runs, 'destination' | 'changeDestination'> {
+export function destinationOf(
+	ctx: DestinationDeps,
+	find: Runs['find'],
+): Pick<Runs, 'destination' | 'changeDestination'> {
 	const checked = async (agent: AgentRef, destination: Destination): Promise<Destination> => {
 		const { deliver, origin } = destination
 		if (deliver === 'none') return destination
@@ -30,7 +33,7 @@ export function destinationOf(ctx: Deps, find: Runs['find']): Pick<Runs, 'destin
 
 /** What is written with a run. Undefined if its result goes nowhere. */
 export async function openDestination(
-	ctx: Deps,
+	ctx: DestinationDeps,
 	agent: AgentRef,
 	destination: Destination | undefined,
 	conversation: string,
@@ -45,7 +48,7 @@ export async function openDestination(
 
 /** What follows once the run is durable. Never rejects: the run continues, whether or not anybody gets its result. */
 export async function begunDestination(
-	ctx: Deps & Pick<Context, 'log' | 'emit'>,
+	ctx: DestinationDeps & Pick<Context, 'log' | 'emit'>,
 	{ failed, channel_id, chat_id }: OpenDestination,
 	run: RunRecord,
 	isNew: boolean,
@@ -60,7 +63,7 @@ export async function begunDestination(
 	}
 }
 
-function destinationsIn({ extensions }: Deps): Destinations | undefined {
+function destinationsIn({ extensions }: DestinationDeps): Destinations | undefined {
 	return extensions('destination')[0]?.value
 }
 

@@ -1,8 +1,10 @@
 /** How a run ends, by itself or because it is stopped, and what follows. */
 import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { JournalStep, NewEvent } from '../../core/protocol.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { NewEvent } from '../../core/protocol.ts'
+import { openRun } from './run-log.ts'
+import type { JournalStep } from './journal-step.ts'
+import type { RunLog } from './run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
@@ -50,7 +52,7 @@ export async function end(
  */
 export async function openLog(ctx: RunDeps, run: RunRecord): Promise<RunLog | null> {
 	const { run_id, agent_uid } = run
-	const log = await ctx.events.openRun({ run_id, agent_id: run.agent })
+	const log = await openRun(ctx.events, { run_id, agent_id: run.agent })
 	const ended = endIn(log)
 	if (!ended) return log
 	log.close()

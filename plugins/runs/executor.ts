@@ -4,7 +4,6 @@
  * The run's log is the truth: a step is durable in the log before anything depends on it, and a pause or the end changes
  * the record in the same transaction. So after a crash, the log shows where to continue.
  */
-import { readBlob } from '../../core/blobs/read.ts'
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { withLogFields } from '../../core/util/context.ts'
@@ -12,9 +11,7 @@ import type { LogFields } from '../../core/util/context.ts'
 import type { Context, ToolDefinition, ToolFile } from '../../core/plugin.ts'
 import { isTextType, usageOf } from '../../core/protocol.ts'
 import type {
-	JournalStep,
 	ModelAnswer,
-	ModelOrder,
 	ModelUsage,
 	NewEvent,
 	RunOrder,
@@ -23,7 +20,9 @@ import type {
 	ToolCallRequest,
 	ToolReply,
 } from '../../core/protocol.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
+import type { JournalStep } from './journal-step.ts'
+import type { RunLog } from './run-log.ts'
 import type { Op } from '../../core/store/ports.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
@@ -53,7 +52,7 @@ import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { toolsReady } from './tools-ready.ts'
 import { transcribe } from './transcribe.ts'
-import { offeredBy, policyOf } from './call-policy.ts'
+import { offeredTo, policyOf } from './call-policy.ts'
 import {
 	askApproval,
 	beginWait,
@@ -278,7 +277,7 @@ async function think(work: Active): Promise<Final | Paused> {
 			return null
 		},
 		async blob({ blob, media_type }) {
-			const bytes = (await readBlob(ctx.store, run.agent_uid, blob)) ?? null
+			const bytes = (await ctx.use('attachments').blobs.read(run.agent_uid, blob)) ?? null
 			// Text is redacted as a message is. What is in an image cannot be.
 			if (!bytes || !isTextType(media_type) || !log.redactor.active) return bytes
 			return Buffer.from(await forModel(ctx, agent, log, new TextDecoder().decode(bytes)))
@@ -333,7 +332,7 @@ async function think(work: Active): Promise<Final | Paused> {
 async function toolsOf({ ctx, run, agent, turn }: Active): Promise<ToolDefinition[]> {
 	if (run.tools === 'none') return []
 	await toolsReady(ctx, agent, turn.signal)
-	const tools = offeredBy(agent.config.tools, await ctx.toolbox.list(agent))
+	const tools = await offeredTo(ctx, agent)
 	return tools.filter((tool) => isOffered(tool, run))
 }
 

@@ -10,7 +10,7 @@ import type { OpenQuestion, Exchange, RunListener, RunRecord, RunResult, Runs } 
 
 export type FollowerPlace = Pick<Context, 'store' | 'events' | 'log'>
 
-interface Asking {
+interface RelayedQuestion {
 	asked: OpenQuestion
 	withdrawn: AbortController
 }
@@ -32,7 +32,7 @@ export class Follower implements Exchange {
 	#held: EventEnvelope[] | null = []
 	#standing: Standing = { status: 'queued', question: null }
 	/** The question that the listener is answering. */
-	#asking: Asking | undefined
+	#asking: RelayedQuestion | undefined
 	/** The id of the question that this follower answered last. */
 	#answered: string | undefined
 	#isOver = false
@@ -150,7 +150,7 @@ export class Follower implements Exchange {
 		})
 	}
 
-	async #relay(asking: Asking, ask: NonNullable<RunListener['ask']>): Promise<void> {
+	async #relay(asking: RelayedQuestion, ask: NonNullable<RunListener['ask']>): Promise<void> {
 		const { question_id, run_id } = asking.asked
 		const answer = await ask(asking.asked, asking.withdrawn.signal, run_id !== this.run_id)
 		if (this.#asking !== asking) return

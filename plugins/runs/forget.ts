@@ -1,10 +1,10 @@
 /** Deletes a conversation: its messages, notes and questions, and the sub-agents of its runs. Events stay in the log. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { releaseBlobs } from '../../core/blobs/uses.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { deleteAll } from '../../core/store/delete-all.ts'
 import { resultsKey } from './results.ts'
-import type { Op, Store } from '../../core/store/ports.ts'
+import type { Op } from '../../core/store/ports.ts'
+import type {} from '../attachments/contract.ts'
 import type { Question, RunRecord, Runs } from './contract.ts'
 import { stop } from './ending.ts'
 import { keys } from './keys.ts'
@@ -52,7 +52,10 @@ export async function finishForgetting(ctx: RunDeps): Promise<void> {
 }
 
 /** Deletes an ended run's record and the data stored with it. */
-export async function forgetRun(store: Store, { agent_uid: uid, run_id, conversation }: RunRecord): Promise<void> {
+export async function forgetRun(
+	{ store, use }: Pick<Context, 'store' | 'use'>,
+	{ agent_uid: uid, run_id, conversation }: RunRecord,
+): Promise<void> {
 	const places = [
 		keys.family(uid, run_id),
 		keys.given(uid, run_id),
@@ -61,7 +64,7 @@ export async function forgetRun(store: Store, { agent_uid: uid, run_id, conversa
 	]
 	// First, since the record is what a repetition after a crash finds.
 	await deleteAll(store, resultsKey(uid, run_id))
-	await releaseBlobs(store, uid, run_id)
+	await use('attachments').blobs.release(uid, run_id)
 	await forgetRequests(store, uid, run_id)
 	await store.commit(
 		agentScope(uid),
@@ -79,5 +82,5 @@ async function forgetWithChildren(ctx: RunDeps, uid: string, run_id: string, gon
 	gone.add(run_id)
 	for (const child of run.children ?? []) await forgetWithChildren(ctx, uid, child, gone)
 	if (run.parent) await ctx.store.delete(keys.shortTerm(uid, run.conversation))
-	await forgetRun(ctx.store, run)
+	await forgetRun(ctx, run)
 }

@@ -1,6 +1,7 @@
 /** The earlier turns of a conversation, read newest first, so that the work does not grow with what is not read. */
 import type { Context } from '../../core/plugin.ts'
-import type { ChatMessage, ContextMarks } from '../../core/protocol.ts'
+import type { ChatMessage } from '../../core/protocol.ts'
+import type { ContextMarks } from '../../sandbox/order.ts'
 import { lineOf } from '../../sandbox/context/earlier.ts'
 import { tokensOf } from '../../sandbox/context/message-tokens.ts'
 import type { RunRecord } from './contract.ts'

@@ -3,7 +3,7 @@ import { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { ChatMessage, EndReason, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
-import type { Journal, RunLog } from '../../core/events/run-log.ts'
+import type { Journal, RunLog } from './run-log.ts'
 import { inOrderOfCalls } from '../../sandbox/context/in-order-of-calls.ts'
 import type { RunEnding, RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
@@ -89,8 +89,8 @@ const endReasons: readonly EndReason[] = ['limit_steps', 'limit_tokens', 'limit_
 /** A journal as messages. */
 export function messagesIn({ steps }: Journal): ChatMessage[] {
 	const names = new Map<string, string>()
-	const said = steps.filter((step) => step.kind === 'model' || step.kind === 'tool')
-	return inOrderOfCalls(said).map((step): ChatMessage => {
+	const events = steps.filter((step) => step.kind === 'model' || step.kind === 'tool')
+	return inOrderOfCalls(events).map((step): ChatMessage => {
 		if (step.kind === 'model') {
 			const { content, tool_calls, reasoning, provider_state } = step.answer
 			for (const { id, name } of tool_calls) names.set(id, name)

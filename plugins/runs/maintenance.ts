@@ -57,7 +57,7 @@ async function forgetRuns(ctx: Context<RunSettings>, before: number): Promise<vo
 		const entry = await store.get<RunRecord>(keys.run(value.uid, run_id))
 		if (entry && (!isEnded(entry.value.status) || Date.parse(entry.value.ended_at ?? now()) >= before)) continue
 		if (entry && (await hasOpenChild(store, entry.value))) continue // the child's result needs it
-		if (entry) await forgetRun(store, entry.value)
+		if (entry) await forgetRun(ctx, entry.value)
 		else await store.delete(key)
 	}
 }

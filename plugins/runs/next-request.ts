@@ -3,7 +3,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../models/contract.ts'
 import type { ContextRequest } from './context.ts'
-import { offeredBy } from './call-policy.ts'
+import { offeredTo } from './call-policy.ts'
 import { systemFor } from './preamble.ts'
 import { specOf } from './tool-specs.ts'
 
@@ -13,7 +13,7 @@ export async function nextRequest(
 	conversation: string,
 ): Promise<ContextRequest> {
 	const { orders } = await ctx.use('models').choose(agent.config)
-	const tools = offeredBy(agent.config.tools, await ctx.toolbox.list(agent))
+	const tools = await offeredTo(ctx, agent)
 	return {
 		run: { agent_uid: agent.uid, conversation },
 		config: agent.config,

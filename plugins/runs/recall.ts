@@ -52,7 +52,7 @@ export function addRecall(ctx: Pick<Context, 'primitive' | 'extend'> & RecallDep
 			offset: Joi.number().integer().min(0).description('The first character; default 0.'),
 			limit: Joi.number().integer().min(1).max(LARGEST_PART).description(`Characters; default ${PART}.`),
 		}).xor('run_id', 'result_id'),
-		run: (args, call) => read(ctx, args as ReadRequest, call),
+		run: (args, call) => read(ctx, args as RecallRequest, call),
 	})
 }
 
@@ -61,7 +61,7 @@ interface Search {
 	limit?: number
 }
 
-interface ReadRequest {
+interface RecallRequest {
 	run_id?: string
 	result_id?: string
 	offset?: number
@@ -70,7 +70,7 @@ interface ReadRequest {
 
 async function read(
 	ctx: RecallDeps,
-	{ run_id, result_id, offset = 0, limit = PART }: ReadRequest,
+	{ run_id, result_id, offset = 0, limit = PART }: RecallRequest,
 	{ agent, conversation }: ToolCall,
 ): Promise<unknown> {
 	const result = result_id === undefined ? undefined : parseResultId(result_id)

@@ -1,7 +1,8 @@
 /** Reading and changing the records of runs: each change is one commit in the agent's scope. */
 import { Fault, isFault } from '../../core/errors.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
-import type { JournalStep, NewEvent } from '../../core/protocol.ts'
+import type { JournalStep } from './journal-step.ts'
+import type { RunLog } from './run-log.ts'
+import type { NewEvent } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'

@@ -5,7 +5,7 @@
 import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { SentRequest } from '../../core/protocol.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { RunLog } from './run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { deleteAll } from '../../core/store/delete-all.ts'
 import type { Op, Store } from '../../core/store/ports.ts'

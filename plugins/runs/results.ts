@@ -7,7 +7,7 @@ import { wireName } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { isName } from '../../core/store/keys.ts'
 import type { Key, Op, RecordChange, Store } from '../../core/store/ports.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { RunLog } from './run-log.ts'
 
 /** Where a result belongs. */
 export interface ResultPlace {
@@ -36,7 +36,7 @@ export interface ResultPart {
 	next_offset: number | null
 }
 
-interface Piece {
+interface ResultPiece {
 	text: string
 	/** Characters before it. */
 	at: number
@@ -110,8 +110,8 @@ export async function readResult(
 	{ offset, limit }: { offset: number; limit: number },
 ): Promise<ResultPart | undefined> {
 	const [run_id = '', part = ''] = result_id.split(':')
-	const pieceAt = async (at: number): Promise<Piece | undefined> =>
-		(await store.get<Piece>([...resultsKey(uid, run_id), part, number(at)]))?.value
+	const pieceAt = async (at: number): Promise<ResultPiece | undefined> =>
+		(await store.get<ResultPiece>([...resultsKey(uid, run_id), part, number(at)]))?.value
 	const first = await pieceAt(0)
 	if (!first) return undefined
 	const { total } = first
@@ -147,8 +147,8 @@ function callPart(call_id: string): string {
 }
 
 /** No piece ends in the middle of a character, so one may be a unit longer than the others. */
-function piecesOf(text: string): Piece[] {
-	const pieces: Piece[] = []
+function piecesOf(text: string): ResultPiece[] {
+	const pieces: ResultPiece[] = []
 	for (let at = 0; at < text.length; at += pieces.at(-1)?.text.length ?? 0) {
 		const end = (pieces.length + 1) * PIECE
 		const last = isInside(text, end) ? end + 1 : end

@@ -26,6 +26,7 @@ import type { ConversationQueue } from './keys.ts'
 import { callNested } from './nested-call.ts'
 import { newestRuns } from './newest.ts'
 import { forgetAllNotes } from './notes.ts'
+import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
 import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
 import { checkRoom } from './room.ts'
@@ -46,7 +47,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	const tellQueued = (run: RunRecord): Promise<void> =>
 		withFreeRun(run.run_id, async () => {
 			const { run_id, agent, conversation } = run
-			const log = await ctx.events.openRun({ run_id, agent_id: agent })
+			const log = await openRun(ctx.events, { run_id, agent_id: agent })
 			if (log.journal.last === 0)
 				await log.append([...originIn(log, run), { event_type: 'run.queued', payload: { conversation } }])
 			log.close()
@@ -76,7 +77,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const payer = actorNow()?.kind === 'agent' ? undefined : payerNow()
 			const counted = ctx.use('usage').start(run_id, agent, payer)
 			const { run, isNew } = await takeIn(
-				store,
+				ctx,
 				agent,
 				run_id,
 				{
@@ -112,7 +113,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const { agent, agent_uid, status } = await getRun(store, run_id)
 			if (!isEnded(status)) return [] // only its holder may write its log
 			const given = await store.get<RunInputs>(keys.given(agent_uid, run_id))
-			const log = await ctx.events.openRun({ run_id, agent_id: agent })
+			const log = await openRun(ctx.events, { run_id, agent_id: agent })
 			log.close()
 			const done = messagesIn(log.journal)
 			const messages = [...(given?.value.since ?? []), ...done]
@@ -261,7 +262,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				if (!run) return false
 				// If only the log has ended, the record must follow before another event: the last event shows the end.
 				const open = isEnded(run.status) ? null : await openLog(ctx, run)
-				const log = open ?? (await ctx.events.openRun({ run_id, agent_id: run.agent }))
+				const log = open ?? (await openRun(ctx.events, { run_id, agent_id: run.agent }))
 				try {
 					await log.append(events)
 					return true

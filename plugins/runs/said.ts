@@ -7,10 +7,12 @@ import { forgetRun } from './forget.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry } from './keys.ts'
 import { appendWith } from './records.ts'
+import { openRun } from './run-log.ts'
 import { repetition } from './start.ts'
 
 /** As `Runs.say` and `Runs.unsay`. */
-export function saidOf({ store, events }: Pick<Context, 'store' | 'events'>): Pick<Runs, 'say' | 'unsay'> {
+export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Runs, 'say' | 'unsay'> {
+	const { store, events } = ctx
 	return {
 		async say(agent, { conversation, content, about, idempotency, also }) {
 			const { uid, name } = agent
@@ -20,7 +22,7 @@ export function saidOf({ store, events }: Pick<Context, 'store' | 'events'>): Pi
 			const message = recordOf(agent, { conversation, content, about })
 			const { run_id } = message
 			await store.put(keys.index(run_id), { agent: name, uid } satisfies IndexEntry)
-			const log = await events.openRun({ run_id, agent_id: name }, true)
+			const log = await openRun(events, { run_id, agent_id: name }, true)
 			const event = { event_type: 'message.said', payload: { content, conversation, about } }
 			try {
 				await appendWith(log, uid, { events: [event] }, async () => {
@@ -45,7 +47,7 @@ export function saidOf({ store, events }: Pick<Context, 'store' | 'events'>): Pi
 		},
 		async unsay({ uid }, message_id) {
 			const entry = await store.get<RunRecord>(keys.run(uid, message_id))
-			if (entry?.value.said) await forgetRun(store, entry.value)
+			if (entry?.value.said) await forgetRun(ctx, entry.value)
 		},
 	}
 }

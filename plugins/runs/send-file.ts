@@ -1,7 +1,5 @@
 /** `conversation.send_file`: adds a file to the answer of a run. */
 import Joi from 'joi'
-import { readBlob } from '../../core/blobs/read.ts'
-import { useOps } from '../../core/blobs/uses.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import { isTextType } from '../../core/protocol.ts'
@@ -40,7 +38,7 @@ export function addSendFile(ctx: SendDeps): void {
 		})
 			.xor('file', 'text')
 			.with('text', 'name'),
-		run: (args, call) => sendFile(ctx, args as unknown as Wanted, call),
+		run: (args, call) => sendFile(ctx, args as unknown as WantedFile, call),
 	})
 }
 
@@ -49,10 +47,10 @@ export function isOffered({ name }: Pick<ToolDefinition, 'name'>, { trigger }: P
 	return name !== NAME || !WITHOUT_FILES.has(trigger)
 }
 
-type Wanted = { name?: string } & ({ file: string; text?: undefined } | { text: string })
+type WantedFile = { name?: string } & ({ file: string; text?: undefined } | { text: string })
 
 /** A repeated call finds the file of the first one. */
-async function sendFile(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<unknown> {
+async function sendFile(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Promise<unknown> {
 	const { agent, run_id } = call
 	const taken = await ctx.use('attachments').take(agent, [await sourceOf(ctx, wanted, call)])
 	const [stored] = taken as [Attachment]
@@ -72,16 +70,16 @@ async function sendFile(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<
 				'payload_too_large',
 				`the files of an answer can have ${max_mib_per_message} MiB together; leave this one out, or send it with your next answer`,
 			)
-		const uses = await useOps(ctx.store, agent.uid, run_id, [file])
+		const { ops } = await ctx.use('attachments').blobs.use(agent.uid, run_id, [file])
 		const value: RunRecord = { ...entry.value, files: [...before, file] }
-		return { ops: [{ key: entry.key, value, expect: entry.rev }, ...uses], result: before.length + 1 }
+		return { ops: [{ key: entry.key, value, expect: entry.rev }, ...ops], result: before.length + 1 }
 	})
 	const { name, blob, media_type, size } = file
 	return { sent_with_answer: { name, blob, media_type, size }, files }
 }
 
 /** Text and names go out without secrets and their names, whoever wrote them. */
-async function sourceOf(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<AttachmentSource> {
+async function sourceOf(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Promise<AttachmentSource> {
 	const { agent, conversation } = call
 	const { redactor, journal } = siteOf(call).log
 	const safe = (text: string): string => namesHidden.text(redactor.text(text, 'record'))
@@ -90,7 +88,7 @@ async function sourceOf(ctx: SendDeps, wanted: Wanted, call: ToolCall): Promise<
 	const found = await fileOfConversation(ctx, agent, conversation, journal.steps, file)
 	const as = { name: safe(name ?? found.name) }
 	if (!isTextType(found.media_type) || !redactor.active) return { blob: found.blob, ...as }
-	const bytes = await readBlob(ctx.store, agent.uid, found.blob)
+	const bytes = await ctx.use('attachments').blobs.read(agent.uid, found.blob)
 	const text = new TextDecoder().decode(bytes)
 	const shown = safe(text)
 	return shown === text

@@ -49,17 +49,17 @@ export async function startAndStream(
 		throw new Fault('forbidden', `the stream of a run needs the scope ${SCOPE}, too; the token has ${has}`)
 	}
 	let stream: ReturnType<typeof events.ofRun> | undefined
-	let heard: string | undefined
+	let lastId: string | undefined
 	const also: StartRequest['also'] = async (run_id) => {
 		stream ??= events.ofRun(run_id, credentials)
-		heard = run_id
+		lastId = run_id
 		return []
 	}
 	try {
 		const { run_id } = await runs.start(agent, { ...wanted, also })
 		response.setHeader('location', `/v1/events/stream?run_id=${run_id}`)
 		response.setHeader('x-svc-run-id', run_id)
-		if (stream && heard === run_id) return await stream.open(response)
+		if (stream && lastId === run_id) return await stream.open(response)
 		stream?.drop()
 		// The idempotency key meant an earlier run, whose events are in the log from its beginning.
 		await events.stream({ response, credentials, filter: { run_id }, after: after ?? '0', endsWithRun: true })

@@ -1,17 +1,16 @@
 /** Starts a run: one commit creates its record, its queue entry and its idempotency key. */
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
-import { digestIn } from '../../core/blobs/keys.ts'
-import { useOps, USES_PER_COMMIT } from '../../core/blobs/uses.ts'
 import { actorNow, payerNow } from '../../core/util/context.ts'
 import { now } from '../../core/util/ids.ts'
-import type { AgentRef } from '../../core/plugin.ts'
+import type { AgentRef, Context } from '../../core/plugin.ts'
 import { requestOrigin } from '../../core/http/request-id.ts'
 import type { Origin } from '../../core/http/request-id.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { untilNoConflict } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
+import type { Blobs } from '../attachments/contract.ts'
 import type { RunStart } from '../usage/contract.ts'
 import type { RunInputs, RunRecord, StartRequest } from './contract.ts'
 import { adopt } from './family.ts'
@@ -32,7 +31,7 @@ export const IDEMPOTENCY_MS = 24 * 3600 * 1000
  * throws `conflict` as a commit does.
  */
 export async function takeIn(
-	store: Store,
+	{ store, use }: Pick<Context, 'store' | 'use'>,
 	agent: AgentRef,
 	run_id: string,
 	request: StartRequest & { conversation: string },
@@ -72,7 +71,7 @@ export async function takeIn(
 		]
 		if (request.given) ops.push({ key: keys.given(uid, run_id), value: request.given, expect: null })
 		if (repeated) ops.push(await repeated.op(run_id))
-		ops.push(...(await usesOf(store, uid, run_id, request)))
+		ops.push(...(await usesOf(use('attachments').blobs, uid, run_id, request)))
 		ops.push(...(await counted.ops()))
 		if (request.also) ops.push(...(await request.also(run_id)))
 		indexed ??= store.put(keys.index(run_id), { agent: agent.name, uid })
@@ -96,19 +95,17 @@ export async function takeIn(
 
 /** The run keeps what came with its prompt, and what its caller sent along, the newest first. */
 async function usesOf(
-	store: Store,
+	blobs: Blobs,
 	uid: string,
 	run_id: string,
 	{ attachments = [], given }: Pick<StartRequest, 'attachments' | 'given'>,
 ): Promise<Op[]> {
-	const said = [...(given?.history ?? []), ...(given?.since ?? [])].toReversed()
-	const along = said.flatMap((message) => (message.role === 'assistant' ? [] : (message.attachments ?? [])))
+	const messages = [...(given?.history ?? []), ...(given?.since ?? [])].toReversed()
+	const along = messages.flatMap((message) => (message.role === 'assistant' ? [] : (message.attachments ?? [])))
 	if (attachments.length + along.length === 0) return []
-	const ops = await useOps(store, uid, run_id, [...attachments, ...along])
-	const used = new Set(ops.map(({ key }) => key.at(-1)))
-	for (const { blob } of attachments.slice(0, USES_PER_COMMIT))
-		if (!used.has(digestIn(blob)))
-			throw new Fault('unavailable', 'an attachment was deleted while the run was to be started; send it again')
+	const { ops, missing } = await blobs.use(uid, run_id, [...attachments, ...along])
+	if (attachments.some(({ blob }) => missing.includes(blob)))
+		throw new Fault('unavailable', 'an attachment was deleted while the run was to be started; send it again')
 	return ops
 }
 

@@ -2,7 +2,7 @@
  * Which steps of a journal this version of the gateway can continue from. Another version may have written it: an older one before
  * an upgrade, or a newer one that worked on the same cluster.
  */
-import type { JournalStep } from '../../core/protocol.ts'
+import type { JournalStep } from './journal-step.ts'
 
 /**
  * By kind, the versions that this program reads. A step is written with the last of them, as its field `v`; without the field it is

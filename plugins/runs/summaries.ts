@@ -28,7 +28,7 @@ import { answerIn, linesOf, plainSummary, promptOf } from './summary-text.ts'
 import { transcriptOf } from './transcript.ts'
 import { begin, isUnderWay } from './under-way.ts'
 
-type Deps = Pick<
+type SummaryDeps = Pick<
 	Context,
 	'store' | 'events' | 'use' | 'toolbox' | 'extensions' | 'log' | 'redactor' | 'signal' | 'emit'
 >
@@ -61,25 +61,25 @@ const CONVERSATIONS = 10_000
 /** Where people who are not the agent's own may speak, facts are stored only if the agent's config says so. */
 const PUBLIC: readonly string[] = ['webhook', 'openai']
 
-interface Block {
+interface TurnBlock {
 	runs: RunRecord[]
 	messages: (readonly ChatMessage[])[]
 	lines: string[]
 	tokens: number
 }
 
-interface Work {
+interface SummaryWork {
 	agent: AgentRecord
 	conversation: string
 	request: ContextRequest
 	leaving: Leaving
 	previous: SummaryRecord | undefined
-	blocks: Block[]
+	blocks: TurnBlock[]
 	/** Characters that the summary may have. */
 	characters: number
 }
 
-export function summariesOf(ctx: Deps, runs: Runs): Summaries {
+export function summariesOf(ctx: SummaryDeps, runs: Runs): Summaries {
 	const places = openSemaphore(AT_ONCE)
 	const failures = new BoundedMap<string, { times: number; skip: number }>(CONVERSATIONS)
 
@@ -101,7 +101,7 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 		agent: AgentRecord,
 		conversation: string,
 		choose: (input: Parameters<typeof leavingNext>[0]) => Leaving | null,
-	): Promise<Work | null> {
+	): Promise<SummaryWork | null> {
 		const request = await nextRequest(ctx, agent, conversation)
 		const { input } = await contextInput(ctx, request)
 		const leaving = choose(input)
@@ -119,7 +119,7 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 	}
 
 	/** Never rejects. */
-	async function carryOut(work: Work): Promise<void> {
+	async function carryOut(work: SummaryWork): Promise<void> {
 		const { agent, conversation } = work
 		const key = keyOf(agent, conversation)
 		try {
@@ -147,9 +147,9 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 
 	/** Undefined if the conversation was deleted meanwhile. */
 	async function summarize(
-		work: Work,
+		work: SummaryWork,
 		previous: SummaryRecord | undefined,
-		block: Block,
+		block: TurnBlock,
 	): Promise<SummaryRecord | undefined> {
 		const { agent, conversation, characters } = work
 		const { text, facts, run } = await textOf(work, previous, block)
@@ -177,9 +177,9 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 	}
 
 	async function textOf(
-		{ agent, conversation, request, characters }: Work,
+		{ agent, conversation, request, characters }: SummaryWork,
 		previous: SummaryRecord | undefined,
-		{ runs: turns, messages, lines }: Block,
+		{ runs: turns, messages, lines }: TurnBlock,
 	): Promise<{ text: string; facts: string[]; run?: RunRecord }> {
 		const { models } = request
 		if (models[0]?.kind === 'offline') return { text: plainSummary(previous?.text, messages, characters), facts: [] }
@@ -218,7 +218,7 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 			if (!wants(agent)) throw new Fault('conflict', `config.context.summary of agent "${agent.name}" is false`)
 			if (isUnderWay(agent.uid, conversation))
 				throw new Fault('conflict', 'a summary of this conversation is being made; wait for context.summarized')
-			const planned = Promise.withResolvers<Work>()
+			const planned = Promise.withResolvers<SummaryWork>()
 			begin(agent.uid, conversation, async () => {
 				const work = await workOf(agent, conversation, (input) => leavingNow(input, KEPT))
 				if (!work)
@@ -238,7 +238,7 @@ export function summariesOf(ctx: Deps, runs: Runs): Summaries {
 	}
 
 	/** The next run shows the summary in place of its turns, unless it failed. */
-	async function cutBehind({ agent, conversation, leaving: { through, next, most } }: Work): Promise<void> {
+	async function cutBehind({ agent, conversation, leaving: { through, next, most } }: SummaryWork): Promise<void> {
 		const summary = await readSummary(ctx.store, agent.uid, conversation)
 		if (summary?.through !== through || next === null) return
 		await ctx.store.put(keys.marks(agent.uid, conversation), marksBehind(summary, next, most))
@@ -255,11 +255,11 @@ function keyOf({ uid }: AgentRecord, conversation: string): string {
 
 /** The turns of `after` (exclusive) to `through`, oldest first; of a long conversation the newest. `room`: tokens of each block. */
 async function blocksOf(
-	ctx: Deps,
+	ctx: SummaryDeps,
 	{ uid }: AgentRecord,
 	conversation: string,
 	{ after, through, room }: { after: string | undefined; through: string; room: number },
-): Promise<Block[]> {
+): Promise<TurnBlock[]> {
 	const turns: { run: RunRecord; messages: readonly ChatMessage[]; line: string; tokens: number }[] = []
 	let tokens = 0
 	for await (const run of newestFirst(ctx.store, { uid }, conversation)) {
@@ -272,7 +272,7 @@ async function blocksOf(
 		if (tokens > room * BLOCKS && turns.length > 0) break
 		turns.push({ run, messages, line, tokens: own })
 	}
-	const blocks: Block[] = []
+	const blocks: TurnBlock[] = []
 	for (const { run, messages, line, tokens: own } of turns.toReversed()) {
 		let block = blocks.at(-1)
 		if (!block || block.tokens + own > room) blocks.push((block = { runs: [], messages: [], lines: [], tokens: 0 }))

@@ -2,7 +2,7 @@
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
-import type { ContextSummary } from '../../core/protocol.ts'
+import type { ContextSummary } from '../../sandbox/order.ts'
 import { keys } from './keys.ts'
 
 export interface SummaryRecord extends ContextSummary {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { RunRecord, Runs } from './contract.ts'
 import { isEnded } from './records.ts'

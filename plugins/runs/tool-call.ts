@@ -1,9 +1,10 @@
 /** One call of a tool by a model, with the events and the journal step of its begin and end. */
 import { Fault, messageOf, toWire } from '../../core/errors.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { JournalStep } from './journal-step.ts'
+import type { RunLog } from './run-log.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { AgentRef, QuestionText, ToolCall, ToolDefinition, ToolFile, Wait } from '../../core/plugin.ts'
-import type { Attachment, JournalStep, NewEvent, ToolCallRequest } from '../../core/protocol.ts'
+import type { Attachment, NewEvent, ToolCallRequest } from '../../core/protocol.ts'
 import { Attached, Pause } from '../../core/runs/tool.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op, RecordChange } from '../../core/store/ports.ts'
@@ -145,7 +146,7 @@ export function answeredCall(
 	result: unknown,
 	site: Pick<CallSite, 'log' | 'agent' | 'run_id' | 'result_characters'>,
 ): { event: NewEvent; step: ToolStep; change?: RecordChange } {
-	const tool: Named = findTool(tools, request.name) ?? { name: request.name }
+	const tool: CalledTool = findTool(tools, request.name) ?? { name: request.name }
 	const told = result instanceof Fault ? failure : success
 	const { event, ok, content } = told(tool, request, site, result)
 	const shown = showResult(site.log, placeOf(request, site), content, site.result_characters)
@@ -219,9 +220,9 @@ export function shown(text: string, { log }: Logged): string {
 	return dropped === 0 ? beginning : `${beginning}… [cut: ${dropped} more characters]`
 }
 
-type Named = Pick<ToolDefinition, 'name' | 'events'>
+type CalledTool = Pick<ToolDefinition, 'name' | 'events'>
 
-export function success(tool: Named, request: ToolCallRequest, site: Logged, value: unknown): Finished {
+export function success(tool: CalledTool, request: ToolCallRequest, site: Logged, value: unknown): Finished {
 	const content = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
 	const event = {
 		event_type: (tool.events ?? primitiveEvents).result,
@@ -232,7 +233,7 @@ export function success(tool: Named, request: ToolCallRequest, site: Logged, val
 
 function successWith(
 	{ attachments, left_out }: StoredFiles,
-	tool: Named,
+	tool: CalledTool,
 	request: ToolCallRequest,
 	site: Logged,
 	value: unknown,
@@ -242,7 +243,7 @@ function successWith(
 	return { event: { ...event, payload: { ...event.payload, attachments } }, ok, content: whole }
 }
 
-export function failure(tool: Named, request: ToolCallRequest, site: Logged, error: unknown): Finished {
+export function failure(tool: CalledTool, request: ToolCallRequest, site: Logged, error: unknown): Finished {
 	const { code, message } = error instanceof Fault ? toWire(error) : { code: 'tool_failed', message: messageOf(error) }
 	const told = shown(message, site)
 	const event = {
@@ -252,7 +253,7 @@ export function failure(tool: Named, request: ToolCallRequest, site: Logged, err
 	return { event, ok: false, content: JSON.stringify({ error: { code, message: told } }) }
 }
 
-export function aboutCall(tool: Named, request: ToolCallRequest): Record<string, unknown> {
+export function aboutCall(tool: CalledTool, request: ToolCallRequest): Record<string, unknown> {
 	const name = tool.events ? (tool.events.payload ?? { tool: tool.name }) : { primitive: tool.name }
 	return { ...name, call_id: request.id }
 }

@@ -1,8 +1,8 @@
 /** Attachments of a tool's result: from the bytes that it returned to blobs that the run keeps. */
-import { useOps } from '../../core/blobs/uses.ts'
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolFile } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
+import type { Op } from '../../core/store/ports.ts'
 import type { StoredFiles } from './tool-call.ts'
 import type {} from '../attachments/contract.ts'
 import type { RunRecord } from './contract.ts'
@@ -12,7 +12,7 @@ const BYTES = 20 * 1024 * 1024
 
 /** One that is refused is reported to the model; other errors, such as a full disk, are thrown. */
 export async function storeFiles(
-	ctx: Pick<Context, 'store' | 'use'>,
+	ctx: Pick<Context, 'use'>,
 	{ agent_uid, run_id }: Pick<RunRecord, 'agent_uid' | 'run_id'>,
 	agent: AgentRef,
 	files: readonly ToolFile[],
@@ -35,5 +35,6 @@ export async function storeFiles(
 			left_out.push(`an attachment is left out: ${error.message}`)
 		}
 	}
-	return { attachments, left_out, ops: () => useOps(ctx.store, agent_uid, run_id, attachments) }
+	const ops = async (): Promise<Op[]> => (await ctx.use('attachments').blobs.use(agent_uid, run_id, attachments)).ops
+	return { attachments, left_out, ops }
 }

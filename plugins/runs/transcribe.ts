@@ -1,10 +1,10 @@
 /** Turns recordings that came with a prompt into text, once: the run's record keeps it. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readBlob } from '../../core/blobs/read.ts'
 import { messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { randomText } from '../../core/util/ids.ts'
+import type {} from '../attachments/contract.ts'
 import type { EndpointOrder } from '../models/contract.ts'
 import { keys } from './keys.ts'
 import { appendWith } from './records.ts'
@@ -38,7 +38,7 @@ export async function transcribe({
 			order ??= await ctx.use('models').transcriber()
 			if (!order) return
 			log.involve({ provider: order.provider })
-			const bytes = await readBlob(ctx.store, run.agent_uid, attachment.blob)
+			const bytes = await ctx.use('attachments').blobs.read(run.agent_uid, attachment.blob)
 			if (!bytes) continue
 			text = (await ask(order, attachment, bytes, signal)).slice(0, LIMIT).toWellFormed().trim()
 		} catch (failure) {
@@ -118,13 +118,13 @@ async function send(order: EndpointOrder, boundary: string, body: Buffer, signal
 		timeout_ms: Math.min(timeout_ms, MOST_TIMEOUT_MS),
 		redirects: 0,
 	})
-	const said = await response.text()
+	const responseText = await response.text()
 	if (!response.ok) {
 		const { status } = response
-		const message = `the server answered with status ${status}: ${said.slice(0, 200)}`
+		const message = `the server answered with status ${status}: ${responseText.slice(0, 200)}`
 		throw status >= 500 || status === 429 || status === 408 ? new Error(message) : new Refused(message)
 	}
-	const { text } = JSON.parse(said) as { text?: unknown }
+	const { text } = JSON.parse(responseText) as { text?: unknown }
 	if (typeof text !== 'string') throw new Refused('the server answered without a text')
 	return text
 }

@@ -1,7 +1,7 @@
 /** An ended run as messages: what its model said, the calls it made with their results, and how it ended. */
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { Journal } from '../../core/events/run-log.ts'
+import type { Journal } from './run-log.ts'
 import { charactersOf } from '../../core/runs/kept-messages.ts'
 import { resultId } from './results.ts'
 import type { RunInputs, RunRecord } from './contract.ts'
@@ -12,7 +12,7 @@ import { isEnded } from './records.ts'
 /** Characters of all transcripts in memory together. */
 const CACHE_CHARACTERS = 16 * 1024 * 1024
 
-interface Kept {
+interface KeptTranscript {
 	messages: readonly ChatMessage[]
 	characters: number
 	/** Since it was considered for removal last: a mark costs less than moving the entry, and a long conversation reads many. */
@@ -20,7 +20,7 @@ interface Kept {
 }
 
 /** By run; an ended run no longer changes. */
-const transcripts = new Map<string, Kept>()
+const transcripts = new Map<string, KeptTranscript>()
 let cached = 0
 
 /**

@@ -2,7 +2,7 @@ import { isFault } from '../../core/errors.ts'
 import { actorNow } from '../../core/util/context.ts'
 import type { Actor } from '../../core/util/context.ts'
 import type { NewEvent } from '../../core/protocol.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { RunLog } from './run-log.ts'
 
 /**
  * A lock for each run: only one executes, stops or answers it at a time. Not part of a plugin instance, since a

@@ -1,6 +1,6 @@
 import type { Context } from '../../core/plugin.ts'
-import type { AgentLimits } from '../../core/protocol.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import type { AgentLimits } from '../agents/contract.ts'
+import type { RunLog } from './run-log.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { Account } from '../usage/contract.ts'
 import type { RunRecord } from './contract.ts'

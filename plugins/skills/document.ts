@@ -65,7 +65,7 @@ export async function readDocument(text: string): Promise<SkillDocument> {
 	return { ...document, warnings: await warningsOf(document) }
 }
 
-interface Head extends Pick<SkillDocument, 'name' | 'description' | 'parameters' | 'permissions'> {
+interface FrontMatter extends Pick<SkillDocument, 'name' | 'description' | 'parameters' | 'permissions'> {
 	runtime?: 'javascript'
 	[more: string]: unknown
 }
@@ -132,12 +132,12 @@ const plainly = {
 	'array.unique': '{#label} is listed twice; keep one',
 }
 
-function check(data: Record<string, unknown>, lineOf: SkillDocument['lineOf']): Head {
+function check(data: Record<string, unknown>, lineOf: SkillDocument['lineOf']): FrontMatter {
 	const { value, error } = head.validate(data, { messages: plainly })
 	if (!error) {
 		value.parameters ??= []
 		value.permissions ??= { primitives: [], hosts: [], secrets: [] }
-		return value as Head
+		return value as FrontMatter
 	}
 	const errors: FieldError[] = error.details.slice(0, ERROR_LIMIT).map(({ path, message }) => ({
 		path: path.join('.'),

@@ -57,7 +57,7 @@ export async function hasBlock(markdown: string): Promise<boolean> {
 	return (await blocksOf(markdown, 1)).plain.length > 0
 }
 
-interface Block extends FencedProgram {
+interface CodeBlock extends FencedProgram {
 	/** The block including its fences. */
 	raw: string
 }
@@ -67,9 +67,9 @@ async function blocksOf(
 	markdown: string,
 	firstLine: number,
 	others: (token: Tokens.Generic, line: number) => void = () => {},
-): Promise<{ plain: Block[]; nested: Block[] }> {
-	const plain: Block[] = []
-	const nested: Block[] = []
+): Promise<{ plain: CodeBlock[]; nested: CodeBlock[] }> {
+	const plain: CodeBlock[] = []
+	const nested: CodeBlock[] = []
 	let line = firstLine
 	for (const top of await lex(markdown)) {
 		for (const token of within(top)) {
@@ -99,7 +99,7 @@ interface Inner {
 	rows?: { tokens: Token[] }[][]
 }
 
-function blockOf({ raw, lang = '', text, codeBlockStyle }: Tokens.Code, line: number): Block | undefined {
+function blockOf({ raw, lang = '', text, codeBlockStyle }: Tokens.Code, line: number): CodeBlock | undefined {
 	const word = /^[^\s{]*/.exec(lang)?.[0].toLowerCase() ?? ''
 	if (codeBlockStyle === 'indented' || !Object.hasOwn(languages, word)) return undefined
 	return { code: `${text}\n`, language: languages[word] ?? 'javascript', line: line + 1, raw }
@@ -123,7 +123,7 @@ function refuseHiding({ type, raw, tokens = [] }: Tokens.Generic, line: number):
 }
 
 /** Throws if other Markdown readers end the block earlier than this parser, and show the rest of the code as text. */
-function refuseEarlyEnd({ raw, line }: Block): void {
+function refuseEarlyEnd({ raw, line }: CodeBlock): void {
 	// Tabs are kept: after the closing fence, others ignore a tab, and this parser treats it as code.
 	const [first = '', ...lines] = raw.replace(/\n+$/, '').split('\n')
 	const fence = /`{3,}|~{3,}/.exec(first)?.[0] ?? ''

@@ -33,7 +33,7 @@ export interface HostQueue {
 	/** The program of a host that was taken only waits from now on, or computes again. */
 	setWaits(host: Host, only: boolean): void
 	/** Call this for each host taken, even if dead. */
-	giveBack(host: Host): void
+	release(host: Host): void
 	/** Starts a process if there is none. */
 	warm(): void
 	/** Ends all processes; settles when they have ended. */
@@ -43,12 +43,12 @@ export interface HostQueue {
 const START_WITHIN_MS = 30_000
 const KEPT_MS = 1000
 
-interface Waiting extends PromiseWithResolvers<Host> {
+interface WaitingCall extends PromiseWithResolvers<Host> {
 	owner: string
 }
 
 /** A caller that has a host. */
-interface Holder {
+interface HostUser {
 	owner: string
 	computes: boolean
 }
@@ -61,12 +61,12 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	const hosts = new Map<Host, number>()
 	/** The one that has been idle longest is next: it has had time to prepare for another program. */
 	const idle = new Set<Host>()
-	const waiting = new FairQueue<Waiting>()
+	const waiting = new FairQueue<WaitingCall>()
 	const places = new Shares(
 		() => max_waiting + starting,
 		() => reserveOf(max_waiting),
 	)
-	const holders = new Map<Host, Holder>()
+	const holders = new Map<Host, HostUser>()
 	const taken = new Shares(
 		() => processes,
 		() => waiting_processes,
@@ -186,7 +186,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		if (size < processes || (starting === 0 && isAllowed())) grow()
 	}
 
-	function nextWaiting(which?: (owner: string) => boolean): Waiting | undefined {
+	function nextWaiting(which?: (owner: string) => boolean): WaitingCall | undefined {
 		const one = waiting.next(which)
 		if (one) places.remove(one.owner)
 		return one
@@ -240,7 +240,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			computing.remove(holder.owner)
 			handOut()
 		},
-		giveBack(host) {
+		release(host) {
 			leave(host)
 			if (!host.alive) return handOut()
 			if ((hosts.get(host) ?? 0) >= orders_per_process) host.end()

@@ -2,10 +2,16 @@
 import { spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { fromLines, programLimits, toLine } from '../../sandbox/host-protocol.ts'
-import type { CheckOrder, FromHost, HostFailure, ProgramOrder, ToHost } from '../../sandbox/host-protocol.ts'
+import type {
+	CheckOrder,
+	FromHost,
+	HostFailure,
+	ProgramOrder,
+	ProgramOutcome,
+	ToHost,
+} from '../../sandbox/host-protocol.ts'
 import type { HostCommand } from './host-command.ts'
 
-export type Outcome = { ok: true; value: string } | { ok: false; code: HostFailure; message: string }
 type CallMessage = Extract<FromHost, { kind: 'call' }>
 
 export interface Host {
@@ -22,11 +28,11 @@ export interface Host {
 		order: ProgramOrder | CheckOrder,
 		asked: (message: CallMessage) => boolean,
 		waits?: (only: boolean) => void,
-	): Promise<Outcome>
+	): Promise<ProgramOutcome>
 	/** Settles when the process has read it, or has ended. */
 	send(message: ToHost): Promise<void>
 	/** Ends the current order with this outcome, and the process with it. */
-	end(why?: Outcome): void
+	end(why?: ProgramOutcome): void
 	/** Settles when the process and everything in it has ended. */
 	readonly gone: Promise<void>
 }
@@ -37,7 +43,7 @@ const kinds = new Set<unknown>(['primitive', 'fetch', 'secret', 'log'])
 const MAX_STRAYS = programLimits.calls + programLimits.log_lines
 /** A program waits and computes again at most once for each call and timer. */
 const MAX_CHANGES = 2 * programLimits.calls + 2
-const crashed = (how: string): Outcome => ({ ok: false, code: 'sandbox_crash', message: `its process ${how}` })
+const crashed = (how: string): ProgramOutcome => ({ ok: false, code: 'sandbox_crash', message: `its process ${how}` })
 
 export function startHost({ file, args, env, cwd, program }: HostCommand): Host {
 	const child = spawn(file, args, {
@@ -63,16 +69,16 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 				waits: ((only: boolean) => void) | undefined
 				isWaiting: boolean
 				changes: number
-				settle: (outcome: Outcome) => void
+				settle: (outcome: ProgramOutcome) => void
 		  }
 		| undefined
 	ready.promise.catch(() => {}) // its callers handle it; there may be none
 
-	const settle = (outcome: Outcome): void => {
+	const settle = (outcome: ProgramOutcome): void => {
 		job?.settle(outcome)
 		job = undefined
 	}
-	const end = (why: Outcome = crashed('was ended')): void => {
+	const end = (why: ProgramOutcome = crashed('was ended')): void => {
 		alive = false
 		child.kill('SIGKILL')
 		settle(why)
@@ -130,7 +136,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 		},
 		work(order, asked, waits) {
 			if (!alive) return Promise.resolve(crashed('is gone'))
-			const { promise, resolve } = Promise.withResolvers<Outcome>()
+			const { promise, resolve } = Promise.withResolvers<ProgramOutcome>()
 			job = { id: order.id, asked, waits, isWaiting: false, changes: 0, settle: resolve }
 			strays = 0
 			pipe.write(toLine(order))

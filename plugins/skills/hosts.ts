@@ -1,12 +1,12 @@
 /** The pool of skill hosts: started on demand, kept warm, replaced when they fail or have served long enough. */
 import { Fault } from '../../core/errors.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
-import type { CheckOrder, ProgramOrder } from '../../sandbox/host-protocol.ts'
+import type { CheckOrder, ProgramOrder, ProgramOutcome } from '../../sandbox/host-protocol.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { SkillSettings } from './contract.ts'
 import { answerCalls } from './host-calls.ts'
 import { hostCommand } from './host-command.ts'
-import type { Host, Outcome } from './host.ts'
+import type { Host } from './host.ts'
 import { openHostQueue } from './host-queue.ts'
 import { readJson } from './json.ts'
 import type { ProgramHosts } from './program.ts'
@@ -40,7 +40,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 		wall: WallTime,
 		asked: Parameters<Host['work']>[1],
 		waits?: Parameters<Host['work']>[2],
-	): Promise<Outcome> {
+	): Promise<ProgramOutcome> {
 		using _watch = watch(host.pid, { ...limits, wall }, host.end)
 		const outcome = await host.work(order, asked, waits)
 		if (outcome.ok || !outcome.code.startsWith('sandbox_')) return outcome
@@ -65,7 +65,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 			} finally {
 				signal.removeEventListener('abort', abort)
 				await calls.end()
-				queue.giveBack(host)
+				queue.release(host)
 			}
 		},
 		async check(owner, program) {
@@ -75,7 +75,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 				// A program that crashes or stalls its compiler does not compile.
 				if (!outcome.ok) throw new Fault('skill_invalid', outcome.message)
 			} finally {
-				queue.giveBack(host)
+				queue.release(host)
 			}
 		},
 		warm: () => queue.warm(),
@@ -83,7 +83,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 	}
 }
 
-function valueOf(outcome: Outcome): unknown {
+function valueOf(outcome: ProgramOutcome): unknown {
 	if (!outcome.ok) throw new Fault(outcome.code, outcome.message.slice(0, programLimits.message_length))
 	const value = readJson(outcome.value)
 	if (value === undefined) {

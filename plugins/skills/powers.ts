@@ -6,12 +6,12 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import type {} from '../runs/contract.ts'
-import type { Outlet, Reading } from '../vault/contract.ts'
+import type { Outlet, SecretReading } from '../vault/contract.ts'
 import type { Permissions } from './contract.ts'
 import { isRecord } from './front-matter.ts'
 import type { ProgramCall } from './program.ts'
 
-export interface Holder {
+export interface SkillGrant {
 	skill: string
 	skill_id: string
 	permissions: Permissions
@@ -32,10 +32,10 @@ const fetchLater: typeof guardedFetch = async (...args) =>
 /** `send`: the HTTP client; tests replace it by one that reaches their own server. */
 export function powersOf(
 	ctx: Pick<Context, 'find' | 'use'>,
-	{ skill, skill_id, permissions, call }: Holder,
+	{ skill, skill_id, permissions, call }: SkillGrant,
 	send: typeof guardedFetch = fetchLater,
 ): ProgramCall['called'] {
-	const reading: Reading = { agent: call.agent, via: `skill:${skill}`, emit: call.emit }
+	const reading: SecretReading = { agent: call.agent, via: `skill:${skill}`, emit: call.emit }
 
 	const reported = new Set<string>()
 	const violation = (reason: string, what: string, message: string): void => {

@@ -2,7 +2,6 @@
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
-import { rulingOn } from '../../core/runs/tool-policy.ts'
 import { textIn } from './file-kind.ts'
 import type { Library } from './library.ts'
 import { indexOf } from './records.ts'
@@ -75,9 +74,10 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 
 /** As things are now: a skill that was removed or denied since the run began is not read. */
 async function readable(ctx: ReadDeps, agent: AgentRef): Promise<IndexEntry[]> {
-	const policy = (await ctx.use('agents').find(agent.name))?.config.tools
+	const agents = ctx.use('agents')
+	const policy = (await agents.find(agent.name))?.config.tools
 	const { skills = [] } = (await indexOf(ctx.store, agent))?.value ?? {}
-	return skills.filter((one) => one.status === 'active' && rulingOn(policy, shownAs(one)) !== 'deny')
+	return skills.filter((one) => one.status === 'active' && agents.rulingOn(policy, shownAs(one)) !== 'deny')
 }
 
 /** What patterns of `config.tools` match. */

@@ -8,7 +8,7 @@ import { DOCUMENT } from './folder/contract.ts'
 import type { SkillFile } from './folder/contract.ts'
 import { listingOf } from './folder/digest.ts'
 import { scan } from './scan.ts'
-import type { Found } from './scan.ts'
+import type { ScanFinding } from './scan.ts'
 
 /** Findings of a review. */
 const FINDINGS_LIMIT = 500
@@ -17,7 +17,7 @@ const PART = 256 * 1024
 const WEIGHT = { high: 0, medium: 1, low: 2 }
 
 /** Any caller with read access may repeat a scan, and it is slow. By the digest of a file and its place. */
-const scans = new BoundedMap<string, Found[]>(512)
+const scans = new BoundedMap<string, ScanFinding[]>(512)
 
 export function reviewedFiles(files: readonly SkillFile[], before: readonly SkillFile[] | undefined): ReviewedFile[] {
 	const earlier = before && new Map(before.map((file) => [file.path, listingOf(file).sha256]))
@@ -50,7 +50,7 @@ function order({ file }: Finding): number {
 	return file === DOCUMENT ? 0 : 1
 }
 
-async function scanned({ path, bytes }: SkillFile, document: SkillDocument | undefined): Promise<Found[]> {
+async function scanned({ path, bytes }: SkillFile, document: SkillDocument | undefined): Promise<ScanFinding[]> {
 	const text = textIn(bytes)
 	if (text === undefined) {
 		const program = programIn(bytes)
@@ -58,7 +58,7 @@ async function scanned({ path, bytes }: SkillFile, document: SkillDocument | und
 		return [{ rule: 'executable', severity: 'high', line: 1, excerpt: '', message: `A compiled program (${program}).` }]
 	}
 	if (document) return scan(text, document)
-	const found: Found[] = []
+	const found: ScanFinding[] = []
 	let line = 0
 	for (let at = 0; at < text.length && found.length < FINDINGS_LIMIT;) {
 		// Up to a line end, unless the line is too long.

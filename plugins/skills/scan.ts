@@ -17,11 +17,11 @@ const CODES_LIMIT = 12
 
 type Severity = Finding['severity']
 
-export type Found = Omit<Finding, 'file'>
+export type ScanFinding = Omit<Finding, 'file'>
 
 /** `document`: if the text is a skill's document. `isMarkdown`: whether a comment of HTML is hidden from its reader. */
-export function scan(text: string, document: SkillDocument | undefined, isMarkdown = true): Found[] {
-	const findings: Found[] = []
+export function scan(text: string, document: SkillDocument | undefined, isMarkdown = true): ScanFinding[] {
+	const findings: ScanFinding[] = []
 	const counts = new Map<string, number>()
 	const add = (rule: string, severity: Severity, line: number, excerpt: string, message: string): void => {
 		const count = (counts.get(rule) ?? 0) + 1

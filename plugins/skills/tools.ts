@@ -29,14 +29,14 @@ interface Provided {
 	hasPrograms: boolean
 }
 
-type SkillDeps = Pick<Context, 'store' | 'find' | 'use' | 'toolbox' | 'log' | 'redactor'>
+type ToolDeps = Pick<Context, 'store' | 'find' | 'use' | 'toolbox' | 'log' | 'redactor'>
 
 /** Limit of agents whose tools are cached. */
 const AGENTS_LIMIT = 1_000
 /** Characters of a tool's description that all servers of models accept. */
 const DESCRIPTION_LIMIT = 1024
 
-export function skillTools(ctx: SkillDeps, library: Library, hosts: ProgramHosts, underWay: UnderWay): SkillTools {
+export function skillTools(ctx: ToolDeps, library: Library, hosts: ProgramHosts, underWay: UnderWay): SkillTools {
 	const known = new BoundedMap<string, Provided>(AGENTS_LIMIT)
 
 	const toolOf = (entry: IndexEntry, document: SkillDocument): ToolDefinition => ({

@@ -21,7 +21,7 @@ export interface Use {
 	signal: AbortSignal
 }
 
-type SkillDeps = Pick<Context, 'find' | 'use' | 'toolbox' | 'log' | 'redactor'>
+type UseDeps = Pick<Context, 'find' | 'use' | 'toolbox' | 'log' | 'redactor'>
 
 /** Limit of a logged line, or of an error's message, in characters. */
 const SHOWN_LENGTH = 1000
@@ -30,7 +30,7 @@ const LOGGED_LIMIT = 8 * 1024
 /** Limit of undeclared secrets per call that its events and its note name. */
 const TOLD_LIMIT = 10
 
-export function useSkill(ctx: SkillDeps, hosts: ProgramHosts, use: Use): unknown {
+export function useSkill(ctx: UseDeps, hosts: ProgramHosts, use: Use): unknown {
 	return use.document.program ? runProgram(ctx, hosts, use) : instructions(use)
 }
 
@@ -66,13 +66,13 @@ function notePart(note: string | undefined): string[] {
 	return note === undefined ? [] : [`<skill_note>${note}</skill_note>`]
 }
 
-async function runProgram(ctx: SkillDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
+async function runProgram(ctx: UseDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
 	const { args, note } = await withSecrets(ctx, use)
-	const told = [...filesPart(use.document.name, use.files), ...(note === '' ? [] : [note])].join('\n')
-	if (told === '') return runWith(args, ctx, hosts, use)
+	const notes = [...filesPart(use.document.name, use.files), ...(note === '' ? [] : [note])].join('\n')
+	if (notes === '') return runWith(args, ctx, hosts, use)
 	try {
 		const result = await runWith(args, ctx, hosts, use)
-		return `${typeof result === 'string' ? result : JSON.stringify(result)}\n\n${told}`
+		return `${typeof result === 'string' ? result : JSON.stringify(result)}\n\n${notes}`
 	} catch (error) {
 		throw isFault(error) && note !== '' ? new Fault(error.code, `${error.message} ${note}`, { cause: error }) : error
 	}
@@ -83,7 +83,7 @@ async function runProgram(ctx: SkillDeps, hosts: ProgramHosts, use: Use): Promis
  * that are not declared. A handle whose grant has hosts stays too: the program can send it with svc.fetch, which fills it in.
  */
 async function withSecrets(
-	ctx: SkillDeps,
+	ctx: UseDeps,
 	{ document: { name, permissions }, args, call: { agent, emit } }: Use,
 ): Promise<{ args: Record<string, unknown>; note: string }> {
 	const vault = ctx.find('vault')
@@ -106,7 +106,7 @@ function noteOn(undeclared: readonly string[]): string {
 	return `[Note from the gateway: the skill got ${some.join(', ')}${more} as written, not the value, since it does not declare the secret under permissions.secrets.]`
 }
 
-async function runWith(args: Use['args'], ctx: SkillDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
+async function runWith(args: Use['args'], ctx: UseDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
 	const { skill_id, document, call, signal } = use
 	const { name, permissions } = document
 	const { agent, emit, run_id } = call

@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 import type { HostSettings } from '../../sandbox/host-protocol.ts'
-import type { Outcome } from './host.ts'
+import type { ProgramOutcome } from '../../sandbox/host-protocol.ts'
 
 const EVERY_MS = 25
 /** A clock tick of /proc/<pid>/stat: USER_HZ, which is 100 on every Linux that Node runs on. */
@@ -23,7 +23,7 @@ export interface WallTime {
 export function watch(
 	pid: number,
 	settings: HostSettings & { wall: WallTime },
-	exceeded: (outcome: Outcome) => void,
+	exceeded: (outcome: ProgramOutcome) => void,
 ): Disposable {
 	const { s: wall_s, setting } = settings.wall
 	const file = openStat(pid)

@@ -25,14 +25,14 @@ export function settle(ctx: SubagentContext, agent: AgentRef, place: Key): Promi
 		const child = await find(ctx, entry.value.run_id)
 		if (child && !isOver(child)) return
 		const parent = await find(ctx, entry.value.parent_run_id)
-		const goesOn = parent !== undefined && !isOver(parent)
+		const continues = parent !== undefined && !isOver(parent)
 		// A parent that waits reports the end itself, in one write with the result of its call.
-		if (entry.value.wait && goesOn) return
+		if (entry.value.wait && continues) return
 		if (child && entry.value.end !== 'told') await report(ctx, entry, child, parent)
 		if (child && parent && isDue(entry.value, child, parent))
 			await deliver(ctx, agent, { place, destination: entry.value.destination }, child, parent)
 		// Until its parent is over, the call that started it may be repeated, and counts.
-		if (!goesOn) await ctx.store.delete(place)
+		if (!continues) await ctx.store.delete(place)
 	})
 }
 

@@ -21,26 +21,26 @@ export function errorOf(error: unknown, link: ErrorContext, markup: Markup = 'pl
 
 /** The server answered with an error, such as `400 Bad Request: chat not found`. */
 function answered({ error_code, description, parameters }: GrammyError, link: ErrorContext, markup: Markup): Error {
-	const said = shown(`${error_code} ${description}`, link)
+	const described = shown(`${error_code} ${description}`, link)
 	// A proxy may have answered instead of the server behind it.
 	if (error_code === undefined) return new Error('the server returned an answer that the Bot API does not have')
-	if (error_code >= 500) return new Error(`Telegram failed: ${said}`)
+	if (error_code >= 500) return new Error(`Telegram failed: ${described}`)
 	if (error_code === 429)
-		return link.error('limited', `Telegram limits the rate: ${said}`, {
+		return link.error('limited', `Telegram limits the rate: ${described}`, {
 			retry_after_ms: (Number(parameters.retry_after) || 1) * 1000,
 		})
 	if (error_code === 401)
-		return link.error('refused', `Telegram does not accept the token: ${said}; get one from @BotFather`)
-	if (error_code === 413) return link.error('refused', `Telegram takes no file of this size: ${said}`)
-	if (error_code === 403) return link.error('refused', `the bot may not write there: ${said}`)
+		return link.error('refused', `Telegram does not accept the token: ${described}; get one from @BotFather`)
+	if (error_code === 413) return link.error('refused', `Telegram takes no file of this size: ${described}`)
+	if (error_code === 403) return link.error('refused', `the bot may not write there: ${described}`)
 	if (parameters.migrate_to_chat_id !== undefined)
 		return link.error('refused', `the group became a supergroup: bind chat ${parameters.migrate_to_chat_id} instead`)
 	if (error_code === 400 && !isOfChat.test(description) && markup !== 'plain')
-		return link.error('format', `Telegram does not accept this ${markup}: ${said}`)
+		return link.error('format', `Telegram does not accept this ${markup}: ${described}`)
 	if (error_code === 404 && markup !== 'plain')
-		return link.error('format', `the server does not have this method: ${said}`)
-	if (error_code === 400) return link.error('refused', `Telegram refused the message: ${said}`)
-	return link.error('failed', `Telegram refuses: ${said}`)
+		return link.error('format', `the server does not have this method: ${described}`)
+	if (error_code === 400) return link.error('refused', `Telegram refused the message: ${described}`)
+	return link.error('failed', `Telegram refuses: ${described}`)
 }
 
 /** Errors 400 that no other format avoids. A wrong guess costs one attempt, since plain text gets the same error. */

@@ -101,12 +101,12 @@ function replyOf({ reply_to }: Pick<OutgoingMessage, 'reply_to'>): {
 	return { reply_parameters: { message_id, allow_sending_without_reply: true } }
 }
 
-type Content =
+type OutgoingContent =
 	| { rich: { markdown: string } }
 	| { text: string; options: { parse_mode?: 'HTML'; link_preview_options: { is_disabled: true } } }
 
 /** Without previews of links: Telegram's servers would fetch whatever a model names. */
-function contentOf(message: OutgoingMessage): Content {
+function contentOf(message: OutgoingMessage): OutgoingContent {
 	const { text, markup } = message
 	if (markup === 'markdown') return { rich: { markdown: safeMarkdown(text) } }
 	return { text, options: { ...parseModeOf(message), link_preview_options: { is_disabled: true } } }

@@ -11,10 +11,10 @@ import type { Amount } from './budget.ts'
 import { forgetBefore } from './ledger.ts'
 
 /** Concurrent runs write different records as far as possible: `starts`, or the slot of a run. */
-type Part = 'starts' | number
+type CounterPart = 'starts' | number
 
 const keys = {
-	part: (uid: string, day: string, caller: string, part: Part): Key => [
+	part: (uid: string, day: string, caller: string, part: CounterPart): Key => [
 		agentScope(uid),
 		'caller-usage',
 		day,
@@ -33,7 +33,7 @@ const keys = {
 export async function addOp(
 	store: Pick<Store, 'get'>,
 	{ uid }: AgentRef,
-	{ day, caller, part }: { day: string; caller: string; part: Part },
+	{ day, caller, part }: { day: string; caller: string; part: CounterPart },
 	amount: Amount,
 ): Promise<Op> {
 	const key = keys.part(uid, day, caller, part)

@@ -32,7 +32,7 @@ export interface Outlet {
 }
 
 /** The reader, for the events; `via` names the reading part, such as `vault.read` or `skill:weather`. */
-export interface Reading {
+export interface SecretReading {
 	agent: AgentRef
 	via: string
 	emit: ToolCall['emit']
@@ -47,13 +47,13 @@ export interface Vault {
 	 * `vault.denied` and throws `vault_denied`: the same for an unknown name as for a missing grant, and if
 	 * the grant's hosts do not include the reading's outlet.
 	 */
-	read(name: string, reading: Reading): Promise<{ value: string; reveal: boolean }>
+	read(name: string, reading: SecretReading): Promise<{ value: string; reveal: boolean }>
 	/**
 	 * Replaces the handles `{{secret:NAME}}` by values in every string of plain data (not in its keys); returns
 	 * the same object if there are none. `only`: handles of other names stay. Throws like `read`, and
 	 * `invalid_arguments` above 100 different handles, 1 MiB of values or 200 levels.
 	 */
-	fill<T>(data: T, reading: Reading, only?: ReadonlySet<string>): Promise<T>
+	fill<T>(data: T, reading: SecretReading, only?: ReadonlySet<string>): Promise<T>
 	/** The names in the handles that `fill` would replace, each once. Throws `invalid_arguments` above 200 levels. */
 	named(data: unknown): string[]
 	/** The hosts of the agent's grant for the secret of this name; undefined without a grant, or without hosts. */

@@ -3,7 +3,7 @@ import { Fault, isFault } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { seal, unseal } from './cipher.ts'
-import type { Reading, VaultService } from './contract.ts'
+import type { SecretReading, VaultService } from './contract.ts'
 import { openDesk } from './desk.ts'
 import { grantsOf } from './grants.ts'
 import type { GrantStore } from './grants.ts'
@@ -23,7 +23,7 @@ export type ForModel = { value: string } | { handle: string; hosts?: string[] }
 export interface RunningVault extends VaultService {
 	grants: GrantStore
 	/** Throws like `read`; a grant with hosts still gives a handle. */
-	forModel(name: string, reading: Reading): Promise<ForModel>
+	forModel(name: string, reading: SecretReading): Promise<ForModel>
 }
 
 const CHANGES = ['vault.secret_created', 'vault.secret_updated', 'vault.secret_deleted']
@@ -58,13 +58,13 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		const grant = secret && (await grants.of(agent, secret.id))
 		return grant && { secret, grant }
 	}
-	const deny = (name: string, { via, emit }: Reading, message: string, reason?: string): never => {
+	const deny = (name: string, { via, emit }: SecretReading, message: string, reason?: string): never => {
 		const payload = { secret: name.slice(0, 128), via, ...(reason !== undefined && { reason }) }
 		unguarded(emit)({ event_type: 'vault.denied', payload })
 		throw new Fault('vault_denied', message)
 	}
 	/** The value with its grant. `leaves`: the value leaves the gateway through the reading's outlet. */
-	const lend = async (name: string, reading: Reading, leaves: boolean) => {
+	const lend = async (name: string, reading: SecretReading, leaves: boolean) => {
 		const { agent, via, emit, outlet } = reading
 		const found = await granted(name, agent)
 		if (!found) {
@@ -89,7 +89,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		unguarded(emit)({ event_type: 'vault.accessed', payload: { secret: name, secret_id: secret.id, grant_id, via } })
 		return { value, grant }
 	}
-	const read = async (name: string, reading: Reading) => {
+	const read = async (name: string, reading: SecretReading) => {
 		const { value, grant } = await lend(name, reading, true)
 		return { value, reveal: grant.reveal }
 	}

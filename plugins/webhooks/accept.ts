@@ -9,10 +9,10 @@ import type { Arrival } from './arrival.ts'
 import type { AcceptedDelivery, WebhookSettings } from './contract.ts'
 import { promptFor } from './prompt.ts'
 import { keys, sha256 } from './records.ts'
-import type { AcceptedRecord, Counter, Seen, WebhookRecord } from './records.ts'
+import type { AcceptedRecord, Counter, SeenDelivery, WebhookRecord } from './records.ts'
 import { unknownToken } from './strangers.ts'
 
-export interface Content {
+export interface DeliveryContent {
 	/** JSON, as received. */
 	payload: string
 	/** The sender's name for the type of event. */
@@ -27,7 +27,7 @@ export interface Content {
 export async function accept(
 	ctx: Context<WebhookSettings>,
 	arrival: Arrival,
-	{ payload, event, sender_id, slot }: Content,
+	{ payload, event, sender_id, slot }: DeliveryContent,
 ): Promise<AcceptedDelivery> {
 	const { agent, webhook } = arrival.hook
 	const delivery_id = newId()
@@ -69,7 +69,7 @@ async function opsOf(
 	const present = await store.get<WebhookRecord>(keys.webhook(uid, slug))
 	if (present?.value.token_hash !== token_hash) throw unknownToken()
 	const place = seen === undefined ? undefined : keys.seen(uid, id, seen)
-	const first = place && (await store.get<Seen>(place))
+	const first = place && (await store.get<SeenDelivery>(place))
 	if (first) throw new Repeated(first.value.delivery_id)
 	const counter = await store.get<Counter>(keys.count(uid, id, slot))
 	const delivery: AcceptedRecord = {
@@ -87,6 +87,6 @@ async function opsOf(
 	return [
 		{ key: keys.accepted(uid, id, delivery_id), value: delivery, expect: null },
 		{ key: keys.count(uid, id, slot), value: counted, expect: counter?.rev ?? null },
-		...(place ? [{ key: place, value: { delivery_id } satisfies Seen, expect: null }] : []),
+		...(place ? [{ key: place, value: { delivery_id } satisfies SeenDelivery, expect: null }] : []),
 	]
 }

@@ -2,7 +2,7 @@
 export interface Buckets {
 	/** Takes a token and returns 0. Otherwise returns the milliseconds until one is available. */
 	take(id: string): number
-	giveBack(id: string): void
+	release(id: string): void
 }
 
 interface Bucket {
@@ -43,7 +43,7 @@ export function openBuckets(
 			bucket.left--
 			return 0
 		},
-		giveBack(id) {
+		release(id) {
 			const bucket = bucketOf(id)
 			bucket.left = Math.min(at_once, bucket.left + 1)
 		},

@@ -35,14 +35,15 @@ export function detailsOf(
 		return { challenge: fields.challenge.slice(0, LONGEST_CHALLENGE) }
 	const name = ids.map((one) => one.toLowerCase()).find((one) => headers[one] !== undefined && headers[one] !== '')
 	const own = id_field === undefined ? undefined : fields[id_field]
-	const told = name === undefined ? (typeof own === 'string' && own !== '' ? own : undefined) : String(headers[name])
-	if (told !== undefined && told.length > LONGEST)
+	const typeName =
+		name === undefined ? (typeof own === 'string' && own !== '' ? own : undefined) : String(headers[name])
+	if (typeName !== undefined && typeName.length > LONGEST)
 		return { problem: `${name ?? id_field} may have ${LONGEST} characters at most` }
 	// A signature of a time is as good as an id: a repetition within the tolerance has the same.
 	const [timed] = signatures.filter(({ time, read }) => time !== undefined || read === 'fields')
 	const signed = timed && headers[timed.header.toLowerCase()]
 	return {
-		sender_id: told ?? (signed === undefined ? undefined : `signature ${hash('sha256', String(signed))}`),
+		sender_id: typeName ?? (signed === undefined ? undefined : `signature ${hash('sha256', String(signed))}`),
 		event: event === undefined ? undefined : headers[event.toLowerCase()]?.toString(),
 	}
 }

@@ -22,7 +22,7 @@ export interface Admission {
 	leave(): void
 }
 
-type Limits = Pick<WebhookSettings, 'per_minute' | 'max_concurrent' | 'max_concurrent_per_webhook'>
+type GateLimits = Pick<WebhookSettings, 'per_minute' | 'max_concurrent' | 'max_concurrent_per_webhook'>
 
 interface DeliveryQueue {
 	/** Milliseconds of the monotonic clock; a minute begins with its first delivery. */
@@ -44,7 +44,7 @@ const OVERHEAD_BYTES = 4096
 const QUEUES = 4_096
 
 export function openGate(
-	limits: Limits,
+	limits: GateLimits,
 	clock: () => number = () => performance.now(),
 	lineBytes: number = LINE_BYTES,
 ): Gate {
@@ -117,7 +117,7 @@ export function openGate(
 			throw refusal('rate_limited', message, ms)
 		},
 		async enter(id, bytes) {
-			requests.giveBack(id)
+			requests.release(id)
 			const now = clock()
 			const queue = queueOf(id, now)
 			checkMinute(queue, now)

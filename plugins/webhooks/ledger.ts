@@ -4,7 +4,7 @@ import type { AgentRef } from '../../core/plugin.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import { keys } from './records.ts'
-import type { Ledger, WebhookRecord } from './records.ts'
+import type { WebhookCount, WebhookRecord } from './records.ts'
 
 /** Throws `conflict` if the slug is taken, or if the agent has reached its limit of webhooks. */
 export async function addRecord(
@@ -45,9 +45,9 @@ function changeCount<T>(
 ): Promise<T> {
 	const key = keys.ledger(uid)
 	return change(store, key[0], async () => {
-		const ledger = await store.get<Ledger>(key)
+		const ledger = await store.get<WebhookCount>(key)
 		const { op, count, result } = await decide(ledger?.value.count ?? 0)
-		const value: Ledger = { count }
+		const value: WebhookCount = { count }
 		return { ops: [op, { key, value, expect: ledger?.rev ?? null }], result }
 	})
 }

@@ -8,7 +8,7 @@ import type { WebhookDelivery, WebhookSettings } from './contract.ts'
 import { totalsOf } from './delivery-log.ts'
 import { keys } from './records.ts'
 import type { AcceptedRecord, Pointer, Pruned, WebhookRecord } from './records.ts'
-import type { Secrets } from './secrets.ts'
+import type { WebhookSecrets } from './secrets.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -19,7 +19,7 @@ const UNDER_WAY_MS = 600_000
 const ACCEPTED = 100_000
 const COMMIT_LIMIT = 100
 
-export function maintain(ctx: Context<WebhookSettings>, secrets: Secrets): void {
+export function maintain(ctx: Context<WebhookSettings>, secrets: WebhookSecrets): void {
 	const work = (): Promise<void> => tidy(ctx, secrets, Date.now())
 	ctx.after(FIRST_MS, work)
 	ctx.every(HOUR_MS, work)
@@ -31,7 +31,7 @@ type MaintenanceDeps = Pick<Context<WebhookSettings>, 'store' | 'config' | 'sign
 /** `at`: the current time in milliseconds since 1970. */
 export async function tidy(
 	{ store, config, signal }: MaintenanceDeps,
-	secrets: Secrets,
+	secrets: WebhookSecrets,
 	at: number,
 	kept: number = ACCEPTED,
 ): Promise<void> {
@@ -46,12 +46,18 @@ export async function tidy(
 }
 
 /** Its records are deleted with its scope, and its pointers have no target. */
-async function forgetAgent({ store }: MaintenanceDeps, secrets: Secrets, uid: string): Promise<void> {
+async function forgetAgent({ store }: MaintenanceDeps, secrets: WebhookSecrets, uid: string): Promise<void> {
 	for await (const { value } of store.list<Pointer>(keys.pointers())) if (value.uid === uid) secrets.retire(value.id)
 }
 
 /** The pointer last: while it exists, this is repeated. */
-async function bury(store: Store, secrets: Secrets, key: Key, { uid, id }: Pointer, isRotated: boolean): Promise<void> {
+async function bury(
+	store: Store,
+	secrets: WebhookSecrets,
+	key: Key,
+	{ uid, id }: Pointer,
+	isRotated: boolean,
+): Promise<void> {
 	if (!isRotated) {
 		secrets.retire(id)
 		for (const prefix of [keys.allAccepted, keys.allRejected, keys.allSeen, keys.counts, keys.pruned])

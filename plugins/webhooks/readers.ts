@@ -12,17 +12,17 @@ export interface Readers {
 	 * Settles when the body of a request to the webhook `id` may be read. `brought`: number of its bytes received so far.
 	 * Rejects with `rate_limited` if the queue is full or does not move, with 408 if others go first.
 	 */
-	wait(id: string, brought: () => number): Promise<Reading>
+	wait(id: string, brought: () => number): Promise<BodyReading>
 }
 
 /** A slot to read a body. Call `leave` in any case, to free it. */
-export interface Reading {
+export interface BodyReading {
 	/** Aborts if it must give way; the reason is the error for the sender. */
 	signal: AbortSignal
 	leave(): void
 }
 
-type Limits = Pick<WebhookSettings, 'max_concurrent' | 'max_concurrent_per_webhook'>
+type ReaderLimits = Pick<WebhookSettings, 'max_concurrent' | 'max_concurrent_per_webhook'>
 
 interface Request {
 	id: string
@@ -47,7 +47,7 @@ const LONGEST_WAIT_MS = 10_000
 const RECHECK_MS = 50
 
 export function openReaders(
-	{ max_concurrent, max_concurrent_per_webhook }: Limits,
+	{ max_concurrent, max_concurrent_per_webhook }: ReaderLimits,
 	clock: () => number = () => performance.now(),
 	lineLimit: number = LINE,
 ): Readers {
@@ -69,7 +69,7 @@ export function openReaders(
 		other?.giveWay()
 		return other !== undefined
 	}
-	const read = (id: string, brought: () => number): Reading => {
+	const read = (id: string, brought: () => number): BodyReading => {
 		const controller = new AbortController()
 		const leave = (): void => {
 			if (reading.delete(request)) admitFirst()
@@ -101,8 +101,8 @@ export function openReaders(
 		clearInterval(timer)
 		timer = undefined
 	}
-	const join = (id: string, brought: () => number): Promise<Reading> => {
-		const { promise, resolve, reject } = Promise.withResolvers<Reading>()
+	const join = (id: string, brought: () => number): Promise<BodyReading> => {
+		const { promise, resolve, reject } = Promise.withResolvers<BodyReading>()
 		const request: InLine = {
 			id,
 			since: clock(),

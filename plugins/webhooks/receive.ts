@@ -19,7 +19,7 @@ import { keys, sha256 } from './records.ts'
 import type { AcceptedRecord, Pointer, WebhookRecord } from './records.ts'
 import { refusalsOf } from './refuse.ts'
 import { TOKEN } from './secrets.ts'
-import type { Secrets } from './secrets.ts'
+import type { WebhookSecrets } from './secrets.ts'
 import { schemeOf } from './schemes.ts'
 import { signatureProblem } from './signature.ts'
 import { openStrangers, unknownToken } from './strangers.ts'
@@ -27,7 +27,10 @@ import { findWebhook } from './webhooks.ts'
 
 const BODY_MS = 10_000
 
-export function receiverOf(ctx: Context<WebhookSettings>, secrets: Secrets): Pick<WebhooksService, 'receive' | 'test'> {
+export function receiverOf(
+	ctx: Context<WebhookSettings>,
+	secrets: WebhookSecrets,
+): Pick<WebhooksService, 'receive' | 'test'> {
 	const { store, config } = ctx
 	const gate = openGate(config)
 	const readers = openReaders(config)

@@ -49,7 +49,7 @@ export interface WebhookRecord {
 }
 
 /** One for each agent. It changes with every webhook that is added or removed, so that the limit holds. */
-export interface Ledger {
+export interface WebhookCount {
 	count: number
 }
 
@@ -72,11 +72,11 @@ export interface Counter {
 }
 
 export interface AcceptedRecord extends WebhookDelivery {
-	/** The last part of the key of its `Seen`. */
+	/** The last part of the key of its `SeenDelivery`. */
 	seen?: string
 }
 
-export interface Seen {
+export interface SeenDelivery {
 	delivery_id: string
 }
 

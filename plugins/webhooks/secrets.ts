@@ -10,7 +10,7 @@ import { keys, sha256 } from './records.ts'
 import type { Pointer, WebhookRecord } from './records.ts'
 import { schemes } from './schemes.ts'
 
-export interface Secrets {
+export interface WebhookSecrets {
 	/** A new token and secret for the webhook of this id; `secret` if the sender made it. Throws `vault_locked`. */
 	make(agent: AgentRef, webhook: NewSecret): Promise<Made>
 	/** Another secret of a webhook, sealed for its record. Throws `invalid_request`, `vault_locked`. */
@@ -52,7 +52,7 @@ const WEBHOOKS = 10_000
 
 export const secretId = (id: string): string => `webhook:${id}`
 
-export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings>): Secrets {
+export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings>): WebhookSecrets {
 	const open = new Map<string, { sealed: Uint8Array; key: KeyObject }>()
 	const known = new Set<string>()
 	const learn = (agent: AgentRef, id: string, slug: string, value: string): void => {

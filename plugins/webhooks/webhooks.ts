@@ -13,13 +13,13 @@ import { addRecord, removeRecord } from './ledger.ts'
 import { keys, sha256 } from './records.ts'
 import type { Pointer, WebhookRecord } from './records.ts'
 import { secretId } from './secrets.ts'
-import type { Secrets } from './secrets.ts'
+import type { WebhookSecrets } from './secrets.ts'
 
 /** The form of a webhook's slug. */
 export const SLUG = /^[a-z0-9_-]{1,64}$/
 export const SLUG_RULE = 'must be 1 to 64 of a-z 0-9 - _'
 
-export function webhooksOf(ctx: Context<WebhookSettings>, secrets: Secrets): Webhooks {
+export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecrets): Webhooks {
 	const { store, config, gateway, emit, use } = ctx
 
 	const entryOf = (agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> => findWebhook(store, agent, slug)

@@ -1,6 +1,7 @@
 /** Asks the models of an order, each with a request that fits into its window. */
 import { Fault } from '../../core/errors.ts'
-import type { ContextOrder, ModelOrder, RunOrder } from '../../core/protocol.ts'
+import type { RunOrder } from '../../core/protocol.ts'
+import type { ContextOrder, ModelOrder } from '../order.ts'
 import type { ModelIo } from '../ask-model.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
 import { failed } from '../models/provider.ts'
@@ -67,8 +68,8 @@ export async function askFitted(
 
 function shorter(model: ModelOrder, context: ContextOrder, message: string): number {
 	const { tokens } = budgetFor(model, context)
-	const told = toldLimit(message)
-	return Math.floor(Math.min(tokens * SHRINK, told === undefined ? Infinity : told * 0.8))
+	const limit = toldLimit(message)
+	return Math.floor(Math.min(tokens * SHRINK, limit === undefined ? Infinity : limit * 0.8))
 }
 
 function tooLong(items: readonly { kind: string; tokens: number }[], budget: number): Fault {

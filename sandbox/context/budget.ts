@@ -1,5 +1,5 @@
 /** How long a request to a model may be, and what its provider counts. */
-import type { ContextOrder, ModelOrder } from '../../core/protocol.ts'
+import type { ContextOrder, ModelOrder } from '../order.ts'
 import { familyFactor, windowOf } from './estimate.ts'
 
 export interface Budget {

@@ -3,11 +3,11 @@ import type { Turn } from '../models/provider.ts'
 import { MESSAGE_TOKENS } from './message-tokens.ts'
 import type { Cost } from './past.ts'
 import { abridged, stubOf } from './shorten.ts'
-import type { Origin } from './shorten.ts'
+import type { ResultOrigin } from './shorten.ts'
 
 /** `room`: tokens that it may take. Where even the shortest form is longer, that is returned. */
 export function shrunk(turns: readonly Turn[], room: number, run_id: string, cost: Cost): readonly Turn[] {
-	const originOf = (turn: Turn): Origin => ({
+	const originOf = (turn: Turn): ResultOrigin => ({
 		run_id,
 		...(turn.role === 'tool' && /^[\w.-]{1,64}$/.test(turn.call_id) && { result_id: `${run_id}:${turn.call_id}` }),
 	})

@@ -1,5 +1,5 @@
 /** Where a conversation is cut that has become too long, and which turns leave its window next. */
-import type { ContextSummary as Summary } from '../../core/protocol.ts'
+import type { ContextSummary as Summary } from '../order.ts'
 import { notCovered } from './earlier.ts'
 import { measure } from './measure.ts'
 import type { FitInput } from './measure.ts'

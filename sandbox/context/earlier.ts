@@ -1,6 +1,6 @@
 /** What a model gets in place of the turns that it is not shown. */
 import { inWords } from '../attachments/words.ts'
-import type { ContextMarks as Marks, ContextSummary as Summary } from '../../core/protocol.ts'
+import type { ContextMarks as Marks, ContextSummary as Summary } from '../order.ts'
 import { tokensIn } from './estimate.ts'
 import { withoutOwnTags } from './own-tags.ts'
 import { placesOf } from './past.ts'

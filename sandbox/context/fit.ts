@@ -5,7 +5,7 @@
  * about them. Where something is cut, so much is cut that many turns fit before the next cut, and the marks say where: up to
  * then every request begins as the one before. Nothing is deleted: what is left out can be read by its id.
  */
-import type { ContextMarks as Marks } from '../../core/protocol.ts'
+import type { ContextMarks as Marks } from '../order.ts'
 import type { ModelRequest, Turn } from '../models/provider.ts'
 import { shrunk } from './current.ts'
 import { cutAt } from './cut.ts'

@@ -1,5 +1,6 @@
 /** What the parts of a request take: instructions, tools, earlier turns as they are marked, and the turn under way. */
-import type { ChatMessage, ContextMarks as Marks, ContextSummary as Summary } from '../../core/protocol.ts'
+import type { ChatMessage } from '../../core/protocol.ts'
+import type { ContextMarks as Marks, ContextSummary as Summary } from '../order.ts'
 import type { ModelRequest, Turn } from '../models/provider.ts'
 import { tokensIn } from './estimate.ts'
 import { MESSAGE_TOKENS, tokensOf, tokensOfTool } from './message-tokens.ts'

@@ -1,8 +1,9 @@
 /** The earlier turns of a conversation with what each takes, whole and as stubs. */
-import type { ChatMessage, ContextMarks as Marks } from '../../core/protocol.ts'
+import type { ChatMessage } from '../../core/protocol.ts'
+import type { ContextMarks as Marks } from '../order.ts'
 import type { Turn } from '../models/provider.ts'
 import { stubOf } from './shorten.ts'
-import type { Origin } from './shorten.ts'
+import type { ResultOrigin } from './shorten.ts'
 
 /** Tokens of messages, as their provider counts them. */
 export type Cost = (list: readonly Turn[]) => number
@@ -71,7 +72,7 @@ export function placesOf(past: readonly PastTurn[], { from, whole }: Marks): [fr
 const stubs = new WeakMap<Turn, Turn>()
 
 /** A message of an earlier turn always has the same one. */
-function stubIn(turn: Turn, origin: Origin): Turn {
+function stubIn(turn: Turn, origin: ResultOrigin): Turn {
 	const known = stubs.get(turn) ?? stubOf(turn, origin)
 	stubs.set(turn, known)
 	return known

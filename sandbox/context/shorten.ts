@@ -9,13 +9,13 @@ const TEXT = 2_000
 const SHOWN = 4_000
 
 /** Where the whole text of a message is: for `conversation_read`. */
-export interface Origin {
+export interface ResultOrigin {
 	run_id?: string | undefined
 	result_id?: string | undefined
 }
 
 /** Of an old turn: results of tools and attachments as one line each, long texts by their beginning and end. */
-export function stubOf(shown: Turn, origin: Origin): Turn {
+export function stubOf(shown: Turn, origin: ResultOrigin): Turn {
 	const turn = inWords(shown)
 	if (turn.role === 'tool') {
 		if (turn.content.length <= RESULT) return turn
@@ -34,7 +34,7 @@ export function stubOf(shown: Turn, origin: Origin): Turn {
 }
 
 /** With at most about `limit` characters of text, and as many in the arguments of each call. */
-export function abridged(shown: Turn, limit: number, origin: Origin): Turn {
+export function abridged(shown: Turn, limit: number, origin: ResultOrigin): Turn {
 	const turn = limit < SHOWN ? inWords(shown) : shown
 	const content = cut(turn.content, limit, origin)
 	if (turn.role !== 'assistant') return content === turn.content ? turn : { ...turn, content }
@@ -48,7 +48,7 @@ export function abridged(shown: Turn, limit: number, origin: Origin): Turn {
 	return isWhole ? turn : { ...rest, content, tool_calls }
 }
 
-function cut(text: string, limit: number, origin: Origin): string {
+function cut(text: string, limit: number, origin: ResultOrigin): string {
 	if (text.length <= limit) return text
 	const head = Math.floor(limit * 0.75)
 	const beginning = text.slice(0, head).toWellFormed()
@@ -56,7 +56,7 @@ function cut(text: string, limit: number, origin: Origin): string {
 	return `${beginning}\n[… ${text.length - limit} of ${text.length} characters are left out here; ${readBy(origin)} …]\n${end}`
 }
 
-function readBy({ run_id, result_id }: Origin): string {
+function readBy({ run_id, result_id }: ResultOrigin): string {
 	if (result_id !== undefined) return `read it with conversation_read ${JSON.stringify({ result_id })}`
 	if (run_id !== undefined) return `read it with conversation_read ${JSON.stringify({ run_id })}`
 	return 'it is not kept'

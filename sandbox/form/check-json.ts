@@ -9,7 +9,7 @@ const DEPTH = 100
 
 type Schema = Record<string, unknown>
 
-interface Check {
+interface SchemaCheck {
 	root: unknown
 	problems: string[]
 	left: number
@@ -21,12 +21,12 @@ interface Check {
  * keywords are not checked: a pattern could take forever.
  */
 export function problemsIn(value: unknown, schema: unknown): string[] {
-	const check: Check = { root: schema, problems: [], left: CHECKS }
+	const check: SchemaCheck = { root: schema, problems: [], left: CHECKS }
 	visit(check, value, schema, '', 0)
 	return check.problems.slice(0, PROBLEMS)
 }
 
-function visit(check: Check, value: unknown, schema: unknown, path: string, depth: number): void {
+function visit(check: SchemaCheck, value: unknown, schema: unknown, path: string, depth: number): void {
 	if (schema === false) return say(check, path, 'is not allowed')
 	if (!isObject(schema) || check.problems.length >= PROBLEMS || check.left-- <= 0 || depth > DEPTH) return
 	const at = (more: string): string => (path === '' ? more : `${path}.${more}`)
@@ -60,9 +60,9 @@ function visit(check: Check, value: unknown, schema: unknown, path: string, dept
 }
 
 /** `anyOf`, `oneOf` and `not`. */
-function choose(check: Check, value: unknown, schema: Schema, path: string, depth: number): void {
+function choose(check: SchemaCheck, value: unknown, schema: Schema, path: string, depth: number): void {
 	const fits = (one: unknown): boolean => {
-		const inner: Check = { root: check.root, problems: [], left: check.left }
+		const inner: SchemaCheck = { root: check.root, problems: [], left: check.left }
 		visit(inner, value, one, path, depth + 1)
 		check.left = inner.left
 		return inner.problems.length === 0
@@ -73,13 +73,13 @@ function choose(check: Check, value: unknown, schema: Schema, path: string, dept
 	if (schema.not !== undefined && fits(schema.not)) say(check, path, 'must not fit the schema of not')
 }
 
-function checkRange(check: Check, path: string, size: number, schema: Schema, name: string, unit: string): void {
+function checkRange(check: SchemaCheck, path: string, size: number, schema: Schema, name: string, unit: string): void {
 	const [least, most] = [schema[`min${name}`], schema[`max${name}`]]
 	if (typeof least === 'number' && size < least) say(check, path, `must have at least ${least} ${unit}`)
 	if (typeof most === 'number' && size > most) say(check, path, `must have at most ${most} ${unit}`)
 }
 
-function checkNumber(check: Check, path: string, value: number, schema: Schema): void {
+function checkNumber(check: SchemaCheck, path: string, value: number, schema: Schema): void {
 	const { minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below, multipleOf: step } = schema
 	if (typeof minimum === 'number' && value < minimum) say(check, path, `must be at least ${minimum}`)
 	if (typeof maximum === 'number' && value > maximum) say(check, path, `must be at most ${maximum}`)
@@ -158,6 +158,6 @@ function shown(value: unknown): string {
 	return JSON.stringify(value).slice(0, 200)
 }
 
-function say({ problems }: Check, path: string, what: string): void {
+function say({ problems }: SchemaCheck, path: string, what: string): void {
 	problems.push(`${path === '' ? 'the value' : path.slice(0, 200)} ${what}`)
 }

@@ -1,6 +1,7 @@
 /** Asks the model until its answer has the form that the caller of the run wants: JSON, or a call of one of its tools. */
 import { addUsage } from '../../core/protocol.ts'
-import type { AnswerForm, ModelAnswer, NewEvent, Usage } from '../../core/protocol.ts'
+import type { ModelAnswer, NewEvent, Usage } from '../../core/protocol.ts'
+import type { AnswerForm } from '../order.ts'
 import { failed } from '../models/provider.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
 import { problemsIn } from './check-json.ts'

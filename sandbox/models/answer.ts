@@ -1,6 +1,7 @@
 /** Puts an answer together from what a server sends, whatever its dialect, and bounds it. */
 import { wireName } from '../../core/protocol.ts'
-import type { ModelAnswer, ModelOrder, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
+import type { ModelAnswer, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { finishReason } from './finish-reason.ts'
 import { ModelError } from './provider.ts'
 import type { ModelRequest } from './provider.ts'
@@ -106,12 +107,12 @@ export class AnswerBuilder {
 	answer(order: ModelOrder, request: ModelRequest): ModelAnswer {
 		const { content, tool_calls, state } = this
 		const reasoning = this.reasoning.trim()
-		const said = content + reasoning + tool_calls.map((call) => call.name + call.arguments).join('')
+		const allText = content + reasoning + tool_calls.map((call) => call.name + call.arguments).join('')
 		const provider_state = state === undefined ? undefined : sealState(order, state)
 		return {
 			content,
 			tool_calls,
-			usage: this.usage ?? estimateUsage(request, said),
+			usage: this.usage ?? estimateUsage(request, allText),
 			provider: order.provider,
 			model: order.model,
 			finish_reason: finishReason(this.finishWord, tool_calls.length > 0),

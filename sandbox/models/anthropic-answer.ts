@@ -102,8 +102,8 @@ export class MessageReader {
 	}
 
 	#takeUsage(usage: unknown): void {
-		const said = Object.entries(objectIn(usage)).filter(([, value]) => value !== null && value !== undefined)
-		this.#usage = { ...this.#usage, ...Object.fromEntries(said) }
+		const fields = Object.entries(objectIn(usage)).filter(([, value]) => value !== null && value !== undefined)
+		this.#usage = { ...this.#usage, ...Object.fromEntries(fields) }
 	}
 }
 

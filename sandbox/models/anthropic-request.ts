@@ -1,5 +1,5 @@
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { shownOf } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
@@ -155,20 +155,20 @@ function blocksOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: 
 		case 'assistant': {
 			const { tool_calls } = turn
 			const state = traits.state === false ? {} : objectIn(openState(order, turn))
-			const said = listIn(state.content).map(objectIn)
-			const made = said.filter(({ type }) => type === 'tool_use')
+			const blocks = listIn(state.content).map(objectIn)
+			const made = blocks.filter(({ type }) => type === 'tool_use')
 			const pairs = pairCalls(
 				made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
 				tool_calls,
 			)
-			if (said.length === 0 || !pairs) {
+			if (blocks.length === 0 || !pairs) {
 				const calls = tool_calls.map(({ id, name, arguments: args }) => {
 					const input = parsed(args)
 					return { type: 'tool_use', id: safeId(id), name: wireName(name), input: isObject(input) ? input : {} }
 				})
 				return [...textBlock(turn.content), ...calls]
 			}
-			return said.flatMap((block) => {
+			return blocks.flatMap((block) => {
 				if (block.type !== 'tool_use') return [block]
 				const call = pairs[made.indexOf(block)]
 				return call ? [{ ...block, id: safeId(call.id) }] : []

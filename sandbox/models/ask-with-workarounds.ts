@@ -1,6 +1,7 @@
 /** Asks again, in another way, where a server refuses what can be done without. */
 import { createHash } from 'node:crypto'
-import type { ModelOrder, ToolSpec } from '../../core/protocol.ts'
+import type { ToolSpec } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { workaroundFor } from './workarounds.ts'
 import type { ModelReply, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'

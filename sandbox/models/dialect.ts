@@ -1,5 +1,5 @@
 /** What one API needs beyond what all of them share: the waits, the failures, and what refusals teach. */
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { AnswerBuilder } from './answer.ts'
 import { failureOf } from './failures.ts'
 import type { ServerError } from './failures.ts'

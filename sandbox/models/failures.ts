@@ -1,6 +1,6 @@
 /** What became of a call that threw, in the words of this gateway. */
 import { messageOf } from '../../core/errors.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { failed, ModelError } from './provider.ts'
 import type { ModelCode, ModelReply } from './provider.ts'
 import { retryAfter } from './retry-after.ts'

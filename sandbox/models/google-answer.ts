@@ -51,8 +51,8 @@ export class ContentReader {
 		else answer.addText(text)
 		const last = this.#parts.at(-1)
 		// A signature belongs to the part that it comes with.
-		const goesOn = last && isText(last) && isText(part) && last.thought === part.thought
-		if (goesOn) last.text = stringIn(last.text) + text
+		const continues = last && isText(last) && isText(part) && last.thought === part.thought
+		if (continues) last.text = stringIn(last.text) + text
 		else this.#parts.push({ ...part })
 		if (this.#parts.length > PARTS_LIMIT) throw malformed(`the answer has more than ${PARTS_LIMIT} parts`)
 	}

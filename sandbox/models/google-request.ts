@@ -1,5 +1,6 @@
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder, ToolCallRequest } from '../../core/protocol.ts'
+import type { ToolCallRequest } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { shownOf, textIn } from '../attachments/shown.ts'
 import type { Shown, Takes } from '../attachments/shown.ts'
@@ -145,8 +146,8 @@ function partsOf(
 		case 'assistant': {
 			const { tool_calls } = turn
 			const state = traits.state === false ? {} : objectIn(openState(order, turn))
-			const said = listIn(state.parts).map(objectIn)
-			const again = said.length > 0 ? replayed(said, tool_calls, ids) : undefined
+			const stateParts = listIn(state.parts).map(objectIn)
+			const again = stateParts.length > 0 ? replayed(stateParts, tool_calls, ids) : undefined
 			if (again) return again
 			const calls = tool_calls.map(({ name, arguments: args }, at) => {
 				const value = parsed(args)

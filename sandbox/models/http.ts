@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent, EnvHttpProxyAgent } from 'undici'
 import type { Dispatcher } from 'undici'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { ModelError } from './provider.ts'
 import { ResponseReader } from './read-response.ts'
 import type { ResponseContent } from './read-response.ts'

@@ -6,7 +6,8 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type { ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { inWords } from '../attachments/words.ts'
 import { failed } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider, Turn } from './provider.ts'
@@ -27,12 +28,12 @@ async function ask(order: ModelOrder, request: ModelRequest, { signal, onText }:
 	return { status: 'answered', answer: { content, tool_calls, usage, provider, model, finish_reason } }
 }
 
-interface Reply {
+interface OfflineReply {
 	content: string
 	tool_calls: ToolCallRequest[]
 }
 
-function answer({ turns: said, tools }: ModelRequest): Reply {
+function answer({ turns: said, tools }: ModelRequest): OfflineReply {
 	const turns = said.map(inWords)
 	const asked = turns.findLastIndex((turn) => turn.role === 'user')
 	const prompt = turns[asked]?.content ?? ''
@@ -76,11 +77,11 @@ function canonical(name: string, tools: readonly ToolSpec[]): string {
 	return tool?.name ?? name
 }
 
-function call(name: string, args: string, answers: number): Reply {
+function call(name: string, args: string, answers: number): OfflineReply {
 	return { content: '', tool_calls: [{ id: `offline_${answers + 1}`, name, arguments: args }] }
 }
 
-function say(content: string): Reply {
+function say(content: string): OfflineReply {
 	return { content, tool_calls: [] }
 }
 

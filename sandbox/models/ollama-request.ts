@@ -1,6 +1,6 @@
 /** A request in the form of Ollama's own API. */
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { shownOf, textIn } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
 import { windowOf } from '../context/estimate.ts'

@@ -1,6 +1,6 @@
 import type OpenAI from 'openai'
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
 import type { Shown, Takes } from '../attachments/shown.ts'

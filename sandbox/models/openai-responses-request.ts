@@ -1,5 +1,5 @@
 import { wireName } from '../../core/protocol.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'

@@ -1,5 +1,6 @@
 import { roundCost } from '../../core/protocol.ts'
-import type { Prices, Usage } from '../../core/protocol.ts'
+import type { Usage } from '../../core/protocol.ts'
+import type { Prices } from '../order.ts'
 
 /** Tokens for which a price is given. */
 const PER = 1_000_000

@@ -1,6 +1,7 @@
 /** Seals what a provider must see again with its answer, and opens it for the same provider and model only. */
 import { createHash } from 'node:crypto'
-import type { ModelOrder, ProviderState } from '../../core/protocol.ts'
+import type { ProviderState } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 
 const DATA_LIMIT_BYTES = 256 * 1024
 

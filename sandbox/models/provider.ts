@@ -14,15 +14,8 @@
  * - let a key into a failure's message.
  */
 import type { FaultCode } from '../../core/errors.ts'
-import type {
-	AnswerForm,
-	Attachment,
-	ModelAnswer,
-	ModelMind,
-	ModelOrder,
-	ToolCallRequest,
-	ToolSpec,
-} from '../../core/protocol.ts'
+import type { Attachment, ModelAnswer, ModelMind, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type { AnswerForm, ModelOrder } from '../order.ts'
 
 export interface Provider {
 	ask(order: ModelOrder, request: ModelRequest, io: AskIo): Promise<ModelReply>

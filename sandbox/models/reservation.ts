@@ -1,4 +1,5 @@
-import type { ModelOrder, Reservation } from '../../core/protocol.ts'
+import type { Reservation } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { longestAnswer } from '../context/budget.ts'
 import { familyFactor, tokensIn } from '../context/estimate.ts'
 import { tokensOf, tokensOfTool } from '../context/message-tokens.ts'

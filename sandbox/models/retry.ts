@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toWire } from '../../core/errors.ts'
 import { SENT_CHARACTERS } from '../../core/protocol.ts'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import type { ModelIo } from '../ask-model.ts'
 import { withFiles } from '../attachments/load.ts'
 import { openProvider } from './open.ts'
@@ -60,9 +60,9 @@ export async function askModels(
 		const { code, message } = reply.failure
 		io.emit({ event_type: 'model.fallback', payload: { from: provider, to: next.provider, code, message } })
 	}
-	const said = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
+	const reasons = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
 	const { code = 'model_unavailable', provider_code } = failures.at(-1)?.failure ?? {}
-	return failed(code, said.join('; '), { retryable: false, provider_code })
+	return failed(code, reasons.join('; '), { retryable: false, provider_code })
 }
 
 /** Undefined if the call may be made. */

@@ -32,6 +32,6 @@ export function isTooLong(status: number, code: string, message: string): boolea
 
 /** How many tokens the server says its model takes; undefined where it does not say. */
 export function toldLimit(message: string): number | undefined {
-	const told = Number(/(?:maximum|limit|window|size)\D{0,40}?([\d,]{4,9})/i.exec(message)?.[1]?.replaceAll(',', ''))
-	return told > 0 ? told : undefined
+	const stated = Number(/(?:maximum|limit|window|size)\D{0,40}?([\d,]{4,9})/i.exec(message)?.[1]?.replaceAll(',', ''))
+	return stated > 0 ? stated : undefined
 }

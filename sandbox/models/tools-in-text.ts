@@ -3,8 +3,8 @@ import type { ModelRequest, Turn } from './provider.ts'
 
 /** The request for a server that takes no tools: they are described in the system prompt, and calls and results are text. */
 export function toolsInText({ system, turns, tools, ...rest }: ModelRequest): ModelRequest {
-	const said = turns.map(inText)
-	if (tools.length === 0) return { ...rest, system, turns: said, tools }
+	const texts = turns.map(inText)
+	if (tools.length === 0) return { ...rest, system, turns: texts, tools }
 	const list = tools.map(({ name, description, parameters }) =>
 		JSON.stringify({ name: wireName(name), description, parameters }),
 	)
@@ -15,7 +15,7 @@ export function toolsInText({ system, turns, tools, ...rest }: ModelRequest): Mo
 		'<tool_call>{"name": "NAME", "arguments": {}}</tool_call>',
 		'The results come in <tool_response> tags. Where no tool is needed, answer as usual.',
 	].join('\n')
-	return { ...rest, system: system === null ? how : `${system}\n\n${how}`, turns: said, tools: [] }
+	return { ...rest, system: system === null ? how : `${system}\n\n${how}`, turns: texts, tools: [] }
 }
 
 function inText(turn: Turn): Turn {

@@ -1,4 +1,4 @@
-import type { Compat } from '../../core/protocol.ts'
+import type { Compat } from '../order.ts'
 
 /** What a server can do beyond its dialect: what the operator set, and what its refusals taught. */
 export interface Traits extends Compat {

@@ -1,5 +1,6 @@
 /** What a server's refusal teaches: what to leave out, or to say in another way, when it is asked again. */
-import type { Attachment, ModelOrder } from '../../core/protocol.ts'
+import type { Attachment } from '../../core/protocol.ts'
+import type { ModelOrder } from '../order.ts'
 import { shownBlobs } from '../attachments/shown.ts'
 import type { ModelFailure, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
@@ -69,9 +70,9 @@ function mediaRefused(
 		shownBlobs(request, type).filter((blob) => !before.includes(blob))
 	const sent = MEDIA.filter(([type, trait]) => traits[trait] !== false && blobsOf(type).length > 0)
 	if (sent.length === 0) return undefined
-	const said = `${param} ${message}`
-	const named = sent.filter(([, , name]) => name.test(said))
-	const isAboutText = /content/i.test(said) && /string|text|type|part|variant|array|list/i.test(message)
+	const description = `${param} ${message}`
+	const named = sent.filter(([, , name]) => name.test(description))
+	const isAboutText = /content/i.test(description) && /string|text|type|part|variant|array|list/i.test(message)
 	const refused = named.length > 0 ? named : isAboutText ? sent : []
 	if (refused.length === 0) return undefined
 	const blobs = refused.flatMap(([type]) => blobsOf(type))
@@ -188,11 +189,11 @@ function emptyContent({ message, param = '' }: ModelFailure, { traits }: Asked):
 }
 
 function maxTokens({ message, param }: ModelFailure, { order, traits }: Asked): Traits | undefined {
-	const said = `${param} ${message}`
-	if (!/\bmax_(completion_|output_)?tokens\b/.test(said) || order.kind !== 'openai') return undefined
+	const description = `${param} ${message}`
+	if (!/\bmax_(completion_|output_)?tokens\b/.test(description) || order.kind !== 'openai') return undefined
 	const isUnknown = /unsupport|not support|unknown|unrecogni|unexpected|extra|not permitted|instead/i.test(message)
 	if (!isUnknown || traits.max_tokens_field !== undefined) return without('max_tokens', traits)
-	const isOld = /max_completion_tokens['"`]? instead/.test(message) || !/max_completion_tokens/.test(said)
+	const isOld = /max_completion_tokens['"`]? instead/.test(message) || !/max_completion_tokens/.test(description)
 	return { max_tokens_field: isOld ? 'max_completion_tokens' : 'max_tokens' }
 }
 

@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Parts of the context that are compared by their members; run pool and queue are for built-in plugins. */
 const parts = ['events', 'gateway', 'redactor', 'snapshots', 'store', 'toolbox']
-const forBuiltIn = ['pool', 'queue', 'openRun', 'journal']
+const forBuiltIn = ['pool', 'queue', 'openRun', 'openWriter', 'journal']
 
 /** What plugins are given, each as a type of the contract: everything there stays, and gives no less and takes no less. */
 const given: Record<string, (contract: string) => string> = {

@@ -1,6 +1,6 @@
 /** The form of an answer: how providers are told, and what is checked. */
 import t from 'tap'
-import type { AnswerForm, ModelOrder } from '../../core/protocol.ts'
+import type { AnswerForm, ModelOrder } from '../../sandbox/order.ts'
 import { problemsIn } from '../../sandbox/form/check-json.ts'
 import { messageBody } from '../../sandbox/models/anthropic-request.ts'
 import { contentRequest } from '../../sandbox/models/google-request.ts'

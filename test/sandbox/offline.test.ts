@@ -1,5 +1,6 @@
 import t from 'tap'
-import type { ModelAnswer, ModelOrder, ToolSpec } from '../../core/protocol.ts'
+import type { ModelAnswer, ToolSpec } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 import { runLoop } from '../../sandbox/loop.ts'
 import { offline } from '../../sandbox/models/offline.ts'
 import type { ModelReply, Turn } from '../../sandbox/models/provider.ts'

@@ -1,7 +1,8 @@
 /** Ollama's own API, which is told how large the context is. */
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
-import type { ModelOrder, ToolSpec } from '../../core/protocol.ts'
+import type { ToolSpec } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 import { ollama } from '../../sandbox/models/ollama.ts'
 import type { ModelReply, ModelRequest } from '../../sandbox/models/provider.ts'
 import { startScriptedModels } from '../support/scripted-model.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { ModelOrder } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 import { openState, sealState } from '../../sandbox/models/provider-state.ts'
 
 const order: ModelOrder = { provider: 'p', kind: 'anthropic', model: 'm', timeout_ms: 1_000 }

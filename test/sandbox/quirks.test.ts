@@ -1,6 +1,7 @@
 /** What servers do that their API's description does not say: each is handled, and none completes empty. */
 import t from 'tap'
-import type { ModelAnswer, ModelOrder, ToolSpec } from '../../core/protocol.ts'
+import type { ModelAnswer, ToolSpec } from '../../core/protocol.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 import { openProvider } from '../../sandbox/models/open.ts'
 import type { ModelFailure, ModelRequest, Turn } from '../../sandbox/models/provider.ts'
 import { sealState } from '../../sandbox/models/provider-state.ts'

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import t from 'tap'
 import { openRunPool } from '../../core/runs/run-pool.ts'
-import type { ModelOrder, ProviderKind } from '../../core/protocol.ts'
+import type { ModelOrder, ProviderKind } from '../../sandbox/order.ts'
 import { openProvider } from '../../sandbox/models/open.ts'
 import type { ModelReply } from '../../sandbox/models/provider.ts'
 

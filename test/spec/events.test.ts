@@ -5,7 +5,8 @@ import net from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { newId } from '../../core/util/ids.ts'
-import type { RunLog } from '../../core/events/run-log.ts'
+import { openRun } from '../../plugins/runs/run-log.ts'
+import type { RunLog } from '../../plugins/runs/run-log.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
@@ -44,7 +45,7 @@ async function emit({ running }: TestGateway, { type, ...payload }: MadeEvent, a
 const logs = new Map<string, Promise<RunLog>>()
 
 async function inRun({ running }: TestGateway, run_id: string, agent: string, events: MadeEvent[]): Promise<void> {
-	if (!logs.has(run_id)) logs.set(run_id, running.gateway.events.openRun({ run_id, agent_id: agent }, true))
+	if (!logs.has(run_id)) logs.set(run_id, openRun(running.gateway.events, { run_id, agent_id: agent }, true))
 	const log = (await logs.get(run_id)) as RunLog
 	await Promise.all(
 		events.map(async ({ type, live, ...payload }) => {

@@ -7,7 +7,7 @@ import type { Explanation } from '../../../config/explain.ts'
 import { configFile } from '../../../config/home.ts'
 import { isSecretName, withoutSecrets } from '../../../config/hidden.ts'
 import { originOf, variablesOf } from '../../../config/read.ts'
-import type { Origin } from '../../../config/read.ts'
+import type { ValueOrigin } from '../../../config/read.ts'
 import type { Config } from '../../../config/types.ts'
 import { readRuntimeFile } from '../../process/runtime-file.ts'
 import { isFault } from '../../errors.ts'
@@ -36,14 +36,14 @@ import type { TakenOver } from '../taken-over.ts'
 
 type InForce = Extract<TakenOver, { state: 'in_force' }>
 
-interface Options {
+interface ConfigOptions {
 	wait: boolean
 }
 
 /** What is in force for one key. */
 interface Current extends Explanation {
 	value?: unknown
-	origin?: Origin
+	origin?: ValueOrigin
 }
 
 export default {
@@ -89,7 +89,7 @@ Examples:
 			description:
 				'Rename what stands in gateway.yaml under a former name, with comments and order kept, and wait until a running gateway has applied it',
 			options: { ...noWaitOption },
-			async run(cli, { wait }: Options) {
+			async run(cli, { wait }: ConfigOptions) {
 				const { home, env } = cli
 				if (!existsSync(configFile(home))) {
 					const message = `there is no ${configFile(home)}; "svc start" makes one`
@@ -169,7 +169,7 @@ Examples:
 			options: {
 				...noWaitOption,
 			},
-			async run(cli, { key, value: given, ...options }: { key: string; value: string } & Options) {
+			async run(cli, { key, value: given, ...options }: { key: string; value: string } & ConfigOptions) {
 				const found = explain(pathFor(key))
 				if (given !== '-') refuseSecret(key, given)
 				const text = given === '-' ? String(await cli.ask.input()).replace(/\r?\n$/, '') : given
@@ -183,14 +183,14 @@ Examples:
 			options: {
 				...noWaitOption,
 			},
-			async run(cli, { key, ...options }: { key: string } & Options) {
+			async run(cli, { key, ...options }: { key: string } & ConfigOptions) {
 				await change(cli, (before) => unsetSetting(before, placeIn(before, pathOf(key))), key, options)
 			},
 		},
 	},
 } satisfies Command
 
-async function change(cli: Cli, make: (before: string) => string, key: string, { wait }: Options): Promise<void> {
+async function change(cli: Cli, make: (before: string) => string, key: string, { wait }: ConfigOptions): Promise<void> {
 	const { home, env } = cli
 	// Plugins that would be left out do not refuse a change.
 	const check = async (read: Config): Promise<void> => void (await checkConfig(read, { home, env }))
@@ -324,7 +324,7 @@ function explained(one: Current, style: Style): string {
 	])
 }
 
-function from(origin: Origin): string {
+function from(origin: ValueOrigin): string {
 	if (origin.from === 'environment') return `the environment (${origin.variable})`
 	return origin.from === 'file' ? origin.where : 'the default'
 }

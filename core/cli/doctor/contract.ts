@@ -6,7 +6,7 @@
 import type { LateProblem } from '../../../config/read.ts'
 import type { Config } from '../../../config/types.ts'
 import type { Store } from '../../store/ports.ts'
-import type { Limits } from './limits.ts'
+import type { DoctorLimits } from './limits.ts'
 import type { StoreVerdict } from './store-process.ts'
 
 /**
@@ -81,7 +81,7 @@ export interface Patient {
 	/** The folder of the program itself. */
 	readonly root: string
 	/** How long things may take. */
-	readonly limits: Readonly<Limits>
+	readonly limits: Readonly<DoctorLimits>
 	/** Aborts when the examination is over. */
 	readonly signal: AbortSignal
 	/** Throws `NotChecked` if gateway.yaml is refused. */

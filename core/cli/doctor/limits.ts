@@ -1,5 +1,5 @@
 /** How long the doctor waits, in ms. */
-export interface Limits {
+export interface DoctorLimits {
 	/** For one check. */
 	check: number
 	/** For one request. */
@@ -15,7 +15,7 @@ export interface Limits {
 }
 
 /** All of them are below that of a check. */
-export const usualLimits: Readonly<Limits> = {
+export const usualLimits: Readonly<DoctorLimits> = {
 	check: 15_000,
 	request: 10_000,
 	plugin: 3_000,

@@ -11,7 +11,7 @@ import { NotChecked } from './contract.ts'
 import type { Expert, Patient, Secrets } from './contract.ts'
 import { findGateway } from './gateway.ts'
 import { usualLimits } from './limits.ts'
-import type { Limits } from './limits.ts'
+import type { DoctorLimits } from './limits.ts'
 import { openStoreProcess } from './store-process.ts'
 import type { StoreProcess } from './store-process.ts'
 
@@ -21,7 +21,7 @@ export interface PatientOptions {
 	/** The folder of the program itself; the one that this file lies in where absent. */
 	root?: string
 	/** The usual ones where absent. */
-	limits?: Partial<Limits>
+	limits?: Partial<DoctorLimits>
 }
 
 export interface OpenPatient extends Patient, AsyncDisposable {

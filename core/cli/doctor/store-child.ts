@@ -15,7 +15,7 @@ import { formatProblem } from '../../store/format.ts'
 import { readMark } from '../../store/lmdb/format-mark.ts'
 import { readEntry } from '../../store/lmdb/record.ts'
 import { dataFile, keysOf } from '../../store/lmdb/tables.ts'
-import type { Asked, Page, StoreAnswer, StoreQuestion, StoreVerdict } from './store-process.ts'
+import type { StoreRequest, StorePage, StoreAnswer, StoreQuestion, StoreVerdict } from './store-process.ts'
 
 const { path, running, withinMs } = JSON.parse(process.argv[2] as string) as {
 	path: string
@@ -93,7 +93,7 @@ async function answer({ id, ...question }: StoreQuestion): Promise<void> {
 	}
 }
 
-async function resultOf(question: Asked): Promise<unknown> {
+async function resultOf(question: StoreRequest): Promise<unknown> {
 	if ('get' in question) return read(joinKey(question.get))
 	if ('keys' in question) return (await keysUnder(question.keys, question, KEYS_PAGE)).map(splitKey)
 	return Promise.all((await keysUnder(question.list, question, PAGE)).map(read)).then((entries) =>
@@ -101,7 +101,7 @@ async function resultOf(question: Asked): Promise<unknown> {
 	)
 }
 
-async function keysUnder(prefix: Key, { after, limit = Infinity }: Page, most: number): Promise<string[]> {
+async function keysUnder(prefix: Key, { after, limit = Infinity }: StorePage, most: number): Promise<string[]> {
 	const { tables } = await env()
 	const joined = joinKey(prefix)
 	const start = after ? keyAfter(joinKey(after)) : joined

@@ -7,26 +7,26 @@ import { fileURLToPath } from 'node:url'
 import { Fault } from '../../errors.ts'
 import type { FormatMark } from '../../store/format.ts'
 import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
-import type { Finding } from '../../backup/check-file.ts'
+import type { FileFinding } from '../../backup/check-file.ts'
 import { dataFile } from '../../store/lmdb/tables.ts'
 import { usualLimits } from './limits.ts'
 import { programOf } from '../../util/own-code.ts'
 
 /** What is found in the data file, page by page. */
-export interface StoreVerdict extends Finding {
+export interface StoreVerdict extends FileFinding {
 	/** Why it cannot be read or opened, although no damage is seen. */
 	refused: string | null
 	/** Of its format; null if it was not opened, or holds nothing. */
 	mark: FormatMark | null
 }
 
-export interface Page {
+export interface StorePage {
 	after?: Key
 	limit?: number
 }
 /** `keys`: as `list`, and nothing is decoded. */
-export type Asked = { get: Key } | ({ list: Key } & Page) | ({ keys: Key } & Page)
-export type StoreQuestion = { id: number } & Asked
+export type StoreRequest = { get: Key } | ({ list: Key } & StorePage) | ({ keys: Key } & StorePage)
+export type StoreQuestion = { id: number } & StoreRequest
 /** `suspected`: damage that is about to be looked at again, which may end the process. */
 export type StoreAnswer =
 	| { suspected: string }
@@ -93,7 +93,7 @@ export function openStoreProcess({
 		else asked?.resolve(answer.result)
 	})
 	let last = 0
-	const ask = async <T>(question: Asked): Promise<T> => {
+	const ask = async <T>(question: StoreRequest): Promise<T> => {
 		const id = ++last
 		const asked = Promise.withResolvers<unknown>()
 		waiting.set(id, asked)
@@ -128,7 +128,7 @@ export function openStoreProcess({
 }
 
 async function* paged<T>(
-	ask: (page: Page) => Promise<T[]>,
+	ask: (page: StorePage) => Promise<T[]>,
 	keyOf: (one: T) => Key,
 	{ limit = Infinity, after }: ListOptions = {},
 ): AsyncIterable<T> {

@@ -7,11 +7,11 @@ import type { PluginFile } from '../third-party.ts'
 import { ok, warning } from './contract.ts'
 import type { Check, Finding, Patient } from './contract.ts'
 import { usualLimits } from './limits.ts'
-import type { Limits } from './limits.ts'
+import type { DoctorLimits } from './limits.ts'
 import { compileCache } from './store-process.ts'
 import { programOf } from '../../util/own-code.ts'
 
-export type HomeAndEnv = Pick<Patient, 'home' | 'env'> & { limits?: Partial<Limits> }
+export type HomeAndEnv = Pick<Patient, 'home' | 'env'> & { limits?: Partial<DoctorLimits> }
 
 /** Beyond these the others are not listed. */
 const CHECKS = 100

@@ -9,7 +9,7 @@ import { compileCache } from '../../process/handover.mjs'
 import { programOf } from '../../util/own-code.ts'
 import type { Cli, Style } from '../contract.ts'
 
-export interface Finding {
+export interface PluginFinding {
 	/** `error`: the gateway would leave the plugin out. `warning`: it would run, and not as it should. */
 	level: 'error' | 'warning'
 	problem: string
@@ -24,7 +24,7 @@ export interface CheckReport {
 	version: string | null
 	/** Without errors; warnings may be there. */
 	valid: boolean
-	findings: Finding[]
+	findings: PluginFinding[]
 }
 
 export interface CheckOrder {

@@ -4,13 +4,13 @@ import { builtInFiles, CommandTable } from '../command-table.ts'
 import type { Cli } from '../contract.ts'
 import { thirdPartyChecks } from '../doctor/third-party.ts'
 import { thirdPartyFiles } from '../third-party.ts'
-import type { Finding } from './check.ts'
+import type { PluginFinding } from './check.ts'
 
 /** Half of what the whole check may take. */
 const LIMIT_MS = 30_000
 
 /** `home`: one whose gateway.yaml switches the plugin on. */
-export async function commandFindings(plugin: string, home: string): Promise<Finding[]> {
+export async function commandFindings(plugin: string, home: string): Promise<PluginFinding[]> {
 	const table = new CommandTable()
 	for (const found of await builtInFiles()) table.add(found)
 	// Nothing else of a command's surroundings is used there.
@@ -32,7 +32,7 @@ export async function commandFindings(plugin: string, home: string): Promise<Fin
 }
 
 /** As `commandFindings`; the checks themselves are not run. */
-export async function doctorFindings(home: string): Promise<Finding[]> {
+export async function doctorFindings(home: string): Promise<PluginFinding[]> {
 	const checks = await thirdPartyChecks({ home, env: process.env, limits: { thirdParty: LIMIT_MS } })
 	const loading = checks.find(({ id }) => id === 'plugin.checks')
 	const found = [(await loading?.run(undefined as never)) ?? []].flat()

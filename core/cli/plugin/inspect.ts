@@ -7,7 +7,7 @@ import { stringify } from 'yaml'
 import { messageOf } from '../../errors.ts'
 import { entryOf } from '../../host/entry.ts'
 import type { Plugin } from '../../plugin.ts'
-import type { CheckOrder, CheckReport, Finding } from './check.ts'
+import type { CheckOrder, CheckReport, PluginFinding } from './check.ts'
 import { commandFindings, doctorFindings } from './file-findings.ts'
 import { checkName } from './name.ts'
 import { observed } from './observer/index.mjs'
@@ -24,8 +24,8 @@ export interface Inspector {
 
 /** Never throws for what it finds. Nothing of the user's home is used but its plugins and their settings. */
 export async function inspect(order: CheckOrder, inspector: Inspector): Promise<Omit<CheckReport, 'folder' | 'valid'>> {
-	const findings: Finding[] = []
-	const wrong = (problem: string, fix: string, level: Finding['level'] = 'error'): void =>
+	const findings: PluginFinding[] = []
+	const wrong = (problem: string, fix: string, level: PluginFinding['level'] = 'error'): void =>
 		void findings.push({ level, problem, fix })
 	const result = (plugin?: Partial<Plugin>): Omit<CheckReport, 'folder' | 'valid'> => ({
 		name: plugin?.name ?? null,
@@ -63,7 +63,7 @@ export async function inspect(order: CheckOrder, inspector: Inspector): Promise<
 	return result(plugin)
 }
 
-type Wrong = (problem: string, fix: string, level?: Finding['level']) => void
+type Wrong = (problem: string, fix: string, level?: PluginFinding['level']) => void
 
 async function run(
 	name: string,
@@ -109,8 +109,8 @@ async function run(
 /** The `plugins:` of the temporary home: the plugin, those that it needs, and the one that observes. */
 function pluginsFor(name: string, { needs = [] }: Plugin, order: CheckOrder): Record<string, unknown> {
 	const settingsOf = (plugin: string, path: string): unknown => {
-		const said = order.plugins[plugin]
-		return { path, ...(typeof said === 'object' && said !== null && said), enabled: true }
+		const declared = order.plugins[plugin]
+		return { path, ...(typeof declared === 'object' && declared !== null && declared), enabled: true }
 	}
 	const others = (Array.isArray(needs) ? needs : [])
 		.map((need) => [need, join(order.pluginsFolder, need)] as const)

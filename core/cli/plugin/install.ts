@@ -23,7 +23,7 @@ import { fetchPackage, installDependencies } from './npm.ts'
 import type { Fetched } from './npm.ts'
 
 /** In the folder of a plugin that was installed: from which package. */
-interface Origin {
+interface PackageOrigin {
 	package: string
 	version: string
 	integrity: string
@@ -78,7 +78,7 @@ export async function installPlugin(
 				'conflict',
 				`${target} is not from the package ${fetched.manifest.name}; remove or rename it first`,
 			)
-		const origin: Origin = {
+		const origin: PackageOrigin = {
 			package: fetched.manifest.name,
 			version: fetched.manifest.version,
 			integrity: fetched.integrity,
@@ -180,9 +180,9 @@ function cleanUp(plugins: string): void {
 /** Settings that stand in gateway.yaml stay, unless others are given. */
 async function switchOn(cli: Cli, name: string, settings: Record<string, unknown> | undefined) {
 	const { home, env } = cli
-	const said = settingOf(home, name)
-	const wanted = settings ?? said ?? true
-	if (isDeepStrictEqual(said, wanted)) return null
+	const setting = settingOf(home, name)
+	const wanted = settings ?? setting ?? true
+	if (isDeepStrictEqual(setting, wanted)) return null
 	const { file } = await changeConfig({ home, env, change: (text) => setSetting(text, ['plugins', name], wanted) })
 	return takenOver(cli, file)
 }
@@ -197,7 +197,7 @@ function settingOf(home: string, name: string): unknown {
 	return plugins && Object.hasOwn(plugins, name) ? plugins[name] : undefined
 }
 
-function originOf(folder: string): Origin | undefined {
+function originOf(folder: string): PackageOrigin | undefined {
 	const file = join(folder, marker)
-	return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Origin) : undefined
+	return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as PackageOrigin) : undefined
 }

@@ -8,7 +8,7 @@ import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
 
 /** What package.json says, as far as it matters here. */
-export interface Manifest {
+export interface PackageManifest {
 	name: string
 	version: string
 	description?: string
@@ -19,7 +19,7 @@ export interface Manifest {
 }
 
 export interface Fetched {
-	manifest: Manifest
+	manifest: PackageManifest
 	/** `sha512-…`, of the package's archive. */
 	integrity: string
 	files: number
@@ -43,8 +43,8 @@ export async function fetchPackage(cli: Surroundings, source: string, folder: st
 	await mkdir(folder, { recursive: true })
 	const archives = join(folder, '..')
 	const args = ['pack', '--json', `--pack-destination=${archives}`, ...quiet, '--', source]
-	const said = await npm(cli, cli.cwd, args)
-	const [packed] = JSON.parse(said) as {
+	const output = await npm(cli, cli.cwd, args)
+	const [packed] = JSON.parse(output) as {
 		filename: string
 		integrity: string
 		unpackedSize: number
@@ -73,7 +73,7 @@ export async function fetchPackage(cli: Surroundings, source: string, folder: st
 export async function installDependencies(cli: Surroundings, folder: string): Promise<string[]> {
 	const file = join(folder, 'package.json')
 	const text = readFileSync(file, 'utf8')
-	const { devDependencies: _, ...manifest } = JSON.parse(text) as Manifest
+	const { devDependencies: _, ...manifest } = JSON.parse(text) as PackageManifest
 	if (Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies }).length === 0) return []
 	// npm would look up what only development needs.
 	writeFileSync(file, JSON.stringify(manifest))
@@ -92,9 +92,9 @@ export async function installLocked(cli: Surroundings, folder: string): Promise<
 	await npm(cli, folder, ['ci', '--omit=dev', ...quiet])
 }
 
-function manifestIn(folder: string): Manifest {
+function manifestIn(folder: string): PackageManifest {
 	try {
-		return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest
+		return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as PackageManifest
 	} catch (error) {
 		throw new CliError('failed', 'the package has no valid package.json', { cause: error })
 	}

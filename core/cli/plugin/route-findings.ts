@@ -1,12 +1,16 @@
 /** What routes of a plugin lack by the rules of the gateway. */
 import type { RequestRoute, Server } from '@hapi/hapi'
-import type { Finding } from './check.ts'
+import type { PluginFinding } from './check.ts'
 
-export function routeFindings(plugin: string, servers: readonly Server[]): Finding[] {
+export function routeFindings(plugin: string, servers: readonly Server[]): PluginFinding[] {
 	const routes = servers.flatMap((server) => server.table()).filter((route) => route.realm.plugin === plugin)
 	const seen = new Map(routes.map((route) => [`${route.method.toUpperCase()} ${route.path}`, route]))
 	return [...seen].flatMap(([title, route]) =>
-		problemsOf(route).map(([problem, fix]): Finding => ({ level: 'warning', problem: `${title} ${problem}`, fix })),
+		problemsOf(route).map(([problem, fix]): PluginFinding => ({
+			level: 'warning',
+			problem: `${title} ${problem}`,
+			fix,
+		})),
 	)
 }
 

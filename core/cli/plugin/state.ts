@@ -2,7 +2,7 @@
 import type { Cli } from '../contract.ts'
 import { pick } from '../pick.ts'
 
-interface Plugin {
+interface PluginState {
 	name: string
 	version: string | null
 	state: 'running' | 'failing' | 'failed'
@@ -12,7 +12,7 @@ interface Plugin {
 
 /** All of them in a table, or one in full. */
 export async function showState({ api, out }: Cli, name: string | undefined): Promise<void> {
-	const plugins = await api.request<Plugin[]>('GET', '/v1/plugins')
+	const plugins = await api.request<PluginState[]>('GET', '/v1/plugins')
 	if (name === undefined) {
 		out.answer(plugins, (list, style) =>
 			style.table(

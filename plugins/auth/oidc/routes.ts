@@ -2,7 +2,7 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, isFault } from '../../../core/errors.ts'
-import { pageOf } from '../../../core/http/page.ts'
+import { loginPage } from '../login-page.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { ReportViolation } from '../violations.ts'
 import type { AuthSettings } from '../contract.ts'
@@ -107,14 +107,14 @@ export function loginRoutes(
 				if (rules.length === 0) throw noRule()
 				const cookie = await sessions.create(claims)
 				await ctx.emit({ event_type: 'auth.signed_in', payload: { actor } })
-				return pageOf(h, 200, { title: 'Signed in', text: 'The console opens now.', next: '/' })
+				return loginPage(h, 200, { title: 'Signed in', text: 'The console opens now.', next: '/' })
 					.header('set-cookie', cookies.session(cookie))
 					.header('set-cookie', cookies.forget('seed'), { append: true })
 			} catch (error) {
 				if (!isFault(error)) throw error
 				report('login_refused', error, req)
 				const code = REFUSALS.includes(error.status) ? error.status : 503
-				return pageOf(h, code, { title: 'Not signed in', text: error.message })
+				return loginPage(h, code, { title: 'Not signed in', text: error.message })
 			}
 		},
 	})

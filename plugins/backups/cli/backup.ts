@@ -12,10 +12,10 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import { version } from '../../../core/cli/version.ts'
 import { when } from '../../../core/cli/when.ts'
 
-type Shown = Omit<BackupInfo, 'origin'>
+type ShownBackup = Omit<BackupInfo, 'origin'>
 
 interface Listing {
-	backups: Shown[]
+	backups: ShownBackup[]
 	unreadable: { id: string; file: string; message: string }[]
 	folder: string
 	next_at: string | null
@@ -39,7 +39,7 @@ Examples:
 				using progress = cli.out.progress('Taking a backup')
 				const made = (await isOffline(cli))
 					? await offline(cli)
-					: await cli.api.request<Shown>('POST', '/v1/backups', undefined, { patient: true })
+					: await cli.api.request<ShownBackup>('POST', '/v1/backups', undefined, { patient: true })
 				progress.done('Took a backup, and read it back')
 				cli.out.answer(made, (one, style) =>
 					style.fields([
@@ -128,7 +128,7 @@ async function isOffline({ env, home }: Cli): Promise<boolean> {
 	return (await holderOf(home)) === null
 }
 
-async function offline({ env, home, signal }: Cli): Promise<Shown> {
+async function offline({ env, home, signal }: Cli): Promise<ShownBackup> {
 	const { createOffline } = await import('../../../core/backup/offline.ts')
 	const { store, backups } = readConfig({ home, env })
 	if (store.url !== null)
@@ -158,7 +158,7 @@ async function listOffline(cli: Cli): Promise<Listing> {
 	return { backups: backups.map(({ origin: _origin, ...one }) => one), unreadable, folder, next_at: null }
 }
 
-function keyNote({ includes_key }: Shown): string {
+function keyNote({ includes_key }: ShownBackup): string {
 	if (includes_key)
 		return "The key of the vault is in it: anybody who has the file can read every secret. Keep it as safe as the gateway's home."
 	return 'The key of the vault is not in it: keep that elsewhere, or the secrets of this backup are lost.'

@@ -2,7 +2,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 
-interface Sent {
+interface SayResult {
 	message_id: string
 	conversation: string
 	channel_id: string
@@ -23,7 +23,7 @@ Examples:
 		const content = words.length === 1 && words[0] === '-' ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
 		if (content.trim() === '') throw new CliError('usage', 'the message is empty')
 		const where = path`/v1/agents/${agent}/conversations/${conversation}/messages`
-		const sent = await cli.api.request<Sent>('POST', where, { content })
+		const sent = await cli.api.request<SayResult>('POST', where, { content })
 		cli.out.answer(sent, ({ chat_id }) => `Accepted for the chat ${chat_id}.`)
 	},
 } satisfies Command

@@ -5,7 +5,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import { inTurns } from '../../../core/cli/in-turns.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 
-interface Channel {
+interface ListedChannel {
 	id: string
 	type: string
 	connection: string
@@ -13,7 +13,7 @@ interface Channel {
 }
 
 interface Facts {
-	channels: Channel[] | null
+	channels: ListedChannel[] | null
 }
 
 const CHANNELS_LIMIT = 64
@@ -29,10 +29,10 @@ export default {
 	},
 } satisfies StatusPart
 
-async function channelsOf({ api }: Cli): Promise<Channel[]> {
+async function channelsOf({ api }: Cli): Promise<ListedChannel[]> {
 	const { channels } = await api.request<{ channels: { id: string }[] }>('GET', '/v1/channels')
-	const details = async ({ id }: { id: string }): Promise<Channel | null> =>
-		await permitted(api.request<Channel>('GET', path`/v1/channels/${id}`))
+	const details = async ({ id }: { id: string }): Promise<ListedChannel | null> =>
+		await permitted(api.request<ListedChannel>('GET', path`/v1/channels/${id}`))
 	const found = await inTurns(channels.slice(0, CHANNELS_LIMIT), details)
 	return found.flatMap((one) =>
 		one ? [{ id: one.id, type: one.type, connection: one.connection, last_error: one.last_error }] : [],

@@ -22,12 +22,12 @@ interface Accepted extends Omit<RunStart, 'attachments' | 'also'> {
 }
 
 /** Another call accepted the message. */
-export class Known extends Error {}
+export class KnownMessage extends Error {}
 
 /** Pending messages and answers of one channel, with the runs that work on them. */
 const WAITING_LIMIT = 5_000
 
-/** Durable when it settles. False if too much waits already. Throws `Known`, and `not_found` if the agent was deleted. */
+/** Durable when it settles. False if too much waits already. Throws `KnownMessage`, and `not_found` if the agent was deleted. */
 export async function accept(
 	rooms: AcceptRooms,
 	channel: LiveChannel,
@@ -67,7 +67,7 @@ async function startAtOnce(rooms: AcceptRooms, { message, ...start }: Accepted):
 			...start,
 			attachments: [],
 			async also() {
-				if (isRetry && (await marks.isKnown(channel_id, message))) throw new Known('taken meanwhile')
+				if (isRetry && (await marks.isKnown(channel_id, message))) throw new KnownMessage('taken meanwhile')
 				isRetry = true
 				return marks.ops(channel_id, message, agent)
 			},
@@ -105,7 +105,8 @@ async function startLater(
 		await pending.add(record, await marks.ops(channel_id, message, agent))
 		return true
 	} catch (error) {
-		if (isFault(error, 'conflict') && (await marks.isKnown(channel_id, message))) throw new Known('taken meanwhile')
+		if (isFault(error, 'conflict') && (await marks.isKnown(channel_id, message)))
+			throw new KnownMessage('taken meanwhile')
 		throw error
 	}
 }

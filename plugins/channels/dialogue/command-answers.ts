@@ -6,7 +6,7 @@ import type {} from '../../models/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
 import { texts } from './texts.ts'
 
-type Services = Pick<Context, 'use' | 'find'>
+type AnswerDeps = Pick<Context, 'use' | 'find'>
 
 const DAY_MS = 24 * 3_600_000
 /** Days of `/usage` besides today. */
@@ -15,7 +15,7 @@ const DAYS = 30
 const MODEL_LIMIT = 200
 
 /** Tokens and cost of the agent, today and in the last 30 days, by UTC. */
-export async function usageText({ find }: Services, { name }: AgentRef): Promise<string> {
+export async function usageText({ find }: AnswerDeps, { name }: AgentRef): Promise<string> {
 	const usage = find('usage')
 	if (!usage) return texts.noUsage
 	const day = (offset: number): string => new Date(Date.now() + offset * DAY_MS).toISOString().slice(0, 10)
@@ -25,13 +25,13 @@ export async function usageText({ find }: Services, { name }: AgentRef): Promise
 }
 
 /** How much of the model's window the conversation fills. */
-export async function contextText({ use }: Services, agent: AgentRef, conversation: string): Promise<string> {
+export async function contextText({ use }: AnswerDeps, agent: AgentRef, conversation: string): Promise<string> {
 	const { tokens, budget, items } = await use('runs').context(await currentAgent({ use }, agent), conversation)
 	return texts.context({ tokens, budget, turns: items.filter(({ kind }) => kind === 'turn').length })
 }
 
 /** Begins a summary of the conversation. */
-export async function compactText({ use }: Services, agent: AgentRef, conversation: string): Promise<string> {
+export async function compactText({ use }: AnswerDeps, agent: AgentRef, conversation: string): Promise<string> {
 	try {
 		return texts.compacting(await use('runs').compact(await currentAgent({ use }, agent), conversation))
 	} catch (error) {
@@ -42,7 +42,7 @@ export async function compactText({ use }: Services, agent: AgentRef, conversati
 
 /** Shows the agent's model, or changes it to `wanted`; `default` is the one of its provider. */
 export async function modelText(
-	{ use }: Services,
+	{ use }: AnswerDeps,
 	agent: AgentRef,
 	wanted: string | undefined,
 	mayChange: boolean,

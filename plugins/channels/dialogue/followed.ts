@@ -5,7 +5,7 @@ import type { EventEnvelope } from '../../../core/store/ports.ts'
 import type { OpenQuestion, RunListener } from '../../runs/contract.ts'
 import type { ChatRef } from '../adapter.ts'
 import { openProgress } from './progress.ts'
-import type { Progress } from './progress.ts'
+import type { RunProgress } from './progress.ts'
 import type { Reply } from './records.ts'
 
 /** A run from its beginning until its answer was sent. */
@@ -27,7 +27,7 @@ export interface Followed {
 	/** The answer's text so far. */
 	draft: string
 	/** What it called so far, since it works. */
-	progress: Progress
+	progress: RunProgress
 	/** The preview that the chat shows; undefined before the first one. */
 	shown?: string
 	/** No previews, since they failed in this chat. */
@@ -63,15 +63,15 @@ export interface FollowedRuns {
 	/** Number of runs of a channel. */
 	count(channel_id: string): number
 	/** Whether a run that a message of the conversation started is not over. */
-	isBusy(place: Place): boolean
+	isBusy(place: ConversationPlace): boolean
 	/** Settles once that is no longer so, or `signal` aborts. */
-	idle(place: Place, signal: AbortSignal): Promise<void>
+	idle(place: ConversationPlace, signal: AbortSignal): Promise<void>
 	/** The run was found to be over. */
 	ended(run: Followed): void
 }
 
 /** A conversation in a chat, or in a thread of it. */
-export interface Place {
+export interface ConversationPlace {
 	agent_uid: string
 	channel_id: string
 	chat: ChatRef
@@ -108,7 +108,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		hooks.working(run)
 	}
 	const waiting = new Set<() => void>()
-	const isBusy = ({ agent_uid, channel_id, chat, conversation }: Place): boolean =>
+	const isBusy = ({ agent_uid, channel_id, chat, conversation }: ConversationPlace): boolean =>
 		[...(chats.get(placeOf(agent_uid, channel_id, chat)) ?? [])].some(
 			({ over, reply }) => !over && !reply.unasked && reply.conversation === conversation,
 		)

@@ -6,7 +6,7 @@ import { causedBy } from '../../../core/util/context.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel, Registry } from '../parts.ts'
 import type { OpenQuestion } from '../../runs/contract.ts'
-import { accept, Known } from './accept.ts'
+import { accept, KnownMessage } from './accept.ts'
 import { compactText, contextText, modelText, usageText } from './command-answers.ts'
 import { commandIn } from './commands.ts'
 import type { Command } from './commands.ts'
@@ -15,7 +15,7 @@ import type { Marks } from './marks.ts'
 import type { Notices } from './notices.ts'
 import type { PendingMessages } from './pending.ts'
 import type { Reply } from './records.ts'
-import type { Sessions } from './sessions.ts'
+import type { ChatSessions } from './sessions.ts'
 import { texts } from './texts.ts'
 
 export interface Rooms {
@@ -24,7 +24,7 @@ export interface Rooms {
 	marks: Marks
 	runs: FollowedRuns
 	notices: Notices
-	sessions: Sessions
+	sessions: ChatSessions
 	pending: PendingMessages
 }
 
@@ -51,7 +51,7 @@ export async function receive(rooms: Rooms, channel: LiveChannel, message: Incom
 				bound ? forAgent(rooms, channel, bound, message) : forNobody(rooms, channel, message),
 			)
 		} catch (error) {
-			if (error instanceof Known) return
+			if (error instanceof KnownMessage) return
 			if (!isFault(error, 'not_found') || attempt === ATTEMPTS) throw error
 		}
 	}
@@ -153,10 +153,10 @@ function isAnswer(question: OpenQuestion, text: string): boolean {
 
 /** An option by its number or its text; anything else unchanged. */
 function answerOf({ options = [] }: QuestionText, text: string): string {
-	const said = text.trim()
-	const byNumber = /^#?(\d{1,3})[.)]?$/.exec(said)?.[1]
-	const sameWords = options.find((option) => option.trim().toLowerCase() === said.toLowerCase())
-	return sameWords ?? (byNumber === undefined ? undefined : options[Number(byNumber) - 1]) ?? said
+	const words = text.trim()
+	const byNumber = /^#?(\d{1,3})[.)]?$/.exec(words)?.[1]
+	const sameWords = options.find((option) => option.trim().toLowerCase() === words.toLowerCase())
+	return sameWords ?? (byNumber === undefined ? undefined : options[Number(byNumber) - 1]) ?? words
 }
 
 async function obey(

@@ -6,7 +6,7 @@ import type { Key, Op } from '../../../core/store/ports.ts'
 import type { ChatKind, IncomingMessage, KnownChat } from '../adapter.ts'
 import type { Registry } from '../parts.ts'
 import { channelScope, keys } from './records.ts'
-import type { ChatMark, KnownChatRecord, Seen, Sent, Talk } from './records.ts'
+import type { ChatMark, KnownChatRecord, SeenMessage, SentMessage, Talk } from './records.ts'
 
 export interface Marks {
 	isKnown(channel_id: string, message: IncomingMessage): Promise<boolean>
@@ -75,7 +75,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 	}
 	/** The newest message of any agent that the chat had. */
 	const sentOf = async (channel_id: string, { agents, chat_id }: KnownChatRecord): Promise<string | null> => {
-		const found = await Promise.all(agents.map((uid) => store.get<Sent>(keys.sent(uid, channel_id, chat_id))))
+		const found = await Promise.all(agents.map((uid) => store.get<SentMessage>(keys.sent(uid, channel_id, chat_id))))
 		return found.reduce<string | null>((last, entry) => newer(last, entry?.value.id), null)
 	}
 	const loadFeed = async (channel_id: string): Promise<Feed> => {
@@ -126,7 +126,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 				keys.noted(channel_id, chat.id, id),
 				...known.agents.map((uid) => keys.seen(uid, channel_id, chat.id, id)),
 			]
-			const found = await Promise.all(places.map((key) => store.get<Seen>(key)))
+			const found = await Promise.all(places.map((key) => store.get<SeenMessage>(key)))
 			return found.some((entry) => entry !== undefined)
 		},
 		async introduce(channel_id, { chat }, { uid }) {
@@ -139,7 +139,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			const { id, chat } = message
 			const before = await store.get<ChatMark>(keys.mark(uid, channel_id, chat.id))
 			return [
-				{ key: keys.seen(uid, channel_id, chat.id, id), value: { at: now() } satisfies Seen, expect: null },
+				{ key: keys.seen(uid, channel_id, chat.id, id), value: { at: now() } satisfies SeenMessage, expect: null },
 				{ key: keys.mark(uid, channel_id, chat.id), value: await markFor(channel_id, message, before?.value ?? null) },
 			]
 		},
@@ -148,7 +148,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			const { id, chat } = message
 			const known = (await chatOf(channel_id, chat.id)) ?? blank(chat)
 			const mark = await markFor(channel_id, message, known.mark)
-			const seen = { key: keys.noted(channel_id, chat.id, id), value: { at: now() } satisfies Seen }
+			const seen = { key: keys.noted(channel_id, chat.id, id), value: { at: now() } satisfies SeenMessage }
 			await saveChat(channel_id, { ...known, mark, at: now() }, [seen])
 			await advance(channel_id, message)
 		},
@@ -212,7 +212,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			}
 		},
 		async prune(before) {
-			const isOld = (value: unknown): boolean => (value as Seen).at < before
+			const isOld = (value: unknown): boolean => (value as SeenMessage).at < before
 			for (const channel_id of feeds.keys()) {
 				await sweep(keys.allNoted(channel_id), isOld)
 				// A chat that never had an agent needs no record.

@@ -4,7 +4,7 @@ import { convert, escape, lengthOf } from './markup.ts'
 import { nextPiece } from './split.ts'
 import type { SplitPosition } from './split.ts'
 
-export interface Part {
+export interface MessagePart {
 	text: string
 	/** Where the next part begins. */
 	next: SplitPosition
@@ -18,7 +18,7 @@ const UNIT_BYTES = 3
 const ESCAPED_BYTES = 6
 
 /** The part of `source`, Markdown, that begins at `from`; '' if only white space remains. The same arguments make the same part. */
-export async function nextPart(source: string, from: SplitPosition, format: Format): Promise<Part> {
+export async function nextPart(source: string, from: SplitPosition, format: Format): Promise<MessagePart> {
 	const { markup, max_length } = format
 	for (let room = max_length; ;) {
 		const piece = nextPiece(source, from, room)
@@ -38,7 +38,11 @@ function excessOf(text: string, { markup, max_length, max_bytes = Infinity }: Fo
 	return Math.max(length / max_length, Buffer.byteLength(text) / max_bytes)
 }
 
-function asWritten(source: string, from: SplitPosition, { markup, max_length, max_bytes = Infinity }: Format): Part {
+function asWritten(
+	source: string,
+	from: SplitPosition,
+	{ markup, max_length, max_bytes = Infinity }: Format,
+): MessagePart {
 	const bytes = Math.floor(max_bytes / (markup === 'html' ? ESCAPED_BYTES : UNIT_BYTES))
 	const piece = nextPiece(source, from, Math.max(Math.min(max_length, bytes), 1))
 	return { text: markup === 'html' ? escape(piece.text) : piece.text, next: piece.next }

@@ -18,7 +18,7 @@ import type { FollowedRuns } from './followed.ts'
 import type { Lines } from './lines.ts'
 import type { Notices } from './notices.ts'
 import { keys } from './records.ts'
-import type { Pending } from './records.ts'
+import type { PendingMessage } from './records.ts'
 import { startRun } from './start-run.ts'
 import { texts } from './texts.ts'
 
@@ -28,7 +28,7 @@ export interface PendingMessages extends AsyncDisposable {
 	count(channel_id: string): number
 	hasRoom(channel_id: string, chat_id: string): boolean
 	/** Durable when it settles, together with `also`, which are in the agent's scope. Throws `conflict`, and then has no effect. */
-	add(message: Pending, also: Op[]): Promise<void>
+	add(message: PendingMessage, also: Op[]): Promise<void>
 	/** Takes up what an earlier process accepted. May be repeated. */
 	load(): Promise<void>
 	/** Drops those of a chat, or of a thread of it. Returns their number; their runs have not started, and never will. */
@@ -46,7 +46,7 @@ export interface PendingRooms {
 }
 
 /** What is in memory of a pending message. */
-interface Entry {
+interface QueuedMessage {
 	id: string
 	agent_uid: string
 	channel_id: string
@@ -74,12 +74,12 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 	const { ctx } = rooms
 	const { store, log, signal } = ctx
 	/** By chat, oldest first. */
-	const chats = new Map<string, Entry[]>()
+	const chats = new Map<string, QueuedMessage[]>()
 	const counts = new Map<string, number>()
 	const workers = new Set<Promise<void>>()
 	const loading = openSemaphore(LOADING_LIMIT)
 
-	const enqueue = ({ id, agent_uid, channel_id, chat, conversation, binding_id, merges }: Pending): void => {
+	const enqueue = ({ id, agent_uid, channel_id, chat, conversation, binding_id, merges }: PendingMessage): void => {
 		const key = chatKey(channel_id, chat.id)
 		const queue = chats.get(key) ?? []
 		if (queue.some((one) => one.id === id)) return
@@ -91,7 +91,7 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 		const worker = work(key, queue).finally(() => workers.delete(worker))
 		workers.add(worker)
 	}
-	const work = async (key: string, queue: Entry[]): Promise<void> => {
+	const work = async (key: string, queue: QueuedMessage[]): Promise<void> => {
 		for (let entry = queue[0]; entry; entry = queue[0]) {
 			const settled = await settle(entry, queue)
 			if (signal.aborted) return
@@ -106,7 +106,7 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 	 * Settles once the run of the first message of a queue has started, or there will be none, or the plugin stops. Returns the
 	 * number of messages that share it.
 	 */
-	const settle = async (entry: Entry, queue: readonly Entry[]): Promise<number> => {
+	const settle = async (entry: QueuedMessage, queue: readonly QueuedMessage[]): Promise<number> => {
 		const end = AbortSignal.any([signal, entry.dropped.signal])
 		let { since } = entry
 		if (entry.merges) {
@@ -128,10 +128,10 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 		}
 		return 1
 	}
-	const stored = async ({ agent_uid, channel_id, id }: Entry): Promise<StoreEntry<Pending>[]> =>
-		[await store.get<Pending>(keys.pending(agent_uid, channel_id, id))].filter((one) => one !== undefined)
+	const stored = async ({ agent_uid, channel_id, id }: QueuedMessage): Promise<StoreEntry<PendingMessage>[]> =>
+		[await store.get<PendingMessage>(keys.pending(agent_uid, channel_id, id))].filter((one) => one !== undefined)
 	/** One run for all of these that were not dropped. `since`: from when on their files may be loaded. */
-	const start = async (group: readonly Entry[], since: number, end: AbortSignal): Promise<void> => {
+	const start = async (group: readonly QueuedMessage[], since: number, end: AbortSignal): Promise<void> => {
 		const entries = (await Promise.all(group.map(stored))).flat()
 		const newest = entries.at(-1)?.value
 		if (!newest) return
@@ -189,7 +189,7 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 		}
 	}
 	/** False if its run has started, or it was dropped before. */
-	const remove = async ({ id, agent_uid, channel_id }: Entry): Promise<boolean> => {
+	const remove = async ({ id, agent_uid, channel_id }: QueuedMessage): Promise<boolean> => {
 		const key = keys.pending(agent_uid, channel_id, id)
 		const entry = await store.get(key)
 		if (!entry) return false
@@ -215,9 +215,9 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 			enqueue(message)
 		},
 		async load() {
-			const found: Pending[] = []
+			const found: PendingMessage[] = []
 			for await (const { uid } of ctx.use('agents').list())
-				for await (const { value } of store.list<Pending>(keys.allPending(uid))) found.push(value)
+				for await (const { value } of store.list<PendingMessage>(keys.allPending(uid))) found.push(value)
 			for (const one of found.toSorted((a, b) => (a.id < b.id ? -1 : 1))) enqueue(one)
 		},
 		async drop(agent_uid, channel_id, { id, thread_id }) {
@@ -231,7 +231,7 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 			return count
 		},
 		forget(which) {
-			const is = (entry: Entry): boolean =>
+			const is = (entry: QueuedMessage): boolean =>
 				'channel_id' in which ? entry.channel_id === which.channel_id : entry.agent_uid === which.agent_uid
 			for (const queue of chats.values()) for (const entry of queue) if (is(entry)) entry.dropped.abort(new Gone())
 		},
@@ -242,7 +242,7 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 }
 
 /** How many messages at the front of a queue share the run of the first. */
-function sharing(first: Entry, queue: readonly Entry[]): number {
+function sharing(first: QueuedMessage, queue: readonly QueuedMessage[]): number {
 	const other = queue.findIndex(
 		({ merges, binding_id, conversation, chat }) =>
 			!merges ||

@@ -7,16 +7,16 @@ import type { FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
 import { keys } from './records.ts'
 import type { Reply, Talk } from './records.ts'
-import type { Sessions } from './sessions.ts'
+import type { ChatSessions } from './sessions.ts'
 
-export type Place = Pick<Reply, 'channel_id' | 'chat'>
+export type ChatPlace = Pick<Reply, 'channel_id' | 'chat'>
 
 export interface PlaceRooms {
 	ctx: Pick<Context, 'store' | 'use' | 'extensions'>
 	registry: Registry
 	marks: Pick<Marks, 'kindOf' | 'within'>
 	runs: Pick<FollowedRuns, 'follow' | 'count'>
-	sessions: Pick<Sessions, 'current'>
+	sessions: Pick<ChatSessions, 'current'>
 }
 
 /** Pending answers of one channel beyond which nothing more is accepted for it. */
@@ -26,8 +26,8 @@ const PENDING_LIMIT = 5_000
 export async function placeOf(
 	{ marks, registry }: PlaceRooms,
 	{ deliver, origin }: Destination,
-): Promise<Place | undefined> {
-	if (deliver === 'origin') return origin as unknown as Place | undefined
+): Promise<ChatPlace | undefined> {
+	if (deliver === 'origin') return origin as unknown as ChatPlace | undefined
 	if (deliver === 'none') return undefined
 	const { channel, chat } = deliver
 	return placeIn(marks, (await registry.named(channel)) ?? channel, chat)
@@ -38,7 +38,7 @@ export async function placeOfConversation(
 	rooms: PlaceRooms,
 	agent: AgentRef,
 	conversation: string,
-): Promise<Place | undefined> {
+): Promise<ChatPlace | undefined> {
 	const talk = await rooms.ctx.store.get<Talk>(keys.talk(agent.uid, conversation))
 	if (talk) return { channel_id: talk.value.channel_id, chat: talk.value.chat }
 	const [, binding_id] = /^channel:([0-9a-f-]{36})$/.exec(conversation) ?? []
@@ -53,20 +53,20 @@ export async function placeOfConversation(
 export async function boundTo(
 	{ registry, marks }: Pick<PlaceRooms, 'registry' | 'marks'>,
 	{ uid }: Pick<AgentRef, 'uid'>,
-	{ channel_id, chat }: Place,
+	{ channel_id, chat }: ChatPlace,
 ): Promise<BoundChat | undefined> {
 	const bound = await registry.bound(channel_id, [chat.id, ...(await marks.within(channel_id, chat.id))])
 	return bound?.agent.uid === uid ? bound : undefined
 }
 
-export function hasRoom({ runs }: PlaceRooms, { channel_id }: Place): boolean {
+export function hasRoom({ runs }: PlaceRooms, { channel_id }: ChatPlace): boolean {
 	return runs.count(channel_id) < PENDING_LIMIT
 }
 
 /** Stores that the answer of a run, or a message, is to be sent there. `conversation`: the chat's current one. */
 export function pendingOp(
 	{ name, uid }: AgentRef,
-	{ channel_id, chat }: Place,
+	{ channel_id, chat }: ChatPlace,
 	run_id: string,
 	conversation: string,
 ): Op {
@@ -86,6 +86,6 @@ export function pendingOp(
 	return { key: keys.reply(uid, channel_id, run_id), value, expect: null }
 }
 
-async function placeIn(marks: PlaceRooms['marks'], channel_id: string, chat_id: string): Promise<Place> {
+async function placeIn(marks: PlaceRooms['marks'], channel_id: string, chat_id: string): Promise<ChatPlace> {
 	return { channel_id, chat: { id: chat_id, kind: await marks.kindOf(channel_id, chat_id) } }
 }

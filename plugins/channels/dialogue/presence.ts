@@ -38,7 +38,7 @@ const CHAT_LIMIT = 10_000
 /** How long a due message waits for a running preview. */
 const GIVE_WAY_MS = 1_000
 
-interface Shown {
+interface ShownPresence {
 	typing: number
 	/** The call that shows the typing indicator is still running. */
 	isTyping: boolean
@@ -48,7 +48,7 @@ interface Shown {
 export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, runs: FollowedRuns): { wake(): void } {
 	const { ctx, lines } = way
 	/** When each chat was last shown something. */
-	const shown = new Map<string, Shown>()
+	const shown = new Map<string, ShownPresence>()
 	let stopTicking: (() => void) | undefined
 
 	const tick = (): void => {

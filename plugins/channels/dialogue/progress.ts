@@ -2,7 +2,7 @@
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { texts } from './texts.ts'
 
-export interface Progress {
+export interface RunProgress {
 	/** Names of the tools that are being called, by call. */
 	readonly running: ReadonlyMap<string, string>
 	/** Calls that have ended. */
@@ -14,7 +14,7 @@ export interface Progress {
 /** Calls whose end was missed, such as those that wait for a person, are dropped beyond this number. */
 const RUNNING_LIMIT = 16
 
-export function openProgress(): Progress {
+export function openProgress(): RunProgress {
 	const running = new Map<string, string>()
 	let done = 0
 	return {
@@ -34,7 +34,7 @@ export function openProgress(): Progress {
 }
 
 /** One line as Markdown; '' if nothing was called. */
-export function progressText({ running, done }: Progress): string {
+export function progressText({ running, done }: RunProgress): string {
 	const names = [...new Set(running.values())]
 	return names.length === 0 && done === 0 ? '' : texts.progress(names, done)
 }

@@ -85,7 +85,7 @@ export interface Preview extends Attempt {
  * A message that was accepted and has no run yet: it waits for its files, or for an earlier message of its chat that does.
  * The commit that starts its run deletes it.
  */
-export interface Pending {
+export interface PendingMessage {
 	/** Ids sort by time. */
 	id: string
 	/** The agent's name. */
@@ -112,7 +112,7 @@ export interface Pending {
 }
 
 /** A message that was accepted. */
-export interface Seen {
+export interface SeenMessage {
 	at: string
 }
 
@@ -130,7 +130,7 @@ export interface Session {
 }
 
 /** The newest message that an agent sent to a chat. */
-export interface Sent {
+export interface SentMessage {
 	id: string
 }
 
@@ -182,7 +182,7 @@ export const keys = {
 	allSeen: (uid: string): Key => [agentScope(uid), 'channel-seen'],
 	mark: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-chat', channel, part(chat)],
 	marks: (uid: string, channel: string): Key => [agentScope(uid), 'channel-chat', channel],
-	/** The newest message that the agent is known to have sent there, a `Sent`. */
+	/** The newest message that the agent is known to have sent there, a `SentMessage`. */
 	sent: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-sent', channel, part(chat)],
 	allSent: (uid: string, channel: string): Key => [agentScope(uid), 'channel-sent', channel],
 	session: (uid: string, channel: string, first: string): Key => [

@@ -5,7 +5,7 @@ import type { Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Op, Rev } from '../../../core/store/ports.ts'
 import { keys } from './records.ts'
-import type { Reply, Sent } from './records.ts'
+import type { Reply, SentMessage } from './records.ts'
 
 export interface OpenReply {
 	readonly value: Reply
@@ -55,7 +55,7 @@ export async function openReply(
 	}
 	const sentOp = ({ sent_id }: Beside): Op[] => {
 		const key = keys.sent(agent_uid, channel_id, value.chat.id)
-		return sent_id === undefined ? [] : [{ key, value: { id: sent_id } satisfies Sent }]
+		return sent_id === undefined ? [] : [{ key, value: { id: sent_id } satisfies SentMessage }]
 	}
 	return {
 		get value() {

@@ -43,8 +43,9 @@ export async function sendDue(
 		attempt: null,
 		kept: false,
 	}
-	const said = saying.files ? { saying } : await sendText(way, record, run, due, saying)
-	const sent = said.failure || !due.files ? said : await sendFiles(way, record, due.files, said.saying, due.until)
+	const textSent = saying.files ? { saying } : await sendText(way, record, run, due, saying)
+	const sent =
+		textSent.failure || !due.files ? textSent : await sendFiles(way, record, due.files, textSent.saying, due.until)
 	const { ids } = sent.saying
 	if (sent.failure) {
 		await reportFailure(ctx, record.value, sent.failure)

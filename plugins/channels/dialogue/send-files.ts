@@ -1,7 +1,7 @@
 /** Sends the files of an answer, each once, and a line in place of one that the platform refuses. */
-import { readBlob } from '../../../core/blobs/read.ts'
 import type { Context } from '../../../core/plugin.ts'
 import { namesHidden } from '../../../core/redactor/redactor.ts'
+import type {} from '../../attachments/contract.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import { reasonNotToSend } from './file-reason.ts'
 import { nonceOf } from './records.ts'
@@ -68,7 +68,7 @@ async function sendOne(
 			...place,
 			nonce: nonceOf(`${run_id} file`, at),
 			file: { ...file, name: namesHidden.text(file.name) },
-			bytes: () => readBlob(way.ctx.store, agent_uid, file.blob),
+			bytes: () => way.ctx.use('attachments').blobs.read(agent_uid, file.blob),
 			upload: files?.upload ?? null,
 			remember: (upload) => progress.store({}, { done: at, upload }),
 		})

@@ -8,7 +8,7 @@ import type { BoundChat } from '../parts.ts'
 import { conversationOf, keys } from './records.ts'
 import type { Session } from './records.ts'
 
-export interface Sessions {
+export interface ChatSessions {
 	/** Runs of one conversation execute one after another. */
 	current(channel_id: string, bound: BoundChat, chat: ChatRef): Promise<string>
 	/** Begins another one. Durable when it settles, together with `also`, which are in the agent's scope. */
@@ -20,7 +20,7 @@ export interface Sessions {
 /** Chats of which it is remembered. */
 const CACHE_LIMIT = 5_000
 
-export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'use' | 'signal'>): Sessions {
+export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'use' | 'signal'>): ChatSessions {
 	/** Ids of sessions; null where a chat never began another one. */
 	const known = new Map<string, string | null>()
 	const remember = (name: string, session: string | null): void => {

@@ -5,9 +5,9 @@ import type { Op } from '../../../core/store/ports.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { FollowedRuns } from './followed.ts'
 import { keys } from './records.ts'
-import type { Pending, Reply, Talk } from './records.ts'
+import type { PendingMessage, Reply, Talk } from './records.ts'
 
-export interface RunStart extends Pick<Pending, 'conversation' | 'channel_id' | 'chat' | 'message_id'> {
+export interface RunStart extends Pick<PendingMessage, 'conversation' | 'channel_id' | 'chat' | 'message_id'> {
 	agent: AgentRef
 	/** Earlier messages that share the run. */
 	merged?: string[]

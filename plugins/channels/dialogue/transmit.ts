@@ -11,7 +11,7 @@ import type { Line, Lines } from './lines.ts'
 import { markOf } from './mark.ts'
 import type { Pace } from './pace.ts'
 import { nextPart } from './part.ts'
-import type { Part } from './part.ts'
+import type { MessagePart } from './part.ts'
 import type { Attempt, Preview } from './records.ts'
 import type { SplitPosition } from './split.ts'
 import { readThrown } from './thrown.ts'
@@ -43,7 +43,7 @@ export interface Order {
 	remember(attempt: Attempt | null, preview: Preview | null): Promise<void>
 }
 
-export type Outcome =
+export type SendOutcome =
 	| { status: 'sent'; id: string; next: SplitPosition }
 	/** The platform will never accept it. */
 	| { status: 'refused'; message: string }
@@ -52,7 +52,7 @@ export type Outcome =
 	/** Only white space remained. */
 	| { status: 'nothing' }
 
-export type Failure = Exclude<Outcome, { status: 'sent' } | { status: 'nothing' }>
+export type Failure = Exclude<SendOutcome, { status: 'sent' } | { status: 'nothing' }>
 
 export interface Way {
 	ctx: Pick<Context, 'log' | 'signal'>
@@ -67,7 +67,7 @@ const LEAST_WAIT_MS = 50
 export const ID_LIMIT = 256
 
 /** Throws what `remember` throws, and the reason of the instance's signal. */
-export async function transmit(way: Way, order: Order): Promise<Outcome> {
+export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 	const { ctx, lines, pace } = way
 	const { channel_id, chat, until } = order
 	let { attempt, preview } = order
@@ -75,7 +75,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 	let delay = FIRST_DELAY_MS
 	let format = 0
 	/** The part made of the source, so that another attempt need not make it again. */
-	let made: { format: Format; part: Part } | undefined
+	let made: { format: Format; part: MessagePart } | undefined
 	const waiting = { signal: ctx.signal, ref: false }
 
 	for (;;) {
@@ -123,7 +123,7 @@ export async function transmit(way: Way, order: Order): Promise<Outcome> {
 	}
 
 	/** One attempt, or the result of an earlier one. */
-	async function sendOnce({ channel, connection }: Line, format: Format, part: Part): Promise<string> {
+	async function sendOnce({ channel, connection }: Line, format: Format, part: MessagePart): Promise<string> {
 		const message = outgoing(part.text, format.markup)
 		if (preview && preview.id === null) await findPreview({ channel, connection }, message)
 		if (preview?.id && connection.edit) {

@@ -25,7 +25,7 @@ interface Times {
 	at?: string
 }
 
-interface Options extends Times {
+interface HeartbeatOptions extends Times {
 	deliver?: string
 }
 
@@ -71,7 +71,7 @@ Examples:
 			description: 'Start the agent with this prompt at these times; - reads the prompt from standard input',
 			arguments: '<agent> <prompt...>',
 			options,
-			async run(cli, { agent, prompt: words, ...given }: { agent: string; prompt: string[] } & Options) {
+			async run(cli, { agent, prompt: words, ...given }: { agent: string; prompt: string[] } & HeartbeatOptions) {
 				const { cron, every, at } = given
 				if ([cron, every, at].filter((one) => one !== undefined).length !== 1)
 					throw new CliError('usage', 'give one of --cron, --every and --at: when the agent starts')
@@ -85,7 +85,10 @@ Examples:
 			description: 'Change when a heartbeat starts runs, or their prompt; - reads the prompt from standard input',
 			arguments: '<agent> <id> [prompt...]',
 			options,
-			async run(cli, { agent, id, prompt: words = [], ...given }: Named & { prompt?: string[] } & Options) {
+			async run(
+				cli,
+				{ agent, id, prompt: words = [], ...given }: HeartbeatArguments & { prompt?: string[] } & HeartbeatOptions,
+			) {
 				const prompt = words.length === 1 && words[0] === '-' ? await textInput(cli, '-') : words.join(' ')
 				const body = { ...(prompt !== '' && { prompt }), ...bodyOf(given) }
 				if (Object.keys(body).length === 0)
@@ -96,12 +99,12 @@ Examples:
 		pause: {
 			description: 'Pause a heartbeat: it starts no runs',
 			arguments: '<agent> <id>',
-			run: (cli, named: Named) => change(cli, named, { paused: true }),
+			run: (cli, named: HeartbeatArguments) => change(cli, named, { paused: true }),
 		},
 		resume: {
 			description: 'Resume a heartbeat; it counts from now',
 			arguments: '<agent> <id>',
-			run: (cli, named: Named) => change(cli, named, { paused: false }),
+			run: (cli, named: HeartbeatArguments) => change(cli, named, { paused: false }),
 		},
 		remove: {
 			description: 'Remove a heartbeat; runs that it started continue',
@@ -118,19 +121,19 @@ Examples:
 	},
 } satisfies Command
 
-interface Named {
+interface HeartbeatArguments {
 	agent: string
 	id: string
 }
 
-async function change(cli: Cli, { agent, id }: Named, body: object): Promise<void> {
+async function change(cli: Cli, { agent, id }: HeartbeatArguments, body: object): Promise<void> {
 	const changed = await cli.api.request<Heartbeat>('PATCH', path`/v1/agents/${agent}/heartbeats/${id}`, body)
 	cli.out.answer(changed, ({ next_at }) =>
 		next_at === null ? `Paused ${id}.` : `Changed ${id}: ${agent} starts next at ${when(next_at)}.`,
 	)
 }
 
-function bodyOf({ cron, timezone, every, at, deliver }: Options): object {
+function bodyOf({ cron, timezone, every, at, deliver }: HeartbeatOptions): object {
 	const fields = { cron, timezone, every, at, deliver: deliver === undefined ? undefined : deliverIn(deliver) }
 	return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }

@@ -6,7 +6,7 @@ interface Definition {
 	annotations: Record<string, unknown>
 }
 
-export interface McpTool extends Definition {
+export interface ChangedTool extends Definition {
 	name: string
 	tool: string
 	digest: string
@@ -16,11 +16,11 @@ export interface McpTool extends Definition {
 }
 
 /** What changed in the definitions of tools, one after another; for a new tool its complete definition. */
-export async function changesText(tools: readonly McpTool[], style: Style): Promise<string> {
+export async function changesText(tools: readonly ChangedTool[], style: Style): Promise<string> {
 	const { diffLines } = await import('diff')
 	return tools.map(changes).join('\n\n')
 
-	function changes({ tool, digest, accepted, ...now }: McpTool): string {
+	function changes({ tool, digest, accepted, ...now }: ChangedTool): string {
 		const title = `${style.bold(style.plain(tool))}  ${style.dim(digest)}`
 		const parts = diffLines(accepted === undefined ? '' : written(accepted), written(now))
 		const lines = parts.flatMap(({ added, removed, value }) =>

@@ -1,6 +1,6 @@
 /** MCP servers as text for people. */
 import type { Style } from '../../../core/cli/contract.ts'
-import type { McpTool } from './changes.ts'
+import type { ChangedTool } from './changes.ts'
 import { when } from '../../../core/cli/when.ts'
 
 export interface Server {
@@ -32,7 +32,7 @@ export interface Details extends Server {
 	connected_at: string | null
 	pid: number | null
 	stderr: string
-	tools: McpTool[]
+	tools: ChangedTool[]
 	not_offered: string[]
 }
 
@@ -64,6 +64,7 @@ export function details(one: Details, style: Style): string {
 		['tools', `${tools.length}, of which ${tools.filter((tool) => tool.held).length} are held back`],
 		['last error', last_error && `${when(last_error.at)} ${style.plain(last_error.message)}`],
 	])
-	const said = stderr === '' ? [] : [style.bold('Standard error'), ...tail.map((line) => `  ${style.plain(line)}`)]
-	return [state(one, style), fields, ...said].join('\n')
+	const stderrLines =
+		stderr === '' ? [] : [style.bold('Standard error'), ...tail.map((line) => `  ${style.plain(line)}`)]
+	return [state(one, style), fields, ...stderrLines].join('\n')
 }

@@ -3,7 +3,6 @@ import type { Request, ResponseObject, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { isFault } from '../../../core/errors.ts'
 import { cookieOf } from '../../../core/http/cookie.ts'
-import { pageOf } from '../../../core/http/page.ts'
 import { scoped } from '../../../core/http/routes.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type {} from '../../agents/contract.ts'
@@ -12,7 +11,7 @@ import { paramsOfServer, view } from '../schemas.ts'
 import { CALLBACK, CLIENT_DOCUMENT, clientDocument, redirectAddress } from './addresses.ts'
 import { clientMetadata } from './client-metadata.ts'
 
-interface Named {
+interface ServerParams {
 	id: string
 	mcp_id: string
 }
@@ -24,9 +23,9 @@ const COOKIE_SECONDS = 600
 const ADDRESS_LIMIT = 16_384
 
 export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: McpServers): void {
-	const agentOf = ({ id }: Pick<Named, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
+	const agentOf = ({ id }: Pick<ServerParams, 'id'>): Promise<AgentRef> => ctx.use('agents').get(id)
 
-	server.route<{ Params: Named }>({
+	server.route<{ Params: ServerParams }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/login',
 		options: {
@@ -56,7 +55,7 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			return browser === null ? started : withCookie(started, browser, ctx)
 		},
 	})
-	server.route<{ Params: Named; Payload: { redirect_url: string } }>({
+	server.route<{ Params: ServerParams; Payload: { redirect_url: string } }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/login/complete',
 		options: {
@@ -87,7 +86,7 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			return (await servers.completeLogin(returned, undefined, { agent, id: request.params.mcp_id })).server
 		},
 	})
-	server.route<{ Params: Named }>({
+	server.route<{ Params: ServerParams }>({
 		method: 'POST',
 		path: '/v1/agents/{id}/mcp/{mcp_id}/logout',
 		options: {
@@ -124,11 +123,11 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			try {
 				const { agent, server: one } = await servers.completeLogin(returned, cookieOf(request.raw.req, COOKIE))
 				const text = `The agent ${agent} can use the MCP server "${one.name}" now. You can close this page.`
-				return pageOf(h, 200, { title: 'Signed in', text })
+				return ctx.use('auth').loginPage(h, 200, { title: 'Signed in', text })
 			} catch (error) {
 				if (!isFault(error)) throw error
 				const code = isFault(error, 'invalid_request') ? 400 : isFault(error, 'forbidden') ? 403 : 502
-				return pageOf(h, code, { title: 'Not signed in', text: error.message })
+				return ctx.use('auth').loginPage(h, code, { title: 'Not signed in', text: error.message })
 			}
 		},
 	})

@@ -14,7 +14,7 @@ interface Memory {
 	created_at: string
 }
 
-interface Found {
+interface FoundMemory {
 	id: string
 	content: string
 	similarity: number
@@ -50,7 +50,7 @@ Examples:
 			},
 			async run(cli, { agent, query: words, limit }: { agent: string; query: string[]; limit: number }) {
 				const where = path`/v1/agents/${agent}/memory/search?q=${words.join(' ')}&limit=${limit}`
-				cli.out.answer(await cli.api.request<Found[]>('GET', where), (list, style) =>
+				cli.out.answer(await cli.api.request<FoundMemory[]>('GET', where), (list, style) =>
 					style.table(
 						['similarity', 'id', 'stored', 'memory'],
 						list.map((one) => [one.similarity.toFixed(2), one.id, when(one.created_at), one.content]),

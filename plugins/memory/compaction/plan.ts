@@ -33,9 +33,9 @@ export async function planOf(
 	compaction: string,
 	{ index, embeddings, ask }: { index: MemoryIndex; embeddings: Embeddings; ask: AskModel | undefined },
 ): Promise<GroupRecord[]> {
-	const said: Said[] = []
+	const statements: Said[] = []
 	for await (const { value } of ctx.store.list<MemoryRecord>(keys.memories(agent.uid))) {
-		said.push(saidIn(value.id, value.content))
+		statements.push(saidIn(value.id, value.content))
 	}
 	const groups: GroupRecord[] = []
 	const add = async (ids: string[], content?: string): Promise<void> => {
@@ -54,12 +54,12 @@ export async function planOf(
 	}
 
 	const grouped = new Set<string>()
-	for (const ids of repetitions(said, GROUP_LIMIT)) {
+	for (const ids of repetitions(statements, GROUP_LIMIT)) {
 		await add(ids)
 		for (const id of ids) grouped.add(id)
 	}
 	if (!ask) return groups
-	const older = said.slice(0, Math.max(0, said.length - RECENT)).map(({ id }) => id)
+	const older = statements.slice(0, Math.max(0, statements.length - RECENT)).map(({ id }) => id)
 	const single = older.filter((id) => !grouped.has(id))
 	for (const { ids, content } of await writtenTogether(ctx, agent, single, { index, embeddings, ask }))
 		await add(ids, content)

@@ -16,7 +16,7 @@ const MAX_WAITING = 1_000
 const HEAP_MIB = 512
 const IDLE_MS = 10 * 60_000
 
-interface Waiting {
+interface PendingTexts {
 	resolve: (vectors: Float32Array[]) => void
 	reject: (error: Fault) => void
 }
@@ -26,7 +26,7 @@ export function encoderIn(folder: string): Encoder {
 	let worker: Worker | undefined
 	let idle: NodeJS.Timeout | undefined
 	let last = 0
-	const waiting = new Map<number, Waiting>()
+	const waiting = new Map<number, PendingTexts>()
 
 	const stop = async (): Promise<void> => {
 		const ending = worker

@@ -8,7 +8,7 @@ import { filesOf, readManifest, saveGraph } from './files.ts'
 import { Graph } from './graph.ts'
 import { KeywordIndex } from './keywords.ts'
 import { nearest } from './nearest.ts'
-import type { Hit, IndexStatus, Question, Row } from './protocol.ts'
+import type { Hit, IndexStatus, SearchQuery, VectorRow } from './protocol.ts'
 import { Vectors } from './vectors.ts'
 
 /** From this number of vectors on a graph is built; fewer are faster scanned. */
@@ -71,7 +71,7 @@ export class AgentIndex {
 	}
 
 	/** An existing row gets the tags. */
-	add(row: Row): void {
+	add(row: VectorRow): void {
 		const known = this.#ordinals.get(row.id)
 		if (known !== undefined) return this.#tag(known, row.tags)
 		const { terms, language } = termsOf(row.content, this.#usual())
@@ -138,7 +138,7 @@ export class AgentIndex {
 		this.#graph.changes = 0
 	}
 
-	search({ text, limit, vector, tags }: Question): Hit[] {
+	search({ text, limit, vector, tags }: SearchQuery): Hit[] {
 		const allowed = tags.length === 0 ? undefined : this.#having(tags)
 		const terms = questionOf(text, [...this.#languages.keys()], this.#usual())
 		const isBuiltIn = this.embedder === HASHING

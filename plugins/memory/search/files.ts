@@ -20,7 +20,7 @@ import type { Graph } from './graph.ts'
 const FORMAT = 1
 const CHUNK_BYTES = 1024 * 1024
 
-export interface Manifest {
+export interface IndexManifest {
 	format: number
 	embedder: string
 	dimensions: number
@@ -36,7 +36,12 @@ export function filesOf(folder: string, uid: string): { graph: string; manifest:
 }
 
 /** Atomic: if it is interrupted, manifest and file do not match and are ignored. */
-export function saveGraph(folder: string, uid: string, graph: Graph, about: Omit<Manifest, 'format' | 'sha256'>): void {
+export function saveGraph(
+	folder: string,
+	uid: string,
+	graph: Graph,
+	about: Omit<IndexManifest, 'format' | 'sha256'>,
+): void {
 	mkdirSync(folder, { recursive: true, mode: 0o700 })
 	const files = filesOf(folder, uid)
 	const made = `${files.graph}.${process.pid}.tmp`
@@ -45,7 +50,7 @@ export function saveGraph(folder: string, uid: string, graph: Graph, about: Omit
 		closeSync(openSync(made, 'w', 0o600)) // usearch would make it readable for all users
 		graph.save(made)
 		sync(made)
-		const body: Manifest = { format: FORMAT, ...about, sha256: digestOf(made) }
+		const body: IndexManifest = { format: FORMAT, ...about, sha256: digestOf(made) }
 		const text = JSON.stringify(body)
 		const handle = openSync(manifest, 'w', 0o600)
 		writeSync(handle, `${hash('sha256', text)}\n${text}`)
@@ -60,14 +65,14 @@ export function saveGraph(folder: string, uid: string, graph: Graph, about: Omit
 }
 
 /** Undefined if there is none, or one that does not match; then both files are deleted. */
-export function readManifest(folder: string, uid: string, wanted: Pick<Manifest, 'embedder' | 'dimensions'>) {
+export function readManifest(folder: string, uid: string, wanted: Pick<IndexManifest, 'embedder' | 'dimensions'>) {
 	const files = filesOf(folder, uid)
 	try {
 		const text = readFileSync(files.manifest, 'utf8')
 		const end = text.indexOf('\n')
 		const body = text.slice(end + 1)
 		if (hash('sha256', body) !== text.slice(0, end)) throw new Error('damaged')
-		const manifest = JSON.parse(body) as Manifest
+		const manifest = JSON.parse(body) as IndexManifest
 		if (manifest.format !== FORMAT || manifest.embedder !== wanted.embedder) throw new Error('of another kind')
 		if (manifest.dimensions !== wanted.dimensions) throw new Error('of another kind')
 		if (digestOf(files.graph) !== manifest.sha256) throw new Error('damaged')

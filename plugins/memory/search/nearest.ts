@@ -7,7 +7,7 @@ const GRAPH_COST = 8
 /** How many times as many candidates as needed are taken from the graph where only some are allowed. */
 const SPARE = 1.5
 
-export interface Wanted {
+export interface NearestQuery {
 	query: Float32Array
 	most: number
 	/** The least cosine. */
@@ -21,7 +21,11 @@ export interface Wanted {
  * for so many that enough of those should be among them; if that costs more than comparing each allowed one, or too few are,
  * each allowed one is compared.
  */
-export function nearest(vectors: Vectors, graph: Graph | undefined, { query, most, floor, allowed }: Wanted): Scored[] {
+export function nearest(
+	vectors: Vectors,
+	graph: Graph | undefined,
+	{ query, most, floor, allowed }: NearestQuery,
+): Scored[] {
 	if (!graph) return vectors.scan(query, most, floor, allowed)
 	if (!allowed) return vectors.scan(query, most, floor, graph.near(query, most))
 	const asked = Math.ceil((most * SPARE * vectors.count) / Math.max(1, allowed.size))

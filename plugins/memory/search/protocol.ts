@@ -1,7 +1,7 @@
 /** The messages between the main thread and the index thread. */
 
 /** A memory, for the index. */
-export interface Row {
+export interface VectorRow {
 	id: string
 	content: string
 	tags: string[]
@@ -11,7 +11,7 @@ export interface Row {
 	vector?: Float32Array
 }
 
-export interface Question {
+export interface SearchQuery {
 	text: string
 	limit: number
 	/** From the embedder; without one only keywords are searched, unless the embedder is the built-in one. */
@@ -43,15 +43,15 @@ export interface IndexCalls {
 	/** Begins to fill the index of an agent; discards the previous one. */
 	begin: [{ uid: string; embedder: string }, void]
 	/** Rows in the order of storing, while the index is being filled. */
-	fill: [{ uid: string; rows: Row[] }, void]
+	fill: [{ uid: string; rows: VectorRow[] }, void]
 	/** From now on it can be searched. */
 	ready: [{ uid: string }, void]
 	/** False, with no change, if the thread does not hold that agent's index. */
-	add: [{ uid: string; rows: Row[] }, boolean]
+	add: [{ uid: string; rows: VectorRow[] }, boolean]
 	vectors: [{ uid: string; embedder: string; vectors: { id: string; vector: Float32Array }[] }, boolean]
 	remove: [{ uid: string; ids: string[] }, boolean]
 	/** Null if it does not hold that agent's index. */
-	search: [{ uid: string; question: Question }, Hit[] | null]
+	search: [{ uid: string; question: SearchQuery }, Hit[] | null]
 	/** Groups of at least two similar ones, oldest first; none is in two groups. */
 	groups: [{ uid: string; ids: string[]; floor: number; most: number }, string[][] | null]
 	/** By the built-in embedder. */

@@ -15,7 +15,7 @@ export interface IndexThread extends AsyncDisposable {
 	onLost(listener: (uid: string) => void): void
 }
 
-interface Waiting {
+interface PendingCall {
 	resolve: (result: never) => void
 	reject: (error: Error) => void
 }
@@ -24,7 +24,7 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 	let worker: Worker | undefined
 	let lost: (uid: string) => void = () => {}
 	let last = 0
-	const waiting = new Map<number, Waiting>()
+	const waiting = new Map<number, PendingCall>()
 
 	const start = (): Worker => {
 		const made = new Worker(programOf(new URL('./worker.ts', import.meta.url)), {

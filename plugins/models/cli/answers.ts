@@ -20,12 +20,12 @@ export interface Answers {
 }
 
 /** One provider, as it goes into gateway.yaml. */
-export interface Wanted {
+export interface WantedProvider {
 	name: string
 	settings: { kind: ServerKind; base_url: string; api_key?: string | { secret: string }; model: string }
 }
 
-export function wantedFrom({ kind, name, base_url, key, model }: Required<Answers>): Wanted {
+export function wantedFrom({ kind, name, base_url, key, model }: Required<Answers>): WantedProvider {
 	const api_key = settingOf(key)
 	return { name, settings: { kind, base_url, ...(api_key !== undefined && { api_key }), model } }
 }

@@ -9,7 +9,7 @@ import { CliError } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { commandFor, wantedFrom } from './answers.ts'
-import type { Answers, KeyPlace, Wanted } from './answers.ts'
+import type { Answers, KeyPlace, WantedProvider } from './answers.ts'
 import { dialects, isServerKind } from '../dialects.ts'
 import { keepKey } from './keep-key.ts'
 import { presetOf, presets } from './presets.ts'
@@ -94,7 +94,7 @@ Examples:
 
 interface Settled {
 	/** Undefined if no provider is wanted, or there is no terminal to ask at. */
-	wanted: Wanted | undefined
+	wanted: WantedProvider | undefined
 	replaces: boolean
 	/** The secret that must still be stored in the vault. */
 	mustStore: string | undefined
@@ -120,7 +120,7 @@ async function settled(cli: Cli, answers: Answers, options: InitOptions, first: 
 	}
 }
 
-function asked(cli: Cli, answers: Answers, { kind, yes = false }: InitOptions): Promise<Wanted | undefined> {
+function asked(cli: Cli, answers: Answers, { kind, yes = false }: InitOptions): Promise<WantedProvider | undefined> {
 	const before = configNow(cli)
 	return askForProvider(cli, answers, {
 		isTaken: (name) => before !== undefined && originOf(before, `providers.${name}`).from === 'file',
@@ -144,7 +144,7 @@ async function secretToStore(cli: Cli, key: KeyPlace | undefined, isAsking: bool
 }
 
 /** True if it replaces a provider of that name. */
-async function write(cli: Cli, { name, settings }: Wanted, options: InitOptions): Promise<boolean> {
+async function write(cli: Cli, { name, settings }: WantedProvider, options: InitOptions): Promise<boolean> {
 	const { home, env } = cli
 	const before = configNow(cli)
 	const isSet = (path: string): boolean => before !== undefined && originOf(before, path).from === 'file'
@@ -198,7 +198,7 @@ function answersFrom({ kind, name, baseUrl, model, keyEnv, keySecret }: InitOpti
 }
 
 /** Without questions. Undefined if the options name no provider. */
-function given(answers: Answers, { kind }: InitOptions): Wanted | undefined {
+function given(answers: Answers, { kind }: InitOptions): WantedProvider | undefined {
 	if (kind === 'offline' || (kind === undefined && Object.keys(answers).length === 0)) return undefined
 	const { kind: server = 'openai', key = { from: 'none' }, model } = answers
 	const preset = presetOf(server, answers.base_url ?? presets.openai.base_url)

@@ -1,14 +1,14 @@
 /** The questions of `svc init`, in their order. */
 import type { Cli } from '../../../core/cli/contract.ts'
 import { problemWith, wantedFrom } from './answers.ts'
-import type { Answers, Wanted } from './answers.ts'
+import type { Answers, WantedProvider } from './answers.ts'
 import { askAddress, askKey, askModel, keyNow, typeKey } from './inquiry.ts'
 import type { Inquiry } from './inquiry.ts'
 import { presetOf, presets } from './presets.ts'
 import type { Preset } from './presets.ts'
 import { connect, tryAnswers } from './trial.ts'
 
-export interface Asking {
+export interface ProviderQuestions {
 	/** Whether the file has a provider of this name, which would be replaced. */
 	isTaken(name: string): boolean
 	/** Whether the built-in provider is an option. */
@@ -24,7 +24,11 @@ const OFFLINE = 'None yet: use the built-in provider, without network'
  * tried after the answers that it takes.
  * Undefined for the built-in provider. Throws `interrupted` after Ctrl-C, and `failed` if the operator leaves.
  */
-export async function askForProvider(cli: Cli, answers: Answers, asking: Asking): Promise<Wanted | undefined> {
+export async function askForProvider(
+	cli: Cli,
+	answers: Answers,
+	asking: ProviderQuestions,
+): Promise<WantedProvider | undefined> {
 	dropInvalid(cli, answers)
 	const isNamed = answers.kind !== undefined || answers.base_url !== undefined
 	const preset = isNamed ? presetOf(answers.kind ?? 'openai', answers.base_url) : await whichServer(cli, asking)
@@ -57,14 +61,14 @@ function dropInvalid(cli: Cli, answers: Answers): void {
 	}
 }
 
-async function whichServer({ ask }: Cli, { mayBeOffline }: Asking): Promise<Preset | undefined> {
+async function whichServer({ ask }: Cli, { mayBeOffline }: ProviderQuestions): Promise<Preset | undefined> {
 	const all = Object.values<Preset>(presets)
 	const offline = mayBeOffline ? [OFFLINE] : []
 	const label = await ask.choice('Where do the models run?', [...all.map((one) => one.label), ...offline])
 	return all.find((one) => one.label === label)
 }
 
-async function settledName({ cli, answers, preset }: Inquiry, { isTaken, yes }: Asking): Promise<string> {
+async function settledName({ cli, answers, preset }: Inquiry, { isTaken, yes }: ProviderQuestions): Promise<string> {
 	let name = answers.name ?? preset.name
 	for (;;) {
 		name ??= await cli.ask.text('What do you want to call it?', {

@@ -5,13 +5,13 @@ import { askAddress, askKey, askModel, askVariable, keyNow, typeKey } from './in
 import type { Inquiry } from './inquiry.ts'
 import { askingUntil } from '../../../core/cli/doctor/asking.ts'
 import { listModels, tryModel } from '../server.ts'
-import type { Ask, Server, Verdict } from '../server.ts'
+import type { Ask, Server, ServerVerdict } from '../server.ts'
 
-type Failure = Exclude<Verdict, { state: 'ok' }>
+type TrialFailure = Exclude<ServerVerdict, { state: 'ok' }>
 type Way = 'address' | 'key' | 'elsewhere' | 'model' | 'again' | 'onward' | 'leave'
 
 /** The likely cause first. */
-const waysFor: Record<Failure['state'], Way[]> = {
+const waysFor: Record<TrialFailure['state'], Way[]> = {
 	unreachable: ['address', 'again', 'model', 'key'],
 	denied: ['key', 'elsewhere', 'address', 'model', 'again'],
 	refused: ['model', 'again', 'key', 'address'],
@@ -51,7 +51,7 @@ export async function tryAnswers(inquiry: Inquiry): Promise<void> {
 }
 
 /** False if the operator continues anyway. */
-async function corrected(inquiry: Inquiry, { message }: Failure, ways: Way[], onward: string): Promise<boolean> {
+async function corrected(inquiry: Inquiry, { message }: TrialFailure, ways: Way[], onward: string): Promise<boolean> {
 	const { answers, cli } = inquiry
 	const { key } = answers
 	const canRetype = key?.from === 'vault' || key?.from === 'env'
@@ -96,8 +96,8 @@ async function corrected(inquiry: Inquiry, { message }: Failure, ways: Way[], on
 async function checked(
 	inquiry: Inquiry,
 	doing: string,
-	check: (server: Server, ask: Ask) => Promise<Verdict>,
-): Promise<Verdict> {
+	check: (server: Server, ask: Ask) => Promise<ServerVerdict>,
+): Promise<ServerVerdict> {
 	const { answers, cli, preset } = inquiry
 	using _ = cli.out.progress(doing, { terminalOnly: true })
 	const { kind = preset.kind, base_url = '' } = answers

@@ -15,14 +15,14 @@ interface ContextView {
 	summary: { turns: number; text: string } | null
 }
 
-interface Listed {
+interface ListedConversation {
 	conversation: string
 	is_session: boolean
 	created_at: string
 	newest_run: Run
 }
 
-interface Shown extends Omit<Listed, 'created_at' | 'newest_run'> {
+interface ShownConversation extends Omit<ListedConversation, 'created_at' | 'newest_run'> {
 	created_at: string | null
 	newest_run: Run | null
 	turns: { run_id: string; status: string; messages: { role: string; content: string; timestamp: string }[] }[]
@@ -135,38 +135,43 @@ async function pages<T>(
 	} while (found < limit && cursor !== null)
 }
 
-async function list(cli: Cli, agent: string, limit: number): Promise<Listed[]> {
-	const found: Listed[] = []
-	await pages<{ conversations: Listed[] }>(cli, path`/v1/agents/${agent}/conversations`, limit, ({ conversations }) => {
-		found.push(...conversations)
-		return conversations.length
-	})
+async function list(cli: Cli, agent: string, limit: number): Promise<ListedConversation[]> {
+	const found: ListedConversation[] = []
+	await pages<{ conversations: ListedConversation[] }>(
+		cli,
+		path`/v1/agents/${agent}/conversations`,
+		limit,
+		({ conversations }) => {
+			found.push(...conversations)
+			return conversations.length
+		},
+	)
 	return found
 }
 
-async function read(cli: Cli, agent: string, conversation: string, limit: number): Promise<Shown> {
-	let all: Shown | undefined
-	await pages<Shown>(cli, path`/v1/agents/${agent}/conversations/${conversation}`, limit, (page) => {
+async function read(cli: Cli, agent: string, conversation: string, limit: number): Promise<ShownConversation> {
+	let all: ShownConversation | undefined
+	await pages<ShownConversation>(cli, path`/v1/agents/${agent}/conversations/${conversation}`, limit, (page) => {
 		all = { ...page, turns: [...(all?.turns ?? []), ...page.turns] }
 		return page.turns.length
 	})
 	return all!
 }
 
-function shown({ conversation, is_session, created_at, newest_run, turns }: Shown, style: Style): string {
+function shown({ conversation, is_session, created_at, newest_run, turns }: ShownConversation, style: Style): string {
 	const fields = style.fields([
 		['conversation', is_session ? `${conversation} (current session)` : conversation],
 		['by', newest_run?.trigger ?? ''],
 		['created', when(created_at)],
 	])
-	const said = turns.toReversed().flatMap(({ run_id, status, messages }) => [
+	const lines = turns.toReversed().flatMap(({ run_id, status, messages }) => [
 		`${when(messages[0]?.timestamp ?? null)} ${shortId(run_id)}${status === 'completed' ? '' : ` (${status})`}`,
 		// Indented, so that no line of a message looks like another message.
 		...messages.map(
 			({ role, content }) => `${role}: ${style.plain(content, { lines: true }).replaceAll('\n', '\n  ')}`,
 		),
 	])
-	return [fields, '', ...(said.length > 0 ? said : ['Nothing yet.'])].join('\n')
+	return [fields, '', ...(lines.length > 0 ? lines : ['Nothing yet.'])].join('\n')
 }
 
 async function newest(cli: Cli, agent: string): Promise<string> {

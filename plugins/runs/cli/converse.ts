@@ -61,7 +61,7 @@ export async function converse(
 			obeying = done.catch(() => {})
 			return await done
 		} catch (error) {
-			if (!goesOn(cli, error)) throw error
+			if (!reported(cli, error)) throw error
 			return 'again'
 		}
 	}
@@ -130,7 +130,7 @@ export async function converse(
 			})
 		const [answer, commands] = await Promise.allSettled([followed, listened])
 		await obeying
-		for (const one of [answer, commands]) if (one.status === 'rejected' && !goesOn(cli, one.reason)) throw one.reason
+		for (const one of [answer, commands]) if (one.status === 'rejected' && !reported(cli, one.reason)) throw one.reason
 		return answer.status === 'fulfilled' && !leave.signal.aborted
 	}
 
@@ -147,7 +147,7 @@ export async function converse(
 }
 
 /** Shows an error that does not end the conversation. */
-function goesOn({ signal, out }: Cli, error: unknown): boolean {
+function reported({ signal, out }: Cli, error: unknown): boolean {
 	if (!(error instanceof CliError) || signal.aborted) return false
 	if (!['failed', 'conflict', 'interrupted'].includes(error.exit)) return false
 	if (error.message) out.note(out.style.bad(error.message))

@@ -74,7 +74,7 @@ async function cancel({ api, out }: Cli, run_id: string, ids: FollowOptions['ids
 }
 
 /** An existing run, or how to start one, and to stop it if Ctrl-C does that. */
-type Target = { run_id: string } | { start(): Promise<string>; stop(run_id: string): Promise<boolean> }
+type RunTarget = { run_id: string } | { start(): Promise<string>; stop(run_id: string): Promise<boolean> }
 
 /**
  * Shows a run until its end: with `--json` its events, with `--quiet` the answer alone. Asks the agent's questions at the
@@ -105,7 +105,7 @@ class Follower {
 		this.#agent = agent
 	}
 
-	async follow(target: Target): Promise<Run> {
+	async follow(target: RunTarget): Promise<Run> {
 		const { api, out } = this.#cli
 		if (!out.quiet && !out.json) this.#view = await runView(out)
 		const leave = (): void => this.#over.abort()
@@ -252,7 +252,7 @@ class Follower {
 		return this.#options.ids === 'short' ? shortId(run_id) : run_id
 	}
 
-	async #conclude(run_id = '', target: Target): Promise<Run> {
+	async #conclude(run_id = '', target: RunTarget): Promise<Run> {
 		const { out } = this.#cli
 		const broken = this.#failure instanceof CliError && this.#failure.exit === 'interrupted'
 		this.#view.rest()

@@ -5,7 +5,7 @@ import { runOf, uploaded } from './attach.ts'
 import { startRun } from './follow-run.ts'
 import type { Run } from './run-record.ts'
 
-interface Given {
+interface RunArguments {
 	agent: string
 	prompt: string[]
 	attach?: string[]
@@ -33,7 +33,7 @@ Examples:
   svc run ada --quiet "Summarize the day" | mail -s Today me@example.com
   svc run ada --json "Hello" | jq -r .event_type
   svc runs follow $(svc run ada --detach "Take your time")`,
-	async run(cli, { agent, prompt: words, attach = [], ...options }: Given) {
+	async run(cli, { agent, prompt: words, attach = [], ...options }: RunArguments) {
 		const prompt = await promptOf(cli, words, attach.length > 0)
 		const attachments = await uploaded(cli, agent, attach)
 		if (!options.detach) return void (await startRun(cli, agent, prompt, { attachments }))

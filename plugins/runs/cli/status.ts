@@ -7,7 +7,7 @@ import { tokenFor } from '../../../core/cli/logins.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 
 /** The activity of one agent. */
-interface Work {
+interface OpenWork {
 	name: string
 	started: number
 	waiting: number
@@ -18,7 +18,7 @@ interface Work {
 interface Facts {
 	/** Why the rest is null, if the gateway refuses to list agents. */
 	denied: string | null
-	agents: Work[] | null
+	agents: OpenWork[] | null
 	/** Number of agents; `agents` has the first ones. */
 	agents_total: number | null
 }
@@ -68,10 +68,10 @@ function whyDenied({ env, home, api }: Cli, { code }: CliError): string {
 		: 'the token that svc login stored is not valid here; log in again'
 }
 
-async function workOf({ api }: Cli, agents: { name: string }[]): Promise<Work[]> {
+async function workOf({ api }: Cli, agents: { name: string }[]): Promise<OpenWork[]> {
 	const count = async (name: string, status: string): Promise<number> =>
 		(await api.request<unknown[]>('GET', path`/v1/agents/${name}/runs?status=${status}&limit=${RUNS_LIMIT}`)).length
-	const work = async ({ name }: { name: string }): Promise<Work | undefined> => {
+	const work = async ({ name }: { name: string }): Promise<OpenWork | undefined> => {
 		try {
 			const [started, waiting, paused, questions] = await Promise.all([
 				count(name, 'started'),
@@ -88,7 +88,7 @@ async function workOf({ api }: Cli, agents: { name: string }[]): Promise<Work[]>
 	return (await inTurns(agents, work)).filter((one) => one !== undefined)
 }
 
-function rowOf({ name, started, waiting, paused, questions }: Work): (string | number)[] {
+function rowOf({ name, started, waiting, paused, questions }: OpenWork): (string | number)[] {
 	const some = (count: number): string => (count >= RUNS_LIMIT ? `${count} or more` : String(count))
 	return [name, some(started), some(waiting), some(paused), questions]
 }

@@ -24,7 +24,7 @@ const writing = ['post', 'put', 'patch', 'delete']
 /** Every response of a route by its status, successes first; `default` means all others. */
 export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: Schemas): Record<string, unknown> {
 	const contents = contentsOf(route.settings, asked.method, schemas)
-	const said = Object.entries(contents).map(([status, content]): [string, unknown] => [
+	const contentTypes = Object.entries(contents).map(([status, content]): [string, unknown] => [
 		status,
 		{
 			description: STATUS_CODES[status] ?? status,
@@ -41,7 +41,11 @@ export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: 
 	const errors = [...statuses]
 		.toSorted((a, b) => a - b)
 		.map((status): [string, unknown] => [String(status), errorResponse(status, shapeOf(status), schemas)])
-	return Object.fromEntries([...said, ...errors, ['default', errorResponse('default', shapeOf('default'), schemas)]])
+	return Object.fromEntries([
+		...contentTypes,
+		...errors,
+		['default', errorResponse('default', shapeOf('default'), schemas)],
+	])
 }
 
 /** The gateway's errors, or another shape. */

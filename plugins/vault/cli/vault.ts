@@ -4,7 +4,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import { count } from '../../../core/cli/count.ts'
 import { secretInput } from '../../../core/cli/secret-input.ts'
 import { storeSecret } from '../../../core/cli/store-secret.ts'
-import type { Secret } from '../../../core/cli/store-secret.ts'
+import type { StoredSecret } from '../../../core/cli/store-secret.ts'
 import { when } from '../../../core/cli/when.ts'
 
 export default {
@@ -19,7 +19,7 @@ Examples:
 		list: {
 			description: 'List the secrets, never their values',
 			async run(cli) {
-				const secrets = await cli.api.request<Secret[]>('GET', '/v1/vault/secrets')
+				const secrets = await cli.api.request<StoredSecret[]>('GET', '/v1/vault/secrets')
 				cli.out.answer(secrets, (list, style) =>
 					style.table(
 						['name', 'label', 'id', 'created'],

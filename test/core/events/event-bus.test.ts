@@ -1,4 +1,5 @@
 import t from 'tap'
+import { openRun } from '../../../plugins/runs/run-log.ts'
 import { openEventBus } from '../../../core/events/event-bus.ts'
 import { isOfType } from '../../../core/store/events.ts'
 import type { Delivery, EventBus } from '../../../core/events/event-bus.ts'
@@ -62,8 +63,8 @@ void t.test('listeners hear what their filter lets through and nothing else', as
 	for (const [name, filter] of Object.entries(filters))
 		bus.subscribe(filter, ({ event }) => heard[name]?.push(`${event.run_id ?? '-'} ${event.event_type}`))
 
-	const r1 = await bus.openRun({ run_id: 'r1', agent_id: 'ada' })
-	const r2 = await bus.openRun({ run_id: 'r2', agent_id: 'bob' })
+	const r1 = await openRun(bus, { run_id: 'r1', agent_id: 'ada' })
+	const r2 = await openRun(bus, { run_id: 'r2', agent_id: 'bob' })
 	await r1.append([about('run.started'), about('message.user')])
 	await r2.append([about('run.started')])
 	r2.live(about('model.stream'))
@@ -121,7 +122,7 @@ void t.test('one listener leaving leaves the others of the same run and agent al
 	bus.subscribe({ agent_id: 'ada' }, () => heard.push('agent'))
 	leave()
 	leave()
-	const run = await bus.openRun({ run_id: 'r1', agent_id: 'ada' }, true)
+	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	await run.append([about('run.started')])
 	t.same(heard, ['run', 'agent'])
 })
@@ -142,7 +143,7 @@ void t.test('a delivery says where to go on, and reading from there gives what c
 	const { bus } = open()
 	const heard: Delivery[] = []
 	bus.subscribe({}, (one) => heard.push(one))
-	const run = await bus.openRun({ run_id: 'r1', agent_id: 'ada' }, true)
+	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	await run.append([about('a'), about('b'), about('c')])
 	await run.append([about('d')])
 	for (const [index, { cursor }] of heard.entries()) {
@@ -159,7 +160,7 @@ void t.test('an event that is not kept goes out with the position of what was ke
 	const { bus } = open()
 	const heard: Delivery[] = []
 	bus.subscribe({}, (one) => heard.push(one))
-	const run = await bus.openRun({ run_id: 'r1', agent_id: 'ada' }, true)
+	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	void run.append([about('model.request')])
 	run.live(about('model.stream'))
 	await run.append([about('model.response')])
@@ -183,7 +184,7 @@ void t.test('the JSON of a delivery is made once for all listeners', async (t) =
 	}
 	bus.subscribe({}, (one) => made.push(one.json()))
 	bus.subscribe({}, (one) => made.push(one.json(), one.json()))
-	const run = await bus.openRun({ run_id: 'r1', agent_id: 'ada' }, true)
+	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	run.live(about('model.stream', payload))
 	await run.append([about('end')])
 	t.match(made[0], /"payload":\{"seen":1\}/)

@@ -1,12 +1,12 @@
 import t from 'tap'
 import { openSystemLookup } from '../../../core/fetch/system-lookup.ts'
-import type { Answer } from '../../../core/fetch/system-lookup.ts'
+import type { ResolvedAddress } from '../../../core/fetch/system-lookup.ts'
 
 void t.test('an agent whose name servers are silent holds up no other agent', async (t) => {
-	const asked = new Map<string, PromiseWithResolvers<Answer[]>>()
+	const asked = new Map<string, PromiseWithResolvers<ResolvedAddress[]>>()
 	const answer = [{ address: '192.0.2.1', family: 4 }]
 	const lookup = openSystemLookup((host) => {
-		const one = Promise.withResolvers<Answer[]>()
+		const one = Promise.withResolvers<ResolvedAddress[]>()
 		asked.set(host, one)
 		return one.promise
 	})

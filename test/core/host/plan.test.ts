@@ -24,9 +24,9 @@ void t.test('keeps what is equal, replaces what changed, starts what is new, sto
 })
 
 void t.test('puts what is needed first, and stops dependants first', async (t) => {
-	const { order, orphans, rings } = inOrder(needing({ c: ['b'], b: ['a'], a: [] }))
+	const { order, orphans, cycles } = inOrder(needing({ c: ['b'], b: ['a'], a: [] }))
 	t.strictSame(namesOf(order), ['a', 'b', 'c'])
-	t.equal(orphans.size + rings.size, 0)
+	t.equal(orphans.size + cycles.size, 0)
 	t.strictSame(plan(order, []).stop, ['c', 'b', 'a'])
 })
 
@@ -42,19 +42,19 @@ void t.test('leaves out what needs a plugin that is not there, directly or not',
 	)
 })
 
-void t.test('leaves out a ring, and prints it; what needs a plugin of the ring is no part of it', async (t) => {
-	const { order, orphans, rings } = inOrder(needing({ x: ['b'], a: ['b'], b: ['c'], c: ['missing', 'a'], d: [] }))
+void t.test('leaves out a cycle, and prints it; what needs a plugin of the cycle is no part of it', async (t) => {
+	const { order, orphans, cycles } = inOrder(needing({ x: ['b'], a: ['b'], b: ['c'], c: ['missing', 'a'], d: [] }))
 	t.strictSame(namesOf(order), ['d'])
-	t.strictSame([...rings.keys()].toSorted(), ['a', 'b', 'c'])
-	t.match([...rings.values()], [/in a ring: b → c → a → b/, /in a ring/, /in a ring/])
+	t.strictSame([...cycles.keys()].toSorted(), ['a', 'b', 'c'])
+	t.match([...cycles.values()], [/in a cycle: b → c → a → b/, /in a cycle/, /in a cycle/])
 	t.strictSame([...orphans.keys()], ['x'])
 	t.strictSame(
-		[...inOrder(needing({ self: ['self'] })).rings.values()],
-		['the plugins need each other in a ring: self → self'],
+		[...inOrder(needing({ self: ['self'] })).cycles.values()],
+		['the plugins need each other in a cycle: self → self'],
 	)
 })
 
-/** Plugins a to f. One may need those before it in the alphabet, so there is no ring. */
+/** Plugins a to f. One may need those before it in the alphabet, so there is no cycle. */
 const definitions = fc
 	.tuple(
 		...['a', 'b', 'c', 'd', 'e', 'f'].map((name, at, names) =>

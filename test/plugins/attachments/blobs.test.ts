@@ -2,8 +2,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { Test } from 'tap'
-import { readBlob, findBlob } from '../../../core/blobs/read.ts'
-import { collectBlobs, releaseBlobs, useOps, USES_PER_COMMIT } from '../../../core/blobs/uses.ts'
+import { readBlob, findBlob } from '../../../plugins/attachments/read-blob.ts'
+import { collectBlobs, releaseBlobs, useBlobs, USES_PER_COMMIT } from '../../../plugins/attachments/blob-uses.ts'
 import { writeBlob } from '../../../plugins/attachments/write-blob.ts'
 import { agentScope, expectingAgents, livenessKey } from '../../../core/store/agent-scope.ts'
 import type { Store } from '../../../core/store/ports.ts'
@@ -27,7 +27,7 @@ async function keysIn(store: Store): Promise<string[]> {
 }
 
 async function use(store: Store, run_id: string, ...blobs: string[]): Promise<void> {
-	const ops = await useOps(
+	const { ops } = await useBlobs(
 		store,
 		uid,
 		run_id,

@@ -18,7 +18,7 @@ export default {
 					ctx: () => ctx.emit(event, agent.name),
 					call: () => call.emit(event),
 					bus: () => ctx.events.emit(event, agent.name),
-					run: () => ctx.events.openRun({ run_id, agent_id: agent.name }),
+					run: () => ctx.events.openWriter(run_id, async () => ({})),
 				}
 				return attempt(ways[way])
 			},

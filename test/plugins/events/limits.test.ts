@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import type { Socket } from 'node:net'
 import t from 'tap'
+import { openRun } from '../../../plugins/runs/run-log.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
@@ -26,7 +27,7 @@ const start = (settings: string): Promise<TestGateway> =>
 
 /** Many events of a run, and its end. */
 async function flood({ running }: TestGateway, run_id: string, { count, bytes }: typeof much): Promise<void> {
-	const log = await running.gateway.events.openRun({ run_id, agent_id: 'ada' })
+	const log = await openRun(running.gateway.events, { run_id, agent_id: 'ada' })
 	const text = 'x'.repeat(bytes)
 	for (let n = 0; n < count;) {
 		const some: NewEvent[] = []

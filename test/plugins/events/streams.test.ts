@@ -5,6 +5,7 @@ import net from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
+import { openRun } from '../../../plugins/runs/run-log.ts'
 import { Fault } from '../../../core/errors.ts'
 import { openEventBus } from '../../../core/events/event-bus.ts'
 import type { EventBus } from '../../../core/events/event-bus.ts'
@@ -79,7 +80,7 @@ void t.test('goes from a slow log to live under constant writes with no gap and 
 		await wait()
 		return page
 	})
-	const writers = await Promise.all(['r0', 'r1', 'r2'].map((run_id) => bus.openRun({ run_id, agent_id: 'ada' }, true)))
+	const writers = await Promise.all(['r0', 'r1', 'r2'].map((run_id) => openRun(bus, { run_id, agent_id: 'ada' }, true)))
 	const payload = { text: 'x'.repeat(200) }
 	const large = { text: 'x'.repeat(5_000) }
 	// Others are live all the time.
@@ -127,7 +128,7 @@ void t.test('goes on where a page of the log holds nothing for it, but is not th
 	})
 	const start = bus.head()
 	for (let n = 0; n < 95; n++) await bus.emit({ event_type: 'message.user', payload: {} })
-	const run = await bus.openRun({ run_id: 'r1', agent_id: 'ada' }, true)
+	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	await run.append([{ event_type: 'run.started', payload: {} }])
 	const stream = await openStream(url, { lastEventId: start, query: { run_id: 'r1' } })
 	await stream.waitFor('run.started')
@@ -206,7 +207,7 @@ void t.test('what a client does not take does not wait in memory', async (t) => 
 	socket.pause()
 	socket.write('GET / HTTP/1.1\r\nhost: localhost\r\n\r\n')
 	while (streams.size === 0) await new Promise(setImmediate)
-	const run = await bus.openRun({ run_id: 'r1', agent_id: 'ada' }, true)
+	const run = await openRun(bus, { run_id: 'r1', agent_id: 'ada' }, true)
 	const before = process.memoryUsage().arrayBuffers
 	const text = 'x'.repeat(64 * 1024)
 	for (let n = 0; n < 1_500; n++) {

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
-import type { RunLog } from '../../../core/events/run-log.ts'
+import type { RunLog } from '../../../plugins/runs/run-log.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
@@ -72,11 +72,11 @@ plugins:
 		await model.stop()
 	})
 	const { events } = gateway.running.gateway
-	const openRun = events.openRun.bind(events)
-	events.openRun = async (run, fresh) => {
-		const log = await openRun(run, fresh)
-		logs.set(run.run_id, log)
-		return log
+	const openWriter = events.openWriter.bind(events)
+	events.openWriter = async (run_id, open) => {
+		const writer = await openWriter(run_id, open)
+		logs.set(run_id, writer as unknown as RunLog)
+		return writer
 	}
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
 	await gateway.request('POST', '/v1/agents', { body: { name: 'talker', config: { provider: 'offline' } } })

@@ -1,6 +1,6 @@
 /** The parts that need no server: what is read, shown, compared and waited for. */
 import t from 'tap'
-import { Connection } from '../../../plugins/mcp/connection.ts'
+import { ServerConnection } from '../../../plugins/mcp/connection.ts'
 import type { ConnectionServices } from '../../../plugins/mcp/connection.ts'
 import { openRefresher } from '../../../plugins/mcp/refresher.ts'
 import { readDefinitions } from '../../../plugins/mcp/definitions.ts'
@@ -63,7 +63,7 @@ void t.test('a server that is switched on is connecting from the moment at which
 	} as ConnectionServices
 	const agent = { name: 'ada', uid: 'u-1' }
 	const statusOf = (enabled: boolean) => {
-		const connection = new Connection({ name: 'own', enabled } as McpRecord, agent, undefined, services)
+		const connection = new ServerConnection({ name: 'own', enabled } as McpRecord, agent, undefined, services)
 		const seen = connection.status
 		connection.start()
 		return [seen, connection.status]

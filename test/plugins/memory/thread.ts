@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HASHING } from '../../../plugins/memory/hashing.ts'
-import type { IndexStatus, Row } from '../../../plugins/memory/search/protocol.ts'
+import type { IndexStatus, VectorRow } from '../../../plugins/memory/search/protocol.ts'
 import { indexThread } from '../../../plugins/memory/search/thread.ts'
 import type { IndexThread } from '../../../plugins/memory/search/thread.ts'
 
@@ -25,7 +25,7 @@ export function removeFolder(folder: string): void {
 	rmSync(folder, { recursive: true, force: true })
 }
 
-export async function fill({ thread }: TestThread, uid: string, rows: readonly Row[]): Promise<void> {
+export async function fill({ thread }: TestThread, uid: string, rows: readonly VectorRow[]): Promise<void> {
 	await thread.ask('begin', { uid, embedder: HASHING })
 	for (let from = 0; from < rows.length; from += 500) {
 		await thread.ask('fill', { uid, rows: rows.slice(from, from + 500) })
@@ -76,6 +76,6 @@ export function sentences(count: number): string[] {
 	)
 }
 
-export function rowsOf(contents: readonly string[]): Row[] {
+export function rowsOf(contents: readonly string[]): VectorRow[] {
 	return contents.map((content, at) => ({ id: `memory-${at}`, content, tags: [], at: at * 3_600_001 }))
 }

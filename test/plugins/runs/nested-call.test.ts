@@ -1,6 +1,7 @@
 /** A primitive that is called in the middle of another tool's call. */
 import Joi from 'joi'
 import t from 'tap'
+import { openRun } from '../../../plugins/runs/run-log.ts'
 import { Fault } from '../../../core/errors.ts'
 import { openEventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
@@ -17,7 +18,7 @@ const agent = { name: 'ada', uid: 'uid-of-ada' }
 async function inOuterCall(primitives: ToolDefinition[], within: (call: ToolCall) => unknown, run_id = 'run-1') {
 	const engine = openMemory()
 	const bus = openEventBus(engine.log, logger)
-	const log = await bus.openRun({ run_id, agent_id: agent.name })
+	const log = await openRun(bus, { run_id, agent_id: agent.name })
 	const events = { called: 'skill.invoked', result: 'skill.completed', failed: 'skill.failed', payload: { skill: 's' } }
 	const outer: ToolDefinition = {
 		name: 'skill_s',

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { openRun } from '../../../plugins/runs/run-log.ts'
 import { openEventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { parseResultId, readResult, resultId, showResult } from '../../../plugins/runs/results.ts'
@@ -9,10 +10,10 @@ const uid = 'uid-of-ada'
 const PIECE = 256 * 1024
 const MI = 1024 * 1024
 
-async function openRun() {
+async function beginRun() {
 	const engine = openMemory()
 	const bus = openEventBus(engine.log, openLog({ level: 'silent', format: 'json' }))
-	const log = await bus.openRun({ run_id: 'run-1', agent_id: 'ada' })
+	const log = await openRun(bus, { run_id: 'run-1', agent_id: 'ada' })
 	return {
 		async keep(call_id: string, text: string, limit = 1024) {
 			const { content, size, change } = showResult(log, { uid, run_id: 'run-1', call_id }, text, limit)
@@ -26,13 +27,13 @@ async function openRun() {
 }
 
 void t.test('a result within the limit stays as it is, and nothing else is stored', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	t.equal(await run.keep('a', 'x'.repeat(1024)), 'x'.repeat(1024))
 	t.equal(await run.read('a', 0), undefined)
 })
 
 void t.test('the note leads to the first character that is not shown, and reading on to the last', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const text = Array.from({ length: 100_000 }, (_, at) => `${at} `).join('')
 	const content = await run.keep('a', text)
 	const { result_id, offset } = JSON.parse(/\{.*\}/.exec(content)?.[0] ?? '') as { result_id: string; offset: number }
@@ -51,7 +52,7 @@ void t.test('the note leads to the first character that is not shown, and readin
 
 void t.test('no part ends in the middle of a character, wherever it begins', async (t) => {
 	for (const shift of ['', 'x']) {
-		const run = await openRun()
+		const run = await beginRun()
 		const text = shift + '😀'.repeat(PIECE)
 		t.ok((await run.keep('a', text, 1025)).isWellFormed())
 		for (const offset of [0, PIECE - 2, PIECE, 2 * PIECE - 2].map((at) => at + shift.length)) {
@@ -71,7 +72,7 @@ void t.test('any text is read back whole in steps of any size', async () => {
 			fc.string({ unit: 'binary', minLength: 1100, maxLength: 1500 }),
 			fc.integer({ min: 2, max: 600 }),
 			async (text, limit) => {
-				const run = await openRun()
+				const run = await beginRun()
 				await run.keep('a', text)
 				let read = ''
 				for (let next: number | null = 0; next !== null;) {
@@ -89,7 +90,7 @@ void t.test('any text is read back whole in steps of any size', async () => {
 
 void t.test('ids of calls may hold anything', async (t) => {
 	for (const call_id of ['a:b', '', 'x\0y', 'ö'.repeat(500), '../..', `\ud800`]) {
-		const run = await openRun()
+		const run = await beginRun()
 		await run.keep(call_id, 'x'.repeat(2000))
 		t.equal((await run.read(call_id, 0, 5000))?.text.length, 2000, JSON.stringify(call_id))
 		const parsed = parseResultId(resultId({ run_id: 'run-1', call_id }))
@@ -102,7 +103,7 @@ void t.test('ids of calls may hold anything', async (t) => {
 })
 
 void t.test('one result, and all of a run, are stored up to a limit, and the note says so', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const first = await run.keep('0', `${'x'.repeat(9 * MI)}end`)
 	t.match(first, `of ${9 * MI + 3} characters are left out here; the first ${8 * MI} are stored; read on with`)
 	t.ok(first.endsWith('end'))
@@ -114,7 +115,7 @@ void t.test('one result, and all of a run, are stored up to a limit, and the not
 })
 
 void t.test('results of concurrent calls do not exceed the limit of the run together', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const ids = Array.from({ length: 10 }, (_, at) => String(at))
 	const texts = await Promise.all(ids.map((id) => run.keep(id, 'x'.repeat(8 * MI))))
 	t.equal(texts.filter((text) => text.includes('are not stored')).length, 2)

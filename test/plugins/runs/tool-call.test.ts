@@ -5,7 +5,8 @@ import { openEventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
 import type { ToolCall, ToolDefinition } from '../../../core/plugin.ts'
 import type { ToolCallRequest } from '../../../core/protocol.ts'
-import type { RunLog } from '../../../core/events/run-log.ts'
+import { openRun } from '../../../plugins/runs/run-log.ts'
+import type { RunLog } from '../../../plugins/runs/run-log.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import { noPolicy } from '../../support/policy.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
@@ -25,10 +26,10 @@ const echo: ToolDefinition = {
 }
 
 /** A run's log on the in-memory engine, and what it holds by now. */
-async function openRun() {
+async function beginRun() {
 	const engine = openMemory()
 	const bus = openEventBus(engine.log, logger)
-	const log = await bus.openRun({ run_id, agent_id: agent.name })
+	const log = await openRun(bus, { run_id, agent_id: agent.name })
 	const controller = new AbortController()
 	const site: CallSite = {
 		run_id,
@@ -60,7 +61,7 @@ function contentOf(result: CallResult): unknown {
 }
 
 void t.test('a call is journalled with its result, as one whole with the event of its end', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const result = await run.call([echo], { arguments: '{"text":"hi"}' })
 	t.strictSame(result, { status: 'done', ok: true, content: '{"text":"hi","times":1}' })
 	t.match(await run.events(), [
@@ -79,7 +80,7 @@ void t.test('a call is journalled with its result, as one whole with the event o
 })
 
 void t.test('a tool learns where it is called, and under which key', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	let seen: ToolCall | undefined
 	await run.call([{ ...echo, run: (_args, call) => void (seen = call) }], { arguments: '{"text":"hi"}' })
 	t.match(seen, { run_id, agent, conversation: 'conversation-1', key: `${run_id}:call-1` })
@@ -89,7 +90,7 @@ void t.test('a tool learns where it is called, and under which key', async (t) =
 })
 
 void t.test('events of a tool stand between those of its beginning and its end', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const tool: ToolDefinition = {
 		...echo,
 		run(_args, call) {
@@ -103,7 +104,7 @@ void t.test('events of a tool stand between those of its beginning and its end',
 })
 
 void t.test('an unknown tool is a result that names the tools there are', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const result = await run.call([echo], { name: 'test.nothing' })
 	t.match(result, { status: 'done', ok: false })
 	t.match(contentOf(result), {
@@ -124,7 +125,7 @@ void t.test('malformed arguments never reach the tool', async (t) => {
 		['"text"', /must be one JSON object/],
 		['7', /must be one JSON object/],
 	] as const) {
-		const run = await openRun()
+		const run = await beginRun()
 		let calls = 0
 		const result = await run.call([{ ...echo, run: () => ++calls }], { arguments: text })
 		t.match(result, { status: 'done', ok: false }, text)
@@ -142,7 +143,7 @@ void t.test('arguments that the schema does not take never reach the tool', asyn
 		[{ text: 'hi', colour: 'red' }, /"colour" is not allowed/],
 		[{ text: 7, times: 'x' }, /"text" must be a string.*"times" must be a number/],
 	] as const) {
-		const run = await openRun()
+		const run = await beginRun()
 		let calls = 0
 		const result = await run.call([{ ...echo, run: () => ++calls }], { arguments: JSON.stringify(args) })
 		t.match(contentOf(result), { error: { code: 'invalid_arguments', message } }, JSON.stringify(args))
@@ -152,20 +153,20 @@ void t.test('arguments that the schema does not take never reach the tool', asyn
 })
 
 void t.test('arguments named like parts of a prototype change nothing', async (t) => {
-	const own = await openRun()
+	const own = await beginRun()
 	let seen: Record<string, unknown> = {}
 	await own.call([{ ...echo, run: (args) => void (seen = args) }], { arguments: '{"text":"hi","__proto__":{"x":9}}' })
 	t.strictSame(seen, { text: 'hi', times: 1 })
 	t.notOk('x' in seen)
 
-	const shared = await openRun()
+	const shared = await beginRun()
 	const result = await shared.call([echo], { arguments: '{"text":"hi","constructor":{"prototype":{"x":9}}}' })
 	t.match(contentOf(result), { error: { code: 'invalid_arguments', message: /"constructor" is not allowed/ } })
 	t.notOk('x' in {})
 })
 
 void t.test('no arguments at all are an empty object', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	let seen: unknown
 	await run.call([{ name: 'test.now', description: '', run: (args) => void (seen = args) }], {
 		name: 'test.now',
@@ -175,7 +176,7 @@ void t.test('no arguments at all are an empty object', async (t) => {
 })
 
 void t.test('a tool with a JSON Schema checks its arguments itself', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const parameters = { type: 'object', properties: { n: { type: 'integer' } } }
 	const tool: ToolDefinition = { ...echo, parameters }
 	t.match(await run.call([tool], { arguments: '{"n":"seven"}' }), { ok: true, content: '{"n":"seven"}' })
@@ -183,7 +184,7 @@ void t.test('a tool with a JSON Schema checks its arguments itself', async (t) =
 })
 
 void t.test("a fault's code and message reach the model, anything else only as tool_failed", async (t) => {
-	const first = await openRun()
+	const first = await beginRun()
 	const fault = (): never => {
 		throw new Fault('conflict', 'the slug is taken; choose another one')
 	}
@@ -195,7 +196,7 @@ void t.test("a fault's code and message reach the model, anything else only as t
 		event_type: 'primitive.failed',
 		payload: { primitive: 'test.echo', call_id: 'call-1', code: 'conflict' },
 	})
-	const second = await openRun()
+	const second = await beginRun()
 	const bug = (): Promise<never> => Promise.reject(new TypeError('x is undefined'))
 	t.match(contentOf(await second.call([{ ...echo, run: bug }], args)), { error: { code: 'tool_failed' } })
 })
@@ -204,7 +205,7 @@ void t.test('a result that is no plain data is a failure of the tool', async (t)
 	const cycle: Record<string, unknown> = {}
 	cycle.self = cycle
 	for (const value of [cycle, 7n]) {
-		const run = await openRun()
+		const run = await beginRun()
 		const result = await run.call([{ ...echo, run: () => value }], { arguments: '{"text":"hi"}' })
 		t.match(contentOf(result), { error: { code: 'tool_failed' } })
 	}
@@ -217,13 +218,13 @@ void t.test('a tool without a result answers null, a text stays as it is', async
 		['plain', 'plain'],
 		[['a'], '["a"]'],
 	] as const) {
-		const run = await openRun()
+		const run = await beginRun()
 		t.match(await run.call([{ ...echo, run: () => value }], { arguments: '{"text":"hi"}' }), { ok: true, content })
 	}
 })
 
 void t.test('a pause leaves the call open, and the answer closes it', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const tool: ToolDefinition = { ...echo, run: (_args, call) => call.pause({ question: 'Blue?', options: ['yes'] }) }
 	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
 	t.strictSame(await run.call([tool], request), {
@@ -248,13 +249,13 @@ void t.test('a pause leaves the call open, and the answer closes it', async (t) 
 })
 
 void t.test('an answer finds its call also when the tool is gone meanwhile', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const { event } = answeredCall([], { id: 'call-7', name: 'test.gone', arguments: '{}' }, 'yes', run.site)
 	t.match(event, { event_type: 'primitive.result', payload: { primitive: 'test.gone', call_id: 'call-7' } })
 })
 
 void t.test('a waiting call may fail in the end', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const request = { id: 'call-7', name: 'test.echo', arguments: '{"text":"hi"}' }
 	const { event, step } = answeredCall([echo], request, new Fault('subagent_failed', 'it was stopped'), run.site)
 	t.match(event, { event_type: 'primitive.failed', payload: { code: 'subagent_failed', message: 'it was stopped' } })
@@ -262,7 +263,7 @@ void t.test('a waiting call may fail in the end', async (t) => {
 })
 
 void t.test('a long result is abridged for the model and cut for the event, and both say its size', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const result = await run.call([{ ...echo, run: () => 'a'.repeat(100_000) }], { arguments: '{"text":"hi"}' })
 	const content = result.status === 'done' ? result.content : ''
 	const note =
@@ -274,7 +275,7 @@ void t.test('a long result is abridged for the model and cut for the event, and 
 })
 
 void t.test('long arguments and a long error are cut in the event', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const fail = (): never => {
 		throw new Fault('conflict', 'b'.repeat(100_000))
 	}
@@ -288,7 +289,7 @@ void t.test('long arguments and a long error are cut in the event', async (t) =>
 })
 
 void t.test('a call that must not be made twice is journalled before it begins', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	let before: readonly unknown[] = []
 	const tool: ToolDefinition = {
 		...echo,
@@ -310,7 +311,7 @@ void t.test('a tool with events of its own is not repeatable unless it says so',
 		failed: 'mcp.failed',
 		payload: { server: 'files', tool: 'read' },
 	}
-	const first = await openRun()
+	const first = await beginRun()
 	await first.call([{ ...echo, events }], { arguments: '{"text":"hi"}' })
 	t.match(await first.steps(), [{ kind: 'begun' }, { kind: 'tool' }])
 	const heard = await first.events()
@@ -320,13 +321,13 @@ void t.test('a tool with events of its own is not repeatable unless it says so',
 	)
 	for (const { payload } of heard) t.match(payload, { server: 'files', tool: 'read', call_id: 'call-1' })
 
-	const second = await openRun()
+	const second = await beginRun()
 	await second.call([{ ...echo, events, repeatable: true }], { arguments: '{"text":"hi"}' })
 	t.match(await second.steps(), [{ kind: 'tool' }])
 })
 
 void t.test('an interrupted call is not made again, and the model is told that its outcome is unknown', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	let calls = 0
 	const tool: ToolDefinition = { ...echo, repeatable: false, run: () => ++calls }
 	const request = { id: 'call-1', name: 'test.echo', arguments: '{"text":"hi"}' }
@@ -337,7 +338,7 @@ void t.test('an interrupted call is not made again, and the model is told that i
 })
 
 void t.test('a result that comes after the log was closed is thrown away', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const { promise, resolve } = Promise.withResolvers<string>()
 	const call = run.call([{ ...echo, run: () => promise }], { arguments: '{"text":"hi"}' })
 	await whileEmpty(run.events)
@@ -352,7 +353,7 @@ void t.test('a result that comes after the log was closed is thrown away', async
 })
 
 void t.test('a log that cannot be written fails the call', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const failing: RunLog = {
 		...run.log,
 		append: () => Promise.reject(new Fault('storage_full', 'the disk is full')),
@@ -375,7 +376,7 @@ void t.test('a tool is found by its name, by the name that a model sees, and by 
 })
 
 void t.test('arguments with very many mistakes are refused for the first of them', async (t) => {
-	const run = await openRun()
+	const run = await beginRun()
 	const list: ToolDefinition = { ...echo, parameters: Joi.object({ texts: Joi.array().items(Joi.string()) }) }
 	const messageOf = async (count: number): Promise<string> => {
 		const result = await run.call([list], { arguments: JSON.stringify({ texts: Array(count).fill(1) }) })

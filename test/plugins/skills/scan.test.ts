@@ -2,13 +2,13 @@ import fc from 'fast-check'
 import t from 'tap'
 import { readDocument } from '../../../plugins/skills/document.ts'
 import { scan } from '../../../plugins/skills/scan.ts'
-import type { Found } from '../../../plugins/skills/scan.ts'
+import type { ScanFinding } from '../../../plugins/skills/scan.ts'
 import { costs } from '../../support/cost.ts'
 import { programText, skillText } from '../../support/skills.ts'
 
-const look = async (text: string): Promise<Found[]> => scan(text, await readDocument(text))
+const look = async (text: string): Promise<ScanFinding[]> => scan(text, await readDocument(text))
 /** Findings of one rule in a document with this body; the body begins on line 5. */
-const found = async (body: string, rule: string): Promise<Found[]> =>
+const found = async (body: string, rule: string): Promise<ScanFinding[]> =>
 	(await look(skillText('x', body))).filter((one) => one.rule === rule)
 
 void t.test('what a reader does not see is written out, with its line and code points', async (t) => {
@@ -83,7 +83,7 @@ void t.test('words that give orders to a model are found, in several languages a
 })
 
 void t.test('commands, secrets, addresses and encoded data are found', async (t) => {
-	const cases: [rule: string, severity: Found['severity'], ...texts: string[]][] = [
+	const cases: [rule: string, severity: ScanFinding['severity'], ...texts: string[]][] = [
 		[
 			'shell-command',
 			'high',

@@ -11,7 +11,7 @@ import { openMemory } from '../../support/memory-engine.ts'
 import type { Engine, Store } from '../../../core/store/ports.ts'
 import { agentsOf } from '../../../plugins/agents/agents.ts'
 import type { Agents } from '../../../plugins/agents/contract.ts'
-import type { Reading } from '../../../plugins/vault/contract.ts'
+import type { SecretReading } from '../../../plugins/vault/contract.ts'
 import { openVault } from '../../../plugins/vault/vault.ts'
 import type { RunningVault } from '../../../plugins/vault/vault.ts'
 
@@ -30,7 +30,7 @@ export interface Opened {
 	/** Events that it emitted, those of readings too. */
 	events: NewEvent[]
 	/** Reads as an agent does. */
-	as(agent: string): Promise<Reading>
+	as(agent: string): Promise<SecretReading>
 }
 
 export function makePlace(home: string): Place {

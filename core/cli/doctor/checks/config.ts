@@ -10,7 +10,7 @@ import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
 import { allExperts } from '../experts.ts'
 
-interface Health {
+interface Readiness {
 	checks: { name: string; ok: boolean; message: string }[]
 }
 
@@ -39,7 +39,7 @@ export const configChecks: Check[] = [
 		async run(patient) {
 			const gateway = await patient.gateway()
 			if (!gateway) return []
-			const { checks } = await gateway.get<Health>('/v1/health')
+			const { checks } = await gateway.get<Readiness>('/v1/health')
 			const check = checks.find(({ name }) => name === 'config')
 			if (!check || check.ok) return ok('the running gateway uses gateway.yaml as it is now')
 			return error(check.message, 'fix what it names; the file is applied when you save it')

@@ -14,12 +14,14 @@ export const limitChecks: Check[] = [
 		async run(patient) {
 			const pid = (await patient.gateway())?.pid ?? 'self'
 			const text = await readFile(`/proc/${/^\d+$/.test(pid) ? pid : 'self'}/limits`, 'utf8').catch(() => '')
-			const said = /^Max open files +(\d+|unlimited)/m.exec(text)?.[1]
-			if (said === undefined) return []
-			if (said === 'unlimited' || Number(said) >= FILES)
-				return ok(`${said === 'unlimited' ? 'any number of' : said} files and connections may be open at once`)
+			const openFiles = /^Max open files +(\d+|unlimited)/m.exec(text)?.[1]
+			if (openFiles === undefined) return []
+			if (openFiles === 'unlimited' || Number(openFiles) >= FILES)
+				return ok(
+					`${openFiles === 'unlimited' ? 'any number of' : openFiles} files and connections may be open at once`,
+				)
 			return note(
-				`only ${said} files and connections may be open at once`,
+				`only ${openFiles} files and connections may be open at once`,
 				`raise it: ulimit -n ${FILES * 8}, or LimitNOFILE=${FILES * 8} in the systemd unit`,
 			)
 		},

@@ -1,7 +1,7 @@
 import { error, ok } from '../contract.ts'
 import type { Check } from '../contract.ts'
 
-interface Health {
+interface Readiness {
 	checks: { name: string; ok: boolean; message: string }[]
 }
 
@@ -38,7 +38,7 @@ export const storeChecks: Check[] = [
 		async run(patient) {
 			const gateway = await patient.gateway()
 			if (!gateway) return []
-			const { checks } = await gateway.get<Health>('/v1/health')
+			const { checks } = await gateway.get<Readiness>('/v1/health')
 			const check = checks.find(({ name }) => name === 'store')
 			if (!check || check.ok) return ok('the store takes writes')
 			// The message ends with what to do: a full disk needs no restart, a failed write does.

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { examine } from '../../../../core/cli/doctor/doctor.ts'
 import type { ExamineOptions, Report, Result } from '../../../../core/cli/doctor/doctor.ts'
-import type { Limits } from '../../../../core/cli/doctor/limits.ts'
+import type { DoctorLimits } from '../../../../core/cli/doctor/limits.ts'
 import { openLmdb } from '../../../../core/store/lmdb/open.ts'
 import type { Store } from '../../../../core/store/ports.ts'
 import { startGateway } from '../../../support/gateway.ts'
@@ -138,7 +138,7 @@ export async function withStore<T>(home: string, change: (store: Store) => Promi
 }
 
 /** So long that a busy machine reaches none of them. */
-export const patience: Limits = {
+export const patience: DoctorLimits = {
 	check: 120_000,
 	request: 60_000,
 	plugin: 60_000,

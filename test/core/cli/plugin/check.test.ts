@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { exitCodes } from '../../../../core/cli/contract.ts'
-import type { Finding } from '../../../../core/cli/plugin/check.ts'
+import type { PluginFinding } from '../../../../core/cli/plugin/check.ts'
 import { inspect } from '../../../../core/cli/plugin/inspect.ts'
 import { svcFor } from '../../../support/cli.ts'
 import { makeHome } from '../../../support/gateway.ts'
@@ -138,14 +138,14 @@ void t.test('what is wrong with a plugin, and what to change', async (t) => {
 					`${problem}: ${JSON.stringify(findings)}`,
 				)
 
-			async function checked(args: string[]): Promise<Finding[]> {
+			async function checked(args: string[]): Promise<PluginFinding[]> {
 				const { code: exit, json, stderr } = await svc(['plugins', 'check', folder, '--json', ...args])
 				const report = json()
 				t.equal(exit, valid ? exitCodes.ok : exitCodes.failed, stderr)
 				t.equal(report.valid, valid)
 				return report.findings
 			}
-			async function inspected(): Promise<Finding[]> {
+			async function inspected(): Promise<PluginFinding[]> {
 				const order = { folder, plugins: {}, pluginsFolder: join(home, 'plugins') }
 				return (await inspect(order, { doing: async () => {}, uncaught() {} })).findings
 			}

@@ -1,41 +1,47 @@
 /** Which runs use a blob. It lives for as long as one does; one commit writes the run's record, or its step, and its uses. */
-import type { Attachment } from '../protocol.ts'
-import { agentScope } from '../store/agent-scope.ts'
-import { change } from '../store/change.ts'
-import { deleteAll } from '../store/delete-all.ts'
-import type { Op, Store } from '../store/ports.ts'
-import { now } from '../util/ids.ts'
-import { digestIn, keys } from './keys.ts'
-import type { BlobRecord, LooseRecord, TotalRecord, UsesRecord } from './keys.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
+import { deleteAll } from '../../core/store/delete-all.ts'
+import type { Op, Store } from '../../core/store/ports.ts'
+import { now } from '../../core/util/ids.ts'
+import { blobName, digestIn, keys } from './blob-keys.ts'
+import type { BlobRecord, LooseRecord, TotalRecord, UsesRecord } from './blob-keys.ts'
+import type { Blobs } from './contract.ts'
 
 /** Blobs that one commit adds to a run, or takes from it: two writes each, and the commit has others too. */
 export const USES_PER_COMMIT = 32
 
-/**
- * The writes by which a run uses the blobs of attachments: one more than there are new ones, of which the first 32 count.
- * Blobs that do not exist any more are left out. To be committed with what refers to them.
- */
-export async function useOps(
+/** As `Blobs.use`. */
+export async function useBlobs(
 	store: Pick<Store, 'get'>,
-	uid: string,
-	run_id: string,
-	attachments: Iterable<Pick<Attachment, 'blob'>>,
-): Promise<Op[]> {
+	...[uid, run_id, attachments]: Parameters<Blobs['use']>
+): ReturnType<Blobs['use']> {
 	const used = await store.get<UsesRecord>(keys.uses(uid, run_id))
 	const digests = new Set(used?.value.digests)
 	const before = digests.size
 	const ops: Op[] = []
+	const missing: string[] = []
 	for (const { blob } of attachments) {
 		const digest = digestIn(blob)
-		if (digest === undefined || digests.has(digest) || ops.length === USES_PER_COMMIT) continue
-		const entry = await store.get<BlobRecord>(keys.blob(uid, digest))
-		if (!entry) continue
+		if (ops.length === USES_PER_COMMIT) break
+		if (digest !== undefined && digests.has(digest)) continue
+		const entry = digest === undefined ? undefined : await store.get<BlobRecord>(keys.blob(uid, digest))
+		if (!entry || digest === undefined) {
+			missing.push(blob)
+			continue
+		}
 		digests.add(digest)
 		ops.push({ key: entry.key, value: { ...entry.value, uses: entry.value.uses + 1 }, expect: entry.rev })
 	}
-	if (digests.size === before) return []
+	if (digests.size === before) return { ops, missing }
 	const value: UsesRecord = { digests: [...digests] }
-	return [...ops, { key: keys.uses(uid, run_id), value, expect: used?.rev ?? null }]
+	ops.push({ key: keys.uses(uid, run_id), value, expect: used?.rev ?? null })
+	return { ops, missing }
+}
+
+/** The names of the blobs that a run uses. */
+export async function usedBlobs(store: Pick<Store, 'get'>, uid: string, run_id: string): Promise<string[]> {
+	return (await store.get<UsesRecord>(keys.uses(uid, run_id)))?.value.digests.map(blobName) ?? []
 }
 
 /** Ends the uses of a deleted run. Blobs that no other run uses are deleted. May be repeated after a crash. */

@@ -3,7 +3,8 @@ import { Fault } from '../../../core/errors.ts'
 import { openEventBus } from '../../../core/events/event-bus.ts'
 import type { Delivery, EventBus } from '../../../core/events/event-bus.ts'
 import { openLog } from '../../../core/log/log.ts'
-import type { RunLog } from '../../../core/events/run-log.ts'
+import { openRun } from '../../../plugins/runs/run-log.ts'
+import type { RunLog } from '../../../plugins/runs/run-log.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
 import type { Redactor } from '../../../core/redactor/redactor.ts'
@@ -40,7 +41,7 @@ function bench(before: (append: number) => Promise<void> | void = () => {}): Ben
 	const bus = openEventBus(spied, logger, redactor)
 	const heard: Delivery[] = []
 	bus.subscribe({}, (one) => heard.push(one))
-	return { bus, log, store, redactor, heard, appends, open: () => bus.openRun(run) }
+	return { bus, log, store, redactor, heard, appends, open: () => openRun(bus, run) }
 }
 
 const typesOf = (heard: Delivery[]): string[] => heard.map(({ event }) => event.event_type)
@@ -187,12 +188,12 @@ for (const last of ['model.request', 'model.retry', 'model.fallback', 'security.
 		`a writer that takes over in the middle of a model call stays above what was live (${last})`,
 		async (t) => {
 			const { bus, log, heard } = bench()
-			const first = await bus.openRun(run, true)
+			const first = await openRun(bus, run, true)
 			await first.append([about('run.started'), about(last)])
 			for (let n = 0; n < 50; n++) first.live(about('model.stream'))
 			// The process dies here: the next one knows the log only.
 			const reborn = openEventBus(log, logger)
-			await (await reborn.openRun(run)).append([about('run.resumed')])
+			await (await openRun(reborn, run)).append([about('run.resumed')])
 			const all = sequences(heard)
 			t.equal(all.length, 53)
 			t.ok(all.every((one, index) => index === 0 || one > (all[index - 1] ?? 0)))
@@ -221,10 +222,10 @@ void t.test('a refused append closes the writer, and everything that waits fails
 
 void t.test('a writer whose run was taken over elsewhere is fenced', async (t) => {
 	const { bus, log: store } = bench()
-	const old = await bus.openRun(run)
+	const old = await openRun(bus, run)
 	await old.append([about('run.started')])
 	const elsewhere = openEventBus(store, logger)
-	await (await elsewhere.openRun(run)).append([about('run.resumed')])
+	await (await openRun(elsewhere, run)).append([about('run.resumed')])
 	await t.rejects(old.append([about('model.request')]), { code: 'fenced' })
 	t.ok(old.closed)
 })
@@ -251,10 +252,10 @@ void t.test(
 void t.test('who takes over a run in the same process waits for what the one before has on its way', async (t) => {
 	const gate = Promise.withResolvers<void>()
 	const { heard, bus } = bench((append) => (append === 1 ? gate.promise : undefined))
-	const first = await bus.openRun(run)
+	const first = await openRun(bus, run)
 	const onItsWay = first.append([about('model.request')])
-	const second = bus.openRun(run)
-	const third = bus.openRun(run)
+	const second = openRun(bus, run)
+	const third = openRun(bus, run)
 	await new Promise(setImmediate)
 	t.ok(first.closed)
 	gate.resolve()

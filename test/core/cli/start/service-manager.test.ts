@@ -2,10 +2,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { serviceManager } from '../../../core/process/service-manager.ts'
-import { makeHome } from '../../support/gateway.ts'
-import { spawnGateway } from '../../support/process.ts'
-import { eventually } from '../../support/wait.ts'
+import { serviceManager } from '../../../../core/cli/start/service-manager.ts'
+import { makeHome } from '../../../support/gateway.ts'
+import { spawnGateway } from '../../../support/process.ts'
+import { eventually } from '../../../support/wait.ts'
 
 const program = `#!/bin/sh
 echo "$NOTIFY_SOCKET $*" >> "$0.told"

@@ -1,5 +1,5 @@
-import { Fault } from '../errors.ts'
-import type { Address } from './listening.ts'
+import { Fault } from '../../errors.ts'
+import type { Address } from '../../http/listening.ts'
 
 /** Where systemd's protocol begins to hand sockets over (sd_listen_fds(3)). */
 const FIRST = 3

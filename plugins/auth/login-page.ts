@@ -1,17 +1,13 @@
 /** A page of one paragraph, for browsers that come back from a login. It loads nothing. */
 import { hash } from 'node:crypto'
-import type { ResponseObject, ResponseToolkit } from '@hapi/hapi'
+import type { Auth } from './contract.ts'
 
 const style = `:root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
 const policy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-/** `next`: a path where the browser goes on at once. */
-export function pageOf(
-	h: ResponseToolkit,
-	code: number,
-	{ title, text, next }: { title: string; text: string; next?: string },
-): ResponseObject {
+/** As `Auth.loginPage`. */
+export const loginPage: Auth['loginPage'] = (h, code, { title, text, next }) => {
 	const refresh = next === undefined ? '' : `<meta http-equiv="refresh" content="0;url=${next}">`
 	const html = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">${refresh}<title>${title}</title>

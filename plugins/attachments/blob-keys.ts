@@ -1,6 +1,6 @@
-import type { AgentRef } from '../runs/tool.ts'
-import { agentScope } from '../store/agent-scope.ts'
-import type { Key } from '../store/ports.ts'
+import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import type { Key } from '../../core/store/ports.ts'
 
 type Uid = AgentRef['uid']
 

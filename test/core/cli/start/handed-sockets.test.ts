@@ -1,6 +1,6 @@
 /** Sockets that are handed over by systemd's protocol: which descriptor is for which address. */
 import t from 'tap'
-import { handedSockets } from '../../../core/http/handed-sockets.ts'
+import { handedSockets } from '../../../../core/cli/start/handed-sockets.ts'
 
 const handed = (env: NodeJS.ProcessEnv): [string, number][] => [...handedSockets(env)]
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { quoted } from '../util/quoted.ts'
-import { root } from './handover.mjs'
+import { quoted } from '../../util/quoted.ts'
+import { root } from '../../process/handover.mjs'
 
 interface BannerOptions {
 	/** Where the gateway listens; null if it does not. */

@@ -1,7 +1,7 @@
 /** Redacts the output of one run, and reports it in the run's own events: once for each secret and sink. */
-import type { NewEvent } from '../protocol.ts'
-import { noticesOf } from './notices.ts'
-import type { TextStream, View } from './view.ts'
+import type { NewEvent } from '../../core/protocol.ts'
+import { noticesOf } from '../../core/redactor/notices.ts'
+import type { TextStream, View } from '../../core/redactor/view.ts'
 
 export interface RunRedaction {
 	/** For text of this run that goes elsewhere, such as to its model. */

@@ -2,13 +2,15 @@
  * The one writer of a run's events. Entries that are appended while an earlier append is being written become part of
  * the next, so a busy run costs few writes. A piece of an unfinished answer is delivered in order between them.
  */
-import { Fault } from '../errors.ts'
-import type { JournalStep, NewEvent } from '../protocol.ts'
-import type { Redactor, View, Writer } from '../redactor/redactor.ts'
-import { redactionOf } from '../redactor/of-run.ts'
-import { inEnvelope, withActor } from './envelope.ts'
-import type { EventEnvelope, EventLog, LogEntry, RecordChange, RunJournal } from '../store/ports.ts'
-import { redactedRecord } from '../store/redacting.ts'
+import { Fault } from '../../core/errors.ts'
+import type { NewEvent } from '../../core/protocol.ts'
+import type { View, Writer } from '../../core/redactor/redactor.ts'
+import type { EventBus, RunWriter, WriterParts } from '../../core/events/event-bus.ts'
+import { inEnvelope, withActor } from '../../core/events/envelope.ts'
+import type { EventEnvelope, LogEntry, RecordChange, RunJournal } from '../../core/store/ports.ts'
+import { redactedRecord } from '../../core/store/redacting.ts'
+import type { JournalStep } from './journal-step.ts'
+import { redactionOf } from './run-redaction.ts'
 
 /** What the log of a run contains. Grows with each append that has become durable. */
 export interface Journal extends RunJournal {
@@ -65,21 +67,22 @@ type Item =
 	  }
 	| { kind: 'live'; event: EventEnvelope }
 
-export interface RunLogOptions {
-	run: { run_id: string; agent_id: string }
-	journal: RunJournal
-	log: EventLog
-	redactor: Redactor
-	deliver: (event: EventEnvelope) => void
+interface RunIds {
+	run_id: string
+	agent_id: string
 }
 
-/** The interface for the event bus. */
-export interface RunWriter extends RunLog {
-	/** Settles when it is closed and has no pending appends. */
-	readonly ended: Promise<void>
+/**
+ * Takes over the writing of a run: closes an earlier writer of this process, and waits for its pending appends. `fresh`: the
+ * log cannot contain anything of the run yet, so it is not read.
+ */
+export function openRun(events: Pick<EventBus, 'openWriter'>, run: RunIds, fresh = false): Promise<RunLog> {
+	return events.openWriter(run.run_id, async (parts) =>
+		runLogOf(run, fresh ? { last: 0, lastEvent: undefined, steps: [] } : await parts.log.journal(run.run_id), parts),
+	)
 }
 
-export function openRunLog({ run, journal: stored, log, redactor, deliver }: RunLogOptions): RunWriter {
+function runLogOf(run: RunIds, stored: RunJournal, { log, redactor, deliver }: WriterParts): RunLog & RunWriter {
 	// Nothing else writes steps to the log of a run.
 	const journal = { ...stored, steps: [...stored.steps] as JournalStep[] }
 	let sequence = journal.last + (wasStreaming(journal) ? GAP_AFTER_LOST_LIVE_EVENTS : 0)

@@ -1,14 +1,8 @@
 /** Blobs: bytes by their content, such as an image that came with a message. They are stored in pieces. */
-import type { Store } from '../store/ports.ts'
-import { digestIn, keys } from './keys.ts'
-import type { BlobRecord } from './keys.ts'
-
-export interface Blob {
-	/** `sha256:…` */
-	blob: string
-	media_type: string
-	size: number
-}
+import type { Store } from '../../core/store/ports.ts'
+import { digestIn, keys } from './blob-keys.ts'
+import type { BlobRecord } from './blob-keys.ts'
+import type { Blob } from './contract.ts'
 
 type Reader = Pick<Store, 'get'>
 

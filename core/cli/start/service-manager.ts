@@ -16,7 +16,7 @@ export function serviceManager(
 	if (!env.NOTIFY_SOCKET) return () => {}
 	let last = Promise.resolve()
 	return (...lines) => {
-		last = last.then(() => send(env, lines)).catch((error: unknown) => failed(told(error)))
+		last = last.then(() => send(env, lines)).catch((error: unknown) => failed(messageFor(error)))
 	}
 }
 
@@ -29,7 +29,7 @@ function send(env: NodeJS.ProcessEnv, lines: readonly string[]): Promise<void> {
 	})
 }
 
-function told(error: unknown): string {
+function messageFor(error: unknown): string {
 	const why = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such program in PATH' : String(error)
 	return `systemd-notify failed: ${why}. systemd does not learn how the gateway is; use Type=exec in its unit, or install systemd-notify`
 }

@@ -1,6 +1,7 @@
 /** Where the redactor stands: events, journal, live text, records, jobs, answers, logs. */
 import Joi from 'joi'
 import t from 'tap'
+import { openRun } from '../../../plugins/runs/run-log.ts'
 import { Fault } from '../../../core/errors.ts'
 import { openEventBus } from '../../../core/events/event-bus.ts'
 import { makeServer } from '../../../core/http/server.ts'
@@ -40,7 +41,7 @@ function open() {
 			redactor.add(ada, key)
 			redactor.add('gateway', key)
 		},
-		openRun: () => bus.openRun({ run_id: 'r1', agent_id: 'ada' }),
+		openRun: () => openRun(bus, { run_id: 'r1', agent_id: 'ada' }),
 		/** What listeners heard, taken away. */
 		heard: () => events.splice(0).map(({ event_type, payload }) => about(event_type, payload)),
 	}

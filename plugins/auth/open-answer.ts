@@ -1,0 +1,82 @@
+/** One answer that a client waits for: whole, or as Server-Sent Events while it is made. */
+import { Fault } from '../../core/errors.ts'
+import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
+
+import type { Auth, OpenRequest, WaitingRequest } from './contract.ts'
+
+/** Bytes that may wait for a client. The last events come on top: they are small, or what the client asked for. */
+const BACKLOG_LIMIT = 1024 * 1024
+
+/** As `Auth.answerWhole`. */
+export async function answerWhole<T>(
+	{ open, credentials, response }: WaitingRequest,
+	work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+	const left = new AbortController()
+	const own: OpenRequest = { credentials, end: (why) => left.abort(why) }
+	const leave = (): void => left.abort(gone())
+	open.enter(own)
+	response.once('close', leave)
+	if (response.destroyed) leave()
+	try {
+		return await work(left.signal)
+	} finally {
+		open.leave(own)
+	}
+}
+
+/** As `Auth.answerStream`. */
+export const answerStream: Auth['answerStream'] = async (
+	{ open, credentials, response },
+	{ heartbeatMs, stallMs, clearance },
+	begin,
+) => {
+	const left = new AbortController()
+	let connection: Connection | undefined
+	/** Written before the first events are known. */
+	const early: (() => string)[] = []
+	let quietSince = performance.now()
+	const send = (events: string): void => connection?.write(chunk(clearance.text(events)))
+	const write = (events: () => string): void => {
+		quietSince = performance.now()
+		if (response.destroyed) return
+		if (!connection) early.push(events)
+		else if (connection.backlog > BACKLOG_LIMIT) connection.cut()
+		else send(events())
+	}
+	const end = (last: string): void => {
+		if (response.destroyed) return
+		send(last)
+		connection?.whenReady(() => connection?.end())
+	}
+	const own: OpenRequest = {
+		credentials,
+		end: (why) => left.abort(why),
+		beat(now) {
+			if (connection && !connection.full && now - quietSince >= heartbeatMs) write(() => ': still here\n')
+		},
+	}
+	const close = (): void => {
+		left.abort(gone())
+		open.leave(own)
+	}
+
+	open.enter(own)
+	try {
+		const socket = await turnOf(response)
+		if (!socket) return close()
+		left.signal.throwIfAborted()
+		const { first, last } = await begin(left.signal, write)
+		if (response.destroyed) return close()
+		const head = clearance.text(first + early.map((events) => events()).join(''))
+		connection = new Connection(response, socket, head, { stallMs, closed: close })
+		last.then(end, () => connection?.cut())
+	} catch (error) {
+		close()
+		throw error
+	}
+}
+
+function gone(): Fault {
+	return new Fault('stopped', 'the client has left')
+}
