@@ -46,6 +46,12 @@ const workers = section('The threads that run agents.', {
 		.example(2)
 		.description('Number of worker threads. Default one less than the cores, 1 to 4.'),
 	runs_per_thread: count(1, 1024, 64, 'Runs that one thread works on at the same time.'),
+	lend: joi
+		.boolean()
+		.default(true)
+		.description(
+			'Whether a gateway that waits for another one lends its threads to it. Default true.',
+		),
 })
 
 const log = section('What is logged.', {
@@ -111,7 +117,7 @@ export const coreExamples: Readonly<Record<string, string>> = {
 }
 
 /** Settings and sections whose changes apply at the next start; all others apply at once. */
-export const appliedAtStart: readonly string[] = ['store', 'log.format']
+export const appliedAtStart: readonly string[] = ['store', 'workers.lend', 'log.format']
 
 export function isAppliedAtStart(path: readonly string[]): boolean {
 	return appliedAtStart.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))

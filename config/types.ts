@@ -9,7 +9,7 @@ export interface Config {
 	server: ServerSettings
 	legacy: { port: number }
 	store: StoreSettings
-	workers: { threads: number; runs_per_thread: number }
+	workers: { threads: number; runs_per_thread: number; lend: boolean }
 	log: { level: LogLevel; format: 'auto' | 'json' | 'pretty' }
 	/** Whether each plugin is switched on, and settings of third-party plugins, which those plugins check themselves. */
 	plugins: Readonly<Record<string, PluginEntry>>
