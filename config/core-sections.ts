@@ -49,9 +49,7 @@ const workers = section('The threads that run agents.', {
 	lend: joi
 		.boolean()
 		.default(true)
-		.description(
-			'Whether a gateway that waits for another one lends its threads to it. Default true.',
-		),
+		.description('Whether a gateway that waits for another one lends its threads to it. Default true.'),
 })
 
 const log = section('What is logged.', {
