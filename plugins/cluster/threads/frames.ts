@@ -3,7 +3,7 @@ import { deserialize, serialize } from 'node:v8'
 
 const HEAD_BYTES = 4
 
-/** The head and the body of a message; what can be cloned can be sent. Throws `DataCloneError`, and `RangeError` for a body beyond `limit`. */
+/** The head and the body of a message; what can be cloned can be sent. Throws for anything else, and `RangeError` for a body beyond `limit`. */
 export function encode(message: unknown, limit: number): [head: Buffer, body: Buffer] {
 	const body = serialize(message)
 	if (body.length > limit)
