@@ -1,4 +1,4 @@
-/** The main thread's end of a worker thread, of this process or of another gateway: one channel, for all runs that the thread works on. */
+/** The main thread's end of a worker thread, of this process or of another gateway: one transport, for all runs that the thread works on. */
 import type { FromThread, RunOrder, ToMain, ToolSet, ToolSpec, ToThread, ToWorker } from '../protocol.ts'
 import { KeptMessages } from './kept-messages.ts'
 
@@ -22,7 +22,7 @@ export interface Seat {
 }
 
 /** How messages get to a thread. */
-export interface ThreadChannel {
+export interface ThreadTransport {
 	/** Throws if the message cannot be cloned. */
 	post(message: ToThread): void
 	/** Ends the thread. `id`: `worker_threads.threadId` where it lives. */
@@ -37,15 +37,15 @@ const TOOL_SETS = 32
 export class RunThread {
 	/** `worker_threads.threadId`, once it has taken a run. */
 	#id: number | undefined
-	readonly #channel: ThreadChannel
+	readonly #transport: ThreadTransport
 	readonly #runs = new Map<number, Passenger>()
 	readonly #tools = new ToolSets()
 	readonly #messages = new KeptMessages()
 	#lastRun = 0
 
 	/** What arrives must be handed to `receive`. */
-	constructor(channel: ThreadChannel) {
-		this.#channel = channel
+	constructor(transport: ThreadTransport) {
+		this.#transport = transport
 	}
 
 	/** Runs on it. */
@@ -56,7 +56,7 @@ export class RunThread {
 	seat(run: Passenger): Seat {
 		const number = ++this.#lastRun
 		this.#runs.set(number, run)
-		const post = (message: ToThread['message']): void => this.#channel.post({ run: number, message })
+		const post = (message: ToThread['message']): void => this.#transport.post({ run: number, message })
 		return {
 			order: ({ tools, history, ...order }) =>
 				this.#tools.send(tools, (set) =>
@@ -64,7 +64,7 @@ export class RunThread {
 				),
 			post,
 			terminate: () => {
-				if (this.#id !== undefined) this.#channel.terminate(this.#id)
+				if (this.#id !== undefined) this.#transport.terminate(this.#id)
 			},
 			leave: () => void this.#runs.delete(number),
 		}
@@ -79,7 +79,7 @@ export class RunThread {
 
 	/** To be called when the thread has ended. What it said before still counts. */
 	close(cause: unknown): void {
-		for (const said of this.#channel.close()) this.receive(said)
+		for (const said of this.#transport.close()) this.receive(said)
 		for (const run of this.#runs.values()) run.lost(cause)
 	}
 }

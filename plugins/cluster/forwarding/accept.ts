@@ -8,7 +8,7 @@ import { refusal, refuseRequest } from './refuse.ts'
 import { FORWARDED, openVerifier } from './proof.ts'
 import type { Secret } from './secret.ts'
 import { valueOf } from './headers.ts'
-import type { Borrower } from '../threads/borrower.ts'
+import type { Borrower } from './threads/borrower.ts'
 
 export interface AcceptOptions {
 	/** Of this gateway's tenure. */

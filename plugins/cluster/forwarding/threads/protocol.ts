@@ -9,7 +9,7 @@
  * After `101 Switching Protocols` the lender begins a TLS handshake (secure.ts), and then both send frames (frames.ts). The borrower
  * keeps all authority: a thread that is lent does what a thread of its own does, and gets no more.
  */
-import type { FromThread, ToThread } from '../../../core/protocol.ts'
+import type { FromThread, ToThread } from '../../../../core/protocol.ts'
 
 /** A change that an earlier version does not understand gets another number. */
 export const PROTOCOL = 'svc-threads/1'

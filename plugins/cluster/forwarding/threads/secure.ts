@@ -7,7 +7,7 @@ import type { KeyObject } from 'node:crypto'
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import tls from 'node:tls'
-import { within } from '../../../core/util/deadline.ts'
+import { within } from '../../../../core/util/deadline.ts'
 
 const HANDSHAKE_MS = 5_000
 const IDENTITY = 'svc-threads'

@@ -4,12 +4,12 @@ import { once } from 'node:events'
 import net from 'node:net'
 import type { Duplex } from 'node:stream'
 import t from 'tap'
-import { encode, frameReader, ping } from '../../core/cluster/threads/frames.ts'
-import { linkLimits, openLink } from '../../core/cluster/threads/link.ts'
-import type { LinkLimits, ThreadLink } from '../../core/cluster/threads/link.ts'
-import { secureAsBorrower, secureAsLender } from '../../core/cluster/threads/secure.ts'
-import type { SharedKey } from '../../core/cluster/threads/secure.ts'
-import { eventually } from '../support/wait.ts'
+import { encode, frameReader, ping } from '../../../../plugins/cluster/forwarding/threads/frames.ts'
+import { linkLimits, openLink } from '../../../../plugins/cluster/forwarding/threads/link.ts'
+import type { LinkLimits, ThreadLink } from '../../../../plugins/cluster/forwarding/threads/link.ts'
+import { secureAsBorrower, secureAsLender } from '../../../../plugins/cluster/forwarding/threads/secure.ts'
+import type { SharedKey } from '../../../../plugins/cluster/forwarding/threads/secure.ts'
+import { eventually } from '../../../support/wait.ts'
 
 type Test = Pick<typeof t, 'teardown'>
 

@@ -2,27 +2,27 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import http from 'node:http'
 import t from 'tap'
-import { openSigner } from '../../core/cluster/proof.ts'
-import { secretFrom } from '../../core/cluster/secret.ts'
-import { openBorrower } from '../../core/cluster/threads/borrower.ts'
-import { openConnector } from '../../core/cluster/threads/connect.ts'
-import type { LenderRoute } from '../../core/cluster/threads/connect.ts'
-import { openLender } from '../../core/cluster/threads/lender.ts'
-import type { Lender } from '../../core/cluster/threads/lender.ts'
-import { linkLimits, openLink } from '../../core/cluster/threads/link.ts'
-import { PROTOCOL, SIGNED_METHOD, targetOf } from '../../core/cluster/threads/protocol.ts'
-import type { FromLender } from '../../core/cluster/threads/protocol.ts'
-import { Listeners } from '../../core/http/listeners.ts'
-import { openLog } from '../../core/log/log.ts'
-import type { RunOrder } from '../../core/protocol.ts'
-import { openRedactor } from '../../core/redactor/redactor.ts'
-import { openRunPool } from '../../core/runs/run-pool.ts'
-import type { RunHandle, RunHost, RunPool } from '../../core/runs/run-pool.ts'
-import { eventually } from '../support/wait.ts'
+import { openSigner } from '../../../../plugins/cluster/forwarding/proof.ts'
+import { secretFrom } from '../../../../plugins/cluster/forwarding/secret.ts'
+import { openBorrower } from '../../../../plugins/cluster/forwarding/threads/borrower.ts'
+import { openConnector } from '../../../../plugins/cluster/forwarding/threads/connect.ts'
+import type { LenderRoute } from '../../../../plugins/cluster/forwarding/threads/connect.ts'
+import { openLender } from '../../../../plugins/cluster/forwarding/threads/lender.ts'
+import type { Lender } from '../../../../plugins/cluster/forwarding/threads/lender.ts'
+import { linkLimits, openLink } from '../../../../plugins/cluster/forwarding/threads/link.ts'
+import { PROTOCOL, SIGNED_METHOD, targetOf } from '../../../../plugins/cluster/forwarding/threads/protocol.ts'
+import type { FromLender } from '../../../../plugins/cluster/forwarding/threads/protocol.ts'
+import { Listeners } from '../../../../core/http/listeners.ts'
+import { openLog } from '../../../../core/log/log.ts'
+import type { RunOrder } from '../../../../core/protocol.ts'
+import { openRedactor } from '../../../../core/redactor/redactor.ts'
+import { openRunPool } from '../../../../core/runs/run-pool.ts'
+import type { RunHandle, RunHost, RunPool } from '../../../../core/runs/run-pool.ts'
+import { eventually } from '../../../support/wait.ts'
 
 type Test = Pick<typeof t, 'teardown'>
 
-const puppet = new URL('../fixtures/workers/puppet.ts', import.meta.url)
+const puppet = new URL('../../../fixtures/workers/puppet.ts', import.meta.url)
 const log = openLog({ level: 'silent', format: 'json' }, openRedactor())
 const version = '1.2.3'
 
@@ -168,7 +168,7 @@ void t.test('runs of a lender that is gone are lost, and capacity shrinks', asyn
 void t.test('a lender whose threads do not start ends the link', async (t) => {
 	const { pool, route } = await working(t)
 	await occupyOwn(pool)
-	lend(t, route, { worker: new URL('../fixtures/workers/no-such-file.ts', import.meta.url) })
+	lend(t, route, { worker: new URL('../../../fixtures/workers/no-such-file.ts', import.meta.url) })
 	await lent(pool, 1)
 	await t.rejects(run(pool, 'r', 'say').outcome, { code: 'thread_lost' })
 })

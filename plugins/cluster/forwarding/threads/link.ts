@@ -3,7 +3,7 @@
  * for some seconds or does not take what is sent: then it is as if the other side were gone.
  */
 import type { Duplex } from 'node:stream'
-import { messageOf } from '../../../core/errors.ts'
+import { messageOf } from '../../../../core/errors.ts'
 import { encode, frameReader, ping } from './frames.ts'
 
 export interface LinkLimits {

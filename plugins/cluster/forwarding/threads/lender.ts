@@ -1,7 +1,7 @@
 /** At a gateway that waits: lends its worker threads to the one that works, whichever that is. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { isFault, messageOf } from '../../../core/errors.ts'
-import type { Logger } from '../../../core/log/log.ts'
+import { isFault, messageOf } from '../../../../core/errors.ts'
+import type { Logger } from '../../../../core/log/log.ts'
 import { openConnector } from './connect.ts'
 import type { LenderRoute } from './connect.ts'
 import { openLentThreads } from './lent-threads.ts'

@@ -1,10 +1,10 @@
 /** The lender's threads, for one link: what the borrower sends goes to them, and what they say goes back. They start with the first order. */
 import type { MessagePort } from 'node:worker_threads'
-import type { Fault } from '../../../core/errors.ts'
-import { messageOf } from '../../../core/errors.ts'
-import type { FromThread } from '../../../core/protocol.ts'
-import { drain, WorkerThreads } from '../../../core/runs/worker-threads.ts'
-import type { WorkerThreadsOptions } from '../../../core/runs/worker-threads.ts'
+import type { Fault } from '../../../../core/errors.ts'
+import { messageOf } from '../../../../core/errors.ts'
+import type { FromThread } from '../../../../core/protocol.ts'
+import { drain, WorkerThreads } from '../../../../core/runs/worker-threads.ts'
+import type { WorkerThreadsOptions } from '../../../../core/runs/worker-threads.ts'
 import type { FromBorrower, FromLender } from './protocol.ts'
 
 export interface LentThreadsOptions extends Pick<
