@@ -8,6 +8,8 @@ import { threadLost } from './worker-threads.ts'
 export interface RemoteThreadsOptions {
 	/** The lender, for people: its machine and process. */
 	name: string
+	/** How many it has at first; their numbers are 1 to this one. */
+	threads: number
 	/** Runs that one thread works on side by side. */
 	runs_per_thread: number
 	/** Throws if the message cannot be cloned. */
@@ -16,8 +18,8 @@ export interface RemoteThreadsOptions {
 	terminate(thread: number): void
 	/** False while messages are not taken as fast as they come: further runs go elsewhere. */
 	isReady(): boolean
-	/** Called once it takes no further runs (`leave`) and its last one is over. */
-	onLeft(): void
+	/** Gives the threads back; `close` must follow. Called when they are no longer needed. */
+	end(reason: string): void
 }
 
 /** What the pool does when a group changes. */
@@ -31,6 +33,9 @@ export interface RemoteThreadsEvents {
 	/** It is gone. */
 	onClosed(): void
 }
+
+/** Of one lender at the same time: more than it may have, since one that is lost is replaced before it is gone. */
+const MOST_THREADS = 128
 
 export class RemoteThreads extends ThreadGroup {
 	readonly name: string
@@ -48,6 +53,7 @@ export class RemoteThreads extends ThreadGroup {
 		this.name = options.name
 		this.#options = options
 		this.#events = events
+		for (let number = 1; number <= options.threads; number++) this.#add(number)
 	}
 
 	/** Threads that take runs. */
@@ -64,15 +70,9 @@ export class RemoteThreads extends ThreadGroup {
 		return this.#isLeaving || !this.#options.isReady() ? Infinity : super.least
 	}
 
-	/** The lender has one more thread. */
+	/** The lender has one more thread. Throws `RangeError` if it has that one already, or too many. */
 	opened(number: number): void {
-		const thread: RunThread = new RunThread({
-			post: (message) => this.#options.post(number, message),
-			terminate: () => this.#options.terminate(number),
-			close: () => [],
-		})
-		this.#byNumber.set(number, thread)
-		this.add(thread)
+		this.#add(number)
 		this.#events.onSize()
 	}
 
@@ -103,6 +103,11 @@ export class RemoteThreads extends ThreadGroup {
 		this.#checkLeft()
 	}
 
+	/** Gives the threads back. */
+	end(reason: string): void {
+		this.#options.end(reason)
+	}
+
 	/** The threads cannot be reached any more. */
 	close(reason: string): void {
 		this.#isLeaving = true
@@ -113,7 +118,19 @@ export class RemoteThreads extends ThreadGroup {
 			this.remove(thread, threadLost(`the gateway ${this.name} no longer lends its threads: ${reason}`))
 	}
 
+	#add(number: number): void {
+		if (this.#byNumber.has(number) || this.#byNumber.size >= MOST_THREADS)
+			throw new RangeError(`thread ${number} is one too many`)
+		const thread: RunThread = new RunThread({
+			post: (message) => this.#options.post(number, message),
+			terminate: () => this.#options.terminate(number),
+			close: () => [],
+		})
+		this.#byNumber.set(number, thread)
+		this.add(thread)
+	}
+
 	#checkLeft(): void {
-		if (this.#isLeaving && this.#byNumber.size > 0 && this.load === 0) this.#options.onLeft()
+		if (this.#isLeaving && this.#byNumber.size > 0 && this.load === 0) this.end('it stops')
 	}
 }

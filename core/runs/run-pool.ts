@@ -162,6 +162,7 @@ class Pool implements RunPool {
 			onClosed: () => this.#remote.delete(remote),
 		})
 		this.#remote.add(remote)
+		changed()
 		return remote
 	}
 
@@ -199,6 +200,7 @@ class Pool implements RunPool {
 			'the gateway is stopping; the run continues from its journal after the next start',
 		)
 		for (const run of this.#runs.values()) run.end({ rejects: stops })
+		for (const remote of this.#remote) remote.end('the gateway that borrows them is stopping')
 		await within(this.#graceMs, Promise.all([...this.#pools.keys()].map((pool) => pool.close())))
 	}
 

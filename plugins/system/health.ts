@@ -69,8 +69,8 @@ function mebibytes(bytes: number): string {
 function threadsCheck(lent: readonly LentThreads[] | null): Check[] {
 	if (!lent) return []
 	const sum = (of: 'threads' | 'runs'): number => lent.reduce((total, one) => total + one[of], 0)
-	const others = `, and ${sum('threads')} of other gateways (gateways: ${lent.length}, runs there: ${sum('runs')})`
-	const message = `its own${lent.length > 0 ? others : ''}`
+	const others = `, and ${sum('threads')} of others (gateways: ${lent.length}, runs there: ${sum('runs')})`
+	const message = `those of the working gateway${lent.length > 0 ? others : ''}`
 	return [{ name: 'threads', ok: true, message }]
 }
 

@@ -96,14 +96,17 @@ providers:
 			{ works: false, threads: 1, runs: 1 },
 		])
 		const { body: ready } = await request('GET', '/readyz?verbose')
-		t.match(ready, '[+]threads its own, and 1 of other gateways (gateways: 1, runs there: 1)')
+		t.match(ready, '[+]threads those of the working gateway, and 1 of others (gateways: 1, runs there: 1)')
 		const { body: metrics } = await request('GET', '/metrics')
 		t.match(metrics, /^svc_lent_threads\{gateway="[^"]*"\} 1$/m)
 		t.match(metrics, /^svc_lent_thread_runs\{gateway="[^"]*"\} 1$/m)
 		t.match(metrics, /^svc_worker_pool_capacity 16$/m)
 		const svc = svcFor({ home: current.home })
-		t.match((await svc(['status'])).stdout, 'runs execute in threads: its own, and 1 of other gateways')
-		t.match((await svc(['doctor', '--only', 'store.cluster'])).stdout, 'threads: its own, and 1 of other gateways')
+		t.match((await svc(['status'])).stdout, 'runs execute in threads: those of the working gateway, and 1 of others')
+		t.match(
+			(await svc(['doctor', '--only', 'store.cluster'])).stdout,
+			'threads: those of the working gateway, and 1 of others',
+		)
 		away.call.answer('done')
 		await ended(away.id, 'completed')
 	})

@@ -57,9 +57,8 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 					post: (thread, said) => link.send({ kind: 'post', thread, message: said }),
 					terminate: (thread) => link.send({ kind: 'terminate', thread }),
 					isReady: () => !link.isBusy,
-					onLeft: () => link.end('it stops'),
+					end: (reason) => link.end(reason),
 				})
-				for (let number = 1; number <= hello.threads; number++) threads.opened(number)
 				log.info(`the gateway ${hello.name} lends ${hello.threads} threads`)
 			},
 			drained: () => threads?.ready(),
@@ -108,7 +107,6 @@ function obey(threads: RemoteThreads, message: FromLender): void {
 		case 'said':
 			return threads.received(message.thread, message.said)
 		case 'opened':
-			if (threads.threads >= 2 * MOST_THREADS) throw new RangeError('more threads than a gateway may have')
 			return threads.opened(message.thread)
 		case 'ended':
 			return threads.ended(message.thread, message.reason)

@@ -57,6 +57,8 @@ export function openConnector(version: string): (route: LenderRoute, signal: Abo
 async function refuse(answer: IncomingMessage): Promise<Fault> {
 	answer.resume()
 	const isVersion = answer.statusCode === 409 || answer.statusCode === 404
-	const why = isVersion ? 'it has another version' : `it answered with ${answer.statusCode}`
+	const why = isVersion
+		? 'it has another version'
+		: `it answered with ${answer.statusCode}: it does not work now, or its version takes no threads`
 	return new Fault(isVersion ? 'conflict' : 'unavailable', why)
 }

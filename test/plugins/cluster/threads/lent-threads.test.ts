@@ -165,6 +165,18 @@ void t.test('runs of a lender that is gone are lost, and capacity shrinks', asyn
 	t.match(await run(pool, 'r', 'say').outcome, { status: 'completed' }, 'it may lend again')
 })
 
+void t.test('a pool that is closed gives the threads back', async (t) => {
+	const { pool, route } = await working(t)
+	await occupyOwn(pool)
+	lend(t, route)
+	await lent(pool, 1)
+	const away = run(pool, 'r', 'wait')
+	await away.begun
+	await pool[Symbol.asyncDispose]()
+	await t.rejects(away.outcome, { code: 'thread_lost', message: /the gateway is stopping/ })
+	t.match(pool.stats(), { lent: [], active: 0 })
+})
+
 void t.test('a lender whose threads do not start ends the link', async (t) => {
 	const { pool, route } = await working(t)
 	await occupyOwn(pool)
@@ -231,6 +243,7 @@ void t.test('a peer with the key that does not keep to the protocol is disconnec
 			hello,
 			...Array.from({ length: 200 }, (_, n) => ({ kind: 'opened', thread: n + 2 })),
 		],
+		['a thread twice', hello, { kind: 'opened', thread: 1 }],
 		['null', hello, null],
 	]
 	for (const [what, ...messages] of says) {
