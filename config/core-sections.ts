@@ -46,10 +46,6 @@ const workers = section('The threads that run agents.', {
 		.example(2)
 		.description('Number of worker threads. Default one less than the cores, 1 to 4.'),
 	runs_per_thread: count(1, 1024, 64, 'Runs that one thread works on at the same time.'),
-	lend: joi
-		.boolean()
-		.default(true)
-		.description('Whether a gateway that waits for another one lends its threads to it. Default true.'),
 })
 
 const log = section('What is logged.', {
