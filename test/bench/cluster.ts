@@ -35,7 +35,7 @@ export async function cluster(effort: Effort): Promise<Figure[]> {
 		figures.push({
 			metric: `runs, ${servers} server(s) of NATS, against a folder`,
 			unit: '1/s',
-			...compare(pairs, (perSecond) => perSecond),
+			...compare(pairs, ({ perSecond }) => perSecond),
 		})
 	}
 	return [...figures, ...(await lent(effort)), ...(await forwarded(effort))]
@@ -65,27 +65,22 @@ async function lent({ rounds, runs }: Effort): Promise<Figure[]> {
 		for (let n = 1; n < gateways; n++) lenders.use(await start('shared', key))
 		await lending(working, gateways - 1)
 
-		const measure = (gateway: Subject, count: number) => async (): Promise<{ perSecond: number; cpuMs: number }> => {
-			const before = cpuMs(gateway.pid)
-			const perSecond = await rounder(gateway, count)()
-			return { perSecond, cpuMs: (cpuMs(gateway.pid) - before) / count }
-		}
-		const busy = await inTurns(rounds, measure(working, runs), measure(alone, runs))
+		const busy = await inTurns(rounds, rounder(working, runs), rounder(alone, runs))
 		await model.ask('delay', SLOW_MODEL_MS)
 		const slowRuns = runs / 8
-		const slow = await inTurns(rounds, measure(working, slowRuns), measure(alone, slowRuns))
+		const slow = await inTurns(rounds, rounder(working, slowRuns), rounder(alone, slowRuns))
 		const against = `${gateways} gateways against one`
 		figures.push(
-			{ metric: `runs, ${against}`, unit: '1/s', ...compare(busy, (round) => round.perSecond) },
+			{ metric: `runs, ${against}`, unit: '1/s', ...compare(busy, ({ perSecond }) => perSecond) },
 			{
 				metric: `CPU time of a run at the one that works, ${against}`,
 				unit: 'ms',
-				...compare(busy, (round) => round.cpuMs),
+				...compare(busy, ({ cpuPerRun }) => cpuPerRun),
 			},
 			{
 				metric: `runs with a model that takes ${SLOW_MODEL_MS / 1000} s, ${PLACES} places a gateway, ${against}`,
 				unit: '1/s',
-				...compare(slow, (round) => round.perSecond),
+				...compare(slow, ({ perSecond }) => perSecond),
 			},
 		)
 	}
@@ -155,13 +150,15 @@ async function forwarded({ rounds, requests, single }: Effort): Promise<Figure[]
 }
 
 /** Each run in a conversation of its own, and each round on new connections: an idle one would be closed meanwhile. */
-function rounder(gateway: Subject, runs: number): () => Promise<number> {
+function rounder(gateway: Subject, runs: number): () => Promise<{ perSecond: number; cpuPerRun: number }> {
 	return async () => {
 		const clients = await connections(gateway.url, CLIENTS)
 		const agents = await makeAgents(clients, runs)
 		using runner = await openRunner(gateway)
+		const before = cpuMs(gateway.pid)
 		const ms = await runAll(runner, clients, agents)
+		const cpuPerRun = (cpuMs(gateway.pid) - before) / runs
 		for (const client of clients) client.close()
-		return (runs * 1000) / ms
+		return { perSecond: (runs * 1000) / ms, cpuPerRun }
 	}
 }
