@@ -160,6 +160,24 @@ providers:
 		})
 	}
 
+	await t.test('one that stops first completes the runs that it has', async (t) => {
+		const other = await start(config.replace('shutdown_grace_s: 0', 'shutdown_grace_s: 60'))
+		await lent(2)
+		const runs = [await begin('one'), await begin('other')]
+		t.match(await parts(), [{ runs: 1 }, { runs: 1 }, { runs: 1 }])
+		const gone = other.end()
+		await lent(1)
+		const late = await begin('late')
+		for (const { call } of [...runs, late]) call.answer('done')
+		for (const { id } of [...runs, late]) await ended(id, 'completed')
+		t.equal(await gone, 0)
+		t.equal(
+			model.calls.filter(({ prompt }) => ['one', 'other', 'late'].includes(prompt)).length,
+			3,
+			'no call is repeated',
+		)
+	})
+
 	await t.test('one that is told not to lends nothing', async (t) => {
 		const other = await start(config.replace('runs_per_thread: 8', 'runs_per_thread: 8, lend: false'))
 		await eventually(async () => (await parts()).length === 3)
