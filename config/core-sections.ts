@@ -111,7 +111,7 @@ export const coreExamples: Readonly<Record<string, string>> = {
 }
 
 /** Settings and sections whose changes apply at the next start; all others apply at once. */
-export const appliedAtStart: readonly string[] = ['store', 'log.format']
+export const appliedAtStart: readonly string[] = ['store', 'workers.lend', 'log.format']
 
 export function isAppliedAtStart(path: readonly string[]): boolean {
 	return appliedAtStart.some((key) => `${path.join('.')}.`.startsWith(`${key}.`))

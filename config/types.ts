@@ -9,7 +9,7 @@ export interface Config {
 	server: ServerSettings
 	legacy: { port: number }
 	store: StoreSettings
-	workers: { threads: number; runs_per_thread: number }
+	workers: WorkerSettings
 	log: { level: LogLevel; format: 'auto' | 'json' | 'pretty' }
 	/** Whether each plugin is switched on, and settings of third-party plugins, which those plugins check themselves. */
 	plugins: Readonly<Record<string, PluginEntry>>
@@ -25,6 +25,12 @@ export interface StoreSettings {
 	 * it (core/engines/contract.ts).
 	 */
 	url: string | null
+}
+
+export interface WorkerSettings {
+	threads: number
+	/** Runs that one thread works on side by side. */
+	runs_per_thread: number
 }
 
 export interface ServerSettings {

@@ -98,6 +98,7 @@ export async function boot({
 	const { notes } = prepareHome(home)
 	if (warning !== null) notes.push(warning)
 	const file = configFile(home)
+	const worker = programOf(new URL('../sandbox/worker.ts', import.meta.url))
 	const stack = new AsyncDisposableStack()
 	try {
 		const config = readConfig({ home, env })
@@ -129,7 +130,7 @@ export async function boot({
 			}),
 		)
 		const pool = openRunPool({
-			worker: programOf(new URL('../sandbox/worker.ts', import.meta.url)),
+			worker,
 			...config.workers,
 			reserve: reserveOf,
 			log,
@@ -186,7 +187,9 @@ export async function boot({
 			checkResponses,
 			listeners,
 			...(member &&
-				engine.tenure && { others: { accept: member.accept(engine.tenure), forwarded: () => member.forwarded() } }),
+				engine.tenure && {
+					others: { accept: member.accept(engine.tenure, pool), forwarded: () => member.forwarded() },
+				}),
 		})
 		const publish = (): void => {
 			const { status } = gateway
@@ -221,6 +224,8 @@ export async function boot({
 		async function memberOf(settings: Config, url: string): Promise<Member | undefined> {
 			return (await engineFor(url)).openMember?.({
 				config: settings,
+				version,
+				worker,
 				listeners,
 				log,
 				installationKey: () => installationKey(home, env),

@@ -17,9 +17,9 @@ import type { Redactor } from './redactor/redactor.ts'
 import { inOrder, isIdle, plan } from './host/plan.ts'
 import type { Definition, Plan } from './host/plan.ts'
 import type { Address, ListenAt } from './http/listening.ts'
-import type { RunPool } from './runs/run-pool.ts'
-import type { GatewayState, GatewayStatus } from './status.ts'
-import type { Engine } from './store/ports.ts'
+import type { RunPool, RunPoolStats } from './runs/run-pool.ts'
+import type { GatewayMember, GatewayState, GatewayStatus } from './status.ts'
+import type { ClusterMember, Engine } from './store/ports.ts'
 import { format } from './store/format.ts'
 import { expectingAgents } from './store/agent-scope.ts'
 import { redactingQueue, redactingStore } from './store/redacting.ts'
@@ -103,7 +103,11 @@ export class Gateway {
 			reload: (plugin) => this.#reloadPlugin(plugin),
 			storeCluster: () => engine.remote?.() ?? null,
 			gateways: async () =>
-				(await engine.members?.()) ?? [{ name: ownName, version: options.version, format, works: true }],
+				withThreads(
+					(await engine.members?.()) ?? [{ name: ownName, version: options.version, format, works: true }],
+					pool.stats(),
+				),
+			lentThreads: () => (options.others ? pool.stats().lent : null),
 			forwardedRequests: () => options.others?.forwarded() ?? null,
 			openRequests: () => this.#listeners.openRequests,
 			uncaughtErrors: () => this.#uncaught.count,
@@ -363,4 +367,15 @@ export class Gateway {
 			this.#isMute = true
 		}
 	}
+}
+
+/** `stats`: of the one that works. */
+function withThreads(members: ClusterMember[], { threads, active, lent }: RunPoolStats): GatewayMember[] {
+	const elsewhere = lent.reduce((sum, { runs }) => sum + runs, 0)
+	const own = { threads, runs: active - elsewhere }
+	const none = { threads: 0, runs: 0 }
+	return members.map((member) => {
+		const { threads: its, runs } = member.works ? own : (lent.find(({ gateway }) => gateway === member.name) ?? none)
+		return { ...member, threads: its, runs }
+	})
 }

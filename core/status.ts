@@ -1,4 +1,5 @@
 import type { Address } from './http/listening.ts'
+import type { LentThreads } from './runs/run-pool.ts'
 import type { ClusterMember, ClusterStatus } from './store/ports.ts'
 
 export interface PluginStatus {
@@ -36,6 +37,14 @@ export interface PluginHoldings {
 /** `migrating`: the home is upgraded, before plugins start. */
 export type GatewayState = 'migrating' | 'starting' | 'ready' | 'draining'
 
+/** A gateway on the data, and its part in what runs. */
+export interface GatewayMember extends ClusterMember {
+	/** Its worker threads that the gateway that works uses; of that one itself none before its first run. */
+	threads: number
+	/** Runs that execute there. */
+	runs: number
+}
+
 /** What plugins may know of the gateway, and what they may have it do. */
 export interface GatewayStatus {
 	readonly version: string
@@ -67,7 +76,9 @@ export interface GatewayStatus {
 	/** Where the data is, if it is in a cluster; null otherwise. */
 	storeCluster(): ClusterStatus | null
 	/** The gateways on the same data that answer at this moment, this one included. On a cluster it takes most of a second. */
-	gateways(): Promise<ClusterMember[]>
+	gateways(): Promise<GatewayMember[]>
+	/** The threads that gateways that wait lend to this one; null if its data is not in a cluster. */
+	lentThreads(): LentThreads[] | null
 	/** How many requests other gateways of the cluster have forwarded to this one; null if its data is not in a cluster. */
 	forwardedRequests(): number | null
 	/** HTTP requests whose answers have not ended yet, open streams among them. */

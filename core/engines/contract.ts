@@ -7,6 +7,7 @@ import type { KeyObject } from 'node:crypto'
 import type { Config, StoreSettings } from '../../config/types.ts'
 import type { Handler, Listeners } from '../http/listeners.ts'
 import type { Logger } from '../log/log.ts'
+import type { RunPool } from '../runs/run-pool.ts'
 import type { Engine, ObservedLease, Tenure } from '../store/ports.ts'
 
 export interface EngineRequest {
@@ -45,8 +46,11 @@ export interface Member extends AsyncDisposable {
 	 * `unavailable` if it cannot listen.
 	 */
 	onLeaseObserved(lease: ObservedLease | null): Promise<void>
-	/** For the time in which it works: stands before whatever answers requests. */
-	accept(tenure: Tenure): (handler: Handler) => Handler
+	/**
+	 * For the time in which it works: stands before whatever answers requests. Threads that gateways that wait lend become part of
+	 * `pool`.
+	 */
+	accept(tenure: Tenure, pool: RunPool): (handler: Handler) => Handler
 	/** Call this once it serves requests. */
 	serves(tenure: Tenure): Promise<void>
 	/** How many requests of other gateways it has taken. */
@@ -55,6 +59,10 @@ export interface Member extends AsyncDisposable {
 
 export interface MemberOptions {
 	config: Config
+	/** Of the program. */
+	version: string
+	/** The module of worker threads. */
+	worker: URL
 	listeners: Listeners
 	log: Logger
 	/** Of this home as it is now. */

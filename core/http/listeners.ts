@@ -49,6 +49,8 @@ interface Listener {
 }
 
 export class Listeners {
+	/** What a request may ask to upgrade to, lower case. */
+	readonly protocols = new Set(['websocket'])
 	/** Requests go here. Assigned by the gateway, in one step. */
 	current: Handler | null = null
 	readonly #listeners = new Map<Address, Listener>()
@@ -231,14 +233,14 @@ export class Listeners {
 	}
 
 	/**
-	 * Other protocols than WebSocket are not offered, and what is not offered is ignored (RFC 9110, section 7.8): the request
+	 * Other protocols than `protocols` are not offered, and what is not offered is ignored (RFC 9110, section 7.8): the request
 	 * is served as if it had not asked. It is the last one of its connection, since Node's parser drops what has come along
 	 * behind it, and would read the body of a request whose head it has dropped as a request.
 	 */
 	#isUpgrade(request: IncomingMessage): boolean {
 		const { socket, headers, httpVersion } = request
 		if (this.#spent.has(socket)) return false
-		if (httpVersion !== '1.0' && headers.upgrade?.toLowerCase() === 'websocket') return true
+		if (httpVersion !== '1.0' && this.protocols.has(headers.upgrade?.toLowerCase() ?? '')) return true
 		this.#spent.set(socket, request)
 		return false
 	}

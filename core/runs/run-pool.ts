@@ -3,13 +3,16 @@
  *
  * Many runs share a thread, since they wait for a model most of the time. They are spread over the threads, and Piscina
  * replaces a thread that dies; the runs that it had reject with `thread_lost` and resume elsewhere from their journals.
- * `places` says whose run is next, before anything is read for it.
+ * Threads that other gateways lend take runs like its own. `places` says whose run is next, before anything is read for it.
  */
 import { ActiveRun } from './active-run.ts'
 import type { RunHandle, RunHost } from './active-run.ts'
 import { Fault } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { RunOrder } from '../protocol.ts'
+import { RemoteThreads } from './remote-threads.ts'
+import type { RemoteThreadsOptions } from './remote-threads.ts'
+import type { ThreadGroup } from './thread-group.ts'
 import { openSemaphore } from '../util/semaphore.ts'
 import type { Semaphore } from '../util/semaphore.ts'
 import { WorkerPool } from './worker-pool.ts'
@@ -35,9 +38,11 @@ export interface RunPoolOptions extends RunPoolSettings {
 }
 
 export interface RunPoolStats {
-	/** Alive now; none before the first run. */
+	/** Alive now, in this process; none before the first run. */
 	threads: number
-	/** Without the reserve, so that there may be more active ones. */
+	/** What other gateways lend. */
+	lent: LentThreads[]
+	/** With what is lent. Without the reserve, so that there may be more active ones. */
 	capacity: number
 	/** Runs on threads. */
 	active: number
@@ -45,6 +50,14 @@ export interface RunPoolStats {
 	waiting: number
 	/** Threads that ended without being closed, since the start. */
 	lost_threads: number
+}
+
+export interface LentThreads {
+	/** The gateway that lends them: its machine and process. */
+	gateway: string
+	threads: number
+	/** Runs on them. */
+	runs: number
 }
 
 export interface RunPool extends AsyncDisposable {
@@ -58,6 +71,8 @@ export interface RunPool extends AsyncDisposable {
 	readonly places: Semaphore
 	/** Runs that are not over, waiting ones included. */
 	readonly active: number
+	/** Runs go to the threads of another gateway, too, until those are closed. Throws `unavailable` once the pool is closed. */
+	addRemote(threads: RemoteThreadsOptions): RemoteThreads
 	/** New runs go to threads of the new setting; the old threads close after their runs. */
 	resize(settings: RunPoolSettings): void
 	/** Settles once no runs remain and all places are free, since a run's end is written after it; or after `timeoutMs`. */
@@ -70,7 +85,7 @@ export interface RunPool extends AsyncDisposable {
 const WAITING_LIMIT = 1024
 const GRACE_MS = 2_000
 /** Room for a thousand runs with long conversations; yet a thread that leaks ends before the machine is out of memory. */
-const HEAP_MIB = 1024
+export const HEAP_MIB = 1024
 
 /** Nothing is loaded and no thread starts before the first run. */
 export function openRunPool(options: RunPoolOptions): RunPool {
@@ -85,6 +100,7 @@ class Pool implements RunPool {
 	readonly places: Semaphore
 	/** Each worker pool that is open, with its runs. The current one takes new runs; others close with their last. */
 	readonly #pools = new Map<WorkerPool, Set<ActiveRun>>()
+	readonly #remote = new Set<RemoteThreads>()
 	#settings: RunPoolSettings
 	#current: WorkerPool | undefined
 	#lost = 0
@@ -117,7 +133,9 @@ class Pool implements RunPool {
 	}
 
 	get capacity(): number {
-		return this.#settings.threads * this.#settings.runs_per_thread
+		let capacity = this.#settings.threads * this.#settings.runs_per_thread
+		for (const remote of this.#remote) capacity += remote.capacity
+		return capacity
 	}
 
 	get #reserve(): number {
@@ -126,6 +144,26 @@ class Pool implements RunPool {
 
 	get active(): number {
 		return this.#runs.size
+	}
+
+	addRemote(options: RemoteThreadsOptions): RemoteThreads {
+		if (this.#closed) throw new Fault('unavailable', 'the gateway is stopping')
+		const changed = (): void => {
+			this.#startWaiting()
+			this.places.update()
+		}
+		const remote: RemoteThreads = new RemoteThreads(options, this.#placesOf(options.runs_per_thread), {
+			onFree: () => this.#startWaiting(),
+			onSize: changed,
+			onLost: (reason) => {
+				this.#lost++
+				this.#options.log?.warn(`a thread of the gateway ${options.name} was lost: ${reason}`)
+			},
+			onClosed: () => this.#remote.delete(remote),
+		})
+		this.#remote.add(remote)
+		changed()
+		return remote
 	}
 
 	resize({ threads, runs_per_thread }: RunPoolSettings): void {
@@ -147,6 +185,7 @@ class Pool implements RunPool {
 		const ordered = this.#waiting.length
 		return {
 			threads,
+			lent: [...this.#remote].map((one) => ({ gateway: one.name, threads: one.threads, runs: one.load })),
 			capacity: this.capacity,
 			active: this.active - ordered,
 			waiting: ordered + this.places.waiting(),
@@ -161,18 +200,26 @@ class Pool implements RunPool {
 			'the gateway is stopping; the run continues from its journal after the next start',
 		)
 		for (const run of this.#runs.values()) run.end({ rejects: stops })
+		for (const remote of this.#remote) remote.end('the gateway that borrows them is stopping')
 		await within(this.#graceMs, Promise.all([...this.#pools.keys()].map((pool) => pool.close())))
 	}
 
 	#startWaiting(): void {
 		if (this.#waiting.length === 0 || this.#closed) return
 		const pool = (this.#current ??= this.#openPool())
-		while (pool.free > 0) {
-			const run = this.#waiting.shift()
-			if (!run) return
-			this.#pools.get(pool)?.add(run)
-			run.start(() => pool.seat(run))
+		while (this.#waiting.length > 0) {
+			let group: ThreadGroup = pool
+			for (const remote of this.#remote) if (remote.least < group.least) group = remote
+			if (group.least === Infinity) return
+			const run = this.#waiting.shift() as ActiveRun
+			if (group === pool) this.#pools.get(pool)?.add(run)
+			run.start(() => group.seat(run))
 		}
+	}
+
+	/** On each thread: with its share of the reserve, which is that of its own places so that it need not change with the others. */
+	#placesOf(runs_per_thread: number): number {
+		return runs_per_thread + (this.#options.reserve?.(runs_per_thread) ?? 0)
 	}
 
 	#openPool(): WorkerPool {
@@ -181,7 +228,7 @@ class Pool implements RunPool {
 		const pool: WorkerPool = new WorkerPool({
 			worker,
 			threads,
-			runs_per_thread: runs_per_thread + Math.ceil(this.#reserve / threads),
+			runs_per_thread: this.#placesOf(runs_per_thread),
 			heap_mib,
 			onFree: () => this.#startWaiting(),
 			onLost: () => {

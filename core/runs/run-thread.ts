@@ -1,6 +1,4 @@
-/** The main thread's end of a worker thread: one port, for all runs that the thread works on. */
-import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
-import type { MessagePort } from 'node:worker_threads'
+/** The main thread's end of a worker thread, of this process or of another gateway: one transport, for all runs that the thread works on. */
 import type { FromThread, RunOrder, ToMain, ToolSet, ToolSpec, ToThread, ToWorker } from '../protocol.ts'
 import { KeptMessages } from './kept-messages.ts'
 
@@ -23,28 +21,31 @@ export interface Seat {
 	leave(): void
 }
 
+/** How messages get to a thread. */
+export interface ThreadTransport {
+	/** Throws if the message cannot be cloned. */
+	post(message: ToThread): void
+	/** Ends the thread. `id`: `worker_threads.threadId` where it lives. */
+	terminate(id: number): void
+	/** Nothing is received after that; returns what has arrived and was not. */
+	close(): FromThread[]
+}
+
 /** Lists of tools that a thread keeps. */
 const TOOL_SETS = 32
 
 export class RunThread {
-	/** For the thread; it must be transferred. */
-	readonly farPort: MessagePort
 	/** `worker_threads.threadId`, once it has taken a run. */
-	id: number | undefined
-	readonly #port: MessagePort
+	#id: number | undefined
+	readonly #transport: ThreadTransport
 	readonly #runs = new Map<number, Passenger>()
 	readonly #tools = new ToolSets()
 	readonly #messages = new KeptMessages()
-	readonly #terminate: (id: number) => void
 	#lastRun = 0
 
-	/** `terminate` ends the thread of that id. */
-	constructor(terminate: (id: number) => void) {
-		this.#terminate = terminate
-		const { port1, port2 } = new MessageChannel()
-		this.#port = port1
-		this.farPort = port2
-		port1.on('message', (said: FromThread) => this.#receive(said))
+	/** What arrives must be handed to `receive`. */
+	constructor(transport: ThreadTransport) {
+		this.#transport = transport
 	}
 
 	/** Runs on it. */
@@ -55,8 +56,7 @@ export class RunThread {
 	seat(run: Passenger): Seat {
 		const number = ++this.#lastRun
 		this.#runs.set(number, run)
-		const post = (message: ToThread['message']): void =>
-			this.#port.postMessage({ run: number, message } satisfies ToThread)
+		const post = (message: ToThread['message']): void => this.#transport.post({ run: number, message })
 		return {
 			order: ({ tools, history, ...order }) =>
 				this.#tools.send(tools, (set) =>
@@ -64,25 +64,23 @@ export class RunThread {
 				),
 			post,
 			terminate: () => {
-				if (this.id !== undefined) this.#terminate(this.id)
+				if (this.#id !== undefined) this.#transport.terminate(this.#id)
 			},
 			leave: () => void this.#runs.delete(number),
 		}
 	}
 
-	/** To be called when the thread has ended. What it said before still counts. */
-	close(cause: unknown): void {
-		for (let left = receiveMessageOnPort(this.#port); left; left = receiveMessageOnPort(this.#port))
-			this.#receive(left.message as FromThread)
-		this.#port.close()
-		for (const run of this.#runs.values()) run.lost(cause)
-	}
-
-	#receive(said: FromThread): void {
+	receive(said: FromThread): void {
 		for (const { run, message } of said) {
-			if (message.kind === 'hello') this.id = message.thread
+			if (message.kind === 'hello') this.#id = message.thread
 			this.#runs.get(run)?.receive(message)
 		}
+	}
+
+	/** To be called when the thread has ended. What it said before still counts. */
+	close(cause: unknown): void {
+		for (const said of this.#transport.close()) this.receive(said)
+		for (const run of this.#runs.values()) run.lost(cause)
 	}
 }
 

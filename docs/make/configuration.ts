@@ -13,7 +13,7 @@ All settings stand in \`~/.svc/config/gateway.yaml\` (\`SVC_HOME\` names another
 everything commented out. Change the file with an editor, which knows the settings by the schema that lies beside it, or with
 \`svc config set\`, which keeps comments. \`svc config explain KEY\` says what this page says, and which value is in force.
 
-- **A change applies as you save it**, except ${appliedAtStart.map(code).join(' and ')}, which wait for the next start. A port
+- **A change applies as you save it**, except ${new Intl.ListFormat('en-GB').format(appliedAtStart.map(code))}, which wait for the next start. A port
   moves, a provider is exchanged and a plugin restarts without a run being lost.
 - **A mistake changes nothing.** The last good settings stay in force; the log, the event \`config.rejected\` and
   \`/readyz?verbose\` say what is wrong, with line and column. \`svc config validate\` says so beforehand: it checks the file as

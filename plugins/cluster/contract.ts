@@ -1,10 +1,11 @@
 import type { Config } from '../../core/host/config.ts'
 
-/** Settings of the engine, which lie in the section `store`. */
+/** Settings of the engine, which lie in the section `store`, and of what its gateways do together. */
 export type ClusterSettings = Pick<
 	Config['store'],
 	'url' | 'prefix' | 'replicas' | 'format' | 'advertise' | 'credentials_file' | 'tls'
->
+> &
+	Pick<Config['workers'], 'lend'>
 
 declare module '../../config/types.ts' {
 	interface StoreSettings {
@@ -18,6 +19,10 @@ declare module '../../config/types.ts' {
 		advertise: string | null
 		credentials_file: string | null
 		tls: { ca_file: string | null; cert_file: string | null; key_file: string | null }
+	}
+	interface WorkerSettings {
+		/** Whether this gateway lends its threads to the one that works, while it waits. Always present; checks of plugins may be given none. */
+		lend?: boolean
 	}
 }
 

@@ -3,6 +3,7 @@ import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Check, Expert, Patient } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
 import { format } from '../../core/store/format.ts'
+import type { Health } from '../system/contract.ts'
 
 const clusterCheck: Check = {
 	id: 'store.cluster',
@@ -48,8 +49,10 @@ const clusterCheck: Check = {
 			)
 		const at = found.address === null ? '' : ` at ${found.address}`
 		const holder = found.holder === null ? 'no gateway works on it' : `the gateway ${found.holder} works on it${at}`
+		const health = await (await patient.gateway())?.get<Health>('/v1/health')
+		const threads = health?.checks.find(({ name }) => name === 'threads')
 		return ok(
-			`${found.server} answers, ${state.leader} leads, ${replicas} ${replicas === 1 ? 'copy' : 'copies'}; ${holder}; gateways: ${members.join(', ') || 'none'}`,
+			`${found.server} answers, ${state.leader} leads, ${replicas} ${replicas === 1 ? 'copy' : 'copies'}; ${holder}; gateways: ${members.join(', ') || 'none'}${threads ? `; threads: ${threads.message}` : ''}`,
 		)
 	},
 }

@@ -16,8 +16,17 @@ export default definePlugin<ClusterSettings>({
 					help: 'Requests that gateways that wait have forwarded to this one, which works.',
 					type: 'counter',
 				},
+				svc_lent_threads: { help: 'Worker threads that gateways that wait lend to this one.', type: 'gauge' },
+				svc_lent_thread_runs: { help: 'Runs that execute there.', type: 'gauge' },
 			},
-			read: () => ({ svc_forwarded_requests_total: ctx.gateway.forwardedRequests() ?? undefined }),
+			read() {
+				const lent = ctx.gateway.lentThreads()
+				return {
+					svc_forwarded_requests_total: ctx.gateway.forwardedRequests() ?? undefined,
+					svc_lent_threads: lent?.map(({ gateway, threads }) => ({ labels: { gateway }, value: threads })),
+					svc_lent_thread_runs: lent?.map(({ gateway, runs }) => ({ labels: { gateway }, value: runs })),
+				}
+			},
 		})
 	},
 	http: routes,

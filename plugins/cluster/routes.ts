@@ -25,7 +25,14 @@ const cluster = Joi.object({
 				format: Joi.number().integer().required().description('The newest format that it reads.'),
 				works: Joi.boolean()
 					.required()
-					.description('Whether it holds the lease and executes runs; the others wait for it.'),
+					.description('Whether it holds the lease and serves all requests; the others wait for it.'),
+				threads: Joi.number()
+					.integer()
+					.required()
+					.description(
+						'Its worker threads in which runs execute: those of the gateway that works, none before its first run, and those that another one lends to it.',
+					),
+				runs: Joi.number().integer().required().description('Runs that execute there.'),
 			}),
 		)
 		.required()
@@ -38,8 +45,8 @@ const cluster = Joi.object({
 		servers: ['10.0.0.11:4222', '10.0.0.12:4222', '10.0.0.13:4222'],
 		leader: 'nats-1',
 		gateways: [
-			{ name: 'gateway-1 (process 812)', version: '0.2.0', format: 2, works: true },
-			{ name: 'gateway-2 (process 799)', version: '0.2.0', format: 2, works: false },
+			{ name: 'gateway-1 (process 812)', version: '0.2.0', format: 2, works: true, threads: 4, runs: 21 },
+			{ name: 'gateway-2 (process 799)', version: '0.2.0', format: 2, works: false, threads: 4, runs: 20 },
 		],
 	})
 

@@ -13,6 +13,7 @@ const at: Record<keyof ClusterSettings, string> = {
 	advertise: 'store.advertise',
 	credentials_file: 'store.credentials_file',
 	tls: 'store.tls',
+	lend: 'workers.lend',
 }
 
 const variables = {
@@ -76,6 +77,12 @@ export default defineSettings<ClusterSettings>({
 				cert_file: file(joi, "The gateway's own certificate (PEM)"),
 				key_file: file(joi, 'The key of that certificate (PEM)'),
 			}),
+			lend: joi
+				.boolean()
+				.default(true)
+				.description(
+					'Whether a gateway that waits, of several on one cluster, lends its threads to the one that works. Default true.',
+				),
 		}),
 	environment: (env) =>
 		Object.entries(variables).flatMap(([variable, path]) => {

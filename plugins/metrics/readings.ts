@@ -33,7 +33,11 @@ export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 			'HTTP requests whose answers have not ended, open streams among them.',
 			gateway.openRequests(),
 		),
-		gauge('svc_worker_pool_threads', 'Worker threads that are alive; none before the first run.', threads),
+		gauge(
+			'svc_worker_pool_threads',
+			'Worker threads of this gateway that are alive; none before the first run.',
+			threads,
+		),
 		gauge(
 			'svc_worker_pool_runs',
 			'Runs in the worker pool.',
@@ -42,7 +46,11 @@ export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 				['waiting', waiting],
 			]),
 		),
-		gauge('svc_worker_pool_capacity', 'Runs that the worker pool works on side by side.', capacity),
+		gauge(
+			'svc_worker_pool_capacity',
+			'Runs that the worker pool works on side by side, in threads that are lent too.',
+			capacity,
+		),
 		gauge('svc_worker_pool_lost_threads_total', 'Worker threads that ended by themselves.', lost_threads, 'counter'),
 		gauge(
 			'svc_queue_jobs_waiting',

@@ -1,3 +1,4 @@
+import type { LentThreads } from '../../core/runs/run-pool.ts'
 import type { GatewayStatus } from '../../core/status.ts'
 import type { Check, Health } from './contract.ts'
 
@@ -17,6 +18,7 @@ export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 		pluginsCheck(gateway, detailed),
 		// A gateway that waits writes its own over it (plugins/cluster/forwarding/probes.ts).
 		...(gateway.storeCluster() ? [{ name: 'role', ok: true, message: 'working' }] : []),
+		...threadsCheck(gateway.lentThreads()),
 	]
 	const working = checks.every((check) => check.ok) ? 'ok' : 'degraded'
 	return {
@@ -61,6 +63,15 @@ function storeCheck(gateway: GatewayStatus, detailed: boolean): Check {
 
 function mebibytes(bytes: number): string {
 	return `${Math.round(bytes / 1024 ** 2).toLocaleString('en-US')} MiB`
+}
+
+/** None without a cluster. */
+function threadsCheck(lent: readonly LentThreads[] | null): Check[] {
+	if (!lent) return []
+	const sum = (of: 'threads' | 'runs'): number => lent.reduce((total, one) => total + one[of], 0)
+	const others = `, and ${sum('threads')} of others (gateways: ${lent.length}, runs there: ${sum('runs')})`
+	const message = `those of the working gateway${lent.length > 0 ? others : ''}`
+	return [{ name: 'threads', ok: true, message }]
 }
 
 function configCheck(error: string | null, detailed: boolean): Check {

@@ -1,9 +1,11 @@
 /**
- * Runs a second with the data in a cluster, against the same gateway with the data in a folder; and a request through a gateway
- * that waits, against the same request at the one that works.
+ * Runs a second with the data in a cluster, against the same gateway with the data in a folder; with one and two gateways more that
+ * lend their threads, against one alone; and requests and events through a gateway that waits, against the one that works.
  */
 import { randomBytes } from 'node:crypto'
-import { withoutNats, startNats } from '../support/nats.ts'
+import { send } from '../support/gateway.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
+import { eventually } from '../support/wait.ts'
 import { bodyOf, Connection } from './connection.ts'
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'
@@ -13,6 +15,7 @@ import { quantile } from './statistics.ts'
 import { connections, makeAgents, startSubject } from './subject.ts'
 import type { Subject } from './subject.ts'
 import type { Figure } from './table.ts'
+import { cpuMs } from './usage.ts'
 
 const CLIENTS = 32
 
@@ -28,18 +31,76 @@ export async function cluster(effort: Effort): Promise<Figure[]> {
 		await using folder = await startSubject({ modelUrl })
 		const env = { SVC_CLUSTER: nats.url, SVC_CLUSTER_REPLICAS: String(servers) }
 		await using gateway = await startSubject({ modelUrl, env })
-		const pairs = await inTurns(rounds, rounder(gateway, runs), rounder(folder, runs))
+		// They take longer than elsewhere: one server alone writes each message to the disk by itself.
+		const count = servers === 1 ? runs / 4 : runs / 2
+		const pairs = await inTurns(rounds, rounder(gateway, count), rounder(folder, count))
 		figures.push({
 			metric: `runs, ${servers} server(s) of NATS, against a folder`,
 			unit: '1/s',
-			...compare(pairs, (perSecond) => perSecond),
+			...compare(pairs, ({ perSecond }) => perSecond),
 		})
 	}
-	return [...figures, ...(await forwarded(effort))]
+	return [...figures, ...(await lent(effort)), ...(await forwarded(effort))]
+}
+
+/** How long the model takes where places are what is missing, and the places of each gateway. */
+const SLOW_MODEL_MS = 1_000
+const PLACES = 8
+
+/** All gateways share the machine, so what more of them bring is places, and less work for the one that works. */
+async function lent({ rounds, runs }: Effort): Promise<Figure[]> {
+	const figures: Figure[] = []
+	for (const gateways of [2, 3]) {
+		await using nats = await startNats(1)
+		await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
+		const modelUrl = await model.ask<string>('url')
+		const start = (prefix: string, key: string): Promise<Subject> => {
+			const env = { SVC_CLUSTER: nats.url, SVC_CLUSTER_REPLICAS: '1', SVC_CLUSTER_PREFIX: prefix, SVC_VAULT_KEY: key }
+			const yaml = `agents: {max_agents: 100000}\nworkers: {threads: 1, runs_per_thread: ${PLACES}}\n`
+			return startSubject({ modelUrl, env, files: { 'config/gateway.yaml': yaml } })
+		}
+		const newKey = (): string => randomBytes(32).toString('base64')
+		await using alone = await start('alone', newKey())
+		const key = newKey()
+		await using working = await start('shared', key)
+		await using lenders = new AsyncDisposableStack()
+		for (let n = 1; n < gateways; n++) lenders.use(await start('shared', key))
+		await lending(working, gateways - 1)
+
+		const busy = await inTurns(rounds, rounder(working, runs / 4), rounder(alone, runs / 4))
+		await model.ask('delay', SLOW_MODEL_MS)
+		const slowRuns = runs / 16
+		const slow = await inTurns(rounds, rounder(working, slowRuns), rounder(alone, slowRuns))
+		const against = `${gateways} gateways against one`
+		figures.push(
+			{ metric: `runs, ${against}`, unit: '1/s', ...compare(busy, ({ perSecond }) => perSecond) },
+			{
+				metric: `CPU time of a run at the one that works, ${against}`,
+				unit: 'ms',
+				...compare(busy, ({ cpuPerRun }) => cpuPerRun),
+			},
+			{
+				metric: `runs with a model that takes ${SLOW_MODEL_MS / 1000} s, ${PLACES} places a gateway, ${against}`,
+				unit: '1/s',
+				...compare(slow, ({ perSecond }) => perSecond),
+			},
+		)
+	}
+	return figures
+}
+
+/** Settles once so many gateways lend their threads. */
+async function lending(working: Subject, count: number): Promise<void> {
+	await eventually(async () => {
+		const { body } = await send(`${working.url}/v1/cluster`, 'GET')
+		return (
+			body.gateways.filter((one: { works: boolean; threads: number }) => !one.works && one.threads > 0).length === count
+		)
+	})
 }
 
 /** One connection, one request after another. */
-async function forwarded({ rounds, requests }: Effort): Promise<Figure[]> {
+async function forwarded({ rounds, requests, single }: Effort): Promise<Figure[]> {
 	await using nats = await startNats(1)
 	const env = {
 		SVC_CLUSTER: nats.url,
@@ -67,23 +128,39 @@ async function forwarded({ rounds, requests }: Effort): Promise<Figure[]> {
 		() => measure(through),
 		() => measure(direct),
 	)
+	await lending(working, 1)
+	const events = async (gateway: Subject): Promise<number[]> => {
+		using runner = await openRunner(gateway, true)
+		const times: number[] = []
+		for (let n = 0; n < single / 3; n++) times.push((await runner.run(direct, 'ada')).started)
+		return times
+	}
+	const heard = await inTurns(
+		rounds,
+		() => events(waiting),
+		() => events(working),
+	)
 	direct.close()
 	through.close()
-	return [0.5, 0.99].map((share) => ({
-		metric: `a request through a gateway that waits, against directly, p${share * 100}`,
-		unit: 'ms',
-		...compare(pairs, (times) => quantile(times, share)),
-	}))
+	const figures = (what: string, measured: typeof pairs): Figure[] =>
+		[0.5, 0.99].map((share) => ({
+			metric: `${what} a gateway that waits, against directly, p${share * 100}`,
+			unit: 'ms',
+			...compare(measured, (times) => quantile(times, share)),
+		}))
+	return [...figures('a request through', pairs), ...figures('the first event of a run, at', heard)]
 }
 
 /** Each run in a conversation of its own, and each round on new connections: an idle one would be closed meanwhile. */
-function rounder(gateway: Subject, runs: number): () => Promise<number> {
+function rounder(gateway: Subject, runs: number): () => Promise<{ perSecond: number; cpuPerRun: number }> {
 	return async () => {
 		const clients = await connections(gateway.url, CLIENTS)
 		const agents = await makeAgents(clients, runs)
 		using runner = await openRunner(gateway)
+		const before = cpuMs(gateway.pid)
 		const ms = await runAll(runner, clients, agents)
+		const cpuPerRun = (cpuMs(gateway.pid) - before) / runs
 		for (const client of clients) client.close()
-		return (runs * 1000) / ms
+		return { perSecond: (runs * 1000) / ms, cpuPerRun }
 	}
 }

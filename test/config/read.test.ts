@@ -37,7 +37,7 @@ function defaults(home: string): unknown {
 			credentials_file: null,
 			tls: { ca_file: null, cert_file: null, key_file: null },
 		},
-		workers: { threads: Math.min(4, Math.max(1, availableParallelism() - 1)), runs_per_thread: 64 },
+		workers: { threads: Math.min(4, Math.max(1, availableParallelism() - 1)), runs_per_thread: 64, lend: true },
 		events: { retention_days: 30, max_streams: 10_000, heartbeat_s: 15, stall_timeout_s: 30 },
 		runs: {
 			retention_days: 30,

@@ -8,6 +8,7 @@ import { refusal, refuseRequest } from './refuse.ts'
 import { FORWARDED, openVerifier } from './proof.ts'
 import type { Secret } from './secret.ts'
 import { valueOf } from './headers.ts'
+import type { Borrower } from './threads/borrower.ts'
 
 export interface AcceptOptions {
 	/** Of this gateway's tenure. */
@@ -16,13 +17,15 @@ export interface AcceptOptions {
 	secret(): Secret | null
 	/** Called for each request that was taken. */
 	taken(): void
+	/** Takes connections of gateways that lend threads. */
+	borrower: Pick<Borrower, 'upgrade'>
 }
 
 /**
  * A request with the header, and without its proof, is refused: neither its address nor that it comes from this machine can be
  * trusted. The header itself reaches no plugin.
  */
-export function acceptForwarded({ tenure, secret, taken }: AcceptOptions): (handler: Handler) => Handler {
+export function acceptForwarded({ tenure, secret, taken, borrower }: AcceptOptions): (handler: Handler) => Handler {
 	const verify = openVerifier()
 	const why = 'the request was forwarded by a gateway that cannot prove that it belongs to the cluster now; repeat it'
 
@@ -47,6 +50,7 @@ export function acceptForwarded({ tenure, secret, taken }: AcceptOptions): (hand
 			else refuseRequest(response, why)
 		},
 		upgrade(address, request, socket, head) {
+			if (borrower.upgrade(request, socket, head)) return true
 			if (isFit(address, request)) return handler.upgrade(address, request, socket, head)
 			answerSocket(socket, 503, ...refusal(why))
 			return true

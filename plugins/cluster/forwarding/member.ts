@@ -3,17 +3,28 @@ import { hostname } from 'node:os'
 import type { Member, MemberOptions } from '../../../core/engines/contract.ts'
 import { messageOf } from '../../../core/errors.ts'
 import type { Config } from '../../../core/host/config.ts'
+import { HEAP_MIB } from '../../../core/runs/run-pool.ts'
 import type { Tenure } from '../../../core/store/ports.ts'
+import { ownName } from '../../../core/util/own-name.ts'
 import { acceptForwarded } from './accept.ts'
 import { secretFrom } from './secret.ts'
 import type { Secret } from './secret.ts'
+import { openBorrower } from './threads/borrower.ts'
+import type { Borrower } from './threads/borrower.ts'
+import { openLender } from './threads/lender.ts'
+import { PROTOCOL } from './threads/protocol.ts'
 import { openStandby } from './standby.ts'
 
 /** The key may be changed, and the gateway may get another address, while it works. */
 const ADVERTISE_MS = 1_000
 
-export function openMember({ config, listeners, log, installationKey, listening }: MemberOptions): Member {
-	const { store, server, legacy } = config
+export function openMember(options: MemberOptions): Member {
+	const { config, listeners, log, installationKey, listening, version, worker } = options
+	const { store, server, legacy, workers } = config
+	listeners.protocols.add(PROTOCOL)
+	const lender = workers.lend
+		? openLender({ name: ownName, version, worker, ...workers, heap_mib: HEAP_MIB, log })
+		: null
 	const secretNow = async (): Promise<Secret> => secretFrom(await installationKey(), store.prefix)
 	const standby = openStandby({
 		listeners,
@@ -24,7 +35,9 @@ export function openMember({ config, listeners, log, installationKey, listening 
 		log,
 		secret: secretNow,
 		listening,
+		routed: (route) => lender?.follow(route),
 	})
+	let borrower: Borrower | undefined
 	let secret: Secret | null = null
 	let forwarded = 0
 	let timer: NodeJS.Timeout | undefined
@@ -50,7 +63,10 @@ export function openMember({ config, listeners, log, installationKey, listening 
 
 	return {
 		onLeaseObserved: (lease) => standby.onLeaseObserved(lease),
-		accept: ({ id }) => acceptForwarded({ tenure: id, secret: () => secret, taken: () => forwarded++ }),
+		accept({ id: tenure }, pool) {
+			borrower = openBorrower({ tenure, version, secret: () => secret, pool, log })
+			return acceptForwarded({ tenure, secret: () => secret, taken: () => forwarded++, borrower })
+		},
 		async serves(tenure) {
 			standby.served()
 			await advertise(tenure)
@@ -59,6 +75,8 @@ export function openMember({ config, listeners, log, installationKey, listening 
 		forwarded: () => forwarded,
 		async [Symbol.asyncDispose]() {
 			clearInterval(timer)
+			borrower?.close()
+			await lender?.close(server.shutdown_grace_s * 1000)
 			await standby[Symbol.asyncDispose]()
 		},
 	}

@@ -26,6 +26,8 @@ export interface StandbyOptions {
 	secret(): Promise<Secret>
 	/** Called once it listens, or listens at one more address. */
 	listening(holder: string): void
+	/** Called with the gateway that works whenever that is another one, or listens elsewhere; null if none does. */
+	routed(route: Route | null): void
 }
 
 export interface Standby extends AsyncDisposable {
@@ -44,7 +46,7 @@ const CLOSE_MS = 1_000
 const loop =
 	'this gateway waits, and another one that waits has forwarded the request to it: the address that the gateway that works has in the cluster is not its own; set store.advertise there'
 
-export function openStandby({ listeners, listen, log, secret, listening }: StandbyOptions): Standby {
+export function openStandby({ listeners, listen, log, secret, listening, routed }: StandbyOptions): Standby {
 	const forwarder = openForwarder()
 	let route: Route | null = null
 	let target: GatewayAddress | undefined
@@ -56,6 +58,7 @@ export function openStandby({ listeners, listen, log, secret, listening }: Stand
 	const change = (next: Route | null): void => {
 		const former = route
 		route = next
+		routed(next)
 		if (former && next?.tenure === former.tenure) next.open = former.open
 		else for (const one of former?.open ?? []) one.destroy()
 		changed.resolve()

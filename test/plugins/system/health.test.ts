@@ -110,6 +110,7 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 		holdings: () => null,
 		reload: async () => {},
 		gateways: async () => [],
+		lentThreads: () => null,
 		configError: () => null,
 		storeTrouble: () => null,
 		storeSpace: () => null,

@@ -8,7 +8,7 @@ interface Cluster {
 	data_format: number
 	servers: string[]
 	leader: string | null
-	gateways: { name: string; version: string; format: number; works: boolean }[]
+	gateways: { name: string; version: string; format: number; works: boolean; threads: number; runs: number }[]
 }
 
 /** Which gateways and servers there are, and who works. */
@@ -45,23 +45,27 @@ class ClusterPage extends Page {
 								<th>State</th>
 								<th>Version</th>
 								<th>Reads data up to format</th>
+								<th>Threads</th>
+								<th>Runs there</th>
 							</tr>
 						</thead>
 						<tbody>
 							${gateways.map(
-								({ name, version, format, works }) =>
+								({ name, version, format, works, threads, runs }) =>
 									html`<tr>
 										<td>${name}</td>
 										<td>${status(works ? 'working' : 'waiting')}</td>
 										<td>${version}</td>
 										<td>${format}</td>
+										<td>${threads}</td>
+										<td>${runs}</td>
 									</tr>`,
 							)}
 						</tbody>
 					</table>
 				</div>
 				<p class="note">
-					The data has format ${data_format}.
+					A gateway that waits lends its threads to the one that works. The data has format ${data_format}.
 					${isBehind ? html`Every gateway reads a newer one: <code>store.format</code> raises it.` : nothing}
 				</p>
 			</section>

@@ -1,0 +1,54 @@
+/** Threads among which runs are spread evenly: those of this process, or those that another gateway lends. */
+import type { Passenger, RunThread, Seat } from './run-thread.ts'
+
+export class ThreadGroup {
+	readonly #threads = new Set<RunThread>()
+	readonly #places: number
+	readonly #onFree: () => void
+
+	/** `places` for runs on each thread. `onFree` is called when one may be free again. */
+	constructor(places: number, onFree: () => void) {
+		this.#places = places
+		this.#onFree = onFree
+	}
+
+	/** Runs on all of its threads. */
+	get load(): number {
+		let load = 0
+		for (const thread of this.#threads) load += thread.load
+		return load
+	}
+
+	/** Runs on the thread that has the fewest; Infinity if none has a free place. */
+	get least(): number {
+		let least = Infinity
+		for (const { load } of this.#threads) if (load < this.#places) least = Math.min(least, load)
+		return least
+	}
+
+	/** On the thread that has the fewest runs. */
+	seat(run: Passenger): Seat {
+		const { least } = this
+		const thread = [...this.#threads].find(({ load }) => load === least)
+		if (!thread) throw new TypeError('no thread has a free place')
+		const seat = thread.seat(run)
+		return {
+			...seat,
+			leave: () => {
+				seat.leave()
+				this.#onFree()
+			},
+		}
+	}
+
+	protected add(thread: RunThread): void {
+		this.#threads.add(thread)
+	}
+
+	/** The thread has ended, and its runs end with `cause`. */
+	protected remove(thread: RunThread, cause: unknown): void {
+		this.#threads.delete(thread)
+		thread.close(cause)
+		this.#onFree()
+	}
+}

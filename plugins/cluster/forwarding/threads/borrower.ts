@@ -1,0 +1,134 @@
+/** At the gateway that works: takes the threads of gateways that wait, and puts them at the disposal of the run pool. */
+import type { IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { messageOf } from '../../../../core/errors.ts'
+import { answerSocket } from '../../../../core/http/raw-answer.ts'
+import type { Logger } from '../../../../core/log/log.ts'
+import type { RemoteThreads } from '../../../../core/runs/remote-threads.ts'
+import type { RunPool } from '../../../../core/runs/run-pool.ts'
+import { valueOf } from '../headers.ts'
+import { FORWARDED, openVerifier } from '../proof.ts'
+import { refusal } from '../refuse.ts'
+import type { Secret } from '../secret.ts'
+import { openLink } from './link.ts'
+import type { LinkLimits, ThreadLink } from './link.ts'
+import { MOST_RUNS_PER_THREAD, MOST_THREADS, PROTOCOL, SIGNED_METHOD, targetOf } from './protocol.ts'
+import type { FromBorrower, FromLender } from './protocol.ts'
+import { secureAsBorrower } from './secure.ts'
+
+export interface BorrowerOptions {
+	/** Of this gateway. */
+	tenure: string
+	version: string
+	/** Null until it is known. */
+	secret(): Secret | null
+	pool: Pick<RunPool, 'addRemote'>
+	log: Pick<Logger, 'info' | 'debug'>
+	limits?: LinkLimits
+}
+
+export interface Borrower {
+	/** Takes the connection if it is one of a lender; false if it is something else. */
+	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean
+	/** Ends all links. No further ones are taken. */
+	close(): void
+}
+
+const MOST_LENDERS = 64
+const HELLO_MS = 5_000
+const NAME_CHARACTERS = 256
+const unproven = 'a gateway that lends threads must prove that it belongs to the cluster now; connect again'
+
+export function openBorrower({ tenure, version, secret, pool, log, limits }: BorrowerOptions): Borrower {
+	const verify = openVerifier()
+	const links = new Set<{ end(reason: string): void }>()
+	let isClosed = false
+
+	const take = async (socket: Duplex, head: Buffer, key: Secret['key']): Promise<void> => {
+		const secured = await secureAsBorrower(socket, head, { key, tenure })
+		let threads: RemoteThreads | undefined
+		const link: ThreadLink<FromBorrower> = openLink(secured, {
+			receive(message) {
+				if (threads) return obey(threads, message as FromLender)
+				const hello = checked(message as FromLender)
+				clearTimeout(late)
+				threads = pool.addRemote({
+					...hello,
+					post: (thread, said) => link.send({ kind: 'post', thread, message: said }),
+					terminate: (thread) => link.send({ kind: 'terminate', thread }),
+					isReady: () => !link.isBusy,
+					end: (reason) => link.end(reason),
+				})
+				log.info(`the gateway ${hello.name} lends ${hello.threads} threads`)
+			},
+			drained: () => threads?.ready(),
+			ended(reason) {
+				clearTimeout(late)
+				links.delete(link)
+				threads?.close(reason)
+				if (threads) log.info(`the gateway ${threads.name} no longer lends its threads: ${reason}`)
+			},
+			...(limits && { limits }),
+		})
+		links.add(link)
+		const late = setTimeout(() => link.end('it did not say what it lends'), HELLO_MS)
+		if (isClosed) link.end('this gateway stops')
+	}
+
+	return {
+		upgrade(request, socket, head) {
+			if (request.headers.upgrade?.toLowerCase() !== PROTOCOL) return false
+			const { rawHeaders, url: target = '' } = request
+			const key = secret()?.key
+			const proof = valueOf(rawHeaders, FORWARDED)
+			const isProven = key && proof && verify(key, tenure, proof, { address: 'main', method: SIGNED_METHOD, target })
+			if (!isProven || isClosed || links.size >= MOST_LENDERS) answerSocket(socket, 503, ...refusal(unproven))
+			else if (target !== targetOf(version)) {
+				const message = `this gateway has version ${version}, and takes threads of the same version only`
+				answerSocket(socket, 409, { statusCode: 409, error: 'Conflict', code: 'conflict', message }, {})
+			} else {
+				socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${PROTOCOL}\r\n\r\n`)
+				take(socket, head, key).catch((error: unknown) => {
+					socket.destroy()
+					log.debug(`a gateway that lends threads could not be connected: ${messageOf(error)}`)
+				})
+			}
+			return true
+		},
+		close() {
+			isClosed = true
+			for (const link of links) link.end('this gateway stops')
+		},
+	}
+}
+
+function obey(threads: RemoteThreads, message: FromLender): void {
+	switch (message.kind) {
+		case 'said':
+			return threads.received(message.thread, message.said)
+		case 'opened':
+			return threads.opened(message.thread)
+		case 'ended':
+			return threads.ended(message.thread, message.reason)
+		case 'leaving':
+			return threads.leave()
+		case 'hello':
+			throw new TypeError('it said twice what it lends')
+	}
+}
+
+/** What the lender says first. Throws if that is something else. */
+function checked(message: FromLender): Omit<Extract<FromLender, { kind: 'hello' }>, 'kind'> {
+	const isCount = (count: unknown, most: number): boolean =>
+		Number.isInteger(count) && Number(count) >= 1 && Number(count) <= most
+	if (
+		message?.kind !== 'hello' ||
+		typeof message.name !== 'string' ||
+		message.name.length > NAME_CHARACTERS ||
+		!isCount(message.threads, MOST_THREADS) ||
+		!isCount(message.runs_per_thread, MOST_RUNS_PER_THREAD)
+	)
+		throw new TypeError('it does not say what it lends')
+	const { name, threads, runs_per_thread } = message
+	return { name, threads, runs_per_thread }
+}

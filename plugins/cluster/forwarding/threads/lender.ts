@@ -1,0 +1,117 @@
+/** At a gateway that waits: lends its worker threads to the one that works, whichever that is. */
+import { setTimeout as pause } from 'node:timers/promises'
+import { isFault, messageOf } from '../../../../core/errors.ts'
+import type { Logger } from '../../../../core/log/log.ts'
+import { openConnector } from './connect.ts'
+import type { LenderRoute } from './connect.ts'
+import { openLentThreads } from './lent-threads.ts'
+import { openLink } from './link.ts'
+import type { LinkLimits, ThreadLink } from './link.ts'
+import type { FromBorrower, FromLender } from './protocol.ts'
+
+export interface LenderOptions {
+	/** This gateway, for people. */
+	name: string
+	version: string
+	/** The worker's module. */
+	worker: URL
+	threads: number
+	runs_per_thread: number
+	heap_mib: number
+	log: Logger
+	limits?: LinkLimits
+}
+
+export interface Lender {
+	/** Lends to that gateway from now on; null: to nobody. A link to another tenure ends at once. */
+	follow(route: LenderRoute | null): void
+	/** Takes no further runs, and settles once those that it has are over, or after `graceMs`. */
+	close(graceMs: number): Promise<void>
+}
+
+/** Before the next attempt to connect: twice as long each time, and at random between the half of it and all of it. */
+const FIRST_PAUSE_MS = 250
+const MOST_PAUSE_MS = 30_000
+/** A link that lasted for so long did work: the next attempt comes at once. */
+const LASTED_MS = 10_000
+
+export function openLender({ name, version, log, limits, ...workers }: LenderOptions): Lender {
+	const connect = openConnector(version)
+	let route: LenderRoute | null = null
+	let end = new AbortController()
+	let current: Promise<unknown> = Promise.resolve()
+	let lending: { leave(): void; over: Promise<unknown> } | undefined
+
+	/** Settles with the reason when the link has ended, and its threads with it. */
+	const lend = async (to: LenderRoute, signal: AbortSignal): Promise<string> => {
+		const socket = await connect(to, signal)
+		const { promise: ended, resolve } = Promise.withResolvers<string>()
+		const link: ThreadLink<FromLender> = openLink(socket, {
+			receive: (message) => threads.receive(message as FromBorrower),
+			ended: resolve,
+			...(limits && { limits }),
+		})
+		const threads = openLentThreads({
+			...workers,
+			send: (message) => link.send(message),
+			onLost: () => log.warn('a worker thread that is lent was lost; another takes its place'),
+			onBroken(fault) {
+				log.error(fault.message)
+				link.end(fault.message)
+			},
+		})
+		const stop = (): void => link.end('this gateway lends nothing to it any more')
+		signal.addEventListener('abort', stop)
+		if (signal.aborted) stop()
+		link.send({ kind: 'hello', name, threads: workers.threads, runs_per_thread: workers.runs_per_thread })
+		const own = { leave: () => link.send({ kind: 'leaving' }), over: ended }
+		lending = own
+		log.info(`lends ${workers.threads} threads to the gateway that works`)
+		const reason = await ended
+		if (lending === own) lending = undefined
+		signal.removeEventListener('abort', stop)
+		await threads.close()
+		return reason
+	}
+
+	const keepLending = async (signal: AbortSignal): Promise<void> => {
+		let failures = 0
+		let told = ''
+		while (route && !signal.aborted) {
+			const began = performance.now()
+			let isRefused = false
+			const why = await lend(route, signal).catch((error: unknown) => {
+				isRefused = isFault(error, 'conflict')
+				return messageOf(error)
+			})
+			if (signal.aborted) return
+			if (performance.now() - began > LASTED_MS) failures = 0
+			const line = `threads cannot be lent to the gateway that works: ${why}`
+			if (line === told) log.debug(line)
+			else if (isRefused) log.info(line)
+			else log.warn(line)
+			told = line
+			const most = isRefused ? MOST_PAUSE_MS : Math.min(MOST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++)
+			await pause(most * (0.5 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => {})
+		}
+	}
+
+	return {
+		follow(next) {
+			const former = route
+			route = next
+			if (former?.tenure === next?.tenure) return
+			end.abort()
+			end = new AbortController()
+			if (next) current = Promise.all([current, keepLending(end.signal)])
+		},
+		async close(graceMs) {
+			const { signal } = end
+			lending?.leave()
+			await Promise.race([lending?.over, pause(graceMs, undefined, { signal }).catch(() => {})])
+			route = null
+			end.abort()
+			await current
+		},
+	}
+}

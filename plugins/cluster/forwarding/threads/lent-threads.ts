@@ -1,0 +1,64 @@
+/** The lender's threads, for one link: what the borrower sends goes to them, and what they say goes back. They start with the first order. */
+import type { MessagePort } from 'node:worker_threads'
+import type { Fault } from '../../../../core/errors.ts'
+import { messageOf } from '../../../../core/errors.ts'
+import type { FromThread } from '../../../../core/protocol.ts'
+import { drain, WorkerThreads } from '../../../../core/runs/worker-threads.ts'
+import type { WorkerThreadsOptions } from '../../../../core/runs/worker-threads.ts'
+import type { FromBorrower, FromLender } from './protocol.ts'
+
+export interface LentThreadsOptions extends Pick<
+	WorkerThreadsOptions,
+	'worker' | 'threads' | 'heap_mib' | 'onBroken' | 'onLost'
+> {
+	send(message: FromLender): void
+}
+
+export interface LentThreads {
+	receive(message: FromBorrower): void
+	/** Ends the threads, and with them their runs. */
+	close(): Promise<void>
+}
+
+interface LentThread {
+	port: MessagePort
+	/** `worker_threads.threadId`, once it has taken a run. */
+	id?: number
+}
+
+export function openLentThreads({ send, ...options }: LentThreadsOptions): LentThreads {
+	const byNumber = new Map<number, LentThread>()
+	let last = 0
+	let threads: WorkerThreads | undefined
+	let isClosed = false
+
+	const opened = (port: MessagePort): ((cause: Fault) => void) => {
+		const number = ++last
+		const thread: LentThread = { port }
+		byNumber.set(number, thread)
+		const say = (said: FromThread): void => {
+			for (const { message } of said) if (message.kind === 'hello') thread.id = message.thread
+			send({ kind: 'said', thread: number, said })
+		}
+		port.on('message', say)
+		if (number > options.threads) send({ kind: 'opened', thread: number })
+		return (cause) => {
+			byNumber.delete(number)
+			for (const said of drain(port)) say(said)
+			if (!isClosed) send({ kind: 'ended', thread: number, reason: messageOf(cause.cause ?? cause) })
+		}
+	}
+	return {
+		receive(message) {
+			if (isClosed) return
+			threads ??= new WorkerThreads({ ...options, opened })
+			const thread = byNumber.get(message.thread)
+			if (message.kind === 'post') thread?.port.postMessage(message.message)
+			else if (thread?.id !== undefined) threads.terminate(thread.id)
+		},
+		async close() {
+			isClosed = true
+			await threads?.close()
+		},
+	}
+}

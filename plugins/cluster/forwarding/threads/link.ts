@@ -1,0 +1,107 @@
+/**
+ * A connection between two gateways that carries messages. It ends when the other side closes it, breaks the rules, says nothing
+ * for some seconds or does not take what is sent: then it is as if the other side were gone.
+ */
+import type { Duplex } from 'node:stream'
+import { messageOf } from '../../../../core/errors.ts'
+import { encode, frameReader, ping } from './frames.ts'
+
+export interface LinkLimits {
+	/** Of one message, in bytes. */
+	frame: number
+	/** Bytes that were not sent yet, from which on the link is busy. */
+	busy: number
+	/** And at which it ends: the other side does not take them. Larger than `frame`. */
+	unsent: number
+	/** Between two pings. */
+	pingMs: number
+	/** After so many pings without a byte from the other side, the link ends. */
+	silentPings: number
+}
+
+const MIB = 1024 * 1024
+/** A silent link ends long before a lease does (`holdMs` of the lease is 12 s). */
+export const linkLimits: LinkLimits = {
+	frame: 64 * MIB,
+	busy: 16 * MIB,
+	unsent: 128 * MIB,
+	pingMs: 1_000,
+	silentPings: 5,
+}
+
+export interface LinkOptions {
+	receive(message: unknown): void
+	/** Called once. Nothing is received after that. */
+	ended(reason: string): void
+	/** It is no longer busy. */
+	drained?(): void
+	limits?: LinkLimits
+}
+
+export interface ThreadLink<Message> {
+	/** Throws if the message cannot be cloned, or is too large. Does nothing once the link has ended. */
+	send(message: Message): void
+	/** What was not sent yet is lost. */
+	end(reason: string): void
+	/** What is sent is not taken as fast as it comes. */
+	readonly isBusy: boolean
+}
+
+export function openLink<Message>(
+	socket: Duplex,
+	{ receive, ended, drained, limits = linkLimits }: LinkOptions,
+): ThreadLink<Message> {
+	let isOver = false
+	let isCorked = false
+	let silent = 0
+	const end = (reason: string): void => {
+		if (isOver) return
+		isOver = true
+		clearInterval(timer)
+		socket.destroy()
+		ended(reason)
+	}
+	const write = (...parts: Buffer[]): void => {
+		if (isOver) return
+		// What is sent in one go becomes one write.
+		if (!isCorked) {
+			isCorked = true
+			socket.cork()
+			process.nextTick(() => {
+				isCorked = false
+				socket.uncork()
+			})
+		}
+		for (const part of parts) socket.write(part)
+		if (socket.writableLength > limits.unsent) end('it does not take what is sent to it')
+	}
+	// Ticks are counted, not time: after this process itself was held up, there is one tick, and then what has arrived is read.
+	const timer = setInterval(() => {
+		if (++silent > limits.silentPings) end(`nothing came from it for ${(limits.silentPings * limits.pingMs) / 1000} s`)
+		else write(ping)
+	}, limits.pingMs).unref()
+	const read = frameReader(limits.frame, (message) => {
+		if (!isOver) receive(message)
+	})
+	socket.on('data', (bytes: Buffer) => {
+		silent = 0
+		if (isOver) return
+		try {
+			read(bytes)
+		} catch (error) {
+			end(`it sent what cannot be read: ${messageOf(error)}`)
+		}
+	})
+	socket.on('drain', () => drained?.())
+	socket.on('error', (error) => end(messageOf(error)))
+	socket.on('close', () => end('it closed the connection'))
+	return {
+		send(message) {
+			if (!isOver) write(...encode(message, limits.frame))
+		},
+		end,
+		get isBusy() {
+			return socket.writableLength > limits.busy
+		},
+	}
+}

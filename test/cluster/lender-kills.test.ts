@@ -1,0 +1,115 @@
+/**
+ * Gateways that lend threads are killed and suspended in the middle of many runs that call a tool.
+ *
+ * LENDER_KILLS sets how often (2).
+ */
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { STEPS, startChaosModel } from '../support/chaos-model.ts'
+import { makeHome, send } from '../support/gateway.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
+import { spawnGateway } from '../support/process.ts'
+import type { GatewayProcess } from '../support/process.ts'
+import { openStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
+
+const KILLS = Number(process.env.LENDER_KILLS ?? 2)
+const RUNS_A_KILL = 40
+const LENDERS = 2
+const MODEL_MS = 100
+const ENDS = ['run.completed', 'run.failed', 'run.stopped']
+
+void t.test(`${KILLS} losses of lenders`, { skip: withoutNats(), timeout: 120_000 + KILLS * 60_000 }, async (t) => {
+	const [cluster, model] = await Promise.all([startNats(), startChaosModel(MODEL_MS)])
+	const config = `
+server: { shutdown_grace_s: 0 }
+store: { url: '${cluster.url}', replicas: 1 }
+workers: { threads: 1 }
+mcp: { allowed_hosts: ['127.0.0.1'] }
+providers:
+  chaos: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
+`
+	const homes: string[] = []
+	const started: GatewayProcess[] = []
+	t.teardown(async () => {
+		await Promise.all(started.map((one) => one.kill().catch(() => {})))
+		await cluster[Symbol.asyncDispose]()
+		model.stop()
+	})
+	const start = async (home = makeHome({ config })): Promise<GatewayProcess & { home: string }> => {
+		if (homes[0] !== undefined) cpSync(join(homes[0], 'keys'), join(home, 'keys'), { recursive: true })
+		homes.push(home)
+		const gateway = await spawnGateway(home)
+		started.push(gateway)
+		return { ...gateway, home }
+	}
+	const working = await start()
+	const request = async (method: string, path: string, body?: unknown) =>
+		send(working.url + path, method, { ...(body !== undefined && { body }) })
+	await request('POST', '/v1/agents', { name: 'anna' })
+	await request('POST', '/v1/agents/anna/mcp', { name: 'tools', transport: 'http', url: model.tools })
+	const lenders = await Promise.all(Array.from({ length: LENDERS }, () => start()))
+	const runsElsewhere = async (): Promise<number[]> =>
+		(await request('GET', '/v1/cluster')).body.gateways.flatMap(
+			(one: { works: boolean; threads: number; runs: number }) => (!one.works && one.threads > 0 ? [one.runs] : []),
+		)
+	await eventually(async () => (await runsElsewhere()).length === LENDERS)
+	const stream = await openStream(working.url, { query: { agent_id: 'anna' } })
+
+	const runs: string[] = []
+	const begin = async (): Promise<void> => {
+		const n = runs.length
+		const said = { prompt: `chaos ${n}`, conversation: `c-${n}` }
+		runs[n] = ''
+		runs[n] = (await request('POST', '/v1/agents/anna/runs', said)).body.run_id
+	}
+	for (let kill = 0; kill < KILLS; kill++) {
+		await Promise.all(Array.from({ length: RUNS_A_KILL }, begin))
+		const at = kill % LENDERS
+		const lender = lenders[at] as GatewayProcess & { home: string }
+		await eventually(async () => (await runsElsewhere()).every((count) => count > 0))
+		if (kill % 2 === 0) {
+			await lender.kill()
+			lenders[at] = await start(lender.home)
+		} else {
+			lender.child.kill('SIGSTOP')
+			await eventually(async () => (await runsElsewhere()).length < LENDERS)
+			lender.child.kill('SIGCONT')
+		}
+		await eventually(async () => (await runsElsewhere()).length === LENDERS)
+	}
+	await eventually(
+		() =>
+			new Set(stream.events.flatMap(({ run_id, event_type }) => (ENDS.includes(event_type) ? (run_id ?? []) : [])))
+				.size === runs.length,
+	)
+	stream.close()
+
+	const lost = stream.events.filter(
+		({ event_type, payload }) => event_type === 'run.resumed' && payload?.reason === 'restart',
+	).length
+	t.ok(lost > 0, `${lost} runs continued from their journals`)
+	t.strictSame(model.repeated, [], 'no finished step was repeated')
+	t.equal(model.asked.size, runs.length * (STEPS + 1))
+	t.strictSame(
+		[...model.noted].filter(([, calls]) => calls !== 1),
+		[],
+		'no call of the tool was made twice',
+	)
+	t.equal(new Set([...model.noted.keys(), ...model.interrupted]).size, runs.length * STEPS)
+	const wrong: string[] = []
+	for (const [n, run] of runs.entries()) {
+		const { body } = await request('GET', `/v1/runs/${run}`)
+		if (body.status !== 'completed' || body.answer !== `Well, done ${n}`) wrong.push(`run ${n}: ${body.status}`)
+		const { events } = (await request('GET', `/v1/audit?run_id=${run}&limit=500`)).body
+		const logged = (events as { sequence: number }[]).map(({ sequence }) => sequence).toSorted((a, b) => a - b)
+		const shown = stream.events.flatMap((one) =>
+			one.run_id === run && logged.includes(one.sequence as number) ? (one.sequence as number) : [],
+		)
+		if (new Set(logged).size !== logged.length) wrong.push(`run ${n}: the log has ${logged.join(' ')}`)
+		if (shown.join(' ') !== logged.join(' '))
+			wrong.push(`run ${n}: shown ${shown.join(' ')}, the log has ${logged.join(' ')}`)
+	}
+	t.strictSame(wrong, [], 'every run completed, and each event was shown once, in order')
+})

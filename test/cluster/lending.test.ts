@@ -1,0 +1,204 @@
+/**
+ * Runs execute in the threads of gateways that wait, each in a process and with a home of its own. A run there survives its gateway,
+ * and the one that works.
+ */
+import { cpSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { svcFor } from '../support/cli.ts'
+import { makeHome, send } from '../support/gateway.ts'
+import { startHeldModel } from '../support/held-model.ts'
+import type { HeldCall } from '../support/held-model.ts'
+import { startNats, withoutNats } from '../support/nats.ts'
+import { spawnGateway } from '../support/process.ts'
+import type { GatewayProcess } from '../support/process.ts'
+import { eventually } from '../support/wait.ts'
+
+interface Member extends GatewayProcess {
+	home: string
+}
+
+/** A tool that waits for a person while its call stays in flight. */
+const form = `export default {
+	name: 'form',
+	start(ctx) {
+		ctx.primitive({
+			name: 'form.fill',
+			description: 'Asks a person.',
+			parameters: { type: 'object' },
+			run: (_args, call) => call.ask({ question: 'Well?' }),
+		})
+	},
+}`
+
+void t.test('threads that waiting gateways lend', { skip: withoutNats(), timeout: 300_000 }, async (t) => {
+	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	const config = `
+server: { shutdown_grace_s: 0 }
+store: { url: '${cluster.url}', replicas: 1 }
+workers: { threads: 1, runs_per_thread: 8 }
+plugins: { form: true }
+providers:
+  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
+`
+	const gateways: Member[] = []
+	t.teardown(async () => {
+		await Promise.all(gateways.map((one) => one.kill().catch(() => {})))
+		await Promise.all([cluster[Symbol.asyncDispose](), model.stop()])
+	})
+	const homes: string[] = []
+	const start = async (settings = config): Promise<Member> => {
+		const home = makeHome({ config: settings, files: { 'plugins/form/index.ts': form } })
+		if (homes[0] !== undefined) cpSync(join(homes[0], 'keys'), join(home, 'keys'), { recursive: true })
+		homes.push(home)
+		const gateway = { ...(await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })), home }
+		gateways.push(gateway)
+		return gateway
+	}
+	let current = await start()
+	const token = (await send(`${current.url}/v1/auth/tokens`, 'POST', { body: { scopes: ['*'] } })).body.token as string
+	const request = (method: string, path: string, body?: unknown) =>
+		send(current.url + path, method, { token, ...(body !== undefined && { body }) })
+	await request('POST', '/v1/agents', { name: 'anna' })
+
+	const parts = async (): Promise<{ works: boolean; threads: number; runs: number }[]> =>
+		(await request('GET', '/v1/cluster')).body.gateways
+	/** Settles once gateways that wait lend so many threads. */
+	const lent = (threads: number): Promise<unknown> =>
+		eventually(async () => {
+			const others = (await parts()).filter(({ works }) => !works)
+			return others.reduce((sum, one) => sum + one.threads, 0) === threads
+		})
+	/** Starts a run in a conversation of its own, and settles with its first call of the model. */
+	const begin = async (prompt: string): Promise<{ id: string; call: HeldCall }> => {
+		const { body } = await request('POST', '/v1/agents/anna/runs', { prompt, conversation: prompt })
+		return { id: body.run_id, call: await model.called(prompt) }
+	}
+	const statusOf = async (id: string): Promise<string> => (await request('GET', `/v1/runs/${id}`)).body.status
+	const ended = (id: string, status: string): Promise<unknown> =>
+		eventually(
+			() => statusOf(id),
+			(found) => found === status,
+		)
+	const stepsIn = ({ body }: HeldCall): number => new Set(JSON.stringify(body).match(/step-\d+/g)).size
+	const takeStep = (call: HeldCall, n: number): void =>
+		call.callTool('memory_stm_write', JSON.stringify({ key: `step-${n}`, value: n }))
+
+	// The first run of all takes the working gateway's own thread, so the next one goes elsewhere.
+	let lender = await start()
+	await lent(1)
+	const own = await begin('own')
+
+	await t.test('it is visible how many there are, and what executes there', async (t) => {
+		const away = await begin('away')
+		t.match(await parts(), [
+			{ works: true, threads: 1, runs: 1 },
+			{ works: false, threads: 1, runs: 1 },
+		])
+		const { body: ready } = await request('GET', '/readyz?verbose')
+		t.match(ready, '[+]threads those of the working gateway, and 1 of others (gateways: 1, runs there: 1)')
+		const { body: metrics } = await request('GET', '/metrics')
+		t.match(metrics, /^svc_lent_threads\{gateway="[^"]*"\} 1$/m)
+		t.match(metrics, /^svc_lent_thread_runs\{gateway="[^"]*"\} 1$/m)
+		t.match(metrics, /^svc_worker_pool_capacity 16$/m)
+		const svc = svcFor({ home: current.home })
+		t.match((await svc(['status'])).stdout, 'runs execute in threads: those of the working gateway, and 1 of others')
+		t.match(
+			(await svc(['doctor', '--only', 'store.cluster'])).stdout,
+			'threads: those of the working gateway, and 1 of others',
+		)
+		away.call.answer('done')
+		await ended(away.id, 'completed')
+	})
+
+	await t.test('a run there is stopped', async (t) => {
+		const { id, call } = await begin('stopped')
+		t.match(await parts(), [{ runs: 1 }, { runs: 1 }])
+		t.equal((await request('POST', `/v1/runs/${id}/cancel`)).status < 300, true)
+		await call.hungUp
+		await ended(id, 'stopped')
+		t.match(await parts(), [{ runs: 1 }, { runs: 0 }])
+	})
+
+	await t.test('a call of a run there gets a person’s answer', async (t) => {
+		const { id, call } = await begin('asked')
+		call.callTool('form_fill', '{}')
+		const [question] = await eventually(
+			async () => (await request('GET', '/v1/agents/anna/questions')).body as { question_id: string }[],
+			(found) => found.length > 0,
+		)
+		t.match(await parts(), [{ runs: 1 }, { runs: 1 }])
+		const path = `/v1/agents/anna/ask-responses/${question?.question_id}`
+		t.equal((await request('POST', path, { answer: 'a person says so' })).status < 300, true)
+		const next = await model.called('asked', 2)
+		t.match(JSON.stringify(next.body), /a person says so/)
+		next.answer('done')
+		await ended(id, 'completed')
+	})
+
+	for (const how of ['SIGKILL', 'SIGSTOP'] as const) {
+		await t.test(`a run continues when its gateway gets ${how}`, async (t) => {
+			const { id, call } = await begin(how)
+			takeStep(call, 1)
+			const cut = await model.called(how, 2)
+			t.match(await parts(), [{ runs: 1 }, { runs: 1 }])
+			lender.child.kill(how)
+			const again = await model.called(how, 3)
+			t.equal(stepsIn(again), 1, 'from its last finished step')
+			if (how === 'SIGSTOP') lender.child.kill('SIGCONT')
+			await cut.hungUp
+			takeStep(again, 2)
+			;(await model.called(how, 4)).answer('done')
+			await ended(id, 'completed')
+			t.equal(model.calls.filter(({ prompt }) => prompt === how).length, 4, 'nothing else is repeated')
+			const { events } = (await request('GET', `/v1/audit?run_id=${id}&limit=500`)).body
+			const sequences = (events as { sequence: number }[]).map(({ sequence }) => sequence).toSorted((a, b) => a - b)
+			t.equal(new Set(sequences).size, sequences.length)
+			t.equal((events as { event_type: string }[]).filter(({ event_type }) => event_type === 'run.completed').length, 1)
+			if (how === 'SIGKILL') lender = await start()
+			await lent(1)
+		})
+	}
+
+	await t.test('one that stops first completes the runs that it has', async (t) => {
+		const other = await start(config.replace('shutdown_grace_s: 0', 'shutdown_grace_s: 60'))
+		await lent(2)
+		const runs = [await begin('one'), await begin('other')]
+		t.match(await parts(), [{ runs: 1 }, { runs: 1 }, { runs: 1 }])
+		const gone = other.end()
+		await lent(1)
+		const late = await begin('late')
+		for (const { call } of [...runs, late]) call.answer('done')
+		for (const { id } of [...runs, late]) await ended(id, 'completed')
+		t.equal(await gone, 0)
+		t.equal(
+			model.calls.filter(({ prompt }) => ['one', 'other', 'late'].includes(prompt)).length,
+			3,
+			'no call is repeated',
+		)
+	})
+
+	await t.test('one that is told not to lends nothing', async (t) => {
+		const other = await start(config.replace('runs_per_thread: 8', 'runs_per_thread: 8, lend: false'))
+		await eventually(async () => (await parts()).length === 3)
+		t.match((await parts()).filter(({ threads }) => threads === 0).length, 1)
+		await other.end()
+	})
+
+	await t.test('the working gateway is killed, and runs of both continue at the next one', async (t) => {
+		const away = await begin('moved')
+		takeStep(away.call, 1)
+		const cut = await model.called('moved', 2)
+		t.match(await parts(), [{ runs: 1 }, { runs: 1 }])
+		await current.kill()
+		await Promise.all([cut.hungUp, own.call.hungUp])
+		current = lender
+		await eventually(() => /"working"/.test(readFileSync(join(current.home, 'run/gateway.json'), 'utf8')))
+		const [again, first] = await Promise.all([model.called('moved', 3), model.called('own', 2)])
+		t.equal(stepsIn(again), 1, 'from its last finished step')
+		again.answer('done')
+		first.answer('done')
+		await Promise.all([ended(away.id, 'completed'), ended(own.id, 'completed')])
+		t.notMatch(current.errors(), /"level":"(error|fatal)"/)
+	})
+})
