@@ -28,12 +28,18 @@ export function prepareSchemas({ settings: { validate = {} } }: RequestRoute): v
 				return given.call(this, value, { ...options, ...preferences })
 			}
 		} else if (isSchema(given)) {
-			const schema = given.prefs({ ...preferences, messages: withoutValues })
-			const check = (value: unknown): Promise<unknown> => schema.validateAsync(value)
-			schemas.set(check, schema)
+			// At the first request: joi checks and compiles preferences, for which a start has no time.
+			let schema: Schema | undefined
+			const check = (value: unknown): Promise<unknown> => (schema ??= withPreferences(given)).validateAsync(value)
+			schemas.set(check, given)
 			validate[part] = check
 		}
 	}
+}
+
+/** For a validation without options. */
+export function withPreferences(schema: Schema, abortEarly = false): Schema {
+	return schema.prefs({ ...preferences, abortEarly, messages: withoutValues })
 }
 
 /** What a route gave as the schema of a part of its requests; undefined where it gave none, or a function. */

@@ -8,7 +8,7 @@ import { bodyUsed, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
 import { leaveLargeBody, parseLargeBody, tooMany } from './large-json.ts'
 import { hasOneHost } from './one-host.ts'
-import { isSchema, prepareSchemas, schemaOf } from './schemas.ts'
+import { isSchema, prepareSchemas, schemaOf, withPreferences } from './schemas.ts'
 import type { FaultCode, FieldError } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { Redactor } from '../redactor/redactor.ts'
@@ -171,7 +171,7 @@ function refuseDeepBody(request: Request): void {
 function refuseFirstMistake(request: Request): void {
 	const schema = schemaOf(request.route, 'payload')
 	if (!isSchema(schema)) return
-	const { error } = schema.prefs({ abortEarly: true }).validate(request.payload)
+	const { error } = withPreferences(schema, true).validate(request.payload)
 	if (error) refuse(request, null, error)
 }
 
