@@ -124,12 +124,17 @@ export class Instance {
 	lateService(): unknown {
 		if (typeof this.service !== 'object' || this.service === null) return this.service
 		const current = (): object => this.context.use(this.name as keyof Services)
+		let bound: { service: object; methods: Map<unknown, unknown> } | undefined
 		return new Proxy(Object.create(null) as object, {
 			get(_, key) {
 				const service = current()
 				const value: unknown = Reflect.get(service, key, service)
+				if (typeof value !== 'function') return value
+				if (bound?.service !== service) bound = { service, methods: new Map() }
 				// A class method can access its private fields only on the real object.
-				return typeof value === 'function' ? value.bind(service) : value
+				const method = bound.methods.get(value) ?? value.bind(service)
+				bound.methods.set(value, method)
+				return method
 			},
 			has: (_, key) => Reflect.has(current(), key),
 		})

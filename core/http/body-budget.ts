@@ -2,7 +2,7 @@
  * Bounds the memory of large bodies: all that are read, parsed or in use at the same time share one budget of bytes, whatever
  * generation of the gateway serves them. Bodies of routes within the ordinary limit are not counted.
  */
-import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
+import type { Request } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
 
 /** Of all large bodies together. Parsing takes several times as much for a moment. */
@@ -24,20 +24,21 @@ let free = BUDGET_BYTES
 const waiting: Waiting[] = []
 const shares = new WeakMap<object, () => void>()
 
-/** Takes a share for each large body before it is read, and gives it back when the request is over, however it ended. */
-export function boundBodies(server: Server, ordinaryBytes: number): void {
-	server.ext('onPreAuth', async (request: Request, h: ResponseToolkit) => {
-		const bytes = bytesOf(request, ordinaryBytes)
-		if (bytes > 0) {
-			await take(bytes, request)
-			shares.set(request, () => giveBack(bytes))
-		}
-		return h.continue
-	})
-	server.events.on('response', bodyUsed)
+/**
+ * Takes a share for a large body before it is read; settles once the request has it. It is given back when the request is over,
+ * however it ended. Undefined for a body that is not counted.
+ */
+export function shareForBody(request: Request, ordinaryBytes: number): Promise<void> | undefined {
+	const bytes = bytesOf(request, ordinaryBytes)
+	return bytes > 0 ? takeShare(request, bytes) : undefined
 }
 
-/** Gives the share of a hapi request's body back early: the handler holds nothing of it any more. May be called again. */
+async function takeShare(request: Request, bytes: number): Promise<void> {
+	await take(bytes, request)
+	shares.set(request, () => giveBack(bytes))
+}
+
+/** Gives the share of a hapi request's body back: nothing of it is held any more. May be called again. */
 export function bodyUsed(request: object): void {
 	const release = shares.get(request)
 	shares.delete(request)

@@ -4,23 +4,22 @@
  */
 import { badRequest } from '@hapi/boom'
 import Bourne from '@hapi/bourne'
-import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
+import type { Request, RequestRoute } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
 
+/** Makes hapi leave the body of a route with a larger limit to `parseLargeBody`. */
+export function leaveLargeBody({ settings: { payload } }: RequestRoute, ordinaryBytes: number): void {
+	if (!payload || payload.parse === false || (payload.maxBytes ?? 0) <= ordinaryBytes) return
+	if ([payload.allow ?? []].flat().every((type) => isJson(type) || type === BYTES)) payload.parse = 'gunzip'
+}
+
 /** Throws `invalid_request` for a body of more than `values` values, before it is parsed. */
-export function parseLargeBodies(server: Server, ordinaryBytes: number, values: number): void {
-	server.events.on('route', ({ settings: { payload } }) => {
-		if (!payload || payload.parse === false || (payload.maxBytes ?? 0) <= ordinaryBytes) return
-		if ([payload.allow ?? []].flat().every((type) => isJson(type) || type === BYTES)) payload.parse = 'gunzip'
-	})
-	server.ext('onPostAuth', (request: Request, h: ResponseToolkit) => {
-		const { payload: body, route, mime } = request
-		if (route.settings.payload?.parse !== 'gunzip' || !Buffer.isBuffer(body)) return h.continue
-		if (body.length > ordinaryBytes && isJson(mime) && hasMoreValues(body, values)) throw tooMany(values)
-		if (body.length === 0) Object.assign(request, { payload: null })
-		else if (isJson(mime)) Object.assign(request, { payload: parse(body) })
-		return h.continue
-	})
+export function parseLargeBody(request: Request, ordinaryBytes: number, values: number): void {
+	const { payload: body, route, mime } = request
+	if (route.settings.payload?.parse !== 'gunzip' || !Buffer.isBuffer(body)) return
+	if (body.length > ordinaryBytes && isJson(mime) && hasMoreValues(body, values)) throw tooMany(values)
+	if (body.length === 0) Object.assign(request, { payload: null })
+	else if (isJson(mime)) Object.assign(request, { payload: parse(body) })
 }
 
 export function tooMany(values: number): Fault {

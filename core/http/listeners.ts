@@ -16,7 +16,7 @@ import { answerSocket, ownOriginOnly } from './raw-answer.ts'
 import { REQUEST_ID, requestIdFor, underRequestId } from './request-id.ts'
 
 const listenerSettings: ServerOptions = {
-	// Node's own refusal of a request without a Host would be an empty answer; plugins/auth refuses it with a message.
+	// Node's own refusal of a request without a Host would be an empty answer; server.ts refuses it with a message.
 	requireHostHeader: false,
 	maxHeaderSize: 16 * 1024,
 	headersTimeout: 10_000,
@@ -26,6 +26,7 @@ const listenerSettings: ServerOptions = {
 	keepAliveTimeout: 65_000,
 }
 const CONNECTION_LIMIT = 20_000
+const everywhere = Object.entries(ownOriginOnly)
 /** How long connections without a request are kept when the gateway stops. */
 const SILENCE_MS = 200
 
@@ -63,6 +64,7 @@ export class Listeners {
 	readonly #log: Logger
 	readonly #handed: ReadonlyMap<Address, number>
 	#open = 0
+	readonly #closed = (): void => void this.#open--
 
 	/** `handed`: descriptors of sockets that another process holds, which are used in place of an address of our own. */
 	constructor(log: Logger, handed: ReadonlyMap<Address, number> = new Map()) {
@@ -181,9 +183,9 @@ export class Listeners {
 			const last = this.#spent.get(request.socket)
 			if (last && last !== request) return
 			if (last) response.shouldKeepAlive = false
-			response.setHeaders(new Map(Object.entries(ownOriginOnly)))
+			for (const [name, value] of everywhere) response.setHeader(name, value)
 			this.#open++
-			response.once('close', () => this.#open--)
+			response.once('close', this.#closed)
 			underRequestId(request, response, () => this.request(address, request, response))
 		}
 		server.on('connection', (socket: Socket) => {

@@ -1,13 +1,14 @@
 /** One hapi server of a generation: limits, the shape of errors, and what every answer carries. */
 import { isBoom } from '@hapi/boom'
 import hapi from '@hapi/hapi'
-import type { Request, RequestRoute, ResponseToolkit, Server } from '@hapi/hapi'
-import Joi from 'joi'
+import type { Request, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
-import { boundBodies } from './body-budget.ts'
+import { bodyUsed, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
-import { parseLargeBodies, tooMany } from './large-json.ts'
+import { leaveLargeBody, parseLargeBody, tooMany } from './large-json.ts'
+import { hasOneHost } from './one-host.ts'
+import { isSchema, prepareSchemas, schemaOf, withPreferences } from './schemas.ts'
 import type { FaultCode, FieldError } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { Redactor } from '../redactor/redactor.ts'
@@ -47,10 +48,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 		router: { stripTrailingSlash: true },
 		routes: {
 			payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
-			validate: {
-				options: { abortEarly: false, errors: { wrap: { label: false } } },
-				failAction: refuse,
-			},
+			validate: { failAction: refuse },
 			// A part of a JSON text is of no use; a route of files says `ranges: true`.
 			response: { ranges: false, ...(checkResponses ? { failAction: 'error' } : { sample: 0 }) },
 			security: { hsts: false, xframe: 'deny', noOpen: false, referrer: 'no-referrer' },
@@ -64,11 +62,23 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 			const request_id = request.raw.res.getHeader(REQUEST_ID)
 			log.debug({ ...answered(request), request_id }, 'a request was answered')
 		})
-	server.events.on('route', withPlainMessages)
-	server.ext('onPreAuth', refuseUntypedBody)
-	boundBodies(server, BODY_LIMIT_BYTES)
-	parseLargeBodies(server, BODY_LIMIT_BYTES, NODE_LIMIT)
-	server.ext('onPostAuth', refuseDeepBody)
+	server.events.on('route', (route) => {
+		prepareSchemas(route)
+		leaveLargeBody(route, BODY_LIMIT_BYTES)
+	})
+	server.events.on('response', bodyUsed)
+	// One extension at each point: hapi spends as much on an extension as on a whole stage of its own.
+	server.ext('onPreAuth', (request, h) => {
+		if (!hasOneHost(request.raw.req)) throw notOneHost()
+		if (!hasBody(request)) return h.continue
+		refuseUntypedBody(request)
+		return shareForBody(request, BODY_LIMIT_BYTES)?.then(() => h.continue) ?? h.continue
+	})
+	server.ext('onPostAuth', (request, h) => {
+		parseLargeBody(request, BODY_LIMIT_BYTES, NODE_LIMIT)
+		refuseDeepBody(request)
+		return h.continue
+	})
 	server.ext('onPreResponse', (request, h) => {
 		shapeError(request, log)
 		shortenEchoes(request)
@@ -92,28 +102,19 @@ export interface Answered {
 export function answered({ method, route, response, raw, info }: Request): Answered {
 	return {
 		method,
-		route: (route.method as string) === '_special' ? null : route.path,
+		route: isUnrouted({ route }) ? null : route.path,
 		// A client that left early gets no answer, and only hapi knows which one it would have been.
 		status: isBoom(response) ? response.output.statusCode : raw.res.statusCode,
 		ms: info.completed - info.received,
 	}
 }
 
-/** joi would repeat the value, which may be as long as the body. */
-const withoutValues = {
-	'string.pattern.base': '{{#label}} fails to match the required pattern: {{#regex}}',
-	'string.pattern.name': '{{#label}} fails to match the {{#name}} pattern',
-	'string.pattern.invert.base': '{{#label}} matches the inverted pattern: {{#regex}}',
-	'string.pattern.invert.name': '{{#label}} matches the inverted {{#name}} pattern',
+function isUnrouted({ route }: Pick<Request, 'route'>): boolean {
+	return (route.method as string) === '_special'
 }
 
-/** As options of each validation, joi would compile the messages for every request. */
-function withPlainMessages({ settings: { validate = {} } }: RequestRoute): void {
-	for (const part of ['headers', 'params', 'query', 'payload'] as const) {
-		const schema = validate[part]
-		if (typeof schema === 'object' && schema !== null && 'prefs' in schema)
-			validate[part] = (schema as Joi.Schema).prefs({ messages: withoutValues })
-	}
+function notOneHost(): Fault {
+	return new Fault('invalid_request', 'send exactly one Host header')
 }
 
 /** joi's complaints as our error body. */
@@ -134,23 +135,21 @@ function refuse(_request: unknown, _h: unknown, error: Error | undefined): never
 	throw new Fault('invalid_request', message, { errors })
 }
 
+function hasBody({ headers }: Request): boolean {
+	return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
 /** A body without a type is one that a foreign web page can post without being asked first. */
-function refuseUntypedBody(request: Request, h: ResponseToolkit): symbol {
-	const { headers } = request
+function refuseUntypedBody({ headers, route }: Request): void {
 	// A route that reads the raw bytes checks them itself.
-	if (request.route.settings.payload?.parse === false) return h.continue
-	const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-	if (hasBody && headers['content-type'] === undefined) {
-		throw new Fault('unsupported_media_type', 'the body has no type; send the header content-type: application/json')
-	}
-	return h.continue
+	if (route.settings.payload?.parse === false || headers['content-type'] !== undefined) return
+	throw new Fault('unsupported_media_type', 'the body has no type; send the header content-type: application/json')
 }
 
 /** A body nested half a million deep parses, and then overflows the stack of whatever walks it; a wide one takes long. */
-function refuseDeepBody(request: Request, h: ResponseToolkit): symbol {
+function refuseDeepBody(request: Request): void {
 	const { payload } = request
-	if (typeof payload !== 'object' || payload === null || Buffer.isBuffer(payload) || 'pipe' in payload)
-		return h.continue
+	if (typeof payload !== 'object' || payload === null || Buffer.isBuffer(payload) || 'pipe' in payload) return
 	let nodes = 0
 	let level: object[] = [payload]
 	for (let depth = 1; level.length > 0; depth++) {
@@ -166,14 +165,13 @@ function refuseDeepBody(request: Request, h: ResponseToolkit): symbol {
 		level = next
 	}
 	if (nodes > ALL_MISTAKES_LIMIT) refuseFirstMistake(request)
-	return h.continue
 }
 
 /** Runs before hapi searches for all of them. */
 function refuseFirstMistake(request: Request): void {
-	const { payload: schema, options } = request.route.settings.validate ?? {}
-	if (!Joi.isSchema(schema)) return
-	const { error } = schema.validate(request.payload, { ...options, abortEarly: true })
+	const schema = schemaOf(request.route, 'payload')
+	if (!isSchema(schema)) return
+	const { error } = withPreferences(schema, true).validate(request.payload)
 	if (error) refuse(request, null, error)
 }
 
@@ -181,6 +179,8 @@ function refuseFirstMistake(request: Request): void {
 function shapeError(request: Request, log: Logger): void {
 	const { response } = request
 	if (!isBoom(response)) return void response.header('x-content-type-options', 'nosniff')
+	// hapi has no stage before its answer for a path that no route has.
+	if (isUnrouted(request) && !hasOneHost(request.raw.req)) return void (response.output = toBoom(notOneHost()).output)
 	if (response instanceof Fault) return void (response.output = toBoom(response).output)
 	const status = response.output.statusCode
 	if (status >= 500) {

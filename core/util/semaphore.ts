@@ -1,4 +1,5 @@
 import { FairQueue } from './fair-queue.ts'
+import { onAbort } from './on-abort.ts'
 import { Shares } from './shares.ts'
 
 /** Lets a number of pieces of work run at the same time; others wait for a place, and their owners take turns. */
@@ -48,9 +49,9 @@ export function openSemaphore(
 		const leave = (): void => {
 			if (queue.delete(owner, begin)) reject(signal?.reason as Error)
 		}
-		signal?.addEventListener('abort', leave, { once: true })
+		const stay = signal && onAbort(signal, leave)
 		queue.add(owner, begin)
-		await promise.finally(() => signal?.removeEventListener('abort', leave))
+		await promise.finally(() => stay?.())
 	}
 	let whenIdle: PromiseWithResolvers<void> | undefined
 	return {

@@ -1,4 +1,4 @@
-import type { Request, RequestRoute, Server } from '@hapi/hapi'
+import type { RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
 import { agentParameter, reaches, unknownAgent } from '../../core/http/agents.ts'
 import { scopesOf } from '../../core/http/routes.ts'
@@ -6,7 +6,6 @@ import type { RouteAccess } from '../../core/http/routes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
 import { setCause } from '../../core/util/context.ts'
 import type { Auth, Needs } from './contract.ts'
-import { hasOneHost } from './local.ts'
 
 const STRATEGY = 'gateway'
 
@@ -16,21 +15,18 @@ const STRATEGY = 'gateway'
  * out all other agents (`agents: 'checked'`): a route that does not say so is refused to it.
  */
 export function guard(server: Server, auth: Auth, generation: GenerationView): void {
-	server.ext('onRequest', (request, h) => {
-		if (!hasOneHost(request.raw.req)) throw new Fault('invalid_request', 'send exactly one Host header')
-		return h.continue
-	})
 	const known = new WeakMap<RequestRoute, Demands>()
 	const demandsOf = (route: RequestRoute): Demands => {
-		const demands = known.get(route) ?? demandsIn(route, scopesOf(server.auth.lookup(route)))
+		const before = known.get(route)
+		if (before) return before
+		const demands = demandsIn(route, scopesOf(server.auth.lookup(route)))
 		known.set(route, demands)
 		return demands
 	}
-	const causes = new WeakMap<Request, () => void>()
 	// A client that leaves early must not keep its name out of the events that its request still causes.
-	server.events.on('response', (request) => {
-		const { res } = request.raw
-		const forget = causes.get(request) ?? (() => {})
+	server.events.on('response', ({ plugins, raw: { res } }) => {
+		const { forget } = plugins as Remembered
+		if (!forget) return
 		if (res.closed) forget()
 		else res.once('close', forget)
 	})
@@ -41,7 +37,8 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 			const name = agent === undefined ? undefined : String((request.params as Record<string, unknown>)[agent])
 			const credentials = await auth.authenticate(request.raw.req, needs, name)
 			if (name !== undefined && !reaches(credentials, name)) throw unknownAgent(name)
-			causes.set(request, setCause(credentials))
+			// In hapi's own place for this: a weak map of all requests costs the garbage collector more than the rest of this.
+			;(request.plugins as Remembered).forget = setCause(credentials)
 			return h.authenticated({ credentials })
 		},
 	}))
@@ -50,6 +47,11 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 	server.ext('onPreStart', () => {
 		for (const route of server.table()) refuseLoophole(route, server.auth.lookup(route), generation)
 	})
+}
+
+/** What is kept with a request: until when its events name the caller. */
+interface Remembered {
+	forget?: () => void
 }
 
 interface Demands {

@@ -38,55 +38,59 @@ export interface NotLocal {
 
 /** Null if it is local. */
 export function whyNotLocal(request: Arrival, rule: LocalRule): NotLocal | null {
-	const elsewhere = whyElsewhere(request)
+	const headers = headersOf(request)
+	const elsewhere = whyElsewhere(request, headers)
 	if (elsewhere !== null) return { because: elsewhere, mayBePage: false }
-	const page = whyMaybePage(request, rule)
+	const page = whyMaybePage(request, headers, rule)
 	return page === null ? null : { because: page, mayBePage: true }
 }
 
-function whyElsewhere(request: Arrival): string | null {
+/** All values of each header, by its name in lower case. */
+type Headers = ReadonlyMap<string, readonly string[]>
+
+function whyElsewhere(request: Arrival, headers: Headers): string | null {
 	const { remoteAddress = '', localAddress = '' } = peerOf(request)
 	if (!isLoopback(remoteAddress) || !isLoopback(localAddress)) return 'it comes from another machine'
-	const isForwarded = namesOf(request).some(isForwarding)
-	return isForwarded ? 'its headers (such as X-Forwarded-For) say that it came through a proxy' : null
+	for (const name of headers.keys())
+		if (isForwarding(name)) return 'its headers (such as X-Forwarded-For) say that it came through a proxy'
+	return null
 }
 
-function whyMaybePage(request: Arrival, { allowedHosts, corsOrigins = [], changes = false }: LocalRule): string | null {
-	const names = namesOf(request)
+function whyMaybePage(
+	request: Arrival,
+	headers: Headers,
+	{ allowedHosts, corsOrigins = [], changes = false }: LocalRule,
+): string | null {
+	const valuesOf = (name: string): readonly string[] => headers.get(name) ?? []
 	// A browser also prefetches pages that its user has not opened, at the request of a foreign page.
-	if (names.includes('sec-purpose') || names.includes('purpose')) return 'a browser made it ahead of time (Sec-Purpose)'
+	if (headers.has('sec-purpose') || headers.has('purpose')) return 'a browser made it ahead of time (Sec-Purpose)'
 
-	const host = parseHost(valuesOf(request, 'host')[0] ?? '')
+	const host = parseHost(valuesOf('host')[0] ?? '')
 	if (!host || !(isLocalName(host.name) || isAllowed(host.name, allowedHosts))) {
 		return 'its Host is neither localhost nor a loopback address nor listed in server.allowed_hosts'
 	}
 	if (!targets(request.url ?? '/', host)) return 'its target names another host than its Host header'
-	const origins = valuesOf(request, 'origin')
+	const origins = valuesOf('origin')
 	if (origins.some((origin) => corsOrigins.includes(origin.toLowerCase())))
 		return 'its Origin is listed in server.cors_origins'
 	if (!origins.every((origin) => isSameOrigin(origin, host))) return 'its Origin is another one'
 
 	const isSafe = (request.method === 'GET' || request.method === 'HEAD') && !changes
-	const sites = valuesOf(request, 'sec-fetch-site')
+	const sites = valuesOf('sec-fetch-site')
 	// A browser sends "none" for an address that its user typed, and for a link that another program opened.
 	if (!isSafe && sites.includes('none')) return 'its Sec-Fetch-Site is none, and it would change something'
 	if (!sites.every((site) => site === 'same-origin' || site === 'none')) return 'its Sec-Fetch-Site names another site'
 
 	// Browsers send neither with a plain GET to a name that they do not count as trustworthy, such as one of the network.
 	if (origins.length > 0 || sites.length > 0) return null
-	const pages = valuesOf(request, 'referer')
+	const pages = valuesOf('referer')
 	if (!pages.every((page) => isSameOrigin(page, host))) return 'its Referer is a page of another origin'
 	// A foreign page can suppress the Referer. A WebSocket (whose key no page can set) always has an Origin.
-	const mayBeForeign = changes && !isLocalName(host.name) && !names.includes('sec-websocket-key')
+	const mayBeForeign = changes && !isLocalName(host.name) && !headers.has('sec-websocket-key')
 	if (mayBeForeign && pages.length === 0) {
 		return 'it would change something, and at a name of server.allowed_hosts no header (Sec-Fetch-Site, Origin or Referer) proves that no foreign page sent it'
 	}
 	return null
-}
-
-/** True for exactly one Host header. With two, a proxy may use one of them and the gateway the other. */
-export function hasOneHost(request: Pick<Arrival, 'rawHeaders'>): boolean {
-	return valuesOf(request, 'host').length === 1
 }
 
 interface Host {
@@ -126,7 +130,7 @@ function isForwarding(header: string): boolean {
  * (`[::ffff:7f00:1]`), which therefore does not count.
  */
 function isLocalName(name: string): boolean {
-	return name === 'localhost' || name === '::1' || (isIPv4(name) && isLoopback(name))
+	return name === 'localhost' || name === '127.0.0.1' || name === '::1' || (isIPv4(name) && isLoopback(name))
 }
 
 /** An IPv4 address written as IPv6 is never local, even if listed. */
@@ -154,10 +158,14 @@ function isSameOrigin(address: string, host: Host): boolean {
 	return other !== undefined && other.name === host.name && other.port === host.port
 }
 
-function namesOf({ rawHeaders }: Arrival): string[] {
-	return rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase())
-}
-
-function valuesOf({ rawHeaders }: Pick<Arrival, 'rawHeaders'>, wanted: string): string[] {
-	return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === wanted)
+function headersOf({ rawHeaders }: Arrival): Headers {
+	const headers = new Map<string, string[]>()
+	for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+		const name = (rawHeaders[at] as string).toLowerCase()
+		const value = rawHeaders[at + 1] as string
+		const others = headers.get(name)
+		if (others) others.push(value)
+		else headers.set(name, [value])
+	}
+	return headers
 }

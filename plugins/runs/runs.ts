@@ -29,7 +29,7 @@ import { forgetAllNotes } from './notes.ts'
 import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
 import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
-import { checkRoom } from './room.ts'
+import { openRoom } from './room.ts'
 import { takeIn } from './start.ts'
 import { summariesOf } from './summaries.ts'
 import { tellHolder, withFreeRun, withRun } from './turns.ts'
@@ -65,6 +65,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		await turn() // as in cancel
 	}
 
+	const checkRoom = openRoom(ctx)
 	const runs: Runs = {
 		converse: (agent, message, listener) => converse(ctx, runs, agent, message, listener),
 		follow: (run_id, listener) => follow(ctx, runs, run_id, listener),
@@ -88,7 +89,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 						also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])],
 					}),
 				},
-				(ahead) => checkRoom(ctx, agent.uid, ahead),
+				(ahead, isOwed) => checkRoom(agent.uid, ahead, isOwed),
 				(started, ops, given) => begin(ctx, started, ops, given),
 				counted,
 			)

@@ -35,7 +35,7 @@ export async function takeIn(
 	agent: AgentRef,
 	run_id: string,
 	request: StartRequest & { conversation: string },
-	checkRoom: (ahead: number) => Promise<void>,
+	checkRoom: (ahead: number, isOwed: boolean) => Promise<void>,
 	begin: (run: RunRecord, ops: Op[], given?: RunInputs) => Promise<void>,
 	/** Counts it toward the limits of its caller. */
 	counted: RunStart,
@@ -53,7 +53,7 @@ export async function takeIn(
 		const queue = await store.get<ConversationQueue>(keys.queue(uid, request.conversation))
 		const ahead = queue?.value.runs ?? []
 		// The limit does not apply: the plugin that starts sub-runs limits them, and a due result must not get lost.
-		if (!request.parent) await checkRoom(ahead.length)
+		await checkRoom(ahead.length, request.parent !== undefined)
 		const parent = request.parent && (await parentOf(store, uid, request.parent.run_id))
 		const adopted = parent && adopt(parent, run_id)
 		const run: RunRecord = {

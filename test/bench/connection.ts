@@ -61,14 +61,16 @@ export class Connection {
 		return this.#waiting.promise
 	}
 
-	/** Every answer that is measured has a content-length. */
+	/** An answer that is measured has a content-length, or ends with an empty chunk; then its body has the chunks' frames. */
 	#take(text: string): void {
 		this.#received += text
 		const headEnd = this.#received.indexOf('\r\n\r\n')
 		if (headEnd < 0) return
 		const head = this.#received.slice(0, headEnd)
+		const isChunked = /\r\ntransfer-encoding: chunked/i.test(head)
+		if (isChunked && !this.#received.endsWith('\r\n0\r\n\r\n')) return
 		const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
-		const end = headEnd + 4 + length
+		const end = isChunked ? this.#received.length : headEnd + 4 + length
 		if (this.#received.length < end) return
 		const body = this.#received.slice(headEnd + 4, end)
 		this.#received = this.#received.slice(end)

@@ -18,8 +18,10 @@ export interface Effort {
 	/** Runs and other events behind the console. */
 	consoleRuns: number
 	consoleEvents: number
-	/** Memories of the one agent whose memory is searched. */
-	memories: number
+	/** Clients at the same time, one number after another. */
+	clients: readonly number[]
+	/** Memories of the one agent whose memory is searched, one number after another. */
+	memories: readonly number[]
 	/** Runs until the heaps have found their size, and runs over which memory is watched then. */
 	memoryWarmUp: number
 	memoryRuns: number
@@ -33,15 +35,16 @@ export const efforts: Record<Level, Effort> = {
 		runs: 320,
 		turns: [5],
 		single: 100,
-		requests: 2_000,
+		requests: 5_000,
 		deliveries: 640,
 		events: 200,
 		starts: 1,
 		consoleRuns: 500,
 		consoleEvents: 20_000,
-		memories: 5_000,
-		memoryWarmUp: 500,
-		memoryRuns: 500,
+		clients: [1, 4, 16, 64, 256],
+		memories: [5_000],
+		memoryWarmUp: 2_000,
+		memoryRuns: 1_000,
 	},
 	standard: {
 		rounds: 3,
@@ -54,9 +57,10 @@ export const efforts: Record<Level, Effort> = {
 		starts: 3,
 		consoleRuns: 10_000,
 		consoleEvents: 1_000_000,
-		memories: 20_000,
+		clients: [1, 4, 16, 64, 256],
+		memories: [20_000],
 		memoryWarmUp: 2_000,
-		memoryRuns: 1_000,
+		memoryRuns: 4_000,
 	},
 	long: {
 		rounds: 9,
@@ -69,7 +73,8 @@ export const efforts: Record<Level, Effort> = {
 		starts: 9,
 		consoleRuns: 10_000,
 		consoleEvents: 1_000_000,
-		memories: 100_000,
+		clients: [1, 4, 16, 64, 256],
+		memories: [20_000, 100_000],
 		memoryWarmUp: 2_000,
 		memoryRuns: 10_000,
 	},

@@ -1,19 +1,24 @@
 /**
  * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
  *
- *     npm run bench -- [--quick | --long] [--json] [throughput latency fan-out rest webhooks skill shares context memory-search recall upgrade start memory cluster console]
+ *     npm run bench -- [--quick | --long] [--json] [--write] [throughput surfaces load latency fan-out rest webhooks skill shares context memory-search recall upgrade start memory cluster console]
  *
- * Servers, load and models run in processes of their own. Linux only: figures of processes come from /proc.
+ * Servers, load and models run in processes of their own. `--write` writes docs/performance.md, by default of the metrics that it
+ * is about. Linux only: figures of processes come from /proc.
  */
-import { cpus, release } from 'node:os'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { cpus, loadavg, release, totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
+import { chartOf } from './chart.ts'
 import { cluster } from './cluster.ts'
 import { consolePages } from './console.ts'
 import { context } from './context.ts'
+import { documentOf } from './document.ts'
 import { efforts } from './effort.ts'
 import type { Effort, Level } from './effort.ts'
 import { fanOut } from './fan-out.ts'
 import { latency } from './latency.ts'
+import { load } from './load.ts'
 import { memory } from './memory.ts'
 import { memorySearch } from './memory-search.ts'
 import { recall } from './recall.ts'
@@ -21,7 +26,8 @@ import { rest } from './rest.ts'
 import { shares } from './shares.ts'
 import { skillCall } from './skill-call.ts'
 import { start } from './start.ts'
-import { isMet, ratioOf, tableOf } from './table.ts'
+import { surfaces } from './surfaces.ts'
+import { isMet, ratioOf, summaryOf, tableOf } from './table.ts'
 import type { Figure } from './table.ts'
 import { throughput } from './throughput.ts'
 import { upgrade } from './upgrade.ts'
@@ -29,6 +35,8 @@ import { webhooks } from './webhooks.ts'
 
 const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 	throughput,
+	surfaces,
+	load,
 	latency,
 	'fan-out': fanOut,
 	rest,
@@ -47,7 +55,12 @@ const metrics: Record<string, (effort: Effort) => Promise<Figure[]>> = {
 
 const { values, positionals } = parseArgs({
 	allowPositionals: true,
-	options: { quick: { type: 'boolean' }, long: { type: 'boolean' }, json: { type: 'boolean' } },
+	options: {
+		quick: { type: 'boolean' },
+		long: { type: 'boolean' },
+		json: { type: 'boolean' },
+		write: { type: 'boolean' },
+	},
 })
 const unknown = positionals.find((name) => !(name in metrics))
 if (unknown !== undefined) {
@@ -59,9 +72,15 @@ if (process.platform !== 'linux') {
 	process.exit(2)
 }
 
+const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+	version: string
+}
 const level: Level = values.quick ? 'quick' : values.long ? 'long' : 'standard'
-const machine = `Node ${process.versions.node}, Linux ${release()}, ${cpus().length} × ${cpus()[0]?.model ?? 'unknown'}`
-const chosen = positionals.length > 0 ? positionals : Object.keys(metrics)
+const [cpu] = cpus()
+const [loadBefore = 0] = loadavg()
+const machine = `Node ${process.versions.node}, Linux ${release()}, ${cpus().length} × ${cpu?.model ?? 'unknown'}, ${Math.round(totalmem() / 2 ** 30)} GiB`
+const inDocument = ['throughput', 'surfaces', 'load', 'latency', 'rest', 'webhooks', 'memory-search', 'start', 'memory']
+const chosen = positionals.length > 0 ? positionals : values.write ? inDocument : Object.keys(metrics)
 const figures: Figure[] = []
 for (const name of chosen) {
 	process.stderr.write(`${name} …\n`)
@@ -71,5 +90,13 @@ if (values.json) {
 	const rows = figures.map((figure) => ({ ...figure, ratio: ratioOf(figure), met: isMet(figure) }))
 	console.log(JSON.stringify({ machine, level, figures: rows }))
 } else {
-	console.log(`\n${machine}, ${level}\n\n${tableOf(figures)}`)
+	console.log(`\n${machine}, ${level}\n\n${tableOf(figures)}\n\n${summaryOf(figures)}`)
+}
+if (values.write) {
+	const docs = new URL('../../docs/', import.meta.url)
+	writeFileSync(
+		new URL('performance.md', docs),
+		documentOf({ machine, load: loadBefore, isBusy: loadBefore > cpus().length / 2, level, version, figures }),
+	)
+	writeFileSync(new URL('images/performance.svg', docs), chartOf(figures))
 }

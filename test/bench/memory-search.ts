@@ -20,7 +20,13 @@ const BATCH = 1_000
 const QUESTIONS = 200
 const IDLE_MS = 500
 
-export async function memorySearch({ rounds, memories }: Effort): Promise<Figure[]> {
+export async function memorySearch({ rounds, memories: sizes }: Effort): Promise<Figure[]> {
+	const figures: Figure[] = []
+	for (const memories of sizes) figures.push(...(await searchAmong(memories, rounds)))
+	return figures
+}
+
+async function searchAmong(memories: number, rounds: number): Promise<Figure[]> {
 	const plugin = readFileSync(new URL('./memory-plugin.ts', import.meta.url), 'utf8')
 	await using gateway = await startSubject({
 		files: { 'plugins/memory-bench/index.ts': plugin, 'config/gateway.yaml': 'plugins:\n  memory-bench: true\n' },
@@ -63,9 +69,9 @@ export async function memorySearch({ rounds, memories }: Effort): Promise<Figure
 
 	const pairs = await inTurns(rounds * 3, searchOurs, () => bare.ask<number[]>('search', { questions }))
 	return [
-		{ metric: 'memories stored', unit: '1/s', ours: perSecond(spent.ours), bare: perSecond(spent.bare) },
+		{ metric: `${memories} memories stored`, unit: '1/s', ours: perSecond(spent.ours), bare: perSecond(spent.bare) },
 		{
-			metric: 'memories stored, until the graph has them',
+			metric: `${memories} memories stored, until the graph has them`,
 			unit: '1/s',
 			ours: perSecond(whole),
 			bare: perSecond(spent.bare),

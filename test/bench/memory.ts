@@ -13,8 +13,7 @@ import { memoryMib } from './usage.ts'
 
 const CLIENTS = 32
 const BATCH = 100
-/** What a heap of this size moves by itself. */
-const FLAT_MIB = 8
+const FLAT_MIB = 2
 
 export async function memory({ memoryWarmUp, memoryRuns }: Effort): Promise<Figure[]> {
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))

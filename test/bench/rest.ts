@@ -40,7 +40,12 @@ export async function rest({ rounds, requests }: Effort): Promise<Figure[]> {
 	)
 	for (const connection of [...ours, ...others]) connection.close()
 	return [
-		{ metric: `REST requests, ${CONNECTIONS} connections`, unit: '1/s', ...compare(pairs, (round) => round.perSecond) },
+		{
+			metric: `REST requests, ${CONNECTIONS} connections`,
+			unit: '1/s',
+			...compare(pairs, (round) => round.perSecond),
+			goal: { of: 'ratio', least: 0.65 },
+		},
 		{ metric: 'CPU time of one request', unit: 'ms', ...compare(pairs, (round) => round.cpuPerRequest) },
 	]
 }

@@ -5,7 +5,7 @@ import { startPeer } from './peer.ts'
 import { compare, inTurns } from './rounds.ts'
 import { startSubject } from './subject.ts'
 import type { Figure } from './table.ts'
-import { memoryMib } from './usage.ts'
+import { residentMib } from './usage.ts'
 
 /** Until what the start has left over is done, and its memory given back. */
 const SETTLE_MS = 3_000
@@ -21,7 +21,7 @@ export async function start({ starts }: Effort): Promise<Figure[]> {
 		async () => {
 			await using gateway = await startSubject({ bundled: true })
 			await pause(SETTLE_MS)
-			return { ready_ms: gateway.ready_ms, resident: memoryMib(gateway.pid).resident }
+			return { ready_ms: gateway.ready_ms, resident: residentMib(gateway.pid) }
 		},
 		async () => {
 			const began = performance.now()
@@ -29,7 +29,7 @@ export async function start({ starts }: Effort): Promise<Figure[]> {
 			await bare.ask('url')
 			const ready_ms = performance.now() - began
 			await pause(SETTLE_MS)
-			return { ready_ms, resident: memoryMib(bare.pid).resident }
+			return { ready_ms, resident: residentMib(bare.pid) }
 		},
 	)
 	return [
@@ -39,6 +39,11 @@ export async function start({ starts }: Effort): Promise<Figure[]> {
 			...compare(pairs, (one) => one.ready_ms),
 			goal: { of: 'ours', most: 420 },
 		},
-		{ metric: 'memory idle', unit: 'MiB', ...compare(pairs, (one) => one.resident), goal: { of: 'ours', most: 105 } },
+		{
+			metric: 'memory idle, all processes',
+			unit: 'MiB',
+			...compare(pairs, (one) => one.resident),
+			goal: { of: 'ours', most: 105 },
+		},
 	]
 }

@@ -8,6 +8,8 @@ export interface Figure {
 	/** Default: ours / bare. */
 	ratio?: number
 	goal?: Goal
+	/** Of the chart. */
+	point?: { of: 'throughput' | 'latency'; clients: number }
 }
 
 export interface Goal {
@@ -18,6 +20,7 @@ export interface Goal {
 }
 
 const heads = ['metric', 'ours', 'bare', 'ratio', 'goal', '']
+const outcomes = { true: 'met', false: 'MISSED', null: '' }
 
 export function ratioOf({ ours, bare, ratio }: Figure): number | null {
 	return ratio ?? (bare === null ? null : ours / bare)
@@ -34,14 +37,7 @@ export function isMet(figure: Figure): boolean | null {
 
 /** All figures as lines of text with aligned columns. */
 export function tableOf(figures: readonly Figure[]): string {
-	const rows = figures.map((figure) => [
-		`${figure.metric} (${figure.unit})`,
-		number(figure.ours),
-		number(figure.bare),
-		number(ratioOf(figure)),
-		goalText(figure.goal),
-		{ true: 'met', false: 'MISSED', null: '' }[String(isMet(figure)) as 'true'],
-	])
+	const rows = figures.map(rowOf)
 	const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => (row[column] ?? '').length)))
 	const line = (row: string[]): string =>
 		row
@@ -51,6 +47,27 @@ export function tableOf(figures: readonly Figure[]): string {
 			.join('  ')
 			.trimEnd()
 	return [line(heads), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
+}
+
+/** The goals that were met and missed, in two sentences at most; empty where there are none. */
+export function summaryOf(figures: readonly Figure[]): string {
+	const withGoal = figures.filter(({ goal }) => goal)
+	const missed = withGoal.filter((figure) => isMet(figure) === false).map(({ metric }) => metric)
+	if (withGoal.length === 0) return ''
+	const met = `${withGoal.length - missed.length} of ${withGoal.length} goals are met.`
+	return missed.length === 0 ? met : `${met} Missed: ${missed.join('; ')}.`
+}
+
+/** The cells of a figure: name and unit, ours, bare, ratio, goal, and whether it is met. */
+export function rowOf(figure: Figure): string[] {
+	return [
+		`${figure.metric} (${figure.unit})`,
+		number(figure.ours),
+		number(figure.bare),
+		number(ratioOf(figure)),
+		goalText(figure.goal),
+		outcomes[String(isMet(figure)) as keyof typeof outcomes],
+	]
 }
 
 function goalText(goal: Goal | undefined): string {

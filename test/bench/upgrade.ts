@@ -13,7 +13,7 @@ import type { Figure } from './table.ts'
 /** Events for each memory: they are copied, and need no conversion. */
 const EVENTS = 5
 
-export async function upgrade({ rounds, memories }: Effort): Promise<Figure[]> {
+export async function upgrade({ rounds, memories: [memories = 0] }: Effort): Promise<Figure[]> {
 	const { folder, home } = openHome('0.1.0')
 	try {
 		await fillHome(home, { memories, events: EVENTS * memories })

@@ -20,3 +20,9 @@ export function memoryMib(pid: number): { resident: number; anonymous: number } 
 		Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * MIB_PER_KIB
 	return { resident: field('VmRSS'), anonymous: field('RssAnon') }
 }
+
+/** Memory in RAM of a process and of all that it has started, in MiB. */
+export function residentMib(pid: number): number {
+	const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
+	return children.reduce((sum, child) => sum + residentMib(Number(child)), memoryMib(pid).resident)
+}

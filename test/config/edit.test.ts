@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { parse } from 'yaml'
+import { inline } from '../../config/edit.ts'
 import { exampleFile } from '../../config/example.ts'
 import { isFault } from '../../core/errors.ts'
 import { composition, setSetting, unsetSetting } from '../../core/host/config.ts'
@@ -188,3 +189,28 @@ function replaceAfter(text: string, before: string, after: string, section: stri
 	const heading = text.search(new RegExp(`^#?${section}:`, 'm'))
 	return text.slice(0, heading) + text.slice(heading).replace(before, after)
 }
+
+void t.test('a value on a line is read as it was given, also where its text looks like another one', (t) => {
+	const texts = [
+		'loopback',
+		'a-b',
+		'true',
+		'false',
+		'null',
+		'True',
+		'yes',
+		'~',
+		'1',
+		'0x1',
+		'1e3',
+		'-',
+		'a: b',
+		'a, b',
+		'#',
+		'',
+	]
+	for (const value of [...texts, 0, -5, 1.5, 1e21, true, false, null, ['true', 'b'], { a: 'null' }])
+		t.strictSame(parse(`[${inline(value)}]`), [value], inline(value))
+	t.equal(inline('loopback'), 'loopback')
+	t.end()
+})

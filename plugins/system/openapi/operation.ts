@@ -17,7 +17,7 @@ export function operationOf(
 	const { settings } = route
 	const named = scopesOf(access).filter((scope) => scope !== '*')
 	const scopes = named.length > 0 ? named : ['*']
-	const body = bodyOf(settings, schemas)
+	const body = bodyOf(route, schemas)
 	const parameters = parametersOf(route, schemas)
 	const notes = [settings.notes ?? []].flat()
 	const needs = access === false ? 'No token is needed.' : `Needs the scope ${inWords(named)}.`

@@ -1,17 +1,17 @@
 /** The inputs of an operation: its parameters and its body. */
-import type { RequestRoute, RouteSettings } from '@hapi/hapi'
+import type { RequestRoute } from '@hapi/hapi'
 import type { ObjectSchema, Schema } from 'joi'
+import { schemaOf } from '../../../core/http/schemas.ts'
 import { mediaOf } from './answers.ts'
 import { templateOf } from './path.ts'
 import { isJoi } from './schemas.ts'
 import type { Schemas } from './schemas.ts'
 
 export function parametersOf(route: RequestRoute, schemas: Schemas): Record<string, unknown>[] {
-	const { params, query, headers } = route.settings.validate ?? {}
 	const found = [
-		...group('path', params, schemas),
-		...group('query', query, schemas),
-		...group('header', headers, schemas),
+		...group('path', schemaOf(route, 'params'), schemas),
+		...group('query', schemaOf(route, 'query'), schemas),
+		...group('header', schemaOf(route, 'headers'), schemas),
 	]
 	for (const [, name] of templateOf(route.path).matchAll(/\{(\w+)\}/g)) {
 		if (!found.some((one) => one.in === 'path' && one.name === name))
@@ -21,9 +21,10 @@ export function parametersOf(route: RequestRoute, schemas: Schemas): Record<stri
 }
 
 /** Undefined if it has no body. */
-export function bodyOf(settings: RouteSettings, schemas: Schemas): Record<string, unknown> | undefined {
+export function bodyOf(route: RequestRoute, schemas: Schemas): Record<string, unknown> | undefined {
+	const { settings } = route
 	const { body, consumes = 'application/json' } = settings.plugins?.openapi ?? {}
-	const rules: unknown = body ?? settings.validate?.payload
+	const rules: unknown = body ?? schemaOf(route, 'payload')
 	if (!isJoi(rules)) {
 		const isRaw = settings.payload?.parse === false
 		return isRaw ? { required: true, content: { 'application/json': { schema: {} } } } : undefined

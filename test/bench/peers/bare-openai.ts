@@ -10,6 +10,8 @@ export interface BareCalls {
 	lanes: number
 	/** Earlier turns that every call carries. */
 	turns: number
+	/** Each call has a tool, and a second one follows with its result. */
+	withTool?: boolean
 }
 
 /** Milliseconds: the whole, and each call. */
@@ -26,9 +28,60 @@ function clientFor(url: string): OpenAI {
 	return client
 }
 
-async function callAll({ url, calls, lanes, turns }: BareCalls): Promise<BareTimes> {
+type Messages = OpenAI.ChatCompletionMessageParam[]
+
+const tools: OpenAI.ChatCompletionFunctionTool[] = [
+	{
+		type: 'function',
+		function: {
+			name: 'bench_echo',
+			description: 'Repeats a text.',
+			parameters: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+		},
+	},
+]
+
+/** The whole text of an answer, or the call that it makes. */
+async function ask(client: OpenAI, messages: Messages, withTool: boolean) {
+	const stream = await client.chat.completions.create({
+		model: 'bench',
+		stream: true,
+		stream_options: { include_usage: true },
+		messages,
+		...(withTool && { tools }),
+	})
+	let text = ''
+	const call = { id: '', name: '', arguments: '' }
+	for await (const { choices } of stream) {
+		const delta = choices[0]?.delta
+		text += delta?.content ?? ''
+		for (const part of delta?.tool_calls ?? []) {
+			call.id += part.id ?? ''
+			call.name += part.function?.name ?? ''
+			call.arguments += part.function?.arguments ?? ''
+		}
+	}
+	return { text, call }
+}
+
+/** One run of the simplest agent: calls the tool that the model asks for, and asks again. */
+async function once(client: OpenAI, messages: Messages, withTool: boolean): Promise<string> {
+	const { text, call } = await ask(client, messages, withTool)
+	if (!withTool) return text
+	const { text: result } = JSON.parse(call.arguments) as { text: string }
+	const { id } = call
+	const asked = { id, type: 'function' as const, function: { name: call.name, arguments: call.arguments } }
+	const answered: Messages = [
+		...messages,
+		{ role: 'assistant', tool_calls: [asked] },
+		{ role: 'tool', tool_call_id: id, content: result },
+	]
+	return (await ask(client, answered, withTool)).text
+}
+
+async function callAll({ url, calls, lanes, turns, withTool = false }: BareCalls): Promise<BareTimes> {
 	const client = clientFor(url)
-	const history: OpenAI.ChatCompletionMessageParam[] = Array.from({ length: turns }, () => [
+	const history: Messages = Array.from({ length: turns }, () => [
 		{ role: 'user' as const, content: 'hello' },
 		{ role: 'assistant' as const, content: 'word '.repeat(40) },
 	]).flat()
@@ -37,14 +90,7 @@ async function callAll({ url, calls, lanes, turns }: BareCalls): Promise<BareTim
 	const lane = async (): Promise<void> => {
 		while (left-- > 0) {
 			const began = performance.now()
-			const stream = await client.chat.completions.create({
-				model: 'bench',
-				stream: true,
-				stream_options: { include_usage: true },
-				messages: [...history, { role: 'user', content: 'hello' }],
-			})
-			let text = ''
-			for await (const chunk of stream) text += chunk.choices[0]?.delta.content ?? ''
+			const text = await once(client, [...history, { role: 'user', content: 'hello' }], withTool)
 			if (!text.endsWith('word39 ')) throw new Error(`an answer is not whole: "${text}"`)
 			each.push(performance.now() - began)
 		}

@@ -1,7 +1,7 @@
 /**
- * An OpenAI-compatible model of zero latency, unless it is given one (`delay`, in milliseconds): whatever it is asked, it streams the same 40 pieces, made once, each as a
- * chunk of its own, all in one write. It only has to cost as little as possible, since both sides of a comparison wait
- * for it on the same cores.
+ * An OpenAI-compatible model of zero latency, unless it is given one (`delay`, in milliseconds): whatever it is asked, it
+ * streams the same 40 pieces, made once, each as a chunk of its own, all in one write. It only has to cost as little as
+ * possible, since both sides of a comparison wait for it on the same cores. Below `/tools` it first calls the tool of `bench-tool-plugin.ts`, once in each run.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -21,13 +21,42 @@ const chunks = [
 	piece({}, 'stop'),
 	{ ...head, choices: [], usage: { prompt_tokens: 9, completion_tokens: PIECES, total_tokens: PIECES + 9 } },
 ]
-const lines = [...chunks.map((chunk) => JSON.stringify(chunk)), '[DONE]'].map((data) => `data: ${data}\n\n`)
+const linesOf = (all: object[]): string[] =>
+	[...all.map((chunk) => JSON.stringify(chunk)), '[DONE]'].map((data) => `data: ${data}\n\n`)
+const answer = linesOf(chunks)
+/** By the tool's name, which may have another form on the wire. */
+const calls = new Map<string, string[]>()
+
+function callOf(name: string): string[] {
+	const known = calls.get(name)
+	if (known) return known
+	const call = { index: 0, id: 'call_bench', type: 'function', function: { name, arguments: '{"text":"hello"}' } }
+	const lines = linesOf([
+		piece({ role: 'assistant', content: null, tool_calls: [call] }),
+		piece({}, 'tool_calls'),
+		...chunks.slice(-1),
+	])
+	calls.set(name, lines)
+	return lines
+}
+
+/** What it streams to a request with this body. */
+function linesFor(body: string): string[] {
+	if (body.includes('"role":"tool"')) return answer
+	const [, name] = /"name":"(bench[^"]*echo)"/.exec(body) ?? []
+	if (name === undefined) throw new Error(`the model is offered no tool of the bench: ${body.slice(0, 1_000)}`)
+	return callOf(name)
+}
 
 let delayMs = 0
 
 const server = createServer((request, response) => {
-	request.resume()
-	const answer = (): void => {
+	let body = ''
+	const reads = request.url?.startsWith('/tools/') === true
+	if (reads) request.setEncoding('utf8').on('data', (text: string) => (body += text))
+	else request.resume()
+	const respond = (): void => {
+		const lines = reads ? linesFor(body) : answer
 		response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' })
 		response.socket?.cork()
 		for (const line of lines) response.write(line)
@@ -35,15 +64,17 @@ const server = createServer((request, response) => {
 		response.socket?.uncork()
 	}
 	request.on('end', () => {
-		if (delayMs === 0) answer()
-		else setTimeout(answer, delayMs)
+		if (delayMs === 0) respond()
+		else setTimeout(respond, delayMs)
 	})
 })
 server.keepAliveTimeout = 60_000
 server.listen(0, '127.0.0.1')
 await once(server, 'listening')
 
+const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 answerWith({
-	url: () => `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+	url: () => `${address}/v1`,
+	'url with a tool': () => `${address}/tools/v1`,
 	delay: (ms) => (delayMs = Number(ms)),
 })

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 
@@ -42,4 +43,21 @@ void t.test('it is idle once nobody holds a place or waits for one', async (t) =
 	;(await next)()
 	await idle
 	t.strictSame(order, ['next', 'idle'])
+})
+
+void t.test('all that wait with a signal leave when it aborts, by one listener', async (t) => {
+	const leaving = new AbortController()
+	const { take, waiting } = openSemaphore(1)
+	const release = await take()
+	const waits = [take(leaving.signal), take(leaving.signal), take(leaving.signal)]
+	const stays = take()
+	t.equal(getEventListeners(leaving.signal, 'abort').length, 1)
+	release()
+	const releaseFirst = await waits[0]
+	leaving.abort(new Error('gone'))
+	for (const wait of waits.slice(1)) await t.rejects(wait, { message: 'gone' })
+	t.equal(waiting(), 1)
+	releaseFirst?.()
+	const releaseLast = await stays
+	releaseLast()
 })

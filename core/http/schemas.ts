@@ -1,0 +1,63 @@
+/** The schemas by which routes check headers, parameters, queries and bodies, as hapi gets them. */
+import type { RequestRoute } from '@hapi/hapi'
+import type { Schema, ValidationOptions } from 'joi'
+
+const parts = ['headers', 'params', 'query', 'payload'] as const
+const preferences: ValidationOptions = { abortEarly: false, errors: { wrap: { label: false } } }
+
+/** joi would repeat the value, which may be as long as the body. */
+const withoutValues = {
+	'string.pattern.base': '{{#label}} fails to match the required pattern: {{#regex}}',
+	'string.pattern.name': '{{#label}} fails to match the {{#name}} pattern',
+	'string.pattern.invert.base': '{{#label}} matches the inverted pattern: {{#regex}}',
+	'string.pattern.invert.name': '{{#label}} matches the inverted {{#name}} pattern',
+}
+
+/** By the function that hapi has in its place. */
+const schemas = new WeakMap<object, Schema>()
+
+/**
+ * As options of each validation, joi would merge the preferences into its own, and compile the messages, for every request. hapi
+ * hands options of its own to every schema, with the same effect, so it gets a function in place of each.
+ */
+export function prepareSchemas({ settings: { validate = {} } }: RequestRoute): void {
+	for (const part of parts) {
+		const given: unknown = validate[part]
+		if (isFunction(given)) {
+			validate[part] = function (this: unknown, value: unknown, options: object) {
+				return given.call(this, value, { ...options, ...preferences })
+			}
+		} else if (isSchema(given)) {
+			// At the first request: joi checks and compiles preferences, for which a start has no time.
+			let schema: Schema | undefined
+			const check = (value: unknown): Promise<unknown> => (schema ??= withPreferences(given)).validateAsync(value)
+			schemas.set(check, given)
+			validate[part] = check
+		}
+	}
+}
+
+/** For a validation without options. */
+export function withPreferences(schema: Schema, abortEarly = false): Schema {
+	return schema.prefs({ ...preferences, abortEarly, messages: withoutValues })
+}
+
+/** What a route gave as the schema of a part of its requests; undefined where it gave none, or a function. */
+export function schemaOf(
+	{ settings: { validate = {} } }: Pick<RequestRoute, 'settings'>,
+	part: (typeof parts)[number],
+): unknown {
+	const check: unknown = validate[part]
+	return typeof check === 'function' ? schemas.get(check) : check
+}
+
+type Check = (this: unknown, value: unknown, options: object) => Promise<unknown>
+
+function isFunction(given: unknown): given is Check {
+	return typeof given === 'function'
+}
+
+/** By its form: a plugin may bring a joi of its own. */
+export function isSchema(given: unknown): given is Schema {
+	return typeof given === 'object' && given !== null && 'validateAsync' in given
+}
