@@ -145,34 +145,39 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 
 /** Listeners by what they subscribe to, so that an event of one run does not visit ten thousand listeners of others. */
 class ListenerTable {
-	readonly #byTarget = new Map<string, Set<Listener>>()
+	readonly #ofAll = new Map<string, Set<Listener>>()
+	readonly #byRun = new Map<string, Set<Listener>>()
+	readonly #byAgent = new Map<string, Set<Listener>>()
 
 	add(listener: Listener): void {
-		const target = targetOf(listener.filter)
-		const listeners = this.#byTarget.get(target) ?? new Set()
-		this.#byTarget.set(target, listeners.add(listener))
+		const [table, target] = this.#placeOf(listener.filter)
+		const listeners = table.get(target) ?? new Set()
+		table.set(target, listeners.add(listener))
 	}
 
 	remove(listener: Listener): void {
 		listener.gone = true
-		const target = targetOf(listener.filter)
-		const listeners = this.#byTarget.get(target)
+		const [table, target] = this.#placeOf(listener.filter)
+		const listeners = table.get(target)
 		listeners?.delete(listener)
-		if (listeners?.size === 0) this.#byTarget.delete(target)
+		if (listeners?.size === 0) table.delete(target)
 	}
 
 	/** A copy: listeners may come and go during delivery, and one that is added meanwhile must not receive this event. */
 	of(event: EventEnvelope): Listener[] {
 		const { run_id, agent_id } = event
 		const found: Listener[] = []
-		const targets = [{}, ...(run_id === null ? [] : [{ run_id }]), ...(agent_id === null ? [] : [{ agent_id }])]
-		for (const target of targets)
-			for (const listener of this.#byTarget.get(targetOf(target)) ?? []) if (listener.wants(event)) found.push(listener)
+		const add = (listeners: Set<Listener> | undefined): void => {
+			if (listeners) for (const listener of listeners) if (listener.wants(event)) found.push(listener)
+		}
+		add(this.#ofAll.get(''))
+		if (run_id !== null) add(this.#byRun.get(run_id))
+		if (agent_id !== null) add(this.#byAgent.get(agent_id))
 		return found
 	}
-}
 
-function targetOf({ run_id, agent_id }: LiveFilter): string {
-	if (run_id !== undefined) return `run ${run_id}`
-	return agent_id === undefined ? '' : `agent ${agent_id}`
+	#placeOf({ run_id, agent_id }: LiveFilter): [Map<string, Set<Listener>>, target: string] {
+		if (run_id !== undefined) return [this.#byRun, run_id]
+		return agent_id === undefined ? [this.#ofAll, ''] : [this.#byAgent, agent_id]
+	}
 }
