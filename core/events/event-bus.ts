@@ -79,7 +79,17 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 			}
 		}
 	}
+	/** By run: live events that belong between those of an append that is being made. */
+	const between = new Map<string, EventEnvelope[]>()
+	const deliverBefore = ({ run_id, sequence }: EventEnvelope): void => {
+		const lives = run_id === null ? undefined : between.get(run_id)
+		if (!lives) return
+		const due = lives.findIndex((live) => live.sequence > sequence)
+		for (const live of lives.splice(0, due < 0 ? lives.length : due)) withoutContext(() => deliver(live))
+		if (lives.length === 0) between.delete(run_id as string)
+	}
 	const stop = log.subscribe((cursor, event) => {
+		deliverBefore(event)
 		head = cursor
 		// The context of the write in progress may be unrelated.
 		withoutContext(() => deliver(event))
@@ -110,7 +120,11 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 				old?.close()
 				await old?.ended
 				const journal = fresh ? { last: 0, lastEvent: undefined, steps: [] } : await log.journal(run_id)
-				return openRunLog({ run, journal, log, redactor, deliver })
+				const deliverBetween = (events: EventEnvelope[]): void => {
+					if (events.length > 0) between.set(run_id, events)
+					else between.delete(run_id)
+				}
+				return openRunLog({ run, journal, log, redactor, deliver, deliverBetween })
 			}
 			const writer = open()
 			writers.set(run_id, writer)

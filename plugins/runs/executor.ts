@@ -245,7 +245,8 @@ async function think(work: Active): Promise<Final | Paused> {
 	const handle = ctx.pool.execute(order, {
 		event(event) {
 			if (event.event_type !== 'model.request') ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
-			watched(log.append([event], shrinkIn(event)))
+			if (event.event_type === 'model.request') log.appendSoon(event)
+			else watched(log.append([event], shrinkIn(event)))
 		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
 		sent: (request) => work.keep?.(request),
@@ -355,7 +356,10 @@ async function compose(work: Active): Promise<RunOrder> {
 	}
 	const given = work.given ?? (await storedInputs(ctx, run))
 	const { since, tools: clients = [], one_call, form } = given ?? {}
-	const [tools, elsewhere] = await Promise.all([toolsOf(work), charge(ctx.store, run, usageOf(steps))])
+	const [tools, elsewhere] = await Promise.all([
+		toolsOf(work),
+		mayHaveFamily(run, steps) ? charge(ctx.store, run, usageOf(steps)) : null,
+	])
 	// Of a run that has just begun, the journal is not written yet.
 	const about = steps[0]?.kind === 'about' ? steps[0].content : work.about
 	const models = given?.model ? orders.map((order) => adjusted(order, given.model)) : orders
@@ -459,10 +463,12 @@ async function finish(
 			const answer = withShortReasoning(log, outcome.answer)
 			learnFactor(answer)
 			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
-			const files = (await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)))?.value.files
+			const { steps } = log.journal
+			const stored = hasActed(steps) ? await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)) : undefined
+			const files = stored?.value.files
 			const payload = { usage, finish_reason: ended.finish_reason, ...(files && { files }) }
 			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]
-			await charge(ctx.store, run, usage)
+			if (mayHaveFamily(run, steps)) await charge(ctx.store, run, usage)
 			const step = { kind: 'model' as const, answer }
 			return end(ctx, logged, ended, { events, step, ...counting(spent) })
 		}
@@ -482,6 +488,15 @@ async function finish(
 			return end(ctx, logged, { status: 'stopped', usage: usageOf(log.journal.steps) }, { events })
 		}
 	}
+}
+
+/** A model has answered with calls: before that, the run has no files and has started no others. */
+function hasActed(steps: readonly JournalStep[]): boolean {
+	return steps.some(({ kind }) => kind === 'model')
+}
+
+function mayHaveFamily({ family, children }: RunRecord, steps: readonly JournalStep[]): boolean {
+	return family !== undefined || children !== undefined || hasActed(steps)
 }
 
 /** A model may send files and then say nothing: their names are its answer. Undefined for a run without files. */
