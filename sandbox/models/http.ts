@@ -51,7 +51,7 @@ export function send(
 		...headers,
 	}
 	for (const [name, value] of Object.entries(order.headers ?? {})) sent[name.toLowerCase()] = value
-	const text = JSON.stringify(body)
+	const text = jsonOf(body)
 	const reader = new ResponseReader(signal, take)
 	const options: Dispatcher.DispatchOptions = {
 		origin: url.origin,
@@ -67,6 +67,17 @@ export function send(
 		reader.fail(error)
 	}
 	return reader.content
+}
+
+const toolTexts = new WeakMap<object, string>()
+
+/** The tools are most of a request, and mostly the same list as in the one before: their JSON is made once. */
+function jsonOf(body: object): string {
+	const { tools, ...others } = body as { tools?: unknown }
+	if (!Array.isArray(tools)) return JSON.stringify(body)
+	let text = toolTexts.get(tools)
+	if (text === undefined) toolTexts.set(tools, (text = JSON.stringify(tools)))
+	return `${JSON.stringify({ ...others, tools: [] }).slice(0, -'[]}'.length)}${text}}`
 }
 
 /** Of a server that needs no key, the request has none. */
