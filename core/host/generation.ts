@@ -155,13 +155,9 @@ export class Generation {
 
 	/** Each handler of a third party gets its own copy: its changes do not affect other handlers. */
 	handle(event: EventEnvelope): void {
-		for (const instance of this.instances.values()) {
-			for (const [type, handle] of instance.handlers) {
-				if (!isOfType(event.event_type, type)) continue
-				const own = instance.owner === undefined ? event : structuredClone(event)
-				void instance.notify(() => handle(own), `a handler of the event ${event.event_type} failed`)
-			}
-		}
+		for (const instance of this.instances.values())
+			for (const handler of instance.handlers)
+				if (isOfType(event.event_type, handler[0])) notify(instance, handler[1], event)
 	}
 
 	/** Waits until the last request that it began has ended, then stops its servers. */
@@ -172,6 +168,12 @@ export class Generation {
 		}
 		await stopServers(this.servers)
 	}
+}
+
+/** Apart from the loop that calls it: it is passed by a hundred handlers of other types for each event. */
+function notify(instance: Instance, handle: Instance['handlers'][number][1], event: EventEnvelope): void {
+	const own = instance.owner === undefined ? event : structuredClone(event)
+	void instance.notify(() => handle(own), `a handler of the event ${event.event_type} failed`)
 }
 
 /** From here on the request is served on behalf of the plugin whose route it is. */

@@ -20,6 +20,8 @@ import { jobOf } from './records.ts'
 /** A run that executes while its beginning is being written. */
 export interface Begun {
 	run: RunRecord
+	/** As it was then. */
+	agent: AgentRecord
 	/** Whatever is appended to it becomes durable after the beginning. */
 	log: RunLog
 	/** What its caller sent along, redacted as the store has it once it is `written`. */
@@ -106,7 +108,7 @@ async function write(
 	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
 	// As the store will have it, whose write reports what is redacted.
 	const safe = given && log.redactor.reportingTo(() => {}).data(given, 'record')
-	const one: Begun = { run, log, given: safe, about: about?.content, written, isRefused: false }
+	const one: Begun = { run, agent, log, given: safe, about: about?.content, written, isRefused: false }
 	const isKept = begun.size < LIMIT
 	if (isKept) {
 		begun.set(run_id, one)

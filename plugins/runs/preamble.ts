@@ -105,7 +105,8 @@ async function partOf(
 	ask: () => string | undefined | Promise<string | undefined>,
 ): Promise<string | undefined> {
 	try {
-		const text = await within(DEADLINE_MS, 'it', ask())
+		const told = ask()
+		const text = typeof told === 'object' ? await within(DEADLINE_MS, 'it', told) : told
 		return text?.slice(0, limit).trim()
 	} catch (error) {
 		log.warn({ plugin }, `a plugin failed to provide its part of the preamble: ${messageOf(error)}`)
