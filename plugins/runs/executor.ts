@@ -32,6 +32,7 @@ import type {} from '../attachments/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
 import { openAsks } from './asks.ts'
+import type { Asks } from './asks.ts'
 import { isAtBeginning, takeAbout, takeBegun, writeBeginning } from './begin.ts'
 import type { Begun } from './begin.ts'
 import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
@@ -236,12 +237,16 @@ async function think(work: Active): Promise<Final | Paused> {
 	}
 	if (signal.aborted || work.beginning?.isRefused()) return { status: 'stopped' }
 	const begun = new Set(steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
-	/** A call of a tool may outlast the run, for example after its wall-time limit. */
-	const over = new AbortController()
+	/** What calls of tools need; made with the first, since most runs make none. */
+	let calls: { asks: Asks; signal: AbortSignal; over: AbortController } | undefined
+	const forCalls = () => {
+		// A call may outlast the run, for example after its wall-time limit.
+		const over = new AbortController()
+		const untilOver = AbortSignal.any([signal, over.signal])
+		return { over, signal: untilOver, asks: openAsks(work, untilOver, () => handle.hold()) }
+	}
 	/** Calls of the latest answer, by the id that the worker uses. */
 	let asWritten = new Map<string, ToolCallRequest>()
-	const untilOver = AbortSignal.any([signal, over.signal])
-	const asks = openAsks(work, untilOver, () => handle.hold())
 	const handle = ctx.pool.execute(order, {
 		event(event) {
 			if (event.event_type !== 'model.request') ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
@@ -287,6 +292,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		async tool({ call: asTold }): Promise<ToolReply> {
 			// The model's output may contain a secret. The tool gets it; the model does not get it again.
 			const call = asWritten.get(asTold.id) ?? asTold
+			const { asks, signal: untilOver } = (calls ??= forCalls())
 			const asking = asks.of(call)
 			const site = {
 				run_id: run.run_id,
@@ -324,10 +330,10 @@ async function think(work: Active): Promise<Final | Paused> {
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
 		throw error
 	} finally {
-		over.abort('the run is over')
+		calls?.over.abort('the run is over')
 		signal.removeEventListener('abort', abort)
 		// A run that continues from its journal must not be paused by a question that is no longer asked.
-		await asks.close()
+		await calls?.asks.close()
 	}
 }
 
