@@ -90,14 +90,7 @@ export interface RunWriter extends RunLog {
 	readonly ended: Promise<void>
 }
 
-export function openRunLog({
-	run,
-	journal: stored,
-	log,
-	redactor,
-	deliver,
-	deliverBetween,
-}: RunLogOptions): RunWriter {
+export function openRunLog({ run, journal: stored, log, redactor, deliver, deliverBetween }: RunLogOptions): RunWriter {
 	// Nothing else writes steps to the log of a run.
 	const journal = { ...stored, steps: [...stored.steps] as JournalStep[] }
 	let sequence = journal.last + (wasStreaming(journal) ? GAP_AFTER_LOST_LIVE_EVENTS : 0)

@@ -34,12 +34,16 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
  */
 export function executeNow(ctx: Context<RunSettings>, run: RunRecord): void {
 	const again = (): void => enqueue(ctx, jobOf(run, newId()))
-	void inPlace(ctx, { run_id: run.run_id, uid: run.agent_uid, agent: run.agent }, {
-		begin: () => 1,
-		done: () => {},
-		// The next instance makes the job, if this one ends before.
-		release: (delayMs) => (delayMs === undefined ? again() : ctx.after(delayMs, again)),
-	})
+	void inPlace(
+		ctx,
+		{ run_id: run.run_id, uid: run.agent_uid, agent: run.agent },
+		{
+			begin: () => 1,
+			done: () => {},
+			// The next instance makes the job, if this one ends before.
+			release: (delayMs) => (delayMs === undefined ? again() : ctx.after(delayMs, again)),
+		},
+	)
 }
 
 function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {

@@ -125,7 +125,9 @@ async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun)
 	)
 	try {
 		const isRefused = (): boolean => begun.isRefused
-		await inContext(run, () => executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }, agent))
+		await inContext(run, () =>
+			executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }, agent),
+		)
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))

@@ -95,8 +95,7 @@ export class ChatReader {
 			this.#details = merged(this.#details, details)
 			this.#back.reasoning_details = this.#details
 		}
-		if (told === '')
-			this.#answer.addReasoning(details.map(({ text, summary }) => stringIn(text ?? summary)).join(''))
+		if (told === '') this.#answer.addReasoning(details.map(({ text, summary }) => stringIn(text ?? summary)).join(''))
 	}
 
 	#takeCall(piece: unknown): void {

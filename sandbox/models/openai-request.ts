@@ -40,7 +40,10 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 }
 
 /** Made once for each list, so that its JSON is, too. */
-const made = { whole: new WeakMap<readonly ToolSpec[], object[]>(), simple: new WeakMap<readonly ToolSpec[], object[]>() }
+const made = {
+	whole: new WeakMap<readonly ToolSpec[], object[]>(),
+	simple: new WeakMap<readonly ToolSpec[], object[]>(),
+}
 
 function toolsOf(tools: readonly ToolSpec[], areSimple: boolean): object[] {
 	const known = areSimple ? made.simple : made.whole
