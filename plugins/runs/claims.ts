@@ -32,16 +32,20 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
  * Executes a run that has just begun, once its agent has a place for it. A job would cost three writes: if this process ends
  * first, the next start makes one of the conversation queue.
  */
-export function executeNow(ctx: Context<RunSettings>, run: RunRecord): void {
-	const again = (): void => enqueue(ctx, jobOf(run, newId()))
+export function executeNow(ctx: Context<RunSettings>, run: RunRecord, attempt = 1): void {
+	const { run_id, agent_uid: uid, agent } = run
 	void inPlace(
 		ctx,
-		{ run_id: run.run_id, uid: run.agent_uid, agent: run.agent },
+		{ run_id, uid, agent },
 		{
-			begin: () => 1,
-			done: () => {},
-			// The next instance makes the job, if this one ends before.
-			release: (delayMs) => (delayMs === undefined ? again() : ctx.after(delayMs, again)),
+			begin: () => attempt,
+			done() {},
+			release(delayMs) {
+				// The next instance claims it.
+				if (delayMs === undefined) enqueue(ctx, jobOf(run, newId()))
+				// On a full disk there is no room for a job either.
+				else setTimeout(() => executeNow(ctx, run, attempt + 1), delayMs).unref()
+			},
 		},
 	)
 }

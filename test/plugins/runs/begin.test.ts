@@ -27,47 +27,44 @@ void t.test('of prompts that come at the same time one begins, the others wait, 
 	t.equal(body.length, ids.length)
 })
 
-void t.test(
-	'the first events and the record of a run survive a kill right after the answer, and the run goes on without a job',
-	async (t) => {
-		const model = await startHeldModel()
-		t.teardown(() => model.stop())
-		const one = `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n`
-		const home = makeHome({ config: one })
-		t.teardown(() => rmSync(home, { recursive: true, force: true }))
-		const first = await spawnGateway(home)
-		const at = (url: string): Pick<TestGateway, 'url' | 'request'> => ({
-			url,
-			request: (method, path, options) => send(url + path, method, options),
-		})
-		const ada = await follow(t, at(first.url), 'ada')
-		const bob = await follow(t, at(first.url), 'bob')
-		const cleo = await follow(t, at(first.url), 'cleo')
-		const working = await ada.start('works')
-		await model.called('works')
-		await cleo.start('works in the reserve')
-		await model.called('works in the reserve')
-		// There is no thread for it, and it has begun all the same.
-		const waiting = await bob.start('waits')
-		await bob.heard(waiting, 'message.user')
-		await first.kill()
+void t.test('the first events and the record of a run survive a kill right after the answer', async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const one = `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n`
+	const home = makeHome({ config: one })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const first = await spawnGateway(home)
+	const at = (url: string): Pick<TestGateway, 'url' | 'request'> => ({
+		url,
+		request: (method, path, options) => send(url + path, method, options),
+	})
+	const ada = await follow(t, at(first.url), 'ada')
+	const bob = await follow(t, at(first.url), 'bob')
+	const cleo = await follow(t, at(first.url), 'cleo')
+	const working = await ada.start('works')
+	await model.called('works')
+	await cleo.start('works in the reserve')
+	await model.called('works in the reserve')
+	// There is no thread for it, and it has begun all the same.
+	const waiting = await bob.start('waits')
+	await bob.heard(waiting, 'message.user')
+	await first.kill()
 
-		const second = await startGateway({ home })
-		t.teardown(() => second.stop())
-		const again = await follow(t, second, 'ada')
-		const other = await follow(t, second, 'bob')
-		;(await model.called('works', 2)).answer('Done.')
-		;(await model.called('works in the reserve', 2)).answer('Done.')
-		;(await model.called('waits')).answer('Done, too.')
-		t.equal((await again.ended(working)).event_type, 'run.completed')
-		t.equal((await other.ended(waiting)).event_type, 'run.completed')
-		const typesOf = async (run_id: string): Promise<string[]> =>
-			(await second.request('GET', `/v1/audit?run_id=${run_id}`)).body.events.map(
-				({ event_type }: { event_type: string }) => event_type,
-			)
-		t.equal((await typesOf(working)).filter((type) => type === 'run.resumed').length, 1)
-		const types = await typesOf(waiting)
-		t.notOk(types.includes('run.resumed'), 'a run that no thread had is not interrupted')
-		t.equal(types.filter((type) => type === 'run.started').length, 1)
-	},
-)
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
+	const again = await follow(t, second, 'ada')
+	const other = await follow(t, second, 'bob')
+	;(await model.called('works', 2)).answer('Done.')
+	;(await model.called('works in the reserve', 2)).answer('Done.')
+	;(await model.called('waits')).answer('Done, too.')
+	t.equal((await again.ended(working)).event_type, 'run.completed')
+	t.equal((await other.ended(waiting)).event_type, 'run.completed')
+	const typesOf = async (run_id: string): Promise<string[]> =>
+		(await second.request('GET', `/v1/audit?run_id=${run_id}`)).body.events.map(
+			({ event_type }: { event_type: string }) => event_type,
+		)
+	t.equal((await typesOf(working)).filter((type) => type === 'run.resumed').length, 1)
+	const types = await typesOf(waiting)
+	t.notOk(types.includes('run.resumed'), 'a run that no thread had is not interrupted')
+	t.equal(types.filter((type) => type === 'run.started').length, 1)
+})
