@@ -62,6 +62,8 @@ export interface WriterParts {
 	redactor: Redactor
 	/** Delivers an event live, without storing it. Its sequence comes after that of the writer's last event. */
 	deliver(event: EventEnvelope): void
+	/** Live events to be delivered, by their `sequence`, between those of the next append; empty if it has failed. */
+	deliverBetween(events: EventEnvelope[]): void
 }
 
 interface Listener {
@@ -92,7 +94,17 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 			}
 		}
 	}
+	/** By run: live events that belong between those of an append that is being made. */
+	const between = new Map<string, EventEnvelope[]>()
+	const deliverBefore = ({ run_id, sequence }: EventEnvelope): void => {
+		const lives = run_id === null ? undefined : between.get(run_id)
+		if (!lives) return
+		const due = lives.findIndex((live) => live.sequence > sequence)
+		for (const live of lives.splice(0, due < 0 ? lives.length : due)) withoutContext(() => deliver(live))
+		if (lives.length === 0) between.delete(run_id as string)
+	}
 	const stop = log.subscribe((cursor, event) => {
+		deliverBefore(event)
 		head = cursor
 		// The context of the write in progress may be unrelated.
 		withoutContext(() => deliver(event))
@@ -121,7 +133,11 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 				const old = await before?.catch(() => undefined)
 				old?.close()
 				await old?.ended
-				return open({ log, redactor, deliver })
+				const deliverBetween = (events: EventEnvelope[]): void => {
+					if (events.length > 0) between.set(run_id, events)
+					else between.delete(run_id)
+				}
+				return open({ log, redactor, deliver, deliverBetween })
 			}
 			const writer = takeOver()
 			writers.set(run_id, writer)
@@ -156,34 +172,39 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 
 /** Listeners by what they subscribe to, so that an event of one run does not visit ten thousand listeners of others. */
 class ListenerTable {
-	readonly #byTarget = new Map<string, Set<Listener>>()
+	readonly #ofAll = new Map<string, Set<Listener>>()
+	readonly #byRun = new Map<string, Set<Listener>>()
+	readonly #byAgent = new Map<string, Set<Listener>>()
 
 	add(listener: Listener): void {
-		const target = targetOf(listener.filter)
-		const listeners = this.#byTarget.get(target) ?? new Set()
-		this.#byTarget.set(target, listeners.add(listener))
+		const [table, target] = this.#placeOf(listener.filter)
+		const listeners = table.get(target) ?? new Set()
+		table.set(target, listeners.add(listener))
 	}
 
 	remove(listener: Listener): void {
 		listener.gone = true
-		const target = targetOf(listener.filter)
-		const listeners = this.#byTarget.get(target)
+		const [table, target] = this.#placeOf(listener.filter)
+		const listeners = table.get(target)
 		listeners?.delete(listener)
-		if (listeners?.size === 0) this.#byTarget.delete(target)
+		if (listeners?.size === 0) table.delete(target)
 	}
 
 	/** A copy: listeners may come and go during delivery, and one that is added meanwhile must not receive this event. */
 	of(event: EventEnvelope): Listener[] {
 		const { run_id, agent_id } = event
 		const found: Listener[] = []
-		const targets = [{}, ...(run_id === null ? [] : [{ run_id }]), ...(agent_id === null ? [] : [{ agent_id }])]
-		for (const target of targets)
-			for (const listener of this.#byTarget.get(targetOf(target)) ?? []) if (listener.wants(event)) found.push(listener)
+		const add = (listeners: Set<Listener> | undefined): void => {
+			if (listeners) for (const listener of listeners) if (listener.wants(event)) found.push(listener)
+		}
+		add(this.#ofAll.get(''))
+		if (run_id !== null) add(this.#byRun.get(run_id))
+		if (agent_id !== null) add(this.#byAgent.get(agent_id))
 		return found
 	}
-}
 
-function targetOf({ run_id, agent_id }: LiveFilter): string {
-	if (run_id !== undefined) return `run ${run_id}`
-	return agent_id === undefined ? '' : `agent ${agent_id}`
+	#placeOf({ run_id, agent_id }: LiveFilter): [Map<string, Set<Listener>>, target: string] {
+		if (run_id !== undefined) return [this.#byRun, run_id]
+		return agent_id === undefined ? [this.#ofAll, ''] : [this.#byAgent, agent_id]
+	}
 }

@@ -12,7 +12,7 @@ import { checkTool, declaredBy, withoutDoubles } from './declared.ts'
 import { namedServer } from './extensions.ts'
 import type { AnyExtension, Instance } from './instance.ts'
 import type { Logger } from '../log/log.ts'
-import { continueOnBehalfOf, onBehalfOf } from '../util/context.ts'
+import { continueOnBehalfOf, inOwnContext } from '../util/context.ts'
 import type { Address, AgentRef, GenerationView, ToolDefinition } from '../plugin.ts'
 import type { Redactor } from '../redactor/redactor.ts'
 import { isOfType } from '../store/events.ts'
@@ -97,7 +97,7 @@ export class Generation {
 		response.once('close', () => {
 			if (--this.#inFlight === 0) this.#drained?.resolve()
 		})
-		onBehalfOf(undefined, () => server.listener.emit('request', request, response))
+		inOwnContext(() => server.listener.emit('request', request, response))
 	}
 
 	/** False if no plugin accepts upgrades at this path. */
@@ -123,11 +123,10 @@ export class Generation {
 
 	/** In dependency order of the plugins that add them. */
 	extensions(point: string): AnyExtension[] {
-		return [...this.instances.values()].flatMap((instance) =>
-			instance.extensions
-				.filter((one) => one.point === point)
-				.map(({ value }) => ({ plugin: instance.name, value, run: (work) => instance.run(work) })),
-		)
+		const found: AnyExtension[] = []
+		for (const { extensions } of this.instances.values())
+			for (const one of extensions) if (one.point === point) found.push(one)
+		return found
 	}
 
 	async tools(agent: AgentRef): Promise<ToolDefinition[]> {
@@ -137,7 +136,7 @@ export class Generation {
 				if (this.#mute.has(provide)) continue
 				try {
 					const given = instance.run(() => provide(agent))
-					for (const tool of await within(TOOLS_DEADLINE_MS, 'it', given)) {
+					for (const tool of Array.isArray(given) ? given : await within(TOOLS_DEADLINE_MS, 'it', given)) {
 						checkTool(tool)
 						tools.push(instance.tool(tool))
 					}
@@ -154,14 +153,11 @@ export class Generation {
 		return tools
 	}
 
-	/** Each handler gets its own copy: its changes do not affect other handlers. */
+	/** Each handler of a third party gets its own copy: its changes do not affect other handlers. */
 	handle(event: EventEnvelope): void {
-		for (const instance of this.instances.values()) {
-			for (const [type, handle] of instance.handlers) {
-				if (!isOfType(event.event_type, type)) continue
-				void instance.notify(() => handle(structuredClone(event)), `a handler of the event ${event.event_type} failed`)
-			}
-		}
+		for (const instance of this.instances.values())
+			for (const handler of instance.handlers)
+				if (isOfType(event.event_type, handler[0])) notify(instance, handler[1], event)
 	}
 
 	/** Waits until the last request that it began has ended, then stops its servers. */
@@ -172,6 +168,12 @@ export class Generation {
 		}
 		await stopServers(this.servers)
 	}
+}
+
+/** Apart from the loop that calls it: it is passed by a hundred handlers of other types for each event. */
+function notify(instance: Instance, handle: Instance['handlers'][number][1], event: EventEnvelope): void {
+	const own = instance.owner === undefined ? event : structuredClone(event)
+	void instance.notify(() => handle(own), `a handler of the event ${event.event_type} failed`)
 }
 
 /** From here on the request is served on behalf of the plugin whose route it is. */

@@ -19,7 +19,7 @@ import { Scope } from './scope.ts'
 import { openTimers } from './timers.ts'
 
 /** What an instance adds to another plugin's feature, before its type is known. */
-export type AnyExtension = Omit<Extension<never>, 'value'> & { value: unknown }
+export type AnyExtension = Omit<Extension<never>, 'value'> & { point: string; value: unknown }
 
 /** What the gateway provides to every instance. */
 export interface Host {
@@ -51,7 +51,7 @@ export class Instance {
 	readonly providers: Given<'tools'>[0][] = []
 	readonly handlers: Given<'on'>[] = []
 	readonly upgrades: Given<'upgrade'>[] = []
-	readonly extensions: { point: string; value: unknown }[] = []
+	readonly extensions: AnyExtension[] = []
 	/** The owner of its errors: undefined if it came with the gateway. */
 	readonly owner: Owner
 	/** Errors that it failed to catch, and the message of the newest. */
@@ -224,7 +224,8 @@ export class Instance {
 				this.primitives.push(this.tool(definition))
 			},
 			tools: (provide) => void this.providers.push(provide),
-			extend: (point, value) => void this.extensions.push({ point, value }),
+			extend: (point, value) =>
+				void this.extensions.push({ point, value, plugin: this.name, run: (work) => this.run(work) }),
 			extensions: <K extends keyof Extensions>(point: K) => host.extensions(point) as unknown as Extension<K>[],
 			on: (...handler) => void this.handlers.push(handler),
 			upgrade: (...offer) => void this.upgrades.push(offer),

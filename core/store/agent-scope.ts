@@ -44,16 +44,23 @@ export function expectingAgents({ store, log }: Pick<Engine, 'store' | 'log'>): 
 			throw error
 		}
 	}
-	const checked = ({ scope, ops }: RecordChange): RecordChange => ({
-		scope,
-		// Called again after a conflict, and then detects that the agent was deleted meanwhile.
-		async ops() {
-			const wanted = await ops()
-			if (!needsAgent(scope, wanted)) return wanted
-			await mustExist(scope)
-			return expecting(scope, wanted)
-		},
-	})
+	const checked = ({ scope, ops }: RecordChange): RecordChange => {
+		/** It was decided before, and there was a conflict: perhaps the agent was deleted. */
+		let needed = false
+		return {
+			scope,
+			async ops() {
+				const wanted = await ops().catch(async (error: unknown) => {
+					if (needed) await mustExist(scope)
+					throw error
+				})
+				const needs = needsAgent(scope, wanted)
+				if (needs && needed) await mustExist(scope)
+				needed = needs
+				return needs ? expecting(scope, wanted) : wanted
+			},
+		}
+	}
 	return {
 		store: withSingleWrites({ ...store, commit }),
 		log: {

@@ -8,10 +8,16 @@ import type { Cursor, EventEnvelope, LogEntry, LogFilter } from './ports.ts'
 export function checkEntries(run: string | null, expectedLast: number, entries: readonly LogEntry[]): void {
 	if (run !== null) checkName('run', run)
 	let last = expectedLast
+	let agent: string | null = null
+	let timestamp: string | undefined
 	for (const { event } of entries) {
 		if (event.run_id !== run) throw invalid(`an event of the run ${event.run_id} cannot be appended to the run ${run}`)
-		if (event.agent_id !== null) checkName('agent', event.agent_id)
-		if (!(Date.parse(event.timestamp) >= 0)) throw invalid(`"${event.timestamp}" is not an ISO 8601 timestamp`)
+		// Those of one append mostly are of one agent and one millisecond.
+		if (event.agent_id !== null && event.agent_id !== agent) checkName('agent', event.agent_id)
+		if (event.timestamp !== timestamp && !(Date.parse(event.timestamp) >= 0))
+			throw invalid(`"${event.timestamp}" is not an ISO 8601 timestamp`)
+		agent = event.agent_id
+		timestamp = event.timestamp
 		if (run === null) continue
 		if (!Number.isSafeInteger(event.sequence) || event.sequence <= last)
 			throw invalid(`the sequence ${event.sequence} must be a whole number above ${last}`)

@@ -63,7 +63,14 @@ export function ownerNow(): Owner {
 
 /** The gateway enters a plugin only by this. */
 export function onBehalfOf<T>(owner: Owner, work: () => T): T {
-	return current.run({ ...current.getStore(), owner }, work)
+	const now = current.getStore()
+	if (now?.owner === owner) return work()
+	return current.run({ ...now, owner }, work)
+}
+
+/** For what comes from outside, such as a request: `continueOnBehalfOf` within it changes its context alone. */
+export function inOwnContext<T>(work: () => T): T {
+	return current.run({ ...current.getStore(), owner: undefined }, work)
 }
 
 /** For work that has begun before its owner is known, such as a request before it is routed. */
@@ -129,10 +136,10 @@ export function openLogContext(fields: LogFields): OpenContext {
 	}
 }
 
-/** For code that may be called during unrelated work. */
-export function withoutContext<T>(work: () => T): T {
-	return current.run({ owner: undefined }, work)
-}
+/** For code that may be called during unrelated work. Entered for each event: a snapshot costs a tenth of `run`. */
+export const withoutContext: <T>(work: () => T) => T = current.run({ owner: undefined }, () =>
+	AsyncLocalStorage.snapshot(),
+)
 
 /**
  * After an uncaught exception Node keeps the context in which it was thrown, and callbacks that have none of their own

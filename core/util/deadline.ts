@@ -8,19 +8,25 @@ const PARTS = 10
  * counted in parts, so that work which is done while this process itself is held up is not late.
  */
 export async function within<T>(ms: number, what: string, work: T | Promise<T>): Promise<T> {
+	if (!isPending(work)) return work
+	let left = Math.max(1, Math.min(PARTS, Math.floor(ms)))
+	const part = ms / left
 	let timer: NodeJS.Timeout | undefined
-	const late = new Promise<never>((_, reject) => {
-		let left = Math.max(1, Math.min(PARTS, Math.floor(ms)))
-		const part = ms / left
-		const tick = (): void => {
-			if (--left <= 0) reject(new Late(`${what} did not answer within ${ms / 1000} s`))
-			else timer = setTimeout(tick, part)
-		}
-		timer = setTimeout(tick, part)
-	})
 	try {
-		return await Promise.race([work, late])
+		return await new Promise<T>((resolve, reject) => {
+			const tick = (): void => {
+				if (--left <= 0) reject(new Late(`${what} did not answer within ${ms / 1000} s`))
+				else timer = setTimeout(tick, part)
+			}
+			timer = setTimeout(tick, part)
+			work.then(resolve, reject)
+		})
 	} finally {
 		clearTimeout(timer)
 	}
+}
+
+/** Plugins may give any object with `then`. */
+function isPending<T>(work: T | Promise<T>): work is Promise<T> {
+	return typeof (work as { then?: unknown } | null | undefined)?.then === 'function'
 }

@@ -2,6 +2,8 @@ import { randomBytes, randomUUID } from 'node:crypto'
 
 let lastMs = 0
 let counter = 0
+/** The first two fields of ids of `lastMs`. */
+let prefix = ''
 
 /**
  * A UUIDv7 (RFC 9562, method 1 of section 6.2): sorts by the time it was made, and within one process strictly, also
@@ -9,16 +11,16 @@ let counter = 0
  */
 export function newId(): string {
 	const ms = Date.now()
-	if (ms > lastMs) {
-		lastMs = ms
-		counter = 0
-	} else if (++counter > 0xfff) {
-		lastMs++
-		counter = 0
-	}
-	const time = lastMs.toString(16).padStart(12, '0')
-	const count = counter.toString(16).padStart(3, '0')
-	return `${time.slice(0, 8)}-${time.slice(8)}-7${count}-${randomUUID().slice(19)}`
+	if (ms > lastMs) begin(ms)
+	else if (++counter > 0xfff) begin(lastMs + 1)
+	return `${prefix}-${(0x7000 + counter).toString(16)}-${randomUUID().slice(19)}`
+}
+
+function begin(ms: number): void {
+	lastMs = ms
+	counter = 0
+	const time = ms.toString(16).padStart(12, '0')
+	prefix = `${time.slice(0, 8)}-${time.slice(8)}`
 }
 
 /** When a UUIDv7 was made, in milliseconds since 1970. Undefined for other ids. */
@@ -27,9 +29,17 @@ export function timeOfId(id: string): number | undefined {
 	return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
 }
 
+let textMs = Number.NaN
+let text = ''
+
 /** The present instant as the wire has it: ISO 8601, UTC, milliseconds. */
 export function now(): string {
-	return new Date().toISOString()
+	const ms = Date.now()
+	if (ms !== textMs) {
+		textMs = ms
+		text = new Date(ms).toISOString()
+	}
+	return text
 }
 
 /** `bytes` of randomness in URL-safe base64: for tokens and one-time codes. */

@@ -21,6 +21,8 @@ import { jobOf } from './records.ts'
 /** A run that executes while its beginning is being written. */
 export interface Begun {
 	run: RunRecord
+	/** As it was then. */
+	agent: AgentRecord
 	/** Whatever is appended to it becomes durable after the beginning. */
 	log: RunLog
 	/** What its caller sent along, redacted as the store has it once it is `written`. */
@@ -33,7 +35,7 @@ export interface Begun {
 	isRefused: boolean
 }
 
-/** Runs whose jobs nobody has claimed; beyond these, a run is read from the store. */
+/** Runs that wait for a place; beyond these, a run gets a job, and is read from the store. */
 const LIMIT = 256
 const begun = new Map<string, Begun>()
 
@@ -63,14 +65,18 @@ export async function untilBegun(agent_uid: string): Promise<void> {
 }
 
 /**
- * Writes `ops`, which make the record of the run, with its first events, and hands it out at once: the model may be asked
+ * Writes `ops`, which make the record of the run, with its first events, and has it executed at once: the model may be asked
  * meanwhile, but nothing of the run is shown before it is durable. Throws `conflict` if an expectation does not hold; then the
  * execution ends without a trace.
  */
-export async function begin(ctx: Context<RunSettings>, run: RunRecord, ops: Op[], given?: RunInputs): Promise<void> {
+export async function begin(
+	ctx: Context<RunSettings>,
+	run: RunRecord,
+	{ ops, given, execute }: { ops: Op[]; given?: RunInputs | undefined; execute: (run: RunRecord) => void },
+): Promise<void> {
 	const { agent_uid } = run
 	const all = writing.get(agent_uid) ?? new Set()
-	const written = write(ctx, run, ops, given)
+	const written = write(ctx, run, ops, given, execute)
 	writing.set(agent_uid, all.add(written))
 	try {
 		await written
@@ -85,6 +91,7 @@ async function write(
 	run: RunRecord,
 	ops: Op[],
 	given: RunInputs | undefined,
+	execute: (run: RunRecord) => void,
 ): Promise<void> {
 	const { run_id, agent_uid } = run
 	const agent = await ctx.use('agents').find(run.agent)
@@ -102,11 +109,14 @@ async function write(
 	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
 	// As the store will have it, whose write reports what is redacted.
 	const safe = given && log.redactor.reportingTo(() => {}).data(given, 'record')
-	const one: Begun = { run, log, given: safe, about: about?.content, written, isRefused: false }
+	const one: Begun = { run, agent, log, given: safe, about: about?.content, written, isRefused: false }
 	const isKept = begun.size < LIMIT
-	if (isKept) begun.set(run_id, one)
+	if (isKept) {
+		begun.set(run_id, one)
+		execute(run)
+	}
 	// An id of its own: if the run is not stored now, it may be later.
-	enqueue(ctx, jobOf(run, newId()))
+	else enqueue(ctx, jobOf(run, newId()))
 	try {
 		await written
 	} catch (error) {

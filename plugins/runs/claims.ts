@@ -1,10 +1,12 @@
 import { messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Lease } from '../../core/store/ports.ts'
-import type { RunSettings } from './contract.ts'
+import { newId } from '../../core/util/ids.ts'
+import type { RunRecord, RunSettings } from './contract.ts'
+import { enqueue } from './ending.ts'
 import { execute } from './executor.ts'
 import type { IndexEntry } from './keys.ts'
-import { aboutJob } from './records.ts'
+import { aboutJob, jobOf } from './records.ts'
 
 /** Delay before a run is retried whose log or record could not be written. */
 const RETRY_MS = 5_000
@@ -26,27 +28,70 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 	}
 }
 
-async function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
-	const { run_id, uid, agent } = lease.job.body as unknown as IndexEntry & { run_id: string }
+/**
+ * Executes a run that has just begun, once its agent has a place for it. A job would cost three writes: if this process ends
+ * first, the next start makes one of the conversation queue.
+ */
+export function executeNow(ctx: Context<RunSettings>, run: RunRecord, attempt = 1): void {
+	const { run_id, agent_uid: uid, agent } = run
+	void inPlace(
+		ctx,
+		{ run_id, uid, agent },
+		{
+			begin: () => attempt,
+			done() {},
+			release(delayMs) {
+				// The next instance claims it.
+				if (delayMs === undefined) enqueue(ctx, jobOf(run, newId()))
+				// On a full disk there is no room for a job either.
+				else setTimeout(() => executeNow(ctx, run, attempt + 1), delayMs).unref()
+			},
+		},
+	)
+}
+
+function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
+	return inPlace(ctx, lease.job.body as unknown as IndexEntry & { run_id: string }, {
+		begin() {
+			lease.begin()
+			return lease.attempt
+		},
+		done: () => lease.ack(),
+		release: (delayMs) => lease.release(delayMs),
+	})
+}
+
+interface Claim {
+	/** Returns the number of the attempt. */
+	begin(): number
+	done(): void | Promise<void>
+	/** Another attempt is to be made, not before `delayMs`. */
+	release(delayMs?: number): unknown
+}
+
+async function inPlace(
+	ctx: Context<RunSettings>,
+	{ run_id, uid, agent }: IndexEntry & { run_id: string },
+	claim: Claim,
+): Promise<void> {
 	let leave: () => void
 	try {
 		leave = await ctx.pool.places.take(ctx.signal, false, uid)
 	} catch {
 		// The next instance claims it.
-		return ctx.gateway.state() === 'draining' ? undefined : await lease.release()
+		return void (ctx.gateway.state() === 'draining' || (await claim.release()))
 	}
 	try {
 		if (ctx.gateway.state() === 'draining') return // it begins after the next start
-		lease.begin()
-		await execute(ctx, uid, run_id, lease.attempt)
-		await lease.ack()
+		await execute(ctx, uid, run_id, claim.begin())
+		await claim.done()
 	} catch (error) {
 		if (ctx.gateway.state() === 'draining') return // continues after the next start
 		ctx.log.error(
 			{ err: error, run_id, agent },
 			`a run could not be carried on, it is tried again: ${messageOf(error)}`,
 		)
-		await lease.release(RETRY_MS)
+		await claim.release(RETRY_MS)
 	} finally {
 		leave()
 	}

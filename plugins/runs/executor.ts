@@ -31,6 +31,7 @@ import type {} from '../attachments/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
 import { openAsks } from './asks.ts'
+import type { Asks } from './asks.ts'
 import { isAtBeginning, takeAbout, takeBegun, writeBeginning } from './begin.ts'
 import type { Begun } from './begin.ts'
 import type { RunInputs, RunRecord, RunSettings } from './contract.ts'
@@ -115,7 +116,7 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 
 /** Executes a run that has just begun. False if it continues from its journal. */
 async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun): Promise<boolean> {
-	const { run, log, given, about, written } = begun
+	const { run, agent, log, given, about, written } = begun
 	turn.writes(log)
 	const isWritten = written.then(
 		() => true,
@@ -123,7 +124,9 @@ async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun)
 	)
 	try {
 		const isRefused = (): boolean => begun.isRefused
-		await inContext(run, () => executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }))
+		await inContext(run, () =>
+			executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }, agent),
+		)
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))
@@ -162,9 +165,9 @@ async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireErro
 
 type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'given' | 'about' | 'beginning' | 'isFirst'>
 
-async function executeOnce(logged: Execution): Promise<void> {
+async function executeOnce(logged: Execution, begunBy?: AgentRecord): Promise<void> {
 	const { ctx, run } = logged
-	const agent = await ctx.use('agents').find(run.agent)
+	const agent = begunBy ?? (await ctx.use('agents').find(run.agent))
 	if (!agent || agent.uid !== run.agent_uid) return // deleted; the deletion sweeps its runs
 	if (await isOrphan(ctx.store, run)) return finish(logged, { status: 'stopped' })
 
@@ -235,16 +238,21 @@ async function think(work: Active): Promise<Final | Paused> {
 	}
 	if (signal.aborted || work.beginning?.isRefused()) return { status: 'stopped' }
 	const begun = new Set(steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
-	/** A call of a tool may outlast the run, for example after its wall-time limit. */
-	const over = new AbortController()
+	/** What calls of tools need; made with the first, since most runs make none. */
+	let calls: { asks: Asks; signal: AbortSignal; over: AbortController } | undefined
+	const forCalls = () => {
+		// A call may outlast the run, for example after its wall-time limit.
+		const over = new AbortController()
+		const untilOver = AbortSignal.any([signal, over.signal])
+		return { over, signal: untilOver, asks: openAsks(work, untilOver, () => handle.hold()) }
+	}
 	/** Calls of the latest answer, by the id that the worker uses. */
 	let asWritten = new Map<string, ToolCallRequest>()
-	const untilOver = AbortSignal.any([signal, over.signal])
-	const asks = openAsks(work, untilOver, () => handle.hold())
 	const handle = ctx.pool.execute(order, {
 		event(event) {
 			if (event.event_type !== 'model.request') ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
-			watched(log.append([event], shrinkIn(event)))
+			if (event.event_type === 'model.request') log.appendSoon(event)
+			else watched(log.append([event], shrinkIn(event)))
 		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
 		sent: (request) => work.keep?.(request),
@@ -285,6 +293,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		async tool({ call: asTold }): Promise<ToolReply> {
 			// The model's output may contain a secret. The tool gets it; the model does not get it again.
 			const call = asWritten.get(asTold.id) ?? asTold
+			const { asks, signal: untilOver } = (calls ??= forCalls())
 			const asking = asks.of(call)
 			const site = {
 				run_id: run.run_id,
@@ -322,10 +331,10 @@ async function think(work: Active): Promise<Final | Paused> {
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
 		throw error
 	} finally {
-		over.abort('the run is over')
+		calls?.over.abort('the run is over')
 		signal.removeEventListener('abort', abort)
 		// A run that continues from its journal must not be paused by a question that is no longer asked.
-		await asks.close()
+		await calls?.asks.close()
 	}
 }
 
@@ -354,7 +363,10 @@ async function compose(work: Active): Promise<RunOrder> {
 	}
 	const given = work.given ?? (await storedInputs(ctx, run))
 	const { since, tools: clients = [], one_call, form } = given ?? {}
-	const [tools, elsewhere] = await Promise.all([toolsOf(work), charge(ctx.store, run, usageOf(steps))])
+	const [tools, elsewhere] = await Promise.all([
+		toolsOf(work),
+		mayHaveFamily(run, steps) ? charge(ctx.store, run, usageOf(steps)) : null,
+	])
 	// Of a run that has just begun, the journal is not written yet.
 	const about = steps[0]?.kind === 'about' ? steps[0].content : work.about
 	const models = given?.model ? orders.map((order) => adjusted(order, given.model)) : orders
@@ -458,10 +470,12 @@ async function finish(
 			const answer = withShortReasoning(log, outcome.answer)
 			learnFactor(answer)
 			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
-			const files = (await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)))?.value.files
+			const { steps } = log.journal
+			const stored = hasActed(steps) ? await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)) : undefined
+			const files = stored?.value.files
 			const payload = { usage, finish_reason: ended.finish_reason, ...(files && { files }) }
 			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]
-			await charge(ctx.store, run, usage)
+			if (mayHaveFamily(run, steps)) await charge(ctx.store, run, usage)
 			const step = { kind: 'model' as const, answer }
 			return end(ctx, logged, ended, { events, step, ...counting(spent) })
 		}
@@ -481,6 +495,15 @@ async function finish(
 			return end(ctx, logged, { status: 'stopped', usage: usageOf(log.journal.steps) }, { events })
 		}
 	}
+}
+
+/** A model has answered with calls: before that, the run has no files and has started no others. */
+function hasActed(steps: readonly JournalStep[]): boolean {
+	return steps.some(({ kind }) => kind === 'model')
+}
+
+function mayHaveFamily({ family, children }: RunRecord, steps: readonly JournalStep[]): boolean {
+	return family !== undefined || children !== undefined || hasActed(steps)
 }
 
 /** A model may send files and then say nothing: their names are its answer. Undefined for a run without files. */

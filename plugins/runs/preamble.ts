@@ -27,13 +27,14 @@ export async function systemFor(
 	const parts = await Promise.all(
 		ctx
 			.extensions('prompt')
+			.filter(({ value }) => value.stable)
 			.map(({ plugin, value, run: call }) =>
 				partOf(ctx, plugin, STABLE_LIMIT, () => call(() => value.stable?.(agent))),
 			),
 	)
-	return [persona || undefined, inWireNames([own, ...parts].filter(Boolean).join('\n\n'), tools)]
-		.filter(Boolean)
-		.join('\n\n')
+	const named = wireNamer(tools)
+	const told = [agent.name.includes('.') ? named(own) : own, ...parts.map((part) => part && named(part))]
+	return [persona, ...told].filter(Boolean).join('\n\n')
 }
 
 /** What a model is told before the prompt of a run, and the events of the plugins that tell it. */
@@ -55,10 +56,13 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 		return told.text
 	}
 	const parts = await Promise.all(
-		ctx.extensions('prompt').map(async ({ plugin, value, run: call }) => {
-			const ask = async () => textOf(plugin, await call(() => value.run?.(about)))
-			return partOf(ctx, plugin, RUN_LIMIT, ask)
-		}),
+		ctx
+			.extensions('prompt')
+			.filter(({ value }) => value.run)
+			.map(({ plugin, value, run: call }) => {
+				const ask = async () => textOf(plugin, await call(() => value.run?.(about)))
+				return partOf(ctx, plugin, RUN_LIMIT, ask)
+			}),
 	)
 	const time = timeOf(new Date(run.started_at ?? run.created_at), agent.config.timezone)
 	const lines = [
@@ -101,7 +105,8 @@ async function partOf(
 	ask: () => string | undefined | Promise<string | undefined>,
 ): Promise<string | undefined> {
 	try {
-		const text = await within(DEADLINE_MS, 'it', ask())
+		const told = ask()
+		const text = typeof told === 'object' ? await within(DEADLINE_MS, 'it', told) : told
 		return text?.slice(0, limit).trim()
 	} catch (error) {
 		log.warn({ plugin }, `a plugin failed to provide its part of the preamble: ${messageOf(error)}`)
@@ -109,11 +114,27 @@ async function partOf(
 	}
 }
 
-/** Models see the names of tools without dots. */
-function inWireNames(text: string, tools: readonly ToolDefinition[]): string {
-	let named = text
-	for (const { name } of tools) if (name.includes('.')) named = named.replaceAll(name, wireName(name))
-	return named
+/** Sets of names of tools, and parts of plugins with each: nearly all are the same for every run. */
+const SETS = 8
+const PARTS = 128
+/** Characters of a part that is kept. */
+const KEPT_LIMIT = 4 * 1024
+const namedParts = new BoundedMap<string, BoundedMap<string, string>>(SETS)
+
+/** Models see the names of tools without dots. Returns what replaces them in a part. */
+function wireNamer(tools: readonly ToolDefinition[]): (part: string) => string {
+	const dotted = tools.flatMap(({ name }) => (name.includes('.') ? name : []))
+	const names = dotted.join()
+	const known = namedParts.get(names) ?? new BoundedMap<string, string>(PARTS)
+	namedParts.set(names, known)
+	return (part) => {
+		let named = known.get(part)
+		if (named !== undefined) return named
+		named = part
+		for (const name of dotted) named = named.replaceAll(name, wireName(name))
+		if (part.length <= KEPT_LIMIT) known.set(part, named)
+		return named
+	}
 }
 
 /** Zones whose formatters are kept: one takes as long to make as the rest of a preamble. */

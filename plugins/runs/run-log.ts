@@ -33,6 +33,11 @@ export interface RunLog {
 	 * can write, and what `change` throws. After a failure the writer is closed.
 	 */
 	append(events: NewEvent[], step?: JournalStep, change?: RecordChange): Promise<void>
+	/**
+	 * Appends an event that nothing depends on, such as that a model is asked: together with what is appended next, or after
+	 * 5 ms. What comes behind it, live events too, is delivered behind it. If it cannot be written, the next append fails, too.
+	 */
+	appendSoon(event: NewEvent): void
 	/** Delivers an event live without storing it, after all that was appended before. Dropped if the disk is far behind. */
 	live(event: NewEvent): void
 	/**
@@ -56,6 +61,8 @@ const QUEUE_LIMIT = 10_000
 const LIVE_LIMIT = 1_000
 /** Entries that form the next append. */
 const MERGE_LIMIT = 256
+/** How long `appendSoon` waits: no model answers so soon but one on the same machine, whose whole run is then one write less. */
+const SOON_MS = 5
 
 type Item =
 	| {
@@ -64,6 +71,8 @@ type Item =
 			step: JournalStep | undefined
 			change: RecordChange | undefined
 			done: PromiseWithResolvers<void>
+			/** It may wait for further entries. */
+			isLazy: boolean
 	  }
 	| { kind: 'live'; event: EventEnvelope }
 
@@ -82,7 +91,11 @@ export function openRun(events: Pick<EventBus, 'openWriter'>, run: RunIds, fresh
 	)
 }
 
-function runLogOf(run: RunIds, stored: RunJournal, { log, redactor, deliver }: WriterParts): RunLog & RunWriter {
+function runLogOf(
+	run: RunIds,
+	stored: RunJournal,
+	{ log, redactor, deliver, deliverBetween }: WriterParts,
+): RunLog & RunWriter {
 	// Nothing else writes steps to the log of a run.
 	const journal = { ...stored, steps: [...stored.steps] as JournalStep[] }
 	let sequence = journal.last + (wasStreaming(journal) ? GAP_AFTER_LOST_LIVE_EVENTS : 0)
@@ -90,6 +103,11 @@ function runLogOf(run: RunIds, stored: RunJournal, { log, redactor, deliver }: W
 	let flushing = false
 	const ended = Promise.withResolvers<void>()
 	const queue: Item[] = []
+
+	/** Entries in the queue that must not wait. */
+	let urgent = 0
+	let soon: NodeJS.Timeout | undefined
+	const isDue = (): boolean => urgent > 0 || soon === undefined || closed
 
 	const flush = async (): Promise<void> => {
 		// Appends of one turn of the event loop belong together.
@@ -101,16 +119,10 @@ function runLogOf(run: RunIds, stored: RunJournal, { log, redactor, deliver }: W
 				if (!closed || queue.some((item) => item.kind === 'entries')) deliver(head.event)
 				continue
 			}
-			const items: Extract<Item, { kind: 'entries' }>[] = []
-			const entries: LogEntry[] = []
-			let change: RecordChange | undefined
-			for (let item = queue[0]; item?.kind === 'entries' && entries.length < MERGE_LIMIT && !change; item = queue[0]) {
-				items.push(item)
-				entries.push(...item.entries)
-				change = item.change
-				queue.shift()
-			}
+			if (!isDue()) break
+			const { items, entries, between, change } = takeNext()
 			try {
+				if (between.length > 0) deliverBetween(between)
 				await log.append(run.run_id, journal.last, entries, change)
 				journal.lastEvent = entries.at(-1)?.event
 				journal.last = journal.lastEvent?.sequence ?? journal.last
@@ -120,25 +132,64 @@ function runLogOf(run: RunIds, stored: RunJournal, { log, redactor, deliver }: W
 				}
 			} catch (error) {
 				closed = true
+				clearTimeout(soon)
+				if (between.length > 0) deliverBetween([])
 				for (const item of [...items, ...queue.splice(0)]) if (item.kind === 'entries') item.done.reject(error)
 			}
 		}
 		flushing = false
 		if (closed) ended.resolve()
 	}
-	const enqueue = (item: Item): void => {
-		queue.push(item)
+	/** Takes what the next append consists of from the queue, which begins with entries. */
+	const takeNext = () => {
+		clearTimeout(soon)
+		soon = undefined
+		const items: Extract<Item, { kind: 'entries' }>[] = []
+		const entries: LogEntry[] = []
+		const between: EventEnvelope[] = []
+		let change: RecordChange | undefined
+		let taken = 0
+		const lives: EventEnvelope[] = []
+		for (const [at, item] of queue.entries()) {
+			if (change || entries.length >= MERGE_LIMIT) break
+			if (item.kind === 'live') {
+				lives.push(item.event)
+				continue
+			}
+			if (!item.isLazy) urgent--
+			between.push(...lives.splice(0))
+			items.push(item)
+			entries.push(...item.entries)
+			change = item.change
+			taken = at + 1
+		}
+		queue.splice(0, taken)
+		return { items, entries, between, change }
+	}
+	const start = (): void => {
 		if (flushing) return
 		flushing = true
 		// Failures reach the callers of `append` through their own promises.
 		void flush()
+	}
+	const enqueue = (item: Item): void => {
+		queue.push(item)
+		if (item.kind === 'entries' && item.isLazy) {
+			soon ??= setTimeout(() => {
+				soon = undefined
+				start()
+			}, SOON_MS)
+			return
+		}
+		if (item.kind === 'entries') urgent++
+		start()
 	}
 
 	const showLive = (event: NewEvent): void => {
 		if (queue.length >= LIVE_LIMIT) return
 		enqueue({ kind: 'live', event: inEnvelope(event, run.agent_id, run.run_id, ++sequence) })
 	}
-	const append: RunLog['append'] = (events, step, change) => {
+	const append = (events: NewEvent[], step?: JournalStep, change?: RecordChange, isLazy = false): Promise<void> => {
 		if (closed) return Promise.reject(new Fault('stopped', `the log of run ${run.run_id} is closed`))
 		if (queue.length >= QUEUE_LIMIT) {
 			closed = true // its flush is running, and reports when it has ended
@@ -157,7 +208,7 @@ function runLogOf(run: RunIds, stored: RunJournal, { log, redactor, deliver }: W
 		if (!last) return step || change ? Promise.reject(new TypeError('a step needs an event')) : Promise.resolve()
 		if (safe.step) last.step = safe.step
 		const done = Promise.withResolvers<void>()
-		enqueue({ kind: 'entries', entries, step, change: change && redacted(change), done })
+		enqueue({ kind: 'entries', entries, step, change: change && redacted(change), done, isLazy })
 		return done.promise
 	}
 	// If it cannot be written, the next append reports that.
@@ -175,7 +226,8 @@ function runLogOf(run: RunIds, stored: RunJournal, { log, redactor, deliver }: W
 		redactor: redaction.view,
 		involve: (writer) => void writers.push(writer),
 		ended: ended.promise,
-		append,
+		append: (events, step, change) => append(events, step, change),
+		appendSoon: (event) => void append([event], undefined, undefined, true).catch(() => {}),
 		live(event) {
 			if (closed) return
 			const shown = redaction.live(event)
@@ -184,7 +236,8 @@ function runLogOf(run: RunIds, stored: RunJournal, { log, redactor, deliver }: W
 		},
 		close() {
 			closed = true
-			if (!flushing) ended.resolve()
+			if (queue.length > 0) start()
+			else if (!flushing) ended.resolve()
 		},
 		get closed() {
 			return closed

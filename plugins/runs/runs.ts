@@ -13,6 +13,7 @@ import { begin, untilBegun } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
+import { executeNow } from './claims.ts'
 import { contextReport } from './context-report.ts'
 import { deliverFields } from './deliver-fields.ts'
 import { begunDestination, destinationOf, openDestination } from './destination.ts'
@@ -90,7 +91,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 					}),
 				},
 				(ahead, isOwed) => checkRoom(agent.uid, ahead, isOwed),
-				(started, ops, given) => begin(ctx, started, ops, given),
+				(started, ops, given) => begin(ctx, started, { ops, given, execute: (begun) => executeNow(ctx, begun) }),
 				counted,
 			)
 			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is

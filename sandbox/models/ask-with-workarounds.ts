@@ -24,10 +24,11 @@ export async function askWithWorkarounds(
 	ask: (traits: Traits) => Promise<ModelReply>,
 ): Promise<ModelReply> {
 	const name = JSON.stringify([order.kind, order.base_url, order.model])
-	const such = suchRequests(name, order, request)
-	const places = { 'for the model': name, 'for such requests': such }
+	let digest: string | undefined
+	const such = (): string => (digest ??= suchRequests(name, order, request))
 	const fields = [...optional, ...Object.keys(order.sampling ?? {}), ...Object.keys(order.extra_body ?? {})]
-	const known: Traits = { ...and(learned.get(name), learned.get(such)), ...order.compat }
+	// Nearly every server takes every request, and then nothing was learned.
+	const known: Traits = { ...(learned.size > 0 && and(learned.get(name), learned.get(such()))), ...order.compat }
 	if (order.compat?.developer_role) known.system_role = 'developer'
 	let traits = known
 	const lasting: [name: string, traits: Traits][] = []
@@ -43,7 +44,7 @@ export async function askWithWorkarounds(
 		const { drop, ...others } = workaround.traits
 		const added = { ...others, ...(drop && { drop: drop.filter((field) => !dropped.includes(field)) }) }
 		traits = and(traits, added)
-		if (workaround.holds) lasting.push([places[workaround.holds], added])
+		if (workaround.holds) lasting.push([workaround.holds === 'for the model' ? name : such(), added])
 	}
 }
 

@@ -51,7 +51,7 @@ export function send(
 		...headers,
 	}
 	for (const [name, value] of Object.entries(order.headers ?? {})) sent[name.toLowerCase()] = value
-	const text = JSON.stringify(body)
+	const text = jsonOf(body)
 	const reader = new ResponseReader(signal, take)
 	const options: Dispatcher.DispatchOptions = {
 		origin: url.origin,
@@ -69,12 +69,38 @@ export function send(
 	return reader.content
 }
 
+const toolTexts = new WeakMap<object, string>()
+
+/** The tools are most of a request, and mostly the same list as in the one before: their JSON is made once. */
+function jsonOf(body: object): string {
+	const { tools, ...others } = body as { tools?: unknown }
+	if (!Array.isArray(tools)) return JSON.stringify(body)
+	let text = toolTexts.get(tools)
+	if (text === undefined) toolTexts.set(tools, (text = JSON.stringify(tools)))
+	return `${JSON.stringify({ ...others, tools: [] }).slice(0, -'[]}'.length)}${text}}`
+}
+
 /** Of a server that needs no key, the request has none. */
 export function bearer({ api_key }: ModelOrder): Record<string, string> {
 	return api_key ? { authorization: `Bearer ${api_key}` } : {}
 }
 
-function urlOf({ base_url, query = {} }: ModelOrder, standard: string, path: string): URL {
+const plainUrls = new Map<string, URL>()
+/** Addresses that are kept. */
+const URLS = 64
+
+function urlOf(order: ModelOrder, standard: string, path: string): URL {
+	if (order.query) return makeUrl(order, standard, path)
+	const key = `${order.base_url ?? standard} ${path}`
+	let url = plainUrls.get(key)
+	if (!url) {
+		if (plainUrls.size === URLS) plainUrls.clear()
+		plainUrls.set(key, (url = makeUrl(order, standard, path)))
+	}
+	return url
+}
+
+function makeUrl({ base_url, query = {} }: ModelOrder, standard: string, path: string): URL {
 	const address = base_url ?? standard
 	if (!URL.canParse(address)) throw rejected(`"${address}" is no address`)
 	const url = new URL(address)

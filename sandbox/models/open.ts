@@ -14,10 +14,17 @@ const providers: Record<ProviderKind, () => Promise<Provider>> = {
 	google: async () => (await import('./google.ts')).google,
 }
 
+/** An import of what is loaded already still costs 20 µs. */
+const opened = new Map<ProviderKind, Provider>()
+
 /** Never rejects. */
 export async function openProvider(kind: ProviderKind): Promise<Provider> {
+	const known = opened.get(kind)
+	if (known) return known
 	try {
-		return await providers[kind]()
+		const provider = await providers[kind]()
+		opened.set(kind, provider)
+		return provider
 	} catch (error) {
 		const reply = failed('model_unavailable', `the client for ${kind} cannot be loaded: ${messageOf(error)}`, {
 			retryable: false,

@@ -16,6 +16,7 @@ export class ChatReader {
 	/** Absent where no tool is offered: then no text is a call. */
 	readonly #gate: TextGate | undefined
 	readonly #back: Record<string, unknown> = {}
+	#details: unknown[] = []
 	readonly #extras = new Map<string | number, unknown>()
 
 	constructor(answer: AnswerBuilder, tools: readonly ToolSpec[]) {
@@ -32,8 +33,8 @@ export class ChatReader {
 		const answer = this.#answer
 		const [choice] = listIn(chunk.choices)
 		if ('choices' in chunk || 'usage' in chunk) answer.isUntouched = false
-		const usages = [chunk.usage, objectIn(chunk.x_groq).usage, objectIn(choice).usage]
-		answer.usage = usages.map(usageIn).find((usage) => usage) ?? answer.usage
+		answer.usage =
+			usageIn(chunk.usage) ?? usageIn(objectIn(chunk.x_groq).usage) ?? usageIn(objectIn(choice).usage) ?? answer.usage
 		if (choice === undefined || choice === null) return
 		if (!isObject(choice)) throw malformed('a choice is not an object')
 		const delta = choice.delta ?? choice.message ?? {}
@@ -86,12 +87,15 @@ export class ChatReader {
 			this.#back.reasoning_content = stringIn(this.#back.reasoning_content) + reasoning_content
 		}
 		if (extra_content !== undefined && extra_content !== null) this.#back.extra_content = extra_content
+		const told = stringIn(reasoning_content) || stringIn(delta.reasoning) || stringIn(delta.thinking)
+		if (told !== '') this.#answer.addReasoning(told)
+		if (reasoning_details === undefined || reasoning_details === null) return
 		const details = listIn(reasoning_details).filter(isObject)
-		if (details.length > 0) this.#back.reasoning_details = merged(listIn(this.#back.reasoning_details), details)
-		const told = [reasoning_content, delta.reasoning, delta.thinking].find(
-			(one) => typeof one === 'string' && one !== '',
-		)
-		this.#answer.addReasoning(stringIn(told) || details.map(({ text, summary }) => stringIn(text ?? summary)).join(''))
+		if (details.length > 0) {
+			this.#details = merged(this.#details, details)
+			this.#back.reasoning_details = this.#details
+		}
+		if (told === '') this.#answer.addReasoning(details.map(({ text, summary }) => stringIn(text ?? summary)).join(''))
 	}
 
 	#takeCall(piece: unknown): void {
@@ -148,8 +152,8 @@ function textOf(value: unknown): string {
 	return value.map((part) => stringIn(objectIn(part).text)).join('')
 }
 
-function usageIn(value: unknown): Usage | undefined {
-	const usage = objectIn(value)
+function usageIn(usage: unknown): Usage | undefined {
+	if (!isObject(usage)) return undefined
 	const input_tokens = countIn(usage.prompt_tokens)
 	const output_tokens = countIn(usage.completion_tokens)
 	if (input_tokens === undefined || output_tokens === undefined) return undefined

@@ -1,5 +1,6 @@
 import type OpenAI from 'openai'
 import { wireName } from '../../core/protocol.ts'
+import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
@@ -25,14 +26,7 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 		...(streams && { stream: true }),
 		...(streams && traits.stream_options !== false && { stream_options: { include_usage: true } }),
 		...(tools.length > 0 && {
-			tools: tools.map(({ name, description, parameters }) => ({
-				type: 'function',
-				function: {
-					name: wireName(name),
-					description,
-					parameters: traits.simple_schemas ? simpleSchema(parameters) : parameters,
-				},
-			})),
+			tools: toolsOf(tools, traits.simple_schemas === true),
 		}),
 		...(tools.length > 0 && parallel_tool_calls !== undefined && { parallel_tool_calls }),
 		...formOf(asked, traits),
@@ -44,6 +38,25 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 	}
 	for (const field of traits.drop ?? []) delete (body as Record<string, unknown>)[field]
 	return body as Body
+}
+
+/** Made once for each list, so that its JSON is, too. */
+const made = {
+	whole: new WeakMap<readonly ToolSpec[], object[]>(),
+	simple: new WeakMap<readonly ToolSpec[], object[]>(),
+}
+
+function toolsOf(tools: readonly ToolSpec[], areSimple: boolean): object[] {
+	const known = areSimple ? made.simple : made.whole
+	let list = known.get(tools)
+	if (!list) {
+		list = tools.map(({ name, description, parameters }) => ({
+			type: 'function',
+			function: { name: wireName(name), description, parameters: areSimple ? simpleSchema(parameters) : parameters },
+		}))
+		known.set(tools, list)
+	}
+	return list
 }
 
 function formOf({ form }: ModelRequest, traits: Traits): object {

@@ -9,7 +9,8 @@ const BEGINNING = 4 * 1024
 
 /** Holds back text from where a tool call in text form may begin, so that none is shown as it is streamed. */
 export class TextGate {
-	#seen = ''
+	/** More than white space. */
+	#hasShown = false
 	#held = ''
 	#isClosed = false
 
@@ -17,14 +18,12 @@ export class TextGate {
 	take(piece: string): string {
 		this.#held += piece
 		if (this.#isClosed) return ''
-		if (this.#seen === '' && this.#mayBeBare()) return ''
-		const opener = CALL_OPENERS.map((one) => this.#held.indexOf(one))
-			.filter((at) => at >= 0)
-			.sort((a, b) => a - b)[0]
+		if (!this.#hasShown && this.#mayBeBare()) return ''
+		const opener = firstOpener(this.#held)
 		if (opener !== undefined) this.#isClosed = true
 		const shown = this.#held.slice(0, opener ?? this.#held.length - heldBack(this.#held, CALL_OPENERS))
 		this.#held = this.#held.slice(shown.length)
-		this.#seen += shown.trim().slice(0, 1)
+		this.#hasShown ||= shown.trim() !== ''
 		return shown
 	}
 
@@ -41,4 +40,14 @@ export class TextGate {
 		this.#isClosed = BARE.test(text)
 		return this.#isClosed || text.length < BARE_LENGTH
 	}
+}
+
+/** Where the first call may begin. */
+function firstOpener(text: string): number | undefined {
+	let first: number | undefined
+	for (const opener of CALL_OPENERS) {
+		const at = text.indexOf(opener)
+		if (at >= 0 && at < (first ?? Infinity)) first = at
+	}
+	return first
 }

@@ -25,11 +25,11 @@ export class ThinkTags {
 
 	/** What is certain so far. */
 	take(piece: string): Parted {
+		if (this.#state === 'after') return { text: piece, reasoning: '' }
 		const parted = { text: '', reasoning: '' }
 		this.#waiting += piece
 		while (this.#waiting !== '') {
-			if (this.#state === 'after') parted.text += this.#all()
-			else if (this.#state === 'within') {
+			if (this.#state === 'within') {
 				const end = this.#waiting.indexOf(this.#close)
 				if (end < 0) {
 					const held = heldBack(this.#waiting, [this.#close])
@@ -55,6 +55,7 @@ export class ThinkTags {
 					// The blank lines after the reasoning are not the answer's.
 					if (this.#close !== '') this.#waiting = start
 					this.#state = 'after'
+					parted.text += this.#all()
 				}
 			}
 		}
@@ -90,10 +91,13 @@ export function withoutOpenTag(text: string): Parted | undefined {
 
 /** How many characters at the end of the text may be the beginning of one of the words. */
 export function heldBack(text: string, words: readonly string[]): number {
-	const longest = Math.max(...words.map((word) => word.length)) - 1
-	for (let length = Math.min(longest, text.length); length > 0; length--) {
-		const end = text.slice(text.length - length)
-		if (words.some((word) => word.length > length && word.startsWith(end))) return length
+	let held = 0
+	for (const word of words) {
+		for (let length = Math.min(word.length - 1, text.length); length > held; length--) {
+			// Nearly always the first character decides; to cut out each possible end would cost more than the rest of a piece.
+			if (text.charCodeAt(text.length - length) !== word.charCodeAt(0)) continue
+			if (text.endsWith(word.slice(0, length))) held = length
+		}
 	}
-	return 0
+	return held
 }

@@ -3,13 +3,17 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** Not made anew: most fields of most chunks of a stream are absent. */
+const noFields: Readonly<Record<string, unknown>> = Object.freeze({})
+const noItems: readonly unknown[] = Object.freeze([])
+
 /** An empty object if it is not an object. */
-export function objectIn(value: unknown): Record<string, unknown> {
-	return isObject(value) ? value : {}
+export function objectIn(value: unknown): Readonly<Record<string, unknown>> {
+	return isObject(value) ? value : noFields
 }
 
-export function listIn(value: unknown): unknown[] {
-	return Array.isArray(value) ? value : []
+export function listIn(value: unknown): readonly unknown[] {
+	return Array.isArray(value) ? value : noItems
 }
 
 /** Empty if it is not a string. */

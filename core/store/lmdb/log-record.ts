@@ -32,8 +32,10 @@ type Row = [
 export function sealRecord({ run, before, first, entries }: LogRecord): { key: string; bytes: Buffer } {
 	const key = numberKey(first + entries.length - 1)
 	let newest = 0
+	let timestamp: string | undefined
 	const rows = entries.map(({ event, step }): Row => {
-		newest = Math.max(newest, Date.parse(event.timestamp))
+		if (event.timestamp !== timestamp) newest = Math.max(newest, Date.parse(event.timestamp))
+		timestamp = event.timestamp
 		const row: Row = [event.event_id, event.timestamp, event.agent_id, event.sequence, event.event_type, event.payload]
 		if (step !== undefined) row.push(step)
 		return row

@@ -83,12 +83,19 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 	}
 
 	const store = withSingleWrites({
-		async get<T>(key: Key) {
-			const joined = joinKey(key)
-			// Accepted writes become visible once they are durable; later writes do not delay the reader any further.
-			await pending.get(joined)?.done
-			writer.mustBeOpen()
-			return readEntry(table, joined) as Entry<T> | undefined
+		get<T>(key: Key) {
+			const read = (joined: string): Entry<T> | undefined => {
+				writer.mustBeOpen()
+				return readEntry(table, joined) as Entry<T> | undefined
+			}
+			try {
+				const joined = joinKey(key)
+				// Accepted writes become visible once they are durable; later writes do not delay the reader any further.
+				const waits = pending.get(joined)
+				return waits ? waits.done.then(() => read(joined)) : Promise.resolve(read(joined))
+			} catch (error) {
+				return Promise.reject(error as Error)
+			}
 		},
 		list: <T>(prefix: Key, options: ListOptions = {}) =>
 			list({ table, writer }, prefix, options) as AsyncIterable<Entry<T>>,

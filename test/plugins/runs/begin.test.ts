@@ -27,7 +27,7 @@ void t.test('of prompts that come at the same time one begins, the others wait, 
 	t.equal(body.length, ids.length)
 })
 
-void t.test('the first events, the record and the job of a run survive a kill right after the answer', async (t) => {
+void t.test('the first events and the record of a run survive a kill right after the answer', async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
 	const one = `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\n`

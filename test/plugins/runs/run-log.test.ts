@@ -300,3 +300,61 @@ void t.test('two thousand interleaved appends and live events keep their order a
 		Array.from({ length: 2_001 }, (_, index) => index + 1),
 	)
 })
+
+void t.test('an event that is appended soon is written with what follows, in the order of all', async (t) => {
+	const { appends, heard, open } = bench()
+	const log = await open()
+	await log.append([about('run.started')])
+	log.appendSoon(about('model.request'))
+	log.live(about('model.stream'))
+	log.live(about('model.stream'))
+	await log.append([about('model.response')])
+	t.same(appends, [1, 2])
+	t.same(typesOf(heard), ['run.started', 'model.request', 'model.stream', 'model.stream', 'model.response'])
+	t.same(sequences(heard), [1, 2, 3, 4, 5])
+})
+
+void t.test('an event that is appended soon is written by itself where nothing follows', async (t) => {
+	const { bus, appends, heard, open } = bench()
+	const log = await open()
+	const written = Promise.withResolvers<void>()
+	bus.subscribe({ types: ['model.stream'] }, () => written.resolve())
+	log.appendSoon(about('model.request'))
+	log.live(about('model.stream'))
+	t.same(heard, [], 'a live event behind it waits for it')
+	await written.promise
+	t.same(appends, [1])
+	t.same(typesOf(heard), ['model.request', 'model.stream'])
+	t.equal(log.journal.last, 1)
+})
+
+void t.test('an event that is appended soon is written when its log is closed, or taken over', async (t) => {
+	const { log: stored, appends, open } = bench()
+	const first = await open()
+	first.appendSoon(about('model.request'))
+	const second = await open()
+	t.ok(first.closed)
+	t.equal(second.journal.lastEvent?.event_type, 'model.request')
+	second.appendSoon(about('model.retry'))
+	second.close()
+	const third = await open()
+	t.same(appends, [1, 1])
+	t.equal(third.journal.lastEvent?.event_type, 'model.retry')
+	t.equal((await stored.read({}, null, 10)).entries.length, 2)
+})
+
+void t.test(
+	'live events before an append that fails are not delivered, and the next writer delivers none of them',
+	async (t) => {
+		const { heard, open } = bench((append) => {
+			if (append === 1) throw new Fault('storage_full', 'the disk is full')
+		})
+		const log = await open()
+		log.appendSoon(about('model.request'))
+		log.live(about('model.stream'))
+		await t.rejects(log.append([about('model.response')]), { code: 'storage_full' })
+		const next = await open()
+		await next.append([about('a')])
+		t.same(typesOf(heard), ['a'])
+	},
+)
