@@ -10,9 +10,7 @@ import type { RunHandle, RunHost } from './active-run.ts'
 import { Fault } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { RunOrder } from '../protocol.ts'
-import { RemoteThreads } from './remote-threads.ts'
-import type { RemoteThreadsOptions } from './remote-threads.ts'
-import type { ThreadGroup } from './thread-group.ts'
+import type { RemoteGroup, RemoteGroupEvents, ThreadGroup } from './thread-group.ts'
 import { openSemaphore } from '../util/semaphore.ts'
 import type { Semaphore } from '../util/semaphore.ts'
 import { WorkerPool } from './worker-pool.ts'
@@ -71,8 +69,14 @@ export interface RunPool extends AsyncDisposable {
 	readonly places: Semaphore
 	/** Runs that are not over, waiting ones included. */
 	readonly active: number
-	/** Runs go to the threads of another gateway, too, until those are closed. Throws `unavailable` once the pool is closed. */
-	addRemote(threads: RemoteThreadsOptions): RemoteThreads
+	/**
+	 * Runs go to threads outside this process, too, until those are closed. `open` makes them, with so many `places` for runs on
+	 * each: `runs_per_thread` and a share of the reserve. Throws `unavailable` once the pool is closed.
+	 */
+	addRemote<Group extends RemoteGroup>(
+		runs_per_thread: number,
+		open: (places: number, events: RemoteGroupEvents) => Group,
+	): Group
 	/** New runs go to threads of the new setting; the old threads close after their runs. */
 	resize(settings: RunPoolSettings): void
 	/** Settles once no runs remain and all places are free, since a run's end is written after it; or after `timeoutMs`. */
@@ -100,7 +104,7 @@ class Pool implements RunPool {
 	readonly places: Semaphore
 	/** Each worker pool that is open, with its runs. The current one takes new runs; others close with their last. */
 	readonly #pools = new Map<WorkerPool, Set<ActiveRun>>()
-	readonly #remote = new Set<RemoteThreads>()
+	readonly #remote = new Set<RemoteGroup>()
 	#settings: RunPoolSettings
 	#current: WorkerPool | undefined
 	#lost = 0
@@ -146,24 +150,27 @@ class Pool implements RunPool {
 		return this.#runs.size
 	}
 
-	addRemote(options: RemoteThreadsOptions): RemoteThreads {
+	addRemote<Group extends RemoteGroup>(
+		runs_per_thread: number,
+		open: (places: number, events: RemoteGroupEvents) => Group,
+	): Group {
 		if (this.#closed) throw new Fault('unavailable', 'the gateway is stopping')
 		const changed = (): void => {
 			this.#startWaiting()
 			this.places.update()
 		}
-		const remote: RemoteThreads = new RemoteThreads(options, this.#placesOf(options.runs_per_thread), {
+		const group: Group = open(this.#placesOf(runs_per_thread), {
 			onFree: () => this.#startWaiting(),
 			onSize: changed,
 			onLost: (reason) => {
 				this.#lost++
-				this.#options.log?.warn(`a thread of the gateway ${options.name} was lost: ${reason}`)
+				this.#options.log?.warn(`a thread of the gateway ${group.name} was lost: ${reason}`)
 			},
-			onClosed: () => this.#remote.delete(remote),
+			onClosed: () => this.#remote.delete(group),
 		})
-		this.#remote.add(remote)
+		this.#remote.add(group)
 		changed()
-		return remote
+		return group
 	}
 
 	resize({ threads, runs_per_thread }: RunPoolSettings): void {

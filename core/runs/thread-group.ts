@@ -52,3 +52,27 @@ export class ThreadGroup {
 		this.#onFree()
 	}
 }
+
+/** Threads outside this process. */
+export interface RemoteGroup extends ThreadGroup {
+	/** Whose they are, for people. */
+	readonly name: string
+	/** Threads that take runs. */
+	readonly threads: number
+	/** Runs that they work on side by side, without the reserve. */
+	readonly capacity: number
+	/** Gives the threads back; `onClosed` must follow. */
+	end(reason: string): void
+}
+
+/** What the pool does when such a group changes. */
+export interface RemoteGroupEvents {
+	/** A place for a run may be free. */
+	onFree(): void
+	/** The number of places has changed. */
+	onSize(): void
+	/** A thread ended by itself. */
+	onLost(reason: string): void
+	/** The threads cannot be reached any more. */
+	onClosed(): void
+}

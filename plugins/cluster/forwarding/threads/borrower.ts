@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { messageOf } from '../../../../core/errors.ts'
 import { answerSocket } from '../../../../core/http/raw-answer.ts'
 import type { Logger } from '../../../../core/log/log.ts'
-import type { RemoteThreads } from '../../../../core/runs/remote-threads.ts'
+import type { ToThread } from '../../../../core/protocol.ts'
 import type { RunPool } from '../../../../core/runs/run-pool.ts'
 import { valueOf } from '../headers.ts'
 import { FORWARDED, openVerifier } from '../proof.ts'
@@ -14,6 +14,7 @@ import { openLink } from './link.ts'
 import type { LinkLimits, ThreadLink } from './link.ts'
 import { MOST_RUNS_PER_THREAD, MOST_THREADS, PROTOCOL, SIGNED_METHOD, targetOf } from './protocol.ts'
 import type { FromBorrower, FromLender } from './protocol.ts'
+import { RemoteThreads } from './remote-threads.ts'
 import { secureAsBorrower } from './secure.ts'
 
 export interface BorrowerOptions {
@@ -52,13 +53,14 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 				if (threads) return obey(threads, message as FromLender)
 				const hello = checked(message as FromLender)
 				clearTimeout(late)
-				threads = pool.addRemote({
+				const options = {
 					...hello,
-					post: (thread, said) => link.send({ kind: 'post', thread, message: said }),
-					terminate: (thread) => link.send({ kind: 'terminate', thread }),
+					post: (thread: number, said: ToThread) => link.send({ kind: 'post', thread, message: said }),
+					terminate: (thread: number) => link.send({ kind: 'terminate', thread }),
 					isReady: () => !link.isBusy,
-					end: (reason) => link.end(reason),
-				})
+					end: (reason: string) => link.end(reason),
+				}
+				threads = pool.addRemote(hello.runs_per_thread, (places, events) => new RemoteThreads(options, places, events))
 				log.info(`the gateway ${hello.name} lends ${hello.threads} threads`)
 			},
 			drained: () => threads?.ready(),

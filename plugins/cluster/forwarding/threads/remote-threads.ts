@@ -1,8 +1,9 @@
 /** Threads that another gateway lends: their runs, as this side of a link has them. */
-import type { FromThread, ToThread } from '../protocol.ts'
-import { RunThread } from './run-thread.ts'
-import { ThreadGroup } from './thread-group.ts'
-import { threadLost } from './worker-threads.ts'
+import type { FromThread, ToThread } from '../../../../core/protocol.ts'
+import { RunThread } from '../../../../core/runs/run-thread.ts'
+import { ThreadGroup } from '../../../../core/runs/thread-group.ts'
+import type { RemoteGroup, RemoteGroupEvents } from '../../../../core/runs/thread-group.ts'
+import { threadLost } from '../../../../core/runs/worker-threads.ts'
 
 /** What another gateway lends, and how its threads are reached. The numbers of threads are the lender's. */
 export interface RemoteThreadsOptions {
@@ -22,30 +23,18 @@ export interface RemoteThreadsOptions {
 	end(reason: string): void
 }
 
-/** What the pool does when a group changes. */
-export interface RemoteThreadsEvents {
-	/** A place for a run may be free. */
-	onFree(): void
-	/** The number of places has changed. */
-	onSize(): void
-	/** A thread ended by itself. */
-	onLost(reason: string): void
-	/** It is gone. */
-	onClosed(): void
-}
-
 /** Of one lender at the same time: more than it may have, since one that is lost is replaced before it is gone. */
 const MOST_THREADS = 128
 
-export class RemoteThreads extends ThreadGroup {
+export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 	readonly name: string
 	readonly #options: RemoteThreadsOptions
-	readonly #events: RemoteThreadsEvents
+	readonly #events: RemoteGroupEvents
 	readonly #byNumber = new Map<number, RunThread>()
 	#isLeaving = false
 
 	/** `places` on each thread: `runs_per_thread` and a share of the reserve. */
-	constructor(options: RemoteThreadsOptions, places: number, events: RemoteThreadsEvents) {
+	constructor(options: RemoteThreadsOptions, places: number, events: RemoteGroupEvents) {
 		super(places, () => {
 			events.onFree()
 			this.#checkLeft()
@@ -56,12 +45,10 @@ export class RemoteThreads extends ThreadGroup {
 		for (let number = 1; number <= options.threads; number++) this.#add(number)
 	}
 
-	/** Threads that take runs. */
 	get threads(): number {
 		return this.#isLeaving ? 0 : this.#byNumber.size
 	}
 
-	/** Runs that they work on side by side, without the reserve. */
 	get capacity(): number {
 		return this.threads * this.#options.runs_per_thread
 	}
@@ -103,7 +90,6 @@ export class RemoteThreads extends ThreadGroup {
 		this.#checkLeft()
 	}
 
-	/** Gives the threads back. */
 	end(reason: string): void {
 		this.#options.end(reason)
 	}
