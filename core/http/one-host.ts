@@ -1,5 +1,9 @@
-/** True for exactly one Host header. With two, a proxy may use one of them and the gateway the other. */
-export function hasOneHost({ rawHeaders }: { rawHeaders: readonly string[] }): boolean {
+/**
+ * True for exactly one Host header. With two, a proxy may use one of them and the gateway the other. A request without raw headers
+ * came from no socket: a plugin made it with `server.inject`.
+ */
+export function hasOneHost({ rawHeaders }: { rawHeaders?: readonly string[] }): boolean {
+	if (!rawHeaders) return true
 	let hosts = 0
 	for (let at = 0; at < rawHeaders.length; at += 2) {
 		const name = rawHeaders[at] as string
