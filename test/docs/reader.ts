@@ -196,6 +196,9 @@ export class Reader implements AsyncDisposable {
 
 	#environment(): NodeJS.ProcessEnv {
 		return {
+			// A gateway of this machine may have the default ports.
+			SVC_PORT: '0',
+			SVC_LEGACY_PORT: '0',
 			PATH: `${join(this.#folder, 'bin')}:${dirname(process.execPath)}:${process.env.PATH}`,
 			HOME: this.#folder,
 			SVC_HOME: this.#place.home,
