@@ -25,7 +25,7 @@ export const replaces = Joi.array()
 	.max(MOST_REPLACED)
 	.unique()
 	.description('Ids of older memories that are no longer true; they stay, linked to this one and ranked below it.')
-export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description('How many at most; default 10.')
+export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description('Maximum number; default 10.')
 
 /** Characters of all contents together that a model is shown; longer ones are cut. */
 const SHOWN_CHARACTERS = 40_000

@@ -54,7 +54,7 @@ export const bodySchema = Joi.object<InstallBody>({
 			Joi.object({
 				path: Joi.string().max(1000).required().description('Relative, such as `references/api.md`.'),
 				content: Joi.string().allow('').max(FOLDER_LIMIT_BYTES, 'utf8').description('A text.'),
-				base64: Joi.string().allow('').base64().description('The bytes of a file that is no text.'),
+				base64: Joi.string().allow('').base64().description('The bytes of a file that is not text.'),
 			})
 				.xor('content', 'base64')
 				.messages({

@@ -40,7 +40,7 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 			deliver: ctx
 				.use('runs')
 				.deliverFields.given.description(
-					'With "wait": false, where your answer to the result goes: origin, the chat that you are in (default there); none (default elsewhere); or a chat that is bound to you. An answer of exactly NOTHING_TO_SAY goes nowhere.',
+					'With "wait": false, where your answer to the result goes: origin, the chat that you are in (default there); none (default elsewhere); or a chat that is bound to you. An answer of exactly NOTHING_TO_SAY is not sent.',
 				),
 		}),
 		async run(args, call) {

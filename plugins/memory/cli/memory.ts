@@ -95,7 +95,7 @@ Examples:
 			},
 		},
 		forget: {
-			description: 'Delete a memory permanently, with the summary that a compaction made of it',
+			description: 'Delete a memory permanently, with the originals from which a compaction made it',
 			arguments: '<agent> <id>',
 			options: {
 				...yesOption,
