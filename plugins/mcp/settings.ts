@@ -19,7 +19,7 @@ export default defineSettings<McpSettings>({
 			allowed_commands: list(
 				command,
 				256,
-				'Command lines, such as [npx, -y, some-server], that callers without the scope * may start. NAME= items at the beginning list variables that they may set.',
+				'Command lines that callers without the scope * may start, such as [npx, -y, some-server]; leading NAME= items allow variables.',
 			),
 			allowed_hosts: hostsAndPorts('Hosts at private addresses that callers without the scope * may name.'),
 			max_per_agent: count(1, 256, 16, 'Maximum number of servers per agent.'),

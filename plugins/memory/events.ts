@@ -14,7 +14,7 @@ export default {
 		payload: {
 			count: 'How many were found.',
 			memory_ids: 'Their ids, best first.',
-			'automatic?': 'True where the gateway added them to the prompt by itself.',
+			'automatic?': 'True if the gateway added them to the prompt automatically.',
 		},
 	},
 	'memory.forgotten': {

@@ -72,10 +72,7 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTer
 		async run(args, { agent, emit }) {
 			const id = args.id as string
 			if (!(await memories.forget(agent, id)))
-				throw new Fault(
-					'not_found',
-					`there is no memory "${id}"; memory.recall answers with the ids of those there are`,
-				)
+				throw new Fault('not_found', `there is no memory "${id}"; memory.recall returns the ids of existing memories`)
 			emit({ event_type: 'memory.forgotten', payload: { memory_id: id } })
 			return { id, forgotten: true }
 		},

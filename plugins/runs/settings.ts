@@ -28,7 +28,7 @@ export default defineSettings<RunSettings>({
 				0,
 				365,
 				0,
-				'Days for which each request to a model is kept as it was sent, without secrets. 0: requests are not kept.',
+				'How many days each request to a model is kept, as it was sent but without secrets. 0: not kept.',
 			),
 			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
 			max_waiting_per_agent: count(

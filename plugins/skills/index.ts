@@ -38,7 +38,10 @@ export default definePlugin<SkillSettings, Skills>({
 		const hosts = ctx.own(openHosts({ settings: ctx.config, log: ctx.log }), 'skill hosts')
 		const underWay = openUnderWay()
 		// Another instance takes new calls; running ones may end in this one.
-		const cutOff = new Fault('unavailable', 'the skill was cut off by a change of the configuration; call it again')
+		const cutOff = new Fault(
+			'unavailable',
+			'the call of the skill was interrupted by a change of the configuration; call it again',
+		)
 		const finish = () => underWay.finish(ctx.gateway.state() === 'draining' ? 0 : FINISH_MS, cutOff)
 		ctx.defer(finish, 'calls of skills')
 		const library = openLibrary(ctx)

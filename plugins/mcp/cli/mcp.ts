@@ -68,7 +68,7 @@ Examples:
 				'--transport <name>': { about: 'with --url: sse tries both, the default', choices: ['sse', 'http'] },
 				'--env <name=value...>': 'an environment variable of the program; {{secret:NAME}} is replaced by a secret',
 				'--header <name: value...>': 'a header for the address; {{secret:NAME}} is replaced by a secret',
-				'--sampling': "lets the server send requests of its own to the agent's model",
+				'--sampling': "lets the server send its own requests to the agent's model",
 				'--root <folder...>': 'a folder in which the server should work',
 				'--no-login': 'never sign in, whatever the server asks for',
 				'--client-id <id>': 'sign in as this client, which was registered with the authorization server',

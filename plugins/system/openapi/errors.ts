@@ -66,7 +66,7 @@ const meanings: Record<number, Meaning> = {
 			'Too many failed attempts, or too many waiting requests; try again after `Retry-After` seconds. A valid token is never refused for the failures of others.',
 		code: 'rate_limited',
 		message:
-			'too many failed attempts from your address; wait 42 s before you try another token or code (a valid token is taken at any time)',
+			'too many failed attempts from your address; wait 42 s before you try another token or code (a valid token is always accepted)',
 	},
 	500: {
 		description: 'A bug. The log of the gateway says more, by the id of the request.',
