@@ -415,6 +415,6 @@ void t.test('what is under way when the plugin stops breaks off, and leaves noth
 	await release()
 	const error = await failing
 	t.ok(error instanceof Fault && error.code === 'backup_failed', String(error))
-	t.match((error as Fault).message, /broken off/)
+	t.match((error as Fault).message, /was cancelled/)
 	t.strictSame(existsSync(folder) ? readdirSync(folder) : [], [])
 })

@@ -447,7 +447,7 @@ void t.test('model servers', async (t) => {
 	)
 	await finds(t, 'memory.dimensions', vectorOf(models.url, 16), {
 		level: 'error',
-		message: /other sizes .* ada \(16\)/,
+		message: /embeddings of another size .* ada \(16\)/,
 		fix: /embedding_model/,
 	})
 })
