@@ -70,7 +70,7 @@ Examples:
 				'--header <name: value...>': 'a header for the address; {{secret:NAME}} is replaced by a secret',
 				'--sampling': "lets the server send its own requests to the agent's model",
 				'--root <folder...>': 'a folder in which the server should work',
-				'--no-login': 'never sign in, whatever the server asks for',
+				'--no-login': 'never sign in, even if the server requires it',
 				'--client-id <id>': 'sign in as this client, which was registered with the authorization server',
 				'--client-secret <secret>': 'with --client-id: the secret of the vault that holds its secret',
 				'--private-key <secret>': 'with --client-id: the secret of the vault that holds its key (PEM)',

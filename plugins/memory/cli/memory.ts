@@ -60,7 +60,7 @@ Examples:
 			},
 		},
 		list: {
-			description: 'List what an agent remembers, newest first',
+			description: 'List the memories of an agent, newest first',
 			arguments: '<agent>',
 			options: {
 				'--limit <n>': { about: 'how many, 100 at most', max: 100, default: 50 },
