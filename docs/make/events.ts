@@ -6,9 +6,9 @@ import { builtInPlugins } from './plugins.ts'
 
 const head = `# Events
 
-Everything that happens in the gateway is an event. It is stored in the log before it is delivered, streamed live, and replayed after a
-lost connection. To follow and read events, use the [HTTP API](http-api.md#events), \`svc events tail\` and \`svc audit\`. This page is
-generated from the code.
+Everything that happens in the gateway is an event. It is stored in the log before it is delivered, streamed live, and
+replayed after a lost connection. To follow and read events, use the [HTTP API](http-api.md#events), \`svc events tail\`
+and \`svc audit\`. This page is generated from the code.
 
 ## The envelope
 
@@ -24,15 +24,21 @@ generated from the code.
 }
 \`\`\`
 
-- \`sequence\` counts the events of a run from 1. Pieces of answers (\`model.stream\`) are counted but not stored, so the log skips numbers.
+- \`sequence\` counts the events of a run from 1. Pieces of answers (\`model.stream\`) are counted but not stored, so the
+  log skips numbers.
 - \`agent_id\` and \`run_id\` are null, and \`sequence\` is 0, if an event belongs to no agent or run.
-- The event that started a run (\`webhook.accepted\`, \`heartbeat.fired\`) is the first event of the run, before \`run.started\`.
-- All events except \`model.stream\` are kept for \`events.retention_days\`. Those of a run that has not ended are kept until it has ended.
-- \`payload.actor\` identifies who caused an event, if that is known: \`{kind, id?, label?}\`, see [Who caused it](#who-caused-it).
-- Secrets that the agent has read are redacted: \`[redacted:NAME]\` for readers with \`vault:read\`, \`[redacted]\` for others.
-- A field marked *optional* is absent if it does not apply. New fields and types may be added; ignore those that you do not know.
-- Plugins may emit their own types of events. These begin with the plugin's name; a third-party plugin cannot emit the types of
-  this page, or others that begin with their first words or with the name of a built-in plugin.
+- The event that started a run (\`webhook.accepted\`, \`heartbeat.fired\`) is the first event of the run, before
+  \`run.started\`.
+- All events except \`model.stream\` are kept for \`events.retention_days\`. Those of a run that has not ended are kept
+  until it has ended.
+- \`payload.actor\` identifies who caused an event, if that is known: \`{kind, id?, label?}\`, see [Who caused
+  it](#who-caused-it).
+- Secrets that the agent has read are redacted: \`[redacted:NAME]\` for readers with \`vault:read\`, \`[redacted]\` for
+  others.
+- A field marked *optional* is absent if it does not apply. New fields and types may be added; ignore those that you do
+  not know.
+- Plugins may emit their own types of events. These begin with the plugin's name; a third-party plugin cannot emit the
+  types of this page, or others that begin with their first words or with the name of a built-in plugin.
 
 ## Who caused it
 
@@ -48,7 +54,8 @@ Any event may have \`payload.actor\`. Events of an agent's own run omit it if th
 | \`agent\` | An agent, in one of its runs. | The agent's name. | |
 | \`gateway\` | The gateway itself, such as a heartbeat. | | |
 
-\`GET /v1/audit?actor=\` and \`svc audit --actor\` find the events of one \`id\`. For a caller without an \`id\`, search for its \`kind\`.
+\`GET /v1/audit?actor=\` and \`svc audit --actor\` find the events of one \`id\`. For a caller without an \`id\`, search for its
+\`kind\`.
 
 ## How a run ends
 
