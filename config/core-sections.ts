@@ -23,11 +23,11 @@ const server = section('The address of the API.', {
 	shutdown_grace_s: count(0, 600, 10, 'Seconds that requests and runs may take to end when the gateway stops.'),
 })
 
-const legacy = section('The address of the older chat surface.', {
-	port: count(0, 65535, 17890, 'Port of the older chat surface; 0 picks a free one.'),
+const legacy = section('The address of the chat API.', {
+	port: count(0, 65535, 17890, 'Port of the chat API; 0 picks a free one.'),
 })
 
-const store = section('Where agents, runs and events are kept.', {
+const store = section('Where agents, runs and events are stored.', {
 	path: joi
 		.string()
 		.max(1024)

@@ -73,7 +73,7 @@ export function heartbeat(): NumberSchema {
 
 /** For event streams: when a client is too slow. */
 export function stallTimeout(): NumberSchema {
-	return count(1, 300, 30, 'Seconds for which a client may take nothing before its stream is cut.')
+	return count(1, 300, 30, 'Seconds for which a client may read nothing before its stream is closed.')
 }
 
 function sentence(text: string): string {

@@ -15,7 +15,7 @@ export interface PluginStatus {
 	source: string | null
 	/** When this instance was started. */
 	since: string | null
-	/** The version of the contract that it is written for; null if it does not say. */
+	/** The version of the contract that it is written for; null if it does not declare one. */
 	contract: string | null
 }
 

@@ -45,7 +45,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		if (found.files.length + found.left_out.length > maxFiles || bytes > maxFileBytes) {
 			throw new Fault(
 				'backup_failed',
-				`plugins/ and skills/ of the home hold more than ${maxFiles} files or ${maxFileBytes} bytes; move out what can be created again, such as installed packages`,
+				`plugins/ and skills/ of the home hold more than ${maxFiles} files or ${maxFileBytes} bytes; move files elsewhere that can be created again, such as installed packages`,
 			)
 		}
 	}

@@ -96,7 +96,7 @@ async function snapshot({ home, snapshots, include_key, signal }: BackupRequest,
 		for (const [path, bytes] of keys) await writeFile(join(staging, path), bytes, { mode: 0o600, flag: 'wx' })
 		return
 	}
-	throw new Fault('backup_failed', 'the key of the vault was being changed all the time; take the backup again')
+	throw new Fault('backup_failed', 'the key of the vault changed during every attempt; create the backup again')
 }
 
 /** The start time; a little later if a backup has that name already, as in a folder that several homes share. */
@@ -139,7 +139,7 @@ function asFault(error: unknown, folder: string): Fault {
 	// What has just been written must be readable; an error that is not a Fault here was one in the thread.
 	if (isFault(error) && !isFault(error, 'internal', 'backup_damaged')) return error
 	if (code === 'ABORT_ERR' || (error as Error).name === 'AbortError')
-		return new Fault('backup_failed', 'the backup was broken off, since the gateway stops or its settings change', {
+		return new Fault('backup_failed', 'the backup was cancelled, because the gateway stops or its settings changed', {
 			cause: error,
 		})
 	return new Fault('backup_failed', `the backup could not be made in ${folder}: ${messageOf(error)}`, { cause: error })

@@ -18,7 +18,10 @@ export async function readKeys(home: string): Promise<Map<string, Buffer>> {
 		const found = await stat(file).catch(absent)
 		if (!found) continue
 		if (keys.size === maxKeys || found.size > maxKeyBytes)
-			throw new Fault('backup_failed', `keys/ of the home holds what is no key: ${entry.name}; put it elsewhere`)
+			throw new Fault(
+				'backup_failed',
+				`keys/ of the home contains ${entry.name}, which is not a key; move it elsewhere`,
+			)
 		const bytes = await readFile(file).catch(absent)
 		if (bytes) keys.set(path, bytes)
 	}

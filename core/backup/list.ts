@@ -57,7 +57,7 @@ export async function listBackups(folder: string): Promise<BackupListing> {
 
 /** Throws `not_found`. */
 export async function removeBackup(folder: string, id: string): Promise<void> {
-	const unknown = new Fault('not_found', `there is no backup "${id}"; list them to see which there are`)
+	const unknown = new Fault('not_found', `there is no backup "${id}"; list the backups to see their ids`)
 	if (!idPattern.test(id)) throw unknown
 	try {
 		await rm(fileOf(folder, id))

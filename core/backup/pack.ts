@@ -67,7 +67,7 @@ export async function pack({ home, staging, file, keepFree, about }: PackJob): P
 	const bytes = await writeEnvelope(file, archive(staging, manifest))
 	const { manifest: read } = await readBackup(file)
 	if (JSON.stringify(read) !== JSON.stringify(manifest))
-		throw new Fault('backup_failed', `what was written to ${file} differs when read back: check the disk`)
+		throw new Fault('backup_failed', `the data read back from ${file} differs from what was written: check the disk`)
 	return { bytes, manifest }
 }
 

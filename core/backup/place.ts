@@ -62,7 +62,7 @@ export async function place(home: string, placement: Placement): Promise<void> {
 		await undo(home, placement).catch(() => {}) // in that case the journal stays, and the message says what to do
 		if (isHalfPlaced(home)) throw error
 		const { cause } = error as Error
-		throw new Fault('unavailable', `${home} could not be replaced, and is as it was: ${whyNot(cause)}`, { cause })
+		throw new Fault('unavailable', `${home} could not be replaced and is unchanged: ${whyNot(cause)}`, { cause })
 	}
 }
 

@@ -8,7 +8,7 @@ export async function mustHaveRoom(folder: string, bytes: number, keepFree: numb
 	if (free - bytes >= keepFree) return
 	throw new Fault(
 		'storage_full',
-		`this needs up to ${mebi(bytes)} MiB on the disk of ${folder}, of which ${mebi(free)} MiB are free and ${mebi(keepFree)} MiB are kept back: make room there, or use a folder on another disk`,
+		`this needs up to ${mebi(bytes)} MiB on the disk of ${folder}, of which ${mebi(free)} MiB are free and ${mebi(keepFree)} MiB must stay free: free some space there, or use a folder on another disk`,
 	)
 }
 

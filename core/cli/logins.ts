@@ -45,7 +45,7 @@ function read(home: string): Logins {
 	if (!found) return {}
 	// Windows has no such modes.
 	if (process.platform !== 'win32' && (found.mode & 0o077) !== 0)
-		throw new Fault('invalid_request', `others can read ${file}, which holds tokens; run: chmod 600 ${quoted(file)}`)
+		throw new Fault('invalid_request', `others can read ${file}, which contains tokens; run: chmod 600 ${quoted(file)}`)
 	try {
 		const logins = JSON.parse(readFileSync(file, 'utf8')) as Logins | null
 		if (typeof logins === 'object' && logins !== null && Object.values(logins).every((one) => typeof one === 'string'))
@@ -55,7 +55,7 @@ function read(home: string): Logins {
 			cause: error,
 		})
 	}
-	throw new Fault('invalid_request', `${file} does not hold tokens; remove it, then log in again`)
+	throw new Fault('invalid_request', `${file} does not contain tokens; remove it, then log in again`)
 }
 
 function write(home: string, logins: Logins): void {

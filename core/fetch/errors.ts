@@ -13,7 +13,7 @@ export function errorOf(error: unknown, { host }: URL, maxBytes: number): Fault 
 	const late = codes.find((code) => code !== undefined && /^UND_ERR_.*_TIMEOUT$|^ETIMEDOUT$/.test(code))
 	if (late) return new Fault('fetch_timeout', `${host} did not answer in time (${late})`, { cause: error })
 	if (chain.some((one) => one instanceof Error && one.message === 'bad port'))
-		return new Fault('address_refused', `the port of ${host} belongs to another protocol than HTTP`, { cause: error })
+		return new Fault('address_refused', `the port of ${host} does not speak HTTP`, { cause: error })
 	const last = chain.at(-1)
 	const code = codes.findLast((one) => one !== undefined)
 	const why = code === undefined ? (last instanceof Error ? last.message : 'no reason given') : inWords(code)

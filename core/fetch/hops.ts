@@ -81,7 +81,7 @@ export function nextHop(hop: Hop, status: number, location: string, policy: Fetc
 		})
 	}
 	if (hop.url.protocol === 'https:' && url.protocol === 'http:')
-		throw new Fault('address_refused', `${hop.url.host} redirects from https to http, which is not followed`)
+		throw new Fault('address_refused', `${hop.url.host} redirects from https to http; such a redirect is not followed`)
 
 	const asGet =
 		(status === 303 && hop.method !== 'GET' && hop.method !== 'HEAD') ||

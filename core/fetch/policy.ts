@@ -35,14 +35,17 @@ export function parseUrl(text: string | URL): URL {
 export function checkUrl(url: URL, policy: FetchPolicy, named: boolean): void {
 	if (!(policy.protocols as readonly string[]).includes(url.protocol)) {
 		const taken = policy.protocols.map((protocol) => `${protocol}//`).join(' and ')
-		throw new Fault('address_refused', `an address that begins with ${url.protocol} is not fetched, only ${taken}`)
+		throw new Fault('address_refused', `an address that begins with ${url.protocol} cannot be fetched, only ${taken}`)
 	}
 	if (url.username !== '' || url.password !== '')
 		throw new Fault('address_refused', 'an address with a user name or password (the part before @) is not fetched')
 	if (policy.hosts && !lists(policy.hosts, url))
 		throw new Fault('address_refused', `${url.host} is not among the declared hosts`)
 	if (!(policy.bound ?? []).every((hosts) => lists(hosts, url)))
-		throw new Fault('address_refused', `a grant binds a secret in this request to other hosts than ${url.host}`)
+		throw new Fault(
+			'address_refused',
+			`a secret in this request has a grant for other hosts, and ${url.host} is not among them`,
+		)
 	if (isIP(hostOf(url)) !== 0) checkAddresses(url, [hostOf(url)], policy, named)
 }
 

@@ -56,7 +56,7 @@ export function installationKey(home: string, env: Environment): Promise<KeyObje
 		const key = declared.installationKey?.(home, env)
 		if (key) return key
 	}
-	throw new Fault('config_invalid', 'no plugin has a key of the installation')
+	throw new Fault('config_invalid', 'no running plugin provides the key of the installation')
 }
 
 function namesOf(folder: URL): string[] {

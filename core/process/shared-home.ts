@@ -71,10 +71,10 @@ export function refuseShared(home: string, env: Readonly<NodeJS.ProcessEnv>): st
 	const problems = places.map(({ problem }) => problem).join('; ')
 	const commands = [...new Set(places.map(({ fix }) => fix))]
 	if (isAllowed(env))
-		return `${OVERRIDE} is set, although ${problems}: whoever can write there can run code as this user`
+		return `${OVERRIDE} is set, although ${problems}: anyone who can write there can run code as this user`
 	throw new Fault(
 		'config_invalid',
-		`${problems}. Whoever can write there can run code as this user.\nRun: ${commands.join(' && ')}\n(${OVERRIDE}=1 lets it start anyway.)`,
+		`${problems}. Anyone who can write there can run code as this user.\nRun: ${commands.join(' && ')}\n(${OVERRIDE}=1 lets it start anyway.)`,
 	)
 }
 

@@ -97,7 +97,7 @@ async function mustHaveSpace(
 	const [needed, free, kept] = [bytes, disk.free_bytes, keepFree].map((bytes) => Math.ceil(bytes / MIB))
 	throw new Fault(
 		'storage_full',
-		`the upgrade of the home needs up to ${needed} MiB of disk${isBackupBeside ? ', its backup included' : ''}; ${free} MiB are free, and ${kept} MiB are kept back (store.min_free_mib). Nothing has changed: make room, and start again`,
+		`the upgrade of the home needs up to ${needed} MiB of disk${isBackupBeside ? ', its backup included' : ''}; ${free} MiB are free, and ${kept} MiB must stay free (store.min_free_mib). Nothing has changed: free some space, and start again`,
 	)
 }
 

@@ -9,26 +9,28 @@ import { code, plain, table } from './markdown.ts'
 
 const head = `# Configuration
 
-All settings stand in \`~/.svc/config/gateway.yaml\` (\`SVC_HOME\` names another home folder), which the first start writes, with
-everything commented out. Change the file with an editor, which knows the settings by the schema that lies beside it, or with
-\`svc config set\`, which keeps comments. \`svc config explain KEY\` says what this page says, and which value is in force.
+All settings are in \`~/.svc/config/gateway.yaml\` (\`SVC_HOME\` names another home folder). The first start writes this
+file with all settings commented out. Change it with an editor, which gets completion from the schema beside the file,
+or with \`svc config set\`, which keeps comments. \`svc config explain KEY\` shows the text of this page and the value in
+force.
 
-- **A change applies as you save it**, except ${new Intl.ListFormat('en-GB').format(appliedAtStart.map(code))}, which wait for the next start. A port
-  moves, a provider is exchanged and a plugin restarts without a run being lost.
+- **A change applies when you save it**, except ${new Intl.ListFormat('en-GB').format(appliedAtStart.map(code))}, which apply at the
+  next start. A port changes, a provider is replaced and a plugin restarts without losing a run.
 - **A mistake changes nothing.** The last good settings stay in force; the log, the event \`config.rejected\` and
-  \`/readyz?verbose\` say what is wrong, with line and column. \`svc config validate\` says so beforehand: it checks the file as
-  the gateway does, including the settings of your own plugins, whose code it runs for that, and tries the ports. Secrets, plugins
-  and providers that the file names and that do not exist are warnings. At the start an error ends the gateway (exit code 78); if
-  the settings of one of your own plugins are wrong, only that plugin is left out. An empty file is an error: write at least a
-  comment.
-- **A plugin of yours that fails** to load or to start is left out, with those that need it, and reported by \`svc plugins\`,
-  \`/readyz?verbose\`, the event \`plugin.failed\` and the log; an instance that works keeps running, and the other changes apply.
-  A built-in plugin that does not start refuses the change, or the start.
+  \`/readyz?verbose\` report the error with line and column. \`svc config validate\` reports it beforehand: it checks the
+  file like the gateway does, including the settings of your own plugins, whose code it runs, and tests the ports.
+  Secrets, plugins and providers that the file names but that do not exist cause warnings. At the start an error ends
+  the gateway (exit code 78); if the settings of one of your own plugins are wrong, only that plugin is left out. An
+  empty file is an error: write at least a comment.
+- **If one of your own plugins fails** to load or to start, it is left out, with those that need it, and reported by
+  \`svc plugins\`, \`/readyz?verbose\`, the event \`plugin.failed\` and the log. An earlier instance keeps running, and the
+  other changes apply. If a built-in plugin does not start, the change is refused, or the gateway does not start.
 - **\`svc config get\`** shows the values in force, defaults and environment included; with \`--file\`, those of the file.
-- **\`\${NAME}\`** stands for a variable of the environment that the gateway was started with, \`\${NAME:-default}\` with a default,
-  wherever a value stands.
-- The variables below win over the file. An empty one counts as not set, but for \`SVC_LOOPBACK\`: \`1\`, \`true\`, \`yes\` or \`on\` means
-  loopback, \`0\`, \`false\`, \`no\` or \`off\` means token, anything else is an error.
+- **\`\${NAME}\`** stands for an environment variable of the gateway, \`\${NAME:-default}\` for one with a default. Use them
+  for any value.
+- The variables below take precedence over the file. An empty variable counts as not set. \`SVC_LOOPBACK\`: \`1\`, \`true\`,
+  \`yes\` or \`on\` means loopback; \`0\`, \`false\`, \`no\` or \`off\` means token; anything else, also an empty value, is an
+  error.
 
 ## Environment
 
@@ -90,9 +92,9 @@ function shown(value: unknown): string {
 
 const plugins = `## Settings of plugins
 
-Every feature is a plugin. \`false\` under \`plugins:\` switches one off; \`openai-api\` and \`mcp-server\` are off until \`true\` or a
-setting switches them on. A section with the name of a plugin may stand at the top of the file or under \`plugins:\`, a
-third party's too if \`plugins:\` names it: both are the same place, and settings in both are an error.
+Every feature is a plugin. \`false\` under \`plugins:\` switches one off; \`openai-api\` and \`mcp-server\` are off until \`true\`
+or a setting switches them on. The section of a plugin may be at the top of the file or under \`plugins:\`; that of a
+third-party plugin too, if \`plugins:\` names it. Both places mean the same, and settings in both are an error.
 
 \`\`\`yaml
 plugins:

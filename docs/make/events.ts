@@ -6,9 +6,9 @@ import { builtInPlugins } from './plugins.ts'
 
 const head = `# Events
 
-Everything that happens in the gateway is an event: kept in the log before anybody hears of it, streamed live, replayed after a
-lost connection. How to follow and read them: [HTTP API](http-api.md#events), or \`svc events tail\` and \`svc audit\`. This page is
-made from the code.
+Everything that happens in the gateway is an event. It is stored in the log before it is delivered, streamed live, and
+replayed after a lost connection. To follow and read events, use the [HTTP API](http-api.md#events), \`svc events tail\`
+and \`svc audit\`. This page is generated from the code.
 
 ## The envelope
 
@@ -24,19 +24,25 @@ made from the code.
 }
 \`\`\`
 
-- \`sequence\` counts the events of a run from 1. Pieces of answers (\`model.stream\`) count and are not kept, so the log skips numbers.
-- \`agent_id\` and \`run_id\` are null, and \`sequence\` is 0, where an event belongs to no agent or run.
-- What started a run (\`webhook.accepted\`, \`heartbeat.fired\`) is the first event of the run, before \`run.started\`.
-- All but \`model.stream\` are kept for \`events.retention_days\`, those of runs that have not ended for longer.
-- \`payload.actor\` says who caused an event, where that is known: \`{kind, id?, label?}\`, see [Who caused it](#who-caused-it).
-- Secrets that the agent has read are redacted: \`[redacted:NAME]\` for readers with \`vault:read\`, \`[redacted]\` for others.
-- A field marked *optional* is left out where it does not apply. New fields and types may be added; leave out what you do not know.
-- Plugins may emit events of their own types. These begin with the plugin's name; a third-party plugin cannot emit the types of
-  this page, or others that begin with their first words or with the name of a built-in plugin.
+- \`sequence\` counts the events of a run from 1. Pieces of answers (\`model.stream\`) are counted but not stored, so the
+  log skips numbers.
+- \`agent_id\` and \`run_id\` are null, and \`sequence\` is 0, if an event belongs to no agent or run.
+- The event that started a run (\`webhook.accepted\`, \`heartbeat.fired\`) is the first event of the run, before
+  \`run.started\`.
+- All events except \`model.stream\` are kept for \`events.retention_days\`. Those of a run that has not ended are kept
+  until it has ended.
+- \`payload.actor\` identifies who caused an event, if that is known: \`{kind, id?, label?}\`, see [Who caused
+  it](#who-caused-it).
+- Secrets that the agent has read are redacted: \`[redacted:NAME]\` for readers with \`vault:read\`, \`[redacted]\` for
+  others.
+- A field marked *optional* is absent if it does not apply. New fields and types may be added; ignore those that you do
+  not know.
+- Plugins may emit their own types of events. These begin with the plugin's name; a third-party plugin cannot emit the
+  types of this page, or others that begin with their first words or with the name of a built-in plugin.
 
 ## Who caused it
 
-Any event may have \`payload.actor\`. Events of an agent's own run leave it out where the agent itself is the cause.
+Any event may have \`payload.actor\`. Events of an agent's own run omit it if the agent itself is the cause.
 
 | \`kind\` | Who | \`id\` | \`label\` |
 |---|---|---|---|
@@ -48,11 +54,12 @@ Any event may have \`payload.actor\`. Events of an agent's own run leave it out 
 | \`agent\` | An agent, in one of its runs. | The agent's name. | |
 | \`gateway\` | The gateway itself, such as a heartbeat. | | |
 
-\`GET /v1/audit?actor=\` and \`svc audit --actor\` find the events of one \`id\`; for a caller without one, of its \`kind\`.
+\`GET /v1/audit?actor=\` and \`svc audit --actor\` find the events of one \`id\`. For a caller without an \`id\`, search for its
+\`kind\`.
 
 ## How a run ends
 
-The last event of a run's own work is one of three, so whoever waits for the end of a run waits for all of them:
+The last event of a run is one of these three, so a client that waits for the end of a run must watch for all of them:
 
 | Event | The run |
 |---|---|
@@ -60,31 +67,31 @@ The last event of a run's own work is one of three, so whoever waits for the end
 | \`run.failed\` | ended with an error. |
 | \`run.stopped\` | was stopped or cancelled. It has neither completed nor failed, and **neither of the other two follows**. |
 
-\`channel.message_sent\` may follow it: the answer of a run is sent to its chat after its end.
+\`channel.message_sent\` may follow: the answer of a run is sent to its chat after the run has ended.
 
 ## Causes of security.violation
 
-\`reason\` says what was blocked:
+\`reason\` identifies what was blocked:
 
 | \`reason\` | Blocked |
 |---|---|
-| \`foreign_page\` | A request without a token, from this machine, that a web page may have sent; \`message\` says [what shows that](security.md#who-is-local). |
+| \`foreign_page\` | A request without a token, from this machine, that a web page may have sent; \`message\` states [the sign of it](security.md#who-is-local). |
 | \`token_invalid\` | A bearer token that is unknown or malformed. |
 | \`token_revoked\`, \`token_expired\` | A token that is no longer valid; \`token_id\` names it. |
-| \`scope_missing\` | A request for which the caller has no scope; \`token_id\` is null for a caller without a token. |
+| \`scope_missing\` | A request for which the caller lacks the scope; \`token_id\` is null for a caller without a token. |
 | \`login_refused\` | A sign-in to the console that was not begun in this browser, that the identity provider did not confirm, or for which no rule matches. |
 | \`setup_code_wrong\` | A wrong set-up code for the first token. |
 | \`webhook_signature\` | A delivery to a webhook whose signature is missing or wrong. |
 | \`undeclared\` | A skill's program that uses what the skill does not declare. |
 | \`address_refused\` | An address from outside that leads into the private network. |
-| \`skill_changed\` | A stored skill that is not the one approved. |
+| \`skill_changed\` | A stored skill that differs from the approved one. |
 | \`skill_invalid\` | An approved skill whose document breaks a rule that this version introduced. |
 | \`channel_refused\` | A channel that the caller may not set up that way. |
 | \`pairing_codes\` | Too many wrong pairing codes. |
 | \`mcp_refused\` | An MCP server that the caller may not add. |
 | \`mcp_tool_changed\` | An MCP server's tool whose definition has changed since it was accepted. |
 
-For each cause that concerns callers, at most 60 events a minute are written; \`untold\` counts the others. The text of a
+For each cause that concerns callers, at most 60 events a minute are stored; \`untold\` counts the others. The text of a
 token or code is never part of an event.
 `
 

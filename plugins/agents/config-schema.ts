@@ -36,7 +36,7 @@ export const configKeys = {
 			.max(10_000_000)
 			.description("Maximum tokens of one request, if the model's context window is larger; default 100,000."),
 		summary: Joi.boolean().description(
-			'Whether the model summarizes turns before it gets them no longer; default true. Without, it gets a list of how they begin.',
+			'Whether the model summarizes turns before they are omitted; default true. If false, it gets a list of how they begin.',
 		),
 		facts: Joi.boolean().description(
 			'Whether facts of these turns are stored in long-term memory; default true, except in conversations of webhooks and of the OpenAI-compatible API. Requires `summary`.',
@@ -47,7 +47,7 @@ export const configKeys = {
 	),
 	memory: Joi.object({
 		recall: Joi.boolean().description(
-			'Whether the model gets the memories that belong to a prompt without asking for them; default true.',
+			'Whether the model automatically gets the memories that match a prompt; default true.',
 		),
 	}).description('Long-term memory.'),
 	tools: Joi.object({
@@ -55,7 +55,7 @@ export const configKeys = {
 		deny: patterns.description('Tools that are neither offered to the model nor called.'),
 		ask: patterns.description('Tools whose calls wait for approval by a person.'),
 	}).description(
-		'Which tools the agent may use. `deny` goes before `ask`, `ask` before `allow`; the pattern `*` alone means the tools that no other pattern names. Tools that no pattern matches are allowed, but those of MCP servers that declare themselves destructive ask.',
+		'Which tools the agent may use. `deny` takes precedence over `ask`, and `ask` over `allow`; the pattern `*` alone means the tools that no other pattern names. Tools that no pattern matches are allowed, but those of MCP servers that declare themselves destructive ask.',
 	),
 	params: modelParams(Joi).description('Settings of model calls; they replace those of the provider.'),
 	context_window: Joi.number()
@@ -98,4 +98,4 @@ export const configChange = Joi.object({
 	approved_skills: orNull(approvedSkills),
 })
 	.unknown()
-	.description('Keys to change; a key set to null is removed, what is not named stays.')
+	.description('Keys to change; a key set to null is removed, others stay.')

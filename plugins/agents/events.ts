@@ -17,7 +17,7 @@ export default {
 	'agent.deleted': {
 		description: 'An agent was deleted.',
 		payload: {
-			uid: 'Its inner id, under which its records were kept.',
+			uid: 'Its internal id, under which its records were stored.',
 		},
 	},
 	'agent.reset': {

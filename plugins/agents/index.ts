@@ -11,7 +11,7 @@ export default definePlugin<AgentsSettings, Agents>({
 	events,
 	scopes: {
 		'agents:read': 'List and get agents with their history, runs, questions, skills and webhooks',
-		'agents:write': 'Create, change, reset and delete agents, and what is theirs',
+		'agents:write': 'Create, change, reset and delete agents, and everything that belongs to them',
 	},
 	async start(ctx) {
 		const agents = agentsOf(ctx)

@@ -177,7 +177,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 		path: '/v1/agents/{name}',
 		options: {
 			id: 'deleteAgent',
-			description: 'Delete an agent with all that is its own',
+			description: 'Delete an agent with everything that belongs to it',
 			notes:
 				'Stops its runs, and removes its conversation, memories, skills, MCP servers, heartbeats and grants. Its events stay in the audit log until events.retention_days.',
 			tags: ['api', 'agents'],

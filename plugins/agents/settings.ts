@@ -7,6 +7,11 @@ export default defineSettings<AgentsSettings>({
 	topic: 'Agents at work',
 	schema: (joi) =>
 		joi.object<AgentsSettings>({
-			max_agents: count(1, 100_000, 1000, 'Agents; existing ones beyond it stay, but no further one can be created.'),
+			max_agents: count(
+				1,
+				100_000,
+				1000,
+				'Maximum number of agents. Existing agents above it stay, but no more can be created.',
+			),
 		}),
 })

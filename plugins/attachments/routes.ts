@@ -88,7 +88,7 @@ export function routes(server: Server, ctx: Context<AttachmentSettings>, attachm
 		options: {
 			id: 'readBlob',
 			description: 'Read the bytes of an attachment',
-			notes: 'To be saved, never displayed: the answer is a download, and no page is executed.',
+			notes: 'The answer is a download that browsers save and never display or execute.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			plugins: { openapi: { answers: { 200: { 'application/octet-stream': fileBytes } } } },

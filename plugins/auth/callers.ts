@@ -52,7 +52,7 @@ export function callersOf(
 		if (seconds === 0) throw fault
 		throw new Fault(
 			'rate_limited',
-			`too many failed attempts from your address; wait ${seconds} s before you try another token or code (a valid token is taken at any time)`,
+			`too many failed attempts from your address; wait ${seconds} s before you try another token or code (a valid token is always accepted)`,
 			{ headers: { 'retry-after': String(seconds) } },
 		)
 	}

@@ -41,7 +41,7 @@ export interface Token {
 	scopes: string[]
 	/** The agents that it is for, as patterns of their names with `*`. Absent: all. */
 	agents?: string[]
-	/** What people call it. */
+	/** Its name for people. */
 	label?: string
 	limits?: CallerLimits
 	status: TokenStatus

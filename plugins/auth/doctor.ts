@@ -54,7 +54,7 @@ export default {
 						"create the first one on this machine, which needs none: svc tokens create --scope '*'",
 					)
 				return error(
-					'every request needs a token, and none is active any more',
+					'every request needs a token, and no token is valid any more',
 					"let local callers in with auth_mode: loopback, create one (svc tokens create --scope '*'), and set it back",
 				)
 			},

@@ -2,11 +2,11 @@ import type { EventType } from '../../core/plugin.ts'
 
 export default {
 	'security.violation': {
-		description: 'An attempt to do what is not allowed was blocked.',
+		description: 'A forbidden action was blocked.',
 		payload: {
 			reason: 'What was blocked: one of the [causes](#causes-of-securityviolation).',
 			message: 'What was blocked, and why.',
-			'what?': 'What it was about, such as a host.',
+			'what?': 'What it concerned, such as a host.',
 			'skill?': 'The name of the skill.',
 			'skill_id?': 'The id of the revision.',
 			'server?': "The MCP server's name.",
@@ -21,7 +21,7 @@ export default {
 			'secret?': 'The secret that was named.',
 			'token_id?': 'The token of the caller; null for a caller without one.',
 			'slug?': 'The webhook.',
-			'delivery_id?': 'The delivery in the log of the webhook; null: not kept there.',
+			'delivery_id?': 'The delivery in the log of the webhook; null if it is not stored there.',
 			'source_ip?': 'The address that it came from.',
 			'untold?': 'How many more there were since the last such event.',
 		},
@@ -40,7 +40,7 @@ export default {
 			token_id: 'Its id.',
 			scopes: 'What it may do.',
 			'agents?': 'The agents that it is for; absent: all.',
-			'label?': 'What people call it.',
+			'label?': 'Its name for people.',
 			'limits?': 'What it may use.',
 			expires_at: 'When it ends; null: never.',
 		},

@@ -11,7 +11,7 @@ import { instantOf } from './instant.ts'
 const iso = Joi.string().isoDate()
 const tokenId = Joi.string().required().example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516')
 const patterns = Joi.array().items(Joi.string().max(200)).example(['ada', 'team-*'])
-const label = Joi.string().max(100).description('What people call it.').example('the ticket system')
+const label = Joi.string().max(100).description('Its name for people.').example('the ticket system')
 const most = (what: string): Joi.NumberSchema => Joi.number().integer().min(1).max(1_000_000_000).description(what)
 const limits = Joi.object<CallerLimits>({
 	requests_per_minute: most('Requests in a minute, to each gateway.').example(600),
@@ -25,7 +25,7 @@ const limits = Joi.object<CallerLimits>({
 		.example(20),
 })
 	.min(1)
-	.description('What it may use; over one of them the answer is 429 with `Retry-After`. Absent: no limits of its own.')
+	.description('Limits of its usage; a request over one of them gets 429 with `Retry-After`. Absent: it has no limits.')
 	.id('CallerLimits')
 const shown = {
 	id: tokenId,
@@ -70,8 +70,8 @@ export function routes(server: Server, { oidc }: AuthSettings, auth: Auth, scope
 			id: 'createToken',
 			description: 'Create a token',
 			notes: [
-				"As long as no token was ever created, this needs none: from the gateway's own machine at once, from elsewhere with the set-up code that the log shows at start.",
-				'With `agents` the token is for these agents only: for its bearer no others exist, and what concerns the whole gateway, such as the vault, channels, tokens and backups, is refused, whatever its scopes.',
+				"The first token ever can be created without a token: from the gateway's own machine, or from elsewhere with the set-up code that the log shows at start.",
+				'With `agents` the token is for these agents only: its bearer cannot see others, and requests about the whole gateway, such as the vault, channels, tokens and backups, are refused, even with the scope `*`.',
 				`Scopes:\n${scopeList}`,
 			],
 			tags: ['api', 'tokens'],
@@ -102,7 +102,7 @@ export function routes(server: Server, { oidc }: AuthSettings, auth: Auth, scope
 		options: {
 			id: 'getCaller',
 			description: 'Read who you are',
-			notes: 'For every caller that may do anything at all.',
+			notes: 'For every caller with any scope.',
 			tags: ['api', 'tokens'],
 			auth: { access: { scope: [...scopes.keys()] } },
 			plugins: { auth: { changes: false, agents: 'checked' } },
@@ -116,7 +116,7 @@ export function routes(server: Server, { oidc }: AuthSettings, auth: Auth, scope
 		options: {
 			id: 'listTokens',
 			description: 'List tokens, oldest first',
-			notes: 'Those that ended more than 90 days ago are no longer in it.',
+			notes: 'Tokens that ended more than 90 days ago are not listed.',
 			tags: ['api', 'tokens'],
 			auth: scoped('tokens:admin'),
 			plugins: { auth: { changes: false } },
@@ -190,14 +190,16 @@ function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
 			.min(1)
 			.max(100)
 			.custom(printable)
-			.description('What people call it.')
+			.description('Its name for people.')
 			.example('the ticket system'),
 		limits,
 		ttl: Joi.string()
 			.isoDate()
 			.custom(future)
 			.messages({ 'string.isoDate': NOT_A_TIME })
-			.description('When it expires: an ISO 8601 timestamp in the future, UTC where it names no zone. Left out: never.')
+			.description(
+				'When it expires: an ISO 8601 timestamp in the future, UTC if it names no time zone. Left out: never.',
+			)
 			.example('2030-01-31T12:00:00Z'),
 	}).example({ scopes: ['agents:read', 'runs:write'], ttl: '2030-01-31T12:00:00Z' })
 }

@@ -28,7 +28,7 @@ export default defineSettings<AuthSettings>({
 			allowed_hosts: list(
 				host().description('A host name.'),
 				64,
-				'Further host names under which local clients may call without a token.',
+				'Additional host names that local clients may use without a token.',
 			).unique(),
 			cors_origins: list(
 				origin().description('An origin, such as https://app.example.com.'),
@@ -50,7 +50,7 @@ export default defineSettings<AuthSettings>({
     #client_id: svc-gateway
     # Better from the environment, as api_key of a provider above. Default none: a public client.
     #client_secret: the-secret-of-the-client
-    # What callers may do, by the claims of their tokens. Each rule that matches counts.
+    # What callers may do, by the claims of their tokens. All matching rules apply.
     #rules:
       #- when: {groups: operators}
         #scopes: ['*']

@@ -7,7 +7,7 @@ export default {
 			backup_id: 'Its id.',
 			bytes: 'Size of the file.',
 			records: 'How many records it holds.',
-			head: 'Where the event log stood.',
+			head: 'The newest position in the event log.',
 			trigger: '`request` or `schedule`.',
 			includes_key: "Whether the vault's key is in it.",
 		},
@@ -20,7 +20,7 @@ export default {
 		},
 	},
 	'backup.removed': {
-		description: 'A backup was removed, on request or since newer scheduled ones took its place.',
+		description: 'A backup was removed, on request or because newer scheduled ones replaced it.',
 		payload: {
 			backup_id: 'Its id.',
 			reason: '`request` or `retention`.',

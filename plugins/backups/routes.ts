@@ -11,7 +11,7 @@ const id = Joi.string()
 	.example('20300131T120000123Z')
 const file = Joi.string()
 	.required()
-	.description("Where it lies, on the gateway's machine.")
+	.description("Its path, on the gateway's machine.")
 	.example('/home/ada/.svc/backups/svc-backup-20300131T120000123Z.tar.gz')
 const instant = Joi.string().isoDate().example('2030-01-31T12:00:00.123Z')
 
@@ -26,12 +26,12 @@ const backup = Joi.object({
 	log_records: Joi.number()
 		.integer()
 		.required()
-		.description('Records of the event log; each holds what was written together.')
+		.description('Records of the event log; each contains the events of one write.')
 		.example(5210),
 	head: Joi.string().required().description('Cursor of the newest event in it.').example('9031'),
 	includes_key: Joi.boolean()
 		.required()
-		.description("Whether the vault's key is in it: then whoever has the file can open its secrets.")
+		.description("Whether it contains the vault's key: then anyone who has the file can decrypt its secrets.")
 		.example(true),
 	left_out: Joi.array()
 		.items(Joi.string())
@@ -52,7 +52,7 @@ const backups = Joi.object({
 		)
 		.required()
 		.example([])
-		.description('Files that have the name of a backup and are none.'),
+		.description('Files that have the name of a backup but are not backups.'),
 	folder: Joi.string().required().example('/home/ada/.svc/backups'),
 	next_at: instant.allow(null).required().description('When the schedule takes the next one.'),
 }).id('Backups')
@@ -80,7 +80,7 @@ export function routes(server: Server, ctx: Context<BackupSettings>, service: Ba
 		options: {
 			id: 'listBackups',
 			description: 'List backups, oldest first',
-			notes: 'Their heads are read; `svc backup verify` reads all of one.',
+			notes: 'Reads only their headers; `svc backup verify` reads a whole backup.',
 			tags: ['api', 'backups'],
 			plugins: { auth: { changes: false } },
 			response: { status: { 200: backups } },

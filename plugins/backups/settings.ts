@@ -17,7 +17,9 @@ export default defineSettings<BackupSettings>({
 				.custom(schedule)
 				.allow(null)
 				.default(null)
-				.description('When to take one, as five cron fields such as "0 3 * * *"; null: on request only. Default null.'),
+				.description(
+					'When to take a backup, as five cron fields such as "0 3 * * *"; null: on request only. Default null.',
+				),
 			timezone: joi
 				.string()
 				.max(64)
@@ -29,11 +31,11 @@ export default defineSettings<BackupSettings>({
 				.string()
 				.max(4096)
 				.default('backups')
-				.description('Where they go, relative to the home folder. Default backups.'),
+				.description('Folder of the backups, relative to the home folder. Default backups.'),
 			keep: count(1, 1000, 7, 'Scheduled backups that are kept; older ones are removed.'),
 			include_key: flag(
 				true,
-				"Whether the vault's key is in them: without it a backup opens no secrets, with it whoever has one can.",
+				"Whether backups contain the vault's key. Without it nobody can decrypt the secrets of a backup; with it anyone who has the file can.",
 			),
 		}),
 })

@@ -56,13 +56,13 @@ export async function checkPowers(
 	if (guarded !== undefined)
 		throw new Fault(
 			'forbidden',
-			`config.${guarded.slice(0, SHOWN)} takes the scope "*", since the plugin of the channel does not declare it as unguarded`,
+			`config.${guarded.slice(0, SHOWN)} requires the scope "*", because the plugin of the channel does not declare it as unguarded`,
 		)
 	const secret = secrets.find(({ id }) => id === bot_token_ref) ?? secrets.find(({ name }) => name === bot_token_ref)
 	if (secret && secret.policy_label !== LABEL)
 		throw new Fault(
 			'forbidden',
-			`the secret "${bot_token_ref}" has no policy_label "${LABEL}"; naming it takes the scope "*"`,
+			`the secret "${bot_token_ref}" has no policy_label "${LABEL}"; using it requires the scope "*"`,
 		)
 	if (typeof api_root !== 'string') return
 	const { checkUrl, parseUrl } = await import('../../core/fetch/policy.ts')
@@ -80,7 +80,7 @@ export async function checkPowers(
 		if (!isFault(error, 'address_refused')) throw error
 		throw new Fault(
 			'forbidden',
-			'config.api_root takes the scope "*", or its host in channels.allowed_api_roots of gateway.yaml',
+			'config.api_root requires the scope "*", or its host in channels.allowed_api_roots of gateway.yaml',
 			{ cause: error },
 		)
 	}

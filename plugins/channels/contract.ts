@@ -89,7 +89,7 @@ export interface SaidInChat {
 export interface WaitingChat {
 	channel_id: string
 	external_chat_id: string
-	/** The platform's id of who asked for the code; null for codes of version 0.1.0. */
+	/** The platform's id of the person who asked for the code; null for codes of version 0.1.0. */
 	asked_by: string | null
 	expires_at: string
 }

@@ -18,7 +18,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 			id: 'sendMessage',
 			description: 'Send a message to a chat as its agent, without a run',
 			notes: [
-				"The answer comes once the message is durable. It is then sent once, also through a crash, after what waits for that chat, and becomes part of the chat's current conversation, so the agent knows what it said.",
+				"The answer comes once the message is durable. It is then sent once, even after a crash, after earlier messages that wait for that chat. It becomes part of the chat's current conversation, so the agent sees it as its own message.",
 				'`message.undelivered` reports a message that could not be sent within 24 hours, or that the platform refused.',
 			],
 			tags: ['api', 'channels'],
@@ -30,7 +30,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 					id: aConversation
 						.pattern(/^[\x21-\x7e]{1,400}$/, '1 to 400 printable ASCII characters')
 						.description(
-							'A conversation of the chat, an earlier one too. For a chat in which nothing was said yet: `channel:` and the `binding_id`.',
+							'A conversation of the chat, which may be an earlier one. For a chat without messages: `channel:` and the `binding_id`.',
 						),
 				}),
 				headers: Joi.object({

@@ -31,7 +31,7 @@ interface BindingParams {
 
 const tags = ['api', 'channels']
 const powers =
-	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set `agent_id`, `answer`, `allowed_senders`, `progress` and `during_run`, and those that the plugin of the channel declares as `unguarded`.'
+	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set only `agent_id`, `answer`, `allowed_senders`, `progress` and `during_run`, and those that the plugin of the channel declares as `unguarded`.'
 
 export function routes(server: Server, ctx: Context<ChannelSettings>, channels: Channels): void {
 	server.route<{ Payload: ChannelRequest & { type: string } }>({
@@ -81,7 +81,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			id: 'listWaitingChats',
 			description: 'List chats that wait to be paired, newest first',
 			notes:
-				'Chats to which the bot gave a code that is still valid; at most 200. POST /v1/channels/pair binds one by its `channel_id` and `external_chat_id`. Anyone can write to a bot, so be sure who it is.',
+				'Chats to which the bot gave a code that is still valid; at most 200. POST /v1/channels/pair binds one by its `channel_id` and `external_chat_id`. Anyone can write to a bot, so make sure that you know who it is.',
 			tags,
 			auth: scoped('channels:read'),
 			response: { status: { 200: waiting } },
@@ -96,7 +96,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			description: 'Bind a chat to an agent',
 			notes: [
 				'Either with the `pairing_code` that the bot gave to the chat, or with `agent_id`, `channel_id` and `external_chat_id`.',
-				'A code belongs to its chat, can be used once, and is valid for 10 minutes. It binds the agent of `agent_id`, else that of `config.agent_id` of the channel, else the only agent there is.',
+				'A code belongs to its chat, can be used once, and is valid for 10 minutes. It binds the agent of `agent_id`, else that of `config.agent_id` of the channel, else the only agent of the gateway.',
 				'After 5 wrong codes in a minute a caller has to wait, even with the right code.',
 			],
 			tags,
@@ -134,7 +134,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		options: {
 			id: 'updateChannel',
 			description: 'Change a channel',
-			notes: ['Reconnects if something changed, and tries again if `connection` is `error`.', powers],
+			notes: ['Reconnects if something changed or if `connection` is `error`.', powers],
 			tags,
 			auth: scoped('channels:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -183,7 +183,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		options: {
 			id: 'updateBinding',
 			description: 'Change who may answer questions and approvals in a bound chat',
-			notes: 'Callers of the API with `runs:write` may answer as well, whatever is set here.',
+			notes: 'This setting does not affect callers of the API with `runs:write`, who may always answer.',
 			tags,
 			auth: scoped('channels:write'),
 			validate: { params: bindingParams, payload: bindingChange },

@@ -47,7 +47,7 @@ const commonKeys = {
 		)
 		.example('http://127.0.0.1:8081'),
 	answer: Joi.valid('mentions', 'all').description(
-		'In groups: answer what is addressed to the bot (`mentions`, the default), or everything.',
+		'In groups: answer messages that are addressed to the bot (`mentions`, the default), or all messages.',
 	),
 	allowed_senders: Joi.array()
 		.items(externalId)
@@ -58,7 +58,7 @@ const commonKeys = {
 		'Shows in the chat which tools a run calls, in one message that becomes the answer, if the run takes longer than three seconds. Default true.',
 	),
 	during_run: Joi.valid('in_order', 'merged').description(
-		'Messages that come while the agent works on an earlier one: each is answered by itself, in their order (`in_order`, the default), or all of them together once that is done (`merged`).',
+		'Messages that arrive while the agent works on an earlier one: each is answered separately, in their order (`in_order`, the default), or all of them together after the current run (`merged`).',
 	),
 }
 
@@ -103,7 +103,7 @@ export const channelChange = Joi.object({
 	.prefs(strict)
 const answerers = {
 	who_may_answer: Joi.valid('anyone', 'paired').description(
-		'Who may answer questions and approvals of the agent in this chat: everyone there, or only the person who paired it. Default: `paired` if that person is known, which a code tells; else `anyone`.',
+		'Who may answer questions and approvals of the agent in this chat: everyone there, or only the person who paired it. Default: `paired` if that person is known, as with a code; else `anyone`.',
 	),
 	paired_by: externalId.description("The platform's id of that person, as /whoami shows it."),
 }
@@ -120,7 +120,7 @@ export const pairing = Joi.object({
 		.example('7K3N9QXM'),
 	agent_id: agentId.description('Name of the agent.'),
 	channel_id: Joi.string().max(64).description('Id of the channel.'),
-	external_chat_id: externalId.description("The platform's id of a chat, or of what contains it, such as a server."),
+	external_chat_id: externalId.description("The platform's id of a chat, or of its container, such as a server."),
 })
 	.example({ agent_id: 'ada', channel_id: '0197a4c2-62c1-7f32-8d77-b2e3f4051627', external_chat_id: '100200300' })
 	.required()
@@ -168,7 +168,7 @@ export const waiting = Joi.object({
 				asked_by: Joi.string()
 					.allow(null)
 					.required()
-					.description("The platform's id of who asked for the code; `paired_by` of POST /v1/channels/pair.")
+					.description("The platform's id of the person who asked for the code; `paired_by` of POST /v1/channels/pair.")
 					.example('100200300'),
 				expires_at: iso.required(),
 			}),

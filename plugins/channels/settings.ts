@@ -3,7 +3,7 @@ import { count, hostsAndPorts } from '../../config/fields.ts'
 import type { ChannelSettings } from './contract.ts'
 
 export default defineSettings<ChannelSettings>({
-	description: 'Chat platforms on which people reach agents. Bots are set up with the API.',
+	description: 'Chat platforms on which people talk to agents. Bots are set up with the API.',
 	topic: 'The outside world',
 	schema: (joi) =>
 		joi.object<ChannelSettings>({
@@ -14,7 +14,7 @@ export default defineSettings<ChannelSettings>({
 				1,
 				365,
 				30,
-				'Days for which the ids of messages are kept, to recognize one that is delivered twice.',
+				'Days for which the ids of messages are kept, to recognize messages that are delivered twice.',
 			),
 			retry_max_s: count(1, 3600, 60, 'Longest delay between attempts to connect, in seconds.'),
 		}),

@@ -36,7 +36,7 @@ export function restoreValues(text: string, before: string): string {
 		if (range) return before.slice(range.from, range.to)
 		throw new Fault(
 			'invalid_request',
-			`"${placeholder}" stands for no value of gateway.yaml; write the value, or leave the placeholder that was there`,
+			`"${placeholder}" is not a placeholder of a hidden value in gateway.yaml; write the value, or keep the original placeholder`,
 		)
 	})
 }

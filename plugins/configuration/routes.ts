@@ -27,7 +27,7 @@ const LOOK_MS = 30
 const text = Joi.string()
 	.max(MAX_CHARACTERS)
 	.required()
-	.description('The whole of gateway.yaml. `(hidden 1)` and the like stand for values that the gateway did not show.')
+	.description('The whole gateway.yaml. `(hidden 1)` and similar texts stand for values that the gateway did not show.')
 	.example('server:\n  port: 3000\n')
 const digest = Joi.string()
 	.hex()
@@ -76,12 +76,12 @@ const file = Joi.object({
 
 const verdict = Joi.object({
 	valid: Joi.boolean().required().example(true),
-	error: Joi.string().allow(null).required().description('What is wrong, in lines.').example(null),
+	error: Joi.string().allow(null).required().description('The problems, one per line.').example(null),
 	errors: problems.example([]),
 	warnings: Joi.array()
 		.items(Joi.string())
 		.required()
-		.description('What works, and should be changed all the same; plugins that would be left out.')
+		.description('Valid settings that should be changed; plugins that would be left out.')
 		.example([]),
 	changes: Joi.array()
 		.items(
@@ -135,7 +135,7 @@ export function routes(server: Server, ctx: Context): void {
 			id: 'setConfiguration',
 			description: 'Replace gateway.yaml, and apply it',
 			notes:
-				'A text with a new mistake is refused (400), and the file stays as it is. Answers once the gateway has applied or refused it, or after 10 s with `pending`.',
+				'A text with a new mistake is refused (400), and the file stays unchanged. Answers once the gateway has applied or refused it, or after 10 s with `pending`.',
 			tags: ['api', 'configuration'],
 			plugins: { openapi: { errors: [409] } },
 			payload: { maxBytes: 4 * MAX_CHARACTERS },
@@ -158,7 +158,7 @@ export function routes(server: Server, ctx: Context): void {
 			id: 'changeSettings',
 			description: 'Change single settings of gateway.yaml, and apply them',
 			notes:
-				'All or none of them; comments and everything else in the file stay as they are. Refused and answered as by PUT.',
+				'Either all or none apply; comments and everything else in the file stay unchanged. Refused and answered like PUT.',
 			tags: ['api', 'configuration'],
 			validate: { payload: Joi.object({ set, unset }).or('set', 'unset') },
 			response: { status: { 200: file } },

@@ -48,7 +48,7 @@ export function routes(
 			id: 'streamEvents',
 			description: 'Follow events as they happen',
 			notes: [
-				'Server-Sent Events: each `data:` line is one event as JSON, each `id:` the position after it. With the header `Last-Event-ID` (or `last_event_id`), which takes such a position or an `event_id`, everything since then comes first; with one that the log does not know, the stream begins with the next event, after the comment `: unknown position`. The header `X-Last-Event-ID` of the response has the position at which the stream begins. The last event of a run is `run.completed`, `run.failed` or `run.stopped`: a stopped run neither completes nor fails. `model.stream` is live only. A slow client is served from the log; one that reads nothing for too long is cut off and can resume by its `Last-Event-ID`.',
+				'Server-Sent Events: each `data:` line is one event as JSON, each `id:` the position after it. With the header `Last-Event-ID` (or `last_event_id`), which takes such a position or an `event_id`, everything since then comes first; with one that the log does not know, the stream begins with the next event, after the comment `: unknown position`. The header `X-Last-Event-ID` of the response has the position at which the stream begins. The last event of a run is `run.completed`, `run.failed` or `run.stopped`: a stopped run neither completes nor fails. `model.stream` is live only. A slow client is served from the log. The stream of a client that reads nothing for too long is closed; it can resume with its `Last-Event-ID`.',
 				`Types:\n${typeList}`,
 			],
 			tags: ['api', 'events'],
@@ -106,7 +106,7 @@ export function routes(
 						)
 						.example('local'),
 					limit: Joi.number().integer().min(1).max(500).default(50).description('Events of one page.'),
-					cursor: cursor.description('`next_cursor` of the page before.'),
+					cursor: cursor.description('`next_cursor` of the previous page.'),
 				}),
 			},
 			response: { status: { 200: page } },

@@ -32,7 +32,7 @@ export default {
 		},
 	},
 	'heartbeat.skipped': {
-		description: 'A heartbeat was due and started no run.',
+		description: 'A heartbeat was due but started no run.',
 		payload: {
 			heartbeat_id: 'Its id.',
 			due_at: 'When it was due.',

@@ -64,8 +64,8 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 			description: 'Start runs of an agent on a schedule',
 			notes: [
 				'Give one of `cron`, `every` and `at`. Each beat starts a run in the conversation of the heartbeat; a beat is skipped while the agent is busy.',
-				'A beat that was missed while the gateway was down starts one run if it is younger than `heartbeats.missed_grace_s`.',
-				'With `at` it starts one run, also if the agent is busy or the gateway was down at that time, and is then deleted.',
+				'A beat that was missed while the gateway was down starts one run if it was due less than `heartbeats.missed_grace_s` ago.',
+				'With `at` it starts one run, even if the agent is busy or the gateway was down at that time, and is then deleted.',
 			],
 			tags: ['api', 'heartbeats'],
 			auth: scoped('agents:write'),
@@ -92,7 +92,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 			id: 'changeHeartbeat',
 			description: 'Change, pause or resume a heartbeat',
 			notes:
-				'What is absent stays. A new `cron`, `every` or `at` replaces the schedule. One that is changed or resumed counts from now; beats of the pause are not made up for.',
+				'Absent fields stay unchanged. A new `cron`, `every` or `at` replaces the schedule. The interval of a changed or resumed heartbeat starts now; beats during the pause are skipped.',
 			tags: ['api', 'heartbeats'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },

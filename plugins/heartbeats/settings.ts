@@ -12,7 +12,7 @@ export default defineSettings<HeartbeatSettings>({
 				0,
 				604_800,
 				3600,
-				'Seconds after its time for which a missed beat still fires, once; a later one is skipped.',
+				'Seconds for which a missed beat can still start its run, once; after that it is skipped.',
 			),
 		}),
 })

@@ -5,7 +5,7 @@ import { shapeErrors } from './errors.ts'
 import { routes } from './routes.ts'
 import { RESTARTING, upgrades } from './upgrade.ts'
 
-/** The older chat surface, on an address of its own: a message, and its reply. Runs, sessions and limits are the main API's. */
+/** The older chat API, at a separate address: a message and its reply. Runs, sessions and limits are the main API's. */
 export default definePlugin<ChatSettings, LegacyChat>({
 	name: 'legacy-chat',
 	needs: ['auth', 'agents', 'runs'],

@@ -145,7 +145,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyC
 			notes: [
 				'The client sends text frames, each one JSON object `{"message": "Which books are due today?", "context": {…}}`; one after another is answered, and 8 may wait.',
 				'The server sends `{type: "token", content}` for each piece of the reply, `{type: "invoke_start", content: "", skill, args}` and `{type: "invoke_end", content: "", result}` around each tool, then `{type: "done", content, tokens_used, processing_time_ms, question_id?}` with the whole reply, or `{type: "error", content}` with what went wrong.',
-				'It pings; a client that does not answer is let go. A request without the headers of an upgrade is answered with 400.',
+				'The server sends pings and closes the connection of a client that does not answer. A request without the headers of an upgrade is answered with 400.',
 			],
 			tags: ['api', 'chat'],
 			auth: scoped('runs:write'),

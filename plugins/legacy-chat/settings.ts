@@ -3,7 +3,7 @@ import { count, heartbeat, stallTimeout } from '../../config/fields.ts'
 import type { ChatSettings } from './contract.ts'
 
 export default defineSettings<ChatSettings>({
-	description: 'The older chat surface: its limits.',
+	description: 'Limits of the chat API.',
 	topic: 'Addresses and access',
 	schema: (joi) =>
 		joi.object<ChatSettings>({

@@ -132,7 +132,7 @@ export class ChatSocket implements OpenRequest {
 		} catch (error) {
 			if (signal.aborted) return
 			if (!isFault(error)) this.#ctx.log.error({ err: error, agent: this.agent.name }, 'a chat message failed')
-			this.#send({ type: 'error', content: isFault(error) ? error.message : 'the gateway failed; its log says why' })
+			this.#send({ type: 'error', content: isFault(error) ? error.message : 'the gateway failed; its log shows why' })
 		}
 	}
 

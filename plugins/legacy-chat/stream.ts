@@ -43,7 +43,7 @@ function lastFrame(reply: ChatReply): string {
 	if (whole)
 		return frame('done', { tokens_used, processing_time_ms, ...(question_id !== undefined && { question_id }) })
 	const error =
-		'the model broke off and came to other words when it was asked again: drop the tokens, the reply is in `response`'
+		'the model was interrupted and gave a different answer when it was asked again: drop the tokens; the reply is in `response`'
 	return frame('error', { error, response: content })
 }
 

@@ -41,7 +41,7 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 	return (request, socket, head) => {
 		take(request, socket, head).catch((error: unknown) => {
 			if (!isFault(error)) ctx.log.error({ err: error }, 'a WebSocket could not be opened')
-			refuse(socket, isFault(error) ? error : new Fault('internal', 'the gateway failed; its log says why'))
+			refuse(socket, isFault(error) ? error : new Fault('internal', 'the gateway failed; its log shows why'))
 		})
 	}
 }
@@ -69,7 +69,7 @@ async function loadServer() {
 function nameIn(url: string): string {
 	const name = path.exec(url)?.[1]
 	if (name === undefined)
-		throw new Fault('not_found', 'no upgrade is taken at this path; a WebSocket is at /api/agents/:name/chat/ws')
+		throw new Fault('not_found', 'this path accepts no upgrade; the WebSocket is at /api/agents/:name/chat/ws')
 	try {
 		return decodeURIComponent(name)
 	} catch {

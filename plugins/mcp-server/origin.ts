@@ -12,7 +12,7 @@ export function refuseForeignOrigin(
 	allowed: readonly string[],
 ): void {
 	if (origin === undefined || isSameHost(origin, host ?? '') || allowed.includes(origin)) return
-	throw new Fault('forbidden', 'the Origin is another one; web pages of other hosts may not use this server')
+	throw new Fault('forbidden', 'the Origin does not match; web pages of other hosts may not use this server')
 }
 
 function isSameHost(origin: string, host: string): boolean {

@@ -10,7 +10,7 @@ import { stream } from './stream.ts'
 const MCP_PATH = '/mcp'
 /** The token's scopes determine what a session may do; a caller with none of them is rejected here. */
 const auth = { access: { scope: ['agents:read', 'runs:write', '*'] } }
-const session = Joi.string().max(128).description('Id of the session, as the answer to `initialize` had it.')
+const session = Joi.string().max(128).description('Id of the session, from the answer to `initialize`.')
 const version = Joi.string().max(32).description('The revision of the protocol that was agreed on, such as 2025-11-25.')
 const headers = { 'mcp-session-id': session, 'mcp-protocol-version': version }
 const lastEventId = Joi.string().max(128).description('Resume the interrupted stream after this event.')
@@ -63,9 +63,9 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			id: 'sendMcpMessage',
 			description: 'Send a message of the Model Context Protocol (Streamable HTTP)',
 			notes: [
-				'One JSON-RPC 2.0 message. `initialize` opens a session, whose id stands in the header `Mcp-Session-Id` of the answer and of every later request. A request is answered by a stream of Server-Sent Events that ends with its response; notifications and responses are answered with 202.',
+				'One JSON-RPC 2.0 message. `initialize` opens a session, whose id is in the header `Mcp-Session-Id` of the answer and of every later request. A request is answered by a stream of Server-Sent Events that ends with its response; notifications and responses are answered with 202.',
 				'Tools: `list_agents`, `run_agent`, `answer_question`, `get_run`, `list_runs`, `stop_run`, `stop_agent`, `search_memory`; a session has those that the scopes of its token allow. Resources: `svc://agents/{name}/history`, `svc://runs/{run_id}`. Prompts: the active skills of agents, `agent/skill`.',
-				'A session belongs to the token that opened it; to others it is not there. One that has been idle for too long is gone: 404 means `initialize` again.',
+				'A session belongs to the token that opened it; for others it does not exist. A session that has been idle for too long is closed: after a 404, send `initialize` again.',
 			],
 			validate: {
 				headers: Joi.object(headers).unknown(),
@@ -96,7 +96,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			id: 'openMcpStream',
 			description: 'Open the stream of a session of the Model Context Protocol',
 			notes:
-				'Server-Sent Events from the server to the client, one stream a session. With `Last-Event-ID` a stream that broke is taken up again, such as that of a call under way: what was missed comes first.',
+				'Server-Sent Events from the server to the client, one stream a session. With `Last-Event-ID` an interrupted stream resumes, such as that of a call in progress, beginning with the missed events.',
 			validate: { headers: Joi.object({ ...headers, 'last-event-id': lastEventId }).unknown() },
 			plugins: {
 				auth: { agents: 'checked' },

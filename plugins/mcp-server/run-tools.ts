@@ -68,7 +68,7 @@ const answerQuestion: ServedTool = {
 		const agent = { name: run.agent, uid: run.agent_uid }
 		const open = (await runs.questions(agent)).find((one) => one.question_id === question_id)
 		if (open && open.run_id !== run_id && open.run_id !== asked?.run_id)
-			throw new Fault('conflict', `run ${run_id} does not ask that: the question is one of run ${open.run_id}`)
+			throw new Fault('conflict', `run ${run_id} did not ask that question; it belongs to run ${open.run_id}`)
 		await runs.answer(agent, question_id, answer)
 		if (!args.wait) return outcomeOf(await stateOf(runs, run_id))
 		return outcomeOf(await follow(ctx, call, (listener) => runs.follow(run_id, listener)))
@@ -93,7 +93,7 @@ const listRuns: ServedTool = {
 	name: 'list_runs',
 	title: 'List the runs of an agent',
 	description:
-		'Lists the runs of an agent, newest first, whoever started them. Long answers are cut: get_run has them whole.',
+		'Lists the runs of an agent, newest first, regardless of who started them. Long answers are cut: get_run has them whole.',
 	scope: 'agents:read',
 	input: Joi.object({
 		agent: agentName,
@@ -130,7 +130,7 @@ const stopRun: ServedTool = {
 const stopAgent: ServedTool = {
 	name: 'stop_agent',
 	title: 'Stop an agent',
-	description: 'Stops every run of an agent, whoever started them: those at work, those that wait, and paused ones.',
+	description: 'Stops every run of an agent, regardless of who started it: active, waiting and paused runs.',
 	scope: 'runs:write',
 	input: Joi.object({ agent: agentName }),
 	output: Joi.object({ agent: Joi.string().required(), status: Joi.valid('stopped').required() }),

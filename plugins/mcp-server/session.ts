@@ -110,7 +110,7 @@ export class McpSession implements OpenRequest {
 			})
 		const id = requestIdIn(body)
 		if (id !== undefined && this.#open.has(id))
-			throw new Fault('invalid_request', `request ${JSON.stringify(id)} of this session is under way already`)
+			throw new Fault('invalid_request', `request ${JSON.stringify(id)} of this session is already in progress`)
 		this.#streams++
 		let isOpen = true
 		let isRefused = false
@@ -166,7 +166,7 @@ export class McpSession implements OpenRequest {
 	/** Counts a call until the returned function is called. */
 	#beginCall(): () => void {
 		if (this.#calls >= CALL_LIMIT)
-			throw new Fault('rate_limited', `${CALL_LIMIT} calls of this session are under way; wait for one to end`)
+			throw new Fault('rate_limited', `${CALL_LIMIT} calls of this session are in progress; wait for one to end`)
 		this.#calls++
 		return () => {
 			this.#calls--

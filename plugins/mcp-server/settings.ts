@@ -3,7 +3,7 @@ import { count, stallTimeout } from '../../config/fields.ts'
 import type { McpServerSettings } from './contract.ts'
 
 export default defineSettings<McpServerSettings>({
-	description: 'Agents as tools of other programs, by the Model Context Protocol. Off by default.',
+	description: 'Agents as tools of other programs, over the Model Context Protocol. Off by default.',
 	onByDefault: false,
 	topic: 'Addresses and access',
 	schema: (joi) =>

@@ -148,7 +148,8 @@ export function openCalls({
 			} catch (error) {
 				if (isFault(error)) throw error
 				if (site.signal.aborted) throw new Fault('stopped', 'the run was stopped')
-				if (late.signal.aborted) throw new Fault('mcp_timeout', `${about} gave no result within ${late.signal.reason}`)
+				if (late.signal.aborted)
+					throw new Fault('mcp_timeout', `${about} returned no result within ${late.signal.reason}`)
 				const message = scrub(messageOf(error)).slice(0, MESSAGE_LIMIT)
 				const sdk = await loadSdk()
 				if (sdk.isAnswer(error)) throw new Fault('mcp_failed', `${about} failed: ${message}`, { cause: error })
@@ -168,7 +169,7 @@ export function openCalls({
 			if (!call)
 				throw new Fault(
 					'conflict',
-					'sampling is possible only during a call of a tool, and while the calls in progress are of one run',
+					'sampling is possible only during a tool call, and only while all calls in progress belong to one run',
 				)
 			const { site, patience } = call
 			const resume = patience.hold()

@@ -38,7 +38,7 @@ export interface McpAuth {
 	client_secret?: { secret: string }
 	/** PEM (PKCS #8), RSA or EC, in place of `client_secret`. */
 	private_key?: { secret: string }
-	/** What to ask for where the server does not say. Default: all scopes that it lists. */
+	/** The scopes to request if the server does not specify any. Default: all scopes that it lists. */
 	scopes?: string[]
 	/** A call of a tool pauses its run until somebody has signed in. */
 	wait?: boolean

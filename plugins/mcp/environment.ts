@@ -40,11 +40,7 @@ export function baseEnvironment(own: Readonly<NodeJS.ProcessEnv>): Record<string
 export function checkVariable(name: string): void {
 	const lower = name.toLowerCase()
 	if (!codeRunning.some((pattern) => pattern.test(lower))) return
-	throw new Fault(
-		'invalid_request',
-		`env.${name} is refused: it makes programs run other code than the command names`,
-		{
-			errors: [{ path: `env.${name}`, message: 'must not be a variable that makes programs run other code' }],
-		},
-	)
+	throw new Fault('invalid_request', `env.${name} is refused: it can make programs run code other than the command`, {
+		errors: [{ path: `env.${name}`, message: 'must not be a variable that makes programs run other code' }],
+	})
 }

@@ -2,7 +2,7 @@ import type { EventType } from '../../core/plugin.ts'
 
 export default {
 	'mcp.added': {
-		description: 'An agent was given an MCP server, whose program now runs or whose address is now called.',
+		description: 'An MCP server was added to an agent; its program now runs, or its address is now called.',
 		payload: {
 			server: "The server's name.",
 			mcp_id: "The server's id.",
@@ -88,7 +88,7 @@ export default {
 		},
 	},
 	'mcp.sampling': {
-		description: "During a call, an MCP server has the agent's model answer a request of its own.",
+		description: "During a call, an MCP server sends its own request to the agent's model.",
 		payload: {
 			server: "The server's name.",
 			sampling_run_id: 'The run that answers it: without the conversation and the tools of the agent.',

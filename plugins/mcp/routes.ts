@@ -35,12 +35,12 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		path: '/v1/agents/{id}/mcp',
 		options: {
 			id: 'addMcpServer',
-			description: 'Give an agent an MCP server',
+			description: 'Add an MCP server to an agent',
 			notes: [
-				'Waits up to 5 s for the first connection and returns the `status` at that time; a slower connection continues in the background. If it is not `connected`, `status_detail` says why.',
+				'Waits up to 5 s for the first connection and returns the `status` at that time; a slower connection continues in the background. If it is not `connected`, `status_detail` gives the reason.',
 				'A caller without the scope `*` may start only what `mcp.allowed_commands` in gateway.yaml lists, and reach private addresses only where `mcp.allowed_hosts` lists them.',
 				'`sampling` and `roots` are off unless a caller with the scope `*` allows them here.',
-				'A secret in `env`, `headers` or `url` requires the scope `vault:write` or `*`, in addition to the grant of the agent: whoever chooses a server and a secret for it can read the secret there. A server added without this scope is sent no secret in the arguments of calls either.',
+				'A secret in `env`, `headers` or `url` requires the scope `vault:write` or `*`, in addition to the grant of the agent: a caller who chooses a server and a secret for it can read the secret there. A server that was added without this scope does not get secrets in the arguments of calls either.',
 			],
 			tags,
 			auth: scoped('agents:write'),
@@ -100,7 +100,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 		path: '/v1/agents/{id}/mcp/{mcp_id}/restart',
 		options: {
 			id: 'restartMcpServer',
-			description: 'Connect an MCP server anew',
+			description: 'Reconnect an MCP server',
 			notes: [
 				'Ends its process or session, if there is one, with its calls in progress, and waits up to 5 s for the new connection. Resets the count of failures.',
 				'Use it if the status is `error` and the cause was fixed. For a server that is switched off the answer is 409.',

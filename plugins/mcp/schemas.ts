@@ -93,7 +93,7 @@ const auth = Joi.object({
 	type: Joi.valid('none', 'oauth')
 		.required()
 		.description(
-			'`none`: no tokens are sent; `oauth`: by OAuth, also if the documents of the server do not tell of it.',
+			'`none`: no tokens are sent; `oauth`: by OAuth, even if the documents of the server do not mention it.',
 		),
 	grant: Joi.valid('authorization_code', 'client_credentials').description(
 		'`authorization_code`, the default: a person signs in; `client_credentials`: the gateway signs in itself, with `client_id` and a secret or key.',
@@ -109,7 +109,7 @@ const auth = Joi.object({
 		.items(Joi.string().pattern(/^[\x21\x23-\x5b\x5d-\x7e]{1,256}$/, 'a scope'))
 		.max(64)
 		.unique()
-		.description('What to ask for where the server does not say. Default: all scopes that it lists.'),
+		.description('The scopes to request if the server does not specify any. Default: all scopes that it lists.'),
 	wait: Joi.boolean().description('A call of a tool pauses its run until somebody has signed in. Default false.'),
 })
 	.oxor('client_secret', 'private_key')
@@ -121,7 +121,7 @@ const auth = Joi.object({
 	.example({ type: 'oauth', scopes: ['issues:read'] })
 
 const sampling = Joi.boolean().description(
-	"It may send requests of its own to the agent's model during calls, within `mcp.max_samplings_per_run` and `mcp.max_sampling_tokens`. Needs the scope `*`. Default false.",
+	"It may send its own requests to the agent's model during calls, within `mcp.max_samplings_per_run` and `mcp.max_sampling_tokens`. Needs the scope `*`. Default false.",
 )
 const roots = Joi.array()
 	.items(
@@ -202,7 +202,7 @@ const shown = {
 		.required()
 		.example('connected')
 		.description(
-			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is retried automatically, a program at most 5 times in a row, an address without end and at least every 60 s; `needs_login`: a person must sign in (POST …/login); `error`: not retried until it is restarted, its secrets change or a run needs it; `disabled`: switched off.',
+			'`connecting`: for the first time since it was added, switched on or restarted; `connected`: its tools can be called; `reconnecting`: the connection was lost or failed and is retried automatically, a program at most 5 times in a row, an address indefinitely and at least every 60 s; `needs_login`: a person must sign in (POST …/login); `error`: not retried until it is restarted, its secrets change or a run needs it; `disabled`: switched off.',
 		),
 	held_tools: Joi.number()
 		.integer()
@@ -258,7 +258,7 @@ export const details = Joi.object({
 	})
 		.allow(null)
 		.description('Tokens that the gateway has for it; null if nobody has signed in. Absent for a program.'),
-	sampling: Joi.boolean().required().description("Whether it may have the agent's model answer requests of its own."),
+	sampling: Joi.boolean().required().description("Whether it may send its own requests to the agent's model."),
 	roots: Joi.array().items(text).required().description('Folders in which it should work.'),
 	status_detail: statusDetail.required(),
 	last_error: Joi.object({ at: iso.required(), message: text.required() })

@@ -225,7 +225,7 @@ function loginOf({ login, record }: ServerConnection): Login {
 	if (login) return login
 	const why =
 		record.transport === 'stdio' ? 'it is a program' : 'its auth is none, or it has an Authorization header of its own'
-	throw new Fault('conflict', `nobody signs in to the MCP server "${record.name}": ${why}`)
+	throw new Fault('conflict', `a person cannot sign in to the MCP server "${record.name}": ${why}`)
 }
 
 async function loginFor(record: McpRecord, agent: AgentRef, ctx: Context<McpSettings>): Promise<Login | undefined> {

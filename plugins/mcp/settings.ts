@@ -5,7 +5,7 @@ import type { McpSettings } from './contract.ts'
 const MAX_CALL_S = 600
 
 export default defineSettings<McpSettings>({
-	description: 'Servers that give agents tools by the Model Context Protocol.',
+	description: 'Servers that provide tools to agents over the Model Context Protocol.',
 	topic: 'What agents can do',
 	schema: (joi) => {
 		const argument = joi.string().max(4096).description('The command or one of its arguments.')
@@ -19,7 +19,7 @@ export default defineSettings<McpSettings>({
 			allowed_commands: list(
 				command,
 				256,
-				'Command lines, such as [npx, -y, some-server], that callers without the scope * may start; NAME= items in front name variables they may set.',
+				'Command lines that callers without the scope * may start, such as [npx, -y, some-server]; leading NAME= items allow variables.',
 			),
 			allowed_hosts: hostsAndPorts('Hosts at private addresses that callers without the scope * may name.'),
 			max_per_agent: count(1, 256, 16, 'Maximum number of servers per agent.'),

@@ -58,7 +58,7 @@ async function compare(patient: Patient, name: string, provider: Provider, kept:
 	const whose = others.map(({ agent, dimensions }) => `${agent} (${dimensions})`).slice(0, 5)
 	return [
 		error(
-			`${embedding_model} of provider ${name} makes ${made} dimensions, and other sizes are kept for ${whose.join(', ')}: those memories are not found by meaning`,
+			`${embedding_model} of provider ${name} returns ${made} dimensions, but embeddings of another size are stored for ${whose.join(', ')}: those memories are not found by meaning`,
 			`bring the earlier model back, or load the new one under another name and set providers.${name}.embedding_model to that, which makes all embeddings again`,
 		),
 	]

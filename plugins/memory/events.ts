@@ -4,9 +4,9 @@ export default {
 	'memory.stored': {
 		description: 'A fact was stored in long-term memory.',
 		payload: {
-			memory_id: 'Its id; that of an earlier memory if it says the same.',
+			memory_id: 'Its id; that of an earlier memory if the content is the same.',
 			tags: 'Its tags.',
-			'replaces?': 'Ids of the older memories in whose place it stands.',
+			'replaces?': 'Ids of the older memories that it replaces.',
 		},
 	},
 	'memory.recalled': {
@@ -14,7 +14,7 @@ export default {
 		payload: {
 			count: 'How many were found.',
 			memory_ids: 'Their ids, best first.',
-			'automatic?': 'True where the gateway added them to the prompt by itself.',
+			'automatic?': 'True if the gateway added them to the prompt automatically.',
 		},
 	},
 	'memory.forgotten': {
@@ -34,10 +34,10 @@ export default {
 		description: 'Compaction of long-term memory ended.',
 		payload: {
 			compaction_id: 'Its id.',
-			status: '`completed` or `failed`; a failed one has changed nothing.',
+			status: '`completed` or `failed`; a failed compaction has changed nothing.',
 			memories_before: 'How many memories there were.',
 			memories_after: 'How many there are now; null where it failed.',
-			merged: 'How many groups became one memory each.',
+			merged: 'How many groups were merged into one memory each.',
 			'error?': 'Why it failed.',
 		},
 	},

@@ -25,7 +25,7 @@ export const replaces = Joi.array()
 	.max(MOST_REPLACED)
 	.unique()
 	.description('Ids of older memories that are no longer true; they stay, linked to this one and ranked below it.')
-export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description('How many at most; default 10.')
+export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description('Maximum number; default 10.')
 
 /** Characters of all contents together that a model is shown; longer ones are cut. */
 const SHOWN_CHARACTERS = 40_000
@@ -72,10 +72,7 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTer
 		async run(args, { agent, emit }) {
 			const id = args.id as string
 			if (!(await memories.forget(agent, id)))
-				throw new Fault(
-					'not_found',
-					`there is no memory "${id}"; memory.recall answers with the ids of those there are`,
-				)
+				throw new Fault('not_found', `there is no memory "${id}"; memory.recall returns the ids of existing memories`)
 			emit({ event_type: 'memory.forgotten', payload: { memory_id: id } })
 			return { id, forgotten: true }
 		},

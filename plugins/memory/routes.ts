@@ -19,8 +19,8 @@ const memory = Joi.object({
 	content: kept,
 	tags: Joi.array().items(Joi.string().allow('')).required().example(['reader']),
 	created_at: iso.required(),
-	replaces: Joi.array().items(Joi.string()).description('Older memories in whose place it stands; absent if none.'),
-	replaced_by: Joi.string().description('The newer memory in its place; absent if none.'),
+	replaces: Joi.array().items(Joi.string()).description('Older memories that it replaces; absent if none.'),
+	replaced_by: Joi.string().description('The newer memory that replaces it; absent if none.'),
 }).id('Memory')
 const found = Joi.object({
 	id: anId,
@@ -39,7 +39,7 @@ const compaction = Joi.object({
 	ended_at: iso.allow(null).required(),
 	memories_before: Joi.number().integer().required().example(212),
 	memories_after: Joi.number().integer().allow(null).required(),
-	merged: Joi.number().integer().required().description('Groups of memories that became one each.'),
+	merged: Joi.number().integer().required().description('Groups of memories that were merged into one each.'),
 	error: Joi.string().allow(null).required(),
 }).id('Compaction')
 const compactionStarted = Joi.object({
@@ -69,7 +69,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			id: 'searchMemory',
 			description: 'Search long-term memory',
 			notes:
-				'By meaning and by keywords, best first. What is stored right before and after a match counts a little, too.',
+				'By meaning and by keywords, best first. The memories stored directly before and after a match also count a little.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:read'),
 			validate: {
@@ -103,8 +103,8 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			validate: {
 				params: agentOnly,
 				query: Joi.object({
-					limit: limit.default(50).description('How many at most; default 50. A page of long memories holds fewer.'),
-					cursor: Joi.string().max(64).description('The next_cursor of the page before.'),
+					limit: limit.default(50).description('Maximum number; default 50. A page of long memories contains fewer.'),
+					cursor: Joi.string().max(64).description('The next_cursor of the previous page.'),
 				}),
 			},
 			response: { status: { 200: page } },
@@ -121,7 +121,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			id: 'storeMemory',
 			description: 'Store a memory',
 			notes:
-				'As the agent does by `memory.store`. The same content again is the same memory. A text that differs from an older one in one number replaces it.',
+				'Like the tool `memory.store`. Content that is already stored is the same memory. A text that differs from an older one only in one number replaces it.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: {
@@ -146,7 +146,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 		options: {
 			id: 'forgetMemory',
 			description: 'Forget a memory',
-			notes: 'For good: what a compaction made it of is removed as well.',
+			notes: 'Permanently: the originals from which a compaction made it are deleted as well.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ id, memory_id: memoryId }) },
@@ -200,7 +200,8 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 		options: {
 			id: 'undoCompaction',
 			description: 'Undo a compaction of long-term memory',
-			notes: 'Brings the originals back and removes what was made of them. The latest one that stands is undone first.',
+			notes:
+				'Restores the originals and removes the memories that were made from them. The latest compaction that is not undone is undone first.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ id, compaction_id: compactionId }) },

@@ -24,7 +24,7 @@ export default definePlugin<unknown, Metrics>({
 		const ofPlugins = contributed(ctx)
 		const watching = once(async () => {
 			const { watchProcess } = await import('./process.ts')
-			if (ctx.signal.aborted) throw new Fault('unavailable', 'the metrics are being restarted; ask again')
+			if (ctx.signal.aborted) throw new Fault('unavailable', 'the metrics are being restarted; try again')
 			return ctx.own(watchProcess(), 'watch of the process')
 		})
 		return {

@@ -11,8 +11,8 @@ export function routes(server: Server, metrics: Metrics): void {
 		options: {
 			description: 'Numbers for Prometheus',
 			notes: [
-				'In the text format of Prometheus, or as OpenMetrics where the header Accept prefers that.',
-				'A local caller needs no token, in token mode neither.',
+				'In the text format of Prometheus, or as OpenMetrics if the header Accept prefers that.',
+				'A local caller needs no token, not even in token mode.',
 			],
 			tags: ['api', 'gateway'],
 			auth: scoped('events:read'),

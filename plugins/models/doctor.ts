@@ -71,7 +71,7 @@ export default {
 				return ok(`the vault has the key of provider ${name}; it was not tried, since only the gateway gets it`)
 			if (reply?.status !== 401 && reply?.status !== 403)
 				return reply ? ok(key === 'none' ? `provider ${name} asks for no key` : `provider ${name} takes its key`) : []
-			const what = key === 'none' ? 'asks for a key, and there is none' : 'refuses its key'
+			const what = key === 'none' ? 'requires a key, but none is set' : 'refuses its key'
 			return levelFor(isDefault)(
 				`provider ${name} ${what} (${reply.status})`,
 				`set ${setting} in gateway.yaml to a key that is valid there, best as a reference such as \${OPENAI_API_KEY}`,

@@ -7,18 +7,18 @@ export default {
 			provider: 'Its name in gateway.yaml.',
 			model: 'The model that is asked.',
 			step: 'The number of the step in this run.',
-			messages: 'How many messages it is given.',
-			tools: 'How many tools it is offered.',
+			messages: 'How many messages it gets.',
+			tools: 'How many tools it can call.',
 		},
 	},
 	'model.response': {
-		description: 'A model has answered; with the tokens it took.',
+		description: 'A model has answered, with the tokens that it used.',
 		payload: {
 			provider: 'Its name in gateway.yaml.',
 			model: 'The model that answered.',
 			finish_reason: 'Why it stopped: `stop`, `tool_calls`, `length`, `content_filter` or `other`.',
 			usage: 'Tokens of this call: `input_tokens` and `output_tokens`; `cost` where the model has a price.',
-			tool_calls: 'The names of the tools that it wants called.',
+			tool_calls: 'The names of the tools that it calls.',
 		},
 	},
 	'model.stream': {
@@ -28,7 +28,7 @@ export default {
 		},
 	},
 	'model.retry': {
-		description: 'A model call failed and is made again after a delay.',
+		description: 'A model call failed and is repeated after a delay.',
 		payload: {
 			provider: 'Its name in gateway.yaml.',
 			model: 'The model that is asked again.',
@@ -47,7 +47,7 @@ export default {
 		},
 	},
 	'model.fallback': {
-		description: 'A model call failed and goes to the next provider.',
+		description: 'A model call failed and is sent to the next provider.',
 		payload: {
 			from: 'The provider that failed.',
 			to: 'The provider that is asked now.',

@@ -19,7 +19,7 @@ const provider = Joi.object({
 	key: Joi.valid('none', 'setting', 'vault').required().description('Where its key is kept.').example('vault'),
 	key_secret: Joi.string().description('The name or id of the secret, where the vault keeps the key.'),
 	is_default: Joi.boolean().required().example(true),
-	fallback: Joi.boolean().required().description('Whether it answers where another one fails.').example(false),
+	fallback: Joi.boolean().required().description('Whether it is used when another provider fails.').example(false),
 }).id('Provider')
 
 const check = Joi.object({
@@ -35,7 +35,7 @@ const check = Joi.object({
 		Joi.object({ env: Joi.string().max(256).required() }),
 		Joi.object({ value: Joi.string().max(4096).required() }),
 	).description(
-		'A secret of the vault, a variable of the environment of the gateway, or the key itself, which is kept nowhere.',
+		'A secret of the vault, a variable of the environment of the gateway, or the key itself, which is not stored.',
 	),
 	model: Joi.string().max(256).description('Is called once; absent: the models are only listed.').example('qwen3'),
 })
@@ -86,7 +86,7 @@ export function routes(server: Server, ctx: Context<ModelSettings>): void {
 			id: 'checkProvider',
 			description: 'Try a model server',
 			notes:
-				'Lists its models, for at most 10 s, and then calls the model, for at most 60 s. Nothing is set up or kept.',
+				'Lists its models, for at most 10 s, and then calls the model, for at most 60 s. Nothing is set up or stored.',
 			tags: ['api', 'models'],
 			plugins: { auth: { changes: false } },
 			validate: { payload: check },

@@ -21,7 +21,7 @@ export default defineSettings<ModelSettings>({
 	},
 	topic: 'Models',
 	variables: {
-		OPENAI_API_KEY: 'Where the file names no provider: OpenAI becomes the default one, with this key.',
+		OPENAI_API_KEY: 'If the file names no provider: OpenAI becomes the default provider, with this key.',
 		OPENAI_BASE_URL: "The same, for another server than OpenAI's.",
 		OPENAI_MODEL: 'The same: its model. Default `gpt-4o-mini`.',
 	},
@@ -34,14 +34,14 @@ export default defineSettings<ModelSettings>({
 				.empty(null)
 				.default({})
 				.messages({ 'object.unknown': 'is not a name; use 1 to 64 of letters, digits, "-", "_" and "."' })
-				.description('The model servers, by names of your own. Default the built-in offline provider.'),
+				.description('The model servers, by names that you choose. Default the built-in offline provider.'),
 			default_provider: joi
 				.string()
 				.max(64)
 				.default(onlyProvider)
 				.example('openai')
 				.description(
-					'The provider for agents that name none; needed where there are several. Default the only one there is.',
+					'The provider for agents that name none; required if there are several. Default the only one there is.',
 				),
 			fallback: list(
 				joi.string().max(64).description('A name from providers.'),
@@ -222,7 +222,7 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 				.max(4096)
 				.pattern(/^[\x21-\x7e]+$/, 'printable ASCII without spaces or line breaks'),
 		).description(
-			'Key of the API, best as a reference such as ${OPENAI_API_KEY} or {secret: NAME}; leave it out where none is needed.',
+			'Key of the API, best as a reference such as ${OPENAI_API_KEY} or {secret: NAME}; omit it if none is needed.',
 		),
 		model: joi
 			.string()
@@ -261,7 +261,7 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			.max(64)
 			.custom(plainBody)
 			.description(
-				'Further fields of every request, such as chat_template_kwargs. They replace fields of the same name.',
+				'Additional fields of every request, such as chat_template_kwargs. They replace fields of the same name.',
 			),
 		params: modelParams(joi).empty(null).description('Settings of every call; those of an agent replace them.'),
 		context_window: contextWindow(is),
@@ -302,14 +302,14 @@ function compat(kind: string): ObjectSchema {
 					.description(
 						`Name of the field for the maximum length of an answer: max_tokens or max_completion_tokens. ${found}`,
 					),
-				stream_options: joi.boolean().description(`Whether it takes stream_options. ${found}`),
+				stream_options: joi.boolean().description(`Whether the server accepts stream_options. ${found}`),
 				developer_role: joi
 					.boolean()
 					.description('Whether the system prompt has the role developer in place of system. Default false.'),
 			}),
-			tools: joi.boolean().description(`Whether it takes tools; without, they are described in the prompt. ${found}`),
-			streaming: joi.boolean().description(`Whether it streams. ${found}`),
-			images: joi.boolean().description(`Whether the model accepts images; if not, it is told what was sent. ${found}`),
+			tools: joi.boolean().description(`Whether the server accepts tools; if not, the prompt describes them. ${found}`),
+			streaming: joi.boolean().description(`Whether the server streams answers. ${found}`),
+			images: joi.boolean().description(`Whether the model accepts images; if not, it gets a line for each. ${found}`),
 			files: joi.boolean().description(`The same for documents such as PDF. ${found}`),
 			audio: joi.boolean().description(`The same for recordings. ${found}`),
 		})

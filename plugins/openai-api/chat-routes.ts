@@ -53,7 +53,7 @@ const payload = Joi.object({
 	messages: messages.required(),
 	...fields,
 	stream_options: Joi.object({ include_usage: Joi.boolean(), include_obfuscation: Joi.boolean() }).allow(null),
-	max_completion_tokens: limit.description("Tokens of each of the model's answers; the agent's own limit holds too."),
+	max_completion_tokens: limit.description("Tokens of each of the model's answers; the agent's own limit applies too."),
 	max_tokens: limit.description('The older name of max_completion_tokens.'),
 	frequency_penalty: penalty,
 	presence_penalty: penalty,
@@ -64,8 +64,8 @@ const payload = Joi.object({
 	reasoning_effort: effort.allow(null),
 	verbosity: verbosity.allow(null),
 	tools: tools({ function: Joi.object(toolFields).required() }),
-	store: Joi.boolean().allow(null).description('Taken, without effect: runs are kept anyway.'),
-	prediction: Joi.object().unknown().allow(null).description('Taken, without effect.'),
+	store: Joi.boolean().allow(null).description('Accepted, without effect: runs are stored in any case.'),
+	prediction: Joi.object().unknown().allow(null).description('Accepted, without effect.'),
 	n: refused('must be 1: an agent gives one answer', [1]),
 	logprobs: refused('must be false: an agent tells no probabilities', [false]),
 	top_logprobs,
@@ -82,9 +82,9 @@ const payload = Joi.object({
 	.prefs({ convert: false })
 	.id('OpenAiChatRequest')
 
-const notes = `The model is an agent, and the answer that of an ordinary run: with its events, its limits, its tools. The run's id is
-in the header \`x-svc-run-id\`; a client that leaves stops it. Without \`user\` and \`x-svc-conversation\` the request's
-messages are all that the run knows; with one of them the gateway keeps the conversation, and only the latest message of the
+const notes = `The model is an agent, and the answer is that of an ordinary run with its events, limits and tools. The run's id is
+in the header \`x-svc-run-id\`; a client that disconnects stops it. Without \`user\` and \`x-svc-conversation\` the request's
+messages are the only history of the run; with one of them the gateway stores the conversation, and only the latest message of the
 user counts. With \`stream: true\` the answer is Server-Sent Events, each a \`chat.completion.chunk\`, and \`[DONE]\`.`
 
 export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {

@@ -28,7 +28,7 @@ export const headers = Joi.object({
 	[HEADER]: Joi.string()
 		.max(512)
 		.allow('')
-		.description('Names a conversation of this token that the gateway keeps; takes precedence over the field `user`.')
+		.description('Names a stored conversation of this token; takes precedence over the field `user`.')
 		.example('holiday-plans'),
 }).unknown()
 

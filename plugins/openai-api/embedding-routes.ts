@@ -35,7 +35,7 @@ const payload = Joi.object({
 		.description('One text, or several; each at most 8,000 characters.'),
 	encoding_format: Joi.valid('float', 'base64').description('Default `float`.'),
 	dimensions: refused('is not supported: the embedder decides'),
-	user: Joi.string().max(512).allow('', null).description('Taken, without effect.'),
+	user: Joi.string().max(512).allow('', null).description('Accepted, without effect.'),
 })
 	.example({ model: 'svc/ada', input: ['The rent is 950 euros.'] })
 	.required()

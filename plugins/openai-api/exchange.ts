@@ -81,7 +81,7 @@ async function conclude(
 	if (status === 'broken')
 		throw new Fault(
 			'model_interrupted',
-			'the model broke off and came to other words when it was asked again, so what was streamed is not its answer; the run was stopped, send the request again',
+			'the model was interrupted and gave a different answer when it was asked again, so the streamed text is not its answer; the run was stopped: send the request again',
 		)
 	if (status === 'blocked')
 		throw new Fault(

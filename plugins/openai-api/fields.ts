@@ -38,7 +38,7 @@ export const toolFields = {
 }
 
 /** Without effect on the agent's answer. */
-const noted = 'Taken, without effect.'
+const noted = 'Accepted, without effect.'
 export const shared = {
 	temperature: Joi.number().min(0).max(2).allow(null).description("In place of the agent's own."),
 	top_p: Joi.number().min(0).max(1).allow(null).description('Passed to the model.'),

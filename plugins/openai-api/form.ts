@@ -23,7 +23,7 @@ const jsonFields = {
 	strict: Joi.boolean().allow(null).description('Passed to the model.'),
 }
 const type = Joi.valid('text', 'json_object', 'json_schema').required()
-const what = 'JSON in place of text: the answer is checked, and asked for again up to twice where it is wrong.'
+const what = 'JSON in place of text: the answer is checked, and the model is asked again, up to twice, if it is wrong.'
 
 /** The field `response_format` of a chat completion. */
 export const responseFormat = Joi.object({

@@ -38,7 +38,7 @@ export const itemsQuery = Joi.object({
 	limit: Joi.number().integer().min(1).max(100).default(20).description('How many items one page has at most.'),
 	order: Joi.valid('asc', 'desc').default('desc').description('`desc`: the newest first.'),
 	after: Joi.string().max(128).description('Continue after the item with this id.'),
-	include: Joi.any().description('Taken, without effect.'),
+	include: Joi.any().description('Accepted, without effect.'),
 })
 
 /** Throws `not_found` for an item that the response does not have. */

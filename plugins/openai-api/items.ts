@@ -38,7 +38,7 @@ export const input = Joi.alternatives(
 				.id('OpenAiInputItem'),
 		)
 		.min(1),
-).description('What the user says, or items: messages, and the outputs of functions.')
+).description('The message of the user, or items: messages, and the outputs of functions.')
 
 export function messagesOf(said: string | readonly InputItem[]): RequestMessage[] {
 	if (typeof said === 'string') return [{ role: 'user', content: said }]

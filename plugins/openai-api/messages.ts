@@ -41,7 +41,7 @@ export const messages = Joi.array()
 		Joi.object({
 			role: Joi.valid('system', 'developer', 'user', 'assistant', 'tool').required(),
 			content: content.allow(null),
-			name: Joi.string().max(256).allow('', null).description('Put before what a user of that name says.'),
+			name: Joi.string().max(256).allow('', null).description('Put before the message of a user with that name.'),
 			tool_calls: Joi.array().items(call).max(128).allow(null),
 			tool_call_id: Joi.string().max(256).description('Of a message of the role tool: the call whose result it is.'),
 			...leftovers,

@@ -155,7 +155,7 @@ async function conversationAfter(
 	if (!active) return conversation
 	if (active.run_id !== run_id) return newConversation('responses', owner)
 	if (await ctx.use('runs').asked(active)) return conversation
-	throw new Fault('conflict', `the response "${previous.id}" is under way still; wait for its end`)
+	throw new Fault('conflict', `the response "${previous.id}" is still in progress; wait for it to end`)
 }
 
 /** The fields of the request that responses repeat, with their defaults. */

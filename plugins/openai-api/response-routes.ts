@@ -30,16 +30,18 @@ const payload = Joi.object({
 		.max(128)
 		.allow('', null)
 		.description('A stored response, which this one continues.'),
-	store: Joi.boolean().allow(null).description('Store it, so that later ones can continue it. Default true.'),
+	store: Joi.boolean()
+		.allow(null)
+		.description('Stores the response, so that later ones can continue it. Default true.'),
 	...shared,
 	max_output_tokens: Joi.number()
 		.integer()
 		.min(1)
 		.allow(null)
-		.description("Tokens of each of the model's answers; the agent's own limit holds too."),
+		.description("Tokens of each of the model's answers; the agent's own limit applies too."),
 	reasoning: Joi.object({
 		effort: effort.allow(null),
-		summary: Joi.string().allow(null).description('No effect: thoughts are not told.'),
+		summary: Joi.string().allow(null).description('No effect: reasoning is not returned.'),
 		generate_summary: Joi.string().allow(null),
 	})
 		.unknown()
@@ -65,12 +67,12 @@ const payload = Joi.object({
 	.prefs({ convert: false })
 	.id('OpenAiResponseRequest')
 
-const notes = `The model is an agent, and the answer that of an ordinary run: with its events, its limits, its tools. The run's id is
-in the header \`x-svc-run-id\`; a client that leaves stops it. With \`stream: true\` the answer is Server-Sent Events from
+const notes = `The model is an agent, and the answer is that of an ordinary run with its events, limits and tools. The run's id is
+in the header \`x-svc-run-id\`; a client that disconnects stops it. With \`stream: true\` the answer is Server-Sent Events from
 \`response.created\` to \`response.completed\`, \`response.incomplete\` or \`response.failed\`.`
 
 const kept = Joi.string().required().example('resp_0197a4c25d1e7c3a9b6f2f1d8e4a7c05')
-const params = Joi.object({ id: kept.max(128).description('Id of a response that is kept.') })
+const params = Joi.object({ id: kept.max(128).description('Id of a stored response.') })
 type Id = { Params: { id: string } }
 
 export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
@@ -134,8 +136,8 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 		path: '/v1/responses/{id}',
 		options: {
 			id: 'getResponse',
-			description: 'Read a response that is kept',
-			notes: 'It is kept for as long as its run (`runs.retention_days`), and only for the token that made it.',
+			description: 'Read a stored response',
+			notes: 'It is stored for as long as its run (`runs.retention_days`), and only for the token that created it.',
 			tags: ['api', 'openai'],
 			auth: scoped('agents:read'),
 			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
@@ -152,7 +154,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 		path: '/v1/responses/{id}/input_items',
 		options: {
 			id: 'listResponseInput',
-			description: 'List the input of a response that is kept',
+			description: 'List the input of a stored response',
 			notes: 'The new items of its request, without instructions and system messages.',
 			tags: ['api', 'openai'],
 			auth: scoped('agents:read'),
@@ -167,8 +169,8 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 		path: '/v1/responses/{id}/cancel',
 		options: {
 			id: 'cancelResponse',
-			description: 'Stop the run of a response that is kept',
-			notes: 'A response that has ended stays as it is. The request that waits for a cancelled one fails.',
+			description: 'Stop the run of a stored response',
+			notes: 'A response that has ended stays unchanged. The request that waits for a cancelled response fails.',
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),
 			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
@@ -187,7 +189,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 		path: '/v1/responses/{id}',
 		options: {
 			id: 'deleteResponse',
-			description: 'Delete a response that is kept',
+			description: 'Delete a stored response',
 			notes: 'Others can no longer continue it. Its run stays, with its events.',
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),

@@ -68,5 +68,5 @@ function final(error: unknown): unknown {
 
 /** The part of an error that a client may see. */
 export function faultOf(error: unknown): Fault {
-	return error instanceof Fault ? error : new Fault('internal', 'the gateway failed; its log says why')
+	return error instanceof Fault ? error : new Fault('internal', 'the gateway failed; its log shows why')
 }

@@ -10,7 +10,7 @@ export default defineSettings<OpenAiSettings>({
 		joi.object<OpenAiSettings>({
 			user_is_conversation: flag(
 				false,
-				'Whether the field user names a conversation that is kept: all chats of a person are one then.',
+				'Whether the field user names a stored conversation; all chats of a person are then one conversation.',
 			),
 			max_open: count(1, 20_000, 1_000, 'Requests at the same time; the next one gets 503.'),
 			heartbeat_s: heartbeat(),

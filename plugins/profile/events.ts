@@ -6,7 +6,7 @@ export default {
 		payload: {
 			version: 'Its version now.',
 			bytes: 'The length of its text.',
-			undone: 'Whether an earlier version was brought back.',
+			undone: 'Whether an earlier version was restored.',
 		},
 	},
 } satisfies Record<string, EventType>

@@ -83,7 +83,7 @@ const NONE: Profile = { content: '', version: 0, updated_at: null }
 function outdated(expected: number, { version }: Profile): Fault {
 	return new Fault(
 		'conflict',
-		`the profile was changed meanwhile: it is at version ${version}, not ${expected}; read it again, and write a text that keeps what is new`,
+		`the profile was changed meanwhile: it is at version ${version}, not ${expected}; read it again, and write a text that keeps the changes`,
 	)
 }
 

@@ -45,7 +45,7 @@ export function routes(server: Server, ctx: Context, profiles: Profiles): void {
 		options: {
 			id: 'setProfile',
 			description: 'Replace the profile',
-			notes: 'The text before is kept as an earlier version, of which there are at most 20.',
+			notes: 'The previous text is kept as an earlier version; at most 20 are kept.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: {
@@ -53,7 +53,7 @@ export function routes(server: Server, ctx: Context, profiles: Profiles): void {
 				payload: Joi.object({
 					content: content.required(),
 					expected_version: version.description(
-						'The version that you read: 409 if the profile was changed since. Absent: whatever is there is replaced.',
+						'The version that you read: 409 if the profile was changed since. Absent: the profile is replaced in any case.',
 					),
 				})
 					.required()

@@ -24,7 +24,7 @@ export function approvalRoutes(server: Server, ctx: Context, runs: Pick<Runs, 'a
 		options: {
 			id: 'listApprovals',
 			description: 'List the tool calls that were answered with `approve_always`, newest first',
-			notes: 'Each holds for the same tool with the same arguments, until it is revoked. At most 1,000.',
+			notes: 'Each applies to the same tool with the same arguments, until it is revoked. At most 1,000.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: { params: Joi.object({ name }) },

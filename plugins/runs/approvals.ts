@@ -90,7 +90,7 @@ export async function takeAnswer(
 			if ((await standing(store, agent)).length >= STANDING_LIMIT)
 				throw new Fault(
 					'conflict',
-					`${STANDING_LIMIT} calls of this agent are approved for good, which is the limit; revoke some, or answer "approve"`,
+					`${STANDING_LIMIT} calls of this agent are approved permanently, which is the limit; revoke some, or answer "approve"`,
 				)
 			const value = { tool: tool ?? name, arguments: args ?? {}, approved_at: now() }
 			return { ...taken, ops: [{ key, value }] }

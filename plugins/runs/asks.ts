@@ -214,7 +214,7 @@ function cut(text: string, { redactor }: Work['log']): string {
 }
 
 function gone(): Fault {
-	return new Fault('stopped', 'the run, or the call that asked, is over; nobody waits for the answer')
+	return new Fault('stopped', 'the run, or the call that asked, has ended; nothing waits for the answer')
 }
 
 function expired(): Fault {

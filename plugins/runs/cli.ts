@@ -21,7 +21,7 @@ export default {
 			load: () => import('./cli/runs.ts'),
 		},
 		questions: {
-			summary: 'List and answer what agents ask',
+			summary: 'List and answer questions of agents',
 			group: 'work',
 			order: 5,
 			load: () => import('./cli/questions.ts'),

@@ -20,7 +20,7 @@ export const deliverFields: DeliverFields = {
 	)
 		.messages({ 'alternatives.match': '{#label} must be origin, none, or an object with channel and chat' })
 		.description(
-			'Where the answers go: `origin`, the chat in which this is set up (default there); `none` (default elsewhere); or a chat bound to the agent. An answer of exactly NOTHING_TO_SAY goes nowhere.',
+			'Where the answers go: `origin`, the chat in which this is set up (default there); `none` (default elsewhere); or a chat bound to the agent. An answer of exactly NOTHING_TO_SAY is not sent.',
 		)
 		.example('none'),
 	shown: Joi.alternatives(

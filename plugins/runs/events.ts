@@ -2,7 +2,7 @@ import type { EventType } from '../../core/plugin.ts'
 
 export default {
 	'run.queued': {
-		description: 'A run waits behind another one of its conversation.',
+		description: 'A run waits for an earlier run of its conversation.',
 		payload: {
 			conversation: 'The conversation in which it waits.',
 		},
@@ -11,7 +11,7 @@ export default {
 		description: 'A run begins to work on its prompt.',
 		payload: {
 			trigger:
-				'What began it: `api`, `chat`, the type of a channel, `webhook`, `heartbeat`, `subagent`, `compaction`, `summary`, `sampling`, `openai` or `mcp`.',
+				'What started it: `api`, `chat`, the type of a channel, `webhook`, `heartbeat`, `subagent`, `compaction`, `summary`, `sampling`, `openai` or `mcp`.',
 			conversation: 'The conversation that it belongs to.',
 			'parent_run_id?': 'The run that started it as a sub-agent.',
 			'request_id?': 'The request that started it, as in `X-Request-Id` and the log.',
@@ -26,7 +26,7 @@ export default {
 		},
 	},
 	'run.resumed': {
-		description: 'A run continues after what it waited for, or after a restart of the gateway.',
+		description: 'A run continues: it waits no longer, or the gateway was restarted.',
 		payload: {
 			reason:
 				'`answer`, `subagent` or `restart`; `withdrawn` or `expired` if the question was closed without an answer.',
@@ -93,7 +93,7 @@ export default {
 		},
 	},
 	'message.user': {
-		description: 'What the user said to the agent.',
+		description: 'The message of the user to the agent.',
 		payload: {
 			content: 'The text.',
 			'attachments?':
@@ -109,7 +109,7 @@ export default {
 		},
 	},
 	'message.assistant': {
-		description: 'What the agent answered.',
+		description: 'The answer of the agent.',
 		payload: {
 			content: 'The text.',
 		},
@@ -120,15 +120,15 @@ export default {
 		payload: {
 			content: 'The text.',
 			conversation: 'The conversation that it is now part of.',
-			about: 'Why it was said, as the model is told.',
+			about: 'The reason for it, as the model sees it.',
 		},
 	},
 	'message.undelivered': {
 		description:
-			'The result of a run, or a message sent by a caller, could not be delivered to its chat. It is not tried again.',
+			'The result of a run, or a message sent by a caller, could not be delivered to its chat. The gateway does not try again.',
 		payload: {
 			run_id: 'The run, or the message.',
-			channel_id: 'The channel; null: unknown, since channels are switched off.',
+			channel_id: 'The channel; null if it is unknown because channels are switched off.',
 			chat_id: 'The chat for which it was meant; null likewise.',
 			code: '`unbound`, `deleted` (the channel), `refused` (by the platform), `late` (not connected in time), `queue_full`, or `unavailable` (channels are switched off).',
 			message: 'Why, for people.',
@@ -173,7 +173,7 @@ export default {
 			question_id: 'The question.',
 			answer: 'The text; of an approval `approve`, `approve_always`, `edit` or `refuse`.',
 			'arguments?': 'With `edit`: the arguments with which the call is made.',
-			'reason?': 'With `refuse`: the reason, which the model is told.',
+			'reason?': 'With `refuse`: the reason, which the model gets.',
 		},
 	},
 	'primitive.called': {

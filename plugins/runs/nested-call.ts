@@ -33,7 +33,7 @@ export async function callNested(
 	const emit = unguarded(call.emit)
 	emit({ event_type: primitiveEvents.called, payload })
 	const refuse = (): never => {
-		throw new Fault('permission_denied', `${name} would wait, which it cannot within another tool's call`)
+		throw new Fault('permission_denied', `${name} would wait, which is not possible within the call of another tool`)
 	}
 	try {
 		const nested: ToolCall = { ...call, emit, key, pause: refuse, ask: async () => refuse(), waitFor: refuse }

@@ -168,6 +168,6 @@ function partOf(
 function unknown(id: string): Fault {
 	return new Fault(
 		'not_found',
-		`this conversation has no turn or result "${id.slice(0, 100)}"; conversation.search answers with the ids of those it has`,
+		`this conversation has no turn or result "${id.slice(0, 100)}"; conversation.search returns the ids of those that exist`,
 	)
 }

@@ -57,9 +57,9 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			description: 'Start a run',
 			notes: [
 				'The run continues in the background; follow it at GET /v1/events/stream?run_id=…',
-				'With `Accept: text/event-stream`, and without `application/json` in it, the answer is the stream of the run: all its events and the pieces of its answers (`model.stream`), as at GET /v1/events/stream, to the end of the run. The first event names the run, and so does the header `x-svc-run-id`. This needs the scope `events:read`, too. The run continues where its client leaves; the header `Location` has the address at which `Last-Event-ID` resumes the stream, as it does here with the same `Idempotency-Key`.',
-				'Runs of one conversation execute one after another, runs of different conversations at the same time. A run that waits for an answer holds up its own conversation only.',
-				'With `attachments` the prompt may be absent. The body may have 1 MiB; POST /v1/agents/{name}/blobs takes larger files, as they are.',
+				'With `Accept: text/event-stream`, and without `application/json` in it, the answer is the stream of the run: all its events and the pieces of its answers (`model.stream`), as at GET /v1/events/stream, to the end of the run. The first event names the run, and so does the header `x-svc-run-id`. This needs the scope `events:read`, too. The run continues if its client disconnects. To resume the stream, use `Last-Event-ID` at the address in the header `Location`, or here with the same `Idempotency-Key`.',
+				'Runs of one conversation execute one after another, runs of different conversations at the same time. A run that waits for an answer delays only its own conversation.',
+				'With `attachments` the prompt may be absent. The body may have 1 MiB; POST /v1/agents/{name}/blobs takes larger files, unencoded.',
 			],
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
@@ -89,7 +89,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 					conversation: Joi.string()
 						.pattern(CONVERSATION_NAME, '1 to 200 printable characters')
 						.description(
-							"The caller's own name of a conversation of this agent, which begins with the first run that names it. GET …/conversations lists it as `api:` and the name (or a digest, for a name with spaces or characters outside ASCII). Absent: the current session.",
+							'A name that the caller chooses for a conversation of this agent. The first run that names it begins the conversation. GET …/conversations lists it as `api:` and the name (or a digest, for a name with spaces or characters outside ASCII). Absent: the current session.',
 						)
 						.example('holiday-plans'),
 				})
@@ -125,7 +125,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		options: {
 			id: 'listRuns',
 			description: 'List the runs of an agent, newest first',
-			notes: 'A page may be shorter than its limit where runs are large; continue with `before` until one is empty.',
+			notes: 'A page may be shorter than its limit if runs are large; continue with `before` until a page is empty.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {
@@ -249,7 +249,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			id: 'getHistory',
 			description: 'Messages of the current session, or of another conversation, oldest first',
 			notes:
-				'The newest 1,000 turns, and no more than fit into 8 MiB. Of a conversation that the agent never had there are none.',
+				'The newest 1,000 turns, and no more than fit into 8 MiB. The list is empty for a conversation that the agent never had.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:read'),
 			validate: {
@@ -257,7 +257,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 				query: Joi.object({
 					conversation: Joi.string()
 						.pattern(CONVERSATION, '1 to 400 printable ASCII characters')
-						.description('As the `conversation` of a run says, such as that of a chat or webhook.'),
+						.description('The `conversation` of a run, such as that of a chat or webhook.'),
 				}),
 			},
 			response: { status: { 200: Joi.array().items(message) } },
@@ -295,7 +295,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 					arguments: Joi.object()
 						.unknown()
 						.description('With `edit`: all arguments of the call, in place of those that the model wrote.'),
-					reason: Joi.string().max(2_000).description('With `refuse`: the reason, which the model is told.'),
+					reason: Joi.string().max(2_000).description('With `refuse`: the reason, which the model gets.'),
 				})
 					.required()
 					.prefs(strict),

@@ -63,9 +63,9 @@ export const run = Joi.object({
 	trigger: Joi.string().required(),
 	conversation: Joi.string().required(),
 	prompt: Joi.string().allow('').required(),
-	attachments: Joi.array().items(attachment).description('What came with the prompt; absent if nothing did.'),
+	attachments: Joi.array().items(attachment).description('Attachments of the prompt; absent if there are none.'),
 	answer: Joi.string().allow('', null).required(),
-	files: Joi.array().items(attachment).description('What is sent with the answer; absent if nothing is.'),
+	files: Joi.array().items(attachment).description('Files that are sent with the answer; absent if there are none.'),
 	created_at: iso.required(),
 	started_at: iso.allow(null).required(),
 	ended_at: iso.allow(null).required(),
@@ -75,7 +75,7 @@ export const run = Joi.object({
 		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
 		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
 		cost: Joi.number().description(
-			'Of the model calls whose model had a price, in the currency of the prices; absent if none had.',
+			'Cost of the model calls whose model had a price, in the currency of the prices; absent if none had one.',
 		),
 	}).required(),
 	finish_reason: Joi.valid(

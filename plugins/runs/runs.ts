@@ -214,7 +214,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				if (!entry || isEnded(entry.value.status)) {
 					throw new Fault(
 						'conflict',
-						`the run that asked question "${question_id}" has ended (${entry?.value.status ?? 'removed'}); nobody waits for the answer`,
+						`the run that asked question "${question_id}" has ended (${entry?.value.status ?? 'removed'}); nothing waits for the answer`,
 					)
 				}
 				const next: RunRecord = { ...entry.value, status: 'started', question: null }

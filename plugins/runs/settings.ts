@@ -11,26 +11,31 @@ export default defineSettings<RunSettings>({
 			limits: section('Limits of one run, for agents that set none of their own.', {
 				steps: count(1, 10_000, 50, 'Model calls of one run.'),
 				tokens: count(1, 1_000_000_000, 500_000, 'Tokens of one run, prompts and answers together.'),
-				wall_time_s: count(1, 604_800, 900, 'Seconds that one run may take, without the time it waits for an answer.'),
+				wall_time_s: count(
+					1,
+					604_800,
+					900,
+					'Seconds that one run may take, without the time that it waits for an answer.',
+				),
 				result_characters: count(
 					1024,
 					1_048_576,
 					32_768,
-					'Maximum characters of a tool result that a model gets. Of a longer one it gets the beginning and the end, and can read the rest.',
+					'Maximum characters of a tool result that a model gets. If a result is longer, it gets the beginning and the end, and can read the rest.',
 				),
 			}),
 			keep_requests: count(
 				0,
 				365,
 				0,
-				'For how many days each request to a model is kept as it was sent, without secrets. 0: not at all.',
+				'How many days each request to a model is kept, as it was sent but without secrets. 0: not kept.',
 			),
 			max_waiting: count(1, 10_000, 100, 'Runs that may wait in one conversation.'),
 			max_waiting_per_agent: count(
 				1,
 				100_000,
 				1000,
-				'Runs of one agent that may wait, in all of its conversations. Sub-agents count, and are not refused.',
+				'Runs of one agent that may wait, in all of its conversations. Sub-agents count, but are never refused.',
 			),
 			max_waiting_total: count(1, 1_000_000, 10_000, 'Runs of all agents that may wait for a place on a thread.'),
 			approval_ttl_s: count(

@@ -105,7 +105,7 @@ async function usesOf(
 	if (attachments.length + along.length === 0) return []
 	const { ops, missing } = await blobs.use(uid, run_id, [...attachments, ...along])
 	if (attachments.some(({ blob }) => missing.includes(blob)))
-		throw new Fault('unavailable', 'an attachment was deleted while the run was to be started; send it again')
+		throw new Fault('unavailable', 'an attachment was deleted before the run was started; send it again')
 	return ops
 }
 

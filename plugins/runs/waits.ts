@@ -219,7 +219,7 @@ function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<Run
 		const { conversation, status, waited_by = [] } = entry.value
 		if (isEnded(status)) return { result: entry.value }
 		if (conversation === run.conversation)
-			throw new Fault('conflict', `run ${run_id} is in the same conversation, so it would wait for this one in turn`)
+			throw new Fault('conflict', `run ${run_id} is in the same conversation, so both runs would wait for each other`)
 		if (waited_by.includes(run.run_id)) return { result: null }
 		if (waited_by.length >= WAITING_LIMIT)
 			throw new Fault('conflict', `${WAITING_LIMIT} runs wait for run ${run_id} already`)

@@ -50,7 +50,7 @@ export function answerCalls(
 			if (!isFault(error)) log.error({ err: error }, `a call of a program failed: ${what}`)
 			const { code, message } = isFault(error)
 				? error
-				: { code: 'internal', message: 'the gateway failed; its log says why' }
+				: { code: 'internal', message: 'the gateway failed; its log shows why' }
 			await reply({ kind: 'reply', id, call, ok: false, code, message: message.slice(0, programLimits.message_length) })
 		}
 	}

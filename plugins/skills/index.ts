@@ -23,7 +23,7 @@ export default definePlugin<SkillSettings, Skills>({
 		skill_invalid: { status: 400, description: "The skill's document breaks a rule, or its program has an error." },
 		skill_ambiguous: {
 			status: 400,
-			description: 'There are several skills, and the request names none of them by its path.',
+			description: 'The source contains several skills, and the request does not select one by its path.',
 		},
 		skill_failed: { status: 502, description: 'The program of the skill threw an error.' },
 		sandbox_timeout: { status: 504, description: 'The program of a skill exceeded its time limit.' },
@@ -38,7 +38,10 @@ export default definePlugin<SkillSettings, Skills>({
 		const hosts = ctx.own(openHosts({ settings: ctx.config, log: ctx.log }), 'skill hosts')
 		const underWay = openUnderWay()
 		// Another instance takes new calls; running ones may end in this one.
-		const cutOff = new Fault('unavailable', 'the skill was cut off by a change of the configuration; call it again')
+		const cutOff = new Fault(
+			'unavailable',
+			'the call of the skill was interrupted by a change of the configuration; call it again',
+		)
 		const finish = () => underWay.finish(ctx.gateway.state() === 'draining' ? 0 : FINISH_MS, cutOff)
 		ctx.defer(finish, 'calls of skills')
 		const library = openLibrary(ctx)

@@ -54,7 +54,7 @@ export const bodySchema = Joi.object<InstallBody>({
 			Joi.object({
 				path: Joi.string().max(1000).required().description('Relative, such as `references/api.md`.'),
 				content: Joi.string().allow('').max(FOLDER_LIMIT_BYTES, 'utf8').description('A text.'),
-				base64: Joi.string().allow('').base64().description('The bytes of a file that is no text.'),
+				base64: Joi.string().allow('').base64().description('The bytes of a file that is not text.'),
 			})
 				.xor('content', 'base64')
 				.messages({
@@ -94,7 +94,10 @@ export async function installBody(value: unknown): Promise<unknown> {
 export function folderFrom({ content, files, path }: InstallBody): SkillFolder {
 	for (const text of [content, ...(files ?? []).map((file) => file.content)])
 		if (text !== undefined && !text.isWellFormed())
-			throw new Fault('skill_invalid', 'a text holds half a character; send a file that is no text as base64')
+			throw new Fault(
+				'skill_invalid',
+				'a text contains an incomplete character; send a file that is not text as base64',
+			)
 	if (content !== undefined) return folderOfDocument(Buffer.from(content))
 	const given = (files ?? []).map((file) => ({
 		path: file.path,

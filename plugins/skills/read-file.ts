@@ -92,10 +92,7 @@ function fileAt(files: readonly StoredFile[], path: string): StoredFile | undefi
 }
 
 export function notApproved(name: string): Fault {
-	return new Fault(
-		'permission_denied',
-		`the skill "${name}" is no longer what was approved; an operator must review it`,
-	)
+	return new Fault('permission_denied', `the skill "${name}" differs from the approved one; an operator must review it`)
 }
 
 function few(names: readonly string[]): string {

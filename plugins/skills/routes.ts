@@ -48,7 +48,7 @@ const review = Joi.object({
 	source: Joi.object({
 		kind: Joi.valid('inline', 'archive', 'url').required(),
 		url: Joi.string(),
-		resolved_url: Joi.string().description('Where redirects led.'),
+		resolved_url: Joi.string().description('The final address after redirects.'),
 	}).required(),
 	size: Joi.number().integer().required().description('Bytes of all files.'),
 	files: Joi.array()
@@ -60,7 +60,7 @@ const review = Joi.object({
 		.items(Joi.object({ path: Joi.string().required(), why: Joi.valid('link', 'special').required() }))
 		.required()
 		.description('Links and special files of the archive, which are not installed.'),
-	tool: Joi.string().required().description("The tool's name that a model sees."),
+	tool: Joi.string().required().description('The name of the tool for a model.'),
 	approved_at: iso.allow(null).required(),
 	approved_by: Joi.string()
 		.allow(null)
@@ -91,12 +91,12 @@ const review = Joi.object({
 				rule: Joi.string().required(),
 				severity: Joi.valid('high', 'medium', 'low').required(),
 				line: Joi.number().integer().required(),
-				excerpt: text.required().description('With what is invisible written as \\u{…}.'),
+				excerpt: text.required().description('Invisible characters are written as \\u{…}.'),
 				message: Joi.string().required(),
 			}),
 		)
 		.required()
-		.description('What to look at, worst first; at most 500. A skill without findings is not a safe one.'),
+		.description('Findings to check, worst first; at most 500. A skill without findings is not a safe one.'),
 	replaces: Joi.string().allow(null).required().description('The active revision that an approval replaces.'),
 	diff: text.allow(null).required().description('Unified, of all text files, against that revision.'),
 	program: text

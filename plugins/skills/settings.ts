@@ -17,7 +17,7 @@ export default defineSettings<SkillSettings>({
 				0,
 				64,
 				6,
-				'Further processes for programs that only wait, and for agents that have none while another agent uses all; half of them at most for one agent.',
+				'Additional processes for programs that only wait, and for agents that have none while another agent uses all; at most half of them for one agent.',
 			),
 			max_waiting: count(
 				1,

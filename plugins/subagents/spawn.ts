@@ -40,13 +40,16 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 			deliver: ctx
 				.use('runs')
 				.deliverFields.given.description(
-					'With "wait": false, where your answer to the result goes: origin, the chat that you are in (default there); none (default elsewhere); or a chat that is bound to you. An answer of exactly NOTHING_TO_SAY goes nowhere.',
+					'With "wait": false, where your answer to the result goes: origin, the chat that you are in (default there); none (default elsewhere); or a chat that is bound to you. An answer of exactly NOTHING_TO_SAY is not sent.',
 				),
 		}),
 		async run(args, call) {
 			const { wait, deliver, ...task } = args as unknown as Arguments
 			if (wait && deliver !== undefined)
-				throw new Fault('invalid_arguments', 'deliver goes with "wait": false; with true the result is returned to you')
+				throw new Fault(
+					'invalid_arguments',
+					'use deliver only with "wait": false; with true the result is returned to you',
+				)
 			const place = keys.spawned(call.agent.uid, call.run_id, callId(call.key))
 			const earlier = await ctx.store.get<Spawned>(place)
 			const run_id = earlier ? earlier.value.run_id : await start(ctx, call, task, wait, deliver)
@@ -72,7 +75,7 @@ async function start(
 	if (depth > max_depth)
 		throw new Fault(
 			'subagent_limit',
-			`sub-agents may stand ${max_depth} deep (subagents.max_depth), this one would be at depth ${depth}; do the task yourself`,
+			`sub-agents may be nested ${max_depth} deep (subagents.max_depth), and this one would be at depth ${depth}; do the task yourself`,
 		)
 	const destination = wait ? undefined : await destinationOf(ctx, call, deliver)
 	const { run_id } = await ctx.use('runs').start(call.agent, {

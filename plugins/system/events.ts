@@ -55,7 +55,7 @@ export default {
 		description: 'The gateway itself did not catch an error.',
 		payload: {
 			message: 'What is wrong, for people.',
-			'untold?': 'How many more there were since the last such event; there is at most one event a minute.',
+			'untold?': 'How many more errors there were since the last such event; there is at most one event a minute.',
 		},
 	},
 	'gateway.stopping': {

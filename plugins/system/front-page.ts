@@ -47,7 +47,7 @@ export function frontPage(server: Server, ctx: Context): void {
 		path: '/',
 		options: {
 			id: 'getFrontPage',
-			description: 'What this is, and whether it is healthy',
+			description: 'Front page, or version and health of the gateway',
 			notes: 'A page for people; JSON with `Accept: application/json`. 503 while it starts or drains, as GET /readyz.',
 			tags: ['api', 'gateway'],
 			auth: false,

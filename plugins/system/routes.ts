@@ -13,7 +13,7 @@ const health = Joi.object({
 	status: Joi.valid('ok', 'degraded', 'migrating', 'starting', 'draining')
 		.required()
 		.description(
-			'degraded: it serves, and something needs a look. migrating: it upgrades its home and does not serve yet; the check `gateway` says how far it is.',
+			'degraded: it accepts requests, but something needs attention. migrating: it upgrades its home and does not accept requests yet; the check `gateway` shows the progress.',
 		),
 	version: Joi.string().required(),
 	generation: Joi.number().integer().required().description('Counts the reloads that changed something.'),
@@ -46,7 +46,7 @@ const holdings = Joi.object({
 	events: texts('Types of events that it follows.'),
 	extends: texts('Extension points of other plugins that it adds to.'),
 	timers: Joi.number().integer().required(),
-	resources: texts('What else it gives back when it stops, by the labels in its code.'),
+	resources: texts('Other resources that it releases when it stops, by the labels in its code.'),
 })
 
 const plugin = Joi.object({
@@ -59,23 +59,23 @@ const plugin = Joi.object({
 		.allow(null)
 		.required()
 		.description(
-			'Why it does not run, or not as its files now are; the error that it did not catch; or what it says is wrong with it.',
+			'Why it does not run, or does not run with its current files; an error that it did not catch; or a problem that it reports.',
 		),
 	generation: Joi.number()
 		.integer()
 		.allow(null)
 		.required()
-		.description('The generation in which it began to serve as it is; null where it does not.'),
+		.description('The generation in which the current instance became active; null if none is active.'),
 	built_in: Joi.boolean().required().description('Whether it came with the gateway.'),
 	contract: Joi.string()
 		.allow(null)
 		.required()
-		.description('The version of the contract of plugins that it is written for; null if it does not say.'),
+		.description('The version of the contract of plugins that it is written for; null if it does not declare one.'),
 	since: Joi.string().isoDate().allow(null).required().description('When it was started; null where it does not run.'),
 	holds: holdings
 		.allow(null)
 		.required()
-		.description('What it has, and gives back when it stops; null where it does not run.'),
+		.description('The resources that it holds, and releases when it stops; null if it does not run.'),
 })
 	.id('Plugin')
 	.example({
@@ -127,15 +127,15 @@ export function routes(server: Server, ctx: Context): void {
 		path: '/readyz',
 		options: {
 			id: 'isReady',
-			description: 'Does the gateway take requests?',
+			description: 'Does the gateway accept requests?',
 			notes:
-				'503 while it upgrades its home (`migrating`; verbose: percent and remaining time), starts or drains. One that refuses writes or a new configuration is degraded, and still ready. Needs no token; why a check fails shows to local callers in loopback mode and to tokens with `agents:read`.',
+				'503 while it upgrades its home (`migrating`; verbose: percent and remaining time), starts or drains. One that refuses writes or a new configuration is degraded, and still ready. Needs no token; only local callers in loopback mode and tokens with `agents:read` see why a check fails.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			plugins: plain,
 			validate: {
 				query: Joi.object({
-					verbose: Joi.string().allow('').description('One line for each check: [+] where it is well, [-] where not.'),
+					verbose: Joi.string().allow('').description('One line for each check: [+] if it passes, [-] if it fails.'),
 				}).unknown(),
 			},
 			response: { status: { 200: Joi.string().example('ok'), 503: Joi.string().example('draining') } },
@@ -154,9 +154,9 @@ export function routes(server: Server, ctx: Context): void {
 		path: '/v1/health',
 		options: {
 			id: 'getHealth',
-			description: 'How the gateway is',
+			description: 'Health of the gateway',
 			notes:
-				'503 while it upgrades its home, starts or drains. Why a check fails shows to the same callers as on GET /readyz.',
+				'503 while it upgrades its home, starts or drains. The same callers as on GET /readyz see why a check fails.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			response: { status: { 200: health, 503: health } },
@@ -185,7 +185,7 @@ export function routes(server: Server, ctx: Context): void {
 			id: 'reloadPlugin',
 			description: 'Start a plugin again',
 			notes:
-				'With its files and the configuration as they are now; answers once it serves, or failed to. Requests and runs in progress continue. A plugin of third parties that does not start leaves the instance before it running, where there is one.',
+				'With its current files and configuration; answers once it has started, or has failed to start. Requests and runs in progress continue. If a third-party plugin does not start, its previous instance, if any, keeps running.',
 			tags: ['api', 'gateway'],
 			plugins: { openapi: { errors: [404, 409] } },
 			validate: {

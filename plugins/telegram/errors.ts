@@ -31,7 +31,7 @@ function answered({ error_code, description, parameters }: GrammyError, link: Er
 		})
 	if (error_code === 401)
 		return link.error('refused', `Telegram does not accept the token: ${described}; get one from @BotFather`)
-	if (error_code === 413) return link.error('refused', `Telegram takes no file of this size: ${described}`)
+	if (error_code === 413) return link.error('refused', `Telegram does not accept a file of this size: ${described}`)
 	if (error_code === 403) return link.error('refused', `the bot may not write there: ${described}`)
 	if (parameters.migrate_to_chat_id !== undefined)
 		return link.error('refused', `the group became a supergroup: bind chat ${parameters.migrate_to_chat_id} instead`)

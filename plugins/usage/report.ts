@@ -51,7 +51,7 @@ export async function reportOf(
 		const agent = await agents.find(agent_id)
 		if (agent) await add(entriesOf(store, agent.uid, { since, until }))
 		if (!agent && !known)
-			throw new Fault('not_found', `there is no agent "${agent_id}", and none of that name was used`)
+			throw new Fault('not_found', `there is no agent "${agent_id}", and there is no usage of an agent with that name`)
 	}
 	const all = [...rows.values()].map(({ row, runs }) => (by === 'model' ? row : { ...row, runs: figuresOf(runs) }))
 	const sorted = all.toSorted(by === 'day' ? byDay : bySize)

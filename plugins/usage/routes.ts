@@ -28,7 +28,7 @@ const seconds = (share: string): Joi.NumberSchema =>
 		.allow(null)
 		.required()
 		.description(
-			`Within so many seconds ${share} of them ended, by estimate, without waiting for people; null without runs.`,
+			`Estimated seconds within which ${share} of them ended, without the time that they waited for people; null without runs.`,
 		)
 const runs = Joi.object({
 	completed: Joi.number().integer().required(),
@@ -104,7 +104,7 @@ export function routes(server: Server, _ctx: Context<UsageSettings>, usage: Usag
 			id: 'getUsage',
 			description: 'Runs, tokens and cost, by agent, model or day',
 			notes:
-				'Counted by whole days, which begin and end at midnight UTC, and kept for `usage.retention_days`, also after the agent was deleted. A call counts for the day on which its answer was stored, at the price of that time.',
+				'Counted by whole days, which begin and end at midnight UTC, and kept for `usage.retention_days`, even after the agent was deleted. A call counts for the day on which its answer was stored, at the price of that time.',
 			tags: ['api', 'usage'],
 			auth: scoped('agents:read'),
 			plugins: { auth: { agents: 'checked' } },

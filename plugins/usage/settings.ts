@@ -3,7 +3,7 @@ import { count, section } from '../../config/fields.ts'
 import type { UsageSettings } from './contract.ts'
 
 export default defineSettings<UsageSettings>({
-	description: 'What calls of models use: tokens and cost.',
+	description: 'Usage of model calls: tokens and cost.',
 	topic: 'Agents at work',
 	schema: (joi) =>
 		joi.object<UsageSettings>({

@@ -16,7 +16,7 @@ export default {
 			secret: 'The name that was asked for.',
 			via: 'The recipient, such as `vault.read`, `skill:weather` or `mcp:files`.',
 			'reason?':
-				'Absent: no grant. `hosts`: the grant names other hosts; `undeclared`: the skill does not declare it; `server`: whoever added the server lacked `vault:write`.',
+				'Absent: no grant. `hosts`: the grant names other hosts; `undeclared`: the skill does not declare it; `server`: the caller who added the server lacked `vault:write`.',
 		},
 	},
 	'vault.secret_created': {

@@ -19,7 +19,7 @@ export default definePlugin<unknown, VaultService>({
 		vault_denied: { status: 403, description: 'The agent has no grant for the secret.' },
 		vault_locked: {
 			status: 503,
-			description: 'The vault has no master key, or not the one that its secrets were sealed with.',
+			description: 'The vault has no master key, or a different one from the key that its secrets were encrypted with.',
 		},
 	} satisfies Record<VaultCode, ErrorCode>,
 	async start(ctx) {

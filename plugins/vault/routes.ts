@@ -43,7 +43,7 @@ const agentId = worded(
 	.example('ada')
 
 const newSecret = Joi.object({
-	name: secretName.description('What agents and settings call it.').example('GITHUB_TOKEN'),
+	name: secretName.description('The name that agents and settings use.').example('GITHUB_TOKEN'),
 	key_name: secretName.description('The same as name; give one of the two.'),
 	value: value.required(),
 	policy_label: label,
@@ -153,7 +153,8 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 		options: {
 			id: 'deleteSecret',
 			description: 'Delete a secret with its grants',
-			notes: 'Where it was read, its value is still redacted until the gateway ends, or a hundred more are deleted.',
+			notes:
+				'If it was read, its value is still redacted until the gateway stops, or until a hundred more secrets are deleted.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			validate: { params: Joi.object({ id: secretRef }) },
@@ -241,7 +242,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 			id: 'rotateVaultKey',
 			description: 'Change the master key',
 			notes:
-				'Creates a new keys/vault.key and wraps the key of every secret again; values do not change. Earlier backups need the earlier key file: keep it with them. If the key comes from SVC_VAULT_KEY or a credential, the answer is 409, and its message says what to do instead.',
+				'Creates a new keys/vault.key and wraps the key of every secret again; values do not change. Earlier backups need the previous key file: keep it as long as them. If the key comes from SVC_VAULT_KEY or a credential, the answer is 409, and its message explains what to do instead.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [409] } },

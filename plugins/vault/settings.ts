@@ -8,7 +8,7 @@ export default defineSettings({
 	},
 	variables: {
 		SVC_VAULT_KEY: 'The master key of the vault, 32 bytes as base64 or hex, in place of the file `keys/vault.key`.',
-		SVC_VAULT_KEY_OLD: 'The earlier one, for the start after a change of it.',
+		SVC_VAULT_KEY_OLD: 'The previous master key, for the first start after a change of the key.',
 		CREDENTIALS_DIRECTORY: 'Set by systemd; the master key may be its credential `svc-vault-key`.',
 	},
 })

@@ -127,7 +127,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		async unseal(sealed, about) {
 			const text = unseal(unlocked().ring.sealing, sealed, ['sealed', about])
 			if (text) return text.toString()
-			throw new Fault('vault_locked', 'this was sealed in another vault, or was changed since; create it again')
+			throw new Fault('vault_locked', 'this was encrypted by another vault, or was changed later; create it again')
 		},
 		async rotateKey() {
 			const count = await desk.queue.run(async () => {

@@ -31,7 +31,7 @@ export default {
 		description: 'A delivery to a webhook was refused.',
 		payload: {
 			slug: 'The webhook.',
-			delivery_id: 'The delivery in its log; null: not kept there.',
+			delivery_id: 'The delivery in its log; null if it is not stored there.',
 			source_ip: 'The address of its sender.',
 			code: 'The [code of the error](http-api.md#codes).',
 			message: 'What is wrong, for people.',

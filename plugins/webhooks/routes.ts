@@ -58,7 +58,7 @@ const accepted = Joi.object({
 
 const challenge = Joi.object({ challenge: Joi.string().required() })
 	.id('WebhookChallenge')
-	.description('What Slack sent to check the address; no run is started.')
+	.description('The challenge from Slack that checks the address; no run is started.')
 	.example({ challenge: 'challenge-of-slack' })
 
 const tested = accepted.keys({ run_id: aRun.required().description('The run that it started.') }).id('TestedDelivery')
@@ -71,7 +71,7 @@ const deliveryHeaders = Joi.object({
 	),
 	'x-hub-signature-256': header.description('The same, as GitHub sends it. If both are sent, both must be correct.'),
 	'x-delivery-id': header.description(
-		'The id of the delivery. One that the log of deliveries has already starts no second run.',
+		'The id of the delivery. If it is already in the log of deliveries, it starts no second run.',
 	),
 	'x-github-delivery': header.description('The same, as GitHub sends it.'),
 	'webhook-id': header.description('The same, by the name of Standard Webhooks.'),
@@ -93,9 +93,9 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			description: 'Deliver to a webhook, which starts a run of its agent',
 			notes: [
 				'The body is any JSON, at most `webhooks.max_body_kib`; the agent gets all of it, as data. It must not be compressed.',
-				"How it is signed, and where its id is, is a matter of the webhook's `scheme`; the headers below are those of `svc`.",
+				"The webhook's `scheme` defines the signature and where the id is; the headers below are those of `svc`.",
 				'Checked in this order: the token, the rate of deliveries, the length, the signature, the body.',
-				'Delivery and run are durable before it answers. A delivery that is sent again under the same id answers with the first one.',
+				'Delivery and run are durable before it answers. A delivery that is sent again with the same id gets the answer of the first one.',
 			],
 			tags: ['api', 'webhooks'],
 			auth: false,
@@ -127,7 +127,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 		options: {
 			id: 'registerWebhook',
 			description: 'Register a webhook for an agent, and show its address and secret',
-			notes: 'As `webhook.register` does for the agent itself. The secret is shown here and never again.',
+			notes: 'Like the tool `webhook.register` of the agent. The secret is shown only here.',
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -141,13 +141,13 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 						.description('Name of the webhook.')
 						.example('deploys'),
 					scheme: scheme.description('How the sender signs. Default `svc`.'),
-					custom: custom.description('The way of a sender that no other scheme fits; with the scheme `custom`.'),
-					secret: secret.description('Where the sender makes it. Default: a new one.'),
+					custom: custom.description('How a sender signs that no other scheme supports; with the scheme `custom`.'),
+					secret: secret.description('Set it if the sender creates the secret. Default: a new one.'),
 					instructions: Joi.string()
 						.min(1)
 						.max(INSTRUCTIONS_LIMIT, 'utf8')
 						.description(
-							'What the agent is to do with deliveries, at most 10 KiB. The model gets it apart from the payload, which stays data.',
+							'What the agent is to do with deliveries, at most 10 KiB. The model gets it separately from the payload, which stays data.',
 						)
 						.example('Tell me which deployments failed.'),
 					deliver: fields.given,
@@ -205,7 +205,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 		options: {
 			id: 'setWebhookSecret',
 			description: 'Set the secret of a webhook, and keep its address',
-			notes: 'For senders that make the secret once they have the address, such as Stripe.',
+			notes: 'For senders that create the secret once they have the address, such as Stripe.',
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:write'),
 			validate: {
@@ -262,7 +262,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			id: 'listDeliveries',
 			description: 'List the deliveries to a webhook, newest first',
 			notes:
-				'Accepted ones for `webhooks.retention_days`, 100,000 at most; of those with a wrong signature or body the last 1,000.',
+				'Accepted deliveries are kept for `webhooks.retention_days`, at most 100,000; of those with a wrong signature or body, the last 1,000.',
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:read'),
 			validate: {

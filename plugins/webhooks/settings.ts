@@ -13,7 +13,7 @@ export default defineSettings<WebhookSettings>({
 				'Address under which other services reach the gateway, such as https://gateway.example.com;',
 			),
 			max_per_agent: count(1, 1000, 32, 'Webhooks of one agent.'),
-			max_body_kib: count(1, 4096, 1024, 'Kibibytes of one delivery.'),
+			max_body_kib: count(1, 4096, 1024, 'Maximum size of one delivery, in KiB.'),
 			per_minute: count(1, 1_000_000, 600, 'Signed deliveries that one webhook accepts per minute.'),
 			max_concurrent: count(
 				1,

@@ -51,7 +51,10 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 		async register(agent, { slug, scheme, custom, secret, instructions, deliver }, call) {
 			if (!SLUG.test(slug)) throw new Fault('invalid_request', `slug ${SLUG_RULE}`)
 			if ((scheme === 'custom') !== (custom !== undefined))
-				throw new Fault('invalid_request', 'custom belongs to the scheme custom, which needs it')
+				throw new Fault(
+					'invalid_request',
+					'the field custom is required with the scheme custom, and allowed only with it',
+				)
 			const made_by = call ? sha256(call.key) : null
 			const isMine = (record: WebhookRecord): boolean => made_by !== null && record.made_by === made_by
 			const earlier = await store.get<WebhookRecord>(keys.webhook(agent.uid, slug))

@@ -409,12 +409,12 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		model.on(/Remember/, { tools: [{ name: 'memory_store', arguments: { content: 'The door is green.' } }] }, 'Stored.')
 		await api('PATCH', '/v1/agents/ada', { config: { tools: { ask: ['memory.store'] } } })
 		const page = await open(t, '#/inbox')
-		await page.getByText('Nothing waits for you').waitFor()
+		await page.getByText('Nothing needs your attention').waitFor()
 		const { run_id } = (await api('POST', '/v1/agents/ada/runs', { prompt: 'Remember' })).body
 		await page.getByRole('button', { name: 'Edit' }).click()
 		await page.getByLabel('Arguments').fill('{"content": "The door is blue."}')
 		await page.getByRole('button', { name: 'Approve as edited' }).click()
-		await page.getByText('Nothing waits for you').waitFor()
+		await page.getByText('Nothing needs your attention').waitFor()
 		await completed(gateway, run_id as string)
 		const { memories } = (await api('GET', '/v1/agents/ada/memory')).body
 		t.match(memories[0], { content: 'The door is blue.' })

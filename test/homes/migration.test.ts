@@ -140,7 +140,7 @@ void t.test('without room for backup and upgrade it does not begin', async (t) =
 	await settings(home, 'store: {min_free_mib: 1048576}')
 	const before = dataOf(home)
 	for (const flags of [[], ['--no-backup']])
-		t.match(await refusalOf(home, flags), /needs up to \d+ MiB of disk.*Nothing has changed: make room/)
+		t.match(await refusalOf(home, flags), /needs up to \d+ MiB of disk.*Nothing has changed: free some space/)
 	t.ok(dataOf(home).equals(before))
 	t.equal(backupsIn(home).length, 1)
 })

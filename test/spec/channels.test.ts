@@ -311,7 +311,7 @@ void t.test('without the scope *, only secrets and servers that are meant for it
 		refused(
 			t,
 			await make('FOR_CHANNELS', { answer: 'all', [key]: value }),
-			{ status: 403, code: 'forbidden', says: new RegExp(`^config\\.${key} takes the scope "\\*"`) },
+			{ status: 403, code: 'forbidden', says: new RegExp(`^config\\.${key} requires the scope "\\*"`) },
 			key,
 		)
 	const violations = (await call('GET', '/v1/audit?event_type=security.violation')).body.events

@@ -182,7 +182,7 @@ void t.test('a handshake that may not be is answered as HTTP, in the shape of th
 	const bearer = (value: string) => ({ headers: { authorization: `Bearer ${value}` } })
 	refused(await refusal(chat.open('nobody')), 404, /there is no agent "nobody"/)
 	refused(await refusal(chat.open('%zz')), 400, /not well encoded/)
-	refused(await refusal(chat.open(`${ada}/x`)), 404, /no upgrade is taken/)
+	refused(await refusal(chat.open(`${ada}/x`)), 404, /accepts no upgrade/)
 	refused(await refusal(chat.open(ada, bearer('svc_wrong'))), 401, /unknown/)
 	refused(await refusal(chat.open(ada, bearer((await token('agents:read')).token))), 403, /runs:write/)
 	for (const headers of [

@@ -123,7 +123,7 @@ void t.test('what does not fit is refused', async (t) => {
 		[{ ...good, env: { 'A=B': 'c' } }, 'env.A=B'],
 		[{ ...good, env: { A: 1 } }, 'env.A'],
 		[{ ...good, env: { A: { secret: 'a b' } } }, 'env.A.secret'],
-		[{ ...good, env: { NODE_OPTIONS: '--inspect' } }, 'env.NODE_OPTIONS', /run other code/],
+		[{ ...good, env: { NODE_OPTIONS: '--inspect' } }, 'env.NODE_OPTIONS', /run code other/],
 		[{ ...good, env: { ld_preload: 'x.so' } }, 'env.ld_preload'],
 		[{ ...good, env: { PYTHONSTARTUP: 'x.py' } }, 'env.PYTHONSTARTUP'],
 		[{ ...good, env: { npm_config_registry: 'x' } }, 'env.npm_config_registry'],

@@ -272,7 +272,7 @@ for (const how of ['stopped', 'killed'] as const) {
 				() => bob.read(once),
 				({ ended_at }) => ended_at !== null,
 			)
-			t.match(over, { status: 'completed', answer: /tool_interrupted|nobody waits for the answer/ })
+			t.match(over, { status: 'completed', answer: /tool_interrupted|nothing waits for the answer/ })
 			refused(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /taken back/ })
 
 			const openOf = (one: Followed) =>

@@ -380,7 +380,7 @@ void t.test('a model reads only what is active, approved and unchanged', async (
 	reset()
 	await ran(agent)
 	t.strictSame([...model.texts], [], 'not what was changed after the approval')
-	t.match(model.errors, [/no longer what was approved/])
+	t.match(model.errors, [/differs from the approved one/])
 	const [back] = (await call('GET', `/v1/agents/${agent}/skills`)).body
 	t.match(back, { id, status: 'quarantined' })
 	t.not((await review(agent, id)).digest, sha256(''), 'it can be reviewed as it is now')

@@ -263,7 +263,10 @@ void t.test('what is stored must be what was approved, or it does not run', asyn
 	t.equal((await use(ada, 'honest')).end.payload.result, 'approved')
 
 	await gateway.request('POST', `/v1/tamper/tampered/${id}`, { body: { text: evil } })
-	t.match((await use(ada, 'honest')).end.payload, { code: 'permission_denied', message: /no longer what was approved/ })
+	t.match((await use(ada, 'honest')).end.payload, {
+		code: 'permission_denied',
+		message: /differs from the approved one/,
+	})
 	t.match((await use(ada, 'honest')).end.payload, { code: 'tool_unknown' })
 	const violation = ada.stream.events.find((event) => event.event_type === 'security.violation')
 	t.match(violation?.payload, { reason: 'skill_changed', skill: 'honest', skill_id: id })

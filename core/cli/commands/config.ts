@@ -87,7 +87,7 @@ Examples:
 		},
 		migrate: {
 			description:
-				'Rename what stands in gateway.yaml under a former name, with comments and order kept, and wait until a running gateway has applied it',
+				'Rename settings in gateway.yaml that have a former name, keep comments and order, and wait until a running gateway has applied it',
 			options: { ...noWaitOption },
 			async run(cli, { wait }: ConfigOptions) {
 				const { home, env } = cli

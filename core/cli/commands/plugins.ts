@@ -45,8 +45,7 @@ Examples:
 			},
 		},
 		check: {
-			description:
-				'Find what is wrong with a plugin before it is switched on: runs it in a gateway with a temporary home',
+			description: 'Find problems of a plugin before it is switched on: runs it in a gateway with a temporary home',
 			arguments: '[plugin]',
 			options: { '--settings <yaml>': 'settings to check it with, in place of those of gateway.yaml' },
 			async run(cli, { plugin, settings }: { plugin?: string; settings?: string }) {

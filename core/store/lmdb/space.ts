@@ -54,7 +54,7 @@ export function watchSpace(path: string, minFree: number, freeBytes: () => numbe
 	}
 	const left = (): number => free - pending - since
 	const tooFull = (): string =>
-		`only ${mebi(free)} MiB are free on the disk of ${path}, and ${mebi(minFree)} MiB are kept back: ` +
+		`only ${mebi(free)} MiB are free on the disk of ${path}, and ${mebi(minFree)} MiB must stay free: ` +
 		'make room there, then writes resume without a restart'
 
 	return {

@@ -174,7 +174,8 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 		write(writes, settled) {
 			if (failure) throw failure
 			mustBeOpen()
-			if (backlogBytes > maxBacklogBytes) throw new Fault('unavailable', 'the disk does not keep up: try again later')
+			if (backlogBytes > maxBacklogBytes)
+				throw new Fault('unavailable', 'the disk is too slow for the waiting writes: try again later')
 			const size = sizeOf(writes)
 			space.admit(size)
 			const unit: Unit = { writes, size, settled, done: Promise.withResolvers() }

@@ -104,7 +104,7 @@ Examples:
 			},
 		},
 		delete: {
-			description: 'Delete an agent with its conversations, memories, skills and everything else of its own',
+			description: 'Delete an agent with its conversations, memories, skills and everything else that belongs to it',
 			arguments: '<agent>',
 			options: {
 				...yesOption,

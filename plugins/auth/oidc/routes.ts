@@ -31,7 +31,7 @@ export function loginRoutes(
 	const base = (): string => (ctx.gateway.publicUrl() ?? 'http://127.0.0.1').replace(/\/+$/, '')
 	const ready = (): SignIn => {
 		if (signIn) return signIn
-		throw new Fault('not_found', 'nobody signs in here: the gateway has no auth.oidc with a client_id')
+		throw new Fault('not_found', 'sign-in is not configured: the gateway has no auth.oidc with a client_id')
 	}
 
 	server.route({

@@ -57,7 +57,7 @@ export function oidc(joi: Root): ObjectSchema<OidcSettings> {
 					joi.array().items(joi.string().max(2048)).min(1).max(16).description('Values of `aud`.'),
 				)
 				.description(
-					'Whom tokens must name as `aud`, one of these. Default server.public_url, and that address with /mcp.',
+					'The value that tokens must have as `aud`, or a list of which one must match. Default server.public_url, and that address with /mcp.',
 				),
 			client_id: joi
 				.string()
@@ -75,7 +75,7 @@ export function oidc(joi: Root): ObjectSchema<OidcSettings> {
 				.min(1)
 				.max(RULES_LIMIT)
 				.required()
-				.description('What callers may do, by the claims of their tokens. Each rule that matches counts.'),
+				.description('What callers may do, by the claims of their tokens. All matching rules apply.'),
 		})
 		.allow(null)
 		.default(null)

@@ -54,7 +54,7 @@ export function signInOf({ issuer, client_id, client_secret }: OidcSettings): Si
 			if (!SEED_FORM.test(seed) || returned.searchParams.get('state') !== derived('state', seed))
 				throw new Fault(
 					'forbidden',
-					'this sign-in was not begun in this browser, or has ended; open the console and begin again',
+					'this sign-in was started in another browser, or has expired; open the console and start again',
 				)
 			const configuration = await reach()
 			const { authorizationCodeGrant } = await import('openid-client')

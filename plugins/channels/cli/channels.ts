@@ -31,7 +31,7 @@ Name a channel by its id, its token, its bot, or its platform if that has only o
 Examples:
   svc channels add telegram --agent ada    asks for the token that @BotFather gave
   svc channels add discord --name HELP_BOT < token.txt
-  svc channels add line --set port=7008    a platform of a plugin, with a setting of its own
+  svc channels add line --set port=7008    the platform of a plugin, with one of its settings
   svc channels pair 7K3N9QXM               the code that the bot answered /start with
   svc channels pair telegram --chat -1001234567890 --agent ada
   svc channels unbind telegram -- -1001234567890`,

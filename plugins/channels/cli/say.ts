@@ -13,7 +13,7 @@ export default {
 	description: 'Send a message to a chat as its agent, without a run; - reads it from standard input',
 	arguments: '<agent> <conversation> <message...>',
 	examples: `
-The conversation is one of the chat's, as svc conversations list shows it. For a chat in which nothing was said yet it is
+The conversation is an id from svc conversations list, of any conversation of the chat. For a chat without messages it is
 channel:BINDING_ID, as svc channels bindings --json shows it. A token needs runs:write.
 
 Examples:

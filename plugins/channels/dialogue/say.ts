@@ -26,7 +26,7 @@ export function sayIn(rooms: PlaceRooms): Channels['say'] {
 		const { message, isNew } = await ctx.use('runs').say(agent, {
 			conversation: current,
 			content,
-			about: 'A message was sent to this chat in your name, by whoever runs you.',
+			about: 'A message was sent to this chat in your name, by your operator.',
 			...(key !== undefined && {
 				idempotency: { key, body: JSON.stringify([channel_id, chat.id, chat.thread_id, content]) },
 			}),

@@ -9,13 +9,13 @@ export const NOTHING_TO_SAY = 'NOTHING_TO_SAY'
 
 export const texts = {
 	pairing: (at: { code: string; expires_at: string; channel_id: string; chat_id: string }): string =>
-		`This chat has no agent yet. To connect it, give this code to whoever runs the gateway:\n\n` +
+		`This chat has no agent yet. To connect it, give this code to the person who runs the gateway:\n\n` +
 		`${code(at.code)}\n\n` +
 		`They type ${code(`svc channels pair ${at.code}`)}, or send it with ${code('POST /v1/channels/pair')} ` +
 		`as ${code('pairing_code')}, once, until ${at.expires_at.slice(11, 16)} UTC. ` +
 		`Without a code: ${code('channel_id')} ${code(at.channel_id)} and ${code('external_chat_id')} ${code(at.chat_id)}.`,
 	unpaired: (at: { channel_id: string; chat_id: string }): string =>
-		`This chat has no agent yet. Send /start to get a code for connecting it; or whoever runs the gateway sends ` +
+		`This chat has no agent yet. Send /start to get a code for connecting it; or the person who runs the gateway sends ` +
 		`${code('POST /v1/channels/pair')} with an ${code('agent_id')}, ${code('channel_id')} ${code(at.channel_id)} ` +
 		`and ${code('external_chat_id')} ${code(at.chat_id)}.`,
 	paired: (agent: string): string => `This chat is connected to the agent ${code(agent)} now. Write something.`,

@@ -269,7 +269,7 @@ class Console extends LitElement {
 	#tokenForm(): TemplateResult {
 		return html`<form class="card narrow" @submit=${this.#enterToken}>
 			<h1>Sign in</h1>
-			<p>This gateway wants a token. Create one on its machine: <code>svc tokens create --scope '*'</code></p>
+			<p>This gateway requires a token. Create one on its machine: <code>svc tokens create --scope '*'</code></p>
 			${this.#refused ? html`<p class="problem" role="alert">${this.#refused}</p>` : nothing}
 			${
 				this.#issuer === null
@@ -279,7 +279,7 @@ class Console extends LitElement {
 						</p>`
 			}
 			<label>Token <input name="token" type="password" autocomplete="off" spellcheck="false" required /></label>
-			<p class="note">It stays in this tab, and is gone when you close it.</p>
+			<p class="note">The token stays in this tab, and is gone when you close it.</p>
 			<button class="primary">Sign in</button>
 		</form>`
 	}

@@ -106,7 +106,7 @@ export class Login {
 	 * `conflict` where no person signs in, and `mcp_failed` for an authorization server that cannot be used.
 	 */
 	async begin(browser: string | null): Promise<StartedLogin> {
-		if (this.#isOwn) throw this.#refused('conflict', 'signs in by itself (client_credentials)')
+		if (this.#isOwn) throw this.#refused('conflict', 'signs in automatically (client_credentials)')
 		const { authorizationUrl } = await oauth()
 		const issuer = await this.#find()
 		if (!issuer) throw this.#refused('conflict', 'does not ask for a login by OAuth')

@@ -30,10 +30,10 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 		path: '/v1/agents/{id}/mcp/{mcp_id}/login',
 		options: {
 			id: 'loginToMcpServer',
-			description: 'Begin to sign in to an MCP server',
+			description: 'Start a login to an MCP server',
 			notes: [
-				'Open `url` in a browser. After the login there, the browser is sent to `/v1/mcp/callback` of this gateway (below `server.public_url`), which ends it. If the browser cannot reach the gateway, send the address that it was sent to to `POST …/login/complete`.',
-				'It is valid for 10 minutes, once, and takes the place of an earlier one for the same server. 409 for a server at which nobody signs in.',
+				'Open `url` in a browser. After the login there, the browser is sent to `/v1/mcp/callback` of this gateway (below `server.public_url`), which completes the login. If the browser cannot reach the gateway, send the address that it was sent to to `POST …/login/complete`.',
+				'It is valid once, for 10 minutes, and replaces an earlier one for the same server. 409 for a server that needs no login by a person.',
 			],
 			tags,
 			auth: scoped('agents:write'),
@@ -60,7 +60,7 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 		path: '/v1/agents/{id}/mcp/{mcp_id}/login/complete',
 		options: {
 			id: 'completeMcpLogin',
-			description: 'End a login to an MCP server by the address that the browser was sent to',
+			description: 'Complete a login to an MCP server with the address that the browser was sent to',
 			notes: 'Waits up to 5 s for the connection.',
 			tags,
 			auth: scoped('agents:write'),
@@ -138,7 +138,7 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			id: 'getMcpClientDocument',
 			description: "The gateway's client ID metadata document",
 			notes:
-				'What authorization servers may know of the gateway, which this address names as a client. 404 without a `server.public_url` that begins with https.',
+				'Describes the gateway to authorization servers, with this address as its client id. 404 without a `server.public_url` that begins with https.',
 			tags,
 			auth: false,
 			plugins: { openapi: { errors: [404] } },

@@ -60,7 +60,7 @@ Examples:
 			},
 		},
 		list: {
-			description: 'List what an agent remembers, newest first',
+			description: 'List the memories of an agent, newest first',
 			arguments: '<agent>',
 			options: {
 				'--limit <n>': { about: 'how many, 100 at most', max: 100, default: 50 },
@@ -95,7 +95,7 @@ Examples:
 			},
 		},
 		forget: {
-			description: 'Delete a memory permanently, with the summary that a compaction made of it',
+			description: 'Delete a memory permanently, with the originals from which a compaction made it',
 			arguments: '<agent> <id>',
 			options: {
 				...yesOption,

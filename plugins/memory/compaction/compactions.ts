@@ -214,7 +214,7 @@ export function compactionsOf(
 }
 
 function busy({ name }: AgentRef): Fault {
-	return new Fault('conflict', `a compaction of agent "${name}" is under way; wait for the event memory.compacted`)
+	return new Fault('conflict', `a compaction of agent "${name}" is in progress; wait for the event memory.compacted`)
 }
 
 function view(record: CompactionRecord): Compaction {

@@ -76,5 +76,5 @@ function keeps(content: string, originals: readonly Note[]): boolean {
 
 /** Thrown when the model fails. */
 export function modelFailed(why: string): Fault {
-	return new Fault('model_unavailable', `the model wrote nothing together: ${why}`)
+	return new Fault('model_unavailable', `the model merged no memories: ${why}`)
 }

@@ -47,10 +47,10 @@ export default {
 		...noWaitOption,
 	},
 	examples: `
-On a terminal it asks for what the options do not say, lists the models of the server, and tries the one that you choose.
+On a terminal it asks for missing options, lists the models of the server, and tests the one that you choose.
 A wrong answer can be corrected alone; after Ctrl-C the command that continues is printed. With --kind and --model, or
 without a terminal, it asks nothing and tries nothing. A key is never an argument: name the variable that holds it, or the
-secret of the vault; on a terminal you can type it unseen.
+secret of the vault; on a terminal you can type it hidden.
 
 Examples:
   svc init

@@ -35,7 +35,7 @@ export function docsRoutes(server: Server): void {
 		options: {
 			id: 'getDocs',
 			description: 'The reference of the API, for people',
-			notes: 'A page that shows GET /v1/openapi.json and tries it out. It asks no other host for anything.',
+			notes: 'A page that shows GET /v1/openapi.json and tries it out. It loads nothing from other hosts.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			plugins: {

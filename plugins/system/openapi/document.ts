@@ -72,7 +72,7 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 			description: about,
 			license: { name: 'MIT', identifier: 'MIT' },
 		},
-		servers: [{ url: '/', description: 'The address that this document comes from.' }],
+		servers: [{ url: '/', description: 'The address from which this document was loaded.' }],
 		tags: [...tags].map(([name, plugin]) => tagOf(name, plugin)).toSorted(byName),
 		paths: Object.fromEntries(Object.entries(paths).toSorted(([a], [b]) => (a < b ? -1 : 1))),
 		components: {
@@ -109,8 +109,7 @@ function legacyServer(url: string | null): ServerObject {
 	const { hostname, port } = new URL(url ?? 'http://127.0.0.1:17890')
 	return {
 		url: 'http://{host}:{port}',
-		description:
-			'The older chat surface, which has an address of its own: `server.host` and `legacy.port` of gateway.yaml.',
+		description: 'The chat API, which has a separate address: `server.host` and `legacy.port` of gateway.yaml.',
 		// Without descriptions of their own: the published schema of OpenAPI 3.1 misspells the word, so validators refuse it.
 		variables: { host: { default: hostname }, port: { default: port } },
 	}

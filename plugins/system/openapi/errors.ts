@@ -47,7 +47,7 @@ const meanings: Record<number, Meaning> = {
 		message: 'the header Accept must name application/json and text/event-stream',
 	},
 	409: {
-		description: 'It exists already, or the state of things does not allow it.',
+		description: 'It exists already, or its state does not allow the operation.',
 		code: 'conflict',
 		message: 'run 0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05 has ended already: completed',
 	},
@@ -63,10 +63,10 @@ const meanings: Record<number, Meaning> = {
 	},
 	429: {
 		description:
-			'Too many failed attempts, or too much that waits already; try again after `Retry-After` seconds. A valid token is never refused for the failures of others.',
+			'Too many failed attempts, or too many waiting requests; try again after `Retry-After` seconds. A valid token is never refused for the failures of others.',
 		code: 'rate_limited',
 		message:
-			'too many failed attempts from your address; wait 42 s before you try another token or code (a valid token is taken at any time)',
+			'too many failed attempts from your address; wait 42 s before you try another token or code (a valid token is always accepted)',
 	},
 	500: {
 		description: 'A bug. The log of the gateway says more, by the id of the request.',
@@ -130,8 +130,8 @@ export function errorSchema(codes: Iterable<string>): JsonSchema {
 					properties: {
 						path: { type: 'string', description: 'Where it stands, with dots; empty for the whole.' },
 						message: { type: 'string' },
-						line: { type: 'integer', description: 'Of a mistake in gateway.yaml, from 1.' },
-						column: { type: 'integer', description: 'Of a mistake in gateway.yaml, from 1.' },
+						line: { type: 'integer', description: 'Line of a mistake in gateway.yaml, from 1.' },
+						column: { type: 'integer', description: 'Line of a mistake in gateway.yaml, from 1.' },
 					},
 					required: ['path', 'message'],
 				},

@@ -7,7 +7,7 @@ export const errorHeader = { 'X-Hint': { $ref: '#/components/headers/Hint' } }
 export const sharedHeaders: Record<string, unknown> = {
 	RequestId: {
 		description:
-			'Names the request in the log: what the request said in its own `X-Request-Id` (1 to 128 of A-Z a-z 0-9 . _ -), else a new id.',
+			'Identifies the request in the log: the `X-Request-Id` of the request (1 to 128 of A-Z a-z 0-9 . _ -), else a new id.',
 		schema: { type: 'string' },
 		example: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
 	},

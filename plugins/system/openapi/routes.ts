@@ -8,7 +8,7 @@ import type { Source } from '../../../core/http/encoded.ts'
 import type { Document } from './document.ts'
 
 const anyDocument = Joi.object({ openapi: Joi.string().required() }).unknown().example({ openapi: '3.1.0' })
-const notes = "OpenAPI 3.1, made from the routes themselves, third parties' plugins included."
+const notes = 'OpenAPI 3.1, generated from the routes, including those of third-party plugins.'
 const unchanged = { 304: {} }
 
 /** Describes the routes of all servers of this generation. */

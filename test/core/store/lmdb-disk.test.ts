@@ -77,7 +77,7 @@ void t.test('refuses to write while the disk is nearly full, and reads and delet
 
 	free = 60 * mebi
 	await until(() => engine.trouble() !== null)
-	t.match(engine.trouble(), `60 MiB are free on the disk of ${path}, and 64 MiB are kept back`)
+	t.match(engine.trouble(), `60 MiB are free on the disk of ${path}, and 64 MiB must stay free`)
 	await t.rejects(engine.store.put(['a'], 3), { code: 'storage_full' })
 	await t.rejects(engine.log.append(null, 0, [entry(null, 0)]), { code: 'storage_full' })
 	await t.rejects(engine.queue.enqueue({ id: 'k', body: {} }), { code: 'storage_full' })

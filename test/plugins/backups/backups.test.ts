@@ -344,7 +344,7 @@ void t.test('the key of the vault is that of the same moment as the database', a
 	await readBackup(file, { into })
 	t.equal(readFileSync(join(into, 'keys/vault.key'), 'utf8'), 'new 1')
 	changes = Infinity
-	await t.rejects(backups.create('request'), { code: 'backup_failed', message: /being changed all the time/ })
+	await t.rejects(backups.create('request'), { code: 'backup_failed', message: /changed during every attempt/ })
 	t.match(said.at(-1), { type: 'backup.failed' })
 	t.equal(readdirSync(folder).length, 1)
 })
@@ -384,7 +384,7 @@ void t.test('without room nothing is begun', async (t) => {
 	const { backups, folder, said } = await service(t, { min_free_mib: 1024 ** 3 })
 	await t.rejects(backups.create('request'), {
 		code: 'storage_full',
-		message: /MiB are free and \d+ MiB are kept back/,
+		message: /MiB are free and \d+ MiB must stay free/,
 	})
 	t.strictSame(readdirSync(folder), [])
 	t.equal(said.at(-1)?.type, 'backup.failed')
@@ -415,6 +415,6 @@ void t.test('what is under way when the plugin stops breaks off, and leaves noth
 	await release()
 	const error = await failing
 	t.ok(error instanceof Fault && error.code === 'backup_failed', String(error))
-	t.match((error as Fault).message, /broken off/)
+	t.match((error as Fault).message, /was cancelled/)
 	t.strictSame(existsSync(folder) ? readdirSync(folder) : [], [])
 })

@@ -92,7 +92,7 @@ void t.test(
 			[{ volume: 1, server: 'http://evil' }, ['volume']],
 			[{ constructor: 1 }, []],
 		] as const)
-			await t.rejects(check(config, unguarded), { code: 'forbidden', message: /^config\.\w+ takes the scope "\*"/ })
+			await t.rejects(check(config, unguarded), { code: 'forbidden', message: /^config\.\w+ requires the scope "\*"/ })
 		await t.rejects(
 			checkPowers({ bot_token_ref: 'S', config: { volume: 1 } }, undefined, secrets, { allowed_api_roots: [] }),
 			{ code: 'forbidden' },

@@ -185,7 +185,7 @@ void t.test('one stream and one request of an id at a time', async (t) => {
 	const again = await openStream(at, runAgent('second'))
 	t.equal(again.status, 400)
 	await again.ended
-	t.match(JSON.parse(again.text()), { code: 'invalid_request', message: /5 .*under way already/ })
+	t.match(JSON.parse(again.text()), { code: 'invalid_request', message: /5 .*already in progress/ })
 	work.answer('done')
 	t.equal(await call.ended, true)
 	t.match(call.messages().at(-1), { id: 5, result: { content: [{ text: 'Well, done' }] } })

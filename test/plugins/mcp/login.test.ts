@@ -238,7 +238,7 @@ void t.test('the client of an operator: with a secret, with a key, and for the a
 	const { id, status } = await add(agent, { name: 'guarded', transport: 'http', url: server.url, auth })
 	t.equal(status, 'connected', 'nobody signs in')
 	t.match(await callTool(agent, 'mcp__guarded__echo', { text: 'own' }), { result: 'own' })
-	refused(t, await agent.call(`mcp/${id}/login`, {}), { status: 409, code: 'conflict', says: /signs in by itself/ })
+	refused(t, await agent.call(`mcp/${id}/login`, {}), { status: 409, code: 'conflict', says: /signs in automatically/ })
 })
 
 void t.test('further scopes: another login asks for them as well', async (t) => {

@@ -214,7 +214,7 @@ void t.test('a second one is refused while one is under way', async (t) => {
 	model.on('Some of these notes', { text: '[]', pauseMs: 200 })
 	await fill(gateway, OLD)
 	t.equal((await agent.call('memory/compact', {})).status, 200)
-	refused(t, await agent.call('memory/compact', {}), { status: 409, code: 'conflict', says: /under way/ })
+	refused(t, await agent.call('memory/compact', {}), { status: 409, code: 'conflict', says: /in progress/ })
 	t.equal((await agent.call('memory/compactions')).body[0].status, 'running')
 	await agent.stream.waitFor('memory.compacted')
 	t.equal((await agent.call('memory/compact', {})).status, 200)

@@ -253,7 +253,7 @@ void t.test('while one is under way it shows as such, and none goes on from it',
 	t.match(await refusal(openai.responses.create({ model: 'bob', input: 'x', previous_response_id: id })), {
 		status: 409,
 		code: 'conflict',
-		message: /under way/,
+		message: /still in progress/,
 	})
 	call.answer('done')
 	for (let next = await events.next(); next.done !== true; next = await events.next())

@@ -138,7 +138,7 @@ void t.test('a value that a grant binds to hosts goes to these only, also behind
 	t.equal(arrived.length, 1)
 	await t.rejects(fetch('https://api.example.com/?redirect', init), {
 		code: 'address_refused',
-		message: /redirects to an address that is refused: a grant binds/,
+		message: /redirects to an address that is refused: a secret in this request has a grant for other hosts/,
 	})
 	await fails(t, secret('BOUND'), 'vault_denied', 'the program itself')
 	t.match(

@@ -217,7 +217,7 @@ void t.test('what others seal opens about the same thing only', async (t) => {
 	t.equal(await vault.unseal(sealed, 'webhook:1'), 'webhook secret')
 	t.notOk(Buffer.from(sealed).includes('webhook'))
 	t.notSame(await vault.seal('webhook secret', 'webhook:1'), sealed, 'the same text never looks the same')
-	const refused = { code: 'vault_locked', message: /sealed in another vault, or was changed/ }
+	const refused = { code: 'vault_locked', message: /encrypted by another vault, or was changed/ }
 	await t.rejects(vault.unseal(sealed, 'webhook:2'), refused)
 	for (let at = 0; at < sealed.length; at++) await t.rejects(vault.unseal(flipped(sealed, at), 'webhook:1'), refused)
 	for (const length of [0, 5, 28, sealed.length - 1])

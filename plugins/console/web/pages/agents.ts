@@ -115,7 +115,7 @@ class Agents extends Page {
 			<h2>Skills</h2>
 			${
 				this.#skills.length === 0
-					? empty('None yet. Install one:', html`<code>svc skills install ${agent.name} FOLDER</code>`)
+					? empty('No skill yet. Install one:', html`<code>svc skills install ${agent.name} FOLDER</code>`)
 					: html`<div class="scroll">
 							<table>
 								<tbody>

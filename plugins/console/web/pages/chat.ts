@@ -139,7 +139,7 @@ class Chat extends Page {
 				<button @click=${() => this.#go(this.agent, `api:${crypto.randomUUID().slice(0, 8)}`)}>New conversation</button>
 			</div>
 			<div class="chat" aria-live="polite">
-				${this.#messages.length === 0 && !this.#writing ? empty('Nothing was said here yet.') : nothing}
+				${this.#messages.length === 0 && !this.#writing ? empty('There are no messages yet.') : nothing}
 				${this.#messages.map(
 					({ role, content, timestamp, attachments = [] }) =>
 						html`<div class="said ${role}">

@@ -138,7 +138,7 @@ class Inbox extends Page {
 		const nothingWaits = this.#runs.length + this.#skills.length + this.#servers.length + this.#chats.length === 0
 		return html`
 			<h1>Inbox</h1>
-			${nothingWaits ? empty('Nothing waits for you. Questions of agents, calls to approve, new skills, servers that need a login, changed tools and chats that want to be paired appear here.') : nothing}
+			${nothingWaits ? empty('Nothing needs your attention. Questions of agents, calls to approve, new skills, servers that need a login, changed tools and chats that wait to be paired appear here.') : nothing}
 			${this.#runs.map((run) => html`<svc-question .run=${run} @answered=${() => this.#again()}></svc-question>`)}
 			${this.#chats.map((chat) => this.#chatCard(chat))}
 			${this.#servers.map(({ agent, server }) => (server.status === 'needs_login' ? loginCard(agent, server) : changedCard(agent, server)))}

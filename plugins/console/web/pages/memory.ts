@@ -62,7 +62,7 @@ class MemoryPage extends Page {
 				<button class="primary">Store</button>
 			</form>
 			<h2>Compaction</h2>
-			<p class="note">Merges memories that say the same. The originals are archived, and it can be undone.</p>
+			<p class="note">Merges memories with the same content. The originals are archived, and you can undo it.</p>
 			<button @click=${() => this.#compact()}>Compact now</button>
 			${this.#compactions.length === 0 ? nothing : this.#history()}
 		`

@@ -38,7 +38,9 @@ class Plugins extends Page {
 	protected content(): TemplateResult {
 		return html`
 			<h1>Plugins</h1>
-			<p class="note">Switched on and off, and set up, in the <a href="#/config">configuration</a>.</p>
+			<p class="note">
+				Switch them on and off, and change their settings, in the <a href="#/config">configuration</a>.
+			</p>
 			<div class="scroll">
 				<table>
 					<thead>

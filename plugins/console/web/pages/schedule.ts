@@ -42,7 +42,7 @@ class Schedule extends Page {
 
 	#list(): TemplateResult {
 		if (!this.#heartbeats) return html`<p class="empty">Loading …</p>`
-		if (this.#heartbeats.length === 0) return empty('The agent starts by itself at no time yet.')
+		if (this.#heartbeats.length === 0) return empty('The agent has no schedule yet.')
 		return html`<div class="scroll">
 			<table>
 				<thead>

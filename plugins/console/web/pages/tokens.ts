@@ -50,14 +50,14 @@ class Tokens extends Page {
 				<label
 					>Scopes <input name="scopes" required autocomplete="off" value="agents:read runs:write events:read"
 				/></label>
-				<label>Agents (all, where empty) <input name="agents" autocomplete="off" placeholder="ada team-*" /></label>
+				<label>Agents (all, if empty) <input name="agents" autocomplete="off" placeholder="ada team-*" /></label>
 				${Object.entries(LIMITS).map(
 					([name, title]) =>
 						html`<label
 							>${title} <input name=${name} type="number" min="0" step=${name === 'cost_per_day' ? 'any' : '1'}
 						/></label>`,
 				)}
-				<label>Days until it expires (never, where empty) <input name="days" type="number" min="1" max="3650" /></label>
+				<label>Days until it expires (never, if empty) <input name="days" type="number" min="1" max="3650" /></label>
 				<button class="primary">Create</button>
 			</form>
 		`

@@ -340,7 +340,7 @@ void t.test('tokens', async (t) => {
 				await all(home, () => kept)
 			},
 		},
-		{ level: 'error', message: /none is active any more/, fix: /svc tokens create/ },
+		{ level: 'error', message: /no token is valid any more/, fix: /svc tokens create/ },
 	)
 })
 
@@ -441,13 +441,13 @@ void t.test('model servers', async (t) => {
 		},
 		{
 			level: 'error',
-			message: /small-embed .* makes 8 dimensions, and other sizes .* somebody \(4\)/,
+			message: /small-embed .* returns 8 dimensions, but embeddings of another size .* somebody \(4\)/,
 			fix: /embedding_model/,
 		},
 	)
 	await finds(t, 'memory.dimensions', vectorOf(models.url, 16), {
 		level: 'error',
-		message: /other sizes .* ada \(16\)/,
+		message: /embeddings of another size .* ada \(16\)/,
 		fix: /embedding_model/,
 	})
 })
