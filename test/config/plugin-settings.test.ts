@@ -26,7 +26,9 @@ void t.test(
 		const read = readConfig({ home: gateway.home, env: {} })
 		t.strictSame(warningsOf(read), warnings)
 		t.equal(locate(read, 'plugins.telegram'), `${file}:2:11`)
-		const { stdout, code } = await svcFor(gateway)(['config', 'validate'], { env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' } })
+		const { stdout, code } = await svcFor(gateway)(['config', 'validate'], {
+			env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' },
+		})
 		t.equal(code, 0)
 		for (const warning of warnings) t.ok(stdout.includes(warning), stdout)
 
