@@ -56,12 +56,12 @@ export interface BootOptions {
 	made?(gateway: Gateway): void
 }
 
-/** A gateway that waits. */
+/** A waiting gateway. */
 export interface Waiting {
 	/** As in the runtime file. */
 	url: string | null
 	legacy_url: string | null
-	/** The gateway that works: its machine and process. */
+	/** The working gateway: its machine and process. */
 	holder: string
 }
 

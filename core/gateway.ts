@@ -369,7 +369,7 @@ export class Gateway {
 	}
 }
 
-/** `stats`: of the one that works. */
+/** `stats`: of the working one. */
 function withThreads(members: ClusterMember[], { threads, active, lent }: RunPoolStats): GatewayMember[] {
 	const elsewhere = lent.reduce((sum, { runs }) => sum + runs, 0)
 	const own = { threads, runs: active - elsewhere }

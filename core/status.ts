@@ -39,7 +39,7 @@ export type GatewayState = 'migrating' | 'starting' | 'ready' | 'draining'
 
 /** A gateway on the data, and its part in what runs. */
 export interface GatewayMember extends ClusterMember {
-	/** Its worker threads that the gateway that works uses; of that one itself none before its first run. */
+	/** Its worker threads that the working gateway uses; of that one itself none before its first run. */
 	threads: number
 	/** Runs that execute there. */
 	runs: number
@@ -77,7 +77,7 @@ export interface GatewayStatus {
 	storeCluster(): ClusterStatus | null
 	/** The gateways on the same data that answer at this moment, this one included. On a cluster it takes most of a second. */
 	gateways(): Promise<GatewayMember[]>
-	/** The threads that gateways that wait lend to this one; null if its data is not in a cluster. */
+	/** The threads that waiting gateways lend to this one; null if its data is not in a cluster. */
 	lentThreads(): LentThreads[] | null
 	/** How many requests other gateways of the cluster have forwarded to this one; null if its data is not in a cluster. */
 	forwardedRequests(): number | null

@@ -39,15 +39,15 @@ export interface EngineModule {
 	openMember?(options: MemberOptions): Promise<Member>
 }
 
-/** A gateway among several that share an engine: it waits and forwards requests to the one that works, until it works itself. */
+/** A gateway among several that share an engine: it waits and forwards requests to the working one, until it works itself. */
 export interface Member extends AsyncDisposable {
 	/**
-	 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the one that works, and
+	 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the working one, and
 	 * `unavailable` if it cannot listen.
 	 */
 	onLeaseObserved(lease: ObservedLease | null): Promise<void>
 	/**
-	 * For the time in which it works: stands before whatever answers requests. Threads that gateways that wait lend become part of
+	 * For the time in which it works: stands before whatever answers requests. Threads that waiting gateways lend become part of
 	 * `pool`.
 	 */
 	accept(tenure: Tenure, pool: RunPool): (handler: Handler) => Handler
@@ -67,6 +67,6 @@ export interface MemberOptions {
 	log: Logger
 	/** Of this home as it is now. */
 	installationKey(): Promise<KeyObject>
-	/** Called once it listens, or listens at one more address. `holder`: the gateway that works, for people. */
+	/** Called once it listens, or listens at one more address. `holder`: the working gateway, for people. */
 	listening(holder: string): void
 }

@@ -258,7 +258,7 @@ export interface Engine extends AsyncDisposable {
 	 * is refused from then on, and this process must begin again.
 	 */
 	readonly lost?: Promise<Fault>
-	/** For such an engine: what the others learn of the gateway that works. */
+	/** For such an engine: what the others learn of the working gateway. */
 	readonly tenure?: Tenure
 	/** For such an engine: the gateways that answer at this moment, this one included. Takes most of a second. */
 	members?(): Promise<ClusterMember[]>
@@ -289,11 +289,11 @@ export interface Contents {
 export interface Tenure {
 	/** Of this time alone: no other one has the same. */
 	readonly id: string
-	/** Tells the gateways that wait where this one is, until the next call. */
+	/** Tells the waiting gateways where this one is, until the next call. */
 	advertise(address: GatewayAddress): void
 }
 
-/** Where gateways that wait reach the one that works. */
+/** Where waiting gateways reach the working one. */
 export interface GatewayAddress {
 	/** Such as `http://g1:3000`. */
 	main: string
@@ -303,7 +303,7 @@ export interface GatewayAddress {
 	key_check: string
 }
 
-/** The lease of the gateway that works, as one that waits has read it. */
+/** The lease of the working gateway, as a waiting gateway has read it. */
 export interface ObservedLease {
 	/** Of the tenure. */
 	id: string

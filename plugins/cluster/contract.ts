@@ -21,7 +21,7 @@ declare module '../../config/types.ts' {
 		tls: { ca_file: string | null; cert_file: string | null; key_file: string | null }
 	}
 	interface WorkerSettings {
-		/** Whether this gateway lends its threads to the one that works, while it waits. Always present; checks of plugins may be given none. */
+		/** Whether this gateway lends its threads to the working one, while it waits. Always present; checks of plugins may be given none. */
 		lend?: boolean
 	}
 }

@@ -33,7 +33,7 @@ const clusterCheck: Check = {
 		if (found.address !== null && !(await isAlive(patient, found.address)))
 			return warning(
 				`the gateway ${found.holder} works on the cluster, and cannot be reached from here at ${found.address}`,
-				'gateways that wait forward requests to that address: set server.host there to an address that they reach, or store.advertise',
+				'waiting gateways forward requests to that address: set server.host there to an address that they reach, or store.advertise',
 			)
 		const members = found.gateways.map(
 			({ name, version, works }) => `${name} (${version}, ${works ? 'works' : 'waits'})`,

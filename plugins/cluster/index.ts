@@ -13,10 +13,10 @@ export default definePlugin<ClusterSettings>({
 		ctx.extend('metrics', {
 			metrics: {
 				svc_forwarded_requests_total: {
-					help: 'Requests that gateways that wait have forwarded to this one, which works.',
+					help: 'Requests that waiting gateways have forwarded to this one.',
 					type: 'counter',
 				},
-				svc_lent_threads: { help: 'Worker threads that gateways that wait lend to this one.', type: 'gauge' },
+				svc_lent_threads: { help: 'Worker threads that waiting gateways lend to this one.', type: 'gauge' },
 				svc_lent_thread_runs: { help: 'Runs that execute there.', type: 'gauge' },
 			},
 			read() {

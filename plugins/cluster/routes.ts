@@ -30,13 +30,13 @@ const cluster = Joi.object({
 					.integer()
 					.required()
 					.description(
-						'Its worker threads in which runs execute: those of the gateway that works, none before its first run, and those that another one lends to it.',
+						'Its worker threads in which runs execute: those of the working gateway, none before its first run, and those that another one lends to it.',
 					),
 				runs: Joi.number().integer().required().description('Runs that execute there.'),
 			}),
 		)
 		.required()
-		.description('Those that answer at this moment, the one that works first.'),
+		.description('Those that answer at this moment, the working one first.'),
 })
 	.id('Cluster')
 	.example({

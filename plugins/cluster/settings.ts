@@ -81,7 +81,7 @@ export default defineSettings<ClusterSettings>({
 				.boolean()
 				.default(true)
 				.description(
-					'Whether a gateway that waits, of several on one cluster, lends its threads to the one that works. Default true.',
+					'Whether this gateway, while it waits on a cluster, lends its threads to the working gateway. Default true.',
 				),
 		}),
 	environment: (env) =>

@@ -16,7 +16,7 @@ export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 		storeCheck(gateway, detailed),
 		configCheck(gateway.configError(), detailed),
 		pluginsCheck(gateway, detailed),
-		// A gateway that waits writes its own over it (plugins/cluster/forwarding/probes.ts).
+		// A waiting gateway writes its own over it (plugins/cluster/forwarding/probes.ts).
 		...(gateway.storeCluster() ? [{ name: 'role', ok: true, message: 'working' }] : []),
 		...threadsCheck(gateway.lentThreads()),
 	]

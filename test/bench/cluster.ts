@@ -1,6 +1,6 @@
 /**
  * Runs a second with the data in a cluster, against the same gateway with the data in a folder; with one and two gateways more that
- * lend their threads, against one alone; and requests and events through a gateway that waits, against the one that works.
+ * lend their threads, against one alone; and requests and events through a waiting gateway, against the working one.
  */
 import { randomBytes } from 'node:crypto'
 import { send } from '../support/gateway.ts'
@@ -47,7 +47,7 @@ export async function cluster(effort: Effort): Promise<Figure[]> {
 const SLOW_MODEL_MS = 1_000
 const PLACES = 8
 
-/** All gateways share the machine, so what more of them bring is places, and less work for the one that works. */
+/** All gateways share the machine, so what more of them bring is places, and less work for the working one. */
 async function lent({ rounds, runs }: Effort): Promise<Figure[]> {
 	const figures: Figure[] = []
 	for (const gateways of [2, 3]) {
@@ -75,7 +75,7 @@ async function lent({ rounds, runs }: Effort): Promise<Figure[]> {
 		figures.push(
 			{ metric: `runs, ${against}`, unit: '1/s', ...compare(busy, ({ perSecond }) => perSecond) },
 			{
-				metric: `CPU time of a run at the one that works, ${against}`,
+				metric: `CPU time of a run at the working one, ${against}`,
 				unit: 'ms',
 				...compare(busy, ({ cpuPerRun }) => cpuPerRun),
 			},
@@ -144,7 +144,7 @@ async function forwarded({ rounds, requests, single }: Effort): Promise<Figure[]
 	through.close()
 	const figures = (what: string, measured: typeof pairs): Figure[] =>
 		[0.5, 0.99].map((share) => ({
-			metric: `${what} a gateway that waits, against directly, p${share * 100}`,
+			metric: `${what} a waiting gateway, against directly, p${share * 100}`,
 			unit: 'ms',
 			...compare(measured, (times) => quantile(times, share)),
 		}))

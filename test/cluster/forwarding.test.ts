@@ -1,4 +1,4 @@
-/** A gateway that waits answers every request by forwarding it to the one that works. */
+/** A waiting gateway answers every request by forwarding it to the working one. */
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import http from 'node:http'
@@ -16,7 +16,7 @@ import { startNats, withoutNats } from '../support/nats.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 
-void t.test('a gateway that waits', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
+void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
 	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
 	const config = `providers:\n  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }\n`
 	const working = await startMember(cluster, { config })
@@ -182,7 +182,7 @@ void t.test('a gateway that waits', { skip: withoutNats(), timeout: 240_000 }, a
 		)
 	})
 
-	await t.test('the metrics of the one that works count what it was forwarded', async (t) => {
+	await t.test('the metrics of the working one count what it was forwarded', async (t) => {
 		const forwarded = async (): Promise<number> =>
 			Number(/^svc_forwarded_requests_total (\d+)$/m.exec((await working.request('GET', '/metrics')).body)?.[1])
 		const before = await forwarded()

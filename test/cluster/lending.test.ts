@@ -1,6 +1,6 @@
 /**
- * Runs execute in the threads of gateways that wait, each in a process and with a home of its own. A run there survives its gateway,
- * and the one that works.
+ * Runs execute in the threads of waiting gateways, each in a process and with a home of its own. A run there survives its gateway,
+ * and the working one.
  */
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -63,7 +63,7 @@ providers:
 
 	const parts = async (): Promise<{ works: boolean; threads: number; runs: number }[]> =>
 		(await request('GET', '/v1/cluster')).body.gateways
-	/** Settles once gateways that wait lend so many threads. */
+	/** Settles once waiting gateways lend so many threads. */
 	const lent = (threads: number): Promise<unknown> =>
 		eventually(async () => {
 			const others = (await parts()).filter(({ works }) => !works)

@@ -1,4 +1,4 @@
-/** At the gateway that works: takes requests that others of the cluster forwarded, as if the client had sent them here. */
+/** At the working gateway: takes requests that others of the cluster forwarded, as if the client had sent them here. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Handler } from '../../../core/http/listeners.ts'
 import type { Address } from '../../../core/http/listening.ts'

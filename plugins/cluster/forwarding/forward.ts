@@ -1,5 +1,5 @@
 /**
- * Sends a request on to the gateway that works, and its answer back, piece by piece: each side is read only as fast as the
+ * Sends a request on to the working gateway, and its answer back, piece by piece: each side is read only as fast as the
  * other one takes it. Whichever side leaves ends the other one.
  */
 import type { KeyObject } from 'node:crypto'
@@ -15,7 +15,7 @@ import type { ForwardedAs } from './headers.ts'
 import { openSigner } from './proof.ts'
 import { refusal, refuseRequest } from './refuse.ts'
 
-/** The gateway that works. */
+/** The working gateway. */
 export interface Route {
 	/** Of its tenure. */
 	tenure: string
@@ -52,9 +52,9 @@ const PROBE_MS = 2_000
 const PROBE_BYTES = 64 * 1024
 /** For a client to take the end of what was sent to it. */
 const TAKE_MS = 1_000
-const nowhere = 'the gateway that works does not listen at this address'
+const nowhere = 'the working gateway does not listen at this address'
 const lost =
-	'the gateway that works went away before it answered; the request may have been carried out or not: repeat it, with its Idempotency-Key where it starts a run'
+	'the working gateway went away before it answered; the request may have been carried out or not: repeat it, with its Idempotency-Key where it starts a run'
 
 export function openForwarder(): Forwarder {
 	const sign = openSigner()
@@ -159,7 +159,7 @@ export function openForwarder(): Forwarder {
 				const answered = answerOf(sent)
 				sent.end()
 				const answer = await answered
-				if (!answer) throw new Error('the gateway that works does not answer')
+				if (!answer) throw new Error('the working gateway does not answer')
 				const parts: Buffer[] = []
 				let bytes = 0
 				for await (const part of answer as AsyncIterable<Buffer>) {

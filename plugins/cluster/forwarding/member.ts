@@ -49,7 +49,7 @@ export function openMember(options: MemberOptions): Member {
 			secret = await secretNow()
 			isTroubled = false
 		} catch (error) {
-			if (!isTroubled) log.warn(`gateways that wait cannot forward requests to this one: ${messageOf(error)}`)
+			if (!isTroubled) log.warn(`waiting gateways cannot forward requests to this one: ${messageOf(error)}`)
 			isTroubled = true
 			return
 		}

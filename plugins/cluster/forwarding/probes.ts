@@ -1,12 +1,12 @@
 /**
- * What a gateway that waits says of itself. It is alive by itself, and ready if the one that works is: then it can forward
+ * What a waiting gateway says of itself. It is alive by itself, and ready if the working one is: then it can forward
  * requests there, and a load balancer may send it some.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { REQUEST_ID } from '../../../core/http/request-id.ts'
 import type { ProbeAnswer, Forwarder, Route } from './forward.ts'
 
-const ROLE = 'waiting: requests are forwarded to the gateway that works'
+const ROLE = 'waiting: requests are forwarded to the working gateway'
 const NOBODY = 'waiting: no gateway works on the data of the cluster at the moment, or it cannot be reached'
 
 /** False if the request asks for something else. */
@@ -43,7 +43,7 @@ export function answerProbe(
 	return true
 }
 
-/** The answer of the gateway that works, with the role of this one in place of its own. */
+/** The answer of the working gateway, with the role of this one in place of its own. */
 function withRole({ body }: ProbeAnswer, isText: boolean): string {
 	if (isText) return body.replace(/^\[\+\]role .*$/m, `[+]role ${ROLE}`)
 	try {

@@ -4,7 +4,7 @@
  *     svc-forwarded: TENURE SENDER NUMBER REMOTE LOCAL MAC
  *
  * REMOTE and LOCAL are the ends of the client's connection, or `-`. MAC is an HMAC-SHA256 over all of it, the method, the target
- * and the address that the request came to. It is good once, during one tenure of the gateway that works: a sender numbers what it
+ * and the address that the request came to. It is good once, during one tenure of the working gateway: a sender numbers what it
  * forwards, and the receiver remembers the last numbers of each. No clocks need to agree.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'

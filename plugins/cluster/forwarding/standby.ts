@@ -26,25 +26,25 @@ export interface StandbyOptions {
 	secret(): Promise<Secret>
 	/** Called once it listens, or listens at one more address. */
 	listening(holder: string): void
-	/** Called with the gateway that works whenever that is another one, or listens elsewhere; null if none does. */
+	/** Called with the working gateway whenever that is another one, or listens elsewhere; null if none does. */
 	routed(route: Route | null): void
 }
 
 export interface Standby extends AsyncDisposable {
-	/** As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the one that works, and `unavailable` if it cannot listen. */
+	/** As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the working one, and `unavailable` if it cannot listen. */
 	onLeaseObserved(found: ObservedLease | null): Promise<void>
 	/** This gateway works now: requests that wait go to what is current in the listeners. */
 	served(): void
 }
 
-/** How long a request waits for a gateway that works: longer than another one needs to take over (plugins/cluster/nats/lease.ts). */
+/** How long a request waits for a working gateway: longer than another one needs to take over (plugins/cluster/nats/lease.ts). */
 const WAIT_MS = 20_000
 const MOST_WAITING = 1_000
-/** Between two attempts to reach the gateway that works. */
+/** Between two attempts to reach the working gateway. */
 const AGAIN_MS = 250
 const CLOSE_MS = 1_000
 const loop =
-	'this gateway waits, and another one that waits has forwarded the request to it: the address that the gateway that works has in the cluster is not its own; set store.advertise there'
+	'this gateway waits, and another waiting one has forwarded the request to it: the address that the working gateway has in the cluster is not its own; set store.advertise there'
 
 export function openStandby({ listeners, listen, log, secret, listening, routed }: StandbyOptions): Standby {
 	const forwarder = openForwarder()

@@ -1,5 +1,5 @@
 /**
- * Which gateways there are at this moment: each one on the cluster, also one that waits, answers a request to one subject. Nothing
+ * Which gateways there are at this moment: each one on the cluster, also a waiting one, answers a request to one subject. Nothing
  * is stored, so a gateway that is down or cut off is not among them.
  */
 import type { ClusterMember } from '../../../core/store/ports.ts'
@@ -14,7 +14,7 @@ export function answerDiscovery(client: Client, names: Names, self: () => Cluste
 	client.respond(subjectOf(names), () => JSON.stringify(self()))
 }
 
-/** Takes 750 ms. The gateway that works comes first, the others follow by name. Throws `unavailable` if the cluster cannot be asked. */
+/** Takes 750 ms. The working gateway comes first, the others follow by name. Throws `unavailable` if the cluster cannot be asked. */
 export async function discoverGateways(client: Client, names: Names): Promise<ClusterMember[]> {
 	const found = await client.askAll<ClusterMember>(subjectOf(names), WAIT_MS)
 	return found.toSorted((a, b) => Number(b.works) - Number(a.works) || (a.name < b.name ? -1 : 1))

@@ -14,7 +14,7 @@ export interface ClusterFindings {
 	holder: string | null
 	/** Where the others reach it; null if it does not say so. */
 	address: string | null
-	/** That answer, the one that works first. */
+	/** That answer, the working one first. */
 	gateways: ClusterMember[]
 	/** Of the data; null before the first start. */
 	format: number | null

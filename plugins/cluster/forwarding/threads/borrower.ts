@@ -1,4 +1,4 @@
-/** At the gateway that works: takes the threads of gateways that wait, and puts them at the disposal of the run pool. */
+/** At the working gateway: takes the threads of waiting gateways, and puts them at the disposal of the run pool. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { messageOf } from '../../../../core/errors.ts'

@@ -1,4 +1,4 @@
-/** The lender's connection to the gateway that works. */
+/** The lender's connection to the working gateway. */
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -9,13 +9,13 @@ import { FORWARDED, openSigner } from '../proof.ts'
 import { PROTOCOL, SIGNED_METHOD, targetOf } from './protocol.ts'
 import { secureAsLender } from './secure.ts'
 
-/** Where the gateway that works is, and what it recognizes this one by. */
+/** Where the working gateway is, and what it recognizes this one by. */
 export type LenderRoute = Pick<Route, 'tenure' | 'key' | 'urls'>
 
 const CONNECT_MS = 5_000
 
 /**
- * Returns what connects a lender of that version. It throws `conflict` if the gateway that works has another version, and `unavailable`
+ * Returns what connects a lender of that version. It throws `conflict` if the working gateway has another version, and `unavailable`
  * if it cannot be reached or takes no threads.
  */
 export function openConnector(version: string): (route: LenderRoute, signal: AbortSignal) => Promise<Duplex> {
@@ -53,7 +53,7 @@ export function openConnector(version: string): (route: LenderRoute, signal: Abo
 	}
 }
 
-/** Why the gateway that works did not take the connection. */
+/** Why the working gateway did not take the connection. */
 async function refuse(answer: IncomingMessage): Promise<Fault> {
 	answer.resume()
 	const isVersion = answer.statusCode === 409 || answer.statusCode === 404

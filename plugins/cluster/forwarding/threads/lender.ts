@@ -1,4 +1,4 @@
-/** At a gateway that waits: lends its worker threads to the one that works, whichever that is. */
+/** At a waiting gateway: lends its worker threads to the working one, whichever that is. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { isFault, messageOf } from '../../../../core/errors.ts'
 import type { Logger } from '../../../../core/log/log.ts'
@@ -66,7 +66,7 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 		link.send({ kind: 'hello', name, threads: workers.threads, runs_per_thread: workers.runs_per_thread })
 		const own = { leave: () => link.send({ kind: 'leaving' }), over: ended }
 		lending = own
-		log.info(`lends ${workers.threads} threads to the gateway that works`)
+		log.info(`lends ${workers.threads} threads to the working gateway`)
 		const reason = await ended
 		if (lending === own) lending = undefined
 		signal.removeEventListener('abort', stop)
@@ -86,7 +86,7 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 			})
 			if (signal.aborted) return
 			if (performance.now() - began > LASTED_MS) failures = 0
-			const line = `threads cannot be lent to the gateway that works: ${why}`
+			const line = `threads cannot be lent to the working gateway: ${why}`
 			if (line === told) log.debug(line)
 			else if (isRefused) log.info(line)
 			else log.warn(line)

@@ -1,5 +1,5 @@
 /**
- * What two gateways say to each other about threads: one that waits, the lender, connects to the one that works, the borrower.
+ * What two gateways say to each other about threads: a waiting one, the lender, connects to the working one, the borrower.
  *
  *     GET /threads?version=0.2.0 HTTP/1.1
  *     Connection: Upgrade

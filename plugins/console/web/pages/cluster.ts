@@ -65,7 +65,7 @@ class ClusterPage extends Page {
 					</table>
 				</div>
 				<p class="note">
-					A gateway that waits lends its threads to the one that works. The data has format ${data_format}.
+					A waiting gateway lends its threads to the working one. The data has format ${data_format}.
 					${isBehind ? html`Every gateway reads a newer one: <code>store.format</code> raises it.` : nothing}
 				</p>
 			</section>

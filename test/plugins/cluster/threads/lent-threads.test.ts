@@ -26,7 +26,7 @@ const puppet = new URL('../../../fixtures/workers/puppet.ts', import.meta.url)
 const log = openLog({ level: 'silent', format: 'json' }, openRedactor())
 const version = '1.2.3'
 
-/** A gateway that works, with one thread for one run. */
+/** A working gateway, with one thread for one run. */
 async function working(test: Test) {
 	const secret = secretFrom(createSecretKey(randomBytes(32)), 'svc')
 	const pool = openRunPool({ worker: puppet, threads: 1, runs_per_thread: 1, grace_ms: 500 })
