@@ -6,6 +6,7 @@ import type { Test } from 'tap'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../support/gateway.ts'
+import { isOnCluster } from '../support/nats.ts'
 import { changeHeartbeats } from '../support/heartbeats.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { refused } from '../support/refused.ts'
@@ -40,9 +41,15 @@ async function told(gateway: Pick<TestGateway, 'request'>, agent: string): Promi
 /** A home with one agent and its heartbeat. */
 const template = makeHome({ config: settings })
 t.teardown(() => rmSync(template, { recursive: true, force: true }))
-const templates = await startGateway({ home: template })
-const heartbeat: Answer = (await (await agentOf(templates, 'ada')).post({ every: '1h', prompt: 'hello' })).body
-await templates.stop()
+const heartbeat = await heartbeatIn(template)
+
+/** Makes the heartbeat in a home whose gateway does not run. */
+async function heartbeatIn(home: string): Promise<Answer> {
+	const gateway = await startGateway({ home })
+	const { body } = await (await agentOf(gateway, 'ada')).post({ every: '1h', prompt: 'hello' })
+	await gateway.stop()
+	return body
+}
 
 /** Such a home, whose heartbeat's record is changed before a gateway starts there. */
 async function prepared(
@@ -52,10 +59,11 @@ async function prepared(
 ): Promise<{ home: string; id: string }> {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	cpSync(template, home, { recursive: true })
+	const { id } = isOnCluster ? await heartbeatIn(home) : heartbeat
+	if (!isOnCluster) cpSync(template, home, { recursive: true })
 	writeFileSync(join(home, 'config', 'gateway.yaml'), config)
 	await changeHeartbeats(home, () => ({ prompt, ...change() }))
-	return { home, id: heartbeat.id }
+	return { home, id }
 }
 
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()

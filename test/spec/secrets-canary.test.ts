@@ -10,6 +10,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, Reply, RequestOptions } from '../support/gateway.ts'
+import { dataFolder } from '../support/nats.ts'
 import { startModelServer } from '../support/model-server.ts'
 import type { ModelServer } from '../support/model-server.ts'
 import { spawnGateway } from '../support/process.ts'
@@ -83,7 +84,7 @@ interface World {
 	logs(): Buffer
 	restart(): Promise<void>
 	/** Looks everywhere; `toModel` says which requests to the model may hold it. */
-	search(t: Test, toModel?: (body: Answer) => boolean): void
+	search(t: Test, toModel?: (body: Answer) => boolean): Promise<void>
 }
 
 async function openWorld(t: Test): Promise<World> {
@@ -117,21 +118,24 @@ async function openWorld(t: Test): Promise<World> {
 			await world.gateway.kill()
 			world.gateway = await start()
 		},
-		search(t, toModel = () => false) {
+		async search(t, toModel = () => false) {
 			t.strictSame(leaks(world.logs()), [], 'the logs')
 			for (const { asked, text, sent } of world.answers)
 				if (leaks(sent).length === 0) t.strictSame(leaks(text), [], `the answer to ${asked.slice(0, 60)}`)
 			for (const { body } of model.mock.getRequests()) {
 				if (!toModel(body)) t.strictSame(leaks(JSON.stringify(body)), [], 'a request to the model')
 			}
-			const files = readdirSync(home, { recursive: true, withFileTypes: true }).filter((one) => one.isFile())
+			const data = await dataFolder(home)
+			const files = [...new Set([home, data])].flatMap((folder) =>
+				readdirSync(folder, { recursive: true, withFileTypes: true }).filter((one) => one.isFile()),
+			)
 			t.ok(
-				files.some((file) => file.parentPath.includes('data')),
+				files.some((file) => file.parentPath.startsWith(data)),
 				'there is something in the data folder',
 			)
 			for (const file of files) {
 				const path = join(file.parentPath, file.name)
-				t.strictSame(leaks(readFileSync(path)), [], path.slice(home.length))
+				t.strictSame(leaks(readFileSync(path)), [], path.replace(home, ''))
 			}
 		},
 	}
@@ -294,7 +298,7 @@ export default async ({ text }, svc) => {
 		'/metrics',
 	])
 		await request('GET', path)
-	world.search(t)
+	await world.search(t)
 	t.strictSame(leaks(JSON.stringify(ada.stream.events)), [], 'the stream of events')
 	const embedded = model.mock.getRequests().filter(({ path }) => path.endsWith('/embeddings'))
 	t.match(JSON.stringify(embedded), /remember \[redacted:CANARY\]/, 'what is embedded is looked at too')
@@ -323,7 +327,7 @@ export default async ({ text }, svc) => {
 	await again.complete(`say it as plain. I mean ${all}`)
 	await request('GET', '/v1/agents/ada/history')
 	await world.gateway.end()
-	world.search(t)
+	await world.search(t)
 	t.strictSame(leaks(JSON.stringify(again.stream.events)), [])
 	t.match(world.logs().toString(), /\[redacted:CANARY\]/, 'the logs would have shown it')
 })
@@ -360,6 +364,6 @@ void t.test('a model that may see it gets it, and nobody else does', async (t) =
 	await world.request('GET', `/v1/runs/${run_id}`)
 	await world.request('GET', '/v1/audit?limit=500')
 	await world.gateway.end()
-	world.search(t, (body) => [second, third].includes(body))
+	await world.search(t, (body) => [second, third].includes(body))
 	t.strictSame(leaks(JSON.stringify([bob.stream.events, eve.stream.events])), [])
 })

@@ -1,7 +1,8 @@
 /** Heartbeats as time or a crash would have left them. */
-import { join } from 'node:path'
+import { openEngine } from '../../core/engines/open.ts'
+import { readConfig } from '../../core/host/config.ts'
 import { openLog } from '../../core/log/log.ts'
-import { openLmdb } from '../../core/store/lmdb/open.ts'
+import { clusterEnv } from './nats.ts'
 
 /** Changes the records of all heartbeats in a home whose gateway does not run. */
 export async function changeHeartbeats(
@@ -9,7 +10,8 @@ export async function changeHeartbeats(
 	change: (record: Record<string, unknown>) => Record<string, unknown>,
 ): Promise<void> {
 	const log = openLog({ level: 'silent', format: 'json' })
-	await using engine = await openLmdb({ path: join(home, 'data'), log })
+	const { store } = readConfig({ home, env: await clusterEnv(home) })
+	await using engine = await openEngine({ store, home, log })
 	for await (const agent of engine.store.list<{ uid: string }>(['agents'])) {
 		for await (const { key, value } of engine.store.list<Record<string, unknown>>([
 			`agent:${agent.value.uid}`,

@@ -57,6 +57,8 @@ export interface NatsCluster extends AsyncDisposable {
 	/** For `store.url`. */
 	url: string
 	nodes: NatsNode[]
+	/** In which the servers store their data. */
+	folder: string
 }
 
 export interface NatsClusterOptions {
@@ -135,7 +137,12 @@ async function startOnce(count: 1 | 3, options: NatsClusterOptions): Promise<Nat
 	try {
 		await Promise.all(nodes.map((node) => node.start()))
 		await eventually(() => answers(ports[2 * count] as number, '/healthz'))
-		return { url: nodes.map(({ address }) => `nats://${address}`).join(','), nodes, [Symbol.asyncDispose]: dispose }
+		return {
+			url: nodes.map(({ address }) => `nats://${address}`).join(','),
+			nodes,
+			folder,
+			[Symbol.asyncDispose]: dispose,
+		}
 	} catch (error) {
 		await dispose()
 		throw error
@@ -144,12 +151,15 @@ async function startOnce(count: 1 | 3, options: NatsClusterOptions): Promise<Nat
 
 let shared: Promise<NatsCluster> | undefined
 
+/** The tests' gateways keep their data on a server of NATS, of which there are no backups. */
+export const isOnCluster = process.env.SVC_TEST_STORE === 'nats'
+
 /**
  * With `SVC_TEST_STORE=nats` the variables that let a gateway keep its data on a server of NATS, which all tests of this
  * process share and each home has a part of; otherwise none.
  */
 export async function clusterEnv(home: string): Promise<NodeJS.ProcessEnv> {
-	if (process.env.SVC_TEST_STORE !== 'nats') return {}
+	if (!isOnCluster) return {}
 	shared ??= startNats().then((cluster) => {
 		process.once('exit', () => cluster.nodes.forEach(({ child }) => child.kill('SIGKILL')))
 		for (const { child } of cluster.nodes) child.unref()
@@ -160,6 +170,11 @@ export async function clusterEnv(home: string): Promise<NodeJS.ProcessEnv> {
 		SVC_CLUSTER_PREFIX: hash('sha256', home).slice(0, 16),
 		SVC_CLUSTER_REPLICAS: '1',
 	}
+}
+
+/** The folder in which the data of a home is. */
+export async function dataFolder(home: string): Promise<string> {
+	return isOnCluster && shared ? (await shared).folder : join(home, 'data')
 }
 
 async function answers(port: number, path: string): Promise<boolean> {

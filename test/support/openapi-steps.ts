@@ -175,7 +175,8 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	cancelResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
 	listResponseInput: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
 	deleteResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
-	removeBackup: ({ made }) => ({ params: { id: made.get('createBackup').id } }),
+	// There are no backups of a cluster.
+	removeBackup: ({ made }) => ({ params: { id: made.get('createBackup')?.id ?? 'none' } }),
 
 	sendMcpMessage: async ({ gateway }) => ({ headers: await mcpSession(gateway) }),
 	openMcpStream: async ({ gateway }) => ({ headers: await mcpSession(gateway), quiet: true }),
