@@ -17,27 +17,35 @@ const withoutValues = {
 const schemas = new WeakMap<object, Schema>()
 
 /**
- * As options of each validation, joi would merge the preferences into its own, and compile the messages, for every request. hapi
- * hands options of its own to every schema, with the same effect, so it gets a function in place of each.
+ * As options of each validation, joi would merge the preferences into its own, and compile the messages, for every request. So
+ * hapi gets a function in place of each schema, and hands on the request as joi's context. A route with options of its own, or
+ * with a validator that is not joi's, is left to hapi, with our preferences below its options.
  */
-export function prepareSchemas({ settings: { validate = {} } }: RequestRoute): void {
-	for (const part of parts) {
-		const given: unknown = validate[part]
-		if (isFunction(given)) {
+export function prepareSchemas({ settings: { validate } }: RequestRoute): void {
+	if (!validate) return
+	const given = parts.map((part): unknown => validate[part])
+	const isPrepared = Object.keys(validate.options ?? {}).length === 0 && !given.some(isOtherValidator)
+	if (!isPrepared) validate.options = { ...preferences, ...validate.options }
+	for (const [index, part] of parts.entries()) {
+		const one = given[index]
+		if (!isPrepared) {
+			if (isSchema(one)) validate[part] = one.prefs({ messages: withoutValues })
+		} else if (isFunction(one)) {
 			validate[part] = function (this: unknown, value: unknown, options: object) {
-				return given.call(this, value, { ...options, ...preferences })
+				return one.call(this, value, { ...preferences, ...options })
 			}
-		} else if (isSchema(given)) {
+		} else if (isSchema(one)) {
 			// At the first request: joi checks and compiles preferences, for which a start has no time.
 			let schema: Schema | undefined
-			const check = (value: unknown): Promise<unknown> => (schema ??= withPreferences(given)).validateAsync(value)
-			schemas.set(check, given)
+			const check = (value: unknown, { context = {} }: ValidationOptions): Promise<unknown> =>
+				(schema ??= withPreferences(one)).validateAsync(value, { context })
+			schemas.set(check, one)
 			validate[part] = check
 		}
 	}
 }
 
-/** For a validation without options. */
+/** For a validation without options but the context. */
 export function withPreferences(schema: Schema, abortEarly = false): Schema {
 	return schema.prefs({ ...preferences, abortEarly, messages: withoutValues })
 }
@@ -59,5 +67,9 @@ function isFunction(given: unknown): given is Check {
 
 /** By its form: a plugin may bring a joi of its own. */
 export function isSchema(given: unknown): given is Schema {
-	return typeof given === 'object' && given !== null && 'validateAsync' in given
+	return typeof given === 'object' && given !== null && 'validateAsync' in given && 'prefs' in given
+}
+
+function isOtherValidator(given: unknown): boolean {
+	return typeof given === 'object' && given !== null && !isSchema(given)
 }
