@@ -3,7 +3,6 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { causedBy } from '../../core/util/context.ts'
-import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import { openRun } from './run-log.ts'
@@ -115,8 +114,6 @@ async function write(
 		begun.set(run_id, one)
 		execute(run)
 	}
-	// An id of its own: if the run is not stored now, it may be later.
-	else enqueue(ctx, jobOf(run, newId()))
 	try {
 		await written
 	} catch (error) {
@@ -127,6 +124,8 @@ async function write(
 	} finally {
 		if (!isKept) log.close()
 	}
+	// Not before: without its record there is nothing to execute, and the job would be done.
+	if (!isKept) enqueue(ctx, jobOf(run))
 }
 
 /** Appends the first events of a run, and `about` for its journal. */
