@@ -20,8 +20,8 @@ import { jobOf } from './records.ts'
 /** A run that executes while its beginning is being written. */
 export interface Begun {
 	run: RunRecord
-	/** As it was then. */
-	agent: AgentRecord
+	/** As it is in this turn of the event loop; undefined in later ones, since it may change while the run waits for a place. */
+	agent: AgentRecord | undefined
 	/** Whatever is appended to it becomes durable after the beginning. */
 	log: RunLog
 	/** What its caller sent along, redacted as the store has it once it is `written`. */
@@ -113,6 +113,7 @@ async function write(
 	if (isKept) {
 		begun.set(run_id, one)
 		execute(run)
+		setImmediate(() => (one.agent = undefined))
 	}
 	try {
 		await written
