@@ -45,6 +45,11 @@ export function takeBegun(run_id: string): Begun | undefined {
 	return one?.log.closed ? undefined : one
 }
 
+/** Whether this process has just begun the run, and executes it once there is a place. */
+export function isBegun(run_id: string): boolean {
+	return begun.has(run_id)
+}
+
 /** What plugins were already asked to say about a run that begins later. */
 const abouts = new BoundedMap<string, Promise<AboutRun | undefined>>(LIMIT)
 
