@@ -3,7 +3,6 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { causedBy } from '../../core/util/context.ts'
-import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import { openRun } from './run-log.ts'
@@ -21,8 +20,8 @@ import { jobOf } from './records.ts'
 /** A run that executes while its beginning is being written. */
 export interface Begun {
 	run: RunRecord
-	/** As it was then. */
-	agent: AgentRecord
+	/** As it is in this turn of the event loop; undefined in later ones, since it may change while the run waits for a place. */
+	agent: AgentRecord | undefined
 	/** Whatever is appended to it becomes durable after the beginning. */
 	log: RunLog
 	/** What its caller sent along, redacted as the store has it once it is `written`. */
@@ -44,6 +43,11 @@ export function takeBegun(run_id: string): Begun | undefined {
 	const one = begun.get(run_id)
 	begun.delete(run_id)
 	return one?.log.closed ? undefined : one
+}
+
+/** Whether this process has just begun the run, and executes it once there is a place. */
+export function isBegun(run_id: string): boolean {
+	return begun.has(run_id)
 }
 
 /** What plugins were already asked to say about a run that begins later. */
@@ -114,9 +118,8 @@ async function write(
 	if (isKept) {
 		begun.set(run_id, one)
 		execute(run)
+		setImmediate(() => (one.agent = undefined))
 	}
-	// An id of its own: if the run is not stored now, it may be later.
-	else enqueue(ctx, jobOf(run, newId()))
 	try {
 		await written
 	} catch (error) {
@@ -127,6 +130,8 @@ async function write(
 	} finally {
 		if (!isKept) log.close()
 	}
+	// Not before: without its record there is nothing to execute, and the job would be done.
+	if (!isKept) enqueue(ctx, jobOf(run))
 }
 
 /** Appends the first events of a run, and `about` for its journal. */

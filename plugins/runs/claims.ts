@@ -2,11 +2,13 @@ import { messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Lease } from '../../core/store/ports.ts'
 import { newId } from '../../core/util/ids.ts'
+import { takeBegun } from './begin.ts'
 import type { RunRecord, RunSettings } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { execute } from './executor.ts'
 import type { IndexEntry } from './keys.ts'
 import { aboutJob, jobOf } from './records.ts'
+import { isHeld, untilFree } from './turns.ts'
 
 /** Delay before a run is retried whose log or record could not be written. */
 const RETRY_MS = 5_000
@@ -74,15 +76,20 @@ async function inPlace(
 	{ run_id, uid, agent }: IndexEntry & { run_id: string },
 	claim: Claim,
 ): Promise<void> {
-	let leave: () => void
+	let leave: (() => void) | undefined
 	try {
-		leave = await ctx.pool.places.take(ctx.signal, false, uid)
+		// After a reload, a run in progress has a second job, which must not occupy a place until the first has ended.
+		do {
+			leave?.()
+			await untilFree(run_id, ctx.signal)
+			leave = await ctx.pool.places.take(ctx.signal, false, uid)
+		} while (isHeld(run_id))
 	} catch {
 		// The next instance claims it.
-		return void (ctx.gateway.state() === 'draining' || (await claim.release()))
+		return void (ctx.gateway.state() === 'draining' ? takeBegun(run_id) : await claim.release())
 	}
 	try {
-		if (ctx.gateway.state() === 'draining') return // it begins after the next start
+		if (ctx.gateway.state() === 'draining') return void takeBegun(run_id) // it is read after the next start
 		await execute(ctx, uid, run_id, claim.begin())
 		await claim.done()
 	} catch (error) {

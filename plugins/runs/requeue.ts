@@ -2,6 +2,7 @@
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { watchExpiry } from './approvals.ts'
 import { close } from './asks.ts'
+import { isBegun } from './begin.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { isOrphan, stop } from './ending.ts'
 import { keys } from './keys.ts'
@@ -11,7 +12,8 @@ import { withFreeRun } from './turns.ts'
 
 /**
  * Creates a job for every run that is first in its conversation queue, in case a crash lost one. Existing jobs stay
- * as they are. An answered question, or the end of an awaited run, has activated its runs in the same write.
+ * as they are. After a reload, that of a run in progress waits for its holder, and continues the run if the holder did not
+ * finish it. An answered question, or the end of an awaited run, has activated its runs in the same write.
  */
 export async function requeue(ctx: Context<RunSettings>): Promise<void> {
 	const { store, queue } = ctx
@@ -27,7 +29,7 @@ export async function requeue(ctx: Context<RunSettings>): Promise<void> {
 			} else if (run.status === 'paused' && !(await takenBack(ctx, agent, run))) {
 				counts.paused++
 				if (run.question) watchExpiry(agent.uid, run.question)
-			} else {
+			} else if (!isBegun(run.run_id)) {
 				counts.interrupted++
 				await store.put(keys.index(run.run_id), { agent: agent.name, uid: agent.uid } satisfies IndexEntry)
 				await queue.enqueue(jobOf(run))

@@ -1,6 +1,7 @@
 import { isFault } from '../../core/errors.ts'
 import { actorNow } from '../../core/util/context.ts'
 import type { Actor } from '../../core/util/context.ts'
+import { onAbort } from '../../core/util/on-abort.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { RunLog } from './run-log.ts'
 
@@ -56,6 +57,21 @@ export async function withRun<T>(run_id: string, work: (turn: Turn) => Promise<T
 	} finally {
 		holders.delete(run_id)
 		over.resolve()
+	}
+}
+
+export function isHeld(run_id: string): boolean {
+	return holders.has(run_id)
+}
+
+/** Settles once the run has no holder. Throws the signal's reason. */
+export async function untilFree(run_id: string, signal: AbortSignal): Promise<void> {
+	for (let holder = holders.get(run_id); holder; holder = holders.get(run_id)) {
+		signal.throwIfAborted()
+		const { promise, resolve, reject } = Promise.withResolvers<void>()
+		const stay = onAbort(signal, () => reject(signal.reason as Error))
+		void holder.over.then(resolve)
+		await promise.finally(stay)
 	}
 }
 

@@ -68,3 +68,29 @@ void t.test('the first events and the record of a run survive a kill right after
 	t.notOk(types.includes('run.resumed'), 'a run that no thread had is not interrupted')
 	t.equal(types.filter((type) => type === 'run.started').length, 1)
 })
+
+void t.test(
+	'a run that waits when the gateway stops begins after the next start, also in the same process',
+	async (t) => {
+		const model = await startHeldModel()
+		t.teardown(() => model.stop())
+		const one = `${config(model.url)}workers: { threads: 1, runs_per_thread: 1 }\nserver: { shutdown_grace_s: 0 }\n`
+		const home = makeHome({ config: one })
+		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const first = await startGateway({ home })
+		const ada = await follow(t, first, 'ada')
+		await ada.start('works')
+		await model.called('works')
+		const { run_id } = (await ada.call('runs', { prompt: 'waits', conversation: 'another' })).body
+		await ada.heard(run_id, 'message.user')
+		await first.stop()
+
+		const second = await startGateway({ home })
+		t.teardown(() => second.stop())
+		const again = await follow(t, second, 'ada')
+		;(await model.called('works', 2)).answer('Done.')
+		;(await model.called('waits')).answer('Done, too.')
+		t.equal((await again.ended(run_id)).event_type, 'run.completed')
+		t.notOk(again.typesOf(run_id).includes('run.resumed'))
+	},
+)

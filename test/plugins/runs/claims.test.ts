@@ -5,15 +5,20 @@ import t from 'tap'
 import type { Context } from '../../../core/plugin.ts'
 import { executeNow } from '../../../plugins/runs/claims.ts'
 import type { RunRecord, RunSettings } from '../../../plugins/runs/contract.ts'
+import { withRun } from '../../../plugins/runs/turns.ts'
 
 const run = { run_id: 'r1', agent: 'ada', agent_uid: 'u1' } as RunRecord
 
 /** Of a gateway whose store fails `failures` times. */
-function context(failures: number, take: () => Promise<() => void> = async () => () => {}) {
+function context(
+	failures: number,
+	take: () => Promise<() => void> = async () => () => {},
+	{ signal } = new AbortController(),
+) {
 	const calls = { reads: 0, jobs: [] as unknown[], errors: 0 }
 	const ctx = {
 		pool: { places: { take } },
-		signal: new AbortController().signal,
+		signal,
 		gateway: { state: () => 'ready' },
 		log: { error: () => void calls.errors++ },
 		queue: { enqueue: async (job: unknown) => void calls.jobs.push(job) },
@@ -44,4 +49,54 @@ void t.test('a run that has no place yet when its instance is released gets a jo
 	await turn()
 	t.equal(calls.reads, 0)
 	t.match(calls.jobs, [{ id: /^r1:/, body: { run_id: 'r1', agent: 'ada', uid: 'u1' } }])
+})
+
+void t.test('a run that another one holds takes no place before that is over, and is then looked at', async (t) => {
+	let taken = 0
+	const { ctx, calls } = context(0, async () => (taken++, () => void taken--))
+	const first = Promise.withResolvers<void>()
+	const second = Promise.withResolvers<void>()
+	const holders = [withRun('r1', () => first.promise), withRun('r1', () => second.promise)]
+	executeNow(ctx, run)
+	await turn()
+	t.equal(taken, 0)
+	first.resolve()
+	await turn()
+	t.equal(taken, 0, 'the next one holds it')
+	second.resolve()
+	await Promise.all(holders)
+	await turn()
+	t.same({ taken, reads: calls.reads }, { taken: 0, reads: 1 }, 'the first may have failed')
+})
+
+void t.test('a run that gets a holder while it waits for a place gives that up', async (t) => {
+	const place = Promise.withResolvers<() => void>()
+	let left = 0
+	const { ctx, calls } = context(0, () => place.promise)
+	executeNow(ctx, run)
+	await turn()
+	const { promise, resolve } = Promise.withResolvers<void>()
+	const holder = withRun('r1', () => promise)
+	place.resolve(() => void left++)
+	await turn()
+	t.same({ left, reads: calls.reads }, { left: 1, reads: 0 })
+	resolve()
+	await holder
+	await turn()
+	t.same({ left, reads: calls.reads }, { left: 2, reads: 1 })
+})
+
+void t.test('a run that waits for its holder when its instance is released gets a job, for the next one', async (t) => {
+	const instance = new AbortController()
+	const { ctx, calls } = context(0, undefined, instance)
+	const { promise, resolve } = Promise.withResolvers<void>()
+	const holder = withRun('r1', () => promise)
+	executeNow(ctx, run)
+	await turn()
+	instance.abort(new Error('released'))
+	await turn()
+	resolve()
+	await holder
+	t.equal(calls.reads, 0)
+	t.match(calls.jobs, [{ id: /^r1:/ }])
 })

@@ -1,0 +1,65 @@
+/** An agent that is changed or deleted while a run of it waits for a place: the run goes by what is there once it has one. */
+import t from 'tap'
+import type { Test } from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { follow } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
+
+async function withWaitingRun(t: Test) {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const gateway = await startGateway({
+		config: `
+providers:
+  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }
+default_provider: mock
+workers: { threads: 1, runs_per_thread: 1 }
+`,
+	})
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	const start = async (prompt: string): Promise<string> =>
+		(await ada.call('runs', { prompt, conversation: prompt })).body.run_id
+	await start('works')
+	const works = await model.called('works')
+	const waiting = await start('waits')
+	await ada.heard(waiting, 'message.user')
+	t.equal(model.calls.length, 1)
+	const change = async (config: Record<string, unknown>): Promise<void> => {
+		const { status } = await gateway.request('PATCH', '/v1/agents/ada', { body: { config } })
+		t.equal(status, 200)
+	}
+	return { gateway, model, ada, works, waiting, change }
+}
+
+void t.test('the model', async (t) => {
+	const { model, ada, works, waiting, change } = await withWaitingRun(t)
+	await change({ model: 'another' })
+	works.answer('Done.')
+	const call = await model.called('waits')
+	t.equal(call.body.model, 'another')
+	call.answer('Done, too.')
+	t.equal((await ada.ended(waiting)).event_type, 'run.completed')
+})
+
+void t.test('a limit of tokens', async (t) => {
+	const { model, ada, works, waiting, change } = await withWaitingRun(t)
+	await change({ limits: { tokens_per_day: 1 } })
+	works.answer('Done.')
+	const end = await eventually(
+		() => ada.typesOf(waiting).find((type) => /^run\.(completed|failed)$/.test(type)) ?? model.calls[1]?.prompt,
+	)
+	t.equal(end, 'run.failed', 'the model is not asked')
+})
+
+void t.test('the agent is deleted, and made anew', async (t) => {
+	const { gateway, model, ada, waiting } = await withWaitingRun(t)
+	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status, 204)
+	const again = await follow(t, gateway, 'ada')
+	const run_id = await again.start('works for the new one')
+	;(await model.called('works for the new one')).answer('Done.')
+	t.equal((await again.ended(run_id)).event_type, 'run.completed')
+	t.equal((await ada.ended(waiting)).event_type, 'run.stopped')
+	t.notOk(model.calls.some(({ prompt }) => prompt === 'waits'))
+})

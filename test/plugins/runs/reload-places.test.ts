@@ -1,0 +1,56 @@
+/** What a reload of the plugin does with runs in progress and with those that wait: each keeps one place, or waits for one. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { follow } from '../../support/runs.ts'
+import { openStream } from '../../support/sse.ts'
+
+void t.test('after a reload, no run takes a second place', async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const config = `
+providers:
+  mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }
+default_provider: mock
+workers: { threads: 1, runs_per_thread: 3 }
+`
+	const gateway = await startGateway({ config })
+	t.teardown(() => gateway.stop())
+	const stream = await openStream(gateway.url)
+	t.teardown(() => stream.close())
+	const ada = await follow(t, gateway, 'ada')
+	const bob = await follow(t, gateway, 'bob')
+	const start = async (prompt: string): Promise<string> =>
+		(await ada.call('runs', { prompt, conversation: prompt })).body.run_id
+	const ids: string[] = []
+	for (const prompt of ['first', 'second', 'third']) {
+		ids.push(await start(prompt))
+		await model.called(prompt)
+	}
+	const waiting = await start('waits')
+	await ada.heard(waiting, 'message.user')
+
+	const reloaded = stream.waitFor('config.reloaded')
+	writeFileSync(join(gateway.home, 'config/gateway.yaml'), `${config}runs: { max_waiting: 77 }\n`)
+	await reloaded
+	// In the reserve; by then the new instance has claimed what there is.
+	const other = await bob.start('after the reload')
+	;(await model.called('after the reload')).answer('Done.')
+	await bob.ended(other)
+
+	for (const prompt of ['first', 'second']) (await model.called(prompt)).answer('Done.')
+	;(await model.called('waits')).answer('Done.')
+	// The third still works. There are two places, and nobody waits.
+	ids.push(waiting, await start('fourth'), await start('fifth'))
+	await model.called('fourth')
+	await model.called('fifth')
+	for (const prompt of ['third', 'fourth', 'fifth']) (await model.called(prompt)).answer('Done.')
+	for (const id of ids) {
+		t.equal((await ada.ended(id)).event_type, 'run.completed')
+		t.equal(ada.typesOf(id).filter((type) => type === 'run.started').length, 1)
+		t.notOk(ada.typesOf(id).includes('run.resumed'))
+	}
+	t.equal(model.calls.length, 7, 'each is asked once')
+})
