@@ -1,5 +1,6 @@
 import type { Command, StatusPart } from '../command.ts'
 import { builtInFiles } from '../command-table.ts'
+import { notAGateway } from '../connection.ts'
 import { CliError } from '../contract.ts'
 import type { Cli, Style } from '../contract.ts'
 import { permitted } from '../permitted.ts'
@@ -10,6 +11,12 @@ interface Health {
 	generation: number
 	uptime_s: number
 	checks: { name: string; ok: boolean; message: string }[]
+}
+
+/** The fields of an error of a gateway that are needed here. */
+interface Refusal {
+	message?: string
+	code?: string
 }
 
 interface Plugin {
@@ -35,7 +42,14 @@ Examples:
 	async run(cli) {
 		const { api } = cli
 		// A gateway that starts or drains says so with 503.
-		const health = await api.request<Health>('GET', '/v1/health', undefined, { accept: 503 })
+		const health = await api.request<Partial<Health> & Refusal>('GET', '/v1/health', undefined, { accept: 503 })
+		// So does a gateway that waits while none works, as an error like any other.
+		if (!isHealth(health)) {
+			const { message, code } = health
+			throw message === undefined || code === undefined
+				? notAGateway(api.url)
+				: new CliError('unavailable', message, { code })
+		}
 		// Until its home is upgraded it answers nothing else.
 		const parts = health.status === 'migrating' ? [] : await partsOfPlugins()
 		const status = await read(cli, health, parts)
@@ -45,6 +59,10 @@ Examples:
 		if (status.status !== 'ok') throw new CliError('failed', '')
 	},
 } satisfies Command
+
+function isHealth(answer: Partial<Health>): answer is Health {
+	return Array.isArray(answer.checks)
+}
 
 async function partsOfPlugins(): Promise<StatusPart[]> {
 	const files = (await builtInFiles()).flatMap((found) =>

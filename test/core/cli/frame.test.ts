@@ -142,6 +142,22 @@ void t.test('a server of JSON that is no gateway is no bug of ours', async (t) =
 	t.equal((await other(['agents', 'show', 'x'])).code, exitCodes.unavailable)
 })
 
+void t.test('status at a gateway that waits while none works says so', async (t) => {
+	const message = 'no gateway works on the data of the cluster at the moment, or it cannot be reached'
+	const server = createServer((request, response) => {
+		// Another one takes over at the first answer.
+		const isFirst = request.url === '/v1/health'
+		response.writeHead(isFirst ? 503 : 200, { 'content-type': 'application/json', 'x-request-id': 'one' })
+		response.end(isFirst ? JSON.stringify({ statusCode: 503, error: 'x', message, code: 'unavailable' }) : '[]')
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => server.close())
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { code, stdout, stderr } = await svcFor({ home: gateway.home, url })(['status'])
+	t.strictSame([code, stdout], [exitCodes.unavailable, ''])
+	t.match(stderr, message)
+})
+
 void t.test('text from outside cannot drive the terminal', async (t) => {
 	const persona =
 		'red \x1b[31mtext\x1b]0;title\x07 \u202eturned\u202c \u200bhidden \u{e0041}tag 👩‍👩‍👧 می‌خواهم ❤️\nnext\r\nline'
