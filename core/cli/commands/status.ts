@@ -2,7 +2,7 @@ import type { Command, StatusPart } from '../command.ts'
 import { builtInFiles } from '../command-table.ts'
 import { notAGateway } from '../connection.ts'
 import { CliError } from '../contract.ts'
-import type { Cli, Style } from '../contract.ts'
+import type { Api, Cli, Style } from '../contract.ts'
 import { permitted } from '../permitted.ts'
 
 interface Health {
@@ -39,7 +39,8 @@ Examples:
   svc status
   svc status --json | jq .agents
   SVC_URL=https://gateway.example.com SVC_TOKEN=svc_… svc status`,
-	async run(cli) {
+	async run(given) {
+		const cli: Cli = { ...given, api: briefly(given.api) }
 		const { api } = cli
 		// A gateway that starts or drains says so with 503.
 		const health = await api.request<Partial<Health> & Refusal>('GET', '/v1/health', undefined, { accept: 503 })
@@ -59,6 +60,17 @@ Examples:
 		if (status.status !== 'ok') throw new CliError('failed', '')
 	},
 } satisfies Command
+
+/** Whoever asks for the state wants to know soon that there is no answer. */
+function briefly(api: Api): Api {
+	return {
+		get url() {
+			return api.url
+		},
+		request: (method, path, body, options) => api.request(method, path, body, { ...options, brief: true }),
+		events: (query, options) => api.events(query, options),
+	}
+}
 
 function isHealth(answer: Partial<Health>): answer is Health {
 	return Array.isArray(answer.checks)
