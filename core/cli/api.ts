@@ -8,6 +8,8 @@ export interface ApiOptions {
 	env: Readonly<NodeJS.ProcessEnv>
 	home: string
 	signal: AbortSignal
+	/** As of `Connection`. */
+	silent_ms?: number
 }
 
 /** For what is sent after Ctrl-C, such as a cancellation: the user does not wait long then. */
@@ -24,10 +26,11 @@ function bodyOf(body: unknown): { body: string | Uint8Array<ArrayBuffer>; header
 	return { body: new Uint8Array(body), headers: { 'content-type': 'application/octet-stream' } }
 }
 
-export function openApi({ env, home, signal }: ApiOptions): OpenApi {
+export function openApi({ env, home, signal, silent_ms }: ApiOptions): OpenApi {
 	const connection: Connection = {
 		url: addressBook(env, home),
 		...(!env.SVC_URL && { home }),
+		...(silent_ms !== undefined && { silent_ms }),
 		headers(url) {
 			const token = tokenFor(env, home, url)
 			return token ? { authorization: `Bearer ${token}` } : {}

@@ -8,6 +8,10 @@ const BODY_LIMIT = 64 * 1024 * 1024
 /** Of a file: the highest `attachments.max_mib`. */
 const FILE_LIMIT = 100 * 1024 * 1024
 const CHECK_MS = 3_000
+/** With the check, longer than a connection may take to open: what is given up on has accepted it. */
+const SILENT_MS = 9_000
+/** A gateway that lives may take that long: one that waits on a cluster holds a request for 20 s while none works. */
+const BRIEF_MS = 30_000
 
 export interface Connection {
 	/** Called for each request: a gateway that was started again may have another port. */
@@ -16,6 +20,8 @@ export interface Connection {
 	headers(this: void, url: string): Record<string, string>
 	/** The home that was asked where its gateway is, where no address was given. */
 	home?: string
+	/** How long a brief request waits before it asks whether the gateway lives; for tests. */
+	silent_ms?: number
 }
 
 /** Sends a request; throws a CliError if no server responds, or the response is an error, unless its status is `accept`. */
@@ -23,12 +29,14 @@ export async function send(
 	connection: Connection,
 	path: string,
 	init: RequestInit,
-	{ accept, patient = false }: Pick<RequestOptions, 'accept' | 'patient'> = {},
+	{ accept, patient = false, brief = false }: Pick<RequestOptions, 'accept' | 'patient' | 'brief'> = {},
 ): Promise<Response> {
 	const url = connection.url()
 	const call = patient ? await patientFetch() : fetch
+	using silence = brief ? giveUpOn(url, connection.silent_ms) : undefined
 	const sent = call(url + path, {
 		...init,
+		...(silence && { signal: init.signal ? AbortSignal.any([init.signal, silence.signal]) : silence.signal }),
 		// A token must not follow to wherever an answer points.
 		redirect: 'manual',
 		headers: {
@@ -38,11 +46,33 @@ export async function send(
 		},
 	})
 	const response = await sent.catch((error: unknown) => {
+		if (silence?.signal.aborted || codeIn(error) === 'UND_ERR_HEADERS_TIMEOUT') throw silent(url, error)
 		throw unanswered(error, connection, url, init.signal)
 	})
 	if (response.ok || response.status === accept) return response
 	if (response.status < 400) throw notAGateway(url)
 	throw await refusal(response, connection)
+}
+
+/** Aborts when the server stays silent; once it is disposed of, never. */
+function giveUpOn(url: string, silent_ms = SILENT_MS): Disposable & { signal: AbortSignal } {
+	const silence = new AbortController()
+	const giveUp = (): void => silence.abort(new DOMException('no answer', 'TimeoutError'))
+	const check = async (): Promise<void> => {
+		const signal = AbortSignal.timeout(Math.min(CHECK_MS, silent_ms))
+		// Every gateway answers this by itself, at once.
+		const probe = await fetch(`${url}/healthz`, { redirect: 'manual', signal })
+		await probe.body?.cancel()
+	}
+	const checked = setTimeout(() => void check().catch(giveUp), silent_ms)
+	const last = setTimeout(giveUp, BRIEF_MS)
+	return {
+		signal: silence.signal,
+		[Symbol.dispose]() {
+			clearTimeout(checked)
+			clearTimeout(last)
+		},
+	}
 }
 
 /** Node's own gives up after 300 s without a header, and takes no other limit. */
@@ -61,6 +91,17 @@ export async function insist(url: string): Promise<void> {
 	const connection = { url: () => url, headers: () => ({}) }
 	const health = parse(await textOf(response, connection), connection) as Record<string, unknown> | null
 	if (typeof health?.generation !== 'number' || !Array.isArray(health.checks)) throw notAGateway(url)
+}
+
+function silent(url: string, cause: unknown): CliError {
+	const advice = 'it may be suspended or overloaded; look at its log, and restart it if that does not help'
+	return new CliError('unavailable', `the gateway at ${url} accepts connections, but does not answer; ${advice}`, {
+		cause,
+	})
+}
+
+function codeIn(error: unknown): string | undefined {
+	return error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined)?.code : undefined
 }
 
 function unanswered(

@@ -41,6 +41,8 @@ export interface RequestOptions {
 	accept?: number
 	/** The answer may take hours to begin; without this, 300 s at the most. */
 	patient?: boolean
+	/** The answer comes at once: a server that does not answer is given up after about 10 s. */
+	brief?: boolean
 	/** The answer is a file: returns its bytes. */
 	bytes?: boolean
 }

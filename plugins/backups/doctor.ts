@@ -2,7 +2,7 @@
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { listBackups } from '../../core/backup/list.ts'
-import { note, ok, warning } from '../../core/cli/doctor/contract.ts'
+import { NotChecked, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Expert, Patient } from '../../core/cli/doctor/contract.ts'
 
 const HOUR_MS = 3_600_000
@@ -17,6 +17,12 @@ export default {
 			id: 'backup.recent',
 			about: 'whether there is a recent backup',
 			async run(patient) {
+				const { backups: settings, store } = await patient.config()
+				if (store.url !== null)
+					throw new NotChecked(
+						'the data is in a cluster (store.url), and backups of the folder from before do not have it',
+						'copy it with the tools of NATS: nats stream backup',
+					)
 				const { backups, unreadable } = await listBackups(await folderOf(patient))
 				const newest = Date.parse(backups.at(-1)?.created_at ?? '')
 				const bad = unreadable
@@ -27,7 +33,7 @@ export default {
 							'take another one: svc backup create; and remove that file',
 						),
 					)
-				const { schedule, timezone } = (await patient.config()).backups
+				const { schedule, timezone } = settings
 				const due = schedule === null ? Date.now() - BACKUP_DAYS * DAY_MS : await lastDue(schedule, timezone)
 				// NaN (no backup) is not recent.
 				if (newest >= due) return [...bad, ok(`the latest backup was made at ${new Date(newest).toISOString()}`)]

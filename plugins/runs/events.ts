@@ -26,10 +26,10 @@ export default {
 		},
 	},
 	'run.resumed': {
-		description: 'A run continues: it waits no longer, or the gateway was restarted.',
+		description: 'A run continues: it waits no longer, or it was interrupted.',
 		payload: {
 			reason:
-				'`answer`, `subagent` or `restart`; `withdrawn` or `expired` if the question was closed without an answer.',
+				'`answer` or `subagent`; `withdrawn` or `expired` if the question was closed without an answer; `restart` if the gateway was restarted, or its thread or the gateway that lent it was lost.',
 			'question_id?': 'The question that it waited for.',
 			'run_id?': 'The sub-agent that it waited for.',
 		},

@@ -1,7 +1,8 @@
 import type { Command, StatusPart } from '../command.ts'
 import { builtInFiles } from '../command-table.ts'
+import { notAGateway } from '../connection.ts'
 import { CliError } from '../contract.ts'
-import type { Cli, Style } from '../contract.ts'
+import type { Api, Cli, Style } from '../contract.ts'
 import { permitted } from '../permitted.ts'
 
 interface Health {
@@ -10,6 +11,12 @@ interface Health {
 	generation: number
 	uptime_s: number
 	checks: { name: string; ok: boolean; message: string }[]
+}
+
+/** The fields of an error of a gateway that are needed here. */
+interface Refusal {
+	message?: string
+	code?: string
 }
 
 interface Plugin {
@@ -32,10 +39,18 @@ Examples:
   svc status
   svc status --json | jq .agents
   SVC_URL=https://gateway.example.com SVC_TOKEN=svc_… svc status`,
-	async run(cli) {
+	async run(given) {
+		const cli: Cli = { ...given, api: briefly(given.api) }
 		const { api } = cli
 		// A gateway that starts or drains says so with 503.
-		const health = await api.request<Health>('GET', '/v1/health', undefined, { accept: 503 })
+		const health = await api.request<Partial<Health> & Refusal>('GET', '/v1/health', undefined, { accept: 503 })
+		// So does a gateway that waits while none works, as an error like any other.
+		if (!isHealth(health)) {
+			const { message, code } = health
+			throw message === undefined || code === undefined
+				? notAGateway(api.url)
+				: new CliError('unavailable', message, { code })
+		}
 		// Until its home is upgraded it answers nothing else.
 		const parts = health.status === 'migrating' ? [] : await partsOfPlugins()
 		const status = await read(cli, health, parts)
@@ -45,6 +60,21 @@ Examples:
 		if (status.status !== 'ok') throw new CliError('failed', '')
 	},
 } satisfies Command
+
+/** Whoever asks for the state wants to know soon that there is no answer. */
+function briefly(api: Api): Api {
+	return {
+		get url() {
+			return api.url
+		},
+		request: (method, path, body, options) => api.request(method, path, body, { ...options, brief: true }),
+		events: (query, options) => api.events(query, options),
+	}
+}
+
+function isHealth(answer: Partial<Health>): answer is Health {
+	return Array.isArray(answer.checks)
+}
 
 async function partsOfPlugins(): Promise<StatusPart[]> {
 	const files = (await builtInFiles()).flatMap((found) =>
@@ -70,7 +100,7 @@ function shown({ status, url, version, uptime_s, checks, plugins }: Status, styl
 	return [
 		`${mood(status)} · ${style.plain(url)} · version ${style.plain(version)} · up ${duration(uptime_s)}`,
 		...(role ? [`of several gateways, the one at this address is ${style.plain(role.message)}`] : []),
-		...(threads ? [`runs execute in threads: ${style.plain(threads.message)}`] : []),
+		...(threads ? [`threads that execute runs: ${style.plain(threads.message)}`] : []),
 		...checks
 			.filter((one) => !one.ok)
 			.map((check) => style.warn(`${check.name}: ${style.plain(check.message, { lines: true })}`)),

@@ -21,7 +21,10 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 		async get<T>(path: string): Promise<T> {
 			const token = url === null ? undefined : tokenFor(env, home, url)
 			const reply = await (url === null ? undefined : askAt(url))
-			if (!reply) throw new NotChecked(`the gateway (process ${pid}) does not answer`, 'see what home.lock says first')
+			if (!reply || isFault(reply)) {
+				const but = isFault(reply, 'fetch_timeout') ? 'accepts connections, but ' : ''
+				throw new NotChecked(`the gateway (process ${pid}) ${but}does not answer`, 'see what home.lock says first')
+			}
 			const { status, body } = reply
 			if (status === 200) return body as T
 			const said = saidIn(body)
@@ -42,7 +45,7 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 				try {
 					return await ask(address + path, token ? { headers: { authorization: `Bearer ${token}` } } : {})
 				} catch (error) {
-					if (isFault(error)) return undefined
+					if (isFault(error)) return error
 					throw error
 				}
 			}

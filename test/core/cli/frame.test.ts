@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { openApi } from '../../../core/cli/api.ts'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { paint, styleFor } from '../../../core/cli/style.ts'
 import { svcFor } from '../../support/cli.ts'
@@ -140,6 +141,46 @@ void t.test('a server of JSON that is no gateway is no bug of ours', async (t) =
 	}
 	answer = { status: 404, body: '{"message": "Not Found"}' }
 	t.equal((await other(['agents', 'show', 'x'])).code, exitCodes.unavailable)
+})
+
+void t.test('status at a gateway that waits while none works says so', async (t) => {
+	const message = 'no gateway works on the data of the cluster at the moment, or it cannot be reached'
+	const server = createServer((request, response) => {
+		// Another one takes over at the first answer.
+		const isFirst = request.url === '/v1/health'
+		response.writeHead(isFirst ? 503 : 200, { 'content-type': 'application/json', 'x-request-id': 'one' })
+		response.end(isFirst ? JSON.stringify({ statusCode: 503, error: 'x', message, code: 'unavailable' }) : '[]')
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => server.close())
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { code, stdout, stderr } = await svcFor({ home: gateway.home, url })(['status'])
+	t.strictSame([code, stdout], [exitCodes.unavailable, ''])
+	t.match(stderr, message)
+})
+
+void t.test('a server that is silent is given up soon where that is wanted, unless it lives', async (t) => {
+	let lives = false
+	const server = createServer((request, response) => {
+		if (!lives) return
+		if (request.url === '/healthz') response.end('ok')
+		else setTimeout(() => response.writeHead(200, { 'x-request-id': 'one' }).end('{"late": true}'), 500)
+	})
+	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => {
+		server.closeAllConnections()
+		server.close()
+	})
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	const { signal } = new AbortController()
+	const api = openApi({ env: { SVC_URL: url }, home: gateway.home, signal, silent_ms: 200 })
+	const ask = () => api.request('GET', '/v1/health', undefined, { brief: true })
+	await t.rejects(ask(), {
+		exit: 'unavailable',
+		message: `the gateway at ${url} accepts connections, but does not answer; `,
+	})
+	lives = true
+	t.strictSame(await ask(), { late: true })
 })
 
 void t.test('text from outside cannot drive the terminal', async (t) => {

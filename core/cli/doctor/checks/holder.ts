@@ -1,7 +1,8 @@
 /** Who holds the home, and what it says of itself. */
 import { rm } from 'node:fs/promises'
 import { error, ok, warning } from '../contract.ts'
-import type { Check } from '../contract.ts'
+import { isFault } from '../../../errors.ts'
+import type { Check, Reply } from '../contract.ts'
 import { runtimeFileOf } from '../../../process/runtime-file.ts'
 import { readAnnounced } from '../gateway.ts'
 import { statOf } from '../stat-of.ts'
@@ -22,8 +23,10 @@ export const holderChecks: Check[] = [
 					`process ${pid} holds the home and does not say where it listens: it is starting or stopping`,
 					todo,
 				)
-			const alive = await patient.ask(`${url}/healthz`).catch(() => undefined)
-			if (alive?.status === 200) return ok(`the gateway runs at ${url} (process ${pid})`)
+			const alive = await patient.ask(`${url}/healthz`).catch((thrown: unknown) => thrown)
+			if (isFault(alive, 'fetch_timeout'))
+				return error(`process ${pid} accepts connections at ${url}, but does not answer`, todo)
+			if ((alive as Reply | undefined)?.status === 200) return ok(`the gateway runs at ${url} (process ${pid})`)
 			return error(`process ${pid} holds the home, and nothing answers at ${url}`, todo)
 		},
 	},

@@ -628,6 +628,11 @@ void t.test('backups', async (t) => {
 		message: /a backup was due at .*, and none was ever taken/,
 		fix: /svc backup/,
 	})
+	await finds(t, 'backup.recent', aged('store: {url: "nats://127.0.0.1:1"}\n'), {
+		level: 'note',
+		message: /not checked: the data is in a cluster/,
+		fix: /nats stream backup/,
+	})
 	await finds(t, 'config.valid', aged('backups: {schedule: "61 3 * * *"}\n'), {
 		level: 'error',
 		message: /backups\.schedule: must be five cron fields/,

@@ -1,5 +1,7 @@
 /** The doctor with a gateway that runs: it asks its API, and says so where it may not. */
 import { mkdirSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { lockHome } from '../../../../core/process/lock.ts'
@@ -156,6 +158,16 @@ void t.test('a gateway that holds the home and does not answer', async (t) => {
 		{ id: 'home.lock', level: 'error', message: /holds the home, and nothing answers at/, fix: /kill \d+/ },
 		{ id: 'store.intact', level: 'ok' },
 		{ id: 'token.expiry', level: 'note', message: /does not answer/, fix: /home\.lock/ },
+	])
+	// As a suspended one.
+	const silent = createServer()
+	await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+	t.teardown(() => silent.close())
+	const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`
+	writeFileSync(file, JSON.stringify({ pid: process.pid, url, legacy_url: null }))
+	t.match((await examined(home, ['home.lock', 'token.expiry'], { limits: { request: 500 } })).checks, [
+		{ id: 'home.lock', level: 'error', message: /accepts connections at .*, but does not answer/, fix: /kill \d+/ },
+		{ id: 'token.expiry', level: 'note', message: /accepts connections, but does not answer/, fix: /home\.lock/ },
 	])
 })
 
