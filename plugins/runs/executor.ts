@@ -326,7 +326,11 @@ async function think(work: Active): Promise<Final | Paused> {
 	signal.addEventListener('abort', abort, { once: true })
 	try {
 		const outcome = await handle.outcome
-		return signal.aborted ? { status: 'stopped' } : outcome
+		if (signal.aborted) return { status: 'stopped' }
+		// Nothing would ever continue it.
+		if (outcome.status === 'paused' && waitsIn(log.journal).length === 0)
+			throw new Fault('thread_lost', 'the thread of the run said that it waits, and it waits for nothing')
+		return outcome
 	} catch (error) {
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
 		throw error
