@@ -15,6 +15,19 @@ export interface NewEvent {
 	payload: Record<string, unknown>
 }
 
+/** Types of the events that a worker emits; those of other types are main's own. */
+export const WORKER_EVENTS = [
+	'model.request',
+	'model.retry',
+	'model.fallback',
+	'model.continued',
+	'context.shrunk',
+] as const
+
+export interface WorkerEvent extends NewEvent {
+	event_type: (typeof WORKER_EVENTS)[number]
+}
+
 /** What belongs to a message besides its text: a content part whose bytes the agent stores. */
 export interface Attachment {
 	type: 'image' | 'file' | 'audio'
@@ -242,8 +255,8 @@ export type Method = keyof Calls
 export type ToMain =
 	/** First message: which thread has the run (`worker_threads.threadId`). */
 	| { kind: 'hello'; thread: number }
-	/** Persisted events that need no answer: `model.request`, `model.retry`, `model.fallback`. */
-	| { kind: 'event'; event: NewEvent }
+	/** A persisted event, which needs no answer. */
+	| { kind: 'event'; event: WorkerEvent }
 	/** A piece of the unfinished answer; delivered live, not stored. */
 	| { kind: 'stream'; content: string }
 	| { kind: 'sent'; request: SentRequest }

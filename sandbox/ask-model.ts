@@ -1,6 +1,6 @@
 /** How the loop asks a model. */
 import type { WireError } from '../core/errors.ts'
-import type { Attachment, ModelUsage, NewEvent, Reservation, SentRequest } from '../core/protocol.ts'
+import type { Attachment, ModelUsage, Reservation, SentRequest, WorkerEvent } from '../core/protocol.ts'
 import type { ModelReply, ModelRequest } from './models/provider.ts'
 
 export interface ModelIo {
@@ -8,7 +8,7 @@ export interface ModelIo {
 	signal: AbortSignal
 	/** The number of this model answer in the run, from 1. */
 	step: number
-	emit(event: NewEvent): void
+	emit(event: WorkerEvent): void
 	stream(content: string): void
 	/** The bytes of an attachment; null if there are none. Never rejects. */
 	blob(attachment: Attachment): Promise<Uint8Array | null>

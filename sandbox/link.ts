@@ -1,13 +1,13 @@
 /** The worker's side of one run. */
 import { threadId } from 'node:worker_threads'
 import { Fault, fromWire } from '../core/errors.ts'
-import type { Calls, Method, NewEvent, RunOutcome, SentRequest, ToMain, ToWorker } from '../core/protocol.ts'
+import type { Calls, Method, RunOutcome, SentRequest, ToMain, ToWorker, WorkerEvent } from '../core/protocol.ts'
 import { mergeText } from './merge-text.ts'
 
 export interface Link {
 	/** Aborts when main wants the run to end, or is no longer there. */
 	readonly signal: AbortSignal
-	emit(event: NewEvent): void
+	emit(event: WorkerEvent): void
 	/** A piece of the unfinished answer. Pieces that come quickly are merged; none overtakes, or is overtaken by, another message. */
 	stream(content: string): void
 	sent(request: SentRequest): void

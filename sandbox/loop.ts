@@ -12,7 +12,6 @@ import type {
 	Method,
 	ModelAnswer,
 	ModelUsage,
-	NewEvent,
 	Reservation,
 	RunOrder,
 	RunOutcome,
@@ -21,6 +20,7 @@ import type {
 	ToolCallRequest,
 	ToolReply,
 	Usage,
+	WorkerEvent,
 } from '../core/protocol.ts'
 import { cachedReader } from './attachments/load.ts'
 import { makeCalls, nextCalls } from './calls.ts'
@@ -36,7 +36,7 @@ import { askForCompleteAnswer } from './complete-answer.ts'
 export interface LoopIo {
 	/** Aborts when the run is to be stopped. */
 	signal: AbortSignal
-	emit(event: NewEvent): void
+	emit(event: WorkerEvent): void
 	stream(content: string): void
 	sent(request: SentRequest): void
 	/** Settles once main has done it and journalled it. */

@@ -124,13 +124,13 @@ export class Instance {
 	lateService(): unknown {
 		if (typeof this.service !== 'object' || this.service === null) return this.service
 		const current = (): object => this.context.use(this.name as keyof Services)
-		let bound: { service: object; methods: Map<unknown, unknown> } | undefined
+		let bound: { service: object; methods: WeakMap<WeakKey, unknown> } | undefined
 		return new Proxy(Object.create(null) as object, {
 			get(_, key) {
 				const service = current()
 				const value: unknown = Reflect.get(service, key, service)
 				if (typeof value !== 'function') return value
-				if (bound?.service !== service) bound = { service, methods: new Map() }
+				if (bound?.service !== service) bound = { service, methods: new WeakMap() }
 				// A class method can access its private fields only on the real object.
 				const method = bound.methods.get(value) ?? value.bind(service)
 				bound.methods.set(value, method)

@@ -19,6 +19,7 @@ import type {
 	ToWorker,
 	Usage,
 } from '../protocol.ts'
+import { checkCall, checkEvent, checkOutcome } from './check-said.ts'
 import type { Passenger, Seat } from './run-thread.ts'
 
 /** What a run may request from its executor. */
@@ -43,7 +44,7 @@ export interface RunHandle {
 	readonly run_id: string
 	/**
 	 * Rejects if the run did not fail but cannot continue here, so that it may be retried from its journal: with what
-	 * the host threw, or with a Fault `thread_lost` (its thread died), `unavailable` (no thread starts) or `queue_full`.
+	 * the host threw, or with a Fault `thread_lost` (its thread died, or said what no thread says), `unavailable` (no thread starts) or `queue_full`.
 	 */
 	readonly outcome: Promise<RunOutcome>
 	/** Ends the run with the outcome `stopped`. Settles once it is over: the host is not called after that. */
@@ -144,8 +145,7 @@ export class ActiveRun implements RunHandle, Passenger {
 
 	receive(message: ToMain): void {
 		if (this.#isOver) return
-		if (message.kind === 'outcome')
-			this.#finish(message.outcome ?? { rejects: new Error('the worker ended the run without an outcome') })
+		if (message.kind === 'outcome') this.#finish(this.#verdict ?? verdictOf(message.outcome))
 		if (message.kind === 'hello') this.#isTaken = true
 		if (!this.#verdict) this.#obey(message)
 	}
@@ -156,12 +156,14 @@ export class ActiveRun implements RunHandle, Passenger {
 				case 'hello':
 					return this.#watch(this.#options.order.remaining_ms + this.#options.graceMs)
 				case 'event':
+					checkEvent(message.event)
 					return this.#options.host.event(message.event)
 				case 'stream':
 					return this.#options.host.stream(message.content)
 				case 'sent':
 					return this.#options.host.sent(message.request)
 				case 'call':
+					checkCall(message)
 					void this.#answer(message)
 			}
 		} catch (error) {
@@ -226,5 +228,13 @@ export class ActiveRun implements RunHandle, Passenger {
 	#after(ms: number, act: () => void): void {
 		clearTimeout(this.#timer)
 		this.#timer = setTimeout(act, Math.min(Math.max(0, ms), TIMER_LIMIT_MS))
+	}
+}
+
+function verdictOf(outcome: RunOutcome | null): Verdict {
+	try {
+		return checkOutcome(outcome)
+	} catch (error) {
+		return { rejects: error }
 	}
 }

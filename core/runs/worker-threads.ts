@@ -123,6 +123,9 @@ export class WorkerThreads {
 	}
 }
 
+/** The cause of a lost thread whose gateway ended it on purpose: no run brought it down. */
+export const DEPARTED = Symbol('its gateway left, as it had announced')
+
 /** For runs whose thread is gone; they may continue on another one. */
 export function threadLost(why: string, cause?: unknown): Fault {
 	return new Fault('thread_lost', `${why}; the run continues from its journal`, { cause })

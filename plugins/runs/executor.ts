@@ -23,6 +23,7 @@ import type {
 import type { ModelOrder } from '../../sandbox/order.ts'
 import type { JournalStep } from './journal-step.ts'
 import type { RunLog } from './run-log.ts'
+import { DEPARTED } from '../../core/runs/worker-threads.ts'
 import type { Op } from '../../core/store/ports.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
@@ -215,11 +216,16 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		}
 	}
 	const sinceStep = steps.slice(steps.findLastIndex(({ kind }) => kind === 'model' || kind === 'tool') + 1)
-	if (sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
+	const { departed = false } = work.turn
+	work.turn.departed = false
+	if (!departed && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
 		const message = `the gateway or its thread ended ${RESTART_LIMIT} times in the same step of this run; it is not tried again`
 		return { status: 'failed', error: { code: 'restart_loop', message }, usage: usageOf(steps) }
 	}
-	await log.append([{ event_type: 'run.resumed', payload: { reason: 'restart' } }], { kind: 'restart' })
+	await log.append(
+		[{ event_type: 'run.resumed', payload: { reason: 'restart' } }],
+		departed ? undefined : { kind: 'restart' },
+	)
 	return null
 }
 
@@ -326,9 +332,14 @@ async function think(work: Active): Promise<Final | Paused> {
 	signal.addEventListener('abort', abort, { once: true })
 	try {
 		const outcome = await handle.outcome
-		return signal.aborted ? { status: 'stopped' } : outcome
+		if (signal.aborted) return { status: 'stopped' }
+		// Nothing would ever continue it.
+		if (outcome.status === 'paused' && waitsIn(log.journal).length === 0)
+			throw new Fault('thread_lost', 'the thread of the run said that it waits, and it waits for nothing')
+		return outcome
 	} catch (error) {
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
+		work.turn.departed = isFault(error, 'thread_lost') && error.cause === DEPARTED
 		throw error
 	} finally {
 		calls?.over.abort('the run is over')

@@ -14,6 +14,8 @@ export interface Turn {
 	signal: AbortSignal
 	/** Who requested the stop, if that is known. */
 	readonly stoppedBy: Actor | undefined
+	/** The gateway that lent the run its thread has left: the run continues, and nothing was wrong with it. */
+	departed?: boolean
 	/** From now on others may append to this log; see `tell`. */
 	writes(log: RunLog): void
 }

@@ -1,6 +1,6 @@
 /** Asks the model until its answer has the form that the caller of the run wants: JSON, or a call of one of its tools. */
 import { addUsage } from '../../core/protocol.ts'
-import type { ModelAnswer, NewEvent, Usage } from '../../core/protocol.ts'
+import type { ModelAnswer, Usage, WorkerEvent } from '../../core/protocol.ts'
 import type { AnswerForm } from '../order.ts'
 import { failed } from '../models/provider.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
@@ -17,7 +17,7 @@ const RETRIES = 2
 export async function askForFormedAnswer(
 	ask: (request: ModelRequest) => Promise<{ reply: ModelReply; usage: Usage }>,
 	request: ModelRequest,
-	emit: (event: NewEvent) => void,
+	emit: (event: WorkerEvent) => void,
 	mayRepeat: (usage: Usage) => boolean,
 ): Promise<ModelReply> {
 	const { form } = request

@@ -96,7 +96,7 @@ void t.test('a long piece does not wait', async (t) => {
 	const { main, link } = await begin(t)
 	link.stream('a')
 	link.stream('b'.repeat(20_000))
-	link.emit({ event_type: 'next', payload: {} })
+	link.emit({ event_type: 'model.request', payload: {} })
 	t.match((await main.hears(4)).slice(2), [{ kind: 'stream', content: /^b+$/ }, { kind: 'event' }])
 })
 
@@ -104,7 +104,7 @@ void t.test('everything that waits goes before any other message, and before the
 	const { main, link, end } = await begin(t)
 	link.stream('a')
 	link.stream('b')
-	link.emit({ event_type: 'next', payload: {} })
+	link.emit({ event_type: 'model.request', payload: {} })
 	link.stream('c')
 	link.stream('d')
 	link.call('model', { answer, spent: [] }).catch(() => {}) // nobody answers it
@@ -133,8 +133,8 @@ void t.test('what the runs of a thread say in one go is posted as one message', 
 	for (const run of [1, 2, 3])
 		main.say({ kind: 'order', order, tools: { id: 1, list: [] }, history: { messages: [], keep: [], forget: [] } }, run)
 	void serve(port2, (_order, link) => {
-		link.emit({ event_type: 'one', payload: {} })
-		link.emit({ event_type: 'two', payload: {} })
+		link.emit({ event_type: 'model.request', payload: {} })
+		link.emit({ event_type: 'model.retry', payload: {} })
 		return new Promise(() => {})
 	})
 	await main.hears(9)

@@ -43,10 +43,13 @@ const unproven = 'a gateway that lends threads must prove that it belongs to the
 export function openBorrower({ tenure, version, secret, pool, log, limits }: BorrowerOptions): Borrower {
 	const verify = openVerifier()
 	const links = new Set<{ end(reason: string): void }>()
+	/** Connections that are not links yet. */
+	let connecting = 0
 	let isClosed = false
 
 	const take = async (socket: Duplex, head: Buffer, key: Secret['key']): Promise<void> => {
-		const secured = await secureAsBorrower(socket, head, { key, tenure })
+		connecting++
+		const secured = await secureAsBorrower(socket, head, { key, tenure }).finally(() => connecting--)
 		let threads: RemoteThreads | undefined
 		const link: ThreadLink<FromBorrower> = openLink(secured, {
 			receive(message) {
@@ -84,7 +87,8 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 			const key = secret()?.key
 			const proof = valueOf(rawHeaders, FORWARDED)
 			const isProven = key && proof && verify(key, tenure, proof, { address: 'main', method: SIGNED_METHOD, target })
-			if (!isProven || isClosed || links.size >= MOST_LENDERS) answerSocket(socket, 503, ...refusal(unproven))
+			if (!isProven || isClosed || links.size + connecting >= MOST_LENDERS)
+				answerSocket(socket, 503, ...refusal(unproven))
 			else if (target !== targetOf(version)) {
 				const message = `this gateway has version ${version}, and takes threads of the same version only`
 				answerSocket(socket, 409, { statusCode: 409, error: 'Conflict', code: 'conflict', message }, {})

@@ -3,7 +3,7 @@ import type { FromThread, ToThread } from '../../../../core/protocol.ts'
 import { RunThread } from '../../../../core/runs/run-thread.ts'
 import { ThreadGroup } from '../../../../core/runs/thread-group.ts'
 import type { RemoteGroup, RemoteGroupEvents } from '../../../../core/runs/thread-group.ts'
-import { threadLost } from '../../../../core/runs/worker-threads.ts'
+import { DEPARTED, threadLost } from '../../../../core/runs/worker-threads.ts'
 
 /** What another gateway lends, and how its threads are reached. The numbers of threads are the lender's. */
 export interface RemoteThreadsOptions {
@@ -96,12 +96,13 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 
 	/** The threads cannot be reached any more. */
 	close(reason: string): void {
+		const cause = this.#isLeaving ? DEPARTED : undefined
 		this.#isLeaving = true
 		const threads = [...this.#byNumber.values()]
 		this.#byNumber.clear()
 		this.#events.onClosed()
 		for (const thread of threads)
-			this.remove(thread, threadLost(`the gateway ${this.name} no longer lends its threads: ${reason}`))
+			this.remove(thread, threadLost(`the gateway ${this.name} no longer lends its threads: ${reason}`, cause))
 	}
 
 	#add(number: number): void {

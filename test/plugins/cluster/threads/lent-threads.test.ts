@@ -229,6 +229,33 @@ void t.test('another version, another key, another tenure and a used proof are r
 	t.match(pool.stats(), { lent: [] }, 'with a proof alone nobody lends anything')
 })
 
+void t.test('connections count as lenders before their handshake', async (t) => {
+	const { route, url } = await working(t)
+	const sign = openSigner()
+	const target = targetOf(version)
+	const upgrade = (): Promise<number | undefined> =>
+		new Promise((resolve, reject) => {
+			const proof = sign(route.key, 'now', {}, { address: 'main', method: SIGNED_METHOD, target })
+			const headers = { connection: 'Upgrade', upgrade: PROTOCOL, 'svc-forwarded': proof }
+			const request = http.request({ host: url.hostname, port: url.port, path: target, headers, agent: false })
+			request.on('response', (answer) => {
+				answer.resume()
+				resolve(answer.statusCode)
+			})
+			request.on('upgrade', (answer, socket) => {
+				socket.on('error', () => {})
+				t.teardown(() => socket.destroy())
+				resolve(answer.statusCode)
+			})
+			request.on('error', reject)
+			request.end()
+		})
+	const statuses = await Promise.all(Array.from({ length: 70 }, upgrade))
+	t.equal(statuses.filter((status) => status === 101).length, 64)
+	t.equal(statuses.filter((status) => status === 503).length, 6)
+	await t.rejects(openConnector(version)(route, new AbortController().signal), { code: 'unavailable', message: /503/ })
+})
+
 void t.test('a peer with the key that does not keep to the protocol is disconnected', async (t) => {
 	const { pool, route } = await working(t)
 	const connect = openConnector(version)
