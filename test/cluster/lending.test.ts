@@ -102,7 +102,10 @@ providers:
 		t.match(metrics, /^svc_lent_thread_runs\{gateway="[^"]*"\} 1$/m)
 		t.match(metrics, /^svc_worker_pool_capacity 16$/m)
 		const svc = svcFor({ home: current.home })
-		t.match((await svc(['status'])).stdout, 'threads that execute runs: those of the working gateway and 1 lent by another gateway')
+		t.match(
+			(await svc(['status'])).stdout,
+			'threads that execute runs: those of the working gateway and 1 lent by another gateway',
+		)
 		t.match(
 			(await svc(['doctor', '--only', 'store.cluster'])).stdout,
 			'threads: those of the working gateway and 1 lent by another gateway',

@@ -382,7 +382,12 @@ void t.test('a body over 1 MiB is refused, one just below it is looked at', asyn
 	})
 	const bomb = gzipSync(Buffer.alloc(32 * 1024 * 1024, ' '))
 	const packed = await call('POST', '/v1/agents', bomb, { headers: { 'content-encoding': 'gzip' } })
-	refused(t, packed, { status: 413, code: 'payload_too_large', says: /at most 1 MiB/ }, 'a body that is small only while it is packed')
+	refused(
+		t,
+		packed,
+		{ status: 413, code: 'payload_too_large', says: /at most 1 MiB/ },
+		'a body that is small only while it is packed',
+	)
 	const garbage = await call('POST', '/v1/agents', 'no gzip', { headers: { 'content-encoding': 'gzip' } })
 	refused(t, garbage, { status: 400, code: 'invalid_request' }, 'a body that is not packed as it says')
 })

@@ -39,7 +39,11 @@ const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'
  * Unpacks a package into `folder`. `source`: what `npm install` takes, such as `name@1.2.0`, a folder or an archive; relative
  * paths belong to `cwd`. Throws a `CliError` if there is no such package, or it is too large.
  */
-export async function fetchPackage(cli: Surroundings & Pick<Cli, 'home'>, source: string, folder: string): Promise<Fetched> {
+export async function fetchPackage(
+	cli: Surroundings & Pick<Cli, 'home'>,
+	source: string,
+	folder: string,
+): Promise<Fetched> {
 	await mkdir(folder, { recursive: true })
 	const archives = join(folder, '..')
 	const args = ['pack', '--json', `--pack-destination=${archives}`, ...quiet, '--', folderIn(cli, source) ?? source]
