@@ -97,7 +97,7 @@ function startNext(): void {
 function busy(): Fault {
 	return new Fault(
 		'unavailable',
-		`large requests already use all of the ${BUDGET_BYTES / 1024 / 1024} MiB of memory that they share; try again in a moment, or upload files first and refer to them`,
+		`large requests already use all of the ${BUDGET_BYTES / 1024 / 1024} MiB that they share; try again in a moment, or upload files first and refer to them`,
 		{ headers: { 'retry-after': String(RETRY_AFTER_S) } },
 	)
 }

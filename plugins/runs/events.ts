@@ -29,7 +29,7 @@ export default {
 		description: 'A run continues: it waits no longer, or it was interrupted.',
 		payload: {
 			reason:
-				'`answer` or `subagent`; `withdrawn` or `expired` if the question was closed without an answer; `restart` if the gateway was restarted, or its thread or the gateway that lent it was lost.',
+				'`answer` or `subagent`; `withdrawn` or `expired` if the question was closed without an answer; `restart` if the gateway, its thread or the lender was lost.',
 			'question_id?': 'The question that it waited for.',
 			'run_id?': 'The sub-agent that it waited for.',
 		},
