@@ -15,7 +15,8 @@ import type { Redactor } from '../redactor/redactor.ts'
 import { culpritOf } from '../util/culprit.ts'
 import { REQUEST_ID } from './request-id.ts'
 
-const BODY_LIMIT_BYTES = 1024 * 1024
+const MIB_BYTES = 1024 * 1024
+const BODY_LIMIT_BYTES = MIB_BYTES
 /** Wrong fields that an answer names. */
 const ERROR_LIMIT = 50
 /** How many characters of what a caller sent an error repeats. */
@@ -189,7 +190,7 @@ function shapeError(request: Request, log: Logger): void {
 		log.error({ err: response, method, path, ...(plugin !== undefined && { plugin }) }, 'a request failed')
 	}
 	describe(response, codeOf(status))
-	const plainer = plainly[response.message]
+	const plainer = plainly[response.message] ?? tooLarge(response.message)
 	if (plainer !== undefined) response.output.payload.message = plainer
 	if (status === 404 && response.message === 'Not Found') {
 		// The caller is not authenticated here, so nothing that it wrote is repeated.
@@ -230,6 +231,17 @@ function hideNames({ auth, response }: Request, redactor: Redactor): void {
 const plainly: Record<string, string> = {
 	'Unsupported Media Type': 'the body has another type; send JSON with the header content-type: application/json',
 	'Invalid request payload JSON format': 'the body is not valid JSON; send one JSON object',
+}
+
+const TOO_LARGE = /^Payload content length greater than maximum allowed: (\d+)$/
+
+/** hapi's words have a number without a unit. */
+function tooLarge(message: string): string | undefined {
+	const limit = Number(TOO_LARGE.exec(message)?.[1] ?? Number.NaN)
+	if (Number.isNaN(limit)) return undefined
+	const size = limit % MIB_BYTES === 0 ? `${limit / MIB_BYTES} MiB` : `${limit} bytes`
+	const advice = limit === BODY_LIMIT_BYTES ? '; upload files with POST /v1/agents/{name}/blobs' : ''
+	return `the body may have at most ${size}${advice}`
 }
 
 const byStatus: Partial<Record<number, FaultCode>> = {

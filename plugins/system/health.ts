@@ -69,7 +69,9 @@ function mebibytes(bytes: number): string {
 function threadsCheck(lent: readonly LentThreads[] | null): Check[] {
 	if (!lent) return []
 	const sum = (of: 'threads' | 'runs'): number => lent.reduce((total, one) => total + one[of], 0)
-	const others = `, and ${sum('threads')} of others (gateways: ${lent.length}, runs there: ${sum('runs')})`
+	const runs = sum('runs')
+	const [who, execute] = lent.length === 1 ? ['another gateway', 'executes'] : [`${lent.length} others`, 'execute']
+	const others = ` and ${sum('threads')} lent by ${who}, which now ${execute} ${runs === 1 ? '1 run' : `${runs || 'no'} runs`}`
 	const message = `those of the working gateway${lent.length > 0 ? others : ''}`
 	return [{ name: 'threads', ok: true, message }]
 }

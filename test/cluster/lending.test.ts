@@ -96,16 +96,19 @@ providers:
 			{ works: false, threads: 1, runs: 1 },
 		])
 		const { body: ready } = await request('GET', '/readyz?verbose')
-		t.match(ready, '[+]threads those of the working gateway, and 1 of others (gateways: 1, runs there: 1)')
+		t.match(ready, '[+]threads those of the working gateway and 1 lent by another gateway, which now executes 1 run')
 		const { body: metrics } = await request('GET', '/metrics')
 		t.match(metrics, /^svc_lent_threads\{gateway="[^"]*"\} 1$/m)
 		t.match(metrics, /^svc_lent_thread_runs\{gateway="[^"]*"\} 1$/m)
 		t.match(metrics, /^svc_worker_pool_capacity 16$/m)
 		const svc = svcFor({ home: current.home })
-		t.match((await svc(['status'])).stdout, 'runs execute in threads: those of the working gateway, and 1 of others')
+		t.match(
+			(await svc(['status'])).stdout,
+			'threads that execute runs: those of the working gateway and 1 lent by another gateway',
+		)
 		t.match(
 			(await svc(['doctor', '--only', 'store.cluster'])).stdout,
-			'threads: those of the working gateway, and 1 of others',
+			'threads: those of the working gateway and 1 lent by another gateway',
 		)
 		away.call.answer('done')
 		await ended(away.id, 'completed')

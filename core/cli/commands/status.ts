@@ -100,7 +100,7 @@ function shown({ status, url, version, uptime_s, checks, plugins }: Status, styl
 	return [
 		`${mood(status)} · ${style.plain(url)} · version ${style.plain(version)} · up ${duration(uptime_s)}`,
 		...(role ? [`of several gateways, the one at this address is ${style.plain(role.message)}`] : []),
-		...(threads ? [`runs execute in threads: ${style.plain(threads.message)}`] : []),
+		...(threads ? [`threads that execute runs: ${style.plain(threads.message)}`] : []),
 		...checks
 			.filter((one) => !one.ok)
 			.map((check) => style.warn(`${check.name}: ${style.plain(check.message, { lines: true })}`)),

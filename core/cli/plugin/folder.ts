@@ -11,6 +11,6 @@ export function folderOf({ home, cwd }: Pick<Cli, 'home' | 'cwd'>, plugin = '.')
 	const isName = /^[A-Za-z0-9][\w-]*$/.test(plugin)
 	const places = [...(isName ? [join(home, 'plugins', plugin)] : []), resolve(cwd, plugin)]
 	const found = places.find((place) => statSync(place, { throwIfNoEntry: false })?.isDirectory())
-	if (found === undefined) throw new CliError('not_found', `there is not a folder ${places.join(' or ')}`)
+	if (found === undefined) throw new CliError('not_found', `there is no folder ${places.join(', and no folder ')}`)
 	return found
 }

@@ -54,7 +54,7 @@ const meanings: Record<number, Meaning> = {
 	413: {
 		description: 'The body is too large.',
 		code: 'payload_too_large',
-		message: 'Payload content length greater than maximum allowed: 1048576',
+		message: 'the body may have at most 1 MiB; upload files with POST /v1/agents/{name}/blobs',
 	},
 	415: {
 		description: 'The body is not application/json.',
