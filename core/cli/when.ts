@@ -6,6 +6,13 @@ export function when(iso: string | null | undefined): string {
 	return `${date} ${clock(time)}`
 }
 
+/** The same with the zone, for a time that is often given in another one: `2030-01-31 13:00:05 GMT+1`. */
+export function whenWithZone(iso: string | null | undefined): string {
+	if (!iso) return '-'
+	const parts = new Intl.DateTimeFormat('en-US', { timeZoneName: 'short' }).formatToParts(new Date(iso))
+	return `${when(iso)} ${parts.find(({ type }) => type === 'timeZoneName')?.value ?? ''}`.trimEnd()
+}
+
 /** The time of day alone, with milliseconds: `13:00:05.250`. */
 export function timeOfDay(iso: string): string {
 	const time = new Date(iso)

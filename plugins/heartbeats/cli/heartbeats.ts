@@ -4,7 +4,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { deliverIn } from '../../../core/cli/deliver.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
-import { when } from '../../../core/cli/when.ts'
+import { when, whenWithZone } from '../../../core/cli/when.ts'
 
 interface Heartbeat {
 	id: string
@@ -78,7 +78,7 @@ Examples:
 				const prompt = words.length === 1 && words[0] === '-' ? await textInput(cli, '-') : words.join(' ')
 				const body = { prompt, ...bodyOf(given) }
 				const made = await cli.api.request<Heartbeat>('POST', path`/v1/agents/${agent}/heartbeats`, body)
-				cli.out.answer(made, (one) => `Added ${one.id}: ${agent} starts next at ${when(one.next_at)}.`)
+				cli.out.answer(made, (one) => `Added ${one.id}: ${agent} starts next at ${whenWithZone(one.next_at)}.`)
 			},
 		},
 		change: {
@@ -129,7 +129,7 @@ interface HeartbeatArguments {
 async function change(cli: Cli, { agent, id }: HeartbeatArguments, body: object): Promise<void> {
 	const changed = await cli.api.request<Heartbeat>('PATCH', path`/v1/agents/${agent}/heartbeats/${id}`, body)
 	cli.out.answer(changed, ({ next_at }) =>
-		next_at === null ? `Paused ${id}.` : `Changed ${id}: ${agent} starts next at ${when(next_at)}.`,
+		next_at === null ? `Paused ${id}.` : `Changed ${id}: ${agent} starts next at ${whenWithZone(next_at)}.`,
 	)
 }
 
