@@ -1,8 +1,8 @@
 /** npm, as a plugin is fetched with it: no script of a package is ever run. */
 import { execFile } from 'node:child_process'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { extract } from 'tar'
 import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
@@ -39,10 +39,14 @@ const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'
  * Unpacks a package into `folder`. `source`: what `npm install` takes, such as `name@1.2.0`, a folder or an archive; relative
  * paths belong to `cwd`. Throws a `CliError` if there is no such package, or it is too large.
  */
-export async function fetchPackage(cli: Surroundings, source: string, folder: string): Promise<Fetched> {
+export async function fetchPackage(
+	cli: Surroundings & Pick<Cli, 'home'>,
+	source: string,
+	folder: string,
+): Promise<Fetched> {
 	await mkdir(folder, { recursive: true })
 	const archives = join(folder, '..')
-	const args = ['pack', '--json', `--pack-destination=${archives}`, ...quiet, '--', source]
+	const args = ['pack', '--json', `--pack-destination=${archives}`, ...quiet, '--', folderIn(cli, source) ?? source]
 	const output = await npm(cli, cli.cwd, args)
 	const [packed] = JSON.parse(output) as {
 		filename: string
@@ -67,6 +71,20 @@ export async function fetchPackage(cli: Surroundings, source: string, folder: st
 		filter: (_, entry) => 'type' in entry && entry.type === 'File' && (unpacked += entry.size) <= BYTE_LIMIT,
 	})
 	return { manifest: manifestIn(folder), integrity, files, bytes }
+}
+
+/** The absolute path of a folder that lies there; npm would take `one/two` for a repository, and `one` for a name. */
+function folderIn({ cwd, home }: Pick<Cli, 'cwd' | 'home'>, source: string): string | undefined {
+	// Of a package, although a folder may have that name by chance.
+	if (!/[/\\]/.test(source) || source.startsWith('@')) return undefined
+	const folder = resolve(cwd, source)
+	if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return undefined
+	if (!existsSync(join(folder, 'package.json')))
+		throw new CliError(
+			'failed',
+			`the folder ${folder} has no package.json; copy it to ${join(home, 'plugins')}, and switch it on: svc config set plugins.NAME true`,
+		)
+	return folder
 }
 
 /** Installs the dependencies of the package in `folder` beside it, and returns those whose scripts were not run. */

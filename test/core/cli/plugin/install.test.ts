@@ -101,6 +101,20 @@ void t.test(
 	},
 )
 
+void t.test('the path of a folder needs no ./, and one that is no package is to be copied', async (t) => {
+	const { home, src } = placeFor(t)
+	const svc = svcFor({ home })
+	write(src, 'more/mine/index.js', "export default { name: 'mine' }")
+	const bare = await svc(['plugins', 'install', 'more/mine', '--yes'], { cwd: src })
+	t.equal(bare.code, exitCodes.failed)
+	t.match(bare.stderr, `the folder ${src}/more/mine has no package.json; copy it to ${home}/plugins`)
+	write(src, 'more/mine/package.json', { name: 'mine', version: '1.0.0', type: 'module' })
+	const installed = await svc(['plugins', 'install', 'more/mine', '--yes'], { cwd: src })
+	t.equal(installed.code, 0, installed.stderr)
+	t.ok(existsSync(join(home, 'plugins/mine/index.js')))
+	t.strictSame(hidden(home), [])
+})
+
 void t.test('folders that were not installed stay', async (t) => {
 	const { home, src } = placeFor(t)
 	const svc = svcFor({ home })
