@@ -23,6 +23,9 @@ export default {
 	examples: `
 The answer goes to standard output; tool calls, questions and the rest to standard error.
 Exit code: 0 completed, 1 failed or stopped, 130 after Ctrl-C.
+Without a terminal, a question of the agent is printed with the command that answers it, and svc waits for the answer, which
+may take days. To avoid that, start the run with --detach, or let the agent ask nothing: its config.tools
+then denies the tool ask, and allows or denies every tool that would wait for approval.
 A token needs runs:write, and to follow the run events:read and agents:read.
 Put a prompt that begins with - after --: svc run ada -- "- milk, - eggs"
 
