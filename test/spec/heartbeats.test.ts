@@ -457,11 +457,11 @@ void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 })
 
 void t.test('what was paused does not beat, and goes on when it is resumed', async (t) => {
-	const { home } = await prepared(t, () => ({ next_at: null, paused: true, at: ago(HOUR_MS), every: null }))
+	const { home, id } = await prepared(t, () => ({ next_at: null, paused: true, at: ago(HOUR_MS), every: null }))
 	const gateway = await startGateway({ home })
 	t.teardown(() => gateway.stop())
 	const ada = await agentOf(gateway, 'ada')
-	const patch = (body: unknown) => gateway.request('PATCH', `${ada.path}/${heartbeat.id}`, { body })
+	const patch = (body: unknown) => gateway.request('PATCH', `${ada.path}/${id}`, { body })
 	refused(t, await patch({ paused: false }), {
 		status: 400,
 		code: 'invalid_request',
