@@ -64,7 +64,7 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 					end: (reason: string) => link.end(reason),
 				}
 				threads = pool.addRemote(hello.runs_per_thread, (places, events) => new RemoteThreads(options, places, events))
-				log.info(`the gateway ${hello.name} lends ${hello.threads} threads`)
+				log.info(`the gateway ${hello.name} lends its threads: ${hello.threads}`)
 			},
 			drained: () => threads?.ready(),
 			ended(reason) {

@@ -66,7 +66,7 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 		link.send({ kind: 'hello', name, threads: workers.threads, runs_per_thread: workers.runs_per_thread })
 		const own = { leave: () => link.send({ kind: 'leaving' }), over: ended }
 		lending = own
-		log.info(`lends ${workers.threads} threads to the working gateway`)
+		log.info(`lends its threads to the working gateway: ${workers.threads}`)
 		const reason = await ended
 		if (lending === own) lending = undefined
 		signal.removeEventListener('abort', stop)
