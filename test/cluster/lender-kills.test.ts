@@ -17,7 +17,7 @@ import { eventually } from '../support/wait.ts'
 const KILLS = Number(process.env.LENDER_KILLS ?? 2)
 const RUNS_A_KILL = 40
 const LENDERS = 2
-const MODEL_MS = 100
+const MODEL_MS = 300
 const ENDS = ['run.completed', 'run.failed', 'run.stopped']
 
 void t.test(`${KILLS} losses of lenders`, { skip: withoutNats(), timeout: 120_000 + KILLS * 60_000 }, async (t) => {
@@ -50,9 +50,15 @@ providers:
 	await request('POST', '/v1/agents', { name: 'anna' })
 	await request('POST', '/v1/agents/anna/mcp', { name: 'tools', transport: 'http', url: model.tools })
 	const lenders = await Promise.all(Array.from({ length: LENDERS }, () => start()))
+	/** Of each lender: how many runs execute there. */
 	const runsElsewhere = async (): Promise<number[]> =>
 		(await request('GET', '/v1/cluster')).body.gateways.flatMap(
 			(one: { works: boolean; threads: number; runs: number }) => (!one.works && one.threads > 0 ? [one.runs] : []),
+		)
+	/** As the metrics have it, which do not ask the other gateways: a run may be over before those have answered. */
+	const runsOnLenders = async (): Promise<number[]> =>
+		[...String((await request('GET', '/metrics')).body).matchAll(/^svc_lent_thread_runs\{.*\} (\d+)$/gm)].map(
+			([, count]) => Number(count),
 		)
 	await eventually(async () => (await runsElsewhere()).length === LENDERS)
 	const stream = await openStream(working.url, { query: { agent_id: 'anna' } })
@@ -68,7 +74,7 @@ providers:
 		await Promise.all(Array.from({ length: RUNS_A_KILL }, begin))
 		const at = kill % LENDERS
 		const lender = lenders[at] as GatewayProcess & { home: string }
-		await eventually(async () => (await runsElsewhere()).every((count) => count > 0))
+		await eventually(runsOnLenders, (counts) => counts.length === LENDERS && counts.every((count) => count > 0))
 		if (kill % 2 === 0) {
 			await lender.kill()
 			lenders[at] = await start(lender.home)
