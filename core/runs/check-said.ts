@@ -38,7 +38,7 @@ export function checkCall({ method, params }: Extract<ToMain, { kind: 'call' }>)
 /** Throws `thread_lost`. */
 export function checkOutcome(outcome: RunOutcome | null): RunOutcome {
 	if (outcome === null) throw threadLost('the worker ended the run without an outcome')
-	if (!isOutcome(outcome)) throw wrong('an outcome that is none')
+	if (!isOutcome(outcome)) throw wrong('an outcome that the protocol does not have')
 	return outcome
 }
 

@@ -9,7 +9,7 @@ export type JournalStep =
 	| Readonly<{ kind: 'restart' }>
 	/** A request turned out to be too long for a model (`provider/model`), which gets at most so many tokens from now on. */
 	| Readonly<{ kind: 'shrunk'; model: string; tokens: number }>
-	/** What the model is told of the run's circumstances; always the run's first step. */
+	/** The context that the model gets with the run (time, place, cause); always the run's first step. */
 	| Readonly<{ kind: 'about'; content: string }>
 	/** A person approved the call with these arguments, in which they may have changed the model's. */
 	| Readonly<{ kind: 'approved'; call_id: string; digest: string; arguments: string; edited?: true }>

@@ -181,7 +181,7 @@ providers:
 		)
 	})
 
-	await t.test('one that is told not to lends nothing', async (t) => {
+	await t.test('a gateway with workers.lend: false lends nothing', async (t) => {
 		const other = await start(config.replace('runs_per_thread: 8', 'runs_per_thread: 8, lend: false'))
 		await eventually(async () => (await parts()).length === 3)
 		t.match((await parts()).filter(({ threads }) => threads === 0).length, 1)

@@ -38,10 +38,10 @@ const lies: Record<string, unknown> = {
 	'an event of the gateway': { event: { event_type: 'agent.deleted', payload: { uid: 'x' } } },
 	'the end of the run': { event: { event_type: 'run.completed', payload: { usage } } },
 	'an event without a payload': { event: { event_type: 'model.retry' } },
-	'a limit that is none': {
+	'a limit that is not a number': {
 		event: { event_type: 'context.shrunk', payload: { provider: 'p', model: 'm', tokens: 'few' } },
 	},
-	'an answer that is none': { call: { method: 'model', params: { answer: {}, spent: [] } } },
+	'an empty model answer': { call: { method: 'model', params: { answer: {}, spent: [] } } },
 	'a method that there is not': { call: { method: 'constructor', params: {} } },
 }
 
