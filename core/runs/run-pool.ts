@@ -70,8 +70,8 @@ export interface RunPool extends AsyncDisposable {
 	/** Runs that are not over, waiting ones included. */
 	readonly active: number
 	/**
-	 * Runs go to threads outside this process, too, until those are closed. `open` makes them, with so many `places` for runs on
-	 * each: `runs_per_thread` and a share of the reserve. Throws `unavailable` once the pool is closed.
+	 * Adds threads outside this process, until they are closed. `open` makes them; each gets `places` for runs, which is
+	 * `runs_per_thread` and a share of the reserve. Throws `unavailable` once the pool is closed.
 	 */
 	addRemote<Group extends RemoteGroup>(
 		runs_per_thread: number,

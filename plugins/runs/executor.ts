@@ -256,9 +256,9 @@ async function think(work: Active): Promise<Final | Paused> {
 	let asWritten = new Map<string, ToolCallRequest>()
 	const handle = ctx.pool.execute(order, {
 		event(event) {
-			if (event.event_type !== 'model.request') ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
-			if (event.event_type === 'model.request') log.appendSoon(event)
-			else watched(log.append([event], shrinkIn(event)))
+			if (event.event_type === 'model.request') return log.appendSoon(event)
+			ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
+			watched(log.append([event], shrinkIn(event)))
 		},
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
 		sent: (request) => work.keep?.(request),

@@ -35,7 +35,7 @@ export interface RunLog {
 	append(events: NewEvent[], step?: JournalStep, change?: RecordChange): Promise<void>
 	/**
 	 * Appends an event that nothing depends on, such as that a model is asked: together with what is appended next, or after
-	 * 5 ms. What comes behind it, live events too, is delivered behind it. If it cannot be written, the next append fails, too.
+	 * 5 ms. What is appended or sent live after it is delivered after it. If it cannot be written, the next append fails, too.
 	 */
 	appendSoon(event: NewEvent): void
 	/** Delivers an event live without storing it, after all that was appended before. Dropped if the disk is far behind. */
@@ -61,7 +61,7 @@ const QUEUE_LIMIT = 10_000
 const LIVE_LIMIT = 1_000
 /** Entries that form the next append. */
 const MERGE_LIMIT = 256
-/** How long `appendSoon` waits: no model answers so soon but one on the same machine, whose whole run is then one write less. */
+/** How long `appendSoon` waits. Only a model on the same machine answers sooner: its run then takes one write less. */
 const SOON_MS = 5
 
 type Item =

@@ -61,7 +61,7 @@ Examples:
 	},
 } satisfies Command
 
-/** Whoever asks for the state wants to know soon that there is no answer. */
+/** Gives up soon on a gateway that does not answer. */
 function briefly(api: Api): Api {
 	return {
 		get url() {
