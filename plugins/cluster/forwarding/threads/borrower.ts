@@ -1,4 +1,4 @@
-/** At the working gateway: takes the threads of waiting gateways, and puts them at the disposal of the run pool. */
+/** At the working gateway: adds the threads that waiting gateways lend to the run pool. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { messageOf } from '../../../../core/errors.ts'
@@ -76,7 +76,7 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 			...(limits && { limits }),
 		})
 		links.add(link)
-		const late = setTimeout(() => link.end('it did not say what it lends'), HELLO_MS)
+		const late = setTimeout(() => link.end(`it did not send a hello within ${HELLO_MS / 1000} s`), HELLO_MS)
 		if (isClosed) link.end('this gateway stops')
 	}
 
@@ -119,7 +119,7 @@ function obey(threads: RemoteThreads, message: FromLender): void {
 		case 'leaving':
 			return threads.leave()
 		case 'hello':
-			throw new TypeError('it said twice what it lends')
+			throw new TypeError('it sent a second hello')
 	}
 }
 
@@ -134,7 +134,7 @@ function checked(message: FromLender): Omit<Extract<FromLender, { kind: 'hello' 
 		!isCount(message.threads, MOST_THREADS) ||
 		!isCount(message.runs_per_thread, MOST_RUNS_PER_THREAD)
 	)
-		throw new TypeError('it does not say what it lends')
+		throw new TypeError('its first message is not a valid hello')
 	const { name, threads, runs_per_thread } = message
 	return { name, threads, runs_per_thread }
 }

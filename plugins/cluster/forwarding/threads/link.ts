@@ -1,6 +1,6 @@
 /**
- * A connection between two gateways that carries messages. It ends when the other side closes it, breaks the rules, says nothing
- * for some seconds or does not take what is sent: then it is as if the other side were gone.
+ * A connection between two gateways that carries messages. It ends when the other side closes it, violates the protocol, is silent
+ * for some seconds or reads too slowly. In each case the other side counts as gone.
  */
 import type { Duplex } from 'node:stream'
 import { messageOf } from '../../../../core/errors.ts'
@@ -73,11 +73,11 @@ export function openLink<Message>(
 			})
 		}
 		for (const part of parts) socket.write(part)
-		if (socket.writableLength > limits.unsent) end('it does not take what is sent to it')
+		if (socket.writableLength > limits.unsent) end('it reads too slowly')
 	}
 	// Ticks are counted, not time: after this process itself was held up, there is one tick, and then what has arrived is read.
 	const timer = setInterval(() => {
-		if (++silent > limits.silentPings) end(`nothing came from it for ${(limits.silentPings * limits.pingMs) / 1000} s`)
+		if (++silent > limits.silentPings) end(`it was silent for ${(limits.silentPings * limits.pingMs) / 1000} s`)
 		else write(ping)
 	}, limits.pingMs).unref()
 	const read = frameReader(limits.frame, (message) => {
@@ -89,7 +89,7 @@ export function openLink<Message>(
 		try {
 			read(bytes)
 		} catch (error) {
-			end(`it sent what cannot be read: ${messageOf(error)}`)
+			end(`it sent an invalid message: ${messageOf(error)}`)
 		}
 	})
 	socket.on('drain', () => drained?.())
