@@ -19,7 +19,7 @@ import type {
 	ToWorker,
 	Usage,
 } from '../protocol.ts'
-import { checkCall, checkEvent, checkOutcome } from './check-said.ts'
+import { checkCall, checkEvent, checkOutcome } from './check-message.ts'
 import type { Passenger, Seat } from './run-thread.ts'
 
 /** What a run may request from its executor. */
@@ -44,7 +44,8 @@ export interface RunHandle {
 	readonly run_id: string
 	/**
 	 * Rejects if the run did not fail but cannot continue here, so that it may be retried from its journal: with what
-	 * the host threw, or with a Fault `thread_lost` (its thread died, or said what no thread says), `unavailable` (no thread starts) or `queue_full`.
+	 * the host threw, or with a Fault `thread_lost` (its thread died, or sent an invalid message), `unavailable` (no thread
+	 * starts) or `queue_full`.
 	 */
 	readonly outcome: Promise<RunOutcome>
 	/** Ends the run with the outcome `stopped`. Settles once it is over: the host is not called after that. */

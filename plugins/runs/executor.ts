@@ -335,7 +335,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		if (signal.aborted) return { status: 'stopped' }
 		// Nothing would ever continue it.
 		if (outcome.status === 'paused' && waitsIn(log.journal).length === 0)
-			throw new Fault('thread_lost', 'the thread of the run said that it waits, and it waits for nothing')
+			throw new Fault('thread_lost', 'the thread reported that the run waits, but there is nothing that it waits for')
 		return outcome
 	} catch (error) {
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }

@@ -13,10 +13,10 @@ export interface RoomDeps extends Pick<Context<RunSettings>, 'store'> {
 
 /**
  * Called before each run of the agent `uid` is started. Throws `queue_full` if another run may not wait behind `ahead` others of
- * its conversation, unless it `isOwed`. Requests that arrive at the same time may exceed the limits of an agent and of all
+ * its conversation, unless the run `isExempt` from these limits. Requests that arrive at the same time may exceed the limits of an agent and of all
  * agents by their number.
  */
-type Room = (uid: string, ahead: number, isOwed: boolean) => Promise<void>
+type Room = (uid: string, ahead: number, isExempt: boolean) => Promise<void>
 
 /** Agents of which a count is remembered. */
 const REMEMBERED = 1_024
@@ -24,11 +24,11 @@ const REMEMBERED = 1_024
 export function openRoom(deps: RoomDeps): Room {
 	/** The most runs that wait behind others, by agent: those counted last and all that came since. Ends only make room. */
 	const most = new BoundedMap<string, number>(REMEMBERED)
-	return async (uid, ahead, isOwed) => {
+	return async (uid, ahead, isExempt) => {
 		const before = most.get(uid)
 		const more = ahead > 0 ? 1 : 0
 		if (before !== undefined && more > 0) most.set(uid, before + more)
-		if (isOwed) return
+		if (isExempt) return
 		checkOthers(deps, ahead)
 		const { store, pool, config } = deps
 		const placeless = pool.places.waiting(uid)

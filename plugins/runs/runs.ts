@@ -90,7 +90,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 						also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])],
 					}),
 				},
-				(ahead, isOwed) => checkRoom(agent.uid, ahead, isOwed),
+				(ahead, isExempt) => checkRoom(agent.uid, ahead, isExempt),
 				(started, ops, given) => begin(ctx, started, { ops, given, execute: (begun) => executeNow(ctx, begun) }),
 				counted,
 			)

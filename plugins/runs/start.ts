@@ -35,7 +35,7 @@ export async function takeIn(
 	agent: AgentRef,
 	run_id: string,
 	request: StartRequest & { conversation: string },
-	checkRoom: (ahead: number, isOwed: boolean) => Promise<void>,
+	checkRoom: (ahead: number, isExempt: boolean) => Promise<void>,
 	begin: (run: RunRecord, ops: Op[], given?: RunInputs) => Promise<void>,
 	/** Counts it toward the limits of its caller. */
 	counted: RunStart,

@@ -30,8 +30,8 @@ void t.test('runs that wait for a thread are counted once, until they could reac
 
 void t.test('runs behind others of their conversation count, the owed ones too', async (t) => {
 	const { state, check } = open(4, [1])
-	const start = async (isOwed: boolean): Promise<void> => {
-		await check('ada', 1, isOwed)
+	const start = async (isExempt: boolean): Promise<void> => {
+		await check('ada', 1, isExempt)
 		state.conversations = [(state.conversations[0] ?? 0) + 1]
 	}
 	await start(false)

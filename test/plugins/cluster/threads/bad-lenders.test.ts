@@ -45,7 +45,7 @@ const lies: Record<string, unknown> = {
 	'a method that there is not': { call: { method: 'constructor', params: {} } },
 }
 
-void t.test('a thread that says what no thread says is lost, and its run ends', { skip: withoutNats() }, async (t) => {
+void t.test('a thread that sends an invalid message is lost, and its run ends', { skip: withoutNats() }, async (t) => {
 	const { gateway, ada, start, occupyOwn, lend } = await working(t)
 	await occupyOwn(Object.keys(lies).length)
 	await lend(liar)
