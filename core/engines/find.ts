@@ -1,15 +1,11 @@
 /** The engines that plugins provide, found by their file `engine.ts`. */
-import { existsSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
 import { Fault } from '../errors.ts'
-import { importOwn } from '../util/own-code.ts'
+import { ownParts } from '../util/own-files.ts'
 import type { EngineModule } from './contract.ts'
-
-const folder = new URL('../../plugins/', import.meta.url)
 
 /** `url`: one address, or several of one scheme. Throws `config_invalid` if no engine serves its scheme. */
 export async function engineFor(url: string): Promise<EngineModule> {
-	const modules = await allEngines()
+	const modules = [...(await ownParts<EngineModule>('engine.ts')).values()]
 	const scheme = url.trim().split(':', 1)[0] as string
 	const found = modules.find(({ schemes }) => schemes.includes(scheme))
 	if (found) return found
@@ -19,12 +15,4 @@ export async function engineFor(url: string): Promise<EngineModule> {
 		'config_invalid',
 		`store.url: no engine serves addresses that begin with "${scheme}:"; there are: ${known.join(', ')}`,
 	)
-}
-
-async function allEngines(): Promise<EngineModule[]> {
-	const files = (await readdir(folder))
-		.toSorted()
-		.map((name) => new URL(`${name}/engine.ts`, folder))
-		.filter((file) => existsSync(file))
-	return Promise.all(files.map(async (file) => ((await importOwn(file)) as { default: EngineModule }).default))
 }
