@@ -216,7 +216,7 @@ declare module '@hapi/hapi' {
 		 * request from an address typed in a browser is not local; set `changes: false` if the route only reads.
 		 *
 		 * `agents: 'checked'`: the handler keeps a caller whose token is for some agents from all others (`reaches` in
-		 * core/http/agents.ts). Without it, a route outside `/v1/agents/{name}` is refused to such callers.
+		 * plugins/shared/agent-limit.ts). Without it, a route outside `/v1/agents/{name}` is refused to such callers.
 		 */
 		auth?: { bootstrap?: true; local?: true; changes?: boolean; agents?: 'checked' }
 	}

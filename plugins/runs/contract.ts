@@ -1,4 +1,4 @@
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Schema } from 'joi'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'

@@ -1,4 +1,4 @@
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Payer } from '../../core/util/context.ts'
