@@ -7,8 +7,7 @@ import type { Logger } from '../log/log.ts'
 import { format } from '../store/format.ts'
 import type { DataFormat, Engine } from '../store/ports.ts'
 import { migrationsFor } from './find.ts'
-import { countIn, migrate } from './migrate.ts'
-import { estimateOf } from './estimate.ts'
+import { countIn, growthOf, migrate } from './migrate.ts'
 import type { Migration } from './migration.ts'
 import { openProgress } from './progress.ts'
 import type { UpgradeProgress } from './progress.ts'
@@ -90,7 +89,7 @@ async function mustHaveSpace(
 ): Promise<void> {
 	const disk = space?.()
 	if (!disk) return
-	const { growth } = estimateOf(await countIn(store, migrations), disk.bytes)
+	const growth = growthOf(await countIn(store, migrations))
 	// A backup is at most as large as the data file; what it needs besides is free again before the first migration.
 	const bytes = growth + (isBackupBeside ? disk.bytes : 0)
 	if (disk.free_bytes - bytes >= keepFree) return

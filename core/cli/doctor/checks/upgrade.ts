@@ -2,14 +2,16 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { dataFile } from '../../../store/lmdb/tables.ts'
-import { estimateOf } from '../../../upgrade/estimate.ts'
 import { migrationsFor } from '../../../upgrade/find.ts'
-import { countIn } from '../../../upgrade/migrate.ts'
+import { countIn, growthOf } from '../../../upgrade/migrate.ts'
 import { format } from '../../../store/format.ts'
 import { error, note, ok } from '../contract.ts'
 import type { Check } from '../contract.ts'
 
 const MIB = 1024 ** 2
+/** Lower bounds of the rates on common disks: of migrations, and of packing and verifying a backup. */
+const RECORDS_PER_S = 5_000
+const BACKUP_BYTES_PER_S = 20 * MIB
 
 export const upgradeChecks: Check[] = [
 	{
@@ -36,9 +38,11 @@ export const upgradeChecks: Check[] = [
 			)
 			const records = counts.reduce((sum, { count }) => sum + count, 0)
 			const { path } = (await patient.config()).store
-			const { seconds, growth, backup } = estimateOf(records, (await stat(join(path, dataFile))).size)
+			const { size } = await stat(join(path, dataFile))
+			const seconds = Math.ceil(records / RECORDS_PER_S + size / BACKUP_BYTES_PER_S)
+			const growth = growthOf(records)
 			const what = counts.map(({ about, count }) => `${about} (${count})`).join(', ')
-			const space = `up to ${mebi(growth)} MiB of disk, and ${mebi(backup)} MiB for a backup`
+			const space = `up to ${mebi(growth)} MiB of disk, and ${mebi(2 * size)} MiB for a backup`
 			if (mark.from !== undefined)
 				return note(
 					`an upgrade to format ${format} was interrupted; the next start continues it, and needs up to ${mebi(growth)} MiB of disk`,
