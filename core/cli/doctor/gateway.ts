@@ -6,9 +6,9 @@ import { holderOf } from '../../process/lock.ts'
 import { tokenFor } from '../logins.ts'
 import { statOf } from './stat-of.ts'
 import { NotChecked } from './contract.ts'
-import type { Patient, RunningGateway } from './contract.ts'
+import type { CheckContext, RunningGateway } from './contract.ts'
 
-export interface FindOptions extends Pick<Patient, 'home' | 'env' | 'ask'> {}
+export interface FindOptions extends Pick<CheckContext, 'home' | 'env' | 'ask'> {}
 
 /** Whether one runs is asked of the home's lock: a file may be left of one that was killed. */
 export async function findGateway({ home, env, ask }: FindOptions): Promise<RunningGateway | null> {

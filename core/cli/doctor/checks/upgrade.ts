@@ -17,9 +17,9 @@ export const upgradeChecks: Check[] = [
 	{
 		id: 'upgrade.data',
 		about: 'what the next start changes in data of an older version',
-		async run(patient) {
-			if (await patient.gateway()) return ok('the data has the format of the gateway that runs')
-			const verdict = await patient.storeVerdict()
+		async run(context) {
+			if (await context.gateway()) return ok('the data has the format of the gateway that runs')
+			const verdict = await context.storeVerdict()
 			if (!verdict) return ok('there is no data yet')
 			const { damage, refused, mark } = verdict
 			if (mark && mark.format > format)
@@ -31,13 +31,13 @@ export const upgradeChecks: Check[] = [
 			if (!mark || (mark.format === format && mark.from === undefined))
 				return ok(`the data has the format of this version, ${format}`)
 
-			const store = await patient.store()
+			const store = await context.store()
 			const migrations = await migrationsFor(mark)
 			const counts = await Promise.all(
 				migrations.map(async (one) => ({ about: one.about, count: store ? await countIn(store, [one]) : 0 })),
 			)
 			const records = counts.reduce((sum, { count }) => sum + count, 0)
-			const { path } = (await patient.config()).store
+			const { path } = (await context.config()).store
 			const { size } = await stat(join(path, dataFile))
 			const seconds = Math.ceil(records / RECORDS_PER_S + size / BACKUP_BYTES_PER_S)
 			const growth = growthOf(records)
