@@ -145,7 +145,7 @@ export async function boot({
 					min_free_mib: config.store.min_free_mib,
 					// Data elsewhere is copied with its own tools.
 					backup: noBackup || config.store.url !== null ? null : backupOf(home, config),
-					...(upgrading && { told: upgrading }),
+					...(upgrading && { onProgress: upgrading }),
 				})
 			: null
 		const gateway = new Gateway({

@@ -70,8 +70,8 @@ export class RunThread {
 		}
 	}
 
-	receive(said: FromThread): void {
-		for (const { run, message } of said) {
+	receive(messages: FromThread): void {
+		for (const { run, message } of messages) {
 			if (message.kind === 'hello') this.#id = message.thread
 			this.#runs.get(run)?.receive(message)
 		}
@@ -79,7 +79,7 @@ export class RunThread {
 
 	/** To be called when the thread has ended. What it said before still counts. */
 	close(cause: unknown): void {
-		for (const said of this.#transport.close()) this.receive(said)
+		for (const messages of this.#transport.close()) this.receive(messages)
 		for (const run of this.#runs.values()) run.lost(cause)
 	}
 }

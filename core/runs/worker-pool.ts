@@ -37,7 +37,7 @@ export class WorkerPool extends ThreadGroup {
 			terminate: (id) => this.#threads.terminate(id),
 			close: () => drain(port),
 		})
-		port.on('message', (said: FromThread) => thread.receive(said))
+		port.on('message', (messages: FromThread) => thread.receive(messages))
 		this.add(thread)
 		return (cause) => this.remove(thread, cause)
 	}

@@ -23,7 +23,7 @@ export interface UpgradeOptions {
 	/** Null: none is taken. */
 	backup: Omit<BackupRequest, 'snapshots' | 'trigger'> | null
 	/** Called with the progress after each batch, and once all is done. */
-	told?(progress: UpgradeProgress): void
+	onProgress?(progress: UpgradeProgress): void
 }
 
 export interface Upgrade {
@@ -36,7 +36,8 @@ const LOG_EVERY_MS = 5_000
 const MIB = 1024 ** 2
 
 /** Null if the data has the format of this program. */
-export function upgradeOf({ engine, data, folder, log, min_free_mib, backup, told }: UpgradeOptions): Upgrade | null {
+export function upgradeOf(options: UpgradeOptions): Upgrade | null {
+	const { engine, data, folder, log, min_free_mib, backup, onProgress } = options
 	const { store, snapshots } = engine
 	const keepFree = min_free_mib * MIB
 	const mark = data.mark()
@@ -69,7 +70,7 @@ export function upgradeOf({ engine, data, folder, log, min_free_mib, backup, tol
 			migrations,
 			report(done, all, { about }) {
 				progress.reached(done, all, about)
-				told?.(progress.now())
+				onProgress?.(progress.now())
 				if (performance.now() - loggedAt < LOG_EVERY_MS) return
 				loggedAt = performance.now()
 				log.info({ done, all }, `upgrade: ${progress.now().text}`)
