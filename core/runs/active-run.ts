@@ -20,7 +20,7 @@ import type {
 	Usage,
 } from '../protocol.ts'
 import { checkCall, checkEvent, checkOutcome } from './check-message.ts'
-import type { Passenger, Seat } from './run-thread.ts'
+import type { AssignedRun, Assignment } from './run-thread.ts'
 
 /** What a run may request from its executor: the thread's calls, and what needs no answer. */
 export interface RunHost extends Answers {
@@ -63,12 +63,12 @@ const TAKE_LIMIT_MS = 30_000
 /** The longest delay of a timer; about 24 days. */
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 
-export class ActiveRun implements RunHandle, Passenger {
+export class ActiveRun implements RunHandle, AssignedRun {
 	readonly run_id: string
 	readonly #options: ActiveRunOptions
 	readonly #outcome = Promise.withResolvers<RunOutcome>()
 	readonly #usage: Usage
-	#seat: Seat | undefined
+	#assignment: Assignment | undefined
 	#isTaken = false
 	#verdict: Verdict | undefined
 	#timer: NodeJS.Timeout | undefined
@@ -93,15 +93,15 @@ export class ActiveRun implements RunHandle, Passenger {
 		return this.#isTaken
 	}
 
-	/** Hands the run to a thread, unless it is over already. `seat` gives it a place there. */
-	start(seat: () => Seat): void {
+	/** Hands the run to a thread, unless it is over already. `assign` gives it a place there. */
+	start(assign: () => Assignment): void {
 		if (this.#isOver) return
-		this.#seat = seat()
+		this.#assignment = assign()
 		this.#after(TAKE_LIMIT_MS, () =>
 			this.end({ rejects: new Fault('thread_lost', `no thread took the run within ${TAKE_LIMIT_MS / 1000} s`) }),
 		)
 		try {
-			this.#seat.order(this.#options.order)
+			this.#assignment.order(this.#options.order)
 		} catch (error) {
 			const message = `the run's order cannot be handed to a thread: ${messageOf(error)}`
 			this.#finish({ status: 'failed', error: { code: 'internal', message }, usage: this.#usage })
@@ -127,12 +127,12 @@ export class ActiveRun implements RunHandle, Passenger {
 	end(verdict: Verdict, message: ToWorker = { kind: 'abort', reason: 'the gateway ends the run' }): void {
 		if (this.#isOver || this.#verdict) return
 		this.#verdict = verdict
-		if (!this.#seat) return this.#finish(verdict)
-		this.#seat.post(message)
+		if (!this.#assignment) return this.#finish(verdict)
+		this.#assignment.post(message)
 		this.#after(this.#options.graceMs, () => {
 			// If a thread still takes the run, it reads the abort before anything else.
 			if (!this.#isTaken) return this.#finish(verdict)
-			this.#seat?.terminate()
+			this.#assignment?.terminate()
 			this.#after(this.#options.graceMs, () => this.#finish(verdict))
 		})
 	}
@@ -169,7 +169,7 @@ export class ActiveRun implements RunHandle, Passenger {
 		try {
 			if (call.method === 'model') addUsage(this.#usage, call.params.answer.usage)
 			const value = await ask(this.#options.host, call)
-			if (!this.#isOver && !this.#verdict) this.#seat?.post({ kind: 'reply', id: call.id, value })
+			if (!this.#isOver && !this.#verdict) this.#assignment?.post({ kind: 'reply', id: call.id, value })
 		} catch (error) {
 			// A tool that fails is a reply. What is thrown is a failure of the host itself, such as a full disk.
 			this.end({ rejects: error }, { kind: 'reply', id: call.id, error: toWire(error) })
@@ -196,7 +196,7 @@ export class ActiveRun implements RunHandle, Passenger {
 		if (this.#isOver) return
 		this.#isOver = true
 		clearTimeout(this.#timer)
-		this.#seat?.leave()
+		this.#assignment?.release()
 		const verdict = this.#verdict ?? end
 		this.#options.over()
 		if ('rejects' in verdict) this.#outcome.reject(verdict.rejects)
