@@ -101,16 +101,11 @@ export async function withLogFields<T>(fields: LogFields, work: () => Promise<T>
 	}
 }
 
-interface OpenContext {
-	run: <T>(work: () => T) => T
-	end: () => void
-}
-
 /** The same for a request: from `end` on, lines no longer have the fields. */
-export function openLogContext(fields: LogFields): OpenContext {
+export function openLogContext(fields: LogFields) {
 	const activity: Activity = { fields, isOver: false }
 	return {
-		run: (work) => current.run({ owner: undefined, activity }, work),
+		run: <T>(work: () => T): T => current.run({ owner: undefined, activity }, work),
 		end: () => void (activity.isOver = true),
 	}
 }
