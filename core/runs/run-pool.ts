@@ -127,7 +127,8 @@ class Pool implements RunPool {
 			run.end({ rejects: new Fault('queue_full', `${WAITING_LIMIT} runs wait for a thread already; try again later`) })
 		} else {
 			this.#waiting.push(run)
-			this.#startWaiting()
+			// Together with the others of this turn of the event loop: to wake a thread costs more than to send it one more run.
+			if (this.#waiting.length === 1) setImmediate(() => this.#startWaiting())
 		}
 		return run
 	}
