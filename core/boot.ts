@@ -11,8 +11,7 @@ import { checkFolder } from './backup/check-folder.ts'
 import type { BackupRequest } from './backup/create.ts'
 import { finishRestore } from './backup/place.ts'
 import type { Member } from './engines/contract.ts'
-import { engineFor } from './engines/find.ts'
-import { openEngine } from './engines/open.ts'
+import { engineFor, openEngine } from './engines/open.ts'
 import type { Fault } from './errors.ts'
 import { Gateway } from './gateway.ts'
 import { BUILT_IN, Loader } from './host/loader.ts'
@@ -146,7 +145,7 @@ export async function boot({
 					min_free_mib: config.store.min_free_mib,
 					// Data elsewhere is copied with its own tools.
 					backup: noBackup || config.store.url !== null ? null : backupOf(home, config),
-					...(upgrading && { told: upgrading }),
+					...(upgrading && { onProgress: upgrading }),
 				})
 			: null
 		const gateway = new Gateway({

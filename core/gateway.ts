@@ -53,11 +53,6 @@ export interface GatewayOptions {
 	checkResponses: boolean
 }
 
-export interface ReloadResult {
-	changed: boolean
-	generation: number
-}
-
 /** How long executors may take to write how their runs ended, in milliseconds. */
 const ENDING_MS = 2_000
 
@@ -74,8 +69,8 @@ export class Gateway {
 	#rest = ''
 	#publicUrl: string | null = null
 	#configError: string | null = null
-	#reloading: Promise<ReloadResult> | null = null
-	#next: Promise<ReloadResult> | null = null
+	#reloading: Promise<void> | null = null
+	#next: Promise<void> | null = null
 	/** The last event of its own could not be written. */
 	#isMute = false
 	/** How often a plugin was to start again as it is; part of its fingerprint. */
@@ -161,7 +156,7 @@ export class Gateway {
 	}
 
 	/** One at a time; concurrent calls share the next one. Throws if the change is refused. */
-	reload(): Promise<ReloadResult> {
+	reload(): Promise<void> {
 		if (!this.#reloading) {
 			this.#reloading = this.#reloadOnce().finally(() => {
 				this.#reloading = null
@@ -169,7 +164,7 @@ export class Gateway {
 			})
 			return this.#reloading
 		}
-		const again = (): Promise<ReloadResult> => {
+		const again = (): Promise<void> => {
 			this.#next = null
 			return this.reload()
 		}
@@ -229,21 +224,19 @@ export class Gateway {
 		}
 	}
 
-	async #reloadOnce(): Promise<ReloadResult> {
+	async #reloadOnce(): Promise<void> {
 		const generations = this.#generations
-		if (this.#state === 'draining') return { changed: false, generation: generations.number }
+		if (this.#state === 'draining') return
 		try {
 			const changed = await this.#apply(this.#options.readDesired(true), false)
 			const isFixed = this.#configError !== null
 			this.#configError = null
-			if (changed || isFixed) {
-				this.#log.info(
-					{ generation: generations.number },
-					changed ? 'the changed settings are in force' : 'the settings are in order again',
-				)
-				void this.#say('config.reloaded', { generation: generations.number })
-			}
-			return { changed, generation: generations.number }
+			if (!changed && !isFixed) return
+			this.#log.info(
+				{ generation: generations.number },
+				changed ? 'the changed settings are in force' : 'the settings are in order again',
+			)
+			void this.#say('config.reloaded', { generation: generations.number })
 		} catch (error) {
 			const message = messageOf(error)
 			this.#configError = message

@@ -25,7 +25,6 @@ const { removeRuntimeFile } = await import('./process/runtime-file.ts')
 const { serviceManager } = await import('./cli/start/service-manager.ts')
 const { startupBanner } = await import('./cli/start/startup-banner.ts')
 const { releaseStartMemory } = await import('./cli/start/start-memory.ts')
-const { bannerLines } = await import('./host/desired-state.ts')
 
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78
@@ -134,7 +133,7 @@ process.stdout.write(
 		url: gateway.status.url('main'),
 		legacy_url: gateway.status.url('legacy'),
 		home,
-		about: (svc) => bannerLines(running.config, svc),
+		config: running.config,
 	}),
 )
 tell('READY=1', `STATUS=Listens at ${gateway.status.url('main')}`)

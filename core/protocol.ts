@@ -305,24 +305,6 @@ export interface WorkerTask {
 	port: MessagePort
 }
 
-const TEXTS = /^(text\/|image\/svg\+xml$|application\/(json|xml|(x-)?yaml|toml|sql|javascript|typescript|x-sh)$)/
-
-/** Whether bytes of that type are UTF-8 text, which every model can read. */
-export function isTextType(media_type: string): boolean {
-	return TEXTS.test(media_type)
-}
-
-const WIRE_NAME_LIMIT = 64
-
-/** A tool's name for an API that takes `[a-zA-Z0-9_-]{1,64}` only: other characters become `_`; a longer name keeps a hash of the rest. */
-export function wireName(name: string): string {
-	const safe = name.replace(/[^a-zA-Z0-9_-]/g, '_')
-	if (safe.length <= WIRE_NAME_LIMIT) return safe
-	let hash = 5381
-	for (let at = 0; at < name.length; at++) hash = ((hash * 33) ^ name.charCodeAt(at)) >>> 0
-	return `${safe.slice(0, WIRE_NAME_LIMIT - 9)}_${hash.toString(16).padStart(8, '0')}`
-}
-
 /** Tokens of all model answers in a journal; steps of other kinds, which only the gateway knows too, count nothing. */
 export function usageOf(journal: readonly { readonly kind: string }[]): Usage {
 	const usage = { input_tokens: 0, output_tokens: 0 }

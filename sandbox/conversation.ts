@@ -1,4 +1,4 @@
-import { wireName } from '../core/protocol.ts'
+import { wireName } from './wire-name.ts'
 import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpec } from '../core/protocol.ts'
 import { withoutOwnTags } from './context/own-tags.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'

@@ -13,9 +13,9 @@ import { listenProblem } from '../http/listening.ts'
 import type { Address, ListenAt } from '../http/listening.ts'
 import { readRuntimeFile } from '../process/runtime-file.ts'
 import { NotChecked } from './doctor/contract.ts'
-import type { Expert, PlaceCheck } from './doctor/contract.ts'
-import { expertsFor } from './doctor/experts.ts'
-import { openPatient } from './doctor/patient.ts'
+import type { DoctorFile, PlaceCheck } from './doctor/contract.ts'
+import { doctorFilesFor } from './doctor/doctor-files.ts'
+import { openCheckContext } from './doctor/check-context.ts'
 
 export interface PlaceReport {
 	/** The gateway accepts these; each as `file:line:column: path: what is wrong`. */
@@ -29,14 +29,14 @@ export async function checkPlace(
 	config: Config,
 	{ home, env }: { home: string; env: Readonly<NodeJS.ProcessEnv> },
 ): Promise<PlaceReport> {
-	await using patient = await openPatient({ home, env })
+	await using context = await openCheckContext({ home, env })
 	const problems: LateProblem[] = []
 	const warnings: LateProblem[] = []
 	const notes: string[] = []
-	const experts = await expertsFor(config)
-	for (const { about, run } of [portsOf(experts), ...experts.flatMap(({ place = [] }) => place)]) {
+	const files = await doctorFilesFor(config)
+	for (const { about, run } of [portsOf(files), ...files.flatMap(({ place = [] }) => place)]) {
 		try {
-			for (const { isRefused = false, ...problem } of await run(config, patient))
+			for (const { isRefused = false, ...problem } of await run(config, context))
 				(isRefused ? problems : warnings).push(problem)
 		} catch (error) {
 			if (!(error instanceof NotChecked)) throw error
@@ -47,15 +47,15 @@ export async function checkPlace(
 	return { warnings: warnings.map((problem) => warn(config, problem)), notes }
 }
 
-function portsOf(experts: readonly Expert[]): PlaceCheck {
+function portsOf(files: readonly DoctorFile[]): PlaceCheck {
 	return {
 		about: 'ports',
-		async run(config, patient) {
+		async run(config, context) {
 			const { host } = config.server
-			const before: Partial<Config> | undefined = (await patient.gateway())
-				? readRuntimeFile(patient.home)?.settings?.in_force
+			const before: Partial<Config> | undefined = (await context.gateway())
+				? readRuntimeFile(context.home)?.settings?.in_force
 				: undefined
-			const legacy = experts.some(({ ports }) => ports?.(config).some(({ setting }) => setting === 'legacy.port'))
+			const legacy = files.some(({ ports }) => ports?.(config).some(({ setting }) => setting === 'legacy.port'))
 			const wanted = [
 				{ address: 'main' as const, port: config.server.port, held: before?.server?.port },
 				...(legacy ? [{ address: 'legacy' as const, port: config.legacy.port, held: before?.legacy?.port }] : []),

@@ -1,7 +1,7 @@
 /** Which commands there are, whose they are, and which could not be used. */
-import { existsSync, readdirSync } from 'node:fs'
 import { messageOf } from '../errors.ts'
 import { importOwn } from '../util/own-code.ts'
+import { ownParts } from '../util/own-files.ts'
 import type { Candidates, CommandFile, Group, TopCommand } from './command.ts'
 
 /** A `CommandFile` with its plugin, or why it cannot be used. `plugin` is undefined for what comes with the gateway. */
@@ -86,7 +86,6 @@ export class CommandTable {
 	}
 }
 
-const folder = new URL('../../plugins/', import.meta.url)
 let builtIn: Promise<CommandSource[]> | undefined
 
 /** The host's own commands, and those of built-in plugins: found by their file, since the host knows no plugin by name. */
@@ -95,9 +94,9 @@ export function builtInFiles(): Promise<CommandSource[]> {
 }
 
 async function readBuiltIn(): Promise<CommandSource[]> {
-	const files = readdirSync(folder)
-		.map((name) => new URL(`${name}/cli.ts`, folder))
-		.filter((file) => existsSync(file))
-	const all = [new URL('./commands.ts', import.meta.url), ...files]
-	return Promise.all(all.map(async (file) => ({ file: ((await importOwn(file)) as { default: CommandFile }).default })))
+	const [own, files] = await Promise.all([
+		importOwn(new URL('./commands.ts', import.meta.url)) as Promise<{ default: CommandFile }>,
+		ownParts<CommandFile>('cli.ts'),
+	])
+	return [own.default, ...files.values()].map((file) => ({ file }))
 }

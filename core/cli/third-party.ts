@@ -67,9 +67,9 @@ export async function pluginFiles(home: string, part: 'cli' | 'doctor'): Promise
 		plugins = (parse(text) as { plugins?: unknown } | null)?.plugins
 	} catch {}
 	if (typeof plugins !== 'object' || plugins === null) return []
-	return Object.entries(plugins as Record<string, unknown>).flatMap(([name, said]) => {
-		const { enabled = said !== false, path } = (said ?? {}) as { enabled?: unknown; path?: unknown }
-		if (enabled === false || name.includes('/') || existsSync(new URL(`${name}/`, builtIn))) return []
+	return Object.entries(plugins as Record<string, unknown>).flatMap(([name, entry]) => {
+		const { enabled = entry !== false, path } = (entry ?? {}) as { enabled?: unknown; path?: unknown }
+		if (enabled === false || name.includes('/') || existsSync(new URL(`${name}/index.ts`, builtIn))) return []
 		const folder = resolve(home, 'plugins', typeof path === 'string' ? path : name)
 		const file = ['ts', 'js', 'mjs'].map((end) => join(folder, `${part}.${end}`)).find((one) => existsSync(one))
 		return file === undefined ? [] : [{ name, folder, file }]

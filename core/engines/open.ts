@@ -1,7 +1,9 @@
+/** Which engine keeps the data: LMDB, or one that a plugin provides, found by its file `engine.ts`. */
+import { Fault } from '../errors.ts'
 import { openLmdb } from '../store/lmdb/open.ts'
 import type { Engine } from '../store/ports.ts'
-import type { EngineRequest } from './contract.ts'
-import { engineFor } from './find.ts'
+import { ownParts } from '../util/own-files.ts'
+import type { EngineModule, EngineRequest } from './contract.ts'
 
 /**
  * Opens the data where the settings say: in the folder `store.path` or, with `store.url`, with the engine of a plugin's folder. Throws
@@ -13,4 +15,18 @@ export async function openEngine(request: EngineRequest): Promise<Engine> {
 	const { path, min_free_mib, url } = store
 	if (url === null) return openLmdb({ path, minFreeBytes: min_free_mib * 1024 * 1024, ...(log && { log }) })
 	return (await engineFor(url)).open(request)
+}
+
+/** `url`: one address, or several of one scheme. Throws `config_invalid` if no engine serves its scheme. */
+export async function engineFor(url: string): Promise<EngineModule> {
+	const modules = [...(await ownParts<EngineModule>('engine.ts')).values()]
+	const scheme = url.trim().split(':', 1)[0] as string
+	const found = modules.find(({ schemes }) => schemes.includes(scheme))
+	if (found) return found
+	const known = modules.flatMap(({ schemes }) => schemes.map((one) => `${one}://`))
+	// Not the address itself, which may hold a password.
+	throw new Fault(
+		'config_invalid',
+		`store.url: no engine serves addresses that begin with "${scheme}:"; there are: ${known.join(', ')}`,
+	)
 }

@@ -1,5 +1,5 @@
 import { newId, now } from '../util/ids.ts'
-import { actorNow } from '../util/context.ts'
+import { causeNow } from '../util/context.ts'
 import type { NewEvent } from '../protocol.ts'
 import type { EventEnvelope } from '../store/ports.ts'
 
@@ -18,7 +18,7 @@ export function inEnvelope(event: NewEvent, agent: string | null, run: string | 
 
 /** The event with `payload.actor`, where it is known who caused it. `own`: an agent whose events need not name it. */
 export function withActor(event: NewEvent, own?: string): NewEvent {
-	const actor = actorNow()
+	const actor = causeNow()?.actor
 	if (!actor || (actor.kind === 'agent' && actor.id === own)) return event
 	return { ...event, payload: { ...event.payload, actor: { ...actor } } }
 }

@@ -172,39 +172,37 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 
 /** Listeners by what they subscribe to, so that an event of one run does not visit ten thousand listeners of others. */
 class ListenerTable {
-	readonly #ofAll = new Map<string, Set<Listener>>()
-	readonly #byRun = new Map<string, Set<Listener>>()
-	readonly #byAgent = new Map<string, Set<Listener>>()
+	readonly #listeners = new Map<string, Set<Listener>>()
 
 	add(listener: Listener): void {
-		const [table, target] = this.#placeOf(listener.filter)
-		const listeners = table.get(target) ?? new Set()
-		table.set(target, listeners.add(listener))
+		const place = placeOf(listener.filter)
+		const listeners = this.#listeners.get(place) ?? new Set()
+		this.#listeners.set(place, listeners.add(listener))
 	}
 
 	remove(listener: Listener): void {
 		listener.gone = true
-		const [table, target] = this.#placeOf(listener.filter)
-		const listeners = table.get(target)
+		const place = placeOf(listener.filter)
+		const listeners = this.#listeners.get(place)
 		listeners?.delete(listener)
-		if (listeners?.size === 0) table.delete(target)
+		if (listeners?.size === 0) this.#listeners.delete(place)
 	}
 
 	/** A copy: listeners may come and go during delivery, and one that is added meanwhile must not receive this event. */
 	of(event: EventEnvelope): Listener[] {
 		const { run_id, agent_id } = event
 		const found: Listener[] = []
-		const add = (listeners: Set<Listener> | undefined): void => {
-			if (listeners) for (const listener of listeners) if (listener.wants(event)) found.push(listener)
+		const add = (place: string): void => {
+			for (const listener of this.#listeners.get(place) ?? []) if (listener.wants(event)) found.push(listener)
 		}
-		add(this.#ofAll.get(''))
-		if (run_id !== null) add(this.#byRun.get(run_id))
-		if (agent_id !== null) add(this.#byAgent.get(agent_id))
+		add(placeOf({}))
+		if (run_id !== null) add(placeOf({ run_id }))
+		if (agent_id !== null) add(placeOf({ agent_id }))
 		return found
 	}
+}
 
-	#placeOf({ run_id, agent_id }: LiveFilter): [Map<string, Set<Listener>>, target: string] {
-		if (run_id !== undefined) return [this.#byRun, run_id]
-		return agent_id === undefined ? [this.#ofAll, ''] : [this.#byAgent, agent_id]
-	}
+function placeOf({ run_id, agent_id }: LiveFilter): string {
+	if (run_id !== undefined) return `run ${run_id}`
+	return agent_id === undefined ? 'all' : `agent ${agent_id}`
 }

@@ -10,10 +10,6 @@ export function reserveFamilies(words: Iterable<string>): void {
 	for (const word of words) reserved.add(word)
 }
 
-function isReserved(family: string): boolean {
-	return reserved.has(family)
-}
-
 /** The first word of an event type. */
 export function familyOf(type: string): string {
 	return type.split('.', 1)[0] as string
@@ -44,8 +40,8 @@ export function pluginEvent(event: NewEvent, plugin: string): NewEvent {
 export function checkEventType(type: unknown, plugin: string): void {
 	if (typeof type !== 'string') throw new Fault('plugin_invalid', `plugin "${plugin}": an event needs an event_type`)
 	const family = familyOf(type)
-	if (!isReserved(family)) return
-	const prefix = isReserved(plugin) ? `${plugin}-plugin` : plugin
+	if (!reserved.has(family)) return
+	const prefix = reserved.has(plugin) ? `${plugin}-plugin` : plugin
 	throw new Fault(
 		'plugin_invalid',
 		`plugin "${plugin}" cannot emit "${type.slice(0, 128)}": event types that begin with "${family}." are the gateway's own; begin yours with "${prefix}."`,

@@ -4,10 +4,7 @@ import { Agent, buildConnector } from 'undici'
 import { checkAddresses, hostOf } from './policy.ts'
 import type { FetchPolicy } from './policy.ts'
 import { systemLookup } from './system-lookup.ts'
-import type { ResolvedAddress } from './system-lookup.ts'
-
-/** All addresses of a name, in the order in which to try them. Throws if there are none. */
-export type Lookup = (host: string) => Promise<ResolvedAddress[]>
+import type { Lookup, ResolvedAddress } from './system-lookup.ts'
 
 export interface ConnectionPool {
 	/** `named`: for the origin that the caller named, and not for one that a redirect led to. */
@@ -15,10 +12,13 @@ export interface ConnectionPool {
 	destroy(): Promise<void>
 }
 
-interface Limits {
+interface Reach {
 	policy: FetchPolicy
 	lookup?: Lookup
 	owner?: string
+}
+
+interface Limits extends Reach {
 	max_bytes: number
 	idle_ms?: number
 }
@@ -30,16 +30,10 @@ const ORIGINS = 16
 const CONNECTIONS = 64
 
 /** Two pools: a connection that was allowed for the named origin must not serve a redirect to the same place. */
-export function openConnections({
-	policy,
-	owner,
-	lookup = systemLookupFor(owner),
-	idle_ms = 0,
-	max_bytes,
-}: Limits): ConnectionPool {
+export function openConnections({ idle_ms = 0, max_bytes, ...reach }: Limits): ConnectionPool {
 	const open = (named: boolean): Agent =>
 		new Agent({
-			connect: checkedConnector(policy, named, lookup),
+			connect: checkedConnector(named, reach),
 			allowH2: false,
 			maxOrigins: ORIGINS,
 			connections: CONNECTIONS,
@@ -59,21 +53,15 @@ export function openConnections({
 	}
 }
 
-/** By the system, within the share of `owner`. */
-export function systemLookupFor(owner: string | undefined): Lookup {
-	return (host) => systemLookup(host, owner)
-}
-
 /** All addresses that the URL's host leads to. Throws `address_refused` unless each may be reached. */
 export async function resolveChecked(
 	url: URL,
-	policy: FetchPolicy,
 	named: boolean,
-	resolve: Lookup = systemLookupFor(undefined),
+	{ policy, owner, lookup = systemLookup }: Reach,
 ): Promise<ResolvedAddress[]> {
 	const host = hostOf(url)
 	const family = isIP(host)
-	const answers = family === 0 ? await resolve(host) : [{ address: host, family }]
+	const answers = family === 0 ? await lookup(host, owner) : [{ address: host, family }]
 	if (answers.length === 0) throw new Error(`${host} has no address`)
 	const addresses = answers.map(({ address }) => address)
 	checkAddresses(url, addresses, policy, named)
@@ -81,9 +69,9 @@ export async function resolveChecked(
 }
 
 /** For undici's `connect`: every socket is made here, for names and for IP addresses alike. */
-function checkedConnector(policy: FetchPolicy, named: boolean, resolve: Lookup): buildConnector.connector {
+function checkedConnector(named: boolean, reach: Reach): buildConnector.connector {
 	const prepare = async (url: URL): Promise<buildConnector.connector> => {
-		const answers = await resolveChecked(url, policy, named, resolve)
+		const answers = await resolveChecked(url, named, reach)
 		return buildConnector({
 			allowH2: false,
 			rejectUnauthorized: true, // also where the environment says otherwise

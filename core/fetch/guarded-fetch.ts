@@ -13,13 +13,14 @@ import { fetch as undiciFetch } from 'undici'
 import { within } from '../util/deadline.ts'
 import { Fault, isFault } from '../errors.ts'
 import { boundedBody } from './body.ts'
-import { openConnections, resolveChecked, systemLookupFor } from './connections.ts'
-import type { ConnectionPool, Lookup } from './connections.ts'
+import { openConnections, resolveChecked } from './connections.ts'
+import type { ConnectionPool } from './connections.ts'
 import { startDeadline } from './deadline.ts'
 import { errorOf } from './errors.ts'
 import { hopOf, nextHop, redirectOf } from './hops.ts'
 import { checkUrl, parseUrl } from './policy.ts'
 import type { FetchPolicy } from './policy.ts'
+import type { Lookup } from './system-lookup.ts'
 
 export type { FetchPolicy } from './policy.ts'
 
@@ -70,17 +71,12 @@ export function fetcherFor(named: string | URL, options: GuardedOptions): Guarde
  */
 export async function checkAddress(
 	address: string | URL,
-	{
-		policy,
-		timeout_ms,
-		owner,
-		lookup = systemLookupFor(owner),
-	}: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'owner' | 'lookup'>,
+	{ timeout_ms, ...reach }: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'owner' | 'lookup'>,
 ): Promise<void> {
 	const url = parseUrl(address)
-	checkUrl(url, policy, true)
+	checkUrl(url, reach.policy, true)
 	try {
-		await within(timeout_ms, 'the name server', resolveChecked(url, policy, true, lookup))
+		await within(timeout_ms, 'the name server', resolveChecked(url, true, reach))
 	} catch (error) {
 		if (isFault(error, 'address_refused')) throw error
 	}

@@ -11,7 +11,8 @@ export interface ResolvedAddress {
 	family: number
 }
 
-export type SystemLookup = (host: string, owner?: string) => Promise<ResolvedAddress[]>
+/** All addresses of a name, in the order in which to try them. Throws if there are none. `owner`: whose share it counts for. */
+export type Lookup = (host: string, owner?: string) => Promise<ResolvedAddress[]>
 
 /** Limit of names of one owner that wait; all owners have a quarter more. */
 const MAX_WAITING = 256
@@ -26,7 +27,7 @@ const PER_SECOND = 100
  */
 export function openSystemLookup(
 	lookup = async (host: string): Promise<ResolvedAddress[]> => systemCall(host, { all: true }),
-): SystemLookup {
+): Lookup {
 	const places = openSemaphore(2, { reserve: 1 })
 	const pace = openPace(PER_SECOND)
 	const waiting = new Shares(

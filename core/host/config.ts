@@ -3,7 +3,6 @@
  * errors as Faults. Settings are found by their file, `plugins/<name>/settings.ts`.
  */
 import type { KeyObject } from 'node:crypto'
-import { existsSync, readdirSync } from 'node:fs'
 import { compose } from '../../config/composition.ts'
 import type { Environment } from '../../config/home.ts'
 import type { DeclaredPlugin } from '../../config/composition.ts'
@@ -17,7 +16,7 @@ import * as reading from '../../config/read.ts'
 import * as sections from '../../config/sections.ts'
 import * as writing from '../../config/write.ts'
 import { Fault } from '../errors.ts'
-import { importOwn } from '../util/own-code.ts'
+import { ownFiles, ownParts } from '../util/own-files.ts'
 
 export { isAppliedAtStart } from '../../config/core-sections.ts'
 export { isSecretName, isSecretText, withoutSecrets } from '../../config/hidden.ts'
@@ -25,9 +24,7 @@ export { configFile } from '../../config/home.ts'
 export type { Environment } from '../../config/home.ts'
 export type { Config } from '../../config/types.ts'
 
-const folder = new URL('../../plugins/', import.meta.url)
-
-export const composition = compose(await Promise.all(namesOf(folder).map(declarationOf)))
+export const composition = compose(await declarations())
 
 /** As in `config/`, without their first argument. */
 export const readConfig = withFaults(reading.readConfig.bind(null, composition))
@@ -59,17 +56,14 @@ export function installationKey(home: string, env: Environment): Promise<KeyObje
 	throw new Fault('config_invalid', 'no running plugin provides the key of the installation')
 }
 
-function namesOf(folder: URL): string[] {
-	return readdirSync(folder)
-		.filter((name) => existsSync(new URL(`${name}/index.ts`, folder)))
-		.toSorted()
-}
-
-async function declarationOf(name: string): Promise<DeclaredPlugin> {
-	const file = new URL(`${name}/settings.ts`, folder)
-	if (!existsSync(file)) return { name, file: null }
-	const { default: declaration } = (await importOwn(file)) as { default: SettingsDeclaration }
-	return { ...declaration, name, file }
+async function declarations(): Promise<DeclaredPlugin[]> {
+	const declared = await ownParts<SettingsDeclaration>('settings.ts')
+	const files = ownFiles('settings.ts')
+	return Array.from(ownFiles('index.ts').keys(), (name) => ({
+		...declared.get(name),
+		name,
+		file: files.get(name) ?? null,
+	}))
 }
 
 function withFaults<Args extends unknown[], Result>(work: (...args: Args) => Result): (...args: Args) => Result {

@@ -50,13 +50,6 @@ export function isOn({ plugins }: Pick<Config, 'plugins'>, name: string): boolea
 	return enabled ?? (typeof entry === 'object' || (composition.plugins.get(name)?.onByDefault ?? true))
 }
 
-/** The lines that running plugins add to the startup banner. `svc` is the command as the reader can type it. */
-export function bannerLines(config: Config, svc: string): string[] {
-	return [...composition.plugins.values()]
-		.filter(({ name }) => isOn(config, name))
-		.flatMap((declared) => declared.banner?.(settingsOf(config, declared), svc) ?? [])
-}
-
 function pluginOf(config: Config, name: string): WantedPlugin {
 	const declared = composition.plugins.get(name)
 	const at = hasSection(declared) ? name : `plugins.${name}`

@@ -1,7 +1,7 @@
 /** From a plugin's name to its code: built in, or a folder whose files are read again whenever one of them changes. */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { readFile, readdir, realpath, stat } from 'node:fs/promises'
+import { readFile, realpath, stat } from 'node:fs/promises'
 import { registerHooks } from 'node:module'
 import { basename, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -14,6 +14,7 @@ import { checkDeclared } from './declared.ts'
 import { entryNames, entryOf } from './entry.ts'
 import { onBehalfOf } from '../util/context.ts'
 import { importOwn } from '../util/own-code.ts'
+import { ownFiles, ownParts } from '../util/own-files.ts'
 import { ownFolder } from '../util/culprit.ts'
 import type { Plugin } from '../plugin.ts'
 import type { SettingsDeclaration } from '../../config/declaration.ts'
@@ -41,7 +42,6 @@ export class Loader {
 	readonly #pluginsFolder: string
 	readonly #refusal: (folder: string) => string | undefined
 	readonly #cache = new Map<string, Loaded>()
-	#reserved: Promise<void> | undefined
 
 	/**
 	 * `builtIn`: the folder of built-in plugins; `pluginsFolder`: holds third-party ones by name. `refusal`: why the
@@ -91,7 +91,7 @@ export class Loader {
 		if (cached?.code === code && cached.source === folder) return cached
 		// Node names modules by their real path.
 		const real = await realpath(folder)
-		await (this.#reserved ??= reserveBuiltIn(this.#builtIn))
+		await (reserved ??= reserveBuiltIn())
 		roots.add(pathToFileURL(real).href + '/')
 		ownFolder(real, name)
 		installHook()
@@ -104,16 +104,13 @@ export class Loader {
 	}
 }
 
+let reserved: Promise<void> | undefined
+
 /** Reserves the types of all built-in plugins, of those that are switched off too: so that their events cannot be confused with others. */
-async function reserveBuiltIn(folder: URL): Promise<void> {
-	const names = (await readdir(folder, { withFileTypes: true })).flatMap((one) => (one.isDirectory() ? one.name : []))
-	reserveFamilies(names)
-	for (const name of names) {
-		const file = new URL(`${name}/events.ts`, folder)
-		if (!existsSync(file)) continue
-		const { default: events } = (await importOwn(file)) as { default: NonNullable<Plugin['events']> }
+async function reserveBuiltIn(): Promise<void> {
+	reserveFamilies(ownFiles('index.ts').keys())
+	for (const events of (await ownParts<NonNullable<Plugin['events']>>('events.ts')).values())
 		reserveFamilies(Object.keys(events).map(familyOf))
-	}
 }
 
 const parts: ReadonlySet<string> = new Set([

@@ -12,28 +12,23 @@ export interface ListenAt {
 
 /** The setting, and what is wrong with it. */
 export function listenProblem(error: unknown, address: Address, { host, port }: ListenAt): FieldError {
-	const [path, variable] = address === 'main' ? ['server.port', 'SVC_PORT'] : ['legacy.port', 'SVC_LEGACY_PORT']
-	const why = (text: string): string => `cannot listen at ${host}:${port}: ${text}`
+	const [setting, variable] = address === 'main' ? ['server.port', 'SVC_PORT'] : ['legacy.port', 'SVC_LEGACY_PORT']
+	const about = (path: string, why: string): FieldError => ({
+		path,
+		message: `cannot listen at ${host}:${port}: ${why}`,
+	})
 	switch ((error as NodeJS.ErrnoException).code) {
 		case 'EADDRINUSE':
-			return {
-				path,
-				message: why(`another program listens there; end it, or set ${path} or ${variable} to another port`),
-			}
+			return about(setting, `another program listens there; end it, or set ${setting} or ${variable} to another port`)
 		case 'EACCES':
-			return {
-				path,
-				message: why(
-					`this user may not use it; ports below 1024 need privileges, so set ${path} or ${variable} to a higher one`,
-				),
-			}
+			return about(
+				setting,
+				`this user may not use it; ports below 1024 need privileges, so set ${setting} or ${variable} to a higher one`,
+			)
 		case 'EADDRNOTAVAIL':
 		case 'ENOTFOUND':
-			return {
-				path: 'server.host',
-				message: why('this machine does not have that address; correct server.host or SVC_HOST'),
-			}
+			return about('server.host', 'this machine does not have that address; correct server.host or SVC_HOST')
 		default:
-			return { path, message: why(messageOf(error)) }
+			return about(setting, messageOf(error))
 	}
 }

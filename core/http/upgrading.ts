@@ -21,31 +21,25 @@ export function upgrading({ version, started_at, progress }: Upgrading) {
 			const [path, query] = url.split('?', 2)
 			const { text, remaining_s } = progress()
 			const retry = String(Math.min(MOST_RETRY_S, Math.max(1, remaining_s ?? 1)))
-			const plain = (status: number, body: string): void =>
-				void response
-					.writeHead(status, {
-						'content-type': 'text/plain; charset=utf-8',
-						...(status === 503 && { 'retry-after': retry }),
-					})
-					.end(body)
-			const json = (body: object): void =>
-				void response
-					.writeHead(503, { 'content-type': 'application/json; charset=utf-8', 'retry-after': retry })
-					.end(JSON.stringify(body))
+			const refuse = (body: string | object): void => {
+				const [type, content] =
+					typeof body === 'string' ? ['text/plain', body] : ['application/json', JSON.stringify(body)]
+				response.writeHead(503, { 'content-type': `${type}; charset=utf-8`, 'retry-after': retry }).end(content)
+			}
 
-			if (path === '/healthz') return plain(200, 'ok')
+			if (path === '/healthz')
+				return void response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end('ok')
 			if (path === '/readyz')
-				return plain(
-					503,
+				return refuse(
 					new URLSearchParams(query).has('verbose') ? `[-]gateway migrating: ${text}\nmigrating\n` : 'migrating',
 				)
 			if (path === '/v1/health') {
 				const uptime_s = Math.max(0, Math.floor((Date.now() - Date.parse(started_at)) / 1000))
 				const checks = [{ name: 'gateway', ok: false, message: `migrating: ${text}` }]
-				return json({ status: 'migrating', version, generation: 0, uptime_s, checks })
+				return refuse({ status: 'migrating', version, generation: 0, uptime_s, checks })
 			}
 			const message = `the gateway upgrades its home: ${text}; try again later`
-			json({ statusCode: 503, error: 'Service Unavailable', code: 'unavailable', message })
+			refuse({ statusCode: 503, error: 'Service Unavailable', code: 'unavailable', message })
 		},
 		upgrade: () => false,
 	}

@@ -7,38 +7,31 @@
  */
 import { Fault, messageOf, toWire } from '../errors.ts'
 import type { WireError } from '../errors.ts'
-import { addUsage } from '../protocol.ts'
+import { addUsage, usageOf } from '../protocol.ts'
 import type {
 	Calls,
+	Method,
 	NewEvent,
 	RunOrder,
 	RunOutcome,
 	SentRequest,
 	ToMain,
-	ToolReply,
 	ToWorker,
 	Usage,
 } from '../protocol.ts'
 import { checkCall, checkEvent, checkOutcome } from './check-message.ts'
-import type { Passenger, Seat } from './run-thread.ts'
+import type { AssignedRun, Assignment } from './run-thread.ts'
 
-/** What a run may request from its executor. */
-export interface RunHost {
+/** What a run may request from its executor: the thread's calls, and what needs no answer. */
+export interface RunHost extends Answers {
 	event(event: NewEvent): void
 	/** A piece of the unfinished answer. */
 	stream(content: string): void
 	/** A request that was sent to a provider. */
 	sent(request: SentRequest): void
-	/** Not null: the call must not be made. */
-	reserve(params: Calls['reserve']['params']): Promise<WireError | null>
-	/** Settles once the answer is durable. */
-	model(params: Calls['model']['params']): Promise<Calls['model']['result']>
-	/** Settles once the remark is durable. */
-	remark(params: Calls['remark']['params']): Promise<null>
-	/** Several calls may be in progress. */
-	tool(params: Calls['tool']['params']): Promise<ToolReply>
-	blob(params: Calls['blob']['params']): Promise<Calls['blob']['result']>
 }
+
+type Answers = { [M in Method]: (params: Calls[M]['params']) => Promise<Calls[M]['result']> }
 
 export interface RunHandle {
 	readonly run_id: string
@@ -70,12 +63,12 @@ const TAKE_LIMIT_MS = 30_000
 /** The longest delay of a timer; about 24 days. */
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 
-export class ActiveRun implements RunHandle, Passenger {
+export class ActiveRun implements RunHandle, AssignedRun {
 	readonly run_id: string
 	readonly #options: ActiveRunOptions
 	readonly #outcome = Promise.withResolvers<RunOutcome>()
-	readonly #usage: Usage = { input_tokens: 0, output_tokens: 0 }
-	#seat: Seat | undefined
+	readonly #usage: Usage
+	#assignment: Assignment | undefined
 	#isTaken = false
 	#verdict: Verdict | undefined
 	#timer: NodeJS.Timeout | undefined
@@ -86,7 +79,7 @@ export class ActiveRun implements RunHandle, Passenger {
 	constructor(options: ActiveRunOptions) {
 		this.#options = options
 		this.run_id = options.order.run_id
-		for (const step of options.order.journal) if (step.kind === 'model') addUsage(this.#usage, step.answer.usage)
+		this.#usage = usageOf(options.order.journal)
 		// A caller that only aborts may ignore the outcome.
 		this.#outcome.promise.catch(() => {})
 	}
@@ -100,15 +93,15 @@ export class ActiveRun implements RunHandle, Passenger {
 		return this.#isTaken
 	}
 
-	/** Hands the run to a thread, unless it is over already. `seat` gives it a place there. */
-	start(seat: () => Seat): void {
+	/** Hands the run to a thread, unless it is over already. `assign` gives it a place there. */
+	start(assign: () => Assignment): void {
 		if (this.#isOver) return
-		this.#seat = seat()
+		this.#assignment = assign()
 		this.#after(TAKE_LIMIT_MS, () =>
 			this.end({ rejects: new Fault('thread_lost', `no thread took the run within ${TAKE_LIMIT_MS / 1000} s`) }),
 		)
 		try {
-			this.#seat.order(this.#options.order)
+			this.#assignment.order(this.#options.order)
 		} catch (error) {
 			const message = `the run's order cannot be handed to a thread: ${messageOf(error)}`
 			this.#finish({ status: 'failed', error: { code: 'internal', message }, usage: this.#usage })
@@ -134,12 +127,12 @@ export class ActiveRun implements RunHandle, Passenger {
 	end(verdict: Verdict, message: ToWorker = { kind: 'abort', reason: 'the gateway ends the run' }): void {
 		if (this.#isOver || this.#verdict) return
 		this.#verdict = verdict
-		if (!this.#seat) return this.#finish(verdict)
-		this.#seat.post(message)
+		if (!this.#assignment) return this.#finish(verdict)
+		this.#assignment.post(message)
 		this.#after(this.#options.graceMs, () => {
 			// If a thread still takes the run, it reads the abort before anything else.
 			if (!this.#isTaken) return this.#finish(verdict)
-			this.#seat?.terminate()
+			this.#assignment?.terminate()
 			this.#after(this.#options.graceMs, () => this.#finish(verdict))
 		})
 	}
@@ -175,27 +168,11 @@ export class ActiveRun implements RunHandle, Passenger {
 	async #answer(call: Extract<ToMain, { kind: 'call' }>): Promise<void> {
 		try {
 			if (call.method === 'model') addUsage(this.#usage, call.params.answer.usage)
-			const value = await this.#ask(call)
-			if (!this.#isOver && !this.#verdict) this.#seat?.post({ kind: 'reply', id: call.id, value })
+			const value = await ask(this.#options.host, call)
+			if (!this.#isOver && !this.#verdict) this.#assignment?.post({ kind: 'reply', id: call.id, value })
 		} catch (error) {
 			// A tool that fails is a reply. What is thrown is a failure of the host itself, such as a full disk.
 			this.end({ rejects: error }, { kind: 'reply', id: call.id, error: toWire(error) })
-		}
-	}
-
-	#ask(call: Extract<ToMain, { kind: 'call' }>): Promise<unknown> {
-		const { host } = this.#options
-		switch (call.method) {
-			case 'reserve':
-				return host.reserve(call.params)
-			case 'model':
-				return host.model(call.params)
-			case 'remark':
-				return host.remark(call.params)
-			case 'tool':
-				return host.tool(call.params)
-			case 'blob':
-				return host.blob(call.params)
 		}
 	}
 
@@ -219,7 +196,7 @@ export class ActiveRun implements RunHandle, Passenger {
 		if (this.#isOver) return
 		this.#isOver = true
 		clearTimeout(this.#timer)
-		this.#seat?.leave()
+		this.#assignment?.release()
 		const verdict = this.#verdict ?? end
 		this.#options.over()
 		if ('rejects' in verdict) this.#outcome.reject(verdict.rejects)
@@ -238,4 +215,8 @@ function verdictOf(outcome: RunOutcome | null): Verdict {
 	} catch (error) {
 		return { rejects: error }
 	}
+}
+
+function ask<M extends Method>(host: Answers, { method, params }: { method: M; params: Calls[M]['params'] }) {
+	return host[method](params)
 }

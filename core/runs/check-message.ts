@@ -6,9 +6,9 @@ import type { WireError } from '../errors.ts'
 import { WORKER_EVENTS } from '../protocol.ts'
 import type {
 	Calls,
+	Method,
 	ModelAnswer,
 	ModelUsage,
-	Remark,
 	RunOutcome,
 	ToMain,
 	ToolCallRequest,
@@ -17,116 +17,94 @@ import type {
 } from '../protocol.ts'
 import { threadLost } from './worker-threads.ts'
 
-/** As it arrives: anything at all. */
-type Unchecked<T> = { readonly [K in keyof T]?: unknown } | null | undefined
-
 /** Throws `thread_lost`. */
 export function checkEvent(event: WorkerEvent): void {
-	const { event_type, payload }: NonNullable<Unchecked<WorkerEvent>> = (event as Unchecked<WorkerEvent>) ?? {}
-	if (!types.has(event_type) || !isObject(payload)) throw wrong('an event that no thread emits')
+	if (!isEvent(event)) throw wrong('an event that no thread emits')
 	// It bounds what this model gets in every later run.
-	if (event_type === 'context.shrunk' && !isAmount((payload as Record<string, unknown>).tokens))
+	if (event.event_type === 'context.shrunk' && !isAmount(event.payload.tokens))
 		throw wrong('an event without its number')
 }
 
 /** Throws `thread_lost`. */
 export function checkCall({ method, params }: Extract<ToMain, { kind: 'call' }>): void {
-	if (isObject(params) && (checks[method] as ((value: unknown) => boolean) | undefined)?.(params) === true) return
-	throw wrong('a call that cannot be read')
+	if (!Object.hasOwn(calls, method) || !calls[method](params)) throw wrong('a call that cannot be read')
 }
 
 /** Throws `thread_lost`. */
 export function checkOutcome(outcome: RunOutcome | null): RunOutcome {
 	if (outcome === null) throw threadLost('the worker ended the run without an outcome')
-	if (!isOutcome(outcome)) throw wrong('an outcome that the protocol does not define')
+	if (!outcomes.some((is) => is(outcome))) throw wrong('an outcome that the protocol does not define')
 	return outcome
 }
 
-const types: ReadonlySet<unknown> = new Set(WORKER_EVENTS)
+/** What arrives may be anything at all. */
+type Check = (value: unknown) => boolean
 
-const checks = {
-	reserve: ({ provider, model, tokens, cost }: NonNullable<Unchecked<Calls['reserve']['params']>>) =>
-		isText(provider) && isText(model) && isAmount(tokens) && isAmount(cost ?? 0),
-	model: ({ answer, spent }: NonNullable<Unchecked<Calls['model']['params']>>) => isAnswer(answer) && areSpent(spent),
-	remark: ({ about, content }: NonNullable<Unchecked<Remark>>) => isText(about) && isText(content),
-	tool: ({ call }: NonNullable<Unchecked<Calls['tool']['params']>>) => isToolCall(call),
-	blob: ({ blob, media_type }: NonNullable<Unchecked<Calls['blob']['params']>>) => isText(blob) && isText(media_type),
+const isText: Check = (value) => typeof value === 'string'
+/** Not `NaN` either. */
+const isAmount: Check = (value) => typeof value === 'number' && value >= 0 && value < Infinity
+const isObject: Check = (value) => typeof value === 'object' && value !== null
+const is = (...values: readonly unknown[]): Check => {
+	const known = new Set(values)
+	return (value) => known.has(value)
+}
+const optional =
+	(check: Check): Check =>
+	(value) =>
+		value === undefined || check(value)
+const listOf =
+	(check: Check): Check =>
+	(value) =>
+		Array.isArray(value) && value.every(check)
+
+/** An object with these fields; further ones are not looked at. */
+function shape<T>(fields: { [K in keyof T]-?: Check }): Check {
+	const checks = Object.entries<Check>(fields)
+	return (value) => isObject(value) && checks.every(([name, check]) => check((value as Record<string, unknown>)[name]))
+}
+
+const isEvent = shape<WorkerEvent>({ event_type: is(...WORKER_EVENTS), payload: isObject })
+const isError = shape<WireError>({ code: isText, message: isText, provider_code: optional(isText) })
+const isUsage = shape<Usage>({
+	input_tokens: isAmount,
+	output_tokens: isAmount,
+	cached_tokens: optional(isAmount),
+	reasoning_tokens: optional(isAmount),
+	cost: optional(isAmount),
+})
+const areSpent = listOf(shape<ModelUsage>({ provider: isText, model: isText, usage: isUsage }))
+const isToolCall = shape<ToolCallRequest>({ id: isText, name: isText, arguments: isText })
+const isAnswer = shape<ModelAnswer>({
+	content: isText,
+	tool_calls: listOf(isToolCall),
+	usage: isUsage,
+	provider: isText,
+	model: isText,
+	finish_reason: isText,
+	reasoning: optional(isText),
+	estimate: optional(isAmount),
+	provider_state: optional(isObject),
+})
+
+const calls: { [M in Method]: Check } = {
+	reserve: shape<Calls['reserve']['params']>({
+		provider: isText,
+		model: isText,
+		tokens: isAmount,
+		cost: optional(isAmount),
+	}),
+	model: shape<Calls['model']['params']>({ answer: isAnswer, spent: areSpent }),
+	remark: shape<Calls['remark']['params']>({ about: isText, content: isText, last: optional(is(true)) }),
+	tool: shape<Calls['tool']['params']>({ call: isToolCall }),
+	blob: shape<Calls['blob']['params']>({ blob: isText, media_type: isText }),
 }
 
 /** `stopped` is not among them: a run is stopped by this side, which then knows its outcome. */
-function isOutcome(value: unknown): boolean {
-	const { status, answer, usage, spent, ended_by, error, waits_for } = (value ?? {}) as Record<string, unknown>
-	switch (status) {
-		case 'completed':
-			return isAnswer(answer) && isUsage(usage) && areSpent(spent) && isText(ended_by ?? '')
-		case 'failed':
-			return isError(error) && isUsage(usage) && areSpent(spent ?? [])
-		case 'paused':
-			return isText(waits_for)
-		default:
-			return false
-	}
-}
-
-function isAnswer(value: unknown): boolean {
-	const answer = (value ?? {}) as NonNullable<Unchecked<ModelAnswer>>
-	const { content, tool_calls, usage, provider, model, finish_reason, reasoning, estimate, provider_state } = answer
-	return (
-		isText(content) &&
-		Array.isArray(tool_calls) &&
-		tool_calls.every(isToolCall) &&
-		isUsage(usage) &&
-		isText(provider) &&
-		isText(model) &&
-		isText(finish_reason) &&
-		isText(reasoning ?? '') &&
-		isAmount(estimate ?? 0) &&
-		(provider_state === undefined || isObject(provider_state))
-	)
-}
-
-function isToolCall(value: unknown): boolean {
-	const { id, name, arguments: args } = (value ?? {}) as NonNullable<Unchecked<ToolCallRequest>>
-	return isText(id) && isText(name) && isText(args)
-}
-
-function areSpent(value: unknown): boolean {
-	return (
-		Array.isArray(value) &&
-		value.every((one: Unchecked<ModelUsage>) => isText(one?.provider) && isText(one?.model) && isUsage(one?.usage))
-	)
-}
-
-function isUsage(value: unknown): boolean {
-	const { input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost } = (value ?? {}) as NonNullable<
-		Unchecked<Usage>
-	>
-	return (
-		isAmount(input_tokens) &&
-		isAmount(output_tokens) &&
-		isAmount(cached_tokens ?? 0) &&
-		isAmount(reasoning_tokens ?? 0) &&
-		isAmount(cost ?? 0)
-	)
-}
-
-function isError(value: unknown): boolean {
-	const { code, message, provider_code } = (value ?? {}) as NonNullable<Unchecked<WireError>>
-	return isText(code) && isText(message) && isText(provider_code ?? '')
-}
-
-function isText(value: unknown): boolean {
-	return typeof value === 'string'
-}
-
-/** Not `NaN` either. */
-function isAmount(value: unknown): boolean {
-	return typeof value === 'number' && value >= 0 && value < Infinity
-}
-
-function isObject(value: unknown): boolean {
-	return typeof value === 'object' && value !== null
-}
+const outcomes = [
+	shape({ status: is('completed'), answer: isAnswer, usage: isUsage, spent: areSpent, ended_by: optional(isText) }),
+	shape({ status: is('failed'), error: isError, usage: isUsage, spent: optional(areSpent) }),
+	shape({ status: is('paused'), waits_for: isText }),
+]
 
 function wrong(what: string): Error {
 	return threadLost(`the thread of the run sent an invalid message: ${what}`)

@@ -221,7 +221,7 @@ class Pool implements RunPool {
 			if (group.least === Infinity) return
 			const run = this.#waiting.shift() as ActiveRun
 			if (group === pool) this.#pools.get(pool)?.add(run)
-			run.start(() => group.seat(run))
+			run.start(() => group.assign(run))
 		}
 	}
 

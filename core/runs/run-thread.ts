@@ -3,14 +3,14 @@ import type { FromThread, RunOrder, ToMain, ToolSet, ToolSpec, ToThread, ToWorke
 import { KeptMessages } from './kept-messages.ts'
 
 /** A run on a thread. */
-export interface Passenger {
+export interface AssignedRun {
 	receive(message: ToMain): void
 	/** The thread ended. */
 	lost(cause: unknown): void
 }
 
 /** The place of a run on a thread. */
-export interface Seat {
+export interface Assignment {
 	/** Throws if it cannot be cloned. */
 	order(order: RunOrder): void
 	/** Throws if it cannot be cloned. */
@@ -18,7 +18,7 @@ export interface Seat {
 	/** Ends the thread, and with it all of its runs. */
 	terminate(): void
 	/** The run is over: what is still said of it is dropped. */
-	leave(): void
+	release(): void
 }
 
 /** How messages get to a thread. */
@@ -38,7 +38,7 @@ export class RunThread {
 	/** `worker_threads.threadId`, once it has taken a run. */
 	#id: number | undefined
 	readonly #transport: ThreadTransport
-	readonly #runs = new Map<number, Passenger>()
+	readonly #runs = new Map<number, AssignedRun>()
 	readonly #tools = new ToolSets()
 	readonly #messages = new KeptMessages()
 	#lastRun = 0
@@ -53,7 +53,7 @@ export class RunThread {
 		return this.#runs.size
 	}
 
-	seat(run: Passenger): Seat {
+	assign(run: AssignedRun): Assignment {
 		const number = ++this.#lastRun
 		this.#runs.set(number, run)
 		const post = (message: ToThread['message']): void => this.#transport.post({ run: number, message })
@@ -66,12 +66,12 @@ export class RunThread {
 			terminate: () => {
 				if (this.#id !== undefined) this.#transport.terminate(this.#id)
 			},
-			leave: () => void this.#runs.delete(number),
+			release: () => void this.#runs.delete(number),
 		}
 	}
 
-	receive(said: FromThread): void {
-		for (const { run, message } of said) {
+	receive(messages: FromThread): void {
+		for (const { run, message } of messages) {
 			if (message.kind === 'hello') this.#id = message.thread
 			this.#runs.get(run)?.receive(message)
 		}
@@ -79,7 +79,7 @@ export class RunThread {
 
 	/** To be called when the thread has ended. What it said before still counts. */
 	close(cause: unknown): void {
-		for (const said of this.#transport.close()) this.receive(said)
+		for (const messages of this.#transport.close()) this.receive(messages)
 		for (const run of this.#runs.values()) run.lost(cause)
 	}
 }

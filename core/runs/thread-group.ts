@@ -1,5 +1,5 @@
 /** Threads among which runs are spread evenly: those of this process, or those that another gateway lends. */
-import type { Passenger, RunThread, Seat } from './run-thread.ts'
+import type { AssignedRun, RunThread, Assignment } from './run-thread.ts'
 
 export class ThreadGroup {
 	readonly #threads = new Set<RunThread>()
@@ -27,15 +27,15 @@ export class ThreadGroup {
 	}
 
 	/** On the thread that has the fewest runs. */
-	seat(run: Passenger): Seat {
+	assign(run: AssignedRun): Assignment {
 		const { least } = this
 		const thread = [...this.#threads].find(({ load }) => load === least)
 		if (!thread) throw new TypeError('no thread has a free place')
-		const seat = thread.seat(run)
+		const assignment = thread.assign(run)
 		return {
-			...seat,
-			leave: () => {
-				seat.leave()
+			...assignment,
+			release: () => {
+				assignment.release()
 				this.#onFree()
 			},
 		}

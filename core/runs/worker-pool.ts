@@ -5,35 +5,21 @@ import type { FromThread } from '../protocol.ts'
 import { RunThread } from './run-thread.ts'
 import { ThreadGroup } from './thread-group.ts'
 import { drain, WorkerThreads } from './worker-threads.ts'
+import type { WorkerThreadsOptions } from './worker-threads.ts'
 
-export interface WorkerPoolOptions {
-	/** The worker's module. */
-	worker: URL
-	threads: number
+export interface WorkerPoolOptions extends Omit<WorkerThreadsOptions, 'opened'> {
 	runs_per_thread: number
-	heap_mib: number
 	/** A place for a run is free again. */
 	onFree: () => void
-	/** A thread ended without being closed; another replaces it. */
-	onLost: () => void
-	/** Threads no longer start here: runs that no thread has taken yet will wait forever. */
-	onBroken: (fault: Fault) => void
 }
 
 export class WorkerPool extends ThreadGroup {
 	readonly #threads: WorkerThreads
 
 	/** All threads start now. */
-	constructor({ worker, threads, runs_per_thread, heap_mib, onFree, onLost, onBroken }: WorkerPoolOptions) {
+	constructor({ runs_per_thread, onFree, ...options }: WorkerPoolOptions) {
 		super(runs_per_thread, onFree)
-		this.#threads = new WorkerThreads({
-			worker,
-			threads,
-			heap_mib,
-			opened: (port) => this.#opened(port),
-			onLost,
-			onBroken,
-		})
+		this.#threads = new WorkerThreads({ ...options, opened: (port) => this.#opened(port) })
 	}
 
 	get threads(): number {
@@ -51,7 +37,7 @@ export class WorkerPool extends ThreadGroup {
 			terminate: (id) => this.#threads.terminate(id),
 			close: () => drain(port),
 		})
-		port.on('message', (said: FromThread) => thread.receive(said))
+		port.on('message', (messages: FromThread) => thread.receive(messages))
 		this.add(thread)
 		return (cause) => this.remove(thread, cause)
 	}

@@ -133,9 +133,9 @@ export function threadLost(why: string, cause?: unknown): Fault {
 
 /** Closes the port of a thread. Returns what the thread had said before. */
 export function drain(port: MessagePort): FromThread[] {
-	const said: FromThread[] = []
+	const received: FromThread[] = []
 	for (let left = receiveMessageOnPort(port); left; left = receiveMessageOnPort(port))
-		said.push(left.message as FromThread)
+		received.push(left.message as FromThread)
 	port.close()
-	return said
+	return received
 }

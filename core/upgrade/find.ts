@@ -1,12 +1,8 @@
 /** The migrations that came with the program, found by their file. */
-import { existsSync } from 'node:fs'
-import { readdir } from 'node:fs/promises'
 import type { FormatMark } from '../store/format.ts'
 import { format } from '../store/format.ts'
-import { importOwn } from '../util/own-code.ts'
+import { ownParts } from '../util/own-files.ts'
 import type { Migration } from './migration.ts'
-
-const folder = new URL('../../plugins/', import.meta.url)
 
 /** Those that data of this mark needs, in the order in which they run. */
 export async function migrationsFor(mark: FormatMark): Promise<Migration[]> {
@@ -17,11 +13,6 @@ export async function migrationsFor(mark: FormatMark): Promise<Migration[]> {
 }
 
 export async function allMigrations(): Promise<Migration[]> {
-	const files = (await readdir(folder))
-		.map((name) => new URL(`${name}/migrations.ts`, folder))
-		.filter((file) => existsSync(file))
-	const lists = await Promise.all(
-		files.map(async (file) => ((await importOwn(file)) as { default: readonly Migration[] }).default),
-	)
+	const lists = [...(await ownParts<readonly Migration[]>('migrations.ts')).values()]
 	return lists.flat().toSorted((a, b) => a.format - b.format || (a.name < b.name ? -1 : 1))
 }

@@ -10,6 +10,9 @@ import type { Migration, RecordRange, Reader } from './migration.ts'
 
 const progressKey: Key = ['upgrade', 'progress']
 const BATCH = 40
+/** What a converted record may add to the data file, pages that cannot be used again yet included. */
+const BYTES_PER_RECORD = 1024
+const LEAST_BYTES = 4 * 1024 ** 2
 /** Batches that a crash may have to repeat. */
 const SAVE_EVERY = 10
 
@@ -81,6 +84,11 @@ export async function countIn(store: Reader, migrations: readonly Migration[], s
 		for await (const { prefix, ...rest } of placesOf(store, migration, at === 0 ? saved : undefined))
 			for await (const _ of store.keys(prefix, rest)) count++
 	return count
+}
+
+/** Bytes that the data file may grow by while so many records are converted. */
+export function growthOf(records: number): number {
+	return records === 0 ? 0 : LEAST_BYTES + records * BYTES_PER_RECORD
 }
 
 type Rest = RecordRange & { after?: Key }

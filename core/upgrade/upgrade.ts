@@ -7,8 +7,7 @@ import type { Logger } from '../log/log.ts'
 import { format } from '../store/format.ts'
 import type { DataFormat, Engine } from '../store/ports.ts'
 import { migrationsFor } from './find.ts'
-import { countIn, migrate } from './migrate.ts'
-import { estimateOf } from './estimate.ts'
+import { countIn, growthOf, migrate } from './migrate.ts'
 import type { Migration } from './migration.ts'
 import { openProgress } from './progress.ts'
 import type { UpgradeProgress } from './progress.ts'
@@ -24,7 +23,7 @@ export interface UpgradeOptions {
 	/** Null: none is taken. */
 	backup: Omit<BackupRequest, 'snapshots' | 'trigger'> | null
 	/** Called with the progress after each batch, and once all is done. */
-	told?(progress: UpgradeProgress): void
+	onProgress?(progress: UpgradeProgress): void
 }
 
 export interface Upgrade {
@@ -37,7 +36,8 @@ const LOG_EVERY_MS = 5_000
 const MIB = 1024 ** 2
 
 /** Null if the data has the format of this program. */
-export function upgradeOf({ engine, data, folder, log, min_free_mib, backup, told }: UpgradeOptions): Upgrade | null {
+export function upgradeOf(options: UpgradeOptions): Upgrade | null {
+	const { engine, data, folder, log, min_free_mib, backup, onProgress } = options
 	const { store, snapshots } = engine
 	const keepFree = min_free_mib * MIB
 	const mark = data.mark()
@@ -70,7 +70,7 @@ export function upgradeOf({ engine, data, folder, log, min_free_mib, backup, tol
 			migrations,
 			report(done, all, { about }) {
 				progress.reached(done, all, about)
-				told?.(progress.now())
+				onProgress?.(progress.now())
 				if (performance.now() - loggedAt < LOG_EVERY_MS) return
 				loggedAt = performance.now()
 				log.info({ done, all }, `upgrade: ${progress.now().text}`)
@@ -90,7 +90,7 @@ async function mustHaveSpace(
 ): Promise<void> {
 	const disk = space?.()
 	if (!disk) return
-	const { growth } = estimateOf(await countIn(store, migrations), disk.bytes)
+	const growth = growthOf(await countIn(store, migrations))
 	// A backup is at most as large as the data file; what it needs besides is free again before the first migration.
 	const bytes = growth + (isBackupBeside ? disk.bytes : 0)
 	if (disk.free_bytes - bytes >= keepFree) return

@@ -21,25 +21,9 @@ export interface Actor {
 	label?: string
 }
 
-/** The limits of a day of a caller, toward which the runs count that are started on its behalf. A day is one of UTC. */
-export interface Payer {
-	/** The caller, as a part of a key in the store. */
-	id: string
-	/** For people, at the beginning of a message. */
-	name: string
-	limits: {
-		runs_per_day?: number
-		/** Input and output tokens. */
-		tokens_per_day?: number
-		/** In the operator's currency. */
-		cost_per_day?: number
-	}
-}
-
-/** Who caused what happens, and whose limits it counts toward. */
+/** Who caused what happens. Plugins add what else they must know of a caller, by declaration merging. */
 export interface Cause {
 	readonly actor: Actor
-	readonly payer?: Payer | undefined
 }
 
 /** What was begun in its course, such as a timer, may live much longer: once it is over, lines are not about it. */
@@ -85,14 +69,9 @@ export function logFields(): LogFields {
 	return activity === undefined || activity.isOver ? none : activity.fields
 }
 
-/** Who caused what happens now; undefined if nobody is known. */
-export function actorNow(): Actor | undefined {
-	return current.getStore()?.activity?.cause?.actor
-}
-
-/** Whose limits the runs count toward that are started now; undefined if there are none. */
-export function payerNow(): Payer | undefined {
-	return current.getStore()?.activity?.cause?.payer
+/** Undefined if nobody is known. */
+export function causeNow(): Cause | undefined {
+	return current.getStore()?.activity?.cause
 }
 
 /** For a request, whose caller is known only after it has begun. Its events name the actor until the returned function is called. */
@@ -122,16 +101,11 @@ export async function withLogFields<T>(fields: LogFields, work: () => Promise<T>
 	}
 }
 
-interface OpenContext {
-	run: <T>(work: () => T) => T
-	end: () => void
-}
-
 /** The same for a request: from `end` on, lines no longer have the fields. */
-export function openLogContext(fields: LogFields): OpenContext {
+export function openLogContext(fields: LogFields) {
 	const activity: Activity = { fields, isOver: false }
 	return {
-		run: (work) => current.run({ owner: undefined, activity }, work),
+		run: <T>(work: () => T): T => current.run({ owner: undefined, activity }, work),
 		end: () => void (activity.isOver = true),
 	}
 }

@@ -1,4 +1,4 @@
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { AgentRef, ToolDefinition } from '../../core/plugin.ts'
 import type { RunLimits } from '../../core/protocol.ts'
 import type { ModelParams } from '../../sandbox/order.ts'

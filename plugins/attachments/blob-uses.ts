@@ -1,7 +1,7 @@
 /** Which runs use a blob. It lives for as long as one does; one commit writes the run's record, or its step, and its uses. */
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
-import { deleteAll } from '../../core/store/delete-all.ts'
+import { deleteAll } from '../shared/delete-all.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import { now } from '../../core/util/ids.ts'
 import { blobName, digestIn, keys } from './blob-keys.ts'

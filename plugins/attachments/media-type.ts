@@ -2,7 +2,7 @@
  * What bytes are, by how they begin. What the sender says counts only between kinds of text, and where one container holds
  * sound as well as video. Markup that a browser would execute is never an image.
  */
-import { isTextType } from '../../core/protocol.ts'
+import { isTextType } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 
 /** Bytes that are looked at. */

@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ResponseObject, ResponseToolkit } from '@hapi/hapi'
 import type { Fault } from '../../core/errors.ts'
 import type { Clearance } from '../../core/redactor/redactor.ts'
-import type { Actor, Payer } from '../../core/util/context.ts'
+import type { Actor } from '../../core/util/context.ts'
+import type { Payer } from '../usage/contract.ts'
 import type { CallerLimits } from './limits.ts'
 import type { Claims, OidcSettings } from './oidc/contract.ts'
 
@@ -216,7 +217,7 @@ declare module '@hapi/hapi' {
 		 * request from an address typed in a browser is not local; set `changes: false` if the route only reads.
 		 *
 		 * `agents: 'checked'`: the handler keeps a caller whose token is for some agents from all others (`reaches` in
-		 * core/http/agents.ts). Without it, a route outside `/v1/agents/{name}` is refused to such callers.
+		 * plugins/shared/agent-limit.ts). Without it, a route outside `/v1/agents/{name}` is refused to such callers.
 		 */
 		auth?: { bootstrap?: true; local?: true; changes?: boolean; agents?: 'checked' }
 	}

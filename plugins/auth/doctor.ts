@@ -1,6 +1,6 @@
 /** What `svc doctor` checks: which callers need no token, and whether an active token exists. */
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { Expert, Finding, Patient } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { readRuntimeFile } from '../../core/process/runtime-file.ts'
 import { isLoopback } from './address.ts'
 import { canAdminister, noAdministrator } from './administrators.ts'
@@ -18,10 +18,10 @@ export default {
 		{
 			about: 'tokens',
 			/** A running gateway refuses the change to token mode while no token could administer it. */
-			async run({ auth_mode, auth }, patient) {
-				const gateway = auth_mode === 'token' ? await patient.gateway() : null
-				const before = readRuntimeFile(patient.home)?.settings?.in_force?.auth_mode
-				if (!gateway || before !== 'loopback' || canAdminister(await tokensOf(patient), auth.oidc)) return []
+			async run({ auth_mode, auth }, context) {
+				const gateway = auth_mode === 'token' ? await context.gateway() : null
+				const before = readRuntimeFile(context.home)?.settings?.in_force?.auth_mode
+				if (!gateway || before !== 'loopback' || canAdminister(await tokensOf(context), auth.oidc)) return []
 				return [{ path: 'auth_mode', message: noAdministrator, isRefused: true }]
 			},
 		},
@@ -30,8 +30,8 @@ export default {
 		{
 			id: 'loopback.public',
 			about: 'who gets in without a token',
-			async run(patient) {
-				const { auth_mode, server } = await patient.config()
+			async run(context) {
+				const { auth_mode, server } = await context.config()
 				if (auth_mode === 'token') return ok('every request needs a token')
 				if (server.host === 'localhost' || isLoopback(server.host))
 					return ok('only programs on this machine are let in without a token')
@@ -44,9 +44,9 @@ export default {
 		{
 			id: 'token.none',
 			about: 'whether anybody has a token',
-			async run(patient) {
-				if ((await patient.config()).auth_mode !== 'token') return []
-				const tokens = await tokensOf(patient)
+			async run(context) {
+				if ((await context.config()).auth_mode !== 'token') return []
+				const tokens = await tokensOf(context)
 				if (tokens.some(({ status }) => status === 'active')) return ok('there is an active token')
 				if (tokens.length === 0)
 					return warning(
@@ -62,8 +62,8 @@ export default {
 		{
 			id: 'token.expiry',
 			about: 'tokens that end soon',
-			async run(patient) {
-				const active = (await tokensOf(patient)).filter(({ status }) => status === 'active')
+			async run(context) {
+				const active = (await tokensOf(context)).filter(({ status }) => status === 'active')
 				const soon = active
 					.map((token) => ({ ...token, days: daysLeft(token) }))
 					.filter(({ days }) => days <= SOON_DAYS)
@@ -83,13 +83,13 @@ export default {
 			},
 		},
 	],
-} satisfies Expert
+} satisfies DoctorFile
 
-function tokensOf(patient: Patient): Promise<Token[]> {
-	return patient.once('tokens', async () => {
-		const gateway = await patient.gateway()
+function tokensOf(context: CheckContext): Promise<Token[]> {
+	return context.once('tokens', async () => {
+		const gateway = await context.gateway()
 		if (gateway) return (await gateway.get<{ tokens: Token[] }>('/v1/auth/tokens')).tokens
-		const store = await patient.store()
+		const store = await context.store()
 		if (!store) return []
 		const tokens: Token[] = []
 		for await (const { value } of store.list<TokenRecord>(TOKENS)) tokens.push(view(value))

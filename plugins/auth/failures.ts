@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto'
-import { once } from '../../core/util/once.ts'
+import { once } from '../shared/once.ts'
 import { networkOf } from './address.ts'
 
 const FAILURES = 10

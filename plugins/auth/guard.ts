@@ -1,8 +1,8 @@
 import type { RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
-import { agentParameter, reaches, unknownAgent } from '../../core/http/agents.ts'
-import { scopesOf } from '../../core/http/routes.ts'
-import type { RouteAccess } from '../../core/http/routes.ts'
+import { reaches, unknownAgent } from '../shared/agent-limit.ts'
+import { scopesOf } from '../shared/scopes.ts'
+import type { RouteAccess } from '../shared/scopes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
 import { setCause } from '../../core/util/context.ts'
 import type { Auth, Needs } from './contract.ts'
@@ -64,6 +64,11 @@ function demandsIn({ path, settings }: RequestRoute, scopes: readonly string[]):
 	const agent = agentParameter(path)
 	const own = settings.plugins?.auth
 	return { agent, needs: { ...own, scopes, wholeGateway: agent === undefined && own?.agents !== 'checked' } }
+}
+
+/** The path parameter that names the agent which a route is about; undefined for a route about none, or several. */
+function agentParameter(path: string): string | undefined {
+	return /^\/(?:v1|api)\/agents\/\{(\w+)\}/.exec(path)?.[1]
 }
 
 function refuseLoophole(route: RequestRoute, rules: RouteAccess | false, { scopes, isBuiltIn }: GenerationView): void {

@@ -1,4 +1,4 @@
-import type { Payer } from '../../core/util/context.ts'
+import type { Payer } from '../usage/contract.ts'
 
 /** What one caller may use. Absent: no limit. */
 export interface CallerLimits extends Readonly<Payer['limits']> {

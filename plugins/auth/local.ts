@@ -6,8 +6,8 @@
  * rebinding or of a proxy makes a request not local. Such a request is not refused, but it needs a token.
  */
 import { isIP, isIPv4 } from 'node:net'
-import { peerOf } from '../../core/http/peer.ts'
-import type { Peer } from '../../core/http/peer.ts'
+import { peerOf } from '../shared/peer.ts'
+import type { Peer } from '../shared/peer.ts'
 import { isLoopback, networkOf } from './address.ts'
 
 /** What the rule reads; Node's IncomingMessage has all of it. */

@@ -1,6 +1,6 @@
 /** One answer that a client waits for: whole, or as Server-Sent Events while it is made. */
 import { Fault } from '../../core/errors.ts'
-import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
+import { chunk, Connection, turnOf } from '../shared/sse.ts'
 
 import type { Auth, OpenRequest, WaitingRequest } from './contract.ts'
 

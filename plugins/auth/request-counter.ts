@@ -1,5 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { once } from '../../core/util/once.ts'
+import { once } from '../shared/once.ts'
 import type { Credentials } from './contract.ts'
 
 const WINDOW_S = 60

@@ -1,6 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { scoped } from '../../core/http/routes.ts'
+import { scoped } from '../shared/scopes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
 import type { Auth, AuthSettings, Credentials, TokenInput } from './contract.ts'
 import type { CallerLimits } from './limits.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { openNotices } from '../../core/events/notices.ts'
-import { peerOf } from '../../core/http/peer.ts'
+import { peerOf } from '../shared/peer.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from './contract.ts'
 

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { listBackups } from '../../core/backup/list.ts'
 import { NotChecked, note, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { Expert, Patient } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile, CheckContext } from '../../core/cli/doctor/contract.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -16,14 +16,14 @@ export default {
 		{
 			id: 'backup.recent',
 			about: 'whether there is a recent backup',
-			async run(patient) {
-				const { backups: settings, store } = await patient.config()
+			async run(context) {
+				const { backups: settings, store } = await context.config()
 				if (store.url !== null)
 					throw new NotChecked(
 						'the data is in a cluster (store.url), and backups of the folder from before do not have it',
 						'copy it with the tools of NATS: nats stream backup',
 					)
-				const { backups, unreadable } = await listBackups(await folderOf(patient))
+				const { backups, unreadable } = await listBackups(await folderOf(context))
 				const newest = Date.parse(backups.at(-1)?.created_at ?? '')
 				const bad = unreadable
 					.slice(0, 5)
@@ -37,7 +37,7 @@ export default {
 				const due = schedule === null ? Date.now() - BACKUP_DAYS * DAY_MS : await lastDue(schedule, timezone)
 				// NaN (no backup) is not recent.
 				if (newest >= due) return [...bad, ok(`the latest backup was made at ${new Date(newest).toISOString()}`)]
-				const since = await usedSince(patient.home)
+				const since = await usedSince(context.home)
 				const isYoung = since === undefined || since > (schedule === null ? Date.now() - HOME_DAYS * DAY_MS : due)
 				if (isYoung) return [...bad, ok('the home is too young to need a backup')]
 				const last = Number.isNaN(newest)
@@ -61,9 +61,9 @@ export default {
 			},
 		},
 	],
-} satisfies Expert
+} satisfies DoctorFile
 
-async function folderOf({ home, config }: Patient): Promise<string> {
+async function folderOf({ home, config }: CheckContext): Promise<string> {
 	return resolve(home, (await config()).backups.folder)
 }
 

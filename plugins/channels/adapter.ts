@@ -301,8 +301,10 @@ interface Bot {
 }
 
 declare module '../../core/cli/doctor/contract.ts' {
-	interface Expert {
+	interface DoctorFile {
 		/** By the `type` of a channel: the problem with a bot, as a phrase about its token, and what to do; null without a problem. */
-		bots?: Readonly<Record<string, (bot: Bot, patient: Patient) => Promise<Pick<Finding, 'message' | 'fix'> | null>>>
+		bots?: Readonly<
+			Record<string, (bot: Bot, context: CheckContext) => Promise<Pick<Finding, 'message' | 'fix'> | null>>
+		>
 	}
 }

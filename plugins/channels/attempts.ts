@@ -1,5 +1,5 @@
 import { Fault } from '../../core/errors.ts'
-import { once } from '../../core/util/once.ts'
+import { once } from '../shared/once.ts'
 
 /** Counts wrong codes: by caller, and in total, since a caller may have many tokens. */
 export interface Attempts {

@@ -1,7 +1,7 @@
 /** The records of all channels, and the list of them that is read at the start. */
 import { Fault } from '../../core/errors.ts'
 import { change } from '../../core/store/change.ts'
-import { deleteAll } from '../../core/store/delete-all.ts'
+import { deleteAll } from '../shared/delete-all.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import { INDEX_SCOPE, keys, scopeOf } from './keys.ts'
 

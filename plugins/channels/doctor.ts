@@ -1,7 +1,7 @@
 /** The checks of `svc doctor`: the bot tokens of channels, and the connections of running ones. */
 import type {} from './adapter.ts'
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { Expert, Finding, Patient } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Channel, ChannelDetails } from './contract.ts'
 import type { ChannelRecord } from './directory.ts'
@@ -16,10 +16,10 @@ export default {
 		{
 			id: 'channel.token',
 			about: 'the bot tokens of channels',
-			async run(patient) {
-				const channels = await channelsOf(patient)
+			async run(context) {
+				const channels = await channelsOf(context)
 				if (channels.length === 0) return []
-				const secrets = await patient.secrets()
+				const secrets = await context.secrets()
 				const findings = await Promise.all(
 					channels.map(async (channel): Promise<Finding[]> => {
 						const secret = await secrets.find(channel.bot_token_ref)
@@ -30,7 +30,7 @@ export default {
 									`store it under that name: svc vault set NAME; or name another one: svc channels update ${channel.id}`,
 								),
 							]
-						return secret.value === null ? [] : problemsOf(channel, secret.value, patient)
+						return secret.value === null ? [] : problemsOf(channel, secret.value, context)
 					}),
 				)
 				const problems = findings.flat()
@@ -40,9 +40,9 @@ export default {
 		{
 			id: 'channel.connection',
 			about: 'the connections of channels',
-			async run(patient) {
-				if (!(await patient.gateway())) return []
-				const channels = await channelsOf(patient)
+			async run(context) {
+				if (!(await context.gateway())) return []
+				const channels = await channelsOf(context)
 				const problems = channels.flatMap(({ id, type, connection, last_error }): Finding[] => {
 					if (connection === 'connected' || connection === 'connecting') return []
 					const about = `the channel ${id} (${type}) is not connected`
@@ -59,16 +59,20 @@ export default {
 			},
 		},
 	],
-} satisfies Expert
+} satisfies DoctorFile
 
 /** Asks the platform, which a running gateway has already done. */
-async function problemsOf({ id, type, config, trusted }: Seen, token: string, patient: Patient): Promise<Finding[]> {
+async function problemsOf(
+	{ id, type, config, trusted }: Seen,
+	token: string,
+	context: CheckContext,
+): Promise<Finding[]> {
 	// The gateway checks before each connection whether the token may still be sent there.
 	if (!trusted && config.api_root !== undefined) return []
-	const ask = (await patient.experts()).find(({ bots }) => bots && Object.hasOwn(bots, type))?.bots?.[type]
+	const ask = (await context.doctorFiles()).find(({ bots }) => bots && Object.hasOwn(bots, type))?.bots?.[type]
 	const about = `the bot token of the channel ${id} (${type})`
 	try {
-		const problem = await ask?.({ token, config }, patient)
+		const problem = await ask?.({ token, config }, context)
 		return problem ? [{ level: 'error', message: `${about}: ${problem.message}`, fix: problem.fix }] : []
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
@@ -78,14 +82,14 @@ async function problemsOf({ id, type, config, trusted }: Seen, token: string, pa
 	}
 }
 
-function channelsOf(patient: Patient): Promise<Seen[]> {
-	return patient.once('channels', async () => {
-		const gateway = await patient.gateway()
+function channelsOf(context: CheckContext): Promise<Seen[]> {
+	return context.once('channels', async () => {
+		const gateway = await context.gateway()
 		if (gateway) {
 			const { channels } = await gateway.get<{ channels: Channel[] }>('/v1/channels')
 			return Promise.all(channels.map(({ id }) => gateway.get<ChannelDetails>(`/v1/channels/${id}`)))
 		}
-		const store = await patient.store()
+		const store = await context.store()
 		if (!store) return []
 		const listed = (await store.get<{ id: string }[]>(keys.index))?.value ?? []
 		const records = await Promise.all(listed.map(({ id }) => store.get<ChannelRecord>(keys.channel(id))))

@@ -1,6 +1,6 @@
 /** What `svc doctor` checks: whether the cluster can be used, and which gateways are on it. */
 import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { Check, Expert, Patient } from '../../core/cli/doctor/contract.ts'
+import type { Check, DoctorFile, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
 import { format } from '../../core/store/format.ts'
 import type { Health } from '../system/contract.ts'
@@ -8,8 +8,8 @@ import type { Health } from '../system/contract.ts'
 const clusterCheck: Check = {
 	id: 'store.cluster',
 	about: 'whether the cluster can be used',
-	async run(patient) {
-		const { store } = await patient.config()
+	async run(context) {
+		const { store } = await context.config()
 		const { prefix, replicas } = store
 		if (store.url === null) return []
 		const [{ inspectCluster }, { clientOptions }] = await Promise.all([
@@ -30,7 +30,7 @@ const clusterCheck: Check = {
 			)
 		const [state] = found.streams
 		if (!state) return ok(`${found.server} answers; nothing is stored there yet`)
-		if (found.address !== null && !(await isAlive(patient, found.address)))
+		if (found.address !== null && !(await isAlive(context, found.address)))
 			return warning(
 				`the gateway ${found.holder} works on the cluster, and cannot be reached from here at ${found.address}`,
 				'waiting gateways forward requests to that address: set server.host there to an address that they reach, or store.advertise',
@@ -49,7 +49,7 @@ const clusterCheck: Check = {
 			)
 		const at = found.address === null ? '' : ` at ${found.address}`
 		const holder = found.holder === null ? 'no gateway works on it' : `the gateway ${found.holder} works on it${at}`
-		const health = await (await patient.gateway())?.get<Health>('/v1/health')
+		const health = await (await context.gateway())?.get<Health>('/v1/health')
 		const threads = health?.checks.find(({ name }) => name === 'threads')
 		return ok(
 			`${found.server} answers, ${state.leader} leads, ${replicas} ${replicas === 1 ? 'copy' : 'copies'}; ${holder}; gateways: ${members.join(', ') || 'none'}${threads ? `; threads: ${threads.message}` : ''}`,
@@ -57,9 +57,9 @@ const clusterCheck: Check = {
 	},
 }
 
-export default { checks: [clusterCheck] } satisfies Expert
+export default { checks: [clusterCheck] } satisfies DoctorFile
 
-async function isAlive({ ask }: Patient, address: string): Promise<boolean> {
+async function isAlive({ ask }: CheckContext, address: string): Promise<boolean> {
 	try {
 		return (await ask(`${address}/healthz`)).status === 200
 	} catch (thrown) {

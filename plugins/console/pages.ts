@@ -4,8 +4,8 @@ import { hash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Fault } from '../../core/errors.ts'
-import { once } from '../../core/util/once.ts'
-import { encoded } from '../../core/http/encoded.ts'
+import { once } from '../shared/once.ts'
+import { encoded } from '../shared/encoded.ts'
 
 /** The pages load and reach nothing but this gateway, and run nothing but their own files. */
 export const contentSecurityPolicy = [

@@ -1,6 +1,6 @@
 /** The checks of `svc doctor` with Discord. */
 import type {} from '../channels/adapter.ts'
-import type { Expert } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
 
 const API_ROOT = 'https://discord.com/api'
 /** Bits of an application's flags: the intent for those in many servers, and for the others. */
@@ -11,10 +11,10 @@ const fromPortal =
 
 export default {
 	bots: {
-		async chat_b({ token, config: { api_root = API_ROOT } }, patient) {
+		async chat_b({ token, config: { api_root = API_ROOT } }, context) {
 			if (!/^[\x21-\x7e]{1,256}$/.test(token)) return { message: 'it is not a bot token', fix: fromPortal }
 			const root = String(api_root).replace(/\/+$/, '')
-			const { status, body } = await patient.ask(`${root}/v10/applications/@me`, {
+			const { status, body } = await context.ask(`${root}/v10/applications/@me`, {
 				headers: { authorization: `Bot ${token}` },
 			})
 			if (status === 401) return { message: 'Discord does not know it (401)', fix: fromPortal }
@@ -26,4 +26,4 @@ export default {
 			}
 		},
 	},
-} satisfies Expert
+} satisfies DoctorFile

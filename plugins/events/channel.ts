@@ -1,6 +1,6 @@
 import type { Delivery, EventBus, LiveFilter } from '../../core/events/event-bus.ts'
-import { chunk } from '../../core/http/sse.ts'
-import type { Connection } from '../../core/http/sse.ts'
+import { chunk } from '../shared/sse.ts'
+import type { Connection } from '../shared/sse.ts'
 import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 
 /** Above this many bytes waiting for a live client, it gets no more live events, and reads the log once it is ready again. */

@@ -1,7 +1,7 @@
 /** Which events are meant: the query fields that the stream and the audit log share, and what an event looks like. */
 import Joi from 'joi'
 import type { Schema } from 'joi'
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
 
 export interface FilterQuery {

@@ -1,5 +1,5 @@
 import type { EventBus } from '../../core/events/event-bus.ts'
-import { chunk } from '../../core/http/sse.ts'
+import { chunk } from '../shared/sse.ts'
 import type { LogPage } from '../../core/store/ports.ts'
 import type { EventFeed, Buffered, Frame, FeedReader } from './channel.ts'
 import { frame } from './frames.ts'

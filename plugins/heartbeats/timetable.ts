@@ -1,7 +1,7 @@
 /** Entries by due time, with one timer for all of them. */
 import { Heap } from '../../core/util/heap.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
-import { SerialQueues } from '../../core/util/serial-queue.ts'
+import { SerialQueues } from '../shared/serial-queues.ts'
 
 export interface Timetable<T> extends AsyncDisposable {
 	/** `at` in milliseconds since 1970. Replaces an entry with the same key. */

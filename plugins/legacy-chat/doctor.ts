@@ -1,5 +1,5 @@
-import type { Expert } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
 
 export default {
 	ports: ({ legacy }) => [{ setting: 'legacy.port', port: legacy.port }],
-} satisfies Expert
+} satisfies DoctorFile

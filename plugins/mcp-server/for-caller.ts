@@ -1,4 +1,4 @@
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Services } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { McpContext } from './call.ts'

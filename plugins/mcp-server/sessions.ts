@@ -1,6 +1,6 @@
 /** The table of sessions: who may open one, the owner of each, and how they end. */
 import { Fault } from '../../core/errors.ts'
-import { once } from '../../core/util/once.ts'
+import { once } from '../shared/once.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials, OpenRequests } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'

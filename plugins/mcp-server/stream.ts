@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { chunk, Connection, turnOf } from '../../core/http/sse.ts'
+import { chunk, Connection, turnOf } from '../shared/sse.ts'
 
 /**
  * Sends the events of one response. Settles when all of them are sent, or the client has left; then `body` is

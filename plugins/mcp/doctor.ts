@@ -3,7 +3,7 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { Expert, Finding, Patient } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { AgentRecord } from '../agents/contract.ts'
@@ -27,12 +27,12 @@ export default {
 		{
 			id: 'mcp.command',
 			about: 'the programs of MCP servers',
-			async run(patient) {
-				const servers = (await serversOf(patient)).filter(({ transport }) => transport === 'stdio')
+			async run(context) {
+				const servers = (await serversOf(context)).filter(({ transport }) => transport === 'stdio')
 				const findings = await Promise.all(
 					// The program of a connected server was found.
 					servers.map(async ({ command = '', ...server }) =>
-						server.now?.status === 'connected' || (await isProgram(command, patient.env))
+						server.now?.status === 'connected' || (await isProgram(command, context.env))
 							? []
 							: missing(server, command),
 					),
@@ -46,17 +46,17 @@ export default {
 		{
 			id: 'mcp.connection',
 			about: 'the connections of MCP servers',
-			async run(patient) {
-				const all = await serversOf(patient)
-				const servers = (await patient.gateway()) ? all : all.filter(({ transport }) => transport !== 'stdio')
-				const problems = (await Promise.all(servers.map((server) => connectionOf(server, patient)))).flat()
+			async run(context) {
+				const all = await serversOf(context)
+				const servers = (await context.gateway()) ? all : all.filter(({ transport }) => transport !== 'stdio')
+				const problems = (await Promise.all(servers.map((server) => connectionOf(server, context)))).flat()
 				return problems.length > 0 || servers.length === 0
 					? problems
 					: ok(`each MCP server answers (${servers.length})`)
 			},
 		},
 	],
-} satisfies Expert
+} satisfies DoctorFile
 
 function missing({ agent, name }: Pick<Seen, 'agent' | 'name'>, command: string): Finding {
 	return error(
@@ -65,7 +65,7 @@ function missing({ agent, name }: Pick<Seen, 'agent' | 'name'>, command: string)
 	)
 }
 
-async function connectionOf({ agent, name, now, url = '', trusted }: Seen, patient: Patient): Promise<Finding[]> {
+async function connectionOf({ agent, name, now, url = '', trusted }: Seen, context: CheckContext): Promise<Finding[]> {
 	const again = `fix that, then reconnect it: svc mcp restart ${agent} ${name}`
 	if (now) {
 		if (now.status === 'connected' || now.status === 'connecting') return []
@@ -74,9 +74,9 @@ async function connectionOf({ agent, name, now, url = '', trusted }: Seen, patie
 		return [found(`the MCP server ${name} of agent ${agent} is not connected: ${now.status_detail}`, again)]
 	}
 	try {
-		const { allowed_hosts } = (await patient.config()).mcp
+		const { allowed_hosts } = (await context.config()).mcp
 		// Any answer shows that the server is there.
-		await patient.ask(url, trusted ? {} : { private_hosts: allowed_hosts })
+		await context.ask(url, trusted ? {} : { private_hosts: allowed_hosts })
 		return []
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
@@ -84,15 +84,15 @@ async function connectionOf({ agent, name, now, url = '', trusted }: Seen, patie
 	}
 }
 
-function serversOf(patient: Patient): Promise<Seen[]> {
-	return patient.once('mcp servers', async () => {
-		const servers = (await patient.gateway()) ? await running(patient) : await recorded(patient)
+function serversOf(context: CheckContext): Promise<Seen[]> {
+	return context.once('mcp servers', async () => {
+		const servers = (await context.gateway()) ? await running(context) : await recorded(context)
 		return servers.slice(0, SERVERS)
 	})
 }
 
-async function recorded(patient: Patient): Promise<Seen[]> {
-	const store = await patient.store()
+async function recorded(context: CheckContext): Promise<Seen[]> {
+	const store = await context.store()
 	const servers: Seen[] = []
 	if (!store) return servers
 	for await (const agent of store.list<AgentRecord>(['agents'], { limit: AGENTS })) {
@@ -103,8 +103,8 @@ async function recorded(patient: Patient): Promise<Seen[]> {
 	return servers
 }
 
-async function running(patient: Patient): Promise<Seen[]> {
-	const gateway = await patient.gateway()
+async function running(context: CheckContext): Promise<Seen[]> {
+	const gateway = await context.gateway()
 	if (!gateway) return []
 	const servers: Seen[] = []
 	const agents = await gateway.get<{ name: string }[]>('/v1/agents')

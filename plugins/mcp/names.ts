@@ -1,6 +1,6 @@
 /** The names by which agents call the tools of servers. */
 import { createHash } from 'node:crypto'
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../../sandbox/wire-name.ts'
 
 const LIMIT = 128
 const HASH = 8

@@ -2,7 +2,7 @@
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { Expert, Finding, Patient } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { Provider } from '../models/contract.ts'
@@ -20,18 +20,18 @@ export default {
 		{
 			id: 'memory.dimensions',
 			about: 'whether embeddings fit those that are kept',
-			async run(patient) {
-				const { providers } = await patient.config()
+			async run(context) {
+				const { providers } = await context.config()
 				const findings = Object.entries(providers as Record<string, Provider>).map(async ([name, provider]) => {
 					if (provider.embedding_model === undefined) return []
-					const kept = await keptBy(patient, `${provider.base_url} ${provider.embedding_model}`)
-					return compare(patient, name, provider, kept)
+					const kept = await keptBy(context, `${provider.base_url} ${provider.embedding_model}`)
+					return compare(context, name, provider, kept)
 				})
 				return (await Promise.all(findings)).flat()
 			},
 		},
 	],
-} satisfies Expert
+} satisfies DoctorFile
 
 interface StoredVectors {
 	/** The owner of the vectors: the agent's name or uid. */
@@ -39,12 +39,17 @@ interface StoredVectors {
 	dimensions: number
 }
 
-async function compare(patient: Patient, name: string, provider: Provider, kept: StoredVectors[]): Promise<Finding[]> {
-	const key = await keyOf(patient, provider)
+async function compare(
+	context: CheckContext,
+	name: string,
+	provider: Provider,
+	kept: StoredVectors[],
+): Promise<Finding[]> {
+	const key = await keyOf(context, provider)
 	// While a gateway runs, only the gateway can read the key.
 	if (key === null) return []
 	const { base_url, embedding_model } = provider
-	const made = await dimensionsOf(patient, provider, key)
+	const made = await dimensionsOf(context, provider, key)
 	if (typeof made === 'string')
 		return [
 			warning(
@@ -65,9 +70,13 @@ async function compare(patient: Patient, name: string, provider: Provider, kept:
 }
 
 /** Or why there are none. */
-async function dimensionsOf(patient: Patient, provider: Provider, key: string | undefined): Promise<number | string> {
+async function dimensionsOf(
+	context: CheckContext,
+	provider: Provider,
+	key: string | undefined,
+): Promise<number | string> {
 	try {
-		const { status, body } = await patient.ask(`${provider.base_url}/embeddings`, {
+		const { status, body } = await context.ask(`${provider.base_url}/embeddings`, {
 			method: 'POST',
 			headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
 			body: { model: provider.embedding_model, input: ['dimensions'], encoding_format: 'float' },
@@ -82,14 +91,14 @@ async function dimensionsOf(patient: Patient, provider: Provider, key: string | 
 }
 
 /** Null if it is not available. */
-async function keyOf(patient: Patient, { api_key }: Provider): Promise<string | null | undefined> {
+async function keyOf(context: CheckContext, { api_key }: Provider): Promise<string | null | undefined> {
 	if (typeof api_key !== 'object') return api_key
-	return (await (await patient.secrets()).find(api_key.secret))?.value ?? null
+	return (await (await context.secrets()).find(api_key.secret))?.value ?? null
 }
 
 /** From the manifests of stored graphs, and without a running gateway from one vector of each agent in the store. */
-async function keptBy(patient: Patient, embedder: string): Promise<StoredVectors[]> {
-	const folder = join(patient.home, 'data', 'index')
+async function keptBy(context: CheckContext, embedder: string): Promise<StoredVectors[]> {
+	const folder = join(context.home, 'data', 'index')
 	const files = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
 	const kept = new Map<string, StoredVectors>()
 	for (const file of files.slice(0, AGENTS)) {
@@ -97,8 +106,8 @@ async function keptBy(patient: Patient, embedder: string): Promise<StoredVectors
 		const uid = file.slice(0, -'.json'.length)
 		if (manifest?.embedder === embedder) kept.set(uid, { agent: uid, dimensions: manifest.dimensions })
 	}
-	if (await patient.gateway()) return [...kept.values()]
-	const store = await patient.store()
+	if (await context.gateway()) return [...kept.values()]
+	const store = await context.store()
 	if (!store) return []
 	for await (const { value } of store.list<AgentRecord>(['agents'], { limit: AGENTS })) {
 		const { name: agent, uid } = value

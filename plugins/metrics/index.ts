@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
 import { answered } from '../../core/http/server.ts'
-import { once } from '../../core/util/once.ts'
+import { once } from '../shared/once.ts'
 import { definePlugin } from '../../core/plugin.ts'
 import type { Metrics } from './contract.ts'
 import { countEvents } from './counts.ts'

@@ -1,6 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { scoped } from '../../core/http/routes.ts'
+import { scoped } from '../shared/scopes.ts'
 import type {} from '../auth/contract.ts'
 import type { Metrics } from './contract.ts'
 

@@ -1,6 +1,6 @@
 /** The checks of `svc doctor`: each model server is asked once for its models; the response answers most checks. */
 import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { Check, Expert, Finding, Patient, Reply } from '../../core/cli/doctor/contract.ts'
+import type { Check, DoctorFile, Finding, CheckContext, Reply } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Provider } from './contract.ts'
 import { dialectOf } from './dialects.ts'
@@ -102,34 +102,34 @@ export default {
 			)
 		}),
 	],
-} satisfies Expert
+} satisfies DoctorFile
 
 function ofEach(id: string, about: string, check: (asked: ProbedProvider) => Finding | Finding[]): Check {
-	return { id, about, run: async (patient) => (await askAll(patient)).flatMap(check) }
+	return { id, about, run: async (context) => (await askAll(context)).flatMap(check) }
 }
 
-function askAll(patient: Patient): Promise<ProbedProvider[]> {
-	return patient.once('providers', async () => {
-		const { providers, default_provider } = await patient.config()
+function askAll(context: CheckContext): Promise<ProbedProvider[]> {
+	return context.once('providers', async () => {
+		const { providers, default_provider } = await context.config()
 		const servers = Object.entries(providers as Record<string, Provider>).filter(
 			(entry): entry is [string, ProbedProvider['provider']] => entry[1].base_url !== undefined,
 		)
-		return Promise.all(servers.map(([name, provider]) => ask(patient, name, provider, name === default_provider)))
+		return Promise.all(servers.map(([name, provider]) => ask(context, name, provider, name === default_provider)))
 	})
 }
 
 async function ask(
-	patient: Patient,
+	context: CheckContext,
 	name: string,
 	provider: ProbedProvider['provider'],
 	isDefault: boolean,
 ): Promise<ProbedProvider> {
-	const { key, value } = await keyOf(patient, provider)
+	const { key, value } = await keyOf(context, provider)
 	const about = { name, provider, isDefault, key }
 	try {
 		const url = new URL(provider.base_url + dialectOf(provider.kind).list)
 		for (const [parameter, text] of Object.entries(provider.query ?? {})) url.searchParams.set(parameter, text)
-		const reply = await patient.ask(url.href, { headers: headersOf(provider, value) })
+		const reply = await context.ask(url.href, { headers: headersOf(provider, value) })
 		return { ...about, reply, at: Date.now() }
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
@@ -143,10 +143,13 @@ function headersOf({ kind, headers = {} }: Provider, key: string | undefined): R
 	return { ...dialectOf(kind).headers(key), ...Object.fromEntries(set) }
 }
 
-async function keyOf(patient: Patient, { api_key }: Provider): Promise<{ key: ProbedProvider['key']; value?: string }> {
+async function keyOf(
+	context: CheckContext,
+	{ api_key }: Provider,
+): Promise<{ key: ProbedProvider['key']; value?: string }> {
 	if (api_key === undefined) return { key: 'none' }
 	if (typeof api_key === 'string') return { key: 'sent', value: api_key }
-	const secret = await (await patient.secrets()).find(api_key.secret)
+	const secret = await (await context.secrets()).find(api_key.secret)
 	if (!secret) return { key: 'gone' }
 	if (secret.value === null) return { key: 'kept' }
 	return /^[\x21-\x7e]+$/.test(secret.value) ? { key: 'sent', value: secret.value } : { key: 'malformed' }

@@ -12,12 +12,12 @@ interface AgentView {
 export const placeChecks: readonly PlaceCheck[] = [
 	{
 		about: 'secrets',
-		async run({ providers }, patient) {
+		async run({ providers }, context) {
 			const problems: PlaceProblem[] = []
 			for (const [name, { api_key }] of Object.entries(providers)) {
 				if (typeof api_key !== 'object') continue
 				const { secret } = api_key
-				if (await (await patient.secrets()).find(secret)) continue
+				if (await (await context.secrets()).find(secret)) continue
 				const message = `the vault has no secret of this name; store it (svc vault set ${secret}) or correct the name`
 				problems.push({ path: `providers.${name}.api_key.secret`, message })
 			}
@@ -26,8 +26,8 @@ export const placeChecks: readonly PlaceCheck[] = [
 	},
 	{
 		about: 'the providers of agents',
-		async run({ providers }, patient) {
-			const gateway = await patient.gateway()
+		async run({ providers }, context) {
+			const gateway = await context.gateway()
 			if (!gateway) return []
 			const problems: PlaceProblem[] = []
 			for (const { name } of (await gateway.get<{ name: string }[]>('/v1/agents')).slice(0, AGENTS)) {

@@ -1,6 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { scoped } from '../../core/http/routes.ts'
+import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { ModelSettings, Provider, SecretText } from './contract.ts'
 import { dialects } from './dialects.ts'

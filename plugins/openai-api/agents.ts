@@ -1,5 +1,5 @@
 /** Agents by the names that clients give to models. */
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import { wrong } from './errors.ts'

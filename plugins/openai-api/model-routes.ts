@@ -1,7 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/http/routes.ts'
+import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
 import { agentOf, modelOf } from './agents.ts'
 import { failure } from './errors.ts'

@@ -1,5 +1,5 @@
 /** Converts the body of POST /v1/responses to a request to the agent, and to the response's record. */
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import { Fault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'

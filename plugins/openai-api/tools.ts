@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import Joi from 'joi'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../../sandbox/wire-name.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
 import { wrong } from './errors.ts'
 

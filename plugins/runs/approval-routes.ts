@@ -1,7 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
-import { scoped } from '../../core/http/routes.ts'
+import { scoped } from '../shared/scopes.ts'
 import type { Runs } from './contract.ts'
 
 const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')

@@ -1,8 +1,9 @@
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Schema } from 'joi'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, QuestionText, ToolCall } from '../../core/plugin.ts'
-import type { Actor, Payer } from '../../core/util/context.ts'
+import type { Actor } from '../../core/util/context.ts'
+import type { Payer } from '../usage/contract.ts'
 import type {
 	Attachment,
 	ChatMessage,

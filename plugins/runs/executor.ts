@@ -9,7 +9,8 @@ import type { WireError } from '../../core/errors.ts'
 import { withLogFields } from '../../core/util/context.ts'
 import type { LogFields } from '../../core/util/context.ts'
 import type { Context, ToolDefinition, ToolFile } from '../../core/plugin.ts'
-import { isTextType, usageOf } from '../../core/protocol.ts'
+import { usageOf } from '../../core/protocol.ts'
+import { isTextType } from '../../sandbox/text-type.ts'
 import type {
 	ModelAnswer,
 	ModelUsage,

@@ -1,7 +1,7 @@
 /** Deletes a conversation: its messages, notes and questions, and the sub-agents of its runs. Events stay in the log. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import { deleteAll } from '../../core/store/delete-all.ts'
+import { deleteAll } from '../shared/delete-all.ts'
 import { resultsKey } from './results.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type {} from '../attachments/contract.ts'

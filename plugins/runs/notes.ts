@@ -1,7 +1,7 @@
 /** The lifetime of short-term notes: as long as their conversation, or until the agent is reset. */
 import { timeOfId } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import { deleteAll } from '../../core/store/delete-all.ts'
+import { deleteAll } from '../shared/delete-all.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { RunRecord } from './contract.ts'
 import { currentSession } from './conversation.ts'

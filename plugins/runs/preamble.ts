@@ -1,7 +1,7 @@
 /** The preamble: what a model gets besides persona and conversation. What never changes comes first; what differs from run to run is separate. */
 import { messageOf } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../../sandbox/wire-name.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { within } from '../../core/util/deadline.ts'

@@ -3,7 +3,7 @@
  * in the scope of the agent, in pieces, for as long as the run. `readResult` reads any part of it.
  */
 import { hash } from 'node:crypto'
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../../sandbox/wire-name.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { isName } from '../../core/store/keys.ts'
 import type { Key, Op, RecordChange, Store } from '../../core/store/ports.ts'

@@ -1,7 +1,7 @@
 /** The service: starts, reads and ends runs. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
-import { actorNow, payerNow } from '../../core/util/context.ts'
+import { causeNow } from '../../core/util/context.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -76,7 +76,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const opened = await openDestination(ctx, agent, request.destination, conversation)
 			const run_id = newId()
 			// A run that an agent starts counts with its tokens alone: a due result must not get lost.
-			const payer = actorNow()?.kind === 'agent' ? undefined : payerNow()
+			const cause = causeNow()
+			const payer = cause?.actor.kind === 'agent' ? undefined : cause?.payer
 			const counted = ctx.use('usage').start(run_id, agent, payer)
 			const { run, isNew } = await takeIn(
 				ctx,
@@ -194,7 +195,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const told = typeof given === 'string' ? { answer: given } : given
 			// What is asked never changes; whether it is still open is decided below.
 			const isOpenYet = asked && asked.answer === null && !asked.closed
-			const actor = actorNow()
+			const actor = causeNow()?.actor
 			const taken = isOpenYet ? await takeAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
 			const job = await change<Job | null>(store, agentScope(agent.uid), async () => {
 				const question = await store.get<Question>(keys.question(agent.uid, question_id))

@@ -2,7 +2,7 @@
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
-import { isTextType } from '../../core/protocol.ts'
+import { isTextType } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { namesHidden } from '../../core/redactor/redactor.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'

@@ -1,7 +1,7 @@
 /** Starts a run and answers with its events, to its end: `POST …/runs` with `Accept: text/event-stream`. */
 import type { Request } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
-import { holds } from '../../core/http/routes.ts'
+import { holds } from '../shared/scopes.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Runs, StartRequest } from './contract.ts'
 

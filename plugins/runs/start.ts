@@ -1,7 +1,7 @@
 /** Starts a run: one commit creates its record, its queue entry and its idempotency key. */
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
-import { actorNow, payerNow } from '../../core/util/context.ts'
+import { causeNow } from '../../core/util/context.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { requestOrigin } from '../../core/http/request-id.ts'
@@ -129,7 +129,7 @@ function makeRecord(
 	waits: boolean,
 ): RunRecord {
 	const at = now()
-	const [actor, payer] = [actorNow(), payerNow()]
+	const { actor, payer } = causeNow() ?? {}
 	return {
 		run_id,
 		agent: agent.name,

@@ -2,7 +2,7 @@
 import Joi from 'joi'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { ToolDefinition } from '../../core/plugin.ts'
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../../sandbox/wire-name.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
 
 const DESCRIPTION_LIMIT = 4096

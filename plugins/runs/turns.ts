@@ -1,5 +1,5 @@
 import { isFault } from '../../core/errors.ts'
-import { actorNow } from '../../core/util/context.ts'
+import { causeNow } from '../../core/util/context.ts'
 import type { Actor } from '../../core/util/context.ts'
 import { onAbort } from '../../core/util/on-abort.ts'
 import type { NewEvent } from '../../core/protocol.ts'
@@ -36,7 +36,7 @@ export async function withRun<T>(run_id: string, work: (turn: Turn) => Promise<T
 	// Several may wait, and the next of them may be the one that executes the run: each one is notified.
 	for (let holder = holders.get(run_id); holder; holder = holders.get(run_id)) {
 		if (reason !== undefined) {
-			holder.stoppedBy ??= actorNow()
+			holder.stoppedBy ??= causeNow()?.actor
 			holder.controller.abort(reason)
 		}
 		await holder.over

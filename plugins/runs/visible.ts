@@ -1,5 +1,5 @@
-import { reaches } from '../../core/http/agents.ts'
-import type { AgentLimit } from '../../core/http/agents.ts'
+import { reaches } from '../shared/agent-limit.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Agents } from '../agents/contract.ts'
 import type { RunRecord, Runs } from './contract.ts'
 import { unknownRun } from './records.ts'

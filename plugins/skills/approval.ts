@@ -2,7 +2,7 @@
 import { Fault } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { holds } from '../../core/http/routes.ts'
+import { holds } from '../shared/scopes.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { Approver } from '../agents/contract.ts'
 import { documentOf, readDocument } from './document.ts'

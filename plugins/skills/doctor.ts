@@ -1,5 +1,5 @@
-import type { Expert } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
 
 export default {
 	packages: { 'isolated-vm': 'runs the code of skills' },
-} satisfies Expert
+} satisfies DoctorFile

@@ -3,7 +3,7 @@
  * documents in which another block could be mistaken for the program, or something could hide it, are refused.
  */
 import type { Token, Tokens } from 'marked'
-import { lex } from '../../core/util/markdown.ts'
+import { lex } from '../shared/markdown.ts'
 import { invalid } from './front-matter.ts'
 import type { Program } from './program.ts'
 

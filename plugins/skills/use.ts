@@ -1,7 +1,7 @@
 /** One call of an approved skill: instructions to return, or a program to run. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../../sandbox/wire-name.ts'
 import type { SkillDocument } from './document.ts'
 import { DOCUMENT } from './folder/contract.ts'
 import { powersOf } from './powers.ts'

@@ -1,20 +1,20 @@
 /** The checks of `svc doctor` with Telegram. */
 import type {} from '../channels/adapter.ts'
-import type { Expert } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
 import { API_ROOT } from './config.ts'
 
 const fromBotFather = 'copy the token that @BotFather shows into the secret of the channel: svc vault set NAME'
 
 export default {
 	bots: {
-		async chat_a({ token, config: { api_root = API_ROOT } }, patient) {
+		async chat_a({ token, config: { api_root = API_ROOT } }, context) {
 			// It becomes part of the address.
 			if (!/^[A-Za-z0-9:_-]{1,256}$/.test(token))
 				return { message: 'it is not a bot token such as 123456:ABC-DEF', fix: fromBotFather }
 			const root = String(api_root).replace(/\/+$/, '')
-			const { status } = await patient.ask(`${root}/bot${token}/getMe`)
+			const { status } = await context.ask(`${root}/bot${token}/getMe`)
 			const isKnown = status !== 401 && status !== 404
 			return isKnown ? null : { message: `Telegram does not know it (${status})`, fix: fromBotFather }
 		},
 	},
-} satisfies Expert
+} satisfies DoctorFile

@@ -1,9 +1,23 @@
-import type { AgentLimit } from '../../core/http/agents.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Payer } from '../../core/util/context.ts'
 import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
+
+/** The limits of a day of a caller, toward which the runs count that are started on its behalf. A day is one of UTC. */
+export interface Payer {
+	/** The caller, as a part of a key in the store. */
+	id: string
+	/** For people, at the beginning of a message. */
+	name: string
+	limits: {
+		runs_per_day?: number
+		/** Input and output tokens. */
+		tokens_per_day?: number
+		/** In the operator's currency. */
+		cost_per_day?: number
+	}
+}
 
 /** Limits of one day (UTC); null or absent: none. */
 export interface DayLimits {
@@ -114,6 +128,12 @@ export interface UsageService {
 	keep(agent: AgentRef): Promise<void>
 	/** Throws `not_found` for an agent that has no usage and does not exist. */
 	report(query: UsageQuery, caller?: AgentLimit): Promise<UsageReport>
+}
+
+declare module '../../core/util/context.ts' {
+	interface Cause {
+		readonly payer?: Payer | undefined
+	}
 }
 
 declare module '../../core/plugin.ts' {

@@ -1,6 +1,6 @@
 import { Fault } from '../../core/errors.ts'
-import { reaches } from '../../core/http/agents.ts'
-import type { AgentLimit } from '../../core/http/agents.ts'
+import { reaches } from '../shared/agent-limit.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { Counted, UsageBy, UsageQuery, UsageReport, UsageRow } from './contract.ts'

@@ -1,7 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
-import { scoped } from '../../core/http/routes.ts'
+import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { UsageBy, UsageService, UsageSettings } from './contract.ts'
 import { dayOf } from './days.ts'

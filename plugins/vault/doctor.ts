@@ -1,6 +1,6 @@
 /** The checks of `svc doctor`: the key, and whether every secret opens with it. */
 import { NotChecked, error, ok } from '../../core/cli/doctor/contract.ts'
-import type { Expert, Patient, Secrets } from '../../core/cli/doctor/contract.ts'
+import type { DoctorFile, CheckContext, Secrets } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { Secret } from './contract.ts'
@@ -20,13 +20,13 @@ export default {
 		{
 			id: 'vault.key',
 			about: 'the key of the vault',
-			async run(patient) {
+			async run(context) {
 				try {
-					if (await patient.gateway()) {
-						await listed(patient)
+					if (await context.gateway()) {
+						await listed(context)
 						return ok('the vault is open')
 					}
-					const vault = await unlocked(patient)
+					const vault = await unlocked(context)
 					return ok(vault ? `${vault.name} opens the vault` : 'there is no vault yet; the first start creates its key')
 				} catch (thrown) {
 					if (!isFault(thrown, 'vault_locked')) throw thrown
@@ -40,8 +40,8 @@ export default {
 		{
 			id: 'vault.secrets',
 			about: 'whether the secrets can be opened',
-			async run(patient) {
-				const damaged = await damagedOf(patient)
+			async run(context) {
+				const damaged = await damagedOf(context)
 				if (damaged.ids.length === 0)
 					return ok(damaged.count === 0 ? 'the vault has no secrets' : `each secret can be opened (${damaged.count})`)
 				return damaged.ids.map((id) =>
@@ -53,15 +53,15 @@ export default {
 			},
 		},
 	],
-	async secrets(patient): Promise<Secrets> {
-		if (await patient.gateway()) {
-			const known = new Set((await orSay(listed(patient))).flatMap(({ id, name }) => [id, name]))
+	async secrets(context): Promise<Secrets> {
+		if (await context.gateway()) {
+			const known = new Set((await orSay(listed(context))).flatMap(({ id, name }) => [id, name]))
 			return { find: async (ref) => (known.has(ref) ? { value: null } : undefined) }
 		}
-		const vault = await orSay(unlocked(patient))
+		const vault = await orSay(unlocked(context))
 		return { find: async (ref) => vault && valueOf(ref, vault) }
 	},
-} satisfies Expert
+} satisfies DoctorFile
 
 interface Unlocked {
 	store: Store
@@ -71,12 +71,12 @@ interface Unlocked {
 }
 
 /** Undefined if there is no vault yet. Throws `vault_locked`. */
-async function unlocked(patient: Patient): Promise<Unlocked | undefined> {
-	return patient.once('vault', async () => {
-		const store = await patient.store()
+async function unlocked(context: CheckContext): Promise<Unlocked | undefined> {
+	return context.once('vault', async () => {
+		const store = await context.store()
 		// If there is a state, neither call below writes anything.
 		if (!store || !(await store.get(keys.state))) return undefined
-		const source = masterKeyFrom({ home: patient.home, env: patient.env, isNew: false })
+		const source = masterKeyFrom({ home: context.home, env: context.env, isNew: false })
 		return { store, ring: await openKeyring(store, source), name: source.name }
 	})
 }
@@ -92,19 +92,19 @@ async function orSay<T>(vault: Promise<T>): Promise<T> {
 }
 
 /** The state that a running gateway reports. Throws `vault_locked`. */
-async function listed(patient: Patient): Promise<Secret[]> {
-	return patient.once(
+async function listed(context: CheckContext): Promise<Secret[]> {
+	return context.once(
 		'secrets listed',
-		async () => (await (await patient.gateway())?.get<Secret[]>('/v1/vault/secrets')) ?? [],
+		async () => (await (await context.gateway())?.get<Secret[]>('/v1/vault/secrets')) ?? [],
 	)
 }
 
-async function damagedOf(patient: Patient): Promise<{ ids: string[]; count: number }> {
-	if (await patient.gateway()) {
-		const secrets = await orSay(listed(patient))
+async function damagedOf(context: CheckContext): Promise<{ ids: string[]; count: number }> {
+	if (await context.gateway()) {
+		const secrets = await orSay(listed(context))
 		return { ids: secrets.filter(({ damaged }) => damaged).map(({ id }) => id), count: secrets.length }
 	}
-	const vault = await orSay(unlocked(patient))
+	const vault = await orSay(unlocked(context))
 	const ids: string[] = []
 	let count = 0
 	if (!vault) return { ids, count }

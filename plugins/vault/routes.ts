@@ -4,7 +4,7 @@ import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { isRedactable } from '../../core/redactor/redactor.ts'
-import { scoped } from '../../core/http/routes.ts'
+import { scoped } from '../shared/scopes.ts'
 import type { VaultService } from './contract.ts'
 import { NAME } from './handles.ts'
 

@@ -2,7 +2,7 @@
 import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import { deleteAll } from '../../core/store/delete-all.ts'
+import { deleteAll } from '../shared/delete-all.ts'
 import type { Key, Op, Store } from '../../core/store/ports.ts'
 import type { WebhookDelivery, WebhookSettings } from './contract.ts'
 import { totalsOf } from './delivery-log.ts'

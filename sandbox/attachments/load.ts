@@ -1,5 +1,5 @@
 /** Gets the bytes of what a request shows, when it is made: an order holds none. */
-import { isTextType } from '../../core/protocol.ts'
+import { isTextType } from '../text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import type { ModelRequest } from '../models/provider.ts'
 

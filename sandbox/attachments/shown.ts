@@ -1,5 +1,5 @@
 /** What a model is shown of a message: its text, then its attachments in the form that a dialect can send, or in words. */
-import { isTextType } from '../../core/protocol.ts'
+import { isTextType } from '../text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { withoutOwnTags } from '../context/own-tags.ts'
 import type { ModelRequest, Turn } from '../models/provider.ts'

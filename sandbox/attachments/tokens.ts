@@ -1,4 +1,4 @@
-import { isTextType } from '../../core/protocol.ts'
+import { isTextType } from '../text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { tokensIn } from '../context/estimate.ts'
 import { TEXT_LIMIT } from './shown.ts'

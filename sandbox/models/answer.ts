@@ -1,5 +1,5 @@
 /** Puts an answer together from what a server sends, whatever its dialect, and bounds it. */
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../wire-name.ts'
 import type { ModelAnswer, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { finishReason } from './finish-reason.ts'

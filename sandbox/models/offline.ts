@@ -5,7 +5,7 @@
  * answered from what memory recalls, or echoed.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../wire-name.ts'
 import type { ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { inWords } from '../attachments/words.ts'

@@ -1,5 +1,5 @@
 /** A request in the form of Ollama's own API. */
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../wire-name.ts'
 import type { ModelOrder } from '../order.ts'
 import { shownOf, textIn } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'

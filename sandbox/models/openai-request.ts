@@ -1,5 +1,5 @@
 import type OpenAI from 'openai'
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../wire-name.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'

@@ -1,4 +1,4 @@
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../wire-name.ts'
 import type { ToolCallRequest } from '../../core/protocol.ts'
 
 /**

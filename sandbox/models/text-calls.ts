@@ -1,5 +1,5 @@
 /** Finds tool calls that a model wrote into its text, since its server's template does not take them out. */
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../wire-name.ts'
 import type { ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
 import { isObject, parsed } from './values.ts'
 

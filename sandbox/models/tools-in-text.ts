@@ -1,4 +1,4 @@
-import { wireName } from '../../core/protocol.ts'
+import { wireName } from '../wire-name.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 
 /** The request for a server that takes no tools: they are described in the system prompt, and calls and results are text. */

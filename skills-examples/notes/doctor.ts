@@ -1,5 +1,5 @@
 /** Checks of `svc doctor`: found by the name of this file. Findings are plain data, so nothing is imported but types. */
-import type { Expert } from 'svc-gateway'
+import type { DoctorFile } from 'svc-gateway'
 
 interface Usage {
 	agent: string
@@ -15,8 +15,8 @@ export default {
 		{
 			id: 'notes.full',
 			about: 'whether agents can keep more notes',
-			async run(patient) {
-				const gateway = await patient.gateway()
+			async run(context) {
+				const gateway = await context.gateway()
 				if (!gateway) return []
 				const usage = await gateway.get<Usage[]>('/v1/notes/usage')
 				const full = usage.filter(({ notes, max }) => notes >= max * NEARLY)
@@ -29,4 +29,4 @@ export default {
 			},
 		},
 	],
-} satisfies Expert
+} satisfies DoctorFile

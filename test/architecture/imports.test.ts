@@ -78,8 +78,9 @@ void t.test('layers see only what lies below them', (t) => {
 		.filter((file) => file.startsWith('plugins/'))
 		.flatMap((file) => Array.from(imports.get(file) ?? [], (target) => [file, target] as const))
 		.filter(([file, target]) => roomOf(target) !== roomOf(file) && target.startsWith('plugins/'))
-		.filter(([, target]) => !/\/(contract|adapter)\.ts$/.test(target))
-	t.strictSame(betweenPlugins, [], 'plugins see only the contracts of others')
+		.filter(([, target]) => !/\/(contract|adapter)\.ts$|^plugins\/shared\//.test(target))
+	t.strictSame(betweenPlugins, [], 'plugins see only the contracts of others, and what they share')
+	t.strictSame(seen('plugins/shared/', /^(plugins\/(?!shared\/)|sandbox\/)/), [], 'plugins/shared')
 	t.end()
 })
 

@@ -21,7 +21,7 @@ export const batches: Record<string, string[]> = {
 	mcp: ['test/plugins/{mcp,mcp-server}/**/*.test.ts'],
 	memory: ['test/plugins/{memory,skills,vault}/**/*.test.ts'],
 	outside: [
-		'test/plugins/{events,heartbeats,legacy-chat,metrics,openai-api,tracing,webhooks}/**/*.test.ts',
+		'test/plugins/{events,heartbeats,legacy-chat,metrics,openai-api,shared,tracing,webhooks}/**/*.test.ts',
 		'test/interop/*.test.ts',
 	],
 	reload: ['test/reload/**/*.test.ts', 'test/skills-examples/**/*.test.ts', 'test/homes/**/*.test.ts'],

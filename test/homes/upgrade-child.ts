@@ -25,7 +25,7 @@ const upgrade = upgradeOf({
 		include_key: true,
 		min_free_mib: 1,
 	},
-	told() {
+	onProgress() {
 		writeSync(1, 'batch\n')
 		readSync(0, Buffer.alloc(1))
 	},

@@ -194,9 +194,9 @@ void t.test('a thread gets each list of tools once, keeps 32 of them, and gets a
 	})
 	const toolOf = (n: number): ToolSpec => ({ name: `tool-${n}`, description: '', parameters: {} })
 	const lists = Array.from({ length: 33 }, (_, n) => [toolOf(n), toolOf(n + 100)])
-	const passenger = { receive: () => {}, lost: () => {} }
+	const run = { receive: () => {}, lost: () => {} }
 	const asked = [0, 0, ...lists.keys(), 0, 32]
-	for (const n of asked) thread.seat(passenger).order({ ...order, tools: [...(lists[n] ?? [])] })
+	for (const n of asked) thread.assign(run).order({ ...order, tools: [...(lists[n] ?? [])] })
 	for (const message of sent) port1.postMessage(message)
 	while (seen.length < asked.length) await new Promise((resolve) => setImmediate(resolve))
 	t.strictSame(

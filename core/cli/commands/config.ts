@@ -211,11 +211,11 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	cli.out.answer(
 		{ file, changed, ...now, gateway: taken && (isLate ? 'at_next_start' : taken.state) },
 		(one, style) => {
-			const said = changed ? `${style.good('changed')} ${file}` : `${file} says so already`
+			const outcome = changed ? `${style.good('changed')} ${file}` : `${file} says so already`
 			const variable = one.origin?.from === 'environment' ? one.origin.variable : undefined
-			if (variable !== undefined) return `${said}\n${style.warn(`${variable} in the environment wins over it here`)}`
-			if (isLate) return `${said}\nIt takes effect at the next start.`
-			return taken?.state === 'in_force' ? `${said}\n${inForce(path, taken, style)}` : said
+			if (variable !== undefined) return `${outcome}\n${style.warn(`${variable} in the environment wins over it here`)}`
+			if (isLate) return `${outcome}\nIt takes effect at the next start.`
+			return taken?.state === 'in_force' ? `${outcome}\n${inForce(path, taken, style)}` : outcome
 		},
 	)
 	tellOf(cli, taken)
@@ -253,8 +253,8 @@ function inFile({ home }: Cli, path: string[]): unknown {
 }
 
 async function inForceNow({ home, env }: Cli): Promise<InForceNow> {
-	const said = (await holderOf(home)) === null ? undefined : readRuntimeFile(home)?.settings
-	if (said?.in_force) return { settings: said.in_force, variables: said.variables, refused: said.refused }
+	const running = (await holderOf(home)) === null ? undefined : readRuntimeFile(home)?.settings
+	if (running?.in_force) return { settings: running.in_force, variables: running.variables, refused: running.refused }
 	const read = readConfig({ home, env })
 	return { settings: withoutSecrets(read), variables: variablesOf(read), refused: null }
 }

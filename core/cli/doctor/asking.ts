@@ -1,11 +1,11 @@
 import type { GuardedInit } from '../../fetch/guarded-fetch.ts'
-import type { Patient, Reply, Request } from './contract.ts'
+import type { CheckContext, Reply, Request } from './contract.ts'
 import { usualLimits } from './limits.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
 
 /** Until the signal aborts; each request for at most `timeout_ms`. */
-export function askingUntil(signal: AbortSignal, timeout_ms = usualLimits.request): Patient['ask'] {
+export function askingUntil(signal: AbortSignal, timeout_ms = usualLimits.request): CheckContext['ask'] {
 	return async (url, { method = 'GET', headers, body, private_hosts }: Request = {}): Promise<Reply> => {
 		const { guardedFetch } = await import('../../fetch/guarded-fetch.ts') // heavy, and not needed by most checks
 		const init: GuardedInit = {

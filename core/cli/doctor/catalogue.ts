@@ -13,17 +13,17 @@ import { restoreChecks } from './checks/restore.ts'
 import { storeChecks } from './checks/store.ts'
 import { upgradeChecks } from './checks/upgrade.ts'
 import type { Check } from './contract.ts'
-import { expertsByPlugin } from './experts.ts'
+import { doctorFilesByPlugin } from './doctor-files.ts'
 import { isOn } from '../../host/desired-state.ts'
 import { thirdPartyChecks } from './third-party.ts'
 import type { HomeAndEnv } from './third-party.ts'
 
 /** `place`: a home whose third-party plugins' checks are among them. */
 export async function checksOf(place?: HomeAndEnv): Promise<Check[]> {
-	const experts = await expertsByPlugin()
+	const files = await doctorFilesByPlugin()
 	const own = [
 		programChecks,
-		nativeChecks([...experts.values()]),
+		nativeChecks([...files.values()]),
 		modeChecks,
 		homeChecks,
 		holderChecks,
@@ -34,13 +34,13 @@ export async function checksOf(place?: HomeAndEnv): Promise<Check[]> {
 		storeChecks,
 		upgradeChecks,
 	]
-	const builtIn = [...experts].flatMap(([name, { checks = [] }]) => checks.map((check) => whereOn(name, check)))
+	const builtIn = [...files].flatMap(([name, { checks = [] }]) => checks.map((check) => whereOn(name, check)))
 	return [...own.flat(), ...builtIn, ...(place ? await thirdPartyChecks(place) : []), ...pluginChecks, ...restoreChecks]
 }
 
 function whereOn(plugin: string, check: Check): Check {
 	return {
 		...check,
-		run: async (patient) => (isOn(await patient.config(), plugin) ? check.run(patient) : []),
+		run: async (context) => (isOn(await context.config(), plugin) ? check.run(context) : []),
 	}
 }

@@ -4,7 +4,7 @@
  *     node check-child.ts list|run HOME PLUGIN FILE
  */
 import { pathToFileURL } from 'node:url'
-import type { Check, Expert, Finding, Level } from './contract.ts'
+import type { Check, DoctorFile, Finding, Level } from './contract.ts'
 import type { CheckReport } from './third-party.ts'
 
 const [what, home = '', plugin = '', file = ''] = process.argv.slice(2)
@@ -12,8 +12,8 @@ const levels: readonly Level[] = ['ok', 'note', 'warning', 'error']
 
 process.on('disconnect', () => process.exit(0))
 try {
-	const { default: expert } = (await import(pathToFileURL(file).href)) as { default?: Expert }
-	const checks = checksIn(expert)
+	const { default: doctor } = (await import(pathToFileURL(file).href)) as { default?: DoctorFile }
+	const checks = checksIn(doctor)
 	if (what === 'list') await report({ checks: checks.map(({ id, about }) => ({ id, about })) })
 	else await runAll(checks)
 } catch (error) {
@@ -23,11 +23,14 @@ process.exit(0)
 
 /** What only this needs is loaded only here: the list is asked for at each `svc doctor`. */
 async function runAll(checks: readonly Check[]): Promise<void> {
-	const [{ findingsOf }, { openPatient }] = await Promise.all([import('./doctor.ts'), import('./patient.ts')])
-	await using patient = await openPatient({ home, env: process.env })
+	const [{ findingsOf }, { openCheckContext }] = await Promise.all([
+		import('./doctor.ts'),
+		import('./check-context.ts'),
+	])
+	await using context = await openCheckContext({ home, env: process.env })
 	await Promise.all(
 		checks.map(async (check) => {
-			const findings = await findingsOf(check, patient).catch((error: Error): Finding[] => [
+			const findings = await findingsOf(check, context).catch((error: Error): Finding[] => [
 				{ level: 'warning', message: `what it returned is no finding: ${error.message}`, fix: `correct ${file}` },
 			])
 			await report({ id: check.id, findings: findings.map(plain) })
@@ -36,14 +39,14 @@ async function runAll(checks: readonly Check[]): Promise<void> {
 }
 
 /** Throws, saying what to change. */
-function checksIn(expert: Expert | undefined): readonly Check[] {
-	const checks = expert?.checks
+function checksIn(doctor: DoctorFile | undefined): readonly Check[] {
+	const checks = doctor?.checks
 	if (!Array.isArray(checks)) throw new Error('it must default-export an object with a list of checks')
 	for (const { id, about, run } of checks as readonly Partial<Check>[]) {
 		if (typeof id !== 'string' || !id.startsWith(`${plugin}.`) || !/^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(id))
 			throw new Error(`the id of a check must begin with the plugin's name, such as ${plugin}.reachable, not ${id}`)
 		if (typeof about !== 'string' || about === '') throw new Error(`the check ${id} must say what it is about`)
-		if (typeof run !== 'function') throw new Error(`the check ${id} needs a function run(patient)`)
+		if (typeof run !== 'function') throw new Error(`the check ${id} needs a function run(context)`)
 	}
 	return checks as readonly Check[]
 }

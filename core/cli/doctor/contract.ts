@@ -1,7 +1,7 @@
 /**
  * What a check of `svc doctor` is, and what it may look at. The doctor changes nothing and starts nothing: with a gateway
  * running it asks its API, otherwise it reads the store. Checks of a feature lie beside it, in `plugins/<name>/doctor.ts`,
- * whose default export is an `Expert`; third parties' plugins have theirs in the same way.
+ * whose default export is a `DoctorFile`; third parties' plugins have theirs in the same way.
  */
 import type { LateProblem } from '../../../config/read.ts'
 import type { Config } from '../../../config/types.ts'
@@ -33,7 +33,7 @@ export interface Check {
 	/** What it looks at: a few words, for `--list`. */
 	about: string
 	/** What is found; an empty list where there is nothing to look at. Must end within 15 s. */
-	run(patient: Patient): Promise<Finding | Finding[]>
+	run(context: CheckContext): Promise<Finding | Finding[]>
 }
 
 /**
@@ -41,10 +41,10 @@ export interface Check {
  * its own, where only `checks` counts; the ids of its checks begin with its name, and it needs no import: a finding is plain data.
  * Plugins add further members, which they read from each other, by declaration merging.
  */
-export interface Expert {
+export interface DoctorFile {
 	checks?: readonly Check[]
 	/** How stored secrets are found. */
-	secrets?(patient: Patient): Promise<Secrets>
+	secrets?(context: CheckContext): Promise<Secrets>
 	/** Environment variables that its plugin reads, with whether the value is a secret. */
 	variables?: Readonly<Record<string, 'secret' | 'plain'>>
 	/** Secrets that stand in the settings themselves, by what to call them. */
@@ -60,8 +60,8 @@ export interface Expert {
 export interface PlaceCheck {
 	/** What it checks: a few words, for where it cannot. */
 	about: string
-	/** `config`: the one to check, which need not be that of `patient`. Throws `NotChecked` if it cannot check. */
-	run(config: Config, patient: Patient): Promise<PlaceProblem[]>
+	/** `config`: the one to check, which need not be that of `context`. Throws `NotChecked` if it cannot check. */
+	run(config: Config, context: CheckContext): Promise<PlaceProblem[]>
 }
 
 export interface PlaceProblem extends LateProblem {
@@ -75,7 +75,7 @@ export interface Secrets {
 }
 
 /** Everything that checks share; each part is made once, when it is first asked for. */
-export interface Patient {
+export interface CheckContext {
 	readonly home: string
 	readonly env: Readonly<NodeJS.ProcessEnv>
 	/** The folder of the program itself. */
@@ -93,7 +93,9 @@ export interface Patient {
 	/** For reading, while no gateway runs. Undefined if there is none yet. Throws `NotChecked` if it cannot be read. */
 	store(): Promise<Store | undefined>
 	/** What plugins know, those that are switched off left out. */
-	experts(): Promise<Expert[]>
+	doctorFiles(): Promise<DoctorFile[]>
+	/** @deprecated The former name of `doctorFiles`. */
+	experts(): Promise<DoctorFile[]>
 	/** Throws `NotChecked` if they cannot be opened. */
 	secrets(): Promise<Secrets>
 	/** A short request to a server that the operator named, which may be private: at most 10 s and 4 MiB, no redirects. Throws a Fault that never holds a secret. */

@@ -4,10 +4,10 @@ import { messageOf } from '../../errors.ts'
 import { checksOf } from './catalogue.ts'
 import { NotChecked, note, warning } from './contract.ts'
 import type { Check, Finding, Level } from './contract.ts'
-import { openPatient } from './patient.ts'
-import type { OpenPatient, PatientOptions } from './patient.ts'
+import { openCheckContext } from './check-context.ts'
+import type { OpenCheckContext, CheckContextOptions } from './check-context.ts'
 
-export interface ExamineOptions extends PatientOptions {
+export interface ExamineOptions extends CheckContextOptions {
 	/** From `checksOf`; found where absent. */
 	all?: readonly Check[]
 	/** Ids of checks; all where absent. */
@@ -52,29 +52,29 @@ interface Examined {
 	finding: Finding
 }
 
-async function examineOnce(checks: readonly Check[], options: PatientOptions): Promise<Examined[]> {
-	await using patient = await openPatient(options)
-	const results = await Promise.all(checks.map((check) => resultsOf(check, patient)))
+async function examineOnce(checks: readonly Check[], options: CheckContextOptions): Promise<Examined[]> {
+	await using context = await openCheckContext(options)
+	const results = await Promise.all(checks.map((check) => resultsOf(check, context)))
 	return results.flat()
 }
 
-async function resultsOf(check: Check, patient: OpenPatient): Promise<Examined[]> {
-	return (await findingsOf(check, patient)).map((finding) => ({ id: check.id, finding }))
+async function resultsOf(check: Check, context: OpenCheckContext): Promise<Examined[]> {
+	return (await findingsOf(check, context)).map((finding) => ({ id: check.id, finding }))
 }
 
 /** What one check finds, as it may be printed. Never throws, and ends within its deadline. */
-export async function findingsOf(check: Check, patient: OpenPatient): Promise<Finding[]> {
-	const findings = await runCheck(check, patient)
+export async function findingsOf(check: Check, context: OpenCheckContext): Promise<Finding[]> {
+	const findings = await runCheck(check, context)
 	return findings.map((finding) => {
 		const { message, fix } = finding
-		return { ...finding, message: patient.shown(message), fix: fix === null ? null : patient.shown(fix) }
+		return { ...finding, message: context.shown(message), fix: fix === null ? null : context.shown(fix) }
 	})
 }
 
-async function runCheck(check: Check, patient: OpenPatient): Promise<Finding[]> {
-	const limit = patient.limits.check
+async function runCheck(check: Check, context: OpenCheckContext): Promise<Finding[]> {
+	const limit = context.limits.check
 	try {
-		return [await within(limit, check.id, check.run(patient))].flat()
+		return [await within(limit, check.id, check.run(context))].flat()
 	} catch (thrown) {
 		if (thrown instanceof NotChecked) return [note(`not checked: ${thrown.message}`, thrown.fix)]
 		if (thrown instanceof Late) {

@@ -6,9 +6,9 @@ import { holderOf } from '../../process/lock.ts'
 import { tokenFor } from '../logins.ts'
 import { statOf } from './stat-of.ts'
 import { NotChecked } from './contract.ts'
-import type { Patient, RunningGateway } from './contract.ts'
+import type { CheckContext, RunningGateway } from './contract.ts'
 
-export interface FindOptions extends Pick<Patient, 'home' | 'env' | 'ask'> {}
+export interface FindOptions extends Pick<CheckContext, 'home' | 'env' | 'ask'> {}
 
 /** Whether one runs is asked of the home's lock: a file may be left of one that was killed. */
 export async function findGateway({ home, env, ask }: FindOptions): Promise<RunningGateway | null> {
@@ -27,7 +27,7 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 			}
 			const { status, body } = reply
 			if (status === 200) return body as T
-			const said = saidIn(body)
+			const message = messageIn(body)
 			const source = env.SVC_TOKEN ? 'of SVC_TOKEN' : 'that svc login stored'
 			if (status === 401)
 				throw new NotChecked(
@@ -36,10 +36,10 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 				)
 			if (status === 403)
 				throw new NotChecked(
-					`the token ${source} may not read this (${said})`,
+					`the token ${source} may not read this (${message})`,
 					'give one with that scope: svc login, or SVC_TOKEN',
 				)
-			throw fromWire({ code: codeIn(body), message: said })
+			throw fromWire({ code: codeIn(body), message })
 
 			async function askAt(address: string) {
 				try {
@@ -57,15 +57,15 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 export async function readAnnounced(home: string): Promise<{ pid: number; url: string | null } | undefined> {
 	// Opening a pipe would block forever.
 	if (!(await statOf(runtimeFileOf(home)).catch(() => undefined))?.isFile()) return undefined
-	const said = readRuntimeFile(home)
-	return said && { pid: Number(said.pid), url: typeof said.url === 'string' ? said.url : null }
+	const file = readRuntimeFile(home)
+	return file && { pid: Number(file.pid), url: typeof file.url === 'string' ? file.url : null }
 }
 
 function codeIn(body: unknown): FaultCode {
 	return (body as { code?: FaultCode } | undefined)?.code ?? 'unavailable'
 }
 
-function saidIn(body: unknown): string {
+function messageIn(body: unknown): string {
 	const message = (body as { message?: unknown } | undefined)?.message
 	return typeof message === 'string' ? message : 'without a word'
 }

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { Patient } from './contract.ts'
+import type { CheckContext } from './contract.ts'
 import type { PluginReport } from './plugin-child.ts'
 import { compileCache } from './store-process.ts'
 import { programOf } from '../../util/own-code.ts'
@@ -11,16 +11,19 @@ const child = fileURLToPath(programOf(new URL('./plugin-child.ts', import.meta.u
  * Loads the third-party plugins that gateway.yaml switches on, in a child process, and returns the problem of each;
  * null if it has none. Those that were not reached within the time limit are `undefined`.
  */
-export async function loadPlugins(patient: Patient, names: string[]): Promise<Map<string, string | null | undefined>> {
+export async function loadPlugins(
+	context: CheckContext,
+	names: string[],
+): Promise<Map<string, string | null | undefined>> {
 	const results = new Map<string, string | null | undefined>()
-	const limit = AbortSignal.timeout(patient.limits.plugins)
-	while (results.size < names.length && !limit.aborted && !patient.signal.aborted) {
-		const { broken, how, isLate } = await loadUntilEnd(patient, limit, results)
+	const limit = AbortSignal.timeout(context.limits.plugins)
+	while (results.size < names.length && !limit.aborted && !context.signal.aborted) {
+		const { broken, how, isLate } = await loadUntilEnd(context, limit, results)
 		if (broken === undefined) break
 		results.set(
 			broken,
 			isLate
-				? `plugin "${broken}" does not load: its code does not finish within ${patient.limits.plugin / 1000} s`
+				? `plugin "${broken}" does not load: its code does not finish within ${context.limits.plugin / 1000} s`
 				: `plugin "${broken}" does not load: its code ends the process (${how})`,
 		)
 	}
@@ -28,16 +31,20 @@ export async function loadPlugins(patient: Patient, names: string[]): Promise<Ma
 }
 
 /** Returns the plugin that was being loaded when the process ended; undefined if all were loaded. */
-async function loadUntilEnd(patient: Patient, limit: AbortSignal, results: Map<string, string | null | undefined>) {
+async function loadUntilEnd(
+	context: CheckContext,
+	limit: AbortSignal,
+	results: Map<string, string | null | undefined>,
+) {
 	let loading: string | undefined
 	let isLate = false
 	let timer: NodeJS.Timeout | undefined
 	const ended = Promise.withResolvers<string>()
-	const process = fork(child, [patient.home, ...results.keys()], {
+	const process = fork(child, [context.home, ...results.keys()], {
 		execArgv: [],
 		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-		env: { NODE_COMPILE_CACHE: compileCache, ...patient.env },
-		signal: AbortSignal.any([limit, patient.signal]),
+		env: { NODE_COMPILE_CACHE: compileCache, ...context.env },
+		signal: AbortSignal.any([limit, context.signal]),
 		killSignal: 'SIGKILL',
 	})
 		.on('message', (report: PluginReport) => {
@@ -48,7 +55,7 @@ async function loadUntilEnd(patient: Patient, limit: AbortSignal, results: Map<s
 			timer = setTimeout(() => {
 				isLate = true
 				process.kill('SIGKILL')
-			}, patient.limits.plugin)
+			}, context.limits.plugin)
 		})
 		.on('exit', (code, signal) => ended.resolve(signal ?? `exit code ${code}`))
 		// After an abort, `exit` follows and settles this.

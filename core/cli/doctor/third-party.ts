@@ -5,13 +5,13 @@ import { isAllowed, sharedIn, sharedPlaces } from '../../process/shared-home.ts'
 import { pluginFiles } from '../third-party.ts'
 import type { PluginFile } from '../third-party.ts'
 import { ok, warning } from './contract.ts'
-import type { Check, Finding, Patient } from './contract.ts'
+import type { Check, Finding, CheckContext } from './contract.ts'
 import { usualLimits } from './limits.ts'
 import type { DoctorLimits } from './limits.ts'
 import { compileCache } from './store-process.ts'
 import { programOf } from '../../util/own-code.ts'
 
-export type HomeAndEnv = Pick<Patient, 'home' | 'env'> & { limits?: Partial<DoctorLimits> }
+export type HomeAndEnv = Pick<CheckContext, 'home' | 'env'> & { limits?: Partial<DoctorLimits> }
 
 /** Beyond these the others are not listed. */
 const CHECKS = 100
@@ -42,8 +42,8 @@ export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {
 		own.slice(0, CHECKS).map(({ id, about }): Check => ({
 			id,
 			about,
-			async run(patient) {
-				const found = await patient.once(`checks of ${file.name}`, () => runAll(file, patient))
+			async run(context) {
+				const found = await context.once(`checks of ${file.name}`, () => runAll(file, context))
 				return found.get(id) ?? warning('the check did not end', `correct ${file.file}, then check again`)
 			},
 		})),
@@ -66,9 +66,9 @@ async function list(file: PluginFile, place: HomeAndEnv) {
 	return { checks, problem: problem ?? (how === '0' ? null : `its code does not finish (${how})`) }
 }
 
-async function runAll(file: PluginFile, patient: Patient): Promise<Map<string, Finding[]>> {
+async function runAll(file: PluginFile, context: CheckContext): Promise<Map<string, Finding[]>> {
 	const found = new Map<string, Finding[]>()
-	await inChild('run', file, patient, (report) => {
+	await inChild('run', file, context, (report) => {
 		if ('findings' in report) found.set(report.id, report.findings)
 	})
 	return found

@@ -9,11 +9,11 @@ import { root } from '../../process/handover.mjs'
 
 /**
  * Programs that are bundled together share their code. `eager`: the parts of plugins that each start of these programs
- * needs, `lazy`: those that are imported when they are needed. The gateway's start needs most of its code at once, and the
- * fewer programs share it, the fewer files it is in.
+ * needs, in the order in which they are evaluated; `lazy`: those that are imported when they are needed. The gateway's start
+ * needs most of its code at once, and the fewer programs share it, the fewer files it is in.
  */
 const bundles = [
-	{ programs: ['core/main.ts'], eager: ['index', 'settings', 'events'], lazy: ['migrations', 'engine'] },
+	{ programs: ['core/main.ts'], eager: ['settings', 'index', 'events'], lazy: ['migrations', 'engine'] },
 	{
 		programs: [
 			'core/cli/main.ts',
@@ -120,7 +120,10 @@ function ownCode(eager, lazy) {
 	}
 }
 
-/** What takes the place of own-code.ts. */
+/**
+ * What takes the place of own-code.ts. Functions alone, since plugins import what imports them: they work for a file that is
+ * evaluated before this one, as soon as the parts that come first in `eager` were.
+ */
 function table(eager, lazy) {
 	const entry = (part, module) =>
 		filesOf(part).map((file, at) => `${JSON.stringify(file)}: async () => (${module}).file${at}`)
@@ -130,12 +133,18 @@ function table(eager, lazy) {
 	]
 	return `
 		${eager.map((part) => `import * as ${part} from 'own:${part}'`).join('\n')}
-		const root = new URL('../../', import.meta.url).href
-		const modules = {${modules.join(',\n')}}
-		const programs = ${JSON.stringify(Object.fromEntries(programs.map((one) => [one, fileOf(one)])))}
-		const nameOf = ({ href }) => (href.startsWith(root) ? href.slice(root.length) : '')
-		export const importOwn = (file) => (modules[nameOf(file)] ?? (() => import(file.href)))()
-		export const programOf = (file) => new URL(programs[nameOf(file)] ?? file.href, import.meta.url)`
+		export function importOwn(file) {
+			const modules = {${modules.join(',\n')}}
+			return (modules[nameOf(file)] ?? (() => import(file.href)))()
+		}
+		export function programOf(file) {
+			const programs = ${JSON.stringify(Object.fromEntries(programs.map((one) => [one, fileOf(one)])))}
+			return new URL(programs[nameOf(file)] ?? file.href, import.meta.url)
+		}
+		function nameOf({ href }) {
+			const root = new URL('../../', import.meta.url).href
+			return href.startsWith(root) ? href.slice(root.length) : ''
+		}`
 }
 
 const outside = {

@@ -1,4 +1,8 @@
 import { resolve } from 'node:path'
+import { settingsOf } from '../../../config/composition.ts'
+import type { Config } from '../../../config/types.ts'
+import { composition } from '../../host/config.ts'
+import { isOn } from '../../host/desired-state.ts'
 import { quoted } from '../../util/quoted.ts'
 import { root } from '../../process/handover.mjs'
 
@@ -7,19 +11,18 @@ interface BannerOptions {
 	url: string | null
 	legacy_url: string | null
 	home: string
-	/** Further lines about this gateway. `svc` is the command as the reader can type it. */
-	about: (svc: string) => readonly string[]
+	config: Config
 }
 
 /** What a terminal shows once the gateway listens: where everything is, and what to do next. */
-export function startupBanner({ url, legacy_url, home, about }: BannerOptions): string {
+export function startupBanner({ url, legacy_url, home, config }: BannerOptions): string {
 	// npx finds svc in this folder only; started elsewhere, svc is on the PATH.
 	const isHere = process.cwd() === resolve(root)
 	const svc = isHere ? 'npx svc' : 'svc'
 	return `
 The gateway listens at ${url}${legacy_url ? ` (older chat surface: ${legacy_url})` : ''}
 Home: ${home} · settings: ${home}/config/gateway.yaml (applied as you save)
-${about(svc)
+${linesOf(config, svc)
 	.map((line) => `${line}\n`)
 	.join('')}
 Try in another terminal${isHere ? ', in this folder' : ''}:
@@ -34,4 +37,11 @@ Or by HTTP, as ${url}/docs says:
 /** With SVC_HOME the other terminal finds this gateway, whatever its port. */
 function homeLine(home: string): string {
 	return process.env.SVC_HOME ? `  export SVC_HOME=${quoted(home)}\n` : ''
+}
+
+/** Those that running plugins add. `svc` is the command as the reader can type it. */
+function linesOf(config: Config, svc: string): string[] {
+	return [...composition.plugins.values()]
+		.filter(({ name }) => isOn(config, name))
+		.flatMap((declared) => declared.banner?.(settingsOf(config, declared), svc) ?? [])
 }

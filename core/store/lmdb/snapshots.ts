@@ -52,14 +52,14 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 		const process = fork(child, [path, folder], { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
 		const end = (): void => void process.kill('SIGKILL')
 		signal?.addEventListener('abort', end)
-		let said = ''
-		process.stderr?.on('data', (data: Buffer) => (said = (said + data.toString()).slice(0, 1000)))
+		let errors = ''
+		process.stderr?.on('data', (data: Buffer) => (errors = (errors + data.toString()).slice(0, 1000)))
 		const [code] = (await once(process, 'exit').finally(() => signal?.removeEventListener('abort', end))) as [
 			number | null,
 		]
 		if (code === 0) return
 		root.readerCheck() // otherwise the entry of the dead reader would keep its pages forever
-		throw new Error(said || `its process ended with ${code}`)
+		throw new Error(errors || `its process ended with ${code}`)
 	}
 
 	const copy = async (folder: string, signal?: AbortSignal): Promise<void> => {

@@ -31,7 +31,7 @@ export interface LmdbStore extends Store {
 const revisionBlock = 2 ** 20
 const revisionsKey = 'revisions'
 /** Keys that a listing reads before yielding to other work. */
-const listed = 256
+const batch = 256
 
 /**
  * Expectations are checked when a write is called, against what is durable and what is accepted but not yet durable. That
@@ -82,24 +82,25 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 		return written.then(() => revs)
 	}
 
+	const read = (key: string): Entry<unknown> | undefined => {
+		writer.mustBeOpen()
+		return readEntry(table, key)
+	}
 	const store = withSingleWrites({
 		get<T>(key: Key) {
-			const read = (joined: string): Entry<T> | undefined => {
-				writer.mustBeOpen()
-				return readEntry(table, joined) as Entry<T> | undefined
-			}
 			try {
 				const joined = joinKey(key)
 				// Accepted writes become visible once they are durable; later writes do not delay the reader any further.
 				const waits = pending.get(joined)
-				return waits ? waits.done.then(() => read(joined)) : Promise.resolve(read(joined))
+				const found = waits ? waits.done.then(() => read(joined)) : Promise.resolve(read(joined))
+				return found as Promise<Entry<T> | undefined>
 			} catch (error) {
 				return Promise.reject(error as Error)
 			}
 		},
 		list: <T>(prefix: Key, options: ListOptions = {}) =>
-			list({ table, writer }, prefix, options) as AsyncIterable<Entry<T>>,
-		keys: (prefix, options = {}) => listKeys({ table, writer }, prefix, options),
+			listed({ table, writer }, prefix, options, read) as AsyncIterable<Entry<T>>,
+		keys: (prefix, options = {}) => listed({ table, writer }, prefix, options, splitKey),
 		commit: async (scope, ops) => write(checkOps(scope, ops)),
 		watch: <T>(prefix: Key, changed: (change: Change<T>) => void) =>
 			watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void),
@@ -107,35 +108,21 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 	return { ...store, write }
 }
 
-async function* list(
-	{ table, writer }: { table: Table; writer: Writer },
-	prefix: Key,
-	{ limit = Number.POSITIVE_INFINITY, ...options }: ListOptions,
-): AsyncGenerator<Entry<unknown>> {
-	if (limit < 1) return
-	let left = limit
-	for await (const keys of keyBatches({ table, writer }, rangeOf(joinKey(prefix), options), Math.min(listed, limit))) {
-		for (const key of keys) {
-			// One at a time: the values may be large, and the next one may have been deleted meanwhile.
-			writer.mustBeOpen()
-			const entry = readEntry(table, key)
-			if (!entry) continue
-			yield entry
-			if (--left === 0) return
-		}
-	}
-}
-
-async function* listKeys(
+/** What `read` makes of each key under `prefix`, without those that it finds nothing at. */
+async function* listed<T>(
 	source: { table: Table; writer: Writer },
 	prefix: Key,
 	{ limit = Number.POSITIVE_INFINITY, ...options }: ListOptions,
-): AsyncGenerator<Key> {
+	read: (key: string) => T | undefined,
+): AsyncGenerator<T> {
 	if (limit < 1) return
 	let left = limit
-	for await (const keys of keyBatches(source, rangeOf(joinKey(prefix), options), Math.min(listed, limit))) {
+	for await (const keys of keyBatches(source, rangeOf(joinKey(prefix), options), Math.min(batch, limit))) {
 		for (const key of keys) {
-			yield splitKey(key)
+			// One at a time: the values may be large, and the next one may have been deleted meanwhile.
+			const one = read(key)
+			if (one === undefined) continue
+			yield one
 			if (--left === 0) return
 		}
 	}

@@ -4,7 +4,7 @@
  */
 import type { JWTPayload, ProtectedHeaderParameters } from 'jose'
 import { Fault, isFault } from '../../../core/errors.ts'
-import { once } from '../../../core/util/once.ts'
+import { once } from '../../shared/once.ts'
 import type { Claims, OidcSettings } from './contract.ts'
 import { fetchFrom } from './fetch.ts'
 

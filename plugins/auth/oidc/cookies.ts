@@ -1,7 +1,7 @@
 /** The cookies of a sign-in. Outside loopback they need https, and a name that other hosts of the domain cannot set. */
 import type { IncomingMessage } from 'node:http'
 import { Fault } from '../../../core/errors.ts'
-import { cookieOf } from '../../../core/http/cookie.ts'
+import { cookieOf } from '../../shared/cookie.ts'
 import { isLoopback } from '../address.ts'
 import { SESSION_S } from './sessions.ts'
 

@@ -1,7 +1,7 @@
 /** What a caller of the identity provider may do: the rules of `auth.oidc` that match the claims of its token. */
 import { createHash } from 'node:crypto'
 import { Fault } from '../../../core/errors.ts'
-import { reaches } from '../../../core/http/agents.ts'
+import { reaches } from '../../shared/agent-limit.ts'
 import type { Actor } from '../../../core/util/context.ts'
 import type { Credentials, Needs } from '../contract.ts'
 import type { CallerLimits } from '../limits.ts'

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import type { Configuration } from 'openid-client'
 import { Fault } from '../../../core/errors.ts'
 import { randomText } from '../../../core/util/ids.ts'
-import { once } from '../../../core/util/once.ts'
+import { once } from '../../shared/once.ts'
 import type { Claims, OidcSettings } from './contract.ts'
 import { fetchFrom } from './fetch.ts'
 

@@ -1,6 +1,6 @@
 /** Work on chats: a serial queue for each chat. */
 import type { Logger } from '../../../core/log/log.ts'
-import { SerialQueues } from '../../../core/util/serial-queue.ts'
+import { SerialQueues } from '../../shared/serial-queues.ts'
 
 /** Chats are named as `chatKey` does. A job that fails is logged. */
 export interface ChatQueues extends AsyncDisposable {

@@ -1,7 +1,7 @@
 /** Which messages were accepted: none is accepted twice, and a connection learns where to resume. */
 import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
-import { deleteAll } from '../../../core/store/delete-all.ts'
+import { deleteAll } from '../../shared/delete-all.ts'
 import type { Key, Op } from '../../../core/store/ports.ts'
 import type { ChatKind, IncomingMessage, KnownChat } from '../adapter.ts'
 import type { Registry } from '../parts.ts'

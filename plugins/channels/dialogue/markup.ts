@@ -3,7 +3,7 @@
  * be parsed is shown unchanged.
  */
 import type { MarkedToken, Token, Tokens } from 'marked'
-import { lex } from '../../../core/util/markdown.ts'
+import { lex } from '../../shared/markdown.ts'
 
 export type Target = 'html' | 'plain'
 

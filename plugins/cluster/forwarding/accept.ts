@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Handler } from '../../../core/http/listeners.ts'
 import type { Address } from '../../../core/http/listening.ts'
-import { setPeer } from '../../../core/http/peer.ts'
+import { setPeer } from '../../shared/peer.ts'
 import { answerSocket } from '../../../core/http/raw-answer.ts'
 import { refusal, refuseRequest } from './refuse.ts'
 import { FORWARDED, openVerifier } from './proof.ts'

@@ -7,7 +7,7 @@ import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerRespons
 import type { Duplex, Readable } from 'node:stream'
 import type { Address } from '../../../core/http/listening.ts'
 import { http } from '../../../core/http/node-http.ts'
-import { peerOf } from '../../../core/http/peer.ts'
+import { peerOf } from '../../shared/peer.ts'
 import { answerSocket } from '../../../core/http/raw-answer.ts'
 import { REQUEST_ID, requestIdFor } from '../../../core/http/request-id.ts'
 import { answeredHeaders, forwardedHeaders, pairsOf } from './headers.ts'

@@ -10,7 +10,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import type { Address } from '../../../core/http/listening.ts'
-import type { Peer } from '../../../core/http/peer.ts'
+import type { Peer } from '../../shared/peer.ts'
 import { newId } from '../../../core/util/ids.ts'
 
 export const FORWARDED = 'svc-forwarded'

@@ -9,7 +9,7 @@ import type { RunStep } from '../steps.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
 import { when } from '../../../core/cli/when.ts'
-import { costText } from '../../../core/util/cost-text.ts'
+import { costText } from '../../shared/cost-text.ts'
 
 /** The gateway's own limit for one page. */
 const PAGE = 500

@@ -3,9 +3,9 @@ import { createRequire } from 'node:module'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault } from '../../../core/errors.ts'
-import { once } from '../../../core/util/once.ts'
-import { encoded } from '../../../core/http/encoded.ts'
-import type { Source } from '../../../core/http/encoded.ts'
+import { once } from '../../shared/once.ts'
+import { encoded } from '../../shared/encoded.ts'
+import type { Source } from '../../shared/encoded.ts'
 import { contentSecurityPolicy, page } from './page.ts'
 
 interface Asset {

@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { once } from '../../../core/util/once.ts'
+import { once } from '../../shared/once.ts'
 import type { Context, GenerationView } from '../../../core/plugin.ts'
-import { encoded } from '../../../core/http/encoded.ts'
-import type { Source } from '../../../core/http/encoded.ts'
+import { encoded } from '../../shared/encoded.ts'
+import type { Source } from '../../shared/encoded.ts'
 import type { Document } from './document.ts'
 
 const anyDocument = Joi.object({ openapi: Joi.string().required() }).unknown().example({ openapi: '3.1.0' })

@@ -1,6 +1,6 @@
 import type { Command } from '../../../core/cli/command.ts'
 import { pointInTime } from '../../../core/cli/time-input.ts'
-import { costText } from '../../../core/util/cost-text.ts'
+import { costText } from '../../shared/cost-text.ts'
 import type { Counted, RunFigures, UsageReport, UsageRow } from '../contract.ts'
 
 interface Options {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openSerialQueue, SerialQueues } from '../../../core/util/serial-queue.ts'
+import { openSerialQueue } from '../../../core/util/serial-queue.ts'
 
 void t.test('a serial queue does one piece of work after another, and takes no more than its limit', async (t) => {
 	const queue = openSerialQueue(3, () => new Error('full'))
@@ -27,26 +27,4 @@ void t.test('a serial queue does one piece of work after another, and takes no m
 	t.equal(await queue.run(() => 4), 4, 'there is room again')
 	await queue.idle()
 	t.equal(queue.length, 0)
-})
-
-void t.test('queues of different names run side by side', async (t) => {
-	const queues = new SerialQueues()
-	const gate = Promise.withResolvers<void>()
-	const order: string[] = []
-	const work = [
-		queues.run('a', async () => {
-			await gate.promise
-			order.push('a1')
-		}),
-		queues.run('a', () => void order.push('a2')),
-		queues.run('b', () => {
-			order.push('b1')
-			gate.resolve()
-		}),
-	]
-	t.strictSame([queues.length('a'), queues.length('b'), queues.length('c')], [2, 1, 0])
-	await queues.idle()
-	t.strictSame(order, ['b1', 'a1', 'a2'])
-	await Promise.all(work)
-	t.equal(queues.length('a'), 0)
 })

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { mediaTypeOf, partTypeOf } from '../../../plugins/attachments/media-type.ts'
-import { isTextType } from '../../../core/protocol.ts'
+import { isTextType } from '../../../sandbox/text-type.ts'
 import { ogg, pdf, png, wav } from '../../support/files.ts'
 
 const text = (words: string): Buffer => Buffer.from(words)

@@ -5,7 +5,7 @@ import net from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
-import { chunk, Connection, turnOf } from '../../../core/http/sse.ts'
+import { chunk, Connection, turnOf } from '../../../plugins/shared/sse.ts'
 import { greeting } from '../../../plugins/events/frames.ts'
 
 /** A server that hands over the responses of `/stream` and answers everything else itself, when told to. */

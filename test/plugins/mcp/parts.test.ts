@@ -15,7 +15,7 @@ import { textOfResult } from '../../../plugins/mcp/results.ts'
 import type { McpRecord } from '../../../plugins/mcp/records.ts'
 import { openTail } from '../../../plugins/mcp/tail.ts'
 import { openThrottle } from '../../../plugins/mcp/throttle.ts'
-import { wireName } from '../../../core/protocol.ts'
+import { wireName } from '../../../sandbox/wire-name.ts'
 
 const same = (text: string): string => text
 

@@ -3,7 +3,7 @@ import t from 'tap'
 import { livenessKey } from '../../../core/store/agent-scope.ts'
 import { change } from '../../../core/store/change.ts'
 import type { ModelUsage } from '../../../core/protocol.ts'
-import { costText } from '../../../core/util/cost-text.ts'
+import { costText } from '../../../plugins/shared/cost-text.ts'
 import { nothing } from '../../../plugins/usage/counted.ts'
 import {
 	countOps,

@@ -8,7 +8,7 @@ import { isFault } from '../../../errors.ts'
 import { checkConfig } from '../../../host/check-config.ts'
 import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
-import { allExperts } from '../experts.ts'
+import { allDoctorFiles } from '../doctor-files.ts'
 
 interface Readiness {
 	checks: { name: string; ok: boolean; message: string }[]
@@ -36,8 +36,8 @@ export const configChecks: Check[] = [
 	{
 		id: 'config.in-force',
 		about: 'whether the running gateway uses gateway.yaml as it is now',
-		async run(patient) {
-			const gateway = await patient.gateway()
+		async run(context) {
+			const gateway = await context.gateway()
 			if (!gateway) return []
 			const { checks } = await gateway.get<Readiness>('/v1/health')
 			const check = checks.find(({ name }) => name === 'config')
@@ -49,7 +49,10 @@ export const configChecks: Check[] = [
 		id: 'config.unknown-env',
 		about: 'variables that begin with SVC_',
 		async run({ env }) {
-			const known = [...ownVariables, ...(await allExperts()).flatMap(({ variables = {} }) => Object.keys(variables))]
+			const known = [
+				...ownVariables,
+				...(await allDoctorFiles()).flatMap(({ variables = {} }) => Object.keys(variables)),
+			]
 			// Those of the tests are no business of an operator's.
 			const isKnown = (name: string): boolean => known.includes(name) || name.startsWith('SVC_TEST_')
 			const unknown = Object.keys(env).filter((name) => name.startsWith('SVC_') && !isKnown(name))

@@ -12,8 +12,8 @@ export const diskChecks: Check[] = [
 	{
 		id: 'disk.free',
 		about: 'free disk for the store',
-		async run(patient) {
-			const { path, min_free_mib, url } = (await patient.config()).store
+		async run(context) {
+			const { path, min_free_mib, url } = (await context.config()).store
 			if (url !== null) return []
 			const found = await statOf(path)
 			const free = Math.floor((found.bavail * found.bsize) / MIB)

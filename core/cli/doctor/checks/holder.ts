@@ -12,8 +12,8 @@ export const holderChecks: Check[] = [
 	{
 		id: 'home.lock',
 		about: 'who holds the home',
-		async run(patient) {
-			const gateway = await patient.gateway()
+		async run(context) {
+			const gateway = await context.gateway()
 			if (!gateway) return ok('no gateway runs with this home')
 			const { pid, url } = gateway
 			const end = pid === 'unknown' ? 'end it' : `end it (kill ${pid})`
@@ -23,7 +23,7 @@ export const holderChecks: Check[] = [
 					`process ${pid} holds the home and does not say where it listens: it is starting or stopping`,
 					todo,
 				)
-			const alive = await patient.ask(`${url}/healthz`).catch((thrown: unknown) => thrown)
+			const alive = await context.ask(`${url}/healthz`).catch((thrown: unknown) => thrown)
 			if (isFault(alive, 'fetch_timeout'))
 				return error(`process ${pid} accepts connections at ${url}, but does not answer`, todo)
 			if ((alive as Reply | undefined)?.status === 200) return ok(`the gateway runs at ${url} (process ${pid})`)
@@ -33,17 +33,17 @@ export const holderChecks: Check[] = [
 	{
 		id: 'run.json-stale',
 		about: 'whether run/gateway.json is of a gateway that runs',
-		async run(patient) {
-			const file = runtimeFileOf(patient.home)
+		async run(context) {
+			const file = runtimeFileOf(context.home)
 			if (!(await statOf(file))) return []
-			const gateway = await patient.gateway()
-			const announced = await readAnnounced(patient.home)
+			const gateway = await context.gateway()
+			const announced = await readAnnounced(context.home)
 			if (!gateway)
 				return warning(
 					`${file} was left behind by a gateway that was killed`,
 					'remove it: svc doctor --fix',
 					async () => {
-						if ((await holderOf(patient.home)) !== null) return 'left alone: a gateway is running now'
+						if ((await holderOf(context.home)) !== null) return 'left alone: a gateway is running now'
 						await rm(file, { force: true })
 						return `removed ${file}`
 					},

@@ -35,10 +35,10 @@ export const homeChecks: Check[] = [
 	{
 		id: 'home.writable',
 		about: 'whether it can be written to',
-		async run(patient) {
-			const { home } = patient
+		async run(context) {
+			const { home } = context
 			if (!(await statOf(home))) return []
-			const store = await patient.config().then(
+			const store = await context.config().then(
 				({ store: { path } }) => path,
 				() => home,
 			)
@@ -59,10 +59,10 @@ export const homeChecks: Check[] = [
 	{
 		id: 'home.network',
 		about: 'what kind of disk it lies on',
-		async run(patient) {
-			const paths = await patient.config().then(
-				({ store }) => [store.path, patient.home],
-				() => [patient.home],
+		async run(context) {
+			const paths = await context.config().then(
+				({ store }) => [store.path, context.home],
+				() => [context.home],
 			)
 			for (const path of paths) {
 				const found = await statfs(path).catch(() => undefined)

@@ -11,8 +11,8 @@ export const limitChecks: Check[] = [
 	{
 		id: 'limits.files',
 		about: 'how many files and connections may be open',
-		async run(patient) {
-			const pid = (await patient.gateway())?.pid ?? 'self'
+		async run(context) {
+			const pid = (await context.gateway())?.pid ?? 'self'
 			const text = await readFile(`/proc/${/^\d+$/.test(pid) ? pid : 'self'}/limits`, 'utf8').catch(() => '')
 			const openFiles = /^Max open files +(\d+|unlimited)/m.exec(text)?.[1]
 			if (openFiles === undefined) return []

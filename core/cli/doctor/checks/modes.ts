@@ -49,8 +49,8 @@ export const modeChecks: Check[] = [
 		about: 'who can write to the folders of third-party plugins',
 		async run({ home, env, root, config }) {
 			const { plugins } = await config()
-			const findings = Object.entries(plugins).flatMap(([name, said]): Finding[] => {
-				const { enabled = true, path = name } = typeof said === 'object' ? said : { enabled: said }
+			const findings = Object.entries(plugins).flatMap(([name, entry]): Finding[] => {
+				const { enabled = true, path = name } = typeof entry === 'object' ? entry : { enabled: entry }
 				const folder = resolve(join(home, 'plugins'), path)
 				if (!enabled || existsSync(join(root, 'plugins', name, 'index.ts')) || !existsSync(folder)) return []
 				const place = sharedIn(folder, home)

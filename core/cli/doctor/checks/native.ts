@@ -2,23 +2,23 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { error, ok } from '../contract.ts'
-import type { Check, Expert, Patient } from '../contract.ts'
+import type { Check, DoctorFile, CheckContext } from '../contract.ts'
 
 /** Those of the core and of all plugins. */
-export function nativeChecks(experts: readonly Expert[]): Check[] {
+export function nativeChecks(files: readonly DoctorFile[]): Check[] {
 	const packages: Record<string, string> = { lmdb: 'keeps the data' }
-	for (const expert of experts) Object.assign(packages, expert.packages)
+	for (const file of files) Object.assign(packages, file.packages)
 	const names = Object.keys(packages).toSorted()
 	return names.map((name) => ({
 		id: `native.${name}`,
 		about: `the compiled package ${name}, which ${packages[name]}`,
-		async run(patient) {
-			const loaded = await patient.once('native packages', () => load(names, patient))
+		async run(context) {
+			const loaded = await context.once('native packages', () => load(names, context))
 			const problem = loaded.get(name)
 			if (problem === null) return ok(`the package ${name} loads`)
 			return error(
 				`the package ${name} does not load: ${problem ?? 'it was not tried'}`,
-				`reinstall it for this machine: rm -rf ${patient.root}/node_modules, then npm start`,
+				`reinstall it for this machine: rm -rf ${context.root}/node_modules, then npm start`,
 			)
 		},
 	}))
@@ -27,15 +27,15 @@ export function nativeChecks(experts: readonly Expert[]): Check[] {
 const child = fileURLToPath(new URL('../native-child.mjs', import.meta.url))
 
 /** Returns what is wrong with each, null if nothing is. */
-async function load(names: string[], patient: Patient): Promise<Map<string, string | null>> {
+async function load(names: string[], context: CheckContext): Promise<Map<string, string | null>> {
 	const results = new Map<string, string | null>()
-	for (let left = names; left.length > 0 && !patient.signal.aborted; left = left.filter((name) => !results.has(name))) {
+	for (let left = names; left.length > 0 && !context.signal.aborted; left = left.filter((name) => !results.has(name))) {
 		const ended = Promise.withResolvers<string>()
-		const process = fork(child, [patient.root, ...left], {
+		const process = fork(child, [context.root, ...left], {
 			execArgv: [],
 			stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-			env: { PATH: patient.env.PATH },
-			signal: patient.signal,
+			env: { PATH: context.env.PATH },
+			signal: context.signal,
 			killSignal: 'SIGKILL',
 		})
 			.on('message', ({ name, problem }: { name: string; problem: string | null }) => results.set(name, problem))

@@ -1,7 +1,7 @@
 /** Plugins: as the running gateway reports them; while no gateway runs, third-party plugins are loaded. */
 import { desiredState } from '../../../host/desired-state.ts'
 import { error, note, ok, warning } from '../contract.ts'
-import type { Check, Finding, Patient } from '../contract.ts'
+import type { Check, Finding, CheckContext } from '../contract.ts'
 import { loadPlugins } from '../load-plugins.ts'
 
 interface PluginView {
@@ -14,9 +14,9 @@ export const pluginChecks: Check[] = [
 	{
 		id: 'plugin.failed',
 		about: 'the plugins',
-		async run(patient) {
-			const gateway = await patient.gateway()
-			if (!gateway) return thirdParties(patient)
+		async run(context) {
+			const gateway = await context.gateway()
+			if (!gateway) return thirdParties(context)
 			const plugins = await gateway.get<PluginView[]>('/v1/plugins')
 			const findings = plugins.flatMap(({ name, state, last_error }): Finding[] => {
 				if (last_error === null) return []
@@ -29,12 +29,12 @@ export const pluginChecks: Check[] = [
 ]
 
 /** While no gateway runs, loads the code of third-party plugins as a gateway would, without starting anything. */
-async function thirdParties(patient: Patient): Promise<Finding | Finding[]> {
-	const names = desiredState(await patient.config())
+async function thirdParties(context: CheckContext): Promise<Finding | Finding[]> {
+	const names = desiredState(await context.config())
 		.plugins.filter(({ builtIn }) => !builtIn)
 		.map(({ name }) => name)
 	if (names.length === 0) return ok('no third-party plugins are switched on')
-	const findings = [...(await loadPlugins(patient, names))].flatMap(([name, problem]): Finding[] => {
+	const findings = [...(await loadPlugins(context, names))].flatMap(([name, problem]): Finding[] => {
 		if (problem === null) return []
 		if (problem === undefined) {
 			const todo = 'correct the plugin that did not finish, then check again: svc doctor --only plugin.failed'

@@ -9,14 +9,14 @@ export const portChecks: Check[] = [
 	{
 		id: 'port.free',
 		about: 'the ports of the gateway',
-		async run(patient) {
-			const config = await patient.config()
+		async run(context) {
+			const config = await context.config()
 			const { server } = config
-			const gateway = await patient.gateway()
+			const gateway = await context.gateway()
 			if (gateway) return ok(`the gateway of this home has its ports (process ${gateway.pid})`)
 			const wanted = [
 				{ setting: 'server.port', port: server.port },
-				...(await patient.experts()).flatMap(({ ports }) => ports?.(config) ?? []),
+				...(await context.doctorFiles()).flatMap(({ ports }) => ports?.(config) ?? []),
 			].filter(({ port }) => port !== 0)
 			const findings = await Promise.all(wanted.map((one) => tryPort({ ...one, host: server.host })))
 			const problems = findings.filter((finding) => finding !== null)

@@ -9,12 +9,12 @@ export const storeChecks: Check[] = [
 	{
 		id: 'store.intact',
 		about: 'whether the data file is whole',
-		async run(patient) {
-			if ((await patient.config()).store.url !== null) return []
-			const verdict = await patient.storeVerdict()
+		async run(context) {
+			if ((await context.config()).store.url !== null) return []
+			const verdict = await context.storeVerdict()
 			if (!verdict) return ok('there is no data yet')
 			const { damage, refused, complete, pages, records } = verdict
-			const { path } = (await patient.config()).store
+			const { path } = (await context.config()).store
 			if (damage !== null)
 				return error(
 					`the data file in ${path} is damaged: ${damage}`,
@@ -35,8 +35,8 @@ export const storeChecks: Check[] = [
 	{
 		id: 'store.writes',
 		about: 'whether the store takes writes',
-		async run(patient) {
-			const gateway = await patient.gateway()
+		async run(context) {
+			const gateway = await context.gateway()
 			if (!gateway) return []
 			const { checks } = await gateway.get<Readiness>('/v1/health')
 			const check = checks.find(({ name }) => name === 'store')

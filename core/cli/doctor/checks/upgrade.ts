@@ -2,22 +2,24 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { dataFile } from '../../../store/lmdb/tables.ts'
-import { estimateOf } from '../../../upgrade/estimate.ts'
 import { migrationsFor } from '../../../upgrade/find.ts'
-import { countIn } from '../../../upgrade/migrate.ts'
+import { countIn, growthOf } from '../../../upgrade/migrate.ts'
 import { format } from '../../../store/format.ts'
 import { error, note, ok } from '../contract.ts'
 import type { Check } from '../contract.ts'
 
 const MIB = 1024 ** 2
+/** Lower bounds of the rates on common disks: of migrations, and of packing and verifying a backup. */
+const RECORDS_PER_S = 5_000
+const BACKUP_BYTES_PER_S = 20 * MIB
 
 export const upgradeChecks: Check[] = [
 	{
 		id: 'upgrade.data',
 		about: 'what the next start changes in data of an older version',
-		async run(patient) {
-			if (await patient.gateway()) return ok('the data has the format of the gateway that runs')
-			const verdict = await patient.storeVerdict()
+		async run(context) {
+			if (await context.gateway()) return ok('the data has the format of the gateway that runs')
+			const verdict = await context.storeVerdict()
 			if (!verdict) return ok('there is no data yet')
 			const { damage, refused, mark } = verdict
 			if (mark && mark.format > format)
@@ -29,16 +31,18 @@ export const upgradeChecks: Check[] = [
 			if (!mark || (mark.format === format && mark.from === undefined))
 				return ok(`the data has the format of this version, ${format}`)
 
-			const store = await patient.store()
+			const store = await context.store()
 			const migrations = await migrationsFor(mark)
 			const counts = await Promise.all(
 				migrations.map(async (one) => ({ about: one.about, count: store ? await countIn(store, [one]) : 0 })),
 			)
 			const records = counts.reduce((sum, { count }) => sum + count, 0)
-			const { path } = (await patient.config()).store
-			const { seconds, growth, backup } = estimateOf(records, (await stat(join(path, dataFile))).size)
+			const { path } = (await context.config()).store
+			const { size } = await stat(join(path, dataFile))
+			const seconds = Math.ceil(records / RECORDS_PER_S + size / BACKUP_BYTES_PER_S)
+			const growth = growthOf(records)
 			const what = counts.map(({ about, count }) => `${about} (${count})`).join(', ')
-			const space = `up to ${mebi(growth)} MiB of disk, and ${mebi(backup)} MiB for a backup`
+			const space = `up to ${mebi(growth)} MiB of disk, and ${mebi(2 * size)} MiB for a backup`
 			if (mark.from !== undefined)
 				return note(
 					`an upgrade to format ${format} was interrupted; the next start continues it, and needs up to ${mebi(growth)} MiB of disk`,

@@ -28,8 +28,8 @@ import { lockHome } from '../../../../core/process/lock.ts'
 import { freePort } from '../../../support/mcp.ts'
 import { svcFor } from '../../../support/cli.ts'
 import { eventually } from '../../../support/wait.ts'
-import { examined, modelKey, problems, setConfig, startHome, withStore } from './patient.ts'
-import type { Home } from './patient.ts'
+import { examined, modelKey, problems, setConfig, startHome, withStore } from './healthy-home.ts'
+import type { Home } from './healthy-home.ts'
 
 const DAY_MS = 86_400_000
 

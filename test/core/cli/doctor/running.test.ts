@@ -7,7 +7,7 @@ import t from 'tap'
 import { lockHome } from '../../../../core/process/lock.ts'
 import { freePort, servers, until } from '../../../support/mcp.ts'
 import { eventually } from '../../../support/wait.ts'
-import { examined, modelKey, problems, setConfig, startHome } from './patient.ts'
+import { examined, modelKey, problems, setConfig, startHome } from './healthy-home.ts'
 
 const well = startHome(t)
 

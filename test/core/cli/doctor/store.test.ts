@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openStoreProcess } from '../../../../core/cli/doctor/store-process.ts'
 import { openLmdb } from '../../../../core/store/lmdb/open.ts'
-import { examined, patience } from './patient.ts'
+import { examined, patience } from './healthy-home.ts'
 
 const home = mkdtempSync(join(tmpdir(), 'svc-doctor-store-'))
 t.teardown(() => rmSync(home, { recursive: true, force: true }))

@@ -5,14 +5,14 @@ import t from 'tap'
 import { examine } from '../../../../core/cli/doctor/doctor.ts'
 import { checksOf } from '../../../../core/cli/doctor/catalogue.ts'
 import { makeHome } from '../../../support/gateway.ts'
-import { patience as limits } from './patient.ts'
+import { patience as limits } from './healthy-home.ts'
 
 const clock = `
 export default {
 	checks: [
 		{ id: 'clock.home', about: 'its home', run: async ({ home }) => ({ level: 'note', message: 'the home is ' + home, fix: 'nothing' }) },
-		{ id: 'clock.config', about: 'its settings', run: async (patient) => [
-			{ level: 'ok', message: 'port ' + (await patient.config()).server.port, fix: null },
+		{ id: 'clock.config', about: 'its settings', run: async (context) => [
+			{ level: 'ok', message: 'port ' + (await context.config()).server.port, fix: null },
 			{ level: 'warning', message: 'it is late', fix: 'wind it up' },
 		] },
 		{ id: 'clock.broken', about: 'a check that fails', run: async () => { throw new Error('no hands') } },

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
-import { chunk, Connection } from '../../../core/http/sse.ts'
+import { chunk, Connection } from '../../../plugins/shared/sse.ts'
 
 void t.test('a connection serves one stream after another, and nothing of them stays with it', async (t) => {
 	const sockets = new Set<Socket>()

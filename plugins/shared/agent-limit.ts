@@ -1,6 +1,6 @@
 /** Which agents a caller may know of: a token can be for some of them. */
-import { Fault } from '../errors.ts'
-import { matches } from '../util/pattern.ts'
+import { Fault } from '../../core/errors.ts'
+import { matches } from '../../core/util/pattern.ts'
 
 /** A part of every caller's credentials. */
 export interface AgentLimit {
@@ -18,9 +18,4 @@ export function unknownAgent(name: string): Fault {
 	return new Fault('not_found', `there is no agent "${name}"`, {
 		hint: { route: 'POST /v1/agents', does: 'creates one' },
 	})
-}
-
-/** The path parameter that names the agent which a route is about; undefined for a route about none, or several. */
-export function agentParameter(path: string): string | undefined {
-	return /^\/(?:v1|api)\/agents\/\{(\w+)\}/.exec(path)?.[1]
 }

@@ -1,4 +1,4 @@
-import type { Entry, Key, Op, Store } from './ports.ts'
+import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
 
 const COMMIT_LIMIT = 100
 

@@ -6,16 +6,16 @@ import { within } from '../../util/deadline.ts'
 import { isFault } from '../../errors.ts'
 import { openRedactor } from '../../redactor/redactor.ts'
 import { askingUntil } from './asking.ts'
-import { allExperts, expertsFor } from './experts.ts'
+import { allDoctorFiles, doctorFilesFor } from './doctor-files.ts'
 import { NotChecked } from './contract.ts'
-import type { Expert, Patient, Secrets } from './contract.ts'
+import type { DoctorFile, CheckContext, Secrets } from './contract.ts'
 import { findGateway } from './gateway.ts'
 import { usualLimits } from './limits.ts'
 import type { DoctorLimits } from './limits.ts'
 import { openStoreProcess } from './store-process.ts'
 import type { StoreProcess } from './store-process.ts'
 
-export interface PatientOptions {
+export interface CheckContextOptions {
 	home: string
 	env: Readonly<NodeJS.ProcessEnv>
 	/** The folder of the program itself; the one that this file lies in where absent. */
@@ -24,26 +24,26 @@ export interface PatientOptions {
 	limits?: Partial<DoctorLimits>
 }
 
-export interface OpenPatient extends Patient, AsyncDisposable {
+export interface OpenCheckContext extends CheckContext, AsyncDisposable {
 	/** Text as it may be printed: without secrets that came by, on one line. */
 	shown(text: string): string
 }
 
-export async function openPatient({
+export async function openCheckContext({
 	home,
 	env,
 	root = programFolder,
 	limits: changed,
-}: PatientOptions): Promise<OpenPatient> {
+}: CheckContextOptions): Promise<OpenCheckContext> {
 	const limits = { ...usualLimits, ...changed }
-	const experts = await allExperts()
+	const files = await allDoctorFiles()
 	const over = new AbortController()
 	const stack = new AsyncDisposableStack()
 	const made = new Map<string, Promise<unknown>>()
 	const redactor = openRedactor()
 	const hide = (id: string, value: string | undefined, name = id): void =>
 		void (value !== undefined && redactor.add('gateway', { id, name, value }))
-	for (const { variables = {} } of [{ variables: ownVariables }, ...experts])
+	for (const { variables = {} } of [{ variables: ownVariables }, ...files])
 		for (const [name, kind] of Object.entries(variables)) if (kind === 'secret') hide(name, env[name])
 	const ask = askingUntil(over.signal, limits.request)
 
@@ -60,7 +60,7 @@ export async function openPatient({
 		once('config', async () => {
 			try {
 				const read = readConfig({ home, env })
-				for (const { secretsIn } of experts)
+				for (const { secretsIn } of files)
 					for (const [name, value] of Object.entries(secretsIn?.(read) ?? {})) hide(name, value)
 				return read
 			} catch (error) {
@@ -68,17 +68,18 @@ export async function openPatient({
 				throw new NotChecked('gateway.yaml is refused', 'fix what config.valid reports first')
 			}
 		})
+	const doctorFiles = async (): Promise<DoctorFile[]> => doctorFilesFor(await config())
 	const storeProcess = (): Promise<StoreProcess | undefined> =>
 		once('store process', async () => {
 			const { path, url } = (await config()).store
 			if (url !== null) return undefined // not in a folder of this machine
-			const running = (await patient.gateway()) !== null
+			const running = (await context.gateway()) !== null
 			over.signal.throwIfAborted()
 			const opened = openStoreProcess({ path, running, env, withinMs: limits.store })
 			return opened && stack.use(opened)
 		})
 
-	const patient: OpenPatient = {
+	const context: OpenCheckContext = {
 		home,
 		env,
 		root,
@@ -96,11 +97,12 @@ export async function openPatient({
 				if (damage === null && refused === null) return process.store
 				throw new NotChecked('the store cannot be read', 'fix what store.intact reports first')
 			}),
-		experts: async () => expertsFor(await config()),
+		doctorFiles,
+		experts: doctorFiles,
 		secrets: () =>
 			once('secrets', async () => {
-				const expert = (await patient.experts()).find(({ secrets }) => secrets)
-				const secrets = await expert?.secrets?.(patient)
+				const file = (await doctorFiles()).find(({ secrets }) => secrets)
+				const secrets = await file?.secrets?.(context)
 				return secrets ? hiding(secrets, hide) : { find: async () => undefined }
 			}),
 		ask,
@@ -119,13 +121,13 @@ export async function openPatient({
 			await within(ENDING_MS, 'the rest', Promise.allSettled(made.values())).catch(() => {})
 		},
 	}
-	return patient
+	return context
 }
 
 const ENDING_MS = 1_000
 /** A message is a sentence; what others said in it may be longer. */
 const LONGEST = 1_500
-const ownVariables: Expert['variables'] = { SVC_TOKEN: 'secret' }
+const ownVariables: DoctorFile['variables'] = { SVC_TOKEN: 'secret' }
 const programFolder = fileURLToPath(new URL('../../..', import.meta.url))
 
 function hiding(secrets: Secrets, hide: (id: string, value: string, name: string) => void): Secrets {

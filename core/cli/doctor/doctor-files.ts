@@ -1,0 +1,21 @@
+/** What the built-in plugins know of their health, found by their file `doctor.ts`. They load heavy packages when a check runs. */
+import type { Config } from '../../../config/types.ts'
+import { isOn } from '../../host/desired-state.ts'
+import { ownParts } from '../../util/own-files.ts'
+import type { DoctorFile } from './contract.ts'
+
+let found: Promise<Map<string, DoctorFile>> | undefined
+
+/** By plugin. */
+export function doctorFilesByPlugin(): Promise<Map<string, DoctorFile>> {
+	return (found ??= ownParts('doctor.ts'))
+}
+
+export async function allDoctorFiles(): Promise<DoctorFile[]> {
+	return [...(await doctorFilesByPlugin()).values()]
+}
+
+/** Without those of plugins that are switched off. */
+export async function doctorFilesFor(config: Config): Promise<DoctorFile[]> {
+	return [...(await doctorFilesByPlugin())].flatMap(([name, file]) => (isOn(config, name) ? file : []))
+}

@@ -1,0 +1,10 @@
+const WIRE_NAME_LIMIT = 64
+
+/** A tool's name for an API that takes `[a-zA-Z0-9_-]{1,64}` only: other characters become `_`; a longer name keeps a hash of the rest. */
+export function wireName(name: string): string {
+	const safe = name.replace(/[^a-zA-Z0-9_-]/g, '_')
+	if (safe.length <= WIRE_NAME_LIMIT) return safe
+	let hash = 5381
+	for (let at = 0; at < name.length; at++) hash = ((hash * 33) ^ name.charCodeAt(at)) >>> 0
+	return `${safe.slice(0, WIRE_NAME_LIMIT - 9)}_${hash.toString(16).padStart(8, '0')}`
+}
