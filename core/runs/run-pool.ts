@@ -87,6 +87,8 @@ export interface RunPool extends AsyncDisposable {
 }
 
 const WAITING_LIMIT = 1024
+/** Fewer runs start at the end of this turn of the event loop: to wake a thread costs more than to send it one more run. */
+const TOGETHER = 32
 const GRACE_MS = 2_000
 /** Room for a thousand runs with long conversations; yet a thread that leaks ends before the machine is out of memory. */
 export const HEAP_MIB = 1024
@@ -127,7 +129,8 @@ class Pool implements RunPool {
 			run.end({ rejects: new Fault('queue_full', `${WAITING_LIMIT} runs wait for a thread already; try again later`) })
 		} else {
 			this.#waiting.push(run)
-			this.#startWaiting()
+			if (this.#waiting.length >= TOGETHER) this.#startWaiting()
+			else if (this.#waiting.length === 1) setImmediate(() => this.#startWaiting())
 		}
 		return run
 	}

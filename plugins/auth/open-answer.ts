@@ -57,8 +57,9 @@ export const answerStream: Auth['answerStream'] = async (
 		},
 	}
 	const close = (): void => {
-		left.abort(gone())
 		open.leave(own)
+		// Who got the whole answer has not left it.
+		if (!response.writableFinished) left.abort(gone())
 	}
 
 	open.enter(own)

@@ -48,7 +48,7 @@ export const efforts: Record<Level, Effort> = {
 	},
 	standard: {
 		rounds: 3,
-		runs: 960,
+		runs: 1_920,
 		turns: [5, 50],
 		single: 300,
 		requests: 5_000,
@@ -64,7 +64,7 @@ export const efforts: Record<Level, Effort> = {
 	},
 	long: {
 		rounds: 9,
-		runs: 1_920,
+		runs: 3_840,
 		turns: [5, 50],
 		single: 3_000,
 		requests: 20_000,

@@ -1,5 +1,8 @@
 import { median } from './statistics.ts'
 
+/** Rounds until both sides run compiled code: what is measured is a process that has worked for a while. */
+const WARM_UP = 3
+
 export interface Pair<T> {
 	ours: T
 	bare: T
@@ -7,15 +10,20 @@ export interface Pair<T> {
 
 /**
  * Measures both sides in turns, so that whatever else the machine does meets both: a slow minute makes both slow, and
- * the ratio of neighbours stays. The first round of each only warms up. Every second round begins with the other side.
+ * the ratio of neighbours stays. The first rounds of each only warm up. Every second round begins with the other side.
  */
-export async function inTurns<T>(rounds: number, ours: () => Promise<T>, bare: () => Promise<T>): Promise<Pair<T>[]> {
+export async function inTurns<T>(
+	rounds: number,
+	ours: () => Promise<T>,
+	bare: () => Promise<T>,
+	warmUp = WARM_UP,
+): Promise<Pair<T>[]> {
 	const pairs: Pair<T>[] = []
-	for (let round = 0; round <= rounds; round++) {
+	for (let round = 0; round < warmUp + rounds; round++) {
 		const oursFirst = round % 2 === 0
 		const first = await (oursFirst ? ours() : bare())
 		const second = await (oursFirst ? bare() : ours())
-		if (round > 0) pairs.push(oursFirst ? { ours: first, bare: second } : { ours: second, bare: first })
+		if (round >= warmUp) pairs.push(oursFirst ? { ours: first, bare: second } : { ours: second, bare: first })
 	}
 	return pairs
 }

@@ -31,6 +31,7 @@ export async function start({ starts }: Effort): Promise<Figure[]> {
 			await pause(SETTLE_MS)
 			return { ready_ms, resident: residentMib(bare.pid) }
 		},
+		1,
 	)
 	return [
 		{

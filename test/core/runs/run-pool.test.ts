@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
@@ -69,6 +70,7 @@ void t.test('200 runs share two threads, and each has its own events, calls and 
 		const host = new Host()
 		return { n, host, handle: pool.execute(order(`r${n}`, `/tool count {"n":${n}}`), host) }
 	})
+	await turn()
 	t.match(pool.stats(), { capacity: 64, active: 64, waiting: 136 })
 	for (const { n, host, handle } of runs) {
 		t.match(await handle.outcome, { status: 'completed', answer: { content: 'count answered: done' } })
@@ -169,6 +171,7 @@ void t.test('a run that waits for a thread is stopped at once', async (t) => {
 	const second = pool.execute(order('r2', 'wait'), host)
 	await second.abort('enough')
 	t.strictSame(await second.outcome, { status: 'stopped' })
+	await turn()
 	t.match(pool.stats(), { active: 1, waiting: 0 })
 	await first.abort('enough')
 })
