@@ -126,9 +126,7 @@ async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun)
 	)
 	try {
 		const isRefused = (): boolean => begun.isRefused
-		await inContext(run, () =>
-			executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }),
-		)
+		await inContext(run, () => executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }))
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))
