@@ -20,8 +20,6 @@ import { jobOf } from './records.ts'
 /** A run that executes while its beginning is being written. */
 export interface Begun {
 	run: RunRecord
-	/** As it is in this turn of the event loop; undefined in later ones, since it may change while the run waits for a place. */
-	agent: AgentRecord | undefined
 	/** Whatever is appended to it becomes durable after the beginning. */
 	log: RunLog
 	/** What its caller sent along, redacted as the store has it once it is `written`. */
@@ -113,12 +111,12 @@ async function write(
 	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
 	// As the store will have it, whose write reports what is redacted.
 	const safe = given && log.redactor.reportingTo(() => {}).data(given, 'record')
-	const one: Begun = { run, agent, log, given: safe, about: about?.content, written, isRefused: false }
+	const one: Begun = { run, log, given: safe, about: about?.content, written, isRefused: false }
 	const isKept = begun.size < LIMIT
 	if (isKept) {
 		begun.set(run_id, one)
-		execute(run)
-		setImmediate(() => (one.agent = undefined))
+		// The disk gets its work first, at the end of this turn of the event loop: it takes longer than all that is done meanwhile.
+		setImmediate(() => setImmediate(() => one.isRefused || execute(run)))
 	}
 	try {
 		await written

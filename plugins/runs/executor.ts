@@ -118,7 +118,7 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 
 /** Executes a run that has just begun. False if it continues from its journal. */
 async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun): Promise<boolean> {
-	const { run, agent, log, given, about, written } = begun
+	const { run, log, given, about, written } = begun
 	turn.writes(log)
 	const isWritten = written.then(
 		() => true,
@@ -126,9 +126,7 @@ async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun)
 	)
 	try {
 		const isRefused = (): boolean => begun.isRefused
-		await inContext(run, () =>
-			executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }, agent),
-		)
+		await inContext(run, () => executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }))
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))
@@ -167,9 +165,9 @@ async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireErro
 
 type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'given' | 'about' | 'beginning' | 'isFirst'>
 
-async function executeOnce(logged: Execution, begunBy?: AgentRecord): Promise<void> {
+async function executeOnce(logged: Execution): Promise<void> {
 	const { ctx, run } = logged
-	const agent = begunBy ?? (await ctx.use('agents').find(run.agent))
+	const agent = await ctx.use('agents').find(run.agent)
 	if (!agent || agent.uid !== run.agent_uid) return // deleted; the deletion sweeps its runs
 	if (await isOrphan(ctx.store, run)) return finish(logged, { status: 'stopped' })
 
