@@ -8,11 +8,10 @@ import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { batches, filesOf, root } from './table.ts'
 import { readTap } from './tap-reader.ts'
-import type { Counts, Failure } from './tap-reader.ts'
+import type { Counts } from './tap-reader.ts'
 
 /** Processes at a time: more than most machines have cores, since tests wait a lot. */
 const JOBS = 4
@@ -44,7 +43,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 		process.exit(1)
 	})
 const began = performance.now()
-const sum: Counts = { total: 0, pass: 0 }
+const sum: Counts = { total: 0, pass: 0, fail: 0, todo: 0, skip: 0 }
 const reports: string[] = []
 await Promise.all(
 	Array.from({ length: JOBS }, async () => {
@@ -54,6 +53,7 @@ await Promise.all(
 console.log(reports.join(''))
 console.log(
 	`# { ${Object.entries(sum)
+		.filter(([, count]) => count > 0)
 		.map(([key, count]) => `${key}: ${count}`)
 		.join(', ')} }`,
 )
@@ -62,7 +62,6 @@ process.exitCode = reports.length > 0 ? 1 : 0
 
 async function runOne({ name, args, isWatched }: Job): Promise<void> {
 	const start = performance.now()
-	const tap = readTap()
 	let written = ''
 	const write = (text: string): void => {
 		if (isWatched) process.stderr.write(text)
@@ -75,18 +74,17 @@ async function runOne({ name, args, isWatched }: Job): Promise<void> {
 	})
 	running.add(child)
 	const stuck = setTimeout(() => child.kill('SIGKILL'), (TIMEOUT_S + 60) * 1_000)
-	createInterface(child.stdout).on('line', (line) => void (tap.line(line) || write(`${line}\n`)))
+	const tap = readTap(child.stdout, sum, write)
 	child.stderr.on('data', (data: Buffer) => write(String(data)))
 	const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
 	clearTimeout(stuck)
 	running.delete(child)
-	for (const [key, count] of Object.entries(tap.counts ?? {})) sum[key] = (sum[key] ?? 0) + count
-	const isGood = code === 0 && tap.counts !== null && tap.failures.length === 0
+	const isGood = code === 0 && tap.isGood
 	console.log(`${isGood ? 'passed' : 'FAILED'} ${name} in ${seconds(start)} s`)
 	if (isGood) return
-	const end = tap.counts === null || tap.failures.length === 0 ? `  it ended with ${signal ?? `code ${code}`}\n` : ''
+	const end = !tap.isComplete || tap.failures.length === 0 ? `  it ended with ${signal ?? `code ${code}`}\n` : ''
 	const beside = written === '' ? '' : `  it wrote:\n${written}\n`
-	reports.push(`\n${name}\n${tap.failures.map(textOf).join('')}${end}${beside}`)
+	reports.push(`\n${name}\n${tap.failures.join('')}${end}${beside}`)
 }
 
 function batchJob(name: string): Job {
@@ -98,10 +96,6 @@ function filesNamed(named: string[]): Job[] {
 		statSync(join(folder, one), { throwIfNoEntry: false })?.isDirectory() ? join(one, '**/*.test.ts') : one,
 	)
 	return filesOf(patterns).map((path) => ({ name: path, args: [path], isWatched: true }))
-}
-
-function textOf({ names, details }: Failure): string {
-	return `  ✖ ${names.join(' > ')}\n${details.map((line) => `      ${line}\n`).join('')}\n`
 }
 
 function seconds(since: number): string {

@@ -1,86 +1,53 @@
 /** What the output of a test process says: its failures, and how many assertions there were. */
+import type { Readable } from 'node:stream'
+import { Parser } from 'tap-parser'
 
-export interface Failure {
-	/** The tests that it is in, outermost first, and the assertion. */
-	names: string[]
-	/** What tap tells of it, such as the difference and the place. */
-	details: string[]
-}
-
-/** Of assertions, by tap's words: `total`, `pass`, `fail`, `skip`, `todo`. */
-export type Counts = Record<string, number>
+const outcomes = ['pass', 'fail', 'skip', 'todo'] as const
+/** Of assertions, by tap's words. */
+export type Counts = Record<'total' | (typeof outcomes)[number], number>
 
 export interface TapReader {
-	/** Takes the next line; false if it is not tap's. */
-	line(text: string): boolean
-	readonly failures: readonly Failure[]
-	/** Null until the process has ended in good order. */
-	readonly counts: Counts | null
+	/** Each with the tests that it is in, and what tap tells of it, such as the difference and the place. */
+	readonly failures: readonly string[]
+	/** Whether the process said at its end how many tests it ran. */
+	readonly isComplete: boolean
+	/** Whether it is complete and nothing failed. */
+	readonly isGood: boolean
 }
 
-const INDENT = 4
-const subtest = /^# Subtest: (.*)$/
-const failed = /^not ok \d+(?: - (.*?))?(?: # time=\S+)?$/
-const isExcused = /(?<!\\)# (?:TODO|SKIP)\b/i
-const totals = /^# \{ (total: .*) \}$/
-const rest = /^(?:ok \d|not ok \d|# |1\.\.\d|TAP version |Bail out!)/
-
-/** Reads TAP 14 as tap writes it: the lines of a test are indented by four more than that of its result, which follows them. */
-export function readTap(): TapReader {
-	const failures: Failure[] = []
-	let counts: Counts | null = null
-	/** The test that was begun last at each depth. */
-	const begun: string[] = []
-	/** Whether something has failed in the test that was begun last at each depth. */
-	const hasFailed: boolean[] = []
-	/** Where details of the last result go, and whether they have begun. */
-	let details: { lines: string[]; indent: number; isOpen: boolean } | undefined
-
-	/** Returns where its details go. */
-	const fail = (depth: number, name: string): string[] => {
-		const failure: Failure = { names: [...begun.slice(0, depth), name], details: [] }
-		// A test fails when something in it does, which was reported then.
-		if (begun[depth] !== name || !hasFailed[depth]) failures.push(failure)
-		hasFailed.fill(true, 0, depth)
-		return failure.details
-	}
+/** Reads TAP, adds to the counts, and passes on what is not TAP. */
+export function readTap(output: Readable, counts: Counts, onOther: (text: string) => void): TapReader {
+	const failures: string[] = []
+	const parser = new Parser()
+	parser.on('child', unescapeName)
+	for (const outcome of outcomes)
+		parser.on(outcome, () => {
+			counts.total++
+			counts[outcome]++
+		})
+	parser.on('fail', (result) => {
+		// Its line and the marks around the details are left out.
+		const details = Parser.stringify([['assert', result]])
+			.split('\n')
+			.slice(2, -2)
+		failures.push(`  ✖ ${result.fullname}\n${details.map((line) => `    ${line}\n`).join('')}\n`)
+	})
+	parser.on('extra', onOther)
+	output.setEncoding('utf8').pipe(parser)
 	return {
 		failures,
-		get counts() {
-			return counts
+		get isComplete() {
+			// The parser makes up a plan for no output at all.
+			return parser.planEnd !== -1 && !parser.syntheticPlan
 		},
-		line(text) {
-			const trimmed = text.trimStart()
-			const indent = text.length - trimmed.length
-			if (details?.isOpen) {
-				if (trimmed === '...' && indent === details.indent) details = undefined
-				else details.lines.push(text.slice(details.indent))
-				return true
-			}
-			if (trimmed === '---') {
-				details = { lines: details?.lines ?? [], indent, isOpen: true }
-				return true
-			}
-			details = undefined
-			const depth = indent / INDENT
-			const name = subtest.exec(trimmed)?.[1]
-			if (name !== undefined) {
-				begun.splice(depth, Infinity, plain(name))
-				hasFailed.splice(depth, Infinity, false)
-				return true
-			}
-			const failure = isExcused.test(trimmed) ? null : failed.exec(trimmed)
-			if (failure) details = { lines: fail(depth, plain(failure[1] ?? '')), indent, isOpen: false }
-			const total = depth === 0 ? totals.exec(trimmed)?.[1] : undefined
-			if (total !== undefined)
-				counts = Object.fromEntries(
-					Array.from(total.matchAll(/(\w+): (\d+)/g), ([, key, count]) => [key, Number(count)]),
-				)
-			return trimmed === '' || rest.test(trimmed)
+		get isGood() {
+			return this.isComplete && parser.ok
 		},
 	}
 }
 
-function plain(name: string): string {
-	return name.replaceAll(/\\([#\\])/g, '$1')
+/** The parser does so with names of results only, and would not see that the two are of the same test. */
+function unescapeName(test: Parser): void {
+	test.name = test.name.replaceAll(/\\([#\\])/g, '$1')
+	test.on('child', unescapeName)
 }

@@ -23,6 +23,8 @@ const files = {
 	unplanned: `void t.test('outer', async (t) => { t.plan(2); t.equal(1, 1) })`,
 	dies: `t.equal(1, 1); console.log('last words'); process.kill(process.pid, 'SIGKILL')`,
 	exits: `t.equal(1, 1); process.exitCode = 3`,
+	stops: `void t.test('outer', async (t) => { t.equal(1, 1); setImmediate(() => process.reallyExit(0)); await new Promise(() => {}) })`,
+	empty: ``,
 }
 
 void t.test('what fails is printed with its place, and counted', async (t) => {
@@ -59,7 +61,9 @@ void t.test('what fails is printed with its place, and counted', async (t) => {
 	t.match(text, /dies\.test\.ts\n  it ended with SIGKILL\n/)
 	t.match(text, 'last words')
 	t.match(text, /exits\.test\.ts\n  it ended with code 3\n/)
-	t.match(text, /# \{ total: \d+, pass: 5, fail: 6, todo: 1, skip: 1 \}\n# time=\S+ s\n/)
+	t.match(text, /stops\.test\.ts\n  it ended with code 0\n/)
+	t.match(text, /empty\.test\.ts\n  it ended with code 0\n/)
+	t.match(text, /# \{ total: 14, pass: 7, fail: 5, todo: 1, skip: 1 \}\n# time=\S+ s\n/)
 
 	t.match(await run('none.test.ts'), { code: 2, text: 'no test file matches' })
 })
