@@ -26,8 +26,8 @@ const tasks = {
 	test: {
 		needs: 'all',
 		run: rest.length
-			? [[bin('tap/dist/esm/run.mjs'), 'run', ...rest]]
-			: [...check, [bin('tap/dist/esm/run.mjs'), 'run'], ['test/release/passed.ts']],
+			? [['test/batches/run.ts', ...rest]]
+			: [...check, ['test/batches/run.ts'], ['test/release/passed.ts']],
 	},
 	bench: { needs: 'all', run: [['test/bench/main.ts', ...rest]] },
 	conformance: { needs: 'all', run: [['test/conformance/main.ts', ...rest]] },

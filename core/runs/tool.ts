@@ -54,7 +54,7 @@ export interface ToolCall {
 	conversation: string
 	/** Unique for this call of this run, and the same again when the call is repeated: use it as the idempotency key. */
 	key: string
-	/** Aborts when the run is stopped. */
+	/** Aborts when the run is stopped, or ends otherwise, before the call has returned. */
 	signal: AbortSignal
 	/** An event of this run, in order with the others. Its type as for `ctx.emit`; throws `plugin_invalid` for a reserved one. */
 	emit(event: NewEvent): void

@@ -1,9 +1,10 @@
 /** What `svc doctor` checks: whether the cluster can be used, and which gateways are on it. */
 import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
-import type { Check, DoctorFile, CheckContext } from '../../core/cli/doctor/contract.ts'
+import type { Check, CheckContext, DoctorFile, Finding } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
 import { format } from '../../core/store/format.ts'
 import type { Health } from '../system/contract.ts'
+import type { ClusterFindings } from './nats/inspect.ts'
 
 const clusterCheck: Check = {
 	id: 'store.cluster',
@@ -30,11 +31,14 @@ const clusterCheck: Check = {
 			)
 		const [state] = found.streams
 		if (!state) return ok(`${found.server} answers; nothing is stored there yet`)
-		if (found.address !== null && !(await isAlive(context, found.address)))
+		if (found.address !== null && !(await isAlive(context, found.address))) {
+			// Its address is no news then: it does not answer on the cluster either.
+			if (!found.gateways.some(({ works }) => works)) return nobodyWorks(found)
 			return warning(
 				`the gateway ${found.holder} works on the cluster, and cannot be reached from here at ${found.address}`,
 				'waiting gateways forward requests to that address: set server.host there to an address that they reach, or store.advertise',
 			)
+		}
 		const members = found.gateways.map(
 			({ name, version, works }) => `${name} (${version}, ${works ? 'works' : 'waits'})`,
 		)
@@ -58,6 +62,16 @@ const clusterCheck: Check = {
 }
 
 export default { checks: [clusterCheck] } satisfies DoctorFile
+
+function nobodyWorks({ holder, gateways }: ClusterFindings): Finding {
+	const gone = `no gateway works on the data of the cluster at the moment: ${holder} does not answer`
+	return gateways.length > 0
+		? warning(
+				`${gone}, and a waiting gateway takes over, at the latest 15 s after it was last heard of`,
+				'check again in 20 s: svc doctor --only store.cluster',
+			)
+		: warning(`${gone}, and no other gateway waits`, 'start one: svc start')
+}
 
 async function isAlive({ ask }: CheckContext, address: string): Promise<boolean> {
 	try {

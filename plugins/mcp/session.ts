@@ -17,6 +17,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import type { ElicitResult } from '@modelcontextprotocol/sdk/types.js'
 import { isFault, messageOf } from '../../core/errors.ts'
+import { during } from '../../core/util/during.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { BoundedFetch } from './http.ts'
 import type { Sampled, SamplingRequest } from './sampling.ts'
@@ -166,6 +167,7 @@ async function connect(
 
 	const abort = (): void => void client.close()
 	signal.addEventListener('abort', abort, { once: true })
+	// `during` each request: the SDK never stops listening to a signal, and would cancel those that were answered long ago.
 	try {
 		await during(signal, (own) => client.connect(transport, { timeout: CONNECT_LIMIT_MS[kind], signal: own }))
 	} catch (error) {
@@ -239,19 +241,6 @@ function answerAllowances(client: Client, { sample, roots }: Hooks): void {
 		const field = { 'sampling/createMessage': 'sampling', 'roots/list': 'roots' }[method]
 		const why = field === undefined ? '' : `; the operator of the gateway has not allowed it for this server (${field})`
 		throw new McpError(ErrorCode.MethodNotFound, `${method} is not supported${why}`)
-	}
-}
-
-/** Gives a request its own signal: the SDK never stops listening, and would cancel requests that were answered long ago. */
-async function during<T>(signal: AbortSignal, work: (own: AbortSignal) => Promise<T>): Promise<T> {
-	signal.throwIfAborted()
-	const own = new AbortController()
-	const abort = (): void => own.abort(signal.reason)
-	signal.addEventListener('abort', abort, { once: true })
-	try {
-		return await work(own.signal)
-	} finally {
-		signal.removeEventListener('abort', abort)
 	}
 }
 

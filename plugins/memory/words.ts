@@ -34,6 +34,14 @@ export function termsOf(text: string, usual: Language | undefined = languages[0]
 	return { terms, language }
 }
 
+/** As of `termsOf`, with the function words where there is nothing else, and the text itself where it has no words: never none. */
+export function someTermsOf(text: string): string[] {
+	const { terms, language } = termsOf(text)
+	if (terms.length > 0) return terms
+	const words = wordsOf(text)
+	return words.length > 0 ? words.flatMap((word) => spellings(word, language)) : [text]
+}
+
 /**
  * For a query: for each of its terms, the forms of the term in the languages of the searched memories, without
  * repetition. Its function words are kept only if there is nothing else.

@@ -8,6 +8,7 @@ import type { Attachment, NewEvent, ToolCallRequest } from '../../core/protocol.
 import { Attached, Pause } from '../../core/runs/tool.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Op, RecordChange } from '../../core/store/ports.ts'
+import { during } from '../../core/util/during.ts'
 import { admit } from './call-policy.ts'
 import type { Admission, CallPolicy, WantedCall } from './call-policy.ts'
 import { showResult } from './results.ts'
@@ -106,7 +107,7 @@ export async function callTool(
 	const revealed = new Set<string>()
 	try {
 		const args = parseArguments(tool, request.arguments)
-		const value = await runTool(tool, args, callOf(request, site, revealed), site)
+		const value = await during(site.signal, (own) => runTool(tool, args, callOf(request, site, revealed, own), site))
 		// It may be what the tool makes of the end of the run's execution, which continues elsewhere and repeats the call.
 		if (repeatable) site.signal.throwIfAborted()
 		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
@@ -271,14 +272,15 @@ export function siteOf(call: PlacedCall): CallSite {
 	return call[SITE]
 }
 
-function callOf(request: ToolCallRequest, site: CallSite, revealed: Set<string>): PlacedCall {
+/** `signal`: that of this call alone. */
+function callOf(request: ToolCallRequest, site: CallSite, revealed: Set<string>, signal: AbortSignal): PlacedCall {
 	return {
 		[SITE]: site,
 		run_id: site.run_id,
 		agent: site.agent,
 		conversation: site.conversation,
 		key: `${site.run_id}:${request.id}`,
-		signal: site.signal,
+		signal,
 		emit: (event) => void site.log.append([event]).catch(() => {}), // the append of the result fails too
 		pause: (question) => new Pause(question),
 		ask: site.ask,

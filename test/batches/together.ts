@@ -1,15 +1,12 @@
 /**
- * Runs test files one after another in one process. To start Node and to load the gateway costs more than most files do by
- * themselves, so `npm test` runs batches of them; each file also runs alone: `node test/spec/agents.test.ts`.
+ * Runs the test files of the batch that is named one after another in this process. To start Node and to load the gateway costs more
+ * than most files do by themselves, so `npm test` runs batches of them; each file also runs alone: `node test/spec/agents.test.ts`.
  */
-import { globSync } from 'node:fs'
 import { registerHooks } from 'node:module'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
-import { batches } from './table.ts'
+import { batches, filesOf, root } from './table.ts'
 
-const root = new URL('../../', import.meta.url)
 const FILE_TIMEOUT_MS = 600_000
 const tests = new Map<string, Test>()
 /** Where the modules made below find their file's test. */
@@ -25,20 +22,10 @@ registerHooks({
 	},
 })
 
-/** Runs the files of a batch in the order of their names. */
-export async function together(batch: string): Promise<void> {
-	for (const path of filesOf(batches[batch] ?? [])) {
-		await t.test(path, { timeout: FILE_TIMEOUT_MS }, async (sub) => {
-			const { href } = new URL(path, root)
-			tests.set(href, sub)
-			await import(href)
-		})
-	}
-}
-
-/** Test files that match, sorted, with slashes between folders. */
-export function filesOf(patterns: string[]): string[] {
-	return globSync(patterns, { cwd: fileURLToPath(root) })
-		.map((path) => path.replaceAll('\\', '/'))
-		.toSorted()
-}
+/** In the order of their names. */
+for (const path of filesOf(batches[process.argv[2] ?? ''] ?? []))
+	await t.test(path, { timeout: FILE_TIMEOUT_MS }, async (sub) => {
+		const { href } = new URL(path, root)
+		tests.set(href, sub)
+		await import(href)
+	})

@@ -19,7 +19,7 @@ export async function start({ starts }: Effort): Promise<Figure[]> {
 	const pairs = await inTurns<Started>(
 		starts,
 		async () => {
-			await using gateway = await startSubject({ bundled: true })
+			await using gateway = await startSubject({ from: 'launcher' })
 			await pause(SETTLE_MS)
 			return { ready_ms: gateway.ready_ms, resident: residentMib(gateway.pid) }
 		},

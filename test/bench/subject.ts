@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createParser } from 'eventsource-parser'
 import { spawnGateway } from '../support/process.ts'
+import type { SpawnOptions } from '../support/process.ts'
 import { bodyOf, Connection } from './connection.ts'
 
 export interface Subject extends AsyncDisposable {
@@ -21,15 +22,15 @@ export interface SubjectOptions {
 	/** Files of its home, by path. */
 	files?: Record<string, string>
 	env?: NodeJS.ProcessEnv
-	/** Started from its bundle, as `npm start` does, and not from the sources. */
-	bundled?: boolean
+	/** Where it starts from. Default: the sources. */
+	from?: SpawnOptions['from']
 }
 
 export async function startSubject({
 	modelUrl,
 	files = {},
 	env = {},
-	bundled = false,
+	from = 'sources',
 }: SubjectOptions = {}): Promise<Subject> {
 	const home = mkdtempSync(join(tmpdir(), 'svc-bench-'))
 	// A measurement with a model has an agent for each run.
@@ -40,7 +41,7 @@ export async function startSubject({
 	}
 	const model =
 		modelUrl === undefined ? {} : { OPENAI_API_KEY: 'bench', OPENAI_BASE_URL: modelUrl, OPENAI_MODEL: 'bench' }
-	const gateway = await spawnGateway(home, { ...model, ...env }, { bundled })
+	const gateway = await spawnGateway(home, { ...model, ...env }, { from })
 	// A measurement that fails ends the bench, which must not leave a gateway running.
 	const kill = (): void => void gateway.child.kill('SIGKILL')
 	process.once('exit', kill)

@@ -23,7 +23,7 @@ void t.test('at its start a gateway loads these packages, and no others', async 
 	const noted = join(home, 'modules.txt')
 	const hook = fileURLToPath(new URL('../fixtures/note-modules.mjs', import.meta.url))
 	const env = { NODE_OPTIONS: `--import=${hook}`, NOTE_MODULES: noted }
-	const gateway = await spawnGateway(home, env, { bundled: false })
+	const gateway = await spawnGateway(home, env, { from: 'sources' })
 	await gateway.end()
 	const lines = readFileSync(noted, 'utf8').trim().split('\n')
 	const modules = lines.map((line) => JSON.parse(line) as Noted)
@@ -45,7 +45,7 @@ void t.test('from its bundle it loads a few files, and of packages only what has
 	const env = { NODE_OPTIONS: `--import=${hook}`, NOTE_MODULES: noted }
 	// Now, if it is stale: the process that makes it loads more.
 	await runnable('core/main.ts')
-	const gateway = await spawnGateway(home, env, { bundled: true })
+	const gateway = await spawnGateway(home, env, { from: 'launcher' })
 	await gateway.end()
 	const modules = readFileSync(noted, 'utf8')
 		.trim()

@@ -1,5 +1,5 @@
 /**
- * Loaded before tap (.taprc). To find the test that an error without a catcher belongs to, tap follows every promise with
+ * Loaded before tap (test/batches/run.ts). To find the test that an error without a catcher belongs to, tap follows every promise with
  * async hooks, which costs up to a fifth of a file's time. Here tests run one after another: it is the one that runs.
  */
 import { executionAsyncResource } from 'node:async_hooks'

@@ -1,5 +1,5 @@
 /**
- * Loaded into every test file (.taprc). tap's runner would load itself into each process that a test starts, and into
+ * Loaded into every test file (test/batches/run.ts). tap's runner would load itself into each process that a test starts, and into
  * theirs: that slows gateways down, and the processes for skills' code, which may read no file, refuse to start.
  */
 import processOnSpawn from 'process-on-spawn'

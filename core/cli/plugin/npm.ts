@@ -47,7 +47,12 @@ export async function fetchPackage(
 	await mkdir(folder, { recursive: true })
 	const archives = join(folder, '..')
 	const args = ['pack', '--json', `--pack-destination=${archives}`, ...quiet, '--', folderIn(cli, source) ?? source]
-	const output = await npm(cli, cli.cwd, args)
+	const output = await npm(cli, cli.cwd, args).catch((error: unknown) => {
+		// npm takes a name without a slash for that of a package.
+		if (!(error instanceof CliError) || error.exit !== 'not_found' || !isFolder(resolve(cli.cwd, source))) throw error
+		const hint = `to install the folder ${source}: svc plugins install ./${source}`
+		throw new CliError('not_found', `${error.message}\n${hint}`, { cause: error })
+	})
 	const [packed] = JSON.parse(output) as {
 		filename: string
 		integrity: string
@@ -78,13 +83,17 @@ function folderIn({ cwd, home }: Pick<Cli, 'cwd' | 'home'>, source: string): str
 	// Of a package, although a folder may have that name by chance.
 	if (!/[/\\]/.test(source) || source.startsWith('@')) return undefined
 	const folder = resolve(cwd, source)
-	if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return undefined
+	if (!isFolder(folder)) return undefined
 	if (!existsSync(join(folder, 'package.json')))
 		throw new CliError(
 			'failed',
 			`the folder ${folder} has no package.json; copy it to ${join(home, 'plugins')}, and switch it on: svc config set plugins.NAME true`,
 		)
 	return folder
+}
+
+function isFolder(path: string): boolean {
+	return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** Installs the dependencies of the package in `folder` beside it, and returns those whose scripts were not run. */

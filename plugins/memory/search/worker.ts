@@ -7,7 +7,7 @@ import { AgentIndex } from './agent-index.ts'
 import { removeFiles } from './files.ts'
 import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result } from './protocol.ts'
 import { hashTerms } from '../hashing.ts'
-import { termsOf } from '../words.ts'
+import { someTermsOf, termsOf } from '../words.ts'
 
 /** The longest that calls may have to wait for background work. */
 const SLICE_MS = 4
@@ -62,7 +62,8 @@ const handlers: Handlers = {
 			until = performance.now() + SLICE_MS
 		}
 	},
-	hash: ({ texts }) => texts.map((text) => hashTerms(termsOf(text).terms)),
+	// Never zeros: a client that normalizes them gets no numbers.
+	hash: ({ texts }) => texts.map((text) => hashTerms(someTermsOf(text))),
 	similarity({ text, contents }) {
 		const question = hashTerms(termsOf(text).terms)
 		return contents.map((content) => {

@@ -1,6 +1,8 @@
 /** What the engine on NATS does when a server or a gateway fails. */
+import { rmSync } from 'node:fs'
 import t from 'tap'
 import { serverProblem } from '../../../plugins/cluster/nats/server-check.ts'
+import type { LeaseTimes } from '../../../plugins/cluster/nats/lease.ts'
 import { openClient } from '../../../plugins/cluster/nats/client.ts'
 import { openNats } from '../../../plugins/cluster/nats/open.ts'
 import type { NatsEngine, NatsOptions } from '../../../plugins/cluster/nats/open.ts'
@@ -9,6 +11,8 @@ import type { Key } from '../../../core/store/ports.ts'
 import { newId } from '../../../core/util/ids.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { rejects } from '../../contracts/store/records.ts'
+import { examined } from '../../core/cli/doctor/healthy-home.ts'
+import { makeHome } from '../../support/gateway.ts'
 import { startNats, withoutNats } from '../../support/nats.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -182,6 +186,57 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 		t.equal(revs.size, 60)
 	})
 })
+
+void t.test(
+	'the doctor while nobody works on the data, and where the working one cannot be reached',
+	{ skip: withoutNats() },
+	async (t) => {
+		await using cluster = await startNats()
+		const home = makeHome()
+		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const env = { HOME: home, SVC_CLUSTER: cluster.url, SVC_CLUSTER_REPLICAS: '1' }
+		const found = async () => (await examined(home, ['store.cluster'], { env })).checks
+		const open = (times: LeaseTimes, options: Partial<NatsOptions> = {}) =>
+			openNats({ url: cluster.url, prefix: 'svc', replicas: 1, times, ...options })
+		const nowhere = { main: 'http://127.0.0.1:1', legacy: null, key_check: '' }
+
+		{
+			await using working = await open({ ...asleep, renewMs: 100 })
+			working.tenure.advertise(nowhere)
+			t.match(await eventually(found, ([one]) => one?.level === 'warning'), [
+				{
+					message: /works on the cluster, and cannot be reached from here at http:\/\/127\.0\.0\.1:1/,
+					fix: /store\.advertise/,
+				},
+			])
+		}
+
+		const client = await openClient({ url: cluster.url })
+		const dead = { id: newId(), holder: 'elsewhere, process 1', reach: nowhere }
+		await client.ask(namesOf('svc').lease, JSON.stringify(dead))
+		t.match(await found(), [
+			{
+				level: 'warning',
+				message: /elsewhere, process 1 .*does not answer, and no other gateway waits/,
+				fix: /svc start/,
+			},
+		])
+		const seen = Promise.withResolvers<void>()
+		const over = new AbortController()
+		const waiting = open(asleep, { signal: over.signal, onLeaseObserved: () => seen.resolve() })
+		await seen.promise
+		t.match(await found(), [
+			{
+				level: 'warning',
+				message: /elsewhere, process 1 .*does not answer, and a waiting gateway takes over/,
+				fix: /check again/,
+			},
+		])
+		over.abort()
+		await t.rejects(waiting)
+		await client.close()
+	},
+)
 
 void t.test('a server with too small messages is refused', { skip: withoutNats() }, async (t) => {
 	await using cluster = await startNats(1, { max_payload: '1MB' })

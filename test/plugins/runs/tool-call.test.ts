@@ -84,9 +84,30 @@ void t.test('a tool learns where it is called, and under which key', async (t) =
 	let seen: ToolCall | undefined
 	await run.call([{ ...echo, run: (_args, call) => void (seen = call) }], { arguments: '{"text":"hi"}' })
 	t.match(seen, { run_id, agent, conversation: 'conversation-1', key: `${run_id}:call-1` })
-	t.equal(seen?.signal.aborted, false)
+})
+
+void t.test('the signal of a call aborts with the run, but not once the call has returned', async (t) => {
+	const run = await beginRun()
+	const signals: AbortSignal[] = []
+	const begun = Promise.withResolvers<void>()
+	const returns: ToolDefinition = { ...echo, run: (_args, call) => void signals.push(call.signal) }
+	const waits: ToolDefinition = {
+		...echo,
+		run(_args, { signal }) {
+			signals.push(signal)
+			begun.resolve()
+			return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)))
+		},
+	}
+	await run.call([returns], { arguments: '{"text":"hi"}' })
+	const waiting = run.call([waits], { id: 'call-2', arguments: '{"text":"hi"}' })
+	await begun.promise
 	run.abort()
-	t.equal(seen?.signal.aborted, true)
+	await t.rejects(waiting, { name: 'AbortError' })
+	t.strictSame(
+		signals.map(({ aborted }) => aborted),
+		[false, true],
+	)
 })
 
 void t.test('events of a tool stand between those of its beginning and its end', async (t) => {

@@ -1,5 +1,8 @@
 /** `svc plugins install` and `remove`, with npm itself, from folders and archives: no registry is needed. */
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { create } from 'tar'
@@ -113,6 +116,23 @@ void t.test('the path of a folder needs no ./, and one that is no package is to 
 	t.equal(installed.code, 0, installed.stderr)
 	t.ok(existsSync(join(home, 'plugins/mine/index.js')))
 	t.strictSame(hidden(home), [])
+})
+
+void t.test('a name that the registry does not have, and a folder has, is said to need ./', async (t) => {
+	const { home, src } = placeFor(t)
+	const registry = createServer((_, response) => response.writeHead(404).end()).listen(0, '127.0.0.1')
+	await once(registry, 'listening')
+	t.teardown(() => registry.close())
+	const { port } = registry.address() as AddressInfo
+	const env = { PATH: process.env.PATH, npm_config_registry: `http://127.0.0.1:${port}/` }
+	const install = () => svcWithout({ home })(['plugins', 'install', 'mine', '--yes'], { cwd: src, env })
+	const unknown = await install()
+	t.equal(unknown.code, exitCodes.not_found)
+	t.notMatch(unknown.stderr, './mine')
+	write(src, 'mine/package.json', { name: 'mine', version: '1.0.0', type: 'module' })
+	const meant = await install()
+	t.equal(meant.code, exitCodes.not_found)
+	t.match(meant.stderr, 'to install the folder mine: svc plugins install ./mine')
 })
 
 void t.test('folders that were not installed stay', async (t) => {

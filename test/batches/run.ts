@@ -1,0 +1,103 @@
+/**
+ * Runs tests, and prints what fails and how many assertions passed: all batches, or the files, folders and patterns that are named,
+ * each of their files in a process of its own. tap's own runner would load hooks and source maps into each of these processes and
+ * redraw its counts all the time, which takes a fifth of the time of everything.
+ */
+import { spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { batches, filesOf, root } from './table.ts'
+import { readTap } from './tap-reader.ts'
+import type { Counts } from './tap-reader.ts'
+
+/** Processes at a time: more than most machines have cores, since tests wait a lot. */
+const JOBS = 4
+/** Of one process, in seconds; a file has 600 s. Long, since other programs may load the machine. */
+const TIMEOUT_S = 1_800
+/** Characters that are kept of what a batch writes beside its results. */
+const WRITTEN_LIMIT = 64 * 1024
+const folder = fileURLToPath(root)
+const preloads = ['plain-children', 'one-domain'].map((name) => `--import=./test/support/${name}.mjs`)
+
+interface Job {
+	name: string
+	/** Of Node. */
+	args: string[]
+	/** What it writes beside its results is shown at once. */
+	isWatched: boolean
+}
+
+const named = process.argv.slice(2)
+const jobs = named.length > 0 ? filesNamed(named) : Object.keys(batches).map(batchJob)
+if (jobs.length === 0) {
+	console.error(`no test file matches ${named.join(' ')}`)
+	process.exit(2)
+}
+const running = new Set<ChildProcess>()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+	process.on(signal, () => {
+		for (const child of running) child.kill(signal)
+		process.exit(1)
+	})
+const began = performance.now()
+const sum: Counts = { total: 0, pass: 0, fail: 0, todo: 0, skip: 0 }
+const reports: string[] = []
+await Promise.all(
+	Array.from({ length: JOBS }, async () => {
+		for (let job = jobs.shift(); job; job = jobs.shift()) await runOne(job)
+	}),
+)
+console.log(reports.join(''))
+console.log(
+	`# { ${Object.entries(sum)
+		.filter(([, count]) => count > 0)
+		.map(([key, count]) => `${key}: ${count}`)
+		.join(', ')} }`,
+)
+console.log(`# time=${seconds(began)} s`)
+process.exitCode = reports.length > 0 ? 1 : 0
+
+async function runOne({ name, args, isWatched }: Job): Promise<void> {
+	const start = performance.now()
+	let written = ''
+	const write = (text: string): void => {
+		if (isWatched) process.stderr.write(text)
+		else written = (written + text).slice(-WRITTEN_LIMIT)
+	}
+	const child = spawn(process.execPath, [...preloads, ...args], {
+		cwd: folder,
+		env: { TAP_TIMEOUT: String(TIMEOUT_S), ...process.env },
+		stdio: ['ignore', 'pipe', 'pipe'],
+	})
+	running.add(child)
+	const stuck = setTimeout(() => child.kill('SIGKILL'), (TIMEOUT_S + 60) * 1_000)
+	const tap = readTap(child.stdout, sum, write)
+	child.stderr.on('data', (data: Buffer) => write(String(data)))
+	const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
+	clearTimeout(stuck)
+	running.delete(child)
+	const isGood = code === 0 && tap.isGood
+	console.log(`${isGood ? 'passed' : 'FAILED'} ${name} in ${seconds(start)} s`)
+	if (isGood) return
+	const end = !tap.isComplete || tap.failures.length === 0 ? `  it ended with ${signal ?? `code ${code}`}\n` : ''
+	const beside = written === '' ? '' : `  it wrote:\n${written}\n`
+	reports.push(`\n${name}\n${tap.failures.join('')}${end}${beside}`)
+}
+
+function batchJob(name: string): Job {
+	return { name, args: ['test/batches/together.ts', name], isWatched: false }
+}
+
+function filesNamed(named: string[]): Job[] {
+	const patterns = named.map((one) =>
+		statSync(join(folder, one), { throwIfNoEntry: false })?.isDirectory() ? join(one, '**/*.test.ts') : one,
+	)
+	return filesOf(patterns).map((path) => ({ name: path, args: [path], isWatched: true }))
+}
+
+function seconds(since: number): string {
+	return ((performance.now() - since) / 1000).toFixed(1)
+}
