@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Server } from '@hapi/hapi'
+import { BoundedMap } from '../util/bounded-map.ts'
 import { Late, within } from '../util/deadline.ts'
 import { Fault, messageOf } from '../errors.ts'
 import { makeServer } from '../http/server.ts'
@@ -12,7 +13,7 @@ import { checkTool, declaredBy, withoutDoubles } from './declared.ts'
 import { namedServer } from './extensions.ts'
 import type { AnyExtension, Instance } from './instance.ts'
 import type { Logger } from '../log/log.ts'
-import { continueOnBehalfOf, inOwnContext } from '../util/context.ts'
+import { continueOnBehalfOf } from '../util/context.ts'
 import type { Address, AgentRef, GenerationView, ToolDefinition } from '../plugin.ts'
 import type { Redactor } from '../redactor/redactor.ts'
 import { isOfType } from '../store/events.ts'
@@ -32,16 +33,30 @@ const DEADLINE_MS = 10_000
 /** Every run requests its tools before it begins. */
 const TOOLS_DEADLINE_MS = 5_000
 
+/** Types whose handlers are known; plugins may make up any number. */
+const EVENT_TYPES = 256
+
+interface Handler {
+	instance: Instance
+	handle: Instance['handlers'][number][1]
+}
+
 export class Generation {
 	readonly number: number
 	readonly instances: ReadonlyMap<string, Instance>
 	readonly servers: GenerationView['servers']
+	readonly #all: readonly Instance[]
+	#handlers = { count: 0, byType: new BoundedMap<string, readonly Handler[]>(EVENT_TYPES) }
+	#extended = { count: 0, byPoint: new Map<string, readonly AnyExtension[]>() }
 	readonly #log: Logger
 	readonly #primitives: Iterable<ToolDefinition>
 	/** Tool providers that did not respond: every run would wait for them. */
 	readonly #mute = new Set<unknown>()
 	#inFlight = 0
 	#drained: PromiseWithResolvers<void> | undefined
+	readonly #answered = (): void => {
+		if (--this.#inFlight === 0) this.#drained?.resolve()
+	}
 
 	private constructor(
 		{ number, instances, log }: GenerationOptions,
@@ -49,6 +64,7 @@ export class Generation {
 		primitives: ReadonlyMap<string, ToolDefinition>,
 	) {
 		this.number = number
+		this.#all = instances
 		this.instances = new Map(instances.map((instance) => [instance.name, instance]))
 		this.servers = servers
 		this.#log = log
@@ -94,10 +110,8 @@ export class Generation {
 			return
 		}
 		this.#inFlight++
-		response.once('close', () => {
-			if (--this.#inFlight === 0) this.#drained?.resolve()
-		})
-		inOwnContext(() => server.listener.emit('request', request, response))
+		response.on('close', this.#answered)
+		server.listener.emit('request', request, response)
 	}
 
 	/** False if no plugin accepts upgrades at this path. */
@@ -122,10 +136,15 @@ export class Generation {
 	}
 
 	/** In dependency order of the plugins that add them. */
-	extensions(point: string): AnyExtension[] {
-		const found: AnyExtension[] = []
-		for (const { extensions } of this.instances.values())
-			for (const one of extensions) if (one.point === point) found.push(one)
+	extensions(point: string): readonly AnyExtension[] {
+		// Requests ask, and a plugin may still add some.
+		const count = this.#all.reduce((sum, { extensions }) => sum + extensions.length, 0)
+		if (count !== this.#extended.count) this.#extended = { count, byPoint: new Map() }
+		const { byPoint } = this.#extended
+		const known = byPoint.get(point)
+		if (known) return known
+		const found = this.#all.flatMap(({ extensions }) => extensions.filter((one) => one.point === point))
+		byPoint.set(point, found)
 		return found
 	}
 
@@ -155,9 +174,21 @@ export class Generation {
 
 	/** Each handler of a third party gets its own copy: its changes do not affect other handlers. */
 	handle(event: EventEnvelope): void {
-		for (const instance of this.instances.values())
-			for (const handler of instance.handlers)
-				if (isOfType(event.event_type, handler[0])) notify(instance, handler[1], event)
+		for (const { instance, handle } of this.#handlersOf(event.event_type)) notify(instance, handle, event)
+	}
+
+	/** A hundred handlers of other types would be passed for each event. */
+	#handlersOf(type: string): readonly Handler[] {
+		const count = this.#all.reduce((sum, { handlers }) => sum + handlers.length, 0)
+		if (count !== this.#handlers.count) this.#handlers = { count, byType: new BoundedMap(EVENT_TYPES) }
+		const { byType } = this.#handlers
+		const known = byType.get(type)
+		if (known) return known
+		const found = this.#all.flatMap((instance) =>
+			instance.handlers.flatMap(([wanted, handle]) => (isOfType(type, wanted) ? { instance, handle } : [])),
+		)
+		byType.set(type, found)
+		return found
 	}
 
 	/** Waits until the last request that it began has ended, then stops its servers. */
@@ -170,7 +201,6 @@ export class Generation {
 	}
 }
 
-/** Apart from the loop that calls it: it is passed by a hundred handlers of other types for each event. */
 function notify(instance: Instance, handle: Instance['handlers'][number][1], event: EventEnvelope): void {
 	const own = instance.owner === undefined ? event : structuredClone(event)
 	void instance.notify(() => handle(own), `a handler of the event ${event.event_type} failed`)

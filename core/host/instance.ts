@@ -31,7 +31,7 @@ export interface Host {
 	/** The instance that `asker` reaches by a plugin's name. */
 	lookup(name: string, asker: Instance): Pick<Instance, 'service'> | undefined
 	/** What the instances of the current generation add at an extension point. */
-	extensions(point: string): AnyExtension[]
+	extensions(point: string): readonly AnyExtension[]
 	/** Reports an error that a third-party plugin did not catch. */
 	uncaught(error: unknown, plugin: string): void
 }
@@ -226,7 +226,8 @@ export class Instance {
 			tools: (provide) => void this.providers.push(provide),
 			extend: (point, value) =>
 				void this.extensions.push({ point, value, plugin: this.name, run: (work) => this.run(work) }),
-			extensions: <K extends keyof Extensions>(point: K) => host.extensions(point) as unknown as Extension<K>[],
+			extensions: <K extends keyof Extensions>(point: K) =>
+				host.extensions(point) as unknown as readonly Extension<K>[],
 			on: (...handler) => void this.handlers.push(handler),
 			upgrade: (...offer) => void this.upgrades.push(offer),
 			emit: (event, agent) => this.context.events.emit(event, agent),

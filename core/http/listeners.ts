@@ -26,7 +26,7 @@ const listenerSettings: ServerOptions = {
 	keepAliveTimeout: 65_000,
 }
 const CONNECTION_LIMIT = 20_000
-const everywhere = Object.entries(ownOriginOnly)
+const [ownOrigin] = Object.entries(ownOriginOnly) as [[name: string, value: string]]
 /** How long connections without a request are kept when the gateway stops. */
 const SILENCE_MS = 200
 
@@ -183,9 +183,10 @@ export class Listeners {
 			const last = this.#spent.get(request.socket)
 			if (last && last !== request) return
 			if (last) response.shouldKeepAlive = false
-			for (const [name, value] of everywhere) response.setHeader(name, value)
+			response.setHeader(...ownOrigin)
 			this.#open++
-			response.once('close', this.#closed)
+			// With `once`, Node wraps each function and takes it off again; it is called once anyway.
+			response.on('close', this.#closed)
 			underRequestId(request, response, () => this.request(address, request, response))
 		}
 		server.on('connection', (socket: Socket) => {

@@ -24,7 +24,7 @@ export function underRequestId(request: IncomingMessage, response: ServerRespons
 	// Set here, it goes out with every answer: those that hapi does not make, too.
 	response.setHeader(REQUEST_ID, fields.request_id)
 	const { run, end } = openLogContext(fields)
-	response.once('close', end)
+	response.on('close', end)
 	run(serve)
 }
 

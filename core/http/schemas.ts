@@ -1,5 +1,5 @@
 /** The schemas by which routes check headers, parameters, queries and bodies, as hapi gets them. */
-import type { RequestRoute } from '@hapi/hapi'
+import type { RequestRoute, RouteOptionsResponseSchema } from '@hapi/hapi'
 import type { Schema, ValidationOptions } from 'joi'
 
 const parts = ['headers', 'params', 'query', 'payload'] as const
@@ -36,13 +36,43 @@ export function prepareSchemas({ settings: { validate } }: RequestRoute): void {
 			}
 		} else if (isSchema(one)) {
 			// At the first request: joi checks and compiles preferences, for which a start has no time.
-			let schema: Schema | undefined
-			const check = (value: unknown, { context = {} }: ValidationOptions): Promise<unknown> =>
-				(schema ??= withPreferences(one)).validateAsync(value, { context })
+			let prepared: Prepared | undefined
+			const check: Prepared = (value, options) => (prepared ??= preparedFrom(one))(value, options)
 			schemas.set(check, one)
-			validate[part] = check
+			validate[part] = check as RouteOptionsResponseSchema // hapi awaits the result, whatever its type says
 		}
 	}
+}
+
+type Prepared = (value: unknown, options: ValidationOptions) => unknown
+
+/** Without options, joi merges no preferences, and nothing is awaited: both take longer than the validation of a name. */
+function preparedFrom(given: Schema): Prepared {
+	const schema = withPreferences(given)
+	if (!isPlain(given.describe())) return (value, { context = {} }) => schema.validateAsync(value, { context })
+	return (value) => {
+		const { value: valid, error } = schema.validate(value) as { value: unknown; error?: Error }
+		if (error) throw error
+		return valid
+	}
+}
+
+/** Of types that a plugin adds to joi, nothing is known. */
+const plainTypes: ReadonlySet<unknown> = new Set(
+	'alternatives any array binary boolean date link number object string symbol'.split(' '),
+)
+/** A template of a message or value that names something of the context. */
+const CONTEXT = /\{[^}]*\$/
+
+/** Whether a schema, as it describes itself, uses neither the context of the request nor code that could. */
+function isPlain(part: unknown): boolean {
+	if (typeof part === 'function') return false
+	if (typeof part === 'string') return !CONTEXT.test(part)
+	if (typeof part !== 'object' || part === null) return true
+	if (Array.isArray(part)) return part.every(isPlain)
+	const { type, ref } = part as { type?: unknown; ref?: { type?: unknown } }
+	if (ref?.type === 'global' || (typeof type === 'string' && !plainTypes.has(type))) return false
+	return Object.entries(part).every(([name, inner]) => (name === 'examples' && Array.isArray(inner)) || isPlain(inner))
 }
 
 /** For a validation without options but the context. */

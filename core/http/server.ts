@@ -179,7 +179,7 @@ function refuseFirstMistake(request: Request): void {
 /** In place: what an `onPreResponse` answers with would be the last word, and plugins may shape answers further. */
 function shapeError(request: Request, log: Logger): void {
 	const { response } = request
-	if (!isBoom(response)) return void response.header('x-content-type-options', 'nosniff')
+	if (!isBoom(response)) return
 	// hapi has no stage before its answer for a path that no route has.
 	if (isUnrouted(request) && !hasOneHost(request.raw.req)) return void (response.output = toBoom(notOneHost()).output)
 	if (response instanceof Fault) return void (response.output = toBoom(response).output)

@@ -27,6 +27,10 @@ const VALUES = 8
 /** Secrets of one owner, deleted ones included. Beyond that the one that was read longest ago is no longer redacted. */
 const SECRETS = 256
 export const NAMELESS = '[redacted]'
+const none: readonly Span[] = []
+/** Code units from which on, and up to which, the text that was searched last is kept. */
+const LONG = 256
+const KEPT = 64 * 1024
 const SAFE_NAME = /^[\w .:/@+-]{1,128}$/
 const PRINTABLE_ASCII = /^[\x21-\x7e]+$/
 /** The maximum of code units that a stream holds back, unless a secret's longest form has more. */
@@ -59,6 +63,8 @@ export class SecretSet {
 	readonly #secrets = new Map<string, KnownSecret>()
 	readonly #compiling: (set: SecretSet) => void
 	#compiled: Compiled | undefined
+	/** The long text that was searched last: what is in an event is often in a record, too. */
+	#last: { text: string; spans: readonly Span[] } | undefined
 
 	/** `compiling` is called whenever the set builds a table, which `forget` drops. */
 	constructor(compiling: (set: SecretSet) => void) {
@@ -106,8 +112,11 @@ export class SecretSet {
 	 * All complete secrets in the text, in order. Those that overlap are one span. `except`: ids of secrets that may be shown;
 	 * a value of one of them may be shown, even if another secret has the same value.
 	 */
-	find(text: string, except?: ReadonlySet<string>): Span[] {
+	find(text: string, except?: ReadonlySet<string>): readonly Span[] {
+		if (text.length < SHORTEST) return none
 		const { automaton, owners, marks } = this.#ready()
+		const isKept = except === undefined && text.length >= LONG && text.length <= KEPT
+		if (isKept && this.#last?.text === text) return this.#last.spans
 		const spans: Span[] = []
 		automaton.search(text, (pattern, start, end) => {
 			const having = owners[pattern] as KnownSecret[]
@@ -115,12 +124,14 @@ export class SecretSet {
 			const secret = having[0] as KnownSecret
 			addSpan(spans, { start, end, secret, mark: marks.get(secret) ?? NAMELESS })
 		})
+		if (isKept) this.#last = { text, spans }
 		return spans
 	}
 
 	/** Drops the table; the next search builds it again. */
 	forget(): void {
 		this.#compiled = undefined
+		this.#last = undefined
 	}
 
 	#ready(): Compiled {

@@ -13,8 +13,10 @@ export interface Redaction {
 	count: number
 }
 
-/** Keyed by the id of a secret. */
-type Counts = Map<string, Omit<Redaction, 'sink'>>
+/** `found`: by the id of a secret; absent while there is none. */
+interface Counts {
+	found?: Map<string, Omit<Redaction, 'sink'>>
+}
 
 export interface View {
 	/** False while there is no secret to redact: then no text needs to be searched. */
@@ -53,9 +55,9 @@ export function viewOf(setsNow: () => readonly SecretSet[], report: (found: Reda
 
 	/** Does `work` with a counter of its replacements, then reports them. */
 	const reporting = <T>(sink: Sink, work: (counts: Counts) => T): T => {
-		const counts: Counts = new Map()
+		const counts: Counts = {}
 		const result = work(counts)
-		for (const { id, name, count } of counts.values()) report({ id, name, sink, count })
+		if (counts.found) for (const { id, name, count } of counts.found.values()) report({ id, name, sink, count })
 		return result
 	}
 
@@ -109,12 +111,12 @@ export function viewOf(setsNow: () => readonly SecretSet[], report: (found: Reda
 	}
 }
 
-function spansIn(sets: readonly SecretSet[], text: string, except?: ReadonlySet<string>): Span[] {
-	const [only, ...others] = sets
+function spansIn(sets: readonly SecretSet[], text: string, except?: ReadonlySet<string>): readonly Span[] {
+	const only = sets[0]
 	if (!only) return []
 	const found = only.find(text, except)
-	if (others.length === 0) return found
-	const all = [...found, ...others.flatMap((set) => set.find(text, except))]
+	if (sets.length === 1) return found
+	const all = [...found, ...sets.slice(1).flatMap((set) => set.find(text, except))]
 	if (all.length === found.length) return found
 	const merged: Span[] = []
 	for (const span of all.toSorted((a, b) => a.end - b.end || a.start - b.start)) addSpan(merged, span)
@@ -128,7 +130,8 @@ function replaced(text: string, spans: readonly Span[], counts: Counts): string 
 	for (const { start, end, secret, mark } of spans) {
 		const { id, name } = secret
 		shown += text.slice(at, start) + mark
-		counts.set(id, { id, name, count: (counts.get(id)?.count ?? 0) + 1 })
+		counts.found ??= new Map()
+		counts.found.set(id, { id, name, count: (counts.found.get(id)?.count ?? 0) + 1 })
 		at = end
 	}
 	return shown + text.slice(at)

@@ -47,23 +47,30 @@ function isPlain(value: object): boolean {
 
 function walkObject(object: object, change: StringChange, above: object[]): object {
 	let isSame = true
-	const entries = Object.entries(object).map(([name, item]): [string, unknown] => {
-		const changed: [string, unknown] = [change(name), walk(item, change, above)]
-		isSame &&= changed[0] === name && changed[1] === item
-		return changed
-	})
-	return isSame ? object : Object.fromEntries(withUniqueNames(entries))
+	const names = Object.keys(object)
+	const items: unknown[] = []
+	// Nearly all that is stored passes here, and nearly all of it stays as it is: no more is made than that needs.
+	for (let at = 0; at < names.length; at++) {
+		const name = names[at] as string
+		const item = (object as Record<string, unknown>)[name]
+		const shown = change(name)
+		const changed = walk(item, change, above)
+		isSame &&= shown === name && changed === item
+		names[at] = shown
+		items.push(changed)
+	}
+	return isSame ? object : withUniqueNames(names, items)
 }
 
 /** Two names may have become one. */
-function withUniqueNames(entries: [string, unknown][]): [string, unknown][] {
-	const taken = new Set<string>()
-	return entries.map(([name, item]) => {
+function withUniqueNames(names: readonly string[], items: readonly unknown[]): object {
+	const taken = new Map<string, unknown>()
+	for (const [at, name] of names.entries()) {
 		let unique = name
 		while (taken.has(unique)) unique += "'"
-		taken.add(unique)
-		return [unique, item]
-	})
+		taken.set(unique, items[at])
+	}
+	return Object.fromEntries(taken)
 }
 
 function deeper(value: object, change: StringChange): unknown {

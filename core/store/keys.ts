@@ -19,6 +19,8 @@ export function joinKey(key: Key): string {
 	const joined = key.join(separator)
 	// A lone surrogate has no UTF-8 form: two different keys would become one.
 	if (!joined.isWellFormed()) throw invalid('a part of a key holds half of a surrogate pair')
+	// A unit of UTF-16 takes three bytes at most.
+	if (joined.length * 3 <= maxBytes) return joined
 	const bytes = Buffer.byteLength(joined)
 	if (bytes > maxBytes) throw invalid(`a key may have at most ${maxBytes} bytes, this one has ${bytes}`)
 	return joined

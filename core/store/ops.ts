@@ -35,7 +35,9 @@ export function checkExpected({ key, expect, check }: CheckedOp, present: Rev | 
 }
 
 /** The whole store, whose single writes are commits of one op. */
-export function withSingleWrites(store: Pick<Store, 'get' | 'list' | 'keys' | 'commit' | 'watch'>): Store {
+export function withSingleWrites(
+	store: Pick<Store, 'get' | 'getShared' | 'list' | 'keys' | 'commit' | 'watch'>,
+): Store {
 	const write = async (op: Op): Promise<Rev> => (await store.commit(op.key[0], [op]))[0] as Rev
 	const writeValue = async (op: Op): Promise<Rev> => {
 		if (op.value === undefined) throw invalid('there is no value to write; to delete a key, use delete')

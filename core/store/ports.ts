@@ -73,6 +73,11 @@ export interface Change<T> {
  */
 export interface Store {
 	get<T>(key: Key): Promise<Entry<T> | undefined>
+	/**
+	 * As `get`, for a record that is read far more often than it is written: its value may be kept in memory, and is shared by
+	 * all who read it, so nobody may change it. Returns no promise where it is at hand.
+	 */
+	getShared<T>(key: Key): Entry<T> | undefined | Promise<Entry<T> | undefined>
 	put(key: Key, value: unknown): Promise<Rev>
 	/** Throws `conflict` if the key exists. */
 	create(key: Key, value: unknown): Promise<Rev>

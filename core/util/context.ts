@@ -52,12 +52,7 @@ export function onBehalfOf<T>(owner: Owner, work: () => T): T {
 	return current.run({ ...now, owner }, work)
 }
 
-/** For what comes from outside, such as a request: `continueOnBehalfOf` within it changes its context alone. */
-export function inOwnContext<T>(work: () => T): T {
-	return current.run({ ...current.getStore(), owner: undefined }, work)
-}
-
-/** For work that has begun before its owner is known, such as a request before it is routed. */
+/** For work that has begun before its owner is known, such as a request before it is routed, in a context of its own. */
 export function continueOnBehalfOf(owner: Owner): void {
 	const context = current.getStore()
 	if (context) context.owner = owner

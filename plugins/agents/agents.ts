@@ -24,7 +24,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Ag
 	const keyOf = (name: string) => [SCOPE, name] as const
 
 	const entryOf = async (name: string): Promise<Entry<AgentRecord>> => {
-		const entry = await store.get<AgentRecord>(keyOf(name))
+		const entry = await store.getShared<AgentRecord>(keyOf(name))
 		if (!entry || entry.value.deleting) throw unknownAgent(name)
 		return entry
 	}
@@ -62,7 +62,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Ag
 	const agents: RunningAgents = {
 		get: async (name) => (await entryOf(name)).value,
 		async find(name) {
-			const entry = await store.get<AgentRecord>(keyOf(name))
+			const entry = await store.getShared<AgentRecord>(keyOf(name))
 			return entry && !entry.value.deleting ? entry.value : undefined
 		},
 		async *list() {

@@ -75,7 +75,7 @@ export interface AgentRecord extends AgentRef {
 	deleting?: true
 }
 
-/** Reading agents. */
+/** Reading agents. Records are shared by all who read them, so nobody may change them. */
 export type AgentReader = Pick<Agents, 'get' | 'find' | 'list'>
 
 export interface Agents {

@@ -13,7 +13,7 @@ import type { Verify } from './oidc/access-tokens.ts'
 import type { Session, Sessions } from './oidc/sessions.ts'
 import { identityOf, noRule, powersFor, rulesFor } from './oidc/rules.ts'
 import { requestCounter } from './request-counter.ts'
-import { whyNotLocal } from './local.ts'
+import { rememberNotLocal } from './local-memo.ts'
 import type { NotLocal } from './local.ts'
 import type { AuthViolation, ReportViolation } from './violations.ts'
 
@@ -35,7 +35,7 @@ export function callersOf(
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = failureCounter()
 	const countRequest = requestCounter()
-	const rule = { allowedHosts: allowed_hosts, corsOrigins: cors_origins }
+	const notLocalOf = rememberNotLocal({ allowedHosts: allowed_hosts, corsOrigins: cors_origins })
 
 	/**
 	 * Only failures are counted and only failures are refused: 256 random bits cannot be guessed, and all clients behind a proxy
@@ -147,7 +147,7 @@ export function callersOf(
 
 	const identify = async (request: IncomingMessage, needs: Needs, agent: string | undefined): Promise<Credentials> => {
 		const { scopes = [], bootstrap, local, changes = mayChange(scopes) } = needs
-		const notLocal = whyNotLocal(request, { ...rule, changes })
+		const notLocal = notLocalOf(request, changes)
 		const { authorization } = request.headers
 		if (authorization !== undefined) return byToken(request, authorization, notLocal === null, needs, agent)
 		const session = request.headers.cookie === undefined ? undefined : await sessionOf?.find(request)
@@ -170,7 +170,8 @@ export function callersOf(
 		async authenticate(request, needs = {}, agent) {
 			if (!hasOneHost(request)) throw new Fault('invalid_request', 'send exactly one Host header')
 			const credentials = await identify(request, needs, agent)
-			await countRequest(credentials)
+			const { requests_per_minute } = credentials
+			if (requests_per_minute !== undefined) await countRequest(credentials, requests_per_minute)
 			if (needs.wholeGateway && credentials.agents) {
 				const fault = onlyForAgents(credentials.agents)
 				report('scope_missing', fault, request, credentials)
@@ -184,7 +185,7 @@ export function callersOf(
 			return credentials
 		},
 		async permits(request, scopes) {
-			const notLocal = whyNotLocal(request, rule)
+			const notLocal = notLocalOf(request, false)
 			const { authorization } = request.headers
 			if (authorization === undefined) return notLocal === null && auth_mode === 'loopback'
 			try {

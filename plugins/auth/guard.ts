@@ -27,7 +27,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 	server.events.on('response', ({ plugins, raw: { res } }) => {
 		const { forget } = plugins as Remembered
 		if (!forget) return
-		if (res.closed) forget()
+		if (res.closed || res.writableFinished) forget()
 		else res.once('close', forget)
 	})
 	server.auth.scheme(STRATEGY, () => ({

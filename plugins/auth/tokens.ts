@@ -39,7 +39,7 @@ const bootstrapKey = [SCOPE, 'bootstrap'] as const
 
 export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 	const recordOf = async (id: string): Promise<TokenRecord | undefined> =>
-		(await store.get<TokenRecord>(tokenKey(id)))?.value
+		(await store.getShared<TokenRecord>(tokenKey(id)))?.value
 	const noneYet = async (): Promise<boolean> => (await store.get(bootstrapKey)) === undefined
 
 	/** Only creation makes the table grow, so creation also removes tokens that ended long ago. */
@@ -131,7 +131,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 		async find(text) {
 			if (!TOKEN_FORM.test(text)) return undefined
 			const hash = hashOf(text)
-			const pointer = await store.get<{ id: string }>(hashKey(hash.toString('hex')))
+			const pointer = await store.getShared<{ id: string }>(hashKey(hash.toString('hex')))
 			const record = pointer && (await recordOf(pointer.value.id))
 			return record && timingSafeEqual(hash, Buffer.from(record.hash, 'hex')) ? view(record) : undefined
 		},

@@ -57,8 +57,8 @@ export const keys = {
 	record: (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'skill', id],
 }
 
-export function indexOf(store: Store, agent: AgentRef): Promise<Entry<Index> | undefined> {
-	return store.get<Index>(keys.index(agent))
+export async function indexOf(store: Store, agent: AgentRef): Promise<Entry<Index> | undefined> {
+	return store.getShared<Index>(keys.index(agent))
 }
 
 /** Throws `not_found`. */

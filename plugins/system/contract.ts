@@ -37,6 +37,8 @@ export interface OpenApiHints {
 	consumes?: string
 	/** What its body looks like, where the route reads it by itself, or where its rules are more than can be shown. */
 	body?: Schema
+	/** Its headers, where it reads them by itself. */
+	headers?: Schema
 	/**
 	 * Answers that hapi does not check, since the route writes them by itself: for each status the media types, such as
 	 * `{ 200: { 'text/event-stream': Joi.string().example('data: {}') } }`; none for an answer without a body.

@@ -66,7 +66,7 @@ async function opsOf(
 ): Promise<Op[]> {
 	const { id, slug, token_hash } = hook.webhook
 	const { uid } = hook.agent
-	const present = await store.get<WebhookRecord>(keys.webhook(uid, slug))
+	const present = await store.getShared<WebhookRecord>(keys.webhook(uid, slug))
 	if (present?.value.token_hash !== token_hash) throw unknownToken()
 	const place = seen === undefined ? undefined : keys.seen(uid, id, seen)
 	const first = place && (await store.get<SeenDelivery>(place))

@@ -15,8 +15,10 @@ export interface BodyLimits {
  * the reason of `signal`.
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
-	const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
 	if (Number(request.headers['content-length'] ?? 0) > limits.bytes) return Promise.reject(bodyTooLarge(limits.bytes))
+	// Most bodies come with their heads, and there is nothing to wait for.
+	if (request.complete && !request.destroyed && !limits.signal) return arrived(request, limits.bytes)
+	const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
 
 	const parts: Buffer[] = []
 	let size = 0
@@ -50,6 +52,12 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 	else if (request.destroyed) gone()
 	else request.on('data', take).on('end', end).on('close', gone)
 	return promise
+}
+
+/** The body of a request of which all has been received. */
+async function arrived(request: IncomingMessage, limit: number): Promise<Buffer> {
+	if (request.readableLength > limit) throw bodyTooLarge(limit)
+	return (request.read() as Buffer | null) ?? Buffer.alloc(0)
 }
 
 export function bodyTooLarge(bytes: number): Fault {

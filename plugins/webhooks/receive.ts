@@ -41,9 +41,9 @@ export function receiverOf(
 	/** Throws `not_found`, or `rate_limited`. A token that was once valid, or whose agent was deleted, only gets the former. */
 	const find = async (token: string, source_ip: string): Promise<Hook> => {
 		const token_hash = TOKEN.test(token) ? sha256(token) : undefined
-		const pointer = token_hash && (await store.get<Pointer>(keys.pointer(token_hash)))?.value
+		const pointer = token_hash && (await store.getShared<Pointer>(keys.pointer(token_hash)))?.value
 		if (!pointer) throw strangers.refuse(source_ip)
-		const webhook = (await store.get<WebhookRecord>(keys.webhook(pointer.uid, pointer.slug)))?.value
+		const webhook = (await store.getShared<WebhookRecord>(keys.webhook(pointer.uid, pointer.slug)))?.value
 		if (webhook?.token_hash !== token_hash) throw unknownToken()
 		const agent = await ctx.use('agents').find(pointer.agent)
 		if (agent?.uid !== pointer.uid) throw unknownToken()

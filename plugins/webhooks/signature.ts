@@ -50,7 +50,7 @@ function problemOf(
 		return `the time stamp is missing in ${time_header ?? header}`
 	if (signed.includes('{id}') && id === undefined) return `the header ${id_header} is missing`
 	const hmac = createHmac(algorithm, key)
-	for (const part of signed.split(/(\{(?:body|timestamp|id)\})/))
+	for (const part of signed === '{body}' ? [signed] : signed.split(/(\{(?:body|timestamp|id)\})/))
 		hmac.update(
 			part === '{body}' ? body : part === '{timestamp}' ? (timestamp ?? '') : part === '{id}' ? (id ?? '') : part,
 		)

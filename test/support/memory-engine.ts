@@ -103,12 +103,14 @@ function memoryStore(mustBeOpen: () => void, log?: Logger): { store: Store; appl
 		}
 	}
 
+	const get = async <T>(key: Key): Promise<Entry<T> | undefined> => {
+		mustBeOpen()
+		const held = records.get(joinKey(key))
+		return held && { key, value: valueOf(held.bytes) as T, rev: held.rev }
+	}
 	const store = withSingleWrites({
-		async get<T>(key: Key) {
-			mustBeOpen()
-			const held = records.get(joinKey(key))
-			return held && { key, value: valueOf(held.bytes) as T, rev: held.rev }
-		},
+		get,
+		getShared: get,
 		list: <T>(prefix: Key, options: ListOptions = {}) => list(prefix, options) as AsyncIterable<Entry<T>>,
 		async *keys(prefix, options = {}) {
 			for await (const { key } of list(prefix, options)) yield key

@@ -110,7 +110,7 @@ async function keysUnder(prefix: Key, { after, limit = Infinity }: StorePage, mo
 }
 
 async function read(joined: string): Promise<Entry<unknown> | undefined> {
-	return readEntry((await env()).tables.records, joined)
+	return readEntry((await env()).tables.records, joined)?.entry
 }
 
 function env(): Promise<Env> {

@@ -106,6 +106,7 @@ export function openStoreProcess({
 		store: {
 			...readOnly,
 			get: (key) => ask({ get: key }),
+			getShared: (key) => ask({ get: key }),
 			list: <T>(prefix: Key, options?: ListOptions) =>
 				paged<Entry<T>>(
 					(page) => ask({ list: prefix, ...page }),
@@ -156,4 +157,4 @@ const readOnly = {
 	delete: async () => refuse(),
 	commit: async () => refuse(),
 	watch: () => refuse(),
-} satisfies Omit<Store, 'get' | 'list' | 'keys'>
+} satisfies Omit<Store, 'get' | 'getShared' | 'list' | 'keys'>

@@ -54,10 +54,12 @@ export function valueOf(table: Table, key: string, bytes: Buffer): unknown {
 	}
 }
 
-/** The record under a joined key of the store. */
-export function readEntry(table: Table, key: string): Entry<unknown> | undefined {
+/** The record under a joined key of the store, and its size. */
+export function readEntry(table: Table, key: string): { entry: Entry<unknown>; bytes: number } | undefined {
 	const found = findRecord(table, key)
-	return found && { key: splitKey(key), value: valueOf(table, key, found.bytes), rev: String(found.stamp) }
+	if (!found) return undefined
+	const entry = { key: splitKey(key), value: valueOf(table, key, found.bytes), rev: String(found.stamp) }
+	return { entry, bytes: found.bytes.length }
 }
 
 export function damaged(table: Table, key: string, cause?: unknown): Fault {

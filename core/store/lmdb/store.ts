@@ -3,6 +3,7 @@ import { keyAfter, compareKeys, endOf, joinKey, splitKey } from '../keys.ts'
 import { checkExpected, checkOps, withSingleWrites } from '../ops.ts'
 import type { CheckedOp } from '../ops.ts'
 import type { Change, Entry, Key, ListOptions, Rev, Store } from '../ports.ts'
+import { openSharedRecords } from '../shared-records.ts'
 import { openWatchers } from '../watchers.ts'
 import { keyBatches } from './tables.ts'
 import type { KeyRange, Table, Tables } from './tables.ts'
@@ -41,6 +42,7 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 	let reserved = findRecord(meta, revisionsKey)?.stamp ?? 0
 	let lastRev = reserved
 	const pending = new Map<string, Pending>()
+	const shared = openSharedRecords()
 	const watchers = openWatchers<Change<unknown>>(log)
 
 	const present = (key: string): Rev | undefined => {
@@ -72,6 +74,7 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 		const written = writer.write(writes, (durable) => {
 			for (const change of changes) {
 				if (pending.get(change.key) === change) pending.delete(change.key)
+				shared.forget(change.key)
 				if (durable) watchers.tell(change.key, () => changeOf(table, change))
 			}
 			resolve()
@@ -84,20 +87,24 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 
 	const read = (key: string): Entry<unknown> | undefined => {
 		writer.mustBeOpen()
-		return readEntry(table, key)
+		return readEntry(table, key)?.entry
 	}
+	const readShared = (key: string): Entry<unknown> | undefined => {
+		writer.mustBeOpen()
+		const kept = shared.find(key)
+		if (kept) return kept.entry
+		const found = readEntry(table, key)
+		return shared.keep(key, found?.entry, found?.bytes)
+	}
+	/** Accepted writes become visible once they are durable; later writes do not delay the reader any further. */
+	const whenDurable = <T>(key: string, then: (key: string) => T): T | Promise<T> => {
+		const waits = pending.get(key)
+		return waits ? waits.done.then(() => then(key)) : then(key)
+	}
+
 	const store = withSingleWrites({
-		get<T>(key: Key) {
-			try {
-				const joined = joinKey(key)
-				// Accepted writes become visible once they are durable; later writes do not delay the reader any further.
-				const waits = pending.get(joined)
-				const found = waits ? waits.done.then(() => read(joined)) : Promise.resolve(read(joined))
-				return found as Promise<Entry<T> | undefined>
-			} catch (error) {
-				return Promise.reject(error as Error)
-			}
-		},
+		get: async <T>(key: Key) => whenDurable(joinKey(key), read) as Entry<T> | undefined,
+		getShared: <T>(key: Key) => whenDurable(joinKey(key), readShared) as Entry<T> | undefined,
 		list: <T>(prefix: Key, options: ListOptions = {}) =>
 			listed({ table, writer }, prefix, options, read) as AsyncIterable<Entry<T>>,
 		keys: (prefix, options = {}) => listed({ table, writer }, prefix, options, splitKey),

@@ -6,6 +6,7 @@ import { joinKey, splitKey } from '../../../core/store/keys.ts'
 import { checkExpected, checkOps, withSingleWrites } from '../../../core/store/ops.ts'
 import type { CheckedOp } from '../../../core/store/ops.ts'
 import type { Change, Entry, Key, ListOptions, Rev, Store } from '../../../core/store/ports.ts'
+import { openSharedRecords } from '../../../core/store/shared-records.ts'
 import { openWatchers } from '../../../core/store/watchers.ts'
 import { PATIENCE_MS, unreachable } from './client.ts'
 import type { Client } from './client.ts'
@@ -66,6 +67,7 @@ export function openRecords(options: RecordsOptions): Records {
 	const { client, stream, root, writer, index, lease, deletedTtlS = DELETED_TTL_S, log } = options
 	const pending = new Map<string, Pending>()
 	const cache = openValueCache()
+	const shared = openSharedRecords()
 	const watchers = openWatchers<Change<unknown>>(log)
 	const subjectOf = (key: string): string => `${root}.${token(key)}`
 
@@ -107,11 +109,27 @@ export function openRecords(options: RecordsOptions): Records {
 		}
 	}
 
-	const get = async (key: string): Promise<Entry<unknown> | undefined> => {
+	const get = async (key: string): Promise<Entry<unknown> | undefined> => (await getSized(key))?.entry
+
+	const getSized = async (key: string): Promise<{ entry: Entry<unknown>; bytes: number } | undefined> => {
 		const waits = pending.get(key)
 		if (waits) await patiently(waits.done)
 		const found = await read(key)
-		return found && { key: splitKey(key), value: valueOf(key, found.bytes), rev: String(found.seq) }
+		if (!found) return undefined
+		const entry = { key: splitKey(key), value: valueOf(key, found.bytes), rev: String(found.seq) }
+		return { entry, bytes: found.bytes.length }
+	}
+
+	const getShared = (key: string): Entry<unknown> | undefined | Promise<Entry<unknown> | undefined> => {
+		lease.mustHold()
+		const kept = pending.has(key) ? undefined : shared.find(key)
+		return kept ? kept.entry : readShared(key)
+	}
+	const readShared = async (key: string): Promise<Entry<unknown> | undefined> => {
+		const found = await getSized(key)
+		// It may have been written meanwhile.
+		const isCurrent = index.get(key) === (found && Number(found.entry.rev))
+		return isCurrent ? shared.keep(key, found?.entry, found?.bytes) : found?.entry
 	}
 
 	const prepare: Records['prepare'] = (ops) => {
@@ -148,6 +166,7 @@ export function openRecords(options: RecordsOptions): Records {
 					else cache.delete(key)
 				}
 				if (pending.get(key) === change) pending.delete(key)
+				shared.forget(key)
 			}
 			for (const [at, { key, bytes }] of first === null ? [] : changes.entries()) {
 				const rev = String((first as number) + at)
@@ -204,6 +223,7 @@ export function openRecords(options: RecordsOptions): Records {
 			const found = await get(joined)
 			return found as Entry<T> | undefined
 		},
+		getShared: <T>(key: Key) => getShared(joinKey(key)) as Entry<T> | undefined | Promise<Entry<T> | undefined>,
 		list: <T>(prefix: Key, options: ListOptions = {}) => list(prefix, options) as AsyncIterable<Entry<T>>,
 		async *keys(prefix, options = {}) {
 			for (const key of range(prefix, options)) yield splitKey(key)

@@ -11,7 +11,7 @@ export function parametersOf(route: RequestRoute, schemas: Schemas): Record<stri
 	const found = [
 		...group('path', schemaOf(route, 'params'), schemas),
 		...group('query', schemaOf(route, 'query'), schemas),
-		...group('header', schemaOf(route, 'headers'), schemas),
+		...group('header', route.settings.plugins?.openapi?.headers ?? schemaOf(route, 'headers'), schemas),
 	]
 	for (const [, name] of templateOf(route.path).matchAll(/\{(\w+)\}/g)) {
 		if (!found.some((one) => one.in === 'path' && one.name === name))

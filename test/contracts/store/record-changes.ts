@@ -45,6 +45,14 @@ export function recordChangeSuite(t: Test, open: Open, { reopen }: StoreSuiteOpt
 		t.equal((await log.journal('r')).last, 4)
 	})
 
+	test('writes records that readers share', async (t, engine) => {
+		const { log, store } = engine
+		await store.put(key, 'before')
+		t.equal((await store.getShared(key))?.value, 'before')
+		await log.append('r', 0, [entry('r', 1)], setting(engine, 'after'))
+		t.equal((await store.getShared(key))?.value, 'after')
+	})
+
 	test('shows the records to whoever hears of the events', async (t, engine) => {
 		const read: Promise<unknown>[] = []
 		const order: string[] = []

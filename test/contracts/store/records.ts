@@ -49,6 +49,32 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame((await store.get(['a']))?.value, { list: [1] })
 	})
 
+	test('shares a record with all who read it, until it is written', async (t, store) => {
+		const shared = async (key: Key): Promise<unknown> => (await store.getShared(key))?.value
+		t.equal(await store.getShared(['a', 's']), undefined)
+		await store.put(['a', 's'], { n: 1, list: [{ deep: true }], bytes: new Uint8Array([7]) })
+		t.strictSame(await shared(['a', 's']), { n: 1, list: [{ deep: true }], bytes: new Uint8Array([7]) })
+		t.strictSame(await store.getShared(['a', 's']), await store.get(['a', 's']))
+		for (let n = 2; n < 20; n++) {
+			const written = store.put(['a', 's'], { n })
+			// One reader comes while it is being written, and must not keep what it replaces.
+			const early = (await shared(['a', 's'])) as { n: number }
+			t.ok(early.n === n || early.n === n - 1)
+			await written
+			t.strictSame(await shared(['a', 's']), { n })
+			t.strictSame(await shared(['a', 's']), { n })
+		}
+		await store.commit('a', [
+			{ key: ['a', 's'], value: undefined },
+			{ key: ['a', 'other'], value: 1 },
+		])
+		t.equal(await shared(['a', 's']), undefined)
+		t.equal(await shared(['a', 'other']), 1)
+		await store.create(['a', 's'], 'again')
+		t.equal(await shared(['a', 's']), 'again')
+		await rejects(t, (async () => store.getShared([] as never))(), 'invalid_request')
+	})
+
 	test('changes the revision with every write, and never gives one out twice', async (t, store) => {
 		const revs = [await store.put(['a'], 1), await store.put(['a'], 1)]
 		t.equal((await store.get(['a']))?.rev, revs[1])
@@ -348,9 +374,11 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 	void t.test('refuses to work once it is closed', async (t) => {
 		const engine = await open()
 		await engine.store.put(['a'], 1)
+		await engine.store.getShared(['a'])
 		await engine[Symbol.asyncDispose]()
 		await rejects(t, engine.store.put(['a'], 2), 'unavailable')
 		await rejects(t, engine.store.get(['a']), 'unavailable')
+		await rejects(t, (async () => engine.store.getShared(['a']))(), 'unavailable')
 		await rejects(t, keys(engine.store, ['a']), 'unavailable')
 	})
 	t.end()

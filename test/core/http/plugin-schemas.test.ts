@@ -14,6 +14,21 @@ export default { name: 'taker', http(server) {
 	server.route({ method: 'POST', path: '/context/{max}', handler, options: { validate: {
 		params: Joi.object({ max: Joi.number() }),
 		payload: Joi.object({ a: Joi.number().max(Joi.ref('$params.max')) }) } } })
+	server.route({ method: 'POST', path: '/custom/{max}', handler, options: { validate: {
+		payload: Joi.object({ a: Joi.number().custom((value, { prefs }) => value + Number(prefs.context.params.max)) }) } } })
+	server.route({ method: 'POST', path: '/external', handler, options: { validate: {
+		payload: Joi.object({ a: Joi.number().external(async (value) => value * 2) }) } } })
+	server.route({ method: 'POST', path: '/message/{max}', handler, options: { validate: {
+		payload: Joi.object({ a: Joi.number().max(1).message('{{#label}} is above {{$params.max}}') }) } } })
+	const extended = Joi.extend((joi) => ({ type: 'mine', base: joi.number(),
+		validate: (value, { prefs }) => ({ value: value + Number(prefs.context.params.max) }) }))
+	server.route({ method: 'POST', path: '/extended/{max}', handler, options: { validate: {
+		payload: extended.object({ a: extended.mine() }) } } })
+	server.route({ method: 'POST', path: '/default/{max}', handler, options: { validate: {
+		payload: Joi.object({ a: Joi.any(), b: Joi.any().default(Joi.ref('$params.max')) }) } } })
+	server.route({ method: 'POST', path: '/plain', handler, options: { validate: {
+		payload: Joi.object({ a: Joi.number().required(), type: Joi.string().default('none'),
+			examples: Joi.object({ ref: Joi.any() }) }).example({ type: 'unheard-of' }) } } })
 	server.route({ method: 'POST', path: '/own', handler, options: { validate: {
 		payload: (value, options) => ({ abortEarly: options.abortEarly }), options: { abortEarly: true } } } })
 	server.route({ method: 'POST', path: '/standard', handler, options: { validate: {
@@ -36,6 +51,19 @@ void t.test('routes of a plugin validate as hapi documents', async (t) => {
 	t.match(await post('/strict', { a: '1' }), { status: 400 }, 'convert: false')
 	t.match(await post('/context/5', { a: 9 }), { status: 400 }, 'context: above the limit')
 	t.match(await post('/context/5', { a: 3 }), { status: 200 }, 'context: below the limit')
+	t.match(await post('/custom/5', { a: 1 }), { status: 200, body: { payload: { a: 6 } } }, 'context in own code')
+	t.match(await post('/external', { a: 4 }), { status: 200, body: { payload: { a: 8 } } }, 'code that is waited for')
+	t.match(
+		await post('/message/5', { a: 4 }),
+		{ status: 400, body: { message: 'a is above 5' } },
+		'context in a message',
+	)
+	t.match(await post('/extended/5', { a: 1 }), { status: 200, body: { payload: { a: 6 } } }, 'context in a type')
+	t.match(await post('/default/5', {}), { status: 200, body: { payload: { b: '5' } } }, 'context in a default')
+	const plain = await post('/plain', { a: '7', examples: { ref: 1 } })
+	t.match(plain, { status: 200, body: { payload: { a: 7, type: 'none' } } }, 'converted, with a default')
+	const refused = await post('/plain', { b: 1, type: 3 })
+	t.match(refused, { status: 400, body: { errors: [{ path: 'a' }, { path: 'type' }, { path: 'b' }] } }, 'all mistakes')
 	t.match(await post('/own', {}), { status: 200, body: { payload: { abortEarly: true } } }, 'abortEarly of the route')
 	t.match(
 		await post('/standard', { a: 3 }),

@@ -114,6 +114,29 @@ void t.test(
 	},
 )
 
+void t.test('a long text that was searched before is searched for a new secret', async (t) => {
+	const redactor = redactorWith(value)
+	const view = redactor.of([{ agent: 'ada' }])
+	const other = 'another-secret-9876'
+	const text = `${'x'.repeat(500)} ${value} ${other}`
+	const once = `${'x'.repeat(500)} ${mark} ${other}`
+	for (let n = 0; n < 2; n++) t.equal(view.text(text, 'event'), once)
+	t.equal(view.text(text, 'event', new Set(['id-1'])), text)
+	t.equal(view.text(text, 'event'), once)
+	redactor.add(ada, { id: 'id-2', name: 'OTHER', value: other })
+	t.equal(view.text(text, 'event'), `${'x'.repeat(500)} ${mark} [redacted:OTHER]`)
+	const found: Redaction[] = []
+	const told = view.reportingTo((one) => found.push(one))
+	t.strictSame(told.data({ prompt: text, again: text }, 'record'), {
+		prompt: `${'x'.repeat(500)} ${mark} [redacted:OTHER]`,
+		again: `${'x'.repeat(500)} ${mark} [redacted:OTHER]`,
+	})
+	t.match(found, [
+		{ id: 'id-1', count: 2 },
+		{ id: 'id-2', count: 2 },
+	])
+})
+
 void t.test('each writer has the secrets of its own', async (t) => {
 	const redactor = redactorWith('hunter2hunter2')
 	redactor.add({ provider: 'main' }, { id: 'p', name: 'provider:main', value: 'sk-provider-key' })

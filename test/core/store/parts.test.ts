@@ -5,6 +5,7 @@ import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
 import { compareKeys, endOf, isWithin, joinKey, splitKey } from '../../../core/store/keys.ts'
 import { keyNumber, numberKey } from '../../../core/store/lmdb/tables.ts'
 import type { Key } from '../../../core/store/ports.ts'
+import { openSharedRecords } from '../../../core/store/shared-records.ts'
 
 import { anyText } from '../../support/any-text.ts'
 const part = anyText({ minLength: 1, maxLength: 6 }).filter((text) => !text.includes('\0'))
@@ -33,6 +34,27 @@ void t.test('a key is within a prefix where its first parts are those of the pre
 	)
 	t.ok(isWithin(joinKey(['a', 'b']), joinKey(['a'])))
 	t.strictSame(splitKey(joinKey(['a', 'ü', ' '])), ['a', 'ü', ' '])
+})
+
+void t.test('shared records are frozen, and take no more than their room', async (t) => {
+	const shared = openSharedRecords(10_000)
+	const value = { list: [{ text: 'x' }], bytes: new Uint8Array([1]) }
+	const kept = shared.keep('a', { key: ['a'], value, rev: '1' }, 100)
+	t.equal(shared.find('a')?.entry, kept)
+	t.throws(() => value.list.push({ text: 'y' }), TypeError)
+	t.throws(() => Object.assign(value.list[0] as object, { text: 'y' }), TypeError)
+	shared.keep('gone', undefined)
+	t.strictSame(shared.find('gone')?.entry, undefined)
+	t.ok(shared.find('gone'), 'that there is no record is known, too')
+	for (let n = 0; n < 100; n++) shared.keep(`many ${n}`, { key: ['m'], value: n, rev: '1' }, 1_000)
+	t.equal(shared.find('a'), undefined, 'the one that was read first went first')
+	const left = Array.from({ length: 100 }, (_, n) => n).filter((n) => shared.find(`many ${n}`))
+	t.strictSame(left, left.toSorted((a, b) => a - b).slice(-left.length))
+	t.ok(left.length > 3 && left.length < 10 && left.at(-1) === 99)
+	shared.keep('huge', { key: ['h'], value: 1, rev: '1' }, 20_000)
+	t.equal(shared.find('huge'), undefined)
+	shared.forget('many 99')
+	t.equal(shared.find('many 99'), undefined)
 })
 
 void t.test('numbers as keys sort as numbers', async (t) => {

@@ -1,8 +1,11 @@
+import assert from 'node:assert/strict'
 import { networkInterfaces } from 'node:os'
 import t from 'tap'
 import type { Test } from 'tap'
 import { isLoopback, networkOf } from '../../../plugins/auth/address.ts'
 import { whyNotLocal } from '../../../plugins/auth/local.ts'
+import { rememberNotLocal } from '../../../plugins/auth/local-memo.ts'
+import { setPeer } from '../../../plugins/shared/peer.ts'
 import type { Arrival } from '../../../plugins/auth/local.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
@@ -225,6 +228,29 @@ for (const [name, row] of Object.entries(rows)) {
 		else t.equal(why, null)
 	})
 }
+
+void t.test('what is remembered of a connection is never taken for another request', async (t) => {
+	const allowed = { allowedHosts: ['gateway.lan', '::ffff:7f00:2'] }
+	const all = Object.values(rows).map((row) => ({ row, arrival: arrivalOf(row) }))
+	for (const first of all) {
+		for (const { row, arrival } of all) {
+			const { remoteAddress, localAddress } = first.arrival.socket
+			if (arrival.socket.remoteAddress !== remoteAddress || arrival.socket.localAddress !== localAddress) continue
+			const { socket } = arrival
+			const notLocalOf = rememberNotLocal(allowed)
+			notLocalOf({ ...first.arrival, socket }, first.row.changes ?? false)
+			const expected = whyNotLocal(arrival, { ...allowed, changes: row.changes })
+			for (let n = 0; n < 2; n++) assert.deepEqual(notLocalOf(arrival, row.changes ?? false), expected)
+		}
+	}
+	const arrival = arrivalOf({ host: 'localhost:3000' })
+	const notLocalOf = rememberNotLocal(allowed)
+	t.equal(notLocalOf(arrival, false), null)
+	const forwarded = { ...arrival }
+	setPeer(forwarded, { remoteAddress: '192.0.2.1', localAddress: '192.0.2.2' })
+	t.match(notLocalOf(forwarded, false)?.because, elsewhere, 'from another client, on the same connection')
+	t.equal(notLocalOf(arrival, false), null)
+})
 
 void t.test('addresses count as loopback, and are counted by network, in any of their forms', async (t) => {
 	for (const address of ['127.0.0.1', '127.255.255.254', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1']) {

@@ -1,0 +1,46 @@
+/** Records for `Store.getShared`, decoded: at most 16 MiB of them, as they are stored. */
+import type { Entry } from './ports.ts'
+
+const MAX_BYTES = 16 * 1024 * 1024
+/** Of the memory that a record takes beside its value. */
+const OVERHEAD_BYTES = 256
+
+export interface SharedRecords {
+	/** `entry` is undefined for a key that has no record. */
+	find(key: string): { readonly entry: Entry<unknown> | undefined } | undefined
+	/** Keeps what was read, `bytes` long, until `forget`. Returns it; its value cannot be changed any more. */
+	keep(key: string, entry: Entry<unknown> | undefined, bytes?: number): Entry<unknown> | undefined
+	/** The record is another one from now on. */
+	forget(key: string): void
+}
+
+export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
+	/** The one that was read first comes first. */
+	const kept = new Map<string, { entry: Entry<unknown> | undefined; cost: number }>()
+	let total = 0
+	const forget = (key: string): void => {
+		const one = kept.get(key)
+		if (one && kept.delete(key)) total -= one.cost
+	}
+	return {
+		find: (key) => kept.get(key),
+		keep(key, entry, bytes = 0) {
+			forget(key)
+			freeze(entry)
+			const cost = key.length + bytes + OVERHEAD_BYTES
+			if (cost > maxBytes) return entry
+			kept.set(key, { entry, cost })
+			total += cost
+			while (total > maxBytes) forget(kept.keys().next().value as string)
+			return entry
+		},
+		forget,
+	}
+}
+
+/** A reader that changed it would change it for all. Bytes cannot be frozen. */
+function freeze(value: unknown): void {
+	if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return
+	Object.freeze(value)
+	for (const item of Object.values(value)) freeze(item)
+}
