@@ -2,11 +2,15 @@
 import type { Composition } from './composition.ts'
 import { inline } from './edit.ts'
 import { overridingVariables } from './environment.ts'
+import { jsonSchema } from './json-schema.ts'
+import type { JsonSchema } from './json-schema.ts'
 
 export function exampleFile(composition: Composition): string {
-	const { keys = {} } = composition.schema.describe() as Described
+	const { properties = {} } = jsonSchema(composition)
 	const parts = [...composition.topics].map(([topic, names]) => {
-		const texts = names.map((name) => composition.examples[name] ?? settingText(composition, name, keys[name] ?? {}))
+		const texts = names.map(
+			(name) => composition.examples[name] ?? settingText(composition, name, properties[name] ?? {}),
+		)
 		return `# ---- ${topic} ${'-'.repeat(WIDTH - topic.length - 8)}\n\n${texts.join('\n')}`
 	})
 	return `${head(composition)}\n${parts.join('\n')}`
@@ -17,30 +21,49 @@ export function switchedOn(example: string): string {
 	return example.replace(/^(\s*)#(?! |$)/gm, '$1')
 }
 
-/** As much of joi's description of a schema as the example needs. */
-interface Described {
-	type?: string
-	flags?: { description?: string; default?: unknown }
-	keys?: Record<string, Described>
-	examples?: unknown[]
-}
-
 const WIDTH = 118
 
-function settingText({ plugins }: Composition, name: string, described: Described): string {
+function settingText(composition: Composition, name: string, schema: JsonSchema): string {
 	const more =
-		plugins.get(name)?.onByDefault === false ? ` A setting here, or plugins.${name}: true, switches it on.` : ''
-	return lines(name, described, '', more).join('\n') + '\n'
+		composition.plugins.get(name)?.onByDefault === false
+			? ` A setting here, or plugins.${name}: true, switches it on.`
+			: ''
+	return lines(composition, [name], schema, more).join('\n') + '\n'
 }
 
-function lines(name: string, { flags = {}, keys, examples = [] }: Described, indent: string, more = ''): string[] {
-	const { description = '', default: fallback } = flags
+function lines(composition: Composition, path: string[], schema: JsonSchema, more = ''): string[] {
+	const indent = '  '.repeat(path.length - 1)
+	const { description = '', properties } = schema
+	const value = properties ? undefined : valueOf(composition, path, schema)
 	// The value below it says the default, unless that depends on the machine.
-	const text = typeof fallback === 'function' ? description : description.replace(/ Default [^.]*(\.\S[^.]*)*\.$/, '')
+	const text = value?.isComputed ? description : description.replace(/ Default [^.]*(\.\S[^.]*)*\.$/, '')
 	const comment = wrapped(text + more, WIDTH - indent.length).map((line) => `${indent}# ${line}`)
-	if (!keys) return [...comment, `${indent}#${name}: ${inline(examples[0] ?? fallback)}`]
-	const inner = Object.entries(keys).flatMap(([key, one]) => lines(key, one, `${indent}  `))
-	return [...comment, `${indent}#${name}:`, ...inner]
+	const start = `${indent}#${path.at(-1)}:`
+	if (!properties) return [...comment, `${start} ${inline(value?.shown)}`]
+	const inner = Object.entries(properties).flatMap(([key, one]) => lines(composition, [...path, key], one))
+	return [...comment, start, ...inner]
+}
+
+/**
+ * The default; where there is none, or an empty list, the example. Only joi's description has examples, and it takes long, so
+ * it is not made of the other settings.
+ */
+function valueOf({ schema }: Composition, path: string[], { default: fallback }: JsonSchema): Value {
+	const isEmpty = fallback === undefined || (Array.isArray(fallback) && fallback.length === 0)
+	if (!isEmpty) return { shown: fallback, isComputed: false }
+	const { flags = {}, examples = [] } = schema.extract(path).describe() as Described
+	return { shown: examples[0] ?? flags.default, isComputed: typeof flags.default === 'function' }
+}
+
+interface Value {
+	shown: unknown
+	isComputed: boolean
+}
+
+/** As much of joi's description of a setting as the example needs. */
+interface Described {
+	flags?: { default?: unknown }
+	examples?: unknown[]
 }
 
 function wrapped(text: string, width: number): string[] {

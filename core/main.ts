@@ -17,14 +17,16 @@ const write = (error: unknown): void => {
 const report = (error: unknown): void => (own.gateway ? own.gateway.uncaught(error) : write(error))
 process.on('uncaughtException', report)
 process.on('unhandledRejection', report)
-const { boot } = await import('./boot.ts')
-const { homeFolder } = await import('../config/home.ts')
-const { isFault } = await import('./errors.ts')
-const { handedSockets } = await import('./cli/start/handed-sockets.ts')
-const { removeRuntimeFile } = await import('./process/runtime-file.ts')
-const { serviceManager } = await import('./cli/start/service-manager.ts')
-const { startupBanner } = await import('./cli/start/startup-banner.ts')
-const { releaseStartMemory } = await import('./cli/start/start-memory.ts')
+const {
+	boot,
+	handedSockets,
+	homeFolder,
+	isFault,
+	releaseStartMemory,
+	removeRuntimeFile,
+	serviceManager,
+	startupBanner,
+} = await import('./cli/start/start-parts.ts')
 
 /** sysexits(3): a configuration error, and everything else that keeps the gateway from starting. */
 const EX_CONFIG = 78

@@ -2,7 +2,6 @@
  * What core/launch.mjs and core/svc.mjs share: handing over to the pinned Node that is installed with the packages. Runs
  * on any Node from 20 on.
  */
-import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -46,11 +45,12 @@ export async function replaceBy(command, args, { cwd = root } = {}) {
  * child when this process is gone, however it ended. `sockets`: how many listening sockets this process was handed, from descriptor
  * 3 on, which the child gets. `started` is called with the child's process id.
  */
-export function run(
+export async function run(
 	command,
 	args,
 	{ cwd = root, stdout = 'inherit', ipc = false, sockets = 0, started = () => {} } = {},
 ) {
+	const { spawn } = await import('node:child_process') // not needed where the process is replaced
 	return new Promise((resolve, reject) => {
 		const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
 		// It is another process than the one that they were handed to.

@@ -21,7 +21,6 @@ const exceptions = [
 	'config/first-start.ts: for (const folder of', // the folders of a home
 	'core/process/shared-home.ts: const parts =',
 	'core/main.ts: process.channel?.unref()', // Node's own
-	'core/main.ts: const { releaseStartMemory }', // the process's memory
 	'core/redactor/ordinary.ts:', // words that are no secrets
 ]
 

@@ -6,15 +6,12 @@
  * same content; else it is made again, from the sources. So whoever edits a source, or gets another version, never runs
  * stale code.
  */
-import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { root } from '../../process/handover.mjs'
 import { takeInstallLock } from './install-lock.mjs'
-import { commandLines } from './package-users.mjs'
 
 const dist = join(root, 'dist')
 const current = join(dist, 'current.json')
@@ -48,7 +45,7 @@ async function makeBundle() {
 		mkdirSync(dist, { recursive: true })
 		const sources = await build(join(dist, folder))
 		publish({ folder, packages: packagesNow(), digest: digestOf(sources), ...sources, states: statesOf(sources) })
-		removeOldBundles()
+		await removeOldBundles()
 		return join(dist, folder)
 	} finally {
 		lock.release()
@@ -58,6 +55,9 @@ async function makeBundle() {
 /** In a process of its own: esbuild's would stay until this one ends, and this one may become the gateway. */
 async function build(folder) {
 	const maker = fileURLToPath(new URL('./make-bundle.mjs', import.meta.url))
+	// Most starts make none.
+	const { execFile } = await import('node:child_process')
+	const { promisify } = await import('node:util')
 	try {
 		return JSON.parse((await promisify(execFile)(process.execPath, [maker, folder])).stdout)
 	} catch (error) {
@@ -114,7 +114,8 @@ function packagesNow() {
 /** What a change of the sources changes, without reading them: nobody can set the time of a file's last change. */
 function statesOf({ files, folders }) {
 	return [...files, ...folders].map((path) => {
-		const { size, mtimeMs, ctimeMs } = statSync(join(root, path))
+		// Each start does this a thousand times, and join takes as long as stat.
+		const { size, mtimeMs, ctimeMs } = statSync(root + path)
 		return [size, mtimeMs, ctimeMs].join(' ')
 	})
 }
@@ -142,7 +143,8 @@ function publish(bundle) {
 }
 
 /** Removes bundles from which nothing runs, but the newest. */
-function removeOldBundles() {
+async function removeOldBundles() {
+	const { commandLines } = await import('./package-users.mjs')
 	const lines = commandLines()
 	const all = readdirSync(dist, { withFileTypes: true })
 		.filter((one) => one.isDirectory() && /^\d+-/.test(one.name))

@@ -7,7 +7,6 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path'
 import { root, run } from '../../process/handover.mjs'
 import { takeInstallLock } from './install-lock.mjs'
-import { packageUsers } from './package-users.mjs'
 
 const lockFile = join(root, 'package-lock.json')
 const windows = process.platform === 'win32'
@@ -35,6 +34,7 @@ export async function install(needs) {
 }
 
 async function installNow(lockHash, needs, lock) {
+	const { packageUsers } = await import('./package-users.mjs')
 	const isAddition = isCurrent(lockHash, 'run')
 	const users = isAddition ? [] : packageUsers(root)
 	if (users.length > 0) {

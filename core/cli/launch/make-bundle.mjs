@@ -11,9 +11,17 @@ import { root } from '../../process/handover.mjs'
  * Programs that are bundled together share their code. `eager`: the parts of plugins that each start of these programs
  * needs, in the order in which they are evaluated; `lazy`: those that are imported when they are needed. The gateway's start
  * needs most of its code at once, and the fewer programs share it, the fewer files it is in.
+ *
+ * `first`: what each start loads, in one file. By itself, esbuild gives code that is imported again later files of its own,
+ * and forty files take longer to load than one.
  */
 const bundles = [
-	{ programs: ['core/main.ts'], eager: ['settings', 'index', 'events'], lazy: ['migrations', 'engine'] },
+	{
+		programs: ['core/main.ts'],
+		first: 'core/cli/start/start-parts.ts',
+		eager: ['settings', 'index', 'events'],
+		lazy: ['migrations', 'engine'],
+	},
 	{
 		programs: [
 			'core/cli/main.ts',
@@ -57,7 +65,7 @@ build(process.argv[2]).then(
 async function build(folder) {
 	const esbuild = await import('esbuild')
 	const results = await Promise.all(
-		bundles.map(({ programs, eager, lazy }) =>
+		bundles.map(({ programs, first, eager, lazy }) =>
 			esbuild.build({
 				absWorkingDir: root,
 				entryPoints: programs
@@ -80,7 +88,7 @@ async function build(folder) {
 				},
 				metafile: true,
 				logLevel: 'silent',
-				plugins: [ownCode(eager, lazy), outside],
+				plugins: [...(first ? [afterFirst(join(root, first))] : []), ownCode(eager, lazy), outside],
 			}),
 		),
 	)
@@ -116,6 +124,30 @@ function ownCode(eager, lazy) {
 					loader: file.endsWith('.ts') ? 'ts' : 'js',
 				}
 			})
+		},
+	}
+}
+
+/** Files that are imported later import what was loaded first, all of it: so esbuild finds no reason to divide that. */
+function afterFirst(first) {
+	return {
+		name: 'loaded first',
+		setup(build) {
+			build.onResolve({ filter: /^[.]|^own:/ }, async ({ path: asked, kind, ...rest }) => {
+				if (kind !== 'dynamic-import' || rest.namespace === 'later') return undefined
+				const found = await build.resolve(asked, { ...rest, kind: 'import-statement' })
+				if (found.external || found.path === first) return undefined
+				return { path: found.namespace === 'own' ? asked : found.path, namespace: 'later' }
+			})
+			build.onLoad({ filter: /./, namespace: 'later' }, ({ path: later }) => ({
+				contents: [
+					`import ${JSON.stringify(first)}`,
+					`import * as all from ${JSON.stringify(later)}`,
+					`export * from ${JSON.stringify(later)}`,
+					'export default all.default',
+				].join('\n'),
+				resolveDir: root,
+			}))
 		},
 	}
 }

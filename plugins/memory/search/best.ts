@@ -6,55 +6,69 @@ export interface Scored {
 /** Keeps the highest scores of many, in a heap whose root is the lowest of them. Of equal ones the older memory stays. */
 export class Best {
 	readonly #limit: number
-	readonly #heap: Scored[] = []
+	/** Two arrays of numbers rather than one of objects: each offer that is kept would allocate one. */
+	readonly #scores: Float64Array
+	readonly #ordinals: Uint32Array
+	#count = 0
 
 	constructor(limit: number) {
 		this.#limit = limit
+		this.#scores = new Float64Array(limit)
+		this.#ordinals = new Uint32Array(limit)
 	}
 
 	offer(ordinal: number, score: number): void {
-		const heap = this.#heap
-		if (heap.length < this.#limit) {
-			heap.push({ ordinal, score })
-			this.#up(heap.length - 1)
-			return
-		}
-		const least = heap[0]
+		if (this.#count < this.#limit) this.#up(this.#count++, ordinal, score)
 		// Most scores are rejected here, at no cost.
-		if (!least || score < least.score || (score === least.score && ordinal > least.ordinal)) return
-		heap[0] = { ordinal, score }
-		this.#down()
+		else if (isBelow(this.#scores[0] as number, this.#ordinals[0] as number, score, ordinal)) this.#down(ordinal, score)
 	}
 
 	/** Best first. */
 	take(): Scored[] {
-		return this.#heap.toSorted((a, b) => b.score - a.score || a.ordinal - b.ordinal)
+		return Array.from({ length: this.#count }, (_, at) => ({
+			ordinal: this.#ordinals[at] as number,
+			score: this.#scores[at] as number,
+		})).toSorted((a, b) => b.score - a.score || a.ordinal - b.ordinal)
 	}
 
-	#up(from: number): void {
-		const heap = this.#heap
-		for (let at = from; at > 0;) {
+	/** Places it at `from`, a free place, or above. */
+	#up(from: number, ordinal: number, score: number): void {
+		const [scores, ordinals] = [this.#scores, this.#ordinals]
+		let at = from
+		while (at > 0) {
 			const parent = (at - 1) >> 1
-			if (!isBelow(heap[at] as Scored, heap[parent] as Scored)) return
-			;[heap[at], heap[parent]] = [heap[parent] as Scored, heap[at] as Scored]
+			if (!isBelow(score, ordinal, scores[parent] as number, ordinals[parent] as number)) break
+			scores[at] = scores[parent] as number
+			ordinals[at] = ordinals[parent] as number
 			at = parent
 		}
+		scores[at] = score
+		ordinals[at] = ordinal
 	}
 
-	#down(): void {
-		const heap = this.#heap
-		for (let at = 0; ;) {
-			let least = at
-			for (const child of [2 * at + 1, 2 * at + 2]) {
-				if (child < heap.length && isBelow(heap[child] as Scored, heap[least] as Scored)) least = child
-			}
-			if (least === at) return
-			;[heap[at], heap[least]] = [heap[least] as Scored, heap[at] as Scored]
-			at = least
+	/** Replaces the root by it. */
+	#down(ordinal: number, score: number): void {
+		const [scores, ordinals] = [this.#scores, this.#ordinals]
+		const count = this.#count
+		let at = 0
+		while (2 * at + 1 < count) {
+			const [left, right] = [2 * at + 1, 2 * at + 2]
+			const child = right < count && this.#isBelow(right, left) ? right : left
+			if (!isBelow(scores[child] as number, ordinals[child] as number, score, ordinal)) break
+			scores[at] = scores[child] as number
+			ordinals[at] = ordinals[child] as number
+			at = child
 		}
+		scores[at] = score
+		ordinals[at] = ordinal
+	}
+
+	#isBelow(one: number, other: number): boolean {
+		const [scores, ordinals] = [this.#scores, this.#ordinals]
+		return isBelow(scores[one] as number, ordinals[one] as number, scores[other] as number, ordinals[other] as number)
 	}
 }
 
-function isBelow(a: Scored, b: Scored): boolean {
-	return a.score < b.score || (a.score === b.score && a.ordinal > b.ordinal)
+function isBelow(score: number, ordinal: number, otherScore: number, otherOrdinal: number): boolean {
+	return score < otherScore || (score === otherScore && ordinal > otherOrdinal)
 }

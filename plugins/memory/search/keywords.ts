@@ -31,6 +31,17 @@ const SLIPS = 3
 const COUNT_BITS = 6
 const COUNTS = 1 << COUNT_BITS
 
+export interface Wanted {
+	/** Results that are needed. */
+	limit: number
+	/** Results beyond those are returned as well if they lack no more than this share of the best score … */
+	reach: number
+	/** … but no more than this many in all. */
+	most: number
+	/** Filters results. */
+	allowed?: ((ordinal: number) => boolean) | undefined
+}
+
 export class KeywordIndex {
 	readonly #postings = new Map<string, number[]>()
 	#lengths = new Uint32Array(256)
@@ -127,8 +138,8 @@ export class KeywordIndex {
 			.map(({ other }) => other)
 	}
 
-	/** The best matches, best first. `terms`: for each its spellings, as `questionOf` returns. `allowed`: filters results. */
-	search(terms: readonly string[][], limit: number, allowed?: (ordinal: number) => boolean): Scored[] {
+	/** The best matches, best first. `terms`: for each its spellings, as `questionOf` returns. */
+	search(terms: readonly string[][], wanted: Wanted): Scored[] {
 		const found = terms
 			.map((forms) => {
 				const lists = forms.map((form) => this.#postings.get(form) ?? []).filter((list) => list.length > 0)
@@ -144,14 +155,26 @@ export class KeywordIndex {
 			if (list.length <= COMMON) this.#open(list, touched)
 			else this.#add(list, rank === 0 ? touched : undefined)
 		}
+		return this.#take(touched, wanted)
+	}
 
-		const best = new Best(limit)
+	/** Takes the scores away. A long list of candidates is sorted out only where so many may be needed. */
+	#take(touched: Touched, { limit, reach, most, allowed }: Wanted): Scored[] {
 		const [scores, removed, ordinals] = [this.#scores, this.#removed, this.#touched]
+		const first = new Best(limit)
+		for (let at = 0; at < touched.count; at++) {
+			const ordinal = ordinals[at] as number
+			if (removed[ordinal] === 0 && (!allowed || allowed(ordinal))) first.offer(ordinal, scores[ordinal] as number)
+			else scores[ordinal] = 0
+		}
+		const needed = first.take()
+		const least = (needed[limit - 1]?.score ?? 0) - reach * (needed[0]?.score ?? 0)
+		const best = new Best(most)
 		for (let at = 0; at < touched.count; at++) {
 			const ordinal = ordinals[at] as number
 			const score = scores[ordinal] as number
 			scores[ordinal] = 0
-			if (removed[ordinal] === 0 && (!allowed || allowed(ordinal))) best.offer(ordinal, score)
+			if (score > 0 && score >= least) best.offer(ordinal, score)
 		}
 		return best.take()
 	}
@@ -207,7 +230,9 @@ export class KeywordIndex {
 	#add(list: readonly number[], touched?: Touched): void {
 		const [scores, lengths, removed] = [this.#scores, this.#lengths, this.#removed]
 		const idf = this.#idf(list.length) * (K1 + 1)
-		const perTerm = B / this.#averageLength
+		// The same as in `#open`, with one division instead of two.
+		const base = K1 * (1 - B)
+		const perTerm = (K1 * B) / this.#averageLength
 		for (const posting of list) {
 			const ordinal = posting >>> COUNT_BITS
 			const score = scores[ordinal] as number
@@ -215,8 +240,8 @@ export class KeywordIndex {
 				if (!touched || removed[ordinal] === 1) continue
 				touched.push(ordinal)
 			}
-			const amount = (posting & (COUNTS - 1)) / (1 - B + perTerm * (lengths[ordinal] as number))
-			scores[ordinal] = score + (idf * amount) / (amount + K1)
+			const count = posting & (COUNTS - 1)
+			scores[ordinal] = score + (idf * count) / (count + base + perTerm * (lengths[ordinal] as number))
 		}
 	}
 

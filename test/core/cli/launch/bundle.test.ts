@@ -12,11 +12,12 @@ import {
 	utimesSync,
 	writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
 import type { Test } from 'tap'
+import { runnable } from '../../../../core/cli/launch/bundle.mjs'
 
 const real = fileURLToPath(new URL('../../../../', import.meta.url))
 
@@ -102,6 +103,21 @@ void t.test('without a bundle the sources run, and a line says why', async (t) =
 	const said = await start(root)
 	t.match(said.errors, /^The gateway runs from its sources, .*: no bundle can be made: .*make-bundle.*\n$/)
 	t.equal(said.program, join(root, 'core/main.ts'))
+})
+
+void t.test('each start of the gateway loads few files', async (t) => {
+	const program = await runnable('core/main.ts')
+	const loaded = new Set<string>()
+	const load = (file: string, imports: RegExp): void => {
+		if (loaded.has(file)) return
+		loaded.add(file)
+		const text = readFileSync(join(dirname(program), file), 'utf8')
+		for (const [, name = ''] of text.matchAll(imports)) load(name, /(?:from|import)"\.\/([^"]+)"/g)
+	}
+	// The program itself imports nearly everything once it handles errors.
+	load(basename(program), /(?:from|import|import\()"\.\/([^"]+)"/g)
+	t.ok(loaded.size >= 3 && loaded.size <= 6, [...loaded].join(', '))
+	t.ok([...loaded].some((file) => statSync(join(dirname(program), file)).size > 1_000_000))
 })
 
 void t.test('every program of a thread or process is in the bundle', async (t) => {

@@ -1,0 +1,71 @@
+/** Which memories the keyword index returns, and when the vectors are left out of a search. */
+import t from 'tap'
+import { HASHING } from '../../../plugins/memory/hashing.ts'
+import { AgentIndex } from '../../../plugins/memory/search/agent-index.ts'
+import { Best } from '../../../plugins/memory/search/best.ts'
+import type { Scored } from '../../../plugins/memory/search/best.ts'
+import { KeywordIndex } from '../../../plugins/memory/search/keywords.ts'
+import { Vectors } from '../../../plugins/memory/search/vectors.ts'
+import { questionOf, termsOf } from '../../../plugins/memory/words.ts'
+import { rowsOf, sentences } from './thread.ts'
+
+const MEMORIES = 3_000
+const LIMIT = 10
+const contents = sentences(MEMORIES + 100)
+const questions = contents.splice(MEMORIES).map((text) => text.split(' ').slice(0, 9).join(' '))
+
+void t.test('the highest of many scores are kept, of equal ones the older memory', async (t) => {
+	for (const limit of [1, 2, 7, 100]) {
+		const offers: Scored[] = Array.from({ length: 1_000 }, (_, ordinal) => ({ ordinal, score: (ordinal * 619) % 97 }))
+		const best = new Best(limit)
+		for (const { ordinal, score } of offers) best.offer(ordinal, score)
+		const sorted = offers.toSorted((a, b) => b.score - a.score || a.ordinal - b.ordinal)
+		t.strictSame(best.take(), sorted.slice(0, limit), `of 1,000 the ${limit} highest`)
+	}
+	const few = new Best(10)
+	few.offer(3, 1)
+	few.offer(4, 2)
+	t.strictSame(few.take(), [
+		{ ordinal: 4, score: 2 },
+		{ ordinal: 3, score: 1 },
+	])
+})
+
+void t.test('keywords return what is needed and what is within reach of it', async (t) => {
+	const index = new KeywordIndex()
+	for (const [at, content] of contents.entries()) index.add(termsOf(content).terms, at)
+	for (let ordinal = 0; ordinal < MEMORIES; ordinal += 7) index.remove(ordinal)
+	const isEven = (ordinal: number): boolean => ordinal % 2 === 0
+	for (const question of questions) {
+		const terms = questionOf(question, [termsOf(question).language])
+		for (const allowed of [undefined, isEven]) {
+			const all = index.search(terms, { limit: LIMIT, reach: 1, most: MEMORIES, allowed })
+			t.ok(all.length > LIMIT && all.every(({ ordinal }) => ordinal % 7 !== 0 && (allowed?.(ordinal) ?? true)))
+			const least = (all[LIMIT - 1] as Scored).score - 0.1 * (all[0] as Scored).score
+			const within = all.filter(({ score }) => score >= least)
+			t.strictSame(index.search(terms, { limit: LIMIT, reach: 0.1, most: MEMORIES, allowed }), within)
+			const most = LIMIT + 2
+			t.strictSame(index.search(terms, { limit: LIMIT, reach: 0.1, most, allowed }), within.slice(0, most))
+		}
+	}
+})
+
+void t.test('vectors are looked for only where they can change the results', async (t) => {
+	const index = new AgentIndex('agent', HASHING, 'none')
+	for (const row of rowsOf(contents)) index.add(row)
+	index.ready()
+	let scans = 0
+	// Without a graph, the nearest vectors are found by comparing all of them.
+	const { scan } = Vectors.prototype
+	t.intercept(Vectors.prototype, 'scan', {
+		value(this: Vectors, ...args: Parameters<typeof scan>) {
+			if (!args[3]) scans++
+			return scan.apply(this, args)
+		},
+	})
+	const search = (text: string): string[] => index.search({ text, limit: LIMIT, tags: [] }).map(({ id }) => id)
+	for (const question of questions) t.equal(search(question).length, LIMIT)
+	t.equal(scans, 0, 'more memories than needed have most of the words')
+	t.ok(search('bicyclette').length > 0)
+	t.ok(scans > 0, 'no memory has the word')
+})
