@@ -35,7 +35,7 @@ function lines(composition: Composition, path: string[], schema: JsonSchema, mor
 	const indent = '  '.repeat(path.length - 1)
 	const { description = '', properties } = schema
 	const value = properties ? undefined : valueOf(composition, path, schema)
-	// The value below it says the default, unless that depends on the machine.
+	// The value below shows the default, unless that depends on the machine.
 	const text = value?.isComputed ? description : description.replace(/ Default [^.]*(\.\S[^.]*)*\.$/, '')
 	const comment = wrapped(text + more, WIDTH - indent.length).map((line) => `${indent}# ${line}`)
 	const start = `${indent}#${path.at(-1)}:`
@@ -45,8 +45,8 @@ function lines(composition: Composition, path: string[], schema: JsonSchema, mor
 }
 
 /**
- * The default; where there is none, or an empty list, the example. Only joi's description has examples, and it takes long, so
- * it is not made of the other settings.
+ * The default; where there is none, or an empty list, the example. Only joi's description has examples, and describing takes
+ * long, so only these settings are described.
  */
 function valueOf({ schema }: Composition, path: string[], { default: fallback }: JsonSchema): Value {
 	const isEmpty = fallback === undefined || (Array.isArray(fallback) && fallback.length === 0)

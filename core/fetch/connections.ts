@@ -12,13 +12,13 @@ export interface ConnectionPool {
 	destroy(): Promise<void>
 }
 
-interface Reach {
+interface ResolveOptions {
 	policy: FetchPolicy
 	lookup?: Lookup
 	owner?: string
 }
 
-interface Limits extends Reach {
+interface Limits extends ResolveOptions {
 	max_bytes: number
 	idle_ms?: number
 }
@@ -30,10 +30,10 @@ const ORIGINS = 16
 const CONNECTIONS = 64
 
 /** Two pools: a connection that was allowed for the named origin must not serve a redirect to the same place. */
-export function openConnections({ idle_ms = 0, max_bytes, ...reach }: Limits): ConnectionPool {
+export function openConnections({ idle_ms = 0, max_bytes, ...resolving }: Limits): ConnectionPool {
 	const open = (named: boolean): Agent =>
 		new Agent({
-			connect: checkedConnector(named, reach),
+			connect: checkedConnector(named, resolving),
 			allowH2: false,
 			maxOrigins: ORIGINS,
 			connections: CONNECTIONS,
@@ -57,7 +57,7 @@ export function openConnections({ idle_ms = 0, max_bytes, ...reach }: Limits): C
 export async function resolveChecked(
 	url: URL,
 	named: boolean,
-	{ policy, owner, lookup = systemLookup }: Reach,
+	{ policy, owner, lookup = systemLookup }: ResolveOptions,
 ): Promise<ResolvedAddress[]> {
 	const host = hostOf(url)
 	const family = isIP(host)
@@ -69,9 +69,9 @@ export async function resolveChecked(
 }
 
 /** For undici's `connect`: every socket is made here, for names and for IP addresses alike. */
-function checkedConnector(named: boolean, reach: Reach): buildConnector.connector {
+function checkedConnector(named: boolean, resolving: ResolveOptions): buildConnector.connector {
 	const prepare = async (url: URL): Promise<buildConnector.connector> => {
-		const answers = await resolveChecked(url, named, reach)
+		const answers = await resolveChecked(url, named, resolving)
 		return buildConnector({
 			allowH2: false,
 			rejectUnauthorized: true, // also where the environment says otherwise

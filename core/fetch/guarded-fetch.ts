@@ -71,12 +71,12 @@ export function fetcherFor(named: string | URL, options: GuardedOptions): Guarde
  */
 export async function checkAddress(
 	address: string | URL,
-	{ timeout_ms, ...reach }: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'owner' | 'lookup'>,
+	{ timeout_ms, ...resolving }: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'owner' | 'lookup'>,
 ): Promise<void> {
 	const url = parseUrl(address)
-	checkUrl(url, reach.policy, true)
+	checkUrl(url, resolving.policy, true)
 	try {
-		await within(timeout_ms, 'the name server', resolveChecked(url, true, reach))
+		await within(timeout_ms, 'the name server', resolveChecked(url, true, resolving))
 	} catch (error) {
 		if (isFault(error, 'address_refused')) throw error
 	}

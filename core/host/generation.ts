@@ -33,10 +33,10 @@ const DEADLINE_MS = 10_000
 /** Every run requests its tools before it begins. */
 const TOOLS_DEADLINE_MS = 5_000
 
-/** Types whose handlers are known; plugins may make up any number. */
+/** Event types whose handlers are cached; plugins may emit any number of types. */
 const EVENT_TYPES = 256
 
-interface Handler {
+interface EventHandler {
 	instance: Instance
 	handle: Instance['handlers'][number][1]
 }
@@ -45,8 +45,8 @@ export class Generation {
 	readonly number: number
 	readonly instances: ReadonlyMap<string, Instance>
 	readonly servers: GenerationView['servers']
-	readonly #all: readonly Instance[]
-	#handlers = { count: 0, byType: new BoundedMap<string, readonly Handler[]>(EVENT_TYPES) }
+	readonly #inOrder: readonly Instance[]
+	#handlers = { count: 0, byType: new BoundedMap<string, readonly EventHandler[]>(EVENT_TYPES) }
 	#extended = { count: 0, byPoint: new Map<string, readonly AnyExtension[]>() }
 	readonly #log: Logger
 	readonly #primitives: Iterable<ToolDefinition>
@@ -64,7 +64,7 @@ export class Generation {
 		primitives: ReadonlyMap<string, ToolDefinition>,
 	) {
 		this.number = number
-		this.#all = instances
+		this.#inOrder = instances
 		this.instances = new Map(instances.map((instance) => [instance.name, instance]))
 		this.servers = servers
 		this.#log = log
@@ -137,13 +137,13 @@ export class Generation {
 
 	/** In dependency order of the plugins that add them. */
 	extensions(point: string): readonly AnyExtension[] {
-		// Requests ask, and a plugin may still add some.
-		const count = this.#all.reduce((sum, { extensions }) => sum + extensions.length, 0)
+		// Cached, since every request asks; a plugin may add extensions later, which changes the count.
+		const count = this.#inOrder.reduce((sum, { extensions }) => sum + extensions.length, 0)
 		if (count !== this.#extended.count) this.#extended = { count, byPoint: new Map() }
 		const { byPoint } = this.#extended
 		const known = byPoint.get(point)
 		if (known) return known
-		const found = this.#all.flatMap(({ extensions }) => extensions.filter((one) => one.point === point))
+		const found = this.#inOrder.flatMap(({ extensions }) => extensions.filter((one) => one.point === point))
 		byPoint.set(point, found)
 		return found
 	}
@@ -177,14 +177,14 @@ export class Generation {
 		for (const { instance, handle } of this.#handlersOf(event.event_type)) notify(instance, handle, event)
 	}
 
-	/** A hundred handlers of other types would be passed for each event. */
-	#handlersOf(type: string): readonly Handler[] {
-		const count = this.#all.reduce((sum, { handlers }) => sum + handlers.length, 0)
+	/** Cached by type: otherwise each event would be compared with a hundred handlers of other types. */
+	#handlersOf(type: string): readonly EventHandler[] {
+		const count = this.#inOrder.reduce((sum, { handlers }) => sum + handlers.length, 0)
 		if (count !== this.#handlers.count) this.#handlers = { count, byType: new BoundedMap(EVENT_TYPES) }
 		const { byType } = this.#handlers
 		const known = byType.get(type)
 		if (known) return known
-		const found = this.#all.flatMap((instance) =>
+		const found = this.#inOrder.flatMap((instance) =>
 			instance.handlers.flatMap(([wanted, handle]) => (isOfType(type, wanted) ? { instance, handle } : [])),
 		)
 		byType.set(type, found)

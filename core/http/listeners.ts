@@ -185,7 +185,7 @@ export class Listeners {
 			if (last) response.shouldKeepAlive = false
 			response.setHeader(...ownOrigin)
 			this.#open++
-			// With `once`, Node wraps each function and takes it off again; it is called once anyway.
+			// `close` is emitted once; `once` would wrap the function for each request, and remove it again.
 			response.on('close', this.#closed)
 			underRequestId(request, response, () => this.request(address, request, response))
 		}

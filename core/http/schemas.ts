@@ -46,7 +46,10 @@ export function prepareSchemas({ settings: { validate } }: RequestRoute): void {
 
 type Prepared = (value: unknown, options: ValidationOptions) => unknown
 
-/** Without options, joi merges no preferences, and nothing is awaited: both take longer than the validation of a name. */
+/**
+ * Validates a plain schema without options, so that joi merges no preferences, and without a promise: both take longer than
+ * the validation of a name.
+ */
 function preparedFrom(given: Schema): Prepared {
 	const schema = withPreferences(given)
 	if (!isPlain(given.describe())) return (value, { context = {} }) => schema.validateAsync(value, { context })
@@ -57,14 +60,14 @@ function preparedFrom(given: Schema): Prepared {
 	}
 }
 
-/** Of types that a plugin adds to joi, nothing is known. */
+/** joi's own. What a type does that a plugin adds to joi is unknown. */
 const plainTypes: ReadonlySet<unknown> = new Set(
 	'alternatives any array binary boolean date link number object string symbol'.split(' '),
 )
-/** A template of a message or value that names something of the context. */
+/** In the template of a message or value: a reference to the context. */
 const CONTEXT = /\{[^}]*\$/
 
-/** Whether a schema, as it describes itself, uses neither the context of the request nor code that could. */
+/** Whether a schema, by its description, uses neither the context of the request nor functions, which could. */
 function isPlain(part: unknown): boolean {
 	if (typeof part === 'function') return false
 	if (typeof part === 'string') return !CONTEXT.test(part)

@@ -50,7 +50,7 @@ export async function run(
 	args,
 	{ cwd = root, stdout = 'inherit', ipc = false, sockets = 0, started = () => {} } = {},
 ) {
-	const { spawn } = await import('node:child_process') // not needed where the process is replaced
+	const { spawn } = await import('node:child_process') // loaded only where the process cannot be replaced
 	return new Promise((resolve, reject) => {
 		const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
 		// It is another process than the one that they were handed to.

@@ -28,9 +28,9 @@ const VALUES = 8
 const SECRETS = 256
 export const NAMELESS = '[redacted]'
 const none: readonly Span[] = []
-/** Code units from which on, and up to which, the text that was searched last is kept. */
-const LONG = 256
-const KEPT = 64 * 1024
+/** The last text that was searched is kept if its length is between these, in code units: shorter ones are searched quickly. */
+const KEPT_FROM = 256
+const KEPT_TO = 64 * 1024
 const SAFE_NAME = /^[\w .:/@+-]{1,128}$/
 const PRINTABLE_ASCII = /^[\x21-\x7e]+$/
 /** The maximum of code units that a stream holds back, unless a secret's longest form has more. */
@@ -63,7 +63,7 @@ export class SecretSet {
 	readonly #secrets = new Map<string, KnownSecret>()
 	readonly #compiling: (set: SecretSet) => void
 	#compiled: Compiled | undefined
-	/** The long text that was searched last: what is in an event is often in a record, too. */
+	/** The last text that was searched: the same text is often in an event and in a record. */
 	#last: { text: string; spans: readonly Span[] } | undefined
 
 	/** `compiling` is called whenever the set builds a table, which `forget` drops. */
@@ -115,7 +115,7 @@ export class SecretSet {
 	find(text: string, except?: ReadonlySet<string>): readonly Span[] {
 		if (text.length < SHORTEST) return none
 		const { automaton, owners, marks } = this.#ready()
-		const isKept = except === undefined && text.length >= LONG && text.length <= KEPT
+		const isKept = except === undefined && text.length >= KEPT_FROM && text.length <= KEPT_TO
 		if (isKept && this.#last?.text === text) return this.#last.spans
 		const spans: Span[] = []
 		automaton.search(text, (pattern, start, end) => {

@@ -13,7 +13,7 @@ export interface Redaction {
 	count: number
 }
 
-/** `found`: by the id of a secret; absent while there is none. */
+/** `found`: by the id of a secret; absent until one is found. */
 interface Counts {
 	found?: Map<string, Omit<Redaction, 'sink'>>
 }

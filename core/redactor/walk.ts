@@ -49,7 +49,7 @@ function walkObject(object: object, change: StringChange, above: object[]): obje
 	let isSame = true
 	const names = Object.keys(object)
 	const items: unknown[] = []
-	// Nearly all that is stored passes here, and nearly all of it stays as it is: no more is made than that needs.
+	// Everything that is stored passes here, and nearly all of it unchanged: so this allocates little.
 	for (let at = 0; at < names.length; at++) {
 		const name = names[at] as string
 		const item = (object as Record<string, unknown>)[name]

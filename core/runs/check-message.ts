@@ -37,7 +37,7 @@ export function checkOutcome(outcome: RunOutcome | null): RunOutcome {
 	return outcome
 }
 
-/** What arrives may be anything at all. */
+/** What arrives may be of any type. */
 type Check = (value: unknown) => boolean
 
 const isText: Check = (value) => typeof value === 'string'

@@ -87,8 +87,11 @@ export interface RunPool extends AsyncDisposable {
 }
 
 const WAITING_LIMIT = 1024
-/** Fewer runs start at the end of this turn of the event loop: to wake a thread costs more than to send it one more run. */
-const TOGETHER = 32
+/**
+ * So many waiting runs start at once. Fewer start together at the end of this turn of the event loop, since waking a thread
+ * costs more than sending it another run.
+ */
+const BURST = 32
 const GRACE_MS = 2_000
 /** Room for a thousand runs with long conversations; yet a thread that leaks ends before the machine is out of memory. */
 export const HEAP_MIB = 1024
@@ -129,7 +132,7 @@ class Pool implements RunPool {
 			run.end({ rejects: new Fault('queue_full', `${WAITING_LIMIT} runs wait for a thread already; try again later`) })
 		} else {
 			this.#waiting.push(run)
-			if (this.#waiting.length >= TOGETHER) this.#startWaiting()
+			if (this.#waiting.length >= BURST) this.#startWaiting()
 			else if (this.#waiting.length === 1) setImmediate(() => this.#startWaiting())
 		}
 		return run

@@ -74,8 +74,8 @@ export interface Change<T> {
 export interface Store {
 	get<T>(key: Key): Promise<Entry<T> | undefined>
 	/**
-	 * As `get`, for a record that is read far more often than it is written: its value may be kept in memory, and is shared by
-	 * all who read it, so nobody may change it. Returns no promise where it is at hand.
+	 * As `get`, for a record that is read far more often than it is written. The engine may keep it in memory, where all readers
+	 * share it, so it must not be changed, and may be frozen. Returns the entry itself, not a promise, where it is in memory.
 	 */
 	getShared<T>(key: Key): Entry<T> | undefined | Promise<Entry<T> | undefined>
 	put(key: Key, value: unknown): Promise<Rev>

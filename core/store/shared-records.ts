@@ -1,21 +1,21 @@
-/** Records for `Store.getShared`, decoded: at most 16 MiB of them, as they are stored. */
+/** Decoded records for `Store.getShared`: at most 16 MiB, by their stored size. */
 import type { Entry } from './ports.ts'
 
 const MAX_BYTES = 16 * 1024 * 1024
-/** Of the memory that a record takes beside its value. */
+/** Estimate of the memory that a record takes besides its key and value. */
 const OVERHEAD_BYTES = 256
 
 export interface SharedRecords {
 	/** `entry` is undefined for a key that has no record. */
 	find(key: string): { readonly entry: Entry<unknown> | undefined } | undefined
-	/** Keeps what was read, `bytes` long, until `forget`. Returns it; its value cannot be changed any more. */
+	/** Keeps an entry of `bytes` stored bytes until `forget`, and returns it, frozen. */
 	keep(key: string, entry: Entry<unknown> | undefined, bytes?: number): Entry<unknown> | undefined
-	/** The record is another one from now on. */
+	/** To be called whenever the record is written. */
 	forget(key: string): void
 }
 
 export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
-	/** The one that was read first comes first. */
+	/** In the order of reading. */
 	const kept = new Map<string, { entry: Entry<unknown> | undefined; cost: number }>()
 	let total = 0
 	const forget = (key: string): void => {
@@ -38,7 +38,7 @@ export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
 	}
 }
 
-/** A reader that changed it would change it for all. Bytes cannot be frozen. */
+/** A change by one reader would be a change for all. Byte arrays cannot be frozen. */
 function freeze(value: unknown): void {
 	if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return
 	Object.freeze(value)

@@ -52,7 +52,7 @@ export function onBehalfOf<T>(owner: Owner, work: () => T): T {
 	return current.run({ ...now, owner }, work)
 }
 
-/** For work that has begun before its owner is known, such as a request before it is routed, in a context of its own. */
+/** Sets the owner of work that began before it was known, such as a request before routing. Its context must not be shared. */
 export function continueOnBehalfOf(owner: Owner): void {
 	const context = current.getStore()
 	if (context) context.owner = owner
@@ -64,7 +64,7 @@ export function logFields(): LogFields {
 	return activity === undefined || activity.isOver ? none : activity.fields
 }
 
-/** Undefined if nobody is known. */
+/** Who caused what happens now; undefined if that is unknown. */
 export function causeNow(): Cause | undefined {
 	return current.getStore()?.activity?.cause
 }

@@ -1,6 +1,6 @@
 /**
- * Gives `work` a signal that follows `signal` until it settles: what still listens then, such as a client that never stops
- * listening, hears nothing of what ends later. Throws the reason where `signal` has aborted before.
+ * Calls `work` with a signal that follows `signal` until `work` has settled, and never aborts after that, also for listeners
+ * that are never removed. Throws the reason if `signal` has aborted already.
  */
 export async function during<T>(signal: AbortSignal, work: (own: AbortSignal) => T): Promise<Awaited<T>> {
 	signal.throwIfAborted()

@@ -75,7 +75,7 @@ export interface AgentRecord extends AgentRef {
 	deleting?: true
 }
 
-/** Reading agents. Records are shared by all who read them, so nobody may change them. */
+/** Reading agents. All readers share the records, which must not be changed, and may be frozen. */
 export type AgentReader = Pick<Agents, 'get' | 'find' | 'list'>
 
 export interface Agents {

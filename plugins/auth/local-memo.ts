@@ -2,7 +2,7 @@ import { peerOf } from '../shared/peer.ts'
 import { whyNotLocal } from './local.ts'
 import type { Arrival, LocalRule, NotLocal } from './local.ts'
 
-/** Of the headers that are kept with a connection, in code units: there may be 20,000 connections. */
+/** Limit of the headers that are kept with a connection, in code units: there may be 20,000 connections. */
 const KEPT = 2_048
 
 interface Known extends Pick<Arrival, 'method' | 'rawHeaders'> {
@@ -11,8 +11,8 @@ interface Known extends Pick<Arrival, 'method' | 'rawHeaders'> {
 }
 
 /**
- * As `whyNotLocal`, for many requests: a client sends nearly the same with each request of its connection, so the last result
- * is kept with the connection, and applies as long as the headers are the same.
+ * As `whyNotLocal`, for many requests: most clients send the same headers with each request of a connection, so the last result
+ * is kept with the connection, and used again while the headers are the same.
  */
 export function rememberNotLocal(
 	rule: Omit<LocalRule, 'changes'>,
@@ -20,7 +20,7 @@ export function rememberNotLocal(
 	const last = new WeakMap<object, Known>()
 	return (request, changes) => {
 		const { socket, method, rawHeaders, url = '/' } = request
-		// One that was forwarded is from another client than the one before.
+		// Forwarded requests on one connection come from different clients.
 		const isOwn = peerOf(request) === socket && url.startsWith('/')
 		const known = isOwn ? last.get(socket) : undefined
 		if (known?.changes === changes && known.method === method && areSame(known.rawHeaders, rawHeaders))

@@ -58,7 +58,7 @@ export const answerStream: Auth['answerStream'] = async (
 	}
 	const close = (): void => {
 		open.leave(own)
-		// Who got the whole answer has not left it.
+		// A client that received the whole answer has not left early.
 		if (!response.writableFinished) left.abort(gone())
 	}
 

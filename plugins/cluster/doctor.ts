@@ -32,8 +32,8 @@ const clusterCheck: Check = {
 		const [state] = found.streams
 		if (!state) return ok(`${found.server} answers; nothing is stored there yet`)
 		if (found.address !== null && !(await isAlive(context, found.address))) {
-			// Its address is no news then: it does not answer on the cluster either.
-			if (!found.gateways.some(({ works }) => works)) return nobodyWorks(found)
+			// If it does not answer on the cluster either, its address is not the problem.
+			if (!found.gateways.some(({ works }) => works)) return noneWorks(found)
 			return warning(
 				`the gateway ${found.holder} works on the cluster, and cannot be reached from here at ${found.address}`,
 				'waiting gateways forward requests to that address: set server.host there to an address that they reach, or store.advertise',
@@ -63,14 +63,14 @@ const clusterCheck: Check = {
 
 export default { checks: [clusterCheck] } satisfies DoctorFile
 
-function nobodyWorks({ holder, gateways }: ClusterFindings): Finding {
-	const gone = `no gateway works on the data of the cluster at the moment: ${holder} does not answer`
+function noneWorks({ holder, gateways }: ClusterFindings): Finding {
+	const problem = `no gateway works on the data of the cluster at the moment: ${holder} does not answer`
 	return gateways.length > 0
 		? warning(
-				`${gone}, and a waiting gateway takes over, at the latest 15 s after it was last heard of`,
+				`${problem}, and a waiting gateway takes over, at most 15 s after the last sign of life`,
 				'check again in 20 s: svc doctor --only store.cluster',
 			)
-		: warning(`${gone}, and no other gateway waits`, 'start one: svc start')
+		: warning(`${problem}, and no other gateway waits`, 'start one: svc start')
 }
 
 async function isAlive({ ask }: CheckContext, address: string): Promise<boolean> {

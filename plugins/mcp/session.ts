@@ -167,7 +167,7 @@ async function connect(
 
 	const abort = (): void => void client.close()
 	signal.addEventListener('abort', abort, { once: true })
-	// `during` each request: the SDK never stops listening to a signal, and would cancel those that were answered long ago.
+	// Each request gets its own signal by `during`: the SDK never removes its listener, and would cancel requests answered long ago.
 	try {
 		await during(signal, (own) => client.connect(transport, { timeout: CONNECT_LIMIT_MS[kind], signal: own }))
 	} catch (error) {

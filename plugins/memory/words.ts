@@ -34,7 +34,7 @@ export function termsOf(text: string, usual: Language | undefined = languages[0]
 	return { terms, language }
 }
 
-/** As of `termsOf`, with the function words where there is nothing else, and the text itself where it has no words: never none. */
+/** The terms of `termsOf`; of a text without them its function words; of one without words the text itself. Never empty. */
 export function someTermsOf(text: string): string[] {
 	const { terms, language } = termsOf(text)
 	if (terms.length > 0) return terms

@@ -26,9 +26,9 @@ export interface Begun {
 	given: RunInputs | undefined
 	/** As in the journal. */
 	about: string | undefined
-	/** Rejects if the run could not be stored: then there is no such run, and its caller was told. */
+	/** Rejects if the run could not be stored: then there is no such run, and its caller got the error. */
 	written: Promise<void>
-	/** It was not stored, and no model need be asked. */
+	/** It was not stored, so no model needs to be asked. */
 	isRefused: boolean
 }
 
@@ -67,9 +67,9 @@ export async function untilBegun(agent_uid: string): Promise<void> {
 }
 
 /**
- * Writes `ops`, which make the record of the run, with its first events, and has it executed at once: the model may be asked
- * meanwhile, but nothing of the run is shown before it is durable. Throws `conflict` if an expectation does not hold; then the
- * execution ends without a trace.
+ * Writes `ops`, which make the record of the run, with its first events. Execution begins once this write has been handed to
+ * the disk: the model may be asked before it is durable, but nothing of the run is shown. Throws `conflict` if an expectation
+ * does not hold; then the execution ends without a trace.
  */
 export async function begin(
 	ctx: Context<RunSettings>,
@@ -115,7 +115,7 @@ async function write(
 	const isKept = begun.size < LIMIT
 	if (isKept) {
 		begun.set(run_id, one)
-		// The disk gets its work first, at the end of this turn of the event loop: it takes longer than all that is done meanwhile.
+		// The write goes to the disk at the end of this turn of the event loop, and takes longer than the rest: so execution follows it.
 		setImmediate(() => setImmediate(() => one.isRefused || execute(run)))
 	}
 	try {

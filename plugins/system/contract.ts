@@ -37,7 +37,7 @@ export interface OpenApiHints {
 	consumes?: string
 	/** What its body looks like, where the route reads it by itself, or where its rules are more than can be shown. */
 	body?: Schema
-	/** Its headers, where it reads them by itself. */
+	/** Its headers, where the handler checks them. */
 	headers?: Schema
 	/**
 	 * Answers that hapi does not check, since the route writes them by itself: for each status the media types, such as

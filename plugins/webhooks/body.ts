@@ -16,7 +16,7 @@ export interface BodyLimits {
  */
 export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer> {
 	if (Number(request.headers['content-length'] ?? 0) > limits.bytes) return Promise.reject(bodyTooLarge(limits.bytes))
-	// Most bodies come with their heads, and there is nothing to wait for.
+	// Most bodies arrive together with the headers, so there is nothing to wait for.
 	if (request.complete && !request.destroyed && !limits.signal) return arrived(request, limits.bytes)
 	const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
 
@@ -54,7 +54,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
 	return promise
 }
 
-/** The body of a request of which all has been received. */
+/** The body of a request that has arrived completely. */
 async function arrived(request: IncomingMessage, limit: number): Promise<Buffer> {
 	if (request.readableLength > limit) throw bodyTooLarge(limit)
 	return (request.read() as Buffer | null) ?? Buffer.alloc(0)

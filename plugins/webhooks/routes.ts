@@ -63,7 +63,7 @@ const challenge = Joi.object({ challenge: Joi.string().required() })
 
 const tested = accepted.keys({ run_id: aRun.required().description('The run that it started.') }).id('TestedDelivery')
 
-/** They are not checked before the handler: an unknown token is reported before anything else. */
+/** Not checked before the handler: an unknown token must be reported before anything else. */
 const header = Joi.string().allow('')
 const deliveryHeaders = Joi.object({
 	'x-signature': header.description(

@@ -1,7 +1,7 @@
 /**
- * Runs tests, and prints what fails and how many assertions passed: all batches, or the files, folders and patterns that are named,
- * each of their files in a process of its own. tap's own runner would load hooks and source maps into each of these processes and
- * redraw its counts all the time, which takes a fifth of the time of everything.
+ * Runs tests, and prints failures and the number of assertions: of all batches, or of the named files, folders and patterns, with
+ * one process for each file. tap's own runner loads hooks and source maps into each process and redraws its counts all the time,
+ * which takes a fifth of the whole time.
  */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
@@ -13,11 +13,11 @@ import { batches, filesOf, root } from './table.ts'
 import { readTap } from './tap-reader.ts'
 import type { Counts } from './tap-reader.ts'
 
-/** Processes at a time: more than most machines have cores, since tests wait a lot. */
+/** Processes at the same time. Tests wait a lot, so this is more than the cores of a small machine. */
 const JOBS = 4
 /** Of one process, in seconds; a file has 600 s. Long, since other programs may load the machine. */
 const TIMEOUT_S = 1_800
-/** Characters that are kept of what a batch writes beside its results. */
+/** Characters kept of a batch's output other than its results. */
 const WRITTEN_LIMIT = 64 * 1024
 const folder = fileURLToPath(root)
 const preloads = ['plain-children', 'one-domain'].map((name) => `--import=./test/support/${name}.mjs`)
@@ -26,7 +26,7 @@ interface Job {
 	name: string
 	/** Of Node. */
 	args: string[]
-	/** What it writes beside its results is shown at once. */
+	/** Output other than its results is shown at once. */
 	isWatched: boolean
 }
 

@@ -1,10 +1,10 @@
 import { globSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
-/** The folder of the program. */
+/** The root of the repository. */
 export const root = new URL('../../', import.meta.url)
 
-/** Which test files share a process, by the batch's name. Those that take longest come first: one alone at the end would have a processor idle. */
+/** Which test files share a process, by the batch's name. The longest come first, so that none runs alone at the end. */
 export const batches: Record<string, string[]> = {
 	cluster: ['test/{cluster,plugins/cluster}/**/*.test.ts'],
 	config: [

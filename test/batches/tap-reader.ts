@@ -1,15 +1,15 @@
-/** What the output of a test process says: its failures, and how many assertions there were. */
+/** Reads the output of a test process: its failures, and the number of assertions. */
 import type { Readable } from 'node:stream'
 import { Parser } from 'tap-parser'
 
 const outcomes = ['pass', 'fail', 'skip', 'todo'] as const
-/** Of assertions, by tap's words. */
+/** Numbers of assertions, by tap's terms for their outcomes. */
 export type Counts = Record<'total' | (typeof outcomes)[number], number>
 
 export interface TapReader {
-	/** Each with the tests that it is in, and what tap tells of it, such as the difference and the place. */
+	/** Each with the names of the tests around it, and tap's details, such as the difference and the place. */
 	readonly failures: readonly string[]
-	/** Whether the process said at its end how many tests it ran. */
+	/** Whether the output ends with a plan, the number of tests. */
 	readonly isComplete: boolean
 	/** Whether it is complete and nothing failed. */
 	readonly isGood: boolean
@@ -37,7 +37,7 @@ export function readTap(output: Readable, counts: Counts, onOther: (text: string
 	return {
 		failures,
 		get isComplete() {
-			// The parser makes up a plan for no output at all.
+			// Without any output, the parser invents a plan.
 			return parser.planEnd !== -1 && !parser.syntheticPlan
 		},
 		get isGood() {
@@ -46,7 +46,7 @@ export function readTap(output: Readable, counts: Counts, onOther: (text: string
 	}
 }
 
-/** The parser does so with names of results only, and would not see that the two are of the same test. */
+/** The parser unescapes only the names of results, and would not see that a result and a test have the same name. */
 function unescapeName(test: Parser): void {
 	test.name = test.name.replaceAll(/\\([#\\])/g, '$1')
 	test.on('child', unescapeName)

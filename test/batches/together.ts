@@ -1,6 +1,6 @@
 /**
- * Runs the test files of the batch that is named one after another in this process. To start Node and to load the gateway costs more
- * than most files do by themselves, so `npm test` runs batches of them; each file also runs alone: `node test/spec/agents.test.ts`.
+ * Runs the test files of one batch, named by the argument, one after another in this process: starting Node and loading the
+ * gateway takes longer than most of the files. Each file also runs alone: `node test/spec/agents.test.ts`.
  */
 import { registerHooks } from 'node:module'
 import t from 'tap'

@@ -1,6 +1,6 @@
 /** How long the measurements take, and so how sure they are. */
 export interface Effort {
-	/** Pairs of rounds, after one that warms up. */
+	/** Pairs of rounds, without those that warm up. */
 	rounds: number
 	/** Runs of a round; a multiple of 32. */
 	runs: number
@@ -23,8 +23,8 @@ export interface Effort {
 	/** Memories of the one agent whose memory is searched, one number after another. */
 	memories: readonly number[]
 	/**
-	 * Runs until the heaps have found their size, and runs over which memory is watched then. The gateway's stop growing after
-	 * some 8,000 runs, those of the bare loop after 14,000.
+	 * Runs until the heaps stop growing, and the runs after these during which memory is measured. The gateway's heaps stop
+	 * growing after about 8,000 runs, those of the bare loop after 14,000.
 	 */
 	memoryWarmUp: number
 	memoryRuns: number

@@ -27,7 +27,7 @@ const files = {
 	empty: ``,
 }
 
-void t.test('what fails is printed with its place, and counted', async (t) => {
+void t.test('failures are printed with their places, and counted', async (t) => {
 	const folder = t.testdir(
 		Object.fromEntries(
 			Object.entries(files).map(([name, code]) => [`${name}.test.ts`, `import t from 'tap'\n${code}\n`]),

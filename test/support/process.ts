@@ -12,7 +12,7 @@ import { gatewayFlags } from '../../core/process/handover.mjs'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 /** Compiled code is kept between starts, as `npm start` does. */
 const compileCache = join(root, 'node_modules/.cache/compile')
-const usually = process.env.SVC_TEST_SOURCES === '1' ? 'sources' : 'bundle'
+const defaultFrom = process.env.SVC_TEST_SOURCES === '1' ? 'sources' : 'bundle'
 /** Made at the first start of a gateway, if the sources have changed. */
 let bundle: Promise<string> | undefined
 
@@ -31,7 +31,7 @@ export interface GatewayProcess {
 }
 
 export interface SpawnOptions {
-	/** `launcher`: as `npm start` does. Default: the bundle, which starts with less work; a changed copy starts from its sources. */
+	/** `launcher`: as `npm start` does. Default: the bundle, which starts faster; for a changed copy its sources. */
 	from?: 'bundle' | 'sources' | 'launcher'
 	/** Arguments of the gateway. */
 	flags?: string[]
@@ -43,7 +43,7 @@ export interface SpawnOptions {
 export async function spawnGateway(
 	home: string,
 	env: NodeJS.ProcessEnv = {},
-	{ program = root, from = program === root ? usually : 'sources', flags = [] }: SpawnOptions = {},
+	{ program = root, from = program === root ? defaultFrom : 'sources', flags = [] }: SpawnOptions = {},
 ): Promise<GatewayProcess> {
 	const file = from === 'bundle' ? await (bundle ??= runnable('core/main.ts')) : 'core/main.ts'
 	const began = performance.now()

@@ -55,7 +55,7 @@ async function makeBundle() {
 /** In a process of its own: esbuild's would stay until this one ends, and this one may become the gateway. */
 async function build(folder) {
 	const maker = fileURLToPath(new URL('./make-bundle.mjs', import.meta.url))
-	// Most starts make none.
+	// Loaded here, since most starts make no bundle.
 	const { execFile } = await import('node:child_process')
 	const { promisify } = await import('node:util')
 	try {
@@ -114,7 +114,7 @@ function packagesNow() {
 /** What a change of the sources changes, without reading them: nobody can set the time of a file's last change. */
 function statesOf({ files, folders }) {
 	return [...files, ...folders].map((path) => {
-		// Each start does this a thousand times, and join takes as long as stat.
+		// Not by `join`, which takes as long as stat: each start does this a thousand times.
 		const { size, mtimeMs, ctimeMs } = statSync(root + path)
 		return [size, mtimeMs, ctimeMs].join(' ')
 	})

@@ -12,7 +12,7 @@ import { root } from '../../process/handover.mjs'
  * needs, in the order in which they are evaluated; `lazy`: those that are imported when they are needed. The gateway's start
  * needs most of its code at once, and the fewer programs share it, the fewer files it is in.
  *
- * `first`: what each start loads, in one file. By itself, esbuild gives code that is imported again later files of its own,
+ * `first`: what each start loads, in one file. Without it, esbuild makes separate files of code that is imported again later,
  * and forty files take longer to load than one.
  */
 const bundles = [
@@ -128,7 +128,7 @@ function ownCode(eager, lazy) {
 	}
 }
 
-/** Files that are imported later import what was loaded first, all of it: so esbuild finds no reason to divide that. */
+/** Makes every file that is imported later import all of `first`, so that esbuild has no reason to divide `first`. */
 function afterFirst(first) {
 	return {
 		name: 'loaded first',
@@ -153,8 +153,8 @@ function afterFirst(first) {
 }
 
 /**
- * What takes the place of own-code.ts. Functions alone, since plugins import what imports them: they work for a file that is
- * evaluated before this one, as soon as the parts that come first in `eager` were.
+ * Replaces own-code.ts. It has functions only, no constants, since plugins and this file import each other: a file that is
+ * evaluated before this one can call them, once the parts that it needs, which come first in `eager`, have been evaluated.
  */
 function table(eager, lazy) {
 	const entry = (part, module) =>

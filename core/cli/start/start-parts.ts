@@ -1,4 +1,4 @@
-/** What core/main.ts loads once it handles errors: by one import, so that the bundle has it in one file. */
+/** What core/main.ts loads once it handles errors, by one import: so the bundle has all of it in one file. */
 export { boot } from '../../boot.ts'
 export { homeFolder } from '../../../config/home.ts'
 export { isFault } from '../../errors.ts'

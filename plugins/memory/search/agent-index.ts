@@ -2,7 +2,7 @@
 import { HASHING, HASHING_DIMENSIONS, hashTerms } from '../hashing.ts'
 import type { Language } from '../languages.ts'
 import { questionOf, termsOf } from '../words.ts'
-import { enoughOf, fuse } from './fusion.ts'
+import { fuse, minimumShare } from './fusion.ts'
 import type { Similar } from './fusion.ts'
 import { filesOf, readManifest, saveGraph } from './files.ts'
 import { Graph } from './graph.ts'
@@ -36,7 +36,7 @@ interface SimilarTo {
 	weight: number
 	/** Only these; absent: any. */
 	allowed: ReadonlySet<number> | undefined
-	/** The only candidates, if they are known already. */
+	/** The candidates, if they are known already; absent: the graph or a scan finds them. */
 	among: readonly number[] | undefined
 }
 
@@ -157,12 +157,13 @@ export class AgentIndex {
 		const weight = isBuiltIn ? this.#hashingWeight(terms) : EMBEDDER_WEIGHT
 		const byWord = this.#keywords.search(spelt, {
 			limit,
-			reach: near ? weight : 0,
+			margin: near ? weight : 0,
 			most: most(CANDIDATES.words),
 			allowed: allowed && ((ordinal) => allowed.has(ordinal)),
 		})
-		// Its vectors are made of the same words: where a memory without them cannot be a result, the graph has nothing to add.
-		const among = isBuiltIn && enoughOf(byWord, weight, limit) > 0 ? byWord.map(({ ordinal }) => ordinal) : undefined
+		// The built-in embedder's vectors are made of the same words: the graph adds no result where one must have these words.
+		const among =
+			isBuiltIn && minimumShare(byWord, weight, limit) > 0 ? byWord.map(({ ordinal }) => ordinal) : undefined
 		const similar = near && this.#similarTo(near, { most: most(CANDIDATES.vectors), weight, allowed, among })
 		const plain = isBuiltIn ? hashTerms(termsOf(text, this.#usual()).terms) : vector
 		return fuse(byWord, similar, limit).map((ordinal) => ({

@@ -6,7 +6,7 @@ export interface Scored {
 /** Keeps the highest scores of many, in a heap whose root is the lowest of them. Of equal ones the older memory stays. */
 export class Best {
 	readonly #limit: number
-	/** Two arrays of numbers rather than one of objects: each offer that is kept would allocate one. */
+	/** Two arrays of numbers rather than one of objects, which each kept offer would allocate. */
 	readonly #scores: Float64Array
 	readonly #ordinals: Uint32Array
 	#count = 0

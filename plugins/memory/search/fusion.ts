@@ -11,8 +11,8 @@ export interface Similar {
 	closeness(ordinal: number): number
 }
 
-/** A share of the best keyword score: a memory with less is none of the first `limit`, however similar it is. */
-export function enoughOf(byWord: readonly Scored[], weight: number, limit: number): number {
+/** As a share of the best keyword score: with a lower score, even the most similar memory is not among the first `limit`. */
+export function minimumShare(byWord: readonly Scored[], weight: number, limit: number): number {
 	return (byWord[limit - 1]?.score ?? 0) / (byWord[0]?.score ?? 1) - weight
 }
 
@@ -26,9 +26,9 @@ export function fuse(byWord: readonly Scored[], similar: Similar | undefined, li
 	if (similar) {
 		for (const { ordinal } of similar.found) if (!scores.has(ordinal)) scores.set(ordinal, 0)
 		// Most candidates cannot become one of the results by their similarity, which is then not computed.
-		const enough = enoughOf(byWord, similar.weight, limit)
+		const minimum = minimumShare(byWord, similar.weight, limit)
 		for (const [ordinal, score] of scores)
-			if (score < enough) scores.delete(ordinal)
+			if (score < minimum) scores.delete(ordinal)
 			else scores.set(ordinal, score + similar.weight * similar.relative(ordinal))
 	}
 	return [...scores]

@@ -32,11 +32,11 @@ const COUNT_BITS = 6
 const COUNTS = 1 << COUNT_BITS
 
 export interface Wanted {
-	/** Results that are needed. */
+	/** Number of results needed. */
 	limit: number
-	/** Results beyond those are returned as well if they lack no more than this share of the best score … */
-	reach: number
-	/** … but no more than this many in all. */
+	/** Further results are returned if they are at most this share of the best score below the last needed one. */
+	margin: number
+	/** Limit of all results. */
 	most: number
 	/** Filters results. */
 	allowed?: ((ordinal: number) => boolean) | undefined
@@ -158,8 +158,8 @@ export class KeywordIndex {
 		return this.#take(touched, wanted)
 	}
 
-	/** Takes the scores away. A long list of candidates is sorted out only where so many may be needed. */
-	#take(touched: Touched, { limit, reach, most, allowed }: Wanted): Scored[] {
+	/** Returns the best, and resets the scores. Finds the needed ones first, since few others are then within the margin. */
+	#take(touched: Touched, { limit, margin, most, allowed }: Wanted): Scored[] {
 		const [scores, removed, ordinals] = [this.#scores, this.#removed, this.#touched]
 		const first = new Best(limit)
 		for (let at = 0; at < touched.count; at++) {
@@ -168,7 +168,7 @@ export class KeywordIndex {
 			else scores[ordinal] = 0
 		}
 		const needed = first.take()
-		const least = (needed[limit - 1]?.score ?? 0) - reach * (needed[0]?.score ?? 0)
+		const least = (needed[limit - 1]?.score ?? 0) - margin * (needed[0]?.score ?? 0)
 		const best = new Best(most)
 		for (let at = 0; at < touched.count; at++) {
 			const ordinal = ordinals[at] as number

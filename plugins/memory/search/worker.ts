@@ -62,7 +62,7 @@ const handlers: Handlers = {
 			until = performance.now() + SLICE_MS
 		}
 	},
-	// Never zeros: a client that normalizes them gets no numbers.
+	// Never all zeros, which normalization in a client would turn into NaN.
 	hash: ({ texts }) => texts.map((text) => hashTerms(someTermsOf(text))),
 	similarity({ text, contents }) {
 		const question = hashTerms(termsOf(text).terms)

@@ -45,7 +45,7 @@ export function recordChangeSuite(t: Test, open: Open, { reopen }: StoreSuiteOpt
 		t.equal((await log.journal('r')).last, 4)
 	})
 
-	test('writes records that readers share', async (t, engine) => {
+	test('a change of a record reaches readers that share it', async (t, engine) => {
 		const { log, store } = engine
 		await store.put(key, 'before')
 		t.equal((await store.getShared(key))?.value, 'before')

@@ -49,7 +49,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame((await store.get(['a']))?.value, { list: [1] })
 	})
 
-	test('shares a record with all who read it, until it is written', async (t, store) => {
+	test('shares a record among its readers until it is written', async (t, store) => {
 		const shared = async (key: Key): Promise<unknown> => (await store.getShared(key))?.value
 		t.equal(await store.getShared(['a', 's']), undefined)
 		await store.put(['a', 's'], { n: 1, list: [{ deep: true }], bytes: new Uint8Array([7]) })

@@ -1,4 +1,4 @@
-/** What a plugin adds once it serves: the host remembers what it found before. */
+/** Extensions and handlers that a plugin adds while it serves: the host caches those that it found before. */
 import t from 'tap'
 import { startHost } from '../../support/host.ts'
 
@@ -21,20 +21,23 @@ const late = `export default { name: 'late',
 		} })
 	} }`
 
-void t.test('extensions and handlers that come later are found, and those of other names are not', async (t) => {
-	const host = await startHost(t.testdir(), { 'late/index.js': late }, { late: {} })
-	t.teardown(() => host.stop())
-	const words = async () => JSON.parse((await host.get('/words')).body) as unknown
-	const heard = async () => JSON.parse((await host.get('/heard')).body) as unknown
-	t.strictSame(await words(), [])
-	await host.get('/say')
-	t.strictSame(await heard(), [])
-	await host.get('/add/1')
-	t.strictSame(await words(), ['word 1'])
-	await host.get('/say')
-	t.strictSame(await heard(), [1])
-	await host.get('/add/2')
-	t.strictSame(await words(), ['word 1', 'word 2'])
-	await host.get('/say')
-	t.strictSame(await heard(), [1, 1, 2])
-})
+void t.test(
+	'extensions and handlers that are added later are found, and only those of the name that was asked for',
+	async (t) => {
+		const host = await startHost(t.testdir(), { 'late/index.js': late }, { late: {} })
+		t.teardown(() => host.stop())
+		const words = async () => JSON.parse((await host.get('/words')).body) as unknown
+		const heard = async () => JSON.parse((await host.get('/heard')).body) as unknown
+		t.strictSame(await words(), [])
+		await host.get('/say')
+		t.strictSame(await heard(), [])
+		await host.get('/add/1')
+		t.strictSame(await words(), ['word 1'])
+		await host.get('/say')
+		t.strictSame(await heard(), [1])
+		await host.get('/add/2')
+		t.strictSame(await words(), ['word 1', 'word 2'])
+		await host.get('/say')
+		t.strictSame(await heard(), [1, 1, 2])
+	},
+)

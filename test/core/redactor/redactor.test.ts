@@ -126,8 +126,8 @@ void t.test('a long text that was searched before is searched for a new secret',
 	redactor.add(ada, { id: 'id-2', name: 'OTHER', value: other })
 	t.equal(view.text(text, 'event'), `${'x'.repeat(500)} ${mark} [redacted:OTHER]`)
 	const found: Redaction[] = []
-	const told = view.reportingTo((one) => found.push(one))
-	t.strictSame(told.data({ prompt: text, again: text }, 'record'), {
+	const reporting = view.reportingTo((one) => found.push(one))
+	t.strictSame(reporting.data({ prompt: text, again: text }, 'record'), {
 		prompt: `${'x'.repeat(500)} ${mark} [redacted:OTHER]`,
 		again: `${'x'.repeat(500)} ${mark} [redacted:OTHER]`,
 	})

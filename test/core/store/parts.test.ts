@@ -36,7 +36,7 @@ void t.test('a key is within a prefix where its first parts are those of the pre
 	t.strictSame(splitKey(joinKey(['a', 'ü', ' '])), ['a', 'ü', ' '])
 })
 
-void t.test('shared records are frozen, and take no more than their room', async (t) => {
+void t.test('shared records are frozen, and take no more than their limit', async (t) => {
 	const shared = openSharedRecords(10_000)
 	const value = { list: [{ text: 'x' }], bytes: new Uint8Array([1]) }
 	const kept = shared.keep('a', { key: ['a'], value, rev: '1' }, 100)
@@ -45,9 +45,9 @@ void t.test('shared records are frozen, and take no more than their room', async
 	t.throws(() => Object.assign(value.list[0] as object, { text: 'y' }), TypeError)
 	shared.keep('gone', undefined)
 	t.strictSame(shared.find('gone')?.entry, undefined)
-	t.ok(shared.find('gone'), 'that there is no record is known, too')
+	t.ok(shared.find('gone'), 'a missing record is kept, too')
 	for (let n = 0; n < 100; n++) shared.keep(`many ${n}`, { key: ['m'], value: n, rev: '1' }, 1_000)
-	t.equal(shared.find('a'), undefined, 'the one that was read first went first')
+	t.equal(shared.find('a'), undefined, 'the one read first was dropped first')
 	const left = Array.from({ length: 100 }, (_, n) => n).filter((n) => shared.find(`many ${n}`))
 	t.strictSame(left, left.toSorted((a, b) => a - b).slice(-left.length))
 	t.ok(left.length > 3 && left.length < 10 && left.at(-1) === 99)

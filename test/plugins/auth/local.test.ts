@@ -229,7 +229,7 @@ for (const [name, row] of Object.entries(rows)) {
 	})
 }
 
-void t.test('what is remembered of a connection is never taken for another request', async (t) => {
+void t.test('a result kept with a connection is never used for a different request', async (t) => {
 	const allowed = { allowedHosts: ['gateway.lan', '::ffff:7f00:2'] }
 	const all = Object.values(rows).map((row) => ({ row, arrival: arrivalOf(row) }))
 	for (const first of all) {

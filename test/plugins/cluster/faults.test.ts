@@ -188,7 +188,7 @@ void t.test(`${SERVERS} server(s) of NATS`, { skip: withoutNats(), timeout: 300_
 })
 
 void t.test(
-	'the doctor while nobody works on the data, and where the working one cannot be reached',
+	'the doctor while no gateway works on the data, and while the working one cannot be reached',
 	{ skip: withoutNats() },
 	async (t) => {
 		await using cluster = await startNats()

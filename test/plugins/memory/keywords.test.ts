@@ -31,7 +31,7 @@ void t.test('the highest of many scores are kept, of equal ones the older memory
 	])
 })
 
-void t.test('keywords return what is needed and what is within reach of it', async (t) => {
+void t.test('a search by keywords returns the needed results and those within the margin', async (t) => {
 	const index = new KeywordIndex()
 	for (const [at, content] of contents.entries()) index.add(termsOf(content).terms, at)
 	for (let ordinal = 0; ordinal < MEMORIES; ordinal += 7) index.remove(ordinal)
@@ -39,18 +39,18 @@ void t.test('keywords return what is needed and what is within reach of it', asy
 	for (const question of questions) {
 		const terms = questionOf(question, [termsOf(question).language])
 		for (const allowed of [undefined, isEven]) {
-			const all = index.search(terms, { limit: LIMIT, reach: 1, most: MEMORIES, allowed })
+			const all = index.search(terms, { limit: LIMIT, margin: 1, most: MEMORIES, allowed })
 			t.ok(all.length > LIMIT && all.every(({ ordinal }) => ordinal % 7 !== 0 && (allowed?.(ordinal) ?? true)))
 			const least = (all[LIMIT - 1] as Scored).score - 0.1 * (all[0] as Scored).score
 			const within = all.filter(({ score }) => score >= least)
-			t.strictSame(index.search(terms, { limit: LIMIT, reach: 0.1, most: MEMORIES, allowed }), within)
+			t.strictSame(index.search(terms, { limit: LIMIT, margin: 0.1, most: MEMORIES, allowed }), within)
 			const most = LIMIT + 2
-			t.strictSame(index.search(terms, { limit: LIMIT, reach: 0.1, most, allowed }), within.slice(0, most))
+			t.strictSame(index.search(terms, { limit: LIMIT, margin: 0.1, most, allowed }), within.slice(0, most))
 		}
 	}
 })
 
-void t.test('vectors are looked for only where they can change the results', async (t) => {
+void t.test('vectors are searched only where they can change the results', async (t) => {
 	const index = new AgentIndex('agent', HASHING, 'none')
 	for (const row of rowsOf(contents)) index.add(row)
 	index.ready()

@@ -118,7 +118,7 @@ void t.test('the path of a folder needs no ./, and one that is no package is to 
 	t.strictSame(hidden(home), [])
 })
 
-void t.test('a name that the registry does not have, and a folder has, is said to need ./', async (t) => {
+void t.test('where the registry has no package of a name but a folder has it, the hint is ./', async (t) => {
 	const { home, src } = placeFor(t)
 	const registry = createServer((_, response) => response.writeHead(404).end()).listen(0, '127.0.0.1')
 	await once(registry, 'listening')
