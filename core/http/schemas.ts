@@ -70,7 +70,9 @@ function isPlain(part: unknown): boolean {
 	if (typeof part === 'string') return !CONTEXT.test(part)
 	if (typeof part !== 'object' || part === null) return true
 	if (Array.isArray(part)) return part.every(isPlain)
-	const { type, ref } = part as { type?: unknown; ref?: { type?: unknown } }
+	const { type, ref, template, options } = part as Partial<Record<string, unknown>> & { ref?: { type?: unknown } }
+	// A template's options may choose another sign than `$`.
+	if (typeof template === 'string' && options !== undefined) return false
 	if (ref?.type === 'global' || (typeof type === 'string' && !plainTypes.has(type))) return false
 	return Object.entries(part).every(([name, inner]) => (name === 'examples' && Array.isArray(inner)) || isPlain(inner))
 }
