@@ -49,7 +49,7 @@ type Prepared = (value: unknown, options: ValidationOptions) => unknown
 /** Without options, joi merges no preferences, and nothing is awaited: both take longer than the validation of a name. */
 function preparedFrom(given: Schema): Prepared {
 	const schema = withPreferences(given)
-	if (!isPlain(given.describe())) return (value, { context = {} }) => schema.validateAsync(value, { context })
+	if (!needsNoContext(given)) return (value, { context = {} }) => schema.validateAsync(value, { context })
 	return (value) => {
 		const { value: valid, error } = schema.validate(value) as { value: unknown; error?: Error }
 		if (error) throw error
@@ -63,6 +63,15 @@ const plainTypes: ReadonlySet<unknown> = new Set(
 )
 /** A template of a message or value that names something of the context. */
 const CONTEXT = /\{[^}]*\$/
+
+/** False for a schema that cannot be looked through, such as one to which a plugin attached an object that contains itself. */
+function needsNoContext(schema: Schema): boolean {
+	try {
+		return isPlain(schema.describe())
+	} catch {
+		return false
+	}
+}
 
 /** Whether a schema, as it describes itself, uses neither the context of the request nor code that could. */
 function isPlain(part: unknown): boolean {
