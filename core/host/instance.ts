@@ -226,8 +226,11 @@ export class Instance {
 			tools: (provide) => void this.providers.push(provide),
 			extend: (point, value) =>
 				void this.extensions.push({ point, value, plugin: this.name, run: (work) => this.run(work) }),
-			extensions: <K extends keyof Extensions>(point: K) =>
-				host.extensions(point) as unknown as readonly Extension<K>[],
+			extensions: <K extends keyof Extensions>(point: K) => {
+				const found = host.extensions(point) as unknown as readonly Extension<K>[]
+				// The host keeps its list for all who ask, and a third party may sort its own.
+				return this.owner === undefined ? found : [...found]
+			},
 			on: (...handler) => void this.handlers.push(handler),
 			upgrade: (...offer) => void this.upgrades.push(offer),
 			emit: (event, agent) => this.context.events.emit(event, agent),

@@ -52,7 +52,7 @@ type Prepared = (value: unknown, options: ValidationOptions) => unknown
  */
 function preparedFrom(given: Schema): Prepared {
 	const schema = withPreferences(given)
-	if (!isPlain(given.describe())) return (value, { context = {} }) => schema.validateAsync(value, { context })
+	if (!needsNoContext(given)) return (value, { context = {} }) => schema.validateAsync(value, { context })
 	return (value) => {
 		const { value: valid, error } = schema.validate(value) as { value: unknown; error?: Error }
 		if (error) throw error
@@ -67,13 +67,24 @@ const plainTypes: ReadonlySet<unknown> = new Set(
 /** In the template of a message or value: a reference to the context. */
 const CONTEXT = /\{[^}]*\$/
 
+/** False for a schema that cannot be looked through, such as one to which a plugin attached an object that contains itself. */
+function needsNoContext(schema: Schema): boolean {
+	try {
+		return isPlain(schema.describe())
+	} catch {
+		return false
+	}
+}
+
 /** Whether a schema, by its description, uses neither the context of the request nor functions, which could. */
 function isPlain(part: unknown): boolean {
 	if (typeof part === 'function') return false
 	if (typeof part === 'string') return !CONTEXT.test(part)
 	if (typeof part !== 'object' || part === null) return true
 	if (Array.isArray(part)) return part.every(isPlain)
-	const { type, ref } = part as { type?: unknown; ref?: { type?: unknown } }
+	const { type, ref, template, options } = part as Partial<Record<string, unknown>> & { ref?: { type?: unknown } }
+	// A template's options may choose another sign than `$`.
+	if (typeof template === 'string' && options !== undefined) return false
 	if (ref?.type === 'global' || (typeof type === 'string' && !plainTypes.has(type))) return false
 	return Object.entries(part).every(([name, inner]) => (name === 'examples' && Array.isArray(inner)) || isPlain(inner))
 }

@@ -7,7 +7,7 @@
  */
 import { ActiveRun } from './active-run.ts'
 import type { RunHandle, RunHost } from './active-run.ts'
-import { Fault } from '../errors.ts'
+import { Fault, messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { RunOrder } from '../protocol.ts'
 import type { RemoteGroup, RemoteGroupEvents, ThreadGroup } from './thread-group.ts'
@@ -219,7 +219,8 @@ class Pool implements RunPool {
 
 	#startWaiting(): void {
 		if (this.#waiting.length === 0 || this.#closed) return
-		const pool = (this.#current ??= this.#openPool())
+		const pool = this.#openedPool()
+		if (!pool) return
 		while (this.#waiting.length > 0) {
 			let group: ThreadGroup = pool
 			for (const remote of this.#remote) if (remote.least < group.least) group = remote
@@ -227,6 +228,19 @@ class Pool implements RunPool {
 			const run = this.#waiting.shift() as ActiveRun
 			if (group === pool) this.#pools.get(pool)?.add(run)
 			run.start(() => group.assign(run))
+		}
+	}
+
+	/** Undefined if the system starts no thread: then no run waits any more. No caller could do anything about it. */
+	#openedPool(): WorkerPool | undefined {
+		try {
+			return (this.#current ??= this.#openPool())
+		} catch (error) {
+			const message = `no worker thread can be started: ${messageOf(error)}`
+			this.#options.log?.error(message)
+			const rejects = new Fault('unavailable', message, { cause: error })
+			for (const run of this.#waiting.splice(0)) run.end({ rejects })
+			return undefined
 		}
 	}
 

@@ -2,7 +2,7 @@
 import { HASHING, HASHING_DIMENSIONS, hashTerms } from '../hashing.ts'
 import type { Language } from '../languages.ts'
 import { questionOf, termsOf } from '../words.ts'
-import { fuse, minimumShare } from './fusion.ts'
+import { fuse } from './fusion.ts'
 import type { Similar } from './fusion.ts'
 import { filesOf, readManifest, saveGraph } from './files.ts'
 import { Graph } from './graph.ts'
@@ -30,15 +30,6 @@ const HASHING_FLOOR = 0.2
 
 /** Limit of unknown query terms for which similar ones are searched. */
 const MOST_UNKNOWN = 4
-
-interface SimilarTo {
-	most: number
-	weight: number
-	/** Only these; absent: any. */
-	allowed: ReadonlySet<number> | undefined
-	/** The candidates, if they are known already; absent: the graph or a scan finds them. */
-	among: readonly number[] | undefined
-}
 
 export class AgentIndex {
 	readonly uid: string
@@ -161,10 +152,7 @@ export class AgentIndex {
 			most: most(CANDIDATES.words),
 			allowed: allowed && ((ordinal) => allowed.has(ordinal)),
 		})
-		// The built-in embedder's vectors are made of the same words: the graph adds no result where one must have these words.
-		const among =
-			isBuiltIn && minimumShare(byWord, weight, limit) > 0 ? byWord.map(({ ordinal }) => ordinal) : undefined
-		const similar = near && this.#similarTo(near, { most: most(CANDIDATES.vectors), weight, allowed, among })
+		const similar = near && this.#similarTo(near, most(CANDIDATES.vectors), weight, allowed)
 		const plain = isBuiltIn ? hashTerms(termsOf(text, this.#usual()).terms) : vector
 		return fuse(byWord, similar, limit).map((ordinal) => ({
 			id: this.#ids[ordinal] as string,
@@ -196,13 +184,11 @@ export class AgentIndex {
 	}
 
 	/** Measured from what memories are on average, so that embedders whose cosines lie close together count like others. */
-	#similarTo(query: Float32Array, { most, weight, allowed, among }: SimilarTo): Similar | undefined {
+	#similarTo(query: Float32Array, most: number, weight: number, allowed?: ReadonlySet<number>): Similar | undefined {
 		const vectors = this.#vectors
 		if (!vectors || query.length !== vectors.dimensions) return undefined
 		const floor = this.embedder === HASHING ? HASHING_FLOOR : 0
-		const found = among
-			? vectors.scan(query, among.length, floor, among)
-			: nearest(vectors, this.#graph, { query, most, floor, allowed })
+		const found = nearest(vectors, this.#graph, { query, most, floor, allowed })
 		const known = new Map(found.map(({ ordinal, score }) => [ordinal, score]))
 		const mean = vectors.meanCosine(query)
 		const above = (ordinal: number): number =>

@@ -11,11 +11,6 @@ export interface Similar {
 	closeness(ordinal: number): number
 }
 
-/** As a share of the best keyword score: with a lower score, even the most similar memory is not among the first `limit`. */
-export function minimumShare(byWord: readonly Scored[], weight: number, limit: number): number {
-	return (byWord[limit - 1]?.score ?? 0) / (byWord[0]?.score ?? 1) - weight
-}
-
 /**
  * Ordinals of both legs, best first: the keyword score relative to the best one, plus the weighted similarity. The scores
  * are added rather than the ranks, since ranks do not tell a clear match from one that is barely better than the next.
@@ -26,7 +21,7 @@ export function fuse(byWord: readonly Scored[], similar: Similar | undefined, li
 	if (similar) {
 		for (const { ordinal } of similar.found) if (!scores.has(ordinal)) scores.set(ordinal, 0)
 		// Most candidates cannot become one of the results by their similarity, which is then not computed.
-		const minimum = minimumShare(byWord, similar.weight, limit)
+		const minimum = (byWord[limit - 1]?.score ?? 0) / best - similar.weight
 		for (const [ordinal, score] of scores)
 			if (score < minimum) scores.delete(ordinal)
 			else scores.set(ordinal, score + similar.weight * similar.relative(ordinal))

@@ -12,6 +12,7 @@ const late = `export default { name: 'late',
 	},
 	http(server, ctx, service) {
 		server.route({ method: 'GET', path: '/words', handler: () => ctx.extensions('words').map(({ value }) => value) })
+		server.route({ method: 'GET', path: '/reversed', handler: () => ctx.extensions('words').reverse().map(({ value }) => value) })
 		server.route({ method: 'GET', path: '/heard', handler: () => service.heard.toSorted() })
 		server.route({ method: 'GET', path: '/add/{n}', handler: ({ params }) => (service.add(Number(params.n)), 'added') })
 		server.route({ method: 'GET', path: '/say', handler: async () => {
@@ -21,23 +22,23 @@ const late = `export default { name: 'late',
 		} })
 	} }`
 
-void t.test(
-	'extensions and handlers that are added later are found, and only those of the name that was asked for',
-	async (t) => {
-		const host = await startHost(t.testdir(), { 'late/index.js': late }, { late: {} })
-		t.teardown(() => host.stop())
-		const words = async () => JSON.parse((await host.get('/words')).body) as unknown
-		const heard = async () => JSON.parse((await host.get('/heard')).body) as unknown
-		t.strictSame(await words(), [])
-		await host.get('/say')
-		t.strictSame(await heard(), [])
-		await host.get('/add/1')
-		t.strictSame(await words(), ['word 1'])
-		await host.get('/say')
-		t.strictSame(await heard(), [1])
-		await host.get('/add/2')
-		t.strictSame(await words(), ['word 1', 'word 2'])
-		await host.get('/say')
-		t.strictSame(await heard(), [1, 1, 2])
-	},
-)
+void t.test('extensions and handlers that are added later are found, and those of other names are not', async (t) => {
+	const host = await startHost(t.testdir(), { 'late/index.js': late }, { late: {} })
+	t.teardown(() => host.stop())
+	const words = async () => JSON.parse((await host.get('/words')).body) as unknown
+	const heard = async () => JSON.parse((await host.get('/heard')).body) as unknown
+	t.strictSame(await words(), [])
+	await host.get('/say')
+	t.strictSame(await heard(), [])
+	await host.get('/add/1')
+	t.strictSame(await words(), ['word 1'])
+	await host.get('/say')
+	t.strictSame(await heard(), [1])
+	await host.get('/add/2')
+	t.strictSame(await words(), ['word 1', 'word 2'])
+	const reversed = JSON.parse((await host.get('/reversed')).body) as unknown
+	t.strictSame(reversed, ['word 2', 'word 1'])
+	t.strictSame(await words(), ['word 1', 'word 2'], 'what a plugin does to its list concerns nobody else')
+	await host.get('/say')
+	t.strictSame(await heard(), [1, 1, 2])
+})

@@ -26,6 +26,12 @@ export default { name: 'taker', http(server) {
 		payload: extended.object({ a: extended.mine() }) } } })
 	server.route({ method: 'POST', path: '/default/{max}', handler, options: { validate: {
 		payload: Joi.object({ a: Joi.any(), b: Joi.any().default(Joi.ref('$params.max')) }) } } })
+	server.route({ method: 'POST', path: '/template/{max}', handler, options: { validate: {
+		payload: Joi.object({ b: Joi.any().default(Joi.expression('{@params.max}', { prefix: { global: '@' } })) }) } } })
+	const model = { table: 'a' }
+	model.self = model
+	server.route({ method: 'POST', path: '/meta', handler, options: { validate: {
+		payload: Joi.object({ a: Joi.number() }).meta({ model }) } } })
 	server.route({ method: 'POST', path: '/plain', handler, options: { validate: {
 		payload: Joi.object({ a: Joi.number().required(), type: Joi.string().default('none'),
 			examples: Joi.object({ ref: Joi.any() }) }).example({ type: 'unheard-of' }) } } })
@@ -60,6 +66,12 @@ void t.test('routes of a plugin validate as hapi documents', async (t) => {
 	)
 	t.match(await post('/extended/5', { a: 1 }), { status: 200, body: { payload: { a: 6 } } }, 'context in a type')
 	t.match(await post('/default/5', {}), { status: 200, body: { payload: { b: '5' } } }, 'context in a default')
+	t.match(await post('/template/5', {}), { status: 200, body: { payload: { b: 5 } } }, 'context by a sign of its own')
+	t.match(
+		await post('/meta', { a: '1' }),
+		{ status: 200, body: { payload: { a: 1 } } },
+		'what is attached may be a cycle',
+	)
 	const plain = await post('/plain', { a: '7', examples: { ref: 1 } })
 	t.match(plain, { status: 200, body: { payload: { a: 7, type: 'none' } } }, 'converted, with a default')
 	const refused = await post('/plain', { b: 1, type: 3 })

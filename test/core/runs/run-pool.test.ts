@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
@@ -246,6 +247,26 @@ void t.test('a worker that does not load is told with its cause, and tried anew 
 	writeFileSync(join(folder, 'worker.mjs'), `export { default } from ${JSON.stringify(puppet.href)}`)
 	t.match(await pool.execute(order('r3', 'say'), new Host()).outcome, { status: 'completed' })
 })
+
+void t.test(
+	'where the system starts no more threads, the runs end with its reason, and the next one tries anew',
+	async (t) => {
+		const threads = createRequire(import.meta.url)('node:worker_threads') as { Worker: unknown }
+		const { Worker } = threads
+		t.teardown(() => (threads.Worker = Worker))
+		threads.Worker = class {
+			constructor() {
+				throw new Error('EAGAIN')
+			}
+		}
+		const pool = open(t, {})
+		const runs = ['r1', 'r2'].map((id) => pool.execute(order(id, 'say'), new Host()))
+		const fault = { code: 'unavailable', message: 'no worker thread can be started: EAGAIN' }
+		for (const { outcome } of runs) await t.rejects(outcome, fault)
+		threads.Worker = Worker
+		t.match(await pool.execute(order('r1', 'say'), new Host()).outcome, { status: 'completed' })
+	},
+)
 
 void t.test('a new size serves new runs, while old runs end on their old threads', async (t) => {
 	const pool = open(t, { threads: 1, runs_per_thread: 1, grace_ms: 60_000 })
