@@ -45,7 +45,7 @@ function lines(composition: Composition, path: string[], schema: JsonSchema, mor
 }
 
 /**
- * The default; where there is none, or an empty list, the example. Only joi's description has examples, and describing takes
+ * The default, or the example if the default is missing or an empty list. Only joi's description has examples, and describing takes
  * long, so only these settings are described.
  */
 function valueOf({ schema }: Composition, path: string[], { default: fallback }: JsonSchema): Value {

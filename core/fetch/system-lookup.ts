@@ -11,7 +11,7 @@ export interface ResolvedAddress {
 	family: number
 }
 
-/** All addresses of a name, in the order in which to try them. Throws if there are none. `owner`: whose share it counts for. */
+/** All addresses of a name, in the order to try them. Throws if the name has no address. `owner`: whose share it counts for. */
 export type Lookup = (host: string, owner?: string) => Promise<ResolvedAddress[]>
 
 /** Limit of names of one owner that wait; all owners have a quarter more. */
