@@ -136,7 +136,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 		handler: async (request) => {
 			const agent = await agents.get(request.params.name)
 			const skills = (await skillsOfAgents()?.active(agent)) ?? []
-			return { ...view(agent), skills: skills.map(({ id, name }) => ({ id, name })) }
+			return { ...view(agent), skills }
 		},
 	})
 	server.route<{ Params: { name: string }; Payload: { persona?: string | null; config?: Record<string, unknown> } }>({

@@ -144,7 +144,7 @@ export interface Skills {
 	/** Newest last. */
 	list(agent: AgentRef): Promise<Skill[]>
 	/** The active ones: the agent's skills during runs. */
-	active(agent: AgentRef): Promise<Skill[]>
+	active(agent: AgentRef): Promise<Pick<Skill, 'id' | 'name'>[]>
 	/** The same, as people can use them; sorted by name. */
 	usable(agent: AgentRef): Promise<UsableSkill[]>
 	/** Installs into quarantine. Throws `skill_invalid`; `conflict` if the agent has too many, or too large ones. */

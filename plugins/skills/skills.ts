@@ -43,7 +43,10 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, 
 
 	return {
 		list: listed,
-		active: async (agent) => (await listed(agent)).filter((skill) => skill.status === 'active'),
+		async active(agent) {
+			const skills = (await indexOf(store, agent))?.value.skills ?? []
+			return skills.flatMap(({ id, name, status }) => (status === 'active' ? { id, name } : []))
+		},
 		usable: (agent) => usableSkills(store, library, agent),
 
 		async install(agent, { files, left_out }, source) {
