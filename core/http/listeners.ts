@@ -12,7 +12,7 @@ import { listenProblem } from './listening.ts'
 import type { Address, ListenAt } from './listening.ts'
 import type { Logger } from '../log/log.ts'
 import { http } from './node-http.ts'
-import { answerSocket, ownOriginOnly } from './raw-answer.ts'
+import { answerSocket, safetyHeaders } from './raw-answer.ts'
 import { REQUEST_ID, requestIdFor, underRequestId } from './request-id.ts'
 
 const listenerSettings: ServerOptions = {
@@ -26,7 +26,7 @@ const listenerSettings: ServerOptions = {
 	keepAliveTimeout: 65_000,
 }
 const CONNECTION_LIMIT = 20_000
-const [ownOrigin] = Object.entries(ownOriginOnly) as [[name: string, value: string]]
+const safety = Object.entries(safetyHeaders)
 /** How long connections without a request are kept when the gateway stops. */
 const SILENCE_MS = 200
 
@@ -183,7 +183,7 @@ export class Listeners {
 			const last = this.#spent.get(request.socket)
 			if (last && last !== request) return
 			if (last) response.shouldKeepAlive = false
-			response.setHeader(...ownOrigin)
+			for (const [name, value] of safety) response.setHeader(name, value)
 			this.#open++
 			// `close` is emitted once; `once` would wrap the function for each request, and remove it again.
 			response.on('close', this.#closed)

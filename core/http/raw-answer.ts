@@ -1,8 +1,17 @@
 import type { Duplex } from 'node:stream'
 import { http } from './node-http.ts'
 
-/** On every answer: a page of another origin cannot embed it. */
-export const ownOriginOnly = { 'cross-origin-resource-policy': 'same-origin' } as const
+/**
+ * On every answer: a page of another origin cannot embed or frame it, and a browser believes its type and does not tell other
+ * sites the address.
+ */
+export const safetyHeaders = {
+	'cross-origin-resource-policy': 'same-origin',
+	'x-frame-options': 'DENY',
+	'x-content-type-options': 'nosniff',
+	'x-xss-protection': '0',
+	'referrer-policy': 'no-referrer',
+} as const
 
 /** For a client to take the answer, before its socket is cut. */
 const TAKE_MS = 1_000
@@ -12,7 +21,7 @@ export function answerSocket(socket: Duplex, status: number, body: object, heade
 	const json = JSON.stringify(body)
 	const lines = Object.entries({
 		...headers,
-		...ownOriginOnly,
+		...safetyHeaders,
 		'content-type': 'application/json; charset=utf-8',
 		'content-length': Buffer.byteLength(json),
 		connection: 'close',

@@ -52,7 +52,6 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 			validate: { failAction: refuse },
 			// A part of a JSON text is of no use; a route of files says `ranges: true`.
 			response: { ranges: false, ...(checkResponses ? { failAction: 'error' } : { sample: 0 }) },
-			security: { hsts: false, xframe: 'deny', noOpen: false, referrer: 'no-referrer' },
 			cors: false,
 			state: { parse: false, failAction: 'ignore' },
 		},

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Fault, isFault } from '../../core/errors.ts'
 import { toBoom } from '../../core/http/boom.ts'
-import { answerSocket, ownOriginOnly } from '../../core/http/raw-answer.ts'
+import { answerSocket, safetyHeaders } from '../../core/http/raw-answer.ts'
 import { once } from '../shared/once.ts'
 import type { Context, UpgradeHandler } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
@@ -60,7 +60,7 @@ async function loadServer() {
 		allowSynchronousEvents: false,
 	})
 	wss.on('headers', (lines) => {
-		for (const [header, value] of Object.entries(ownOriginOnly)) lines.push(`${header}: ${value}`)
+		for (const [header, value] of Object.entries(safetyHeaders)) lines.push(`${header}: ${value}`)
 	})
 	wss.on('wsClientError', (error, socket) => refuse(socket, new Fault('invalid_request', error.message)))
 	return { wss, ChatSocket }

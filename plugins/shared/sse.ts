@@ -3,16 +3,11 @@ import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** What hapi gives every other answer; this one does not pass through hapi. */
 const headers = {
 	'content-type': 'text/event-stream',
 	'cache-control': 'no-cache, no-transform',
 	// nginx would collect the stream otherwise.
 	'x-accel-buffering': 'no',
-	'x-frame-options': 'DENY',
-	'x-content-type-options': 'nosniff',
-	'x-xss-protection': '0',
-	'referrer-policy': 'no-referrer',
 }
 
 export interface ConnectionOptions {
