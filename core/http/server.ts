@@ -1,7 +1,7 @@
 /** One hapi server of a generation: limits, the shape of errors, and what every answer carries. */
 import { isBoom } from '@hapi/boom'
 import hapi from '@hapi/hapi'
-import type { Request, Server } from '@hapi/hapi'
+import type { Request, RouteOptions, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
 import { bodyUsed, shareForBody } from './body-budget.ts'
@@ -38,6 +38,14 @@ export interface ServerOptions {
 
 /** A server that listens nowhere: the listeners hand it requests. */
 export function makeServer(uri: string, { log, redactor, checkResponses }: ServerOptions): Server {
+	const routes: RouteOptions = {
+		payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
+		validate: { failAction: refuse },
+		// A part of a JSON text is of no use; a route of files says `ranges: true`.
+		response: { ranges: false, ...(checkResponses ? { failAction: 'error' } : { sample: 0 }) },
+		cors: false,
+		state: { parse: false, failAction: 'ignore' },
+	}
 	const server = hapi.server({
 		autoListen: false,
 		uri,
@@ -47,15 +55,10 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 		mime: { override: { 'text/event-stream': { compressible: false } } },
 		debug: false,
 		router: { stripTrailingSlash: true },
-		routes: {
-			payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
-			validate: { failAction: refuse },
-			// A part of a JSON text is of no use; a route of files says `ranges: true`.
-			response: { ranges: false, ...(checkResponses ? { failAction: 'error' } : { sample: 0 }) },
-			cors: false,
-			state: { parse: false, failAction: 'ignore' },
-		},
+		routes,
 	})
+	// Without hapi's defaults: hapi copies these five times for each route, and adds its defaults to every route anyway.
+	server.settings.routes = routes
 	if (log.isLevelEnabled('debug'))
 		server.events.on('response', (request) => {
 			// The id is passed explicitly, since the request's context may have ended.
