@@ -7,20 +7,20 @@ export const root = new URL('../../', import.meta.url)
 /** Which test files share a process, by the batch's name. The longest come first, so that none runs alone at the end. */
 export const batches: Record<string, string[]> = {
 	cluster: ['test/{cluster,plugins/cluster}/**/*.test.ts'],
+	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
 	config: [
 		'test/config/**/*.test.ts',
 		'test/plugins/{agents,attachments,auth,configuration,system,usage}/**/*.test.ts',
 		'test/plugins/{models,runs}/*.test.ts',
 	],
-	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
+	mcp: ['test/plugins/{mcp,mcp-server}/**/*.test.ts'],
+	channels: ['test/plugins/{channels,discord,telegram}/**/*.test.ts', 'test/contracts/**/*.test.ts'],
+	'spec-s': ['test/spec/[s-z]*.test.ts'],
 	core: [
 		'test/architecture/**/*.test.ts',
 		'test/core/*.test.ts',
 		'test/core/{client,engines,events,fetch,host,http,log,process,redactor,runs,store,upgrade,util}/**/*.test.ts',
 	],
-	channels: ['test/plugins/{channels,telegram}/**/*.test.ts', 'test/contracts/**/*.test.ts'],
-	mcp: ['test/plugins/{mcp,mcp-server}/**/*.test.ts'],
-	crash: ['test/crash/**/*.test.ts'],
 	outside: [
 		'test/plugins/{events,heartbeats,legacy-chat,metrics,openai-api,shared,tracing,webhooks}/**/*.test.ts',
 		'test/interop/*.test.ts',
@@ -29,13 +29,11 @@ export const batches: Record<string, string[]> = {
 	'spec-a': ['test/spec/[a-h]*.test.ts'],
 	'spec-r': ['test/spec/r*.test.ts'],
 	reload: ['test/reload/**/*.test.ts', 'test/skills-examples/**/*.test.ts', 'test/homes/**/*.test.ts'],
-	'spec-l': ['test/spec/[i-q]*.test.ts'],
-	sandbox: ['test/sandbox/**/*.test.ts'],
 	memory: ['test/plugins/{memory,skills,vault}/**/*.test.ts'],
 	docs: ['test/docs/**/*.test.ts', 'test/{compatibility,release}/**/*.test.ts'],
-	'spec-s': ['test/spec/s*.test.ts'],
-	'spec-t': ['test/spec/[t-z]*.test.ts'],
-	discord: ['test/plugins/discord/**/*.test.ts'],
+	crash: ['test/crash/**/*.test.ts'],
+	'spec-l': ['test/spec/[i-q]*.test.ts'],
+	sandbox: ['test/sandbox/**/*.test.ts'],
 	backup: ['test/core/backup/**/*.test.ts', 'test/plugins/backups/**/*.test.ts'],
 }
 

@@ -10,6 +10,7 @@ import t from 'tap'
 import { makeHome, send } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { spawnGateway } from '../support/process.ts'
+import { ongoingRunsEnd } from '../support/restarts.ts'
 import { addRoom, bind, roomFiles, startRoom } from '../support/room.ts'
 
 const KILLS = Number(process.env.CHANNEL_KILLS ?? 2)
@@ -82,8 +83,11 @@ providers:
 			const isSoon = kill % 2 === 0
 			const before = count()
 			const talking = sayAll()
-			// A run that a crash meets three times in the same step is given up: every other time, all of them get on a bit.
-			if (!isSoon) await room.until(() => count().every((one, n) => one > (before[n] ?? 0)), 'an answer in each chat')
+			if (!isSoon) {
+				// Else more kills in a row may meet the same step of a run, which is then given up.
+				await ongoingRunsEnd(gateway.url)
+				await room.until(() => count().every((one, n) => one > (before[n] ?? 0)), 'an answer in each chat')
+			}
 			await pause(Math.random() * (isSoon ? SOON_MS : WINDOW_MS))
 			await gateway.kill()
 			await talking

@@ -48,6 +48,7 @@ void t.test(`${RESTARTS} restarts refuse no connection and lose no delivery`, as
 
 	const accepted: string[] = []
 	let isOver = false
+	t.teardown(() => (isOver = true)) // also after a failure
 	const deliver = async (): Promise<void> => {
 		while (!isOver) {
 			const body = JSON.stringify({ id: randomUUID() })

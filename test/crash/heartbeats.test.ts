@@ -10,6 +10,7 @@ import t from 'tap'
 import { makeHome, send, startGateway } from '../support/gateway.ts'
 import { changeHeartbeats } from '../support/heartbeats.ts'
 import { spawnGateway } from '../support/process.ts'
+import { eventually } from '../support/wait.ts'
 
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const AGENTS = 12
@@ -38,10 +39,10 @@ void t.test(`each beat happens once through ${KILLS} kills`, { timeout: 300_000 
 		await victim.kill()
 		gateway = await startGateway({ home })
 		for (const name of names) {
-			for (let isDue = true; isDue; await pause(20)) {
-				const { body } = await call('GET', `agents/${name}/heartbeats`)
-				isDue = Date.parse(body[0].next_at) <= Date.now()
-			}
+			await eventually(
+				() => call('GET', `agents/${name}/heartbeats`),
+				({ body }) => Date.parse(body[0].next_at) > Date.now(),
+			)
 			const runs = (await call('GET', `agents/${name}/runs?limit=500`)).body
 			const { events } = (await call('GET', `audit?agent_id=${name}&event_type=heartbeat.*&limit=500`)).body
 			const told = events.filter((event: { event_type: string }) => event.event_type !== 'heartbeat.created')

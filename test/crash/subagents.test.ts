@@ -11,7 +11,8 @@ import type { EventEnvelope } from '../../core/store/ports.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
 import type { GatewayProcess } from '../support/process.ts'
-import { WAIT_LIMIT_MS } from '../support/wait.ts'
+import { wereRestartsInOneStep } from '../support/restarts.ts'
+import { WAIT_LIMIT_MS, eventually } from '../support/wait.ts'
 
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const CLIENTS = 4
@@ -66,7 +67,7 @@ void t.test(`sub-agents through ${KILLS} kills`, { timeout: 300_000 + KILLS * 10
 	working.catch(() => {})
 	for (let kill = 1; kill <= KILLS && !finished; kill++) {
 		const before = acknowledged.size
-		while (!finished && acknowledged.size < before + CLIENTS / 2) await Promise.race([pause(2), working])
+		await Promise.race([eventually(() => acknowledged.size >= before + CLIENTS / 2), working])
 		await Promise.race([pause(Math.random() * 250), working])
 		const victim: GatewayProcess = gateway
 		gateway = null
@@ -126,8 +127,10 @@ function problems(runs: Run[], log: EventEnvelope[], acknowledged: Set<string>):
 	}
 	for (const [run_id, events] of Map.groupBy(log, (event) => event.run_id)) {
 		if (run_id === null) continue
-		if (events.filter((event) => /^run\.(completed|failed|stopped)$/.test(event.event_type)).length !== 1)
-			wrong.push(`${run_id} has not one end`)
+		const ends = events.filter((event) => /^run\.(completed|failed|stopped)$/.test(event.event_type))
+		if (ends.length !== 1) wrong.push(`${run_id} has not one end`)
+		if (ends[0]?.payload.code === 'restart_loop' && !wereRestartsInOneStep(events.toReversed()))
+			wrong.push(`${run_id} was given up too soon`)
 		const calls = events.filter((event) => /^primitive\.(result|failed)$/.test(event.event_type))
 		if (new Set(calls.map((event) => event.payload.call_id)).size !== calls.length)
 			wrong.push(`${run_id} has two results of one call`)

@@ -11,6 +11,8 @@ import { deliver, ended, makeHook } from '../plugins/webhooks/sender.ts'
 import { makeHome, send } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { spawnGateway } from '../support/process.ts'
+import { ongoingRunsEnd } from '../support/restarts.ts'
+import { eventually } from '../support/wait.ts'
 
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 1)
 const SENDERS = 8
@@ -35,6 +37,7 @@ void t.test(
 		const answered = new Map<string, Set<string>>()
 		const others = new Set<number>()
 		let finished = false
+		t.teardown(() => (finished = true)) // also after a failure
 		let next = 0
 		const attempt = async (id: string): Promise<boolean> => {
 			const reply = await deliver(here, hook, { id }, { 'x-delivery-id': id }).catch(() => null)
@@ -46,14 +49,17 @@ void t.test(
 		const sender = async (): Promise<void> => {
 			while (!finished) {
 				const id = `sent-${next++}-`
-				while (!(await attempt(id))) await pause(10)
+				await eventually(() => attempt(id))
 				if (next % 3 === 0) await attempt(id) // a sender that did not hear of the answer
 			}
 		}
 		const work = Promise.all(Array.from({ length: SENDERS }, sender))
+		work.catch(() => {})
 		for (let kill = 0; kill < KILLS; kill++) {
+			// Else more kills in a row may meet the same step of a run, which is then given up.
+			if (kill % 2 === 1) await ongoingRunsEnd(gateway.url)
 			const before = answered.size
-			while (answered.size < before + BETWEEN) await pause(5)
+			await Promise.race([eventually(() => answered.size >= before + BETWEEN), work])
 			await pause(Math.random() * WINDOW_MS)
 			await gateway.kill()
 			gateway = await spawnGateway(home)

@@ -2,6 +2,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Agent, request } from 'undici'
+import type { Dispatcher } from 'undici'
 import { boot } from '../../core/boot.ts'
 import type { Running } from '../../core/boot.ts'
 import { clusterEnv } from './nats.ts'
@@ -12,7 +14,7 @@ export interface TestGateway {
 	url: string
 	home: string
 	running: Running
-	/** One HTTP request with a JSON body where one is given; answers with status, headers and the parsed body (text where it is not JSON). */
+	/** One HTTP request with a JSON body where one is given; answers with status, headers and the parsed body (text where it is not JSON). No redirect is followed, and nothing is unpacked. */
 	request<T = Answer>(method: string, path: string, options?: RequestOptions): Promise<Reply<T>>
 	/** Throws where an event was not as its plugin declares. */
 	stop(): Promise<void>
@@ -93,26 +95,33 @@ export function makeHome({ config, files }: Pick<GatewayOptions, 'config' | 'fil
 	return home
 }
 
+const dispatcher = new Agent()
+
 export async function send<T = Answer>(
 	url: string,
 	method: string,
 	{ body, token, headers }: RequestOptions = {},
 ): Promise<Reply<T>> {
 	const raw = typeof body === 'string' || Buffer.isBuffer(body)
-	const response = await fetch(url, {
-		method,
+	// In place of `fetch`, which takes three times as much of the processor: the tests make tens of thousands of requests.
+	const response = await request(url, {
+		dispatcher,
+		method: method as Dispatcher.HttpMethod,
 		headers: {
 			...(body !== undefined && { 'content-type': 'application/json' }),
 			...(token !== undefined && { authorization: `Bearer ${token}` }),
 			...headers,
 		},
-		...(body !== undefined && { body: raw ? (body as string) : JSON.stringify(body) }),
+		...(body !== undefined && { body: raw ? (body as string | Buffer) : JSON.stringify(body) }),
 	})
-	const text = await response.text()
-	const isJson = (response.headers.get('content-type') ?? '').includes('json')
+	const text = await response.body.text()
+	const answered = new Headers()
+	for (const [name, values = []] of Object.entries(response.headers))
+		for (const value of [values].flat()) answered.append(name, value)
+	const isJson = (answered.get('content-type') ?? '').includes('json')
 	return {
-		status: response.status,
-		headers: response.headers,
+		status: response.statusCode,
+		headers: answered,
 		body: (isJson && text !== '' ? JSON.parse(text) : text) as T,
 	}
 }

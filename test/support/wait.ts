@@ -2,7 +2,8 @@
 
 /** What comes at all comes sooner, also while other programs use every processor. In milliseconds. */
 export const WAIT_LIMIT_MS = 60_000
-const LOOK_MS = 10
+/** Between two looks: a twentieth of the wait so far, in these limits. Most looks are requests, which keep the gateway from its work. */
+const LOOK_MS = { least: 10, most: 50 }
 
 /**
  * Looks again and again until `enough` holds of what is found, and answers with that. Throws after `limit_ms`, with what
@@ -13,10 +14,12 @@ export async function eventually<T>(
 	enough: (value: T) => boolean = Boolean,
 	limit_ms = WAIT_LIMIT_MS,
 ): Promise<T> {
-	for (const end = Date.now() + limit_ms; ;) {
+	for (const began = Date.now(); ;) {
 		const value = await look()
 		if (enough(value)) return value
-		if (Date.now() > end) throw new Error(`what was waited for did not come; it was ${JSON.stringify(value)}`)
-		await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+		const waited_ms = Date.now() - began
+		if (waited_ms > limit_ms) throw new Error(`what was waited for did not come; it was ${JSON.stringify(value)}`)
+		const next_ms = Math.min(Math.max(waited_ms / 20, LOOK_MS.least), LOOK_MS.most)
+		await new Promise((resolve) => setTimeout(resolve, next_ms))
 	}
 }

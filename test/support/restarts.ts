@@ -1,0 +1,27 @@
+/** For tests that kill a gateway again and again: it gives up a run that three restarts in a row find in the same step. */
+import type { EventEnvelope } from '../../core/store/ports.ts'
+import { send } from './gateway.ts'
+import { eventually } from './wait.ts'
+
+const RESTART_LIMIT = 3
+const ofSteps = new Set(['model.response', 'primitive.result', 'primitive.failed'])
+
+/** Waits until the runs that are being executed now have ended. After that, two more kills make the gateway give up none. */
+export async function ongoingRunsEnd(url: string): Promise<void> {
+	const { status, body } = await send(`${url}/v1/runs?status=started&limit=500`, 'GET')
+	if (status !== 200) throw new Error(`the runs were not listed: ${status} ${JSON.stringify(body)}`)
+	for (const { run_id } of body.runs)
+		await eventually(
+			async () => (await send(`${url}/v1/runs/${run_id}`, 'GET')).body,
+			({ ended_at }) => typeof ended_at === 'string',
+		)
+}
+
+/** Whether the gateway was right to end a run with `restart_loop`. `events`: all of the run's, oldest first. */
+export function wereRestartsInOneStep(events: Pick<EventEnvelope, 'event_type' | 'payload'>[]): boolean {
+	const sinceStep = events.slice(events.findLastIndex(({ event_type }) => ofSteps.has(event_type)) + 1)
+	const restarts = sinceStep.filter(
+		({ event_type, payload }) => event_type === 'run.resumed' && payload.reason === 'restart',
+	)
+	return restarts.length === RESTART_LIMIT
+}
