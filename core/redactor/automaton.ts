@@ -1,6 +1,9 @@
 /** How many units of a pattern are part of the automaton; the rest of a longer pattern is compared after a match of those. */
 const HEAD = 64
 
+/** Receives a pattern that was found, and what it returned for the one before. */
+export type Found<T> = (before: T | undefined, pattern: number, start: number, end: number) => T | undefined
+
 /**
  * Finds many patterns in one pass over a text (Aho and Corasick, "Efficient string matching", 1975), with every transition
  * in a table: each unit of a text costs one step, whatever the text is, so that the time tells nothing about how much of a
@@ -38,10 +41,11 @@ export class Automaton {
 		this.bytes = this.#next.byteLength
 	}
 
-	/** Calls `found` for each complete pattern, in the order of their ends. They may overlap. */
-	search(text: string, found: (pattern: number, start: number, end: number) => void): void {
+	/** Calls `found` for each complete pattern, in the order of their ends; returns its last result. They may overlap. */
+	search<T>(text: string, found: Found<T>): T | undefined {
 		const width = this.#width
 		const next = this.#next
+		let result: T | undefined
 		let state = 0
 		for (let at = 0; at < text.length; at++) {
 			const unit = text.charCodeAt(at)
@@ -52,9 +56,10 @@ export class Automaton {
 					const tail = this.#tails[pattern] as string
 					if (!isAt(text, at + 1, tail)) continue
 					const length = this.#lengths[pattern] as number
-					found(pattern, at + 1 + tail.length - length, at + 1 + tail.length)
+					result = found(result, pattern, at + 1 + tail.length - length, at + 1 + tail.length)
 				}
 		}
+		return result
 	}
 
 	#addColumn(unit: number): void {

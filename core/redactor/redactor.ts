@@ -57,6 +57,8 @@ export interface Clearance {
 /** Limit of the tables of all sets together, in bytes; beyond it, the oldest tables are dropped until they are needed again. */
 const TABLE_BYTES = 64 * 1024 * 1024
 
+const noSets: readonly SecretSet[] = []
+
 const namesShown: Clearance = { seesNames: true, text: (text) => text, data: (value) => value, event: (event) => event }
 /** For readers who never see names, such as people in a chat: that a secret was there, not which one. */
 export const namesHidden: Clearance = {
@@ -115,6 +117,15 @@ export function openRedactor(): Redactor {
 		const isNamed = typeof writer === 'object' && 'agent' in writer
 		return sets.get(isNamed ? (agents.get(writer.agent) ?? '') : keyOf(writer))
 	}
+	/** Without empty ones. */
+	const setsOf = (writers: readonly Writer[]): readonly SecretSet[] => {
+		let some: SecretSet[] | undefined
+		for (const writer of writers) {
+			const set = found(writer)
+			if (set && !set.isEmpty) (some ??= []).push(set)
+		}
+		return some ?? noSets
+	}
 
 	return {
 		add: (owner, secret) => setOf(owner).add(secret),
@@ -122,7 +133,7 @@ export function openRedactor(): Redactor {
 			sets.delete(uid)
 			for (const [name, one] of agents) if (one === uid) agents.delete(name)
 		},
-		of: (writers) => viewOf(() => writers.map(found).filter((set) => set !== undefined), report),
+		of: (writers) => viewOf(() => setsOf(writers), report),
 		showNamesTo(scope) {
 			nameScope = scope
 		},

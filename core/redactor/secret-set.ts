@@ -1,5 +1,6 @@
 /** The secrets of one owner: their values in every encoding, and what replaces them. */
 import { Automaton } from './automaton.ts'
+import type { Found } from './automaton.ts'
 import { SHORTEST, formsOf } from './forms.ts'
 import { isOrdinary } from './ordinary.ts'
 
@@ -53,7 +54,8 @@ interface Compiled {
 	automaton: Automaton
 	/** By pattern: the secrets that have it as a form. */
 	owners: KnownSecret[][]
-	marks: Map<KnownSecret, string>
+	/** Adds what was found to the spans. Made once: nearly all texts have nothing to find, and searching them allocates nothing. */
+	add: Found<Span[]>
 	horizon: number
 	hasGaps: boolean
 }
@@ -114,16 +116,10 @@ export class SecretSet {
 	 */
 	find(text: string, except?: ReadonlySet<string>): readonly Span[] {
 		if (text.length < SHORTEST) return none
-		const { automaton, owners, marks } = this.#ready()
+		const { automaton, add } = this.#ready()
 		const isKept = except === undefined && text.length >= KEPT_FROM && text.length <= KEPT_TO
 		if (isKept && this.#last?.text === text) return this.#last.spans
-		const spans: Span[] = []
-		automaton.search(text, (pattern, start, end) => {
-			const having = owners[pattern] as KnownSecret[]
-			if (except && having.some(({ id }) => except.has(id))) return
-			const secret = having[0] as KnownSecret
-			addSpan(spans, { start, end, secret, mark: marks.get(secret) ?? NAMELESS })
-		})
+		const spans = automaton.search(text, except ? addUnlessIn(except, this.#ready()) : add) ?? none
 		if (isKept) this.#last = { text, spans }
 		return spans
 	}
@@ -142,17 +138,29 @@ export class SecretSet {
 				byForm.set(form, [...(byForm.get(form) ?? []), secret])
 		const forms = [...byForm.keys()]
 		const automaton = new Automaton(forms)
+		const owners = [...byForm.values()]
+		const marks = new Map(this.#secrets.values().map((secret) => [secret, markOf(secret.name, automaton)]))
 		const longest = forms.reduce((most, form) => Math.max(most, form.length), 0)
 		this.#compiled = {
 			automaton,
-			owners: [...byForm.values()],
-			marks: new Map(this.#secrets.values().map((secret) => [secret, markOf(secret.name, automaton)])),
+			owners,
+			add(spans = [], pattern, start, end) {
+				const secret = owners[pattern]?.[0] as KnownSecret
+				addSpan(spans, { start, end, secret, mark: marks.get(secret) ?? NAMELESS })
+				return spans
+			},
 			horizon: Math.max(HORIZON, 2 ** Math.ceil(Math.log2(longest))),
 			hasGaps: forms.some((form) => !PRINTABLE_ASCII.test(form)),
 		}
 		this.#compiling(this)
 		return this.#compiled
 	}
+}
+
+/** As `add`, without what may be shown. */
+function addUnlessIn(shown: ReadonlySet<string>, { owners, add }: Compiled): Found<Span[]> {
+	return (spans, pattern, start, end) =>
+		owners[pattern]?.some(({ id }) => shown.has(id)) ? spans : add(spans, pattern, start, end)
 }
 
 /** `spans` are in the order of their ends, and do not overlap. */
@@ -169,7 +177,5 @@ export function addSpan(spans: Span[], span: Span): void {
 function markOf(name: string, automaton: Automaton): string {
 	if (!SAFE_NAME.test(name)) return NAMELESS
 	const mark = `[redacted:${name}]`
-	let isSafe = true
-	automaton.search(mark, () => (isSafe = false))
-	return isSafe ? mark : NAMELESS
+	return automaton.search(mark, () => NAMELESS) ?? mark
 }

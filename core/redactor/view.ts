@@ -49,65 +49,79 @@ export interface TextStream {
 	end(): string
 }
 
-/** `setsNow` is called for each operation, since a set may be created, or get its first secret, at any time. */
+/** `setsNow` is called for each operation, since a set may be created, or get its first secret, at any time. It leaves out empty ones. */
 export function viewOf(setsNow: () => readonly SecretSet[], report: (found: Redaction) => void): View {
-	const sets = (): SecretSet[] => setsNow().filter((set) => !set.isEmpty)
+	return new SecretView(setsNow, report)
+}
 
-	/** Does `work` with a counter of its replacements, then reports them. */
-	const reporting = <T>(sink: Sink, work: (counts: Counts) => T): T => {
-		const counts: Counts = {}
-		const result = work(counts)
-		if (counts.found) for (const { id, name, count } of counts.found.values()) report({ id, name, sink, count })
-		return result
+/** A class, since a view is made for every commit, and most of its methods are never called. */
+class SecretView implements View {
+	readonly #setsNow: () => readonly SecretSet[]
+	readonly #report: (found: Redaction) => void
+
+	constructor(setsNow: () => readonly SecretSet[], report: (found: Redaction) => void) {
+		this.#setsNow = setsNow
+		this.#report = report
 	}
 
-	return {
-		get active() {
-			return setsNow().some((set) => !set.isEmpty)
-		},
-		text(text, sink, except) {
-			const among = sets()
-			if (among.length === 0) return text
-			return reporting(sink, (counts) => replaced(text, spansIn(among, text, except), counts))
-		},
-		cut(text, limit, sink, except) {
-			const among = sets()
-			const needed = Math.max(0, ...among.map((set) => set.horizon))
-			const spans = spansIn(among, text.slice(0, limit + needed), except).filter(({ start }) => start < limit)
-			const end = Math.min(text.length, Math.max(limit, spans.at(-1)?.end ?? 0))
-			const shown = reporting(sink, (counts) => replaced(text.slice(0, end), spans, counts))
-			return { text: shown, dropped: text.length - end }
-		},
-		data(value, sink, except) {
-			const among = sets()
-			if (among.length === 0) return value
-			return reporting(sink, (counts) =>
-				mapStrings(value, (text) => replaced(text, spansIn(among, text, except), counts)),
-			)
-		},
-		stream(sink) {
-			let held = ''
-			const show = (text: string, safe: number, spans: readonly Span[]): string => {
-				held = text.slice(safe)
-				const before = spans.filter(({ start }) => start < safe)
-				return reporting(sink, (counts) => replaced(text.slice(0, safe), before, counts))
-			}
-			return {
-				push(piece) {
-					const among = sets()
-					if (among.length === 0 && held === '') return piece
-					const text = held + piece
-					const spans = spansIn(among, text)
-					const wanted = among.length === 0 ? text.length : safeLength(text, among)
-					const across = spans.find(({ start, end }) => start < wanted && wanted < end)
-					return show(text, across?.start ?? wanted, spans)
-				},
-				end() {
-					return show(held, held.length, spansIn(sets(), held))
-				},
-			}
-		},
-		reportingTo: (listener) => viewOf(setsNow, listener),
+	get active(): boolean {
+		return this.#setsNow().length > 0
+	}
+
+	text(text: string, sink: Sink, except?: ReadonlySet<string>): string {
+		const among = this.#setsNow()
+		if (among.length === 0) return text
+		return this.#reporting(sink, (counts) => replaced(text, spansIn(among, text, except), counts))
+	}
+
+	cut(text: string, limit: number, sink: Sink, except?: ReadonlySet<string>): { text: string; dropped: number } {
+		const among = this.#setsNow()
+		const needed = Math.max(0, ...among.map((set) => set.horizon))
+		const spans = spansIn(among, text.slice(0, limit + needed), except).filter(({ start }) => start < limit)
+		const end = Math.min(text.length, Math.max(limit, spans.at(-1)?.end ?? 0))
+		const shown = this.#reporting(sink, (counts) => replaced(text.slice(0, end), spans, counts))
+		return { text: shown, dropped: text.length - end }
+	}
+
+	data<T>(value: T, sink: Sink, except?: ReadonlySet<string>): T {
+		const among = this.#setsNow()
+		if (among.length === 0) return value
+		return this.#reporting(sink, (counts) =>
+			mapStrings(value, (text) => replaced(text, spansIn(among, text, except), counts)),
+		)
+	}
+
+	stream(sink: Sink): TextStream {
+		let held = ''
+		const show = (text: string, safe: number, spans: readonly Span[]): string => {
+			held = text.slice(safe)
+			const before = spans.filter(({ start }) => start < safe)
+			return this.#reporting(sink, (counts) => replaced(text.slice(0, safe), before, counts))
+		}
+		return {
+			push: (piece) => {
+				const among = this.#setsNow()
+				if (among.length === 0 && held === '') return piece
+				const text = held + piece
+				const spans = spansIn(among, text)
+				const wanted = among.length === 0 ? text.length : safeLength(text, among)
+				const across = spans.find(({ start, end }) => start < wanted && wanted < end)
+				return show(text, across?.start ?? wanted, spans)
+			},
+			end: () => show(held, held.length, spansIn(this.#setsNow(), held)),
+		}
+	}
+
+	reportingTo(listener: (found: Redaction) => void): View {
+		return new SecretView(this.#setsNow, listener)
+	}
+
+	/** Does `work` with a counter of its replacements, then reports them. */
+	#reporting<T>(sink: Sink, work: (counts: Counts) => T): T {
+		const counts: Counts = {}
+		const result = work(counts)
+		if (counts.found) for (const { id, name, count } of counts.found.values()) this.#report({ id, name, sink, count })
+		return result
 	}
 }
 

@@ -48,8 +48,8 @@ function isPlain(value: object): boolean {
 function walkObject(object: object, change: StringChange, above: object[]): object {
 	let isSame = true
 	const names = Object.keys(object)
-	const items: unknown[] = []
-	// Everything that is stored passes here, and nearly all of it unchanged: so this allocates little.
+	// Everything that is stored passes here, and nearly all of it unchanged: so this allocates little. A copy need not grow.
+	const items: unknown[] = [...names]
 	for (let at = 0; at < names.length; at++) {
 		const name = names[at] as string
 		const item = (object as Record<string, unknown>)[name]
@@ -57,7 +57,7 @@ function walkObject(object: object, change: StringChange, above: object[]): obje
 		const changed = walk(item, change, above)
 		isSame &&= shown === name && changed === item
 		names[at] = shown
-		items.push(changed)
+		items[at] = changed
 	}
 	return isSame ? object : withUniqueNames(names, items)
 }

@@ -3,7 +3,7 @@ import type { Redactor, View } from '../redactor/redactor.ts'
 import { timeOfId } from '../util/ids.ts'
 import { agentIn } from './agent-scope.ts'
 import { withSingleWrites } from './ops.ts'
-import type { Key, RunQueue, Store } from './ports.ts'
+import type { Op, RunQueue, Store } from './ports.ts'
 
 /**
  * Fields of the gateway's own records that name their owner. A secret that happens to be an agent's name must
@@ -14,19 +14,28 @@ const belonging = ['agent', 'agent_id', 'agent_uid', 'uid', 'conversation', 'run
 
 /** Values are redacted when they are written, keys are not. */
 export function redactingStore(store: Store, redactor: Redactor): Store {
-	const clean = (key: Key, value: unknown): unknown => redactedRecord(viewFor(redactor, key, value), value)
 	return withSingleWrites({
 		...store,
-		commit: (scope, ops) =>
-			store.commit(
+		commit(scope, ops) {
+			const uid = agentIn(scope)
+			const own = uid === undefined ? undefined : redactor.of([{ uid }])
+			return store.commit(
 				scope,
-				ops.map((op) => (op.check ? op : { ...op, value: clean(op.key, op.value) })),
-			),
+				ops.map((op) => redactedOp(own ?? viewFor(redactor, op.value), op)),
+			)
+		},
 	})
 }
 
+/** The same op if it writes nothing that is redacted. */
+export function redactedOp(view: View, op: Op): Op {
+	if (op.check) return op
+	const value = redactedRecord(view, op.value)
+	return value === op.value ? op : { ...op, value }
+}
+
 /** The value of a record, redacted for `view`. */
-export function redactedRecord<T>(view: View, value: T): T {
+function redactedRecord<T>(view: View, value: T): T {
 	return withOwners(view.data(value, 'record'), value)
 }
 
@@ -34,15 +43,15 @@ export function redactingQueue(queue: RunQueue, redactor: Redactor): RunQueue {
 	return {
 		...queue,
 		enqueue: (job) => {
-			const body = redactedRecord(viewFor(redactor, ['queue'], job.body), job.body)
+			const body = redactedRecord(viewFor(redactor, job.body), job.body)
 			return queue.enqueue({ ...job, body })
 		},
 	}
 }
 
-/** For the agent that the scope belongs to, or that the record itself names by uid. */
-function viewFor(redactor: Redactor, [scope]: Key, value: unknown): View {
-	const uid = agentIn(scope) ?? uidIn(value)
+/** For the agent that a record in a scope of none names by uid. */
+function viewFor(redactor: Redactor, value: unknown): View {
+	const uid = uidIn(value)
 	return redactor.of([uid === undefined ? 'gateway' : { uid }])
 }
 

@@ -39,19 +39,22 @@ export function openSemaphore(
 	const update = (): void => {
 		for (let next = urgent.next(may) ?? others.next(may); next; next = urgent.next(may) ?? others.next(may)) next()
 	}
-	const wait = async (signal: AbortSignal | undefined, isUrgent: boolean, owner: string): Promise<void> => {
+	/** Thousands may wait, so it keeps little for each. */
+	const wait = (signal: AbortSignal | undefined, isUrgent: boolean, owner: string): Promise<void> => {
 		const queue = isUrgent ? urgent : others
 		const { promise, resolve, reject } = Promise.withResolvers<void>()
 		const begin = (): void => {
+			stay?.()
 			shares.add(owner)
 			resolve()
 		}
 		const leave = (): void => {
+			stay?.()
 			if (queue.delete(owner, begin)) reject(signal?.reason as Error)
 		}
 		const stay = signal && onAbort(signal, leave)
 		queue.add(owner, begin)
-		await promise.finally(() => stay?.())
+		return promise
 	}
 	let whenIdle: PromiseWithResolvers<void> | undefined
 	return {

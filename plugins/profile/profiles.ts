@@ -41,7 +41,7 @@ export function profilesOf({ store, redactor }: Pick<Context, 'store' | 'redacto
 
 	return {
 		async read({ uid }) {
-			return (await find(uid))?.value ?? NONE
+			return (await store.getShared<Profile>(keys.profile(uid)))?.value ?? NONE
 		},
 
 		async write(agent, wanted, expected_version) {

@@ -32,12 +32,16 @@ export interface Begun {
 	isRefused: boolean
 }
 
-/** Runs that wait for a place; beyond these, a run gets a job, and is read from the store. */
+/** Runs that wait for a place and are kept in memory. */
 const LIMIT = 256
 const begun = new Map<string, Begun>()
+/** Further runs that wait: of these only the ids are kept, and the rest is read once they have a place. Beyond them, a run gets a job. */
+const IDS_LIMIT = 10_000
+const unread = new Set<string>()
 
-/** What is known of a run that this process has just begun, once. Undefined if its log was taken over meanwhile. */
+/** What is known of a run that this process has just begun, once. Undefined if it must be read, as when its log was taken over. */
 export function takeBegun(run_id: string): Begun | undefined {
+	unread.delete(run_id)
 	const one = begun.get(run_id)
 	begun.delete(run_id)
 	return one?.log.closed ? undefined : one
@@ -45,7 +49,7 @@ export function takeBegun(run_id: string): Begun | undefined {
 
 /** Whether this process has just begun the run, and executes it once there is a place. */
 export function isBegun(run_id: string): boolean {
-	return begun.has(run_id)
+	return begun.has(run_id) || unread.has(run_id)
 }
 
 /** What plugins were already asked to say about a run that begins later. */
@@ -128,8 +132,11 @@ async function write(
 	} finally {
 		if (!isKept) log.close()
 	}
-	// Not before: without its record there is nothing to execute, and the job would be done.
-	if (!isKept) enqueue(ctx, jobOf(run))
+	if (isKept) return
+	// Not before: without its record there is nothing to execute.
+	if (unread.size >= IDS_LIMIT) return enqueue(ctx, jobOf(run))
+	unread.add(run_id)
+	execute(run)
 }
 
 /** Appends the first events of a run, and `about` for its journal. */

@@ -1,6 +1,7 @@
 import { messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Lease } from '../../core/store/ports.ts'
+import { withoutContext } from '../../core/util/context.ts'
 import { newId } from '../../core/util/ids.ts'
 import { takeBegun } from './begin.ts'
 import type { RunRecord, RunSettings } from './contract.ts'
@@ -30,26 +31,28 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 	}
 }
 
+type RunIds = Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>
+
 /**
  * Executes a run that has just begun, once its agent has a place for it. A job would cost three writes: if this process ends
- * first, the next start makes one of the conversation queue.
+ * first, the next start makes one of the conversation queue. Of `run` only the ids are kept.
  */
-export function executeNow(ctx: Context<RunSettings>, run: RunRecord, attempt = 1): void {
-	const { run_id, agent_uid: uid, agent } = run
-	void inPlace(
-		ctx,
-		{ run_id, uid, agent },
-		{
-			begin: () => attempt,
-			done() {},
-			release(delayMs) {
-				// The next instance claims it.
-				if (delayMs === undefined) enqueue(ctx, jobOf(run, newId()))
-				// On a full disk there is no room for a job either.
-				else setTimeout(() => executeNow(ctx, run, attempt + 1), delayMs).unref()
-			},
+export function executeNow(ctx: Context<RunSettings>, run: RunIds, attempt = 1): void {
+	// A record may be large, and thousands of runs may wait.
+	const { run_id, agent_uid, agent } = run
+	const ids = { run_id, agent_uid, agent }
+	const claim: Claim = {
+		begin: () => attempt,
+		done() {},
+		release(delayMs) {
+			// The next instance claims it.
+			if (delayMs === undefined) enqueue(ctx, jobOf(ids, newId()))
+			// On a full disk there is no room for a job either.
+			else setTimeout(() => executeNow(ctx, ids, attempt + 1), delayMs).unref()
 		},
-	)
+	}
+	// What started it, such as a request, is over long before its end.
+	withoutContext(() => void inPlace(ctx, { run_id, uid: agent_uid, agent }, claim))
 }
 
 function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
@@ -81,7 +84,7 @@ async function inPlace(
 		// After a reload, a run in progress has a second job, which must not occupy a place until the first has ended.
 		do {
 			leave?.()
-			await untilFree(run_id, ctx.signal)
+			if (isHeld(run_id)) await untilFree(run_id, ctx.signal)
 			leave = await ctx.pool.places.take(ctx.signal, false, uid)
 		} while (isHeld(run_id))
 	} catch {

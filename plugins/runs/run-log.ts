@@ -8,7 +8,7 @@ import type { View, Writer } from '../../core/redactor/redactor.ts'
 import type { EventBus, RunWriter, WriterParts } from '../../core/events/event-bus.ts'
 import { inEnvelope, withActor } from '../../core/events/envelope.ts'
 import type { EventEnvelope, LogEntry, RecordChange, RunJournal } from '../../core/store/ports.ts'
-import { redactedRecord } from '../../core/store/redacting.ts'
+import { redactedOp } from '../../core/store/redacting.ts'
 import type { JournalStep } from './journal-step.ts'
 import { redactionOf } from './run-redaction.ts'
 
@@ -217,7 +217,7 @@ function runLogOf(
 	const view = redactor.of(writers).reportingTo(() => {})
 	const redacted = ({ scope, ops }: RecordChange): RecordChange => ({
 		scope,
-		ops: async () => (await ops()).map((op) => (op.check ? op : { ...op, value: redactedRecord(view, op.value) })),
+		ops: async () => (await ops()).map((op) => redactedOp(view, op)),
 	})
 	const redaction = redactionOf(redactor.of(writers), (notice) => void append([notice]).catch(() => {}))
 

@@ -449,7 +449,7 @@ void t.test('the automaton finds the same as a search for each pattern at each p
 					.map((piece) => (typeof piece === 'number' ? patterns[piece % patterns.length] : piece))
 					.join('c'.repeat(pieces.length % 2))
 				const found: string[] = []
-				new Automaton(patterns).search(text, (index, start, end) => found.push(`${index} ${start} ${end}`))
+				new Automaton(patterns).search(text, (_, index, start, end) => found.push(`${index} ${start} ${end}`))
 				const expected = patterns.flatMap((one, index) =>
 					Array.from(text, (_, start) => start)
 						.filter((start) => text.startsWith(one, start))

@@ -1,26 +1,30 @@
-/** A run that begins while as many wait for a place as are kept in memory: it gets a job. */
+/** Runs that begin while as many wait for a place as are kept in memory: of these only the ids are. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { follow } from '../../support/runs.ts'
+import { openStream } from '../../support/sse.ts'
 
 /** As in plugins/runs/begin.ts. */
 const LIMIT = 256
 const AT_ONCE = 32
 
-void t.test('a run that finds a place at once begins, however many of another agent wait', async (t) => {
+void t.test('runs begin however many of another agent wait, also after a reload', async (t) => {
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
-	const gateway = await startGateway({
-		config: `
+	const config = `
 providers:
   mock: { kind: openai, base_url: '${model.url}', api_key: key-of-mock, model: m }
 default_provider: mock
 workers: { threads: 1, runs_per_thread: 1 }
 runs: { max_waiting_per_agent: 1000, max_waiting_total: 1000 }
-`,
-	})
+`
+	const gateway = await startGateway({ config })
 	t.teardown(() => gateway.stop())
+	const stream = await openStream(gateway.url)
+	t.teardown(() => stream.close())
 	const ada = await follow(t, gateway, 'ada')
 	const bob = await follow(t, gateway, 'bob')
 	await ada.start('works')
@@ -30,11 +34,22 @@ runs: { max_waiting_per_agent: 1000, max_waiting_total: 1000 }
 		const replies = await Promise.all(prompts.map((prompt) => ada.call('runs', { prompt, conversation: prompt })))
 		for (const { status, body } of replies) if (status !== 200) throw new Error(JSON.stringify(body))
 	}
-	const run_id = await bob.start('works in the reserve')
-	;(await model.called('works in the reserve')).answer('Done.')
-	t.equal((await bob.ended(run_id)).event_type, 'run.completed')
-	t.equal(bob.typesOf(run_id).filter((type) => type === 'run.started').length, 1)
-	t.notOk(bob.typesOf(run_id).includes('run.resumed'))
-	t.equal(model.calls.length, 2, 'the others wait')
+	const start = async (prompt: string): Promise<string> =>
+		(await bob.call('runs', { prompt, conversation: prompt })).body.run_id
+	const working = await start('works in the reserve')
+	const works = await model.called('works in the reserve')
+	const waiting = await start('waits for the reserve')
+	await bob.heard(waiting, 'message.user')
+	const reloaded = stream.waitFor('config.reloaded')
+	writeFileSync(join(gateway.home, 'config/gateway.yaml'), config.replace('total: 1000', 'total: 1001'))
+	await reloaded
+	works.answer('Done.')
+	;(await model.called('waits for the reserve')).answer('Done.')
+	for (const run_id of [working, waiting]) {
+		t.equal((await bob.ended(run_id)).event_type, 'run.completed')
+		t.equal(bob.typesOf(run_id).filter((type) => type === 'run.started').length, 1)
+		t.notOk(bob.typesOf(run_id).includes('run.resumed'))
+	}
+	t.equal(model.calls.length, 3, 'the others wait')
 	t.equal((await gateway.request('DELETE', '/v1/agents/ada')).status, 204)
 })
