@@ -36,18 +36,30 @@ export const answerStream: Auth['answerStream'] = async (
 	/** Written before the first events are known. */
 	const early: (() => string)[] = []
 	let quietSince = performance.now()
-	const send = (events: string): void => connection?.write(chunk(clearance.text(events)))
+	/** Written in this turn of the event loop: one write of the socket costs as much as many events. */
+	let together = ''
+	const take = (): string => {
+		const events = together
+		together = ''
+		return clearance.text(events)
+	}
+	const send = (): void => {
+		if (together !== '' && !response.destroyed) connection?.write(chunk(take()))
+	}
 	const write = (events: () => string): void => {
 		quietSince = performance.now()
 		if (response.destroyed) return
 		if (!connection) early.push(events)
-		else if (connection.backlog > BACKLOG_LIMIT) connection.cut()
-		else send(events())
+		else if (connection.backlog + together.length > BACKLOG_LIMIT) connection.cut()
+		else {
+			if (together === '') process.nextTick(send)
+			together += events()
+		}
 	}
 	const end = (last: string): void => {
 		if (response.destroyed) return
-		send(last)
-		connection?.whenReady(() => connection?.end())
+		together += last
+		connection?.whenReady(() => connection?.end(take()))
 	}
 	const own: OpenRequest = {
 		credentials,

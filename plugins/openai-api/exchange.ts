@@ -90,12 +90,18 @@ async function conclude(
 		)
 	const answer: AgentAnswer = { text, usage, tool_calls: [], finish_reason: 'stop' }
 	if (status === 'asks') return answer
+	if (finish_reason === 'length' || finish_reason === 'content_filter') answer.finish_reason = finish_reason
+	if (isTextAlone(asked)) return answer
 	const { tool_calls = [], answer: last } = await runs.get(run_id)
 	// What the agent says beside its tool calls is no part of the JSON.
 	if (isJson(asked)) answer.text = last ?? ''
-	if (tool_calls.length > 0) return { ...answer, tool_calls: ownCalls(run_id, tool_calls), finish_reason: 'tool_calls' }
-	const isCut = finish_reason === 'length' || finish_reason === 'content_filter'
-	return isCut ? { ...answer, finish_reason } : answer
+	if (tool_calls.length === 0) return answer
+	return { ...answer, tool_calls: ownCalls(run_id, tool_calls), finish_reason: 'tool_calls' }
+}
+
+/** Whether the run's record has no more than its events. A message may answer a question of an earlier run, which has tools of its own. */
+function isTextAlone(asked: AgentRequest): boolean {
+	return !asked.stays && !isJson(asked) && !asked.start.given?.tools?.length
 }
 
 /** Whether the answer is JSON: it comes whole. */

@@ -12,6 +12,7 @@ import { textFormat } from './form.ts'
 import { input } from './items.ts'
 import { itemPage, itemsOf, itemsQuery } from './input-items.ts'
 import type { ItemsQuery } from './input-items.ts'
+import { presentFields } from './present-fields.ts'
 import { BODY_LIMIT_BYTES, effort, model, only, refused, shared, toolFields, verbosity } from './fields.ts'
 import { respond } from './respond.ts'
 import type { ResponseRequest } from './respond.ts'
@@ -22,9 +23,8 @@ import { noteIgnored, tools } from './tools.ts'
 import { deleteResponse, missing, readResponse, writeEnd } from './stored.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
 
-const payload = Joi.object({
-	model: model.required(),
-	input: input.required(),
+const required = { model: model.required(), input: input.required() }
+const optional = {
 	instructions: Joi.string().allow('', null).description('Added to the persona, for this run only.'),
 	previous_response_id: Joi.string()
 		.max(128)
@@ -61,11 +61,12 @@ const payload = Joi.object({
 	context_management: refused('is not supported', [[]]),
 	max_tool_calls: refused("is not supported; the agent's config.limits.steps bounds its work"),
 	prompt: refused('is not supported; use instructions and input'),
-})
+}
+const shown = Joi.object({ ...required, ...optional })
 	.example({ model: 'svc/ada', input: 'What can you do for me?' })
 	.required()
-	.prefs({ convert: false })
 	.id('OpenAiResponseRequest')
+const payload = presentFields(required, optional).required().prefs({ convert: false })
 
 const notes = `The model is an agent, and the answer is that of an ordinary run with its events, limits and tools. The run's id is
 in the header \`x-svc-run-id\`; a client that disconnects stops it. With \`stream: true\` the answer is Server-Sent Events from
@@ -95,6 +96,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			plugins: {
 				auth: { agents: 'checked' },
 				openapi: {
+					body: shown,
 					answers: { 200: { 'text/event-stream': responseEvents } },
 					errors: [404, 409, 502, 503, 504],
 					failure,

@@ -35,6 +35,7 @@ export class Follower implements Exchange {
 	#asking: RelayedQuestion | undefined
 	/** The id of the question that this follower answered last. */
 	#answered: string | undefined
+	#watchesBelow = false
 	#isOver = false
 
 	constructor(ctx: FollowerPlace, runs: Runs, run_id: string, listener: RunListener) {
@@ -60,7 +61,10 @@ export class Follower implements Exchange {
 		return this.#result.promise
 	}
 
-	/** `record`: the run's record, read after the construction. `answered`: id of the question that the message answered. */
+	/**
+	 * `record`: the run's record, read after the construction. `answered`: id of the question that the message answered. With
+	 * neither, all events of the run come after the construction.
+	 */
 	begin({ record, answered }: { record?: RunRecord; answered?: string | undefined } = {}): void {
 		this.#answered = answered
 		const held = this.#held ?? []
@@ -68,7 +72,7 @@ export class Follower implements Exchange {
 		if (this.#isOver) return
 		if (record) this.#catchUp(record)
 		for (const event of held) this.#handle(event)
-		if (!this.#isOver) this.#releases.push(watchAsked(this.#ctx, this.run_id, (asked) => this.#hearBelow(asked)))
+		if (record || answered !== undefined) this.#watchBelow()
 	}
 
 	/** `release` is called when the run is no longer followed, which may be within this call. */
@@ -121,6 +125,14 @@ export class Follower implements Exchange {
 		if (this.#isBroken()) return
 		if (end) return this.finish(end)
 		this.#apply(standingAfter(this.#standing, event))
+		if (event.payload.waits_for !== undefined) this.#watchBelow()
+	}
+
+	/** Most runs never wait for a sub-agent, and watching reads the record. */
+	#watchBelow(): void {
+		if (this.#isOver || this.#watchesBelow) return
+		this.#watchesBelow = true
+		this.#releases.push(watchAsked(this.#ctx, this.run_id, (asked) => this.#hearBelow(asked)))
 	}
 
 	#apply(standing: Standing): void {

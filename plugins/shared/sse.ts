@@ -74,6 +74,8 @@ export class Connection {
 	/** The proper end, after what waits; a client that does not take it is not waited for. */
 	end(last?: string): void {
 		if (this.#full) return this.cut()
+		// Together with the end, which uncorks the socket.
+		this.#socket.cork()
 		if (last !== undefined) this.write(chunk(last))
 		this.#response.end()
 	}
