@@ -1,7 +1,7 @@
-/** Decoded records for `Store.getShared`: at most 16 MiB, by their stored size. */
+/** Decoded records for `Store.getShared`: at most 4 MiB, by their stored size; in memory they take about twice as much. */
 import type { Entry } from './ports.ts'
 
-const MAX_BYTES = 16 * 1024 * 1024
+const MAX_BYTES = 4 * 1024 * 1024
 /** Estimate of the memory that a record takes besides its key and value. */
 const OVERHEAD_BYTES = 256
 

@@ -1,5 +1,6 @@
 /** The connections of all agents. Those of an agent are loaded from its records at their first use. */
 import type { AgentRef } from '../../core/plugin.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { ServerConnection } from './connection.ts'
 import type { McpRecord, Records } from './records.ts'
 
@@ -7,8 +8,11 @@ import type { McpRecord, Records } from './records.ts'
 export type Connections = Map<string, ServerConnection>
 
 export interface ConnectionRegistry {
-	/** The servers of an agent; at the first use, connects those that are switched on. */
-	of(agent: AgentRef): Promise<Connections>
+	/**
+	 * The servers of an agent; at the first use, connects those that are switched on. `forChange`: the caller may add to them;
+	 * else those of an agent that has none are a copy.
+	 */
+	of(agent: AgentRef, forChange?: boolean): Promise<Connections>
 	/** The connections that are already loaded, without waiting. */
 	all(): Iterable<ServerConnection>
 	/** Ends every connection of a deleted agent immediately. */
@@ -17,24 +21,44 @@ export interface ConnectionRegistry {
 	close(): Promise<void>
 }
 
+/** Agents known to have no servers. For others without servers, each run reads the store. */
+const WITHOUT_SERVERS = 1_000
+
+interface Loaded {
+	connections: Connections
+	loaded: Promise<Connections>
+	isGone: boolean
+	/** It stays even if it is empty. */
+	isKept: boolean
+}
+
 export function openConnectionRegistry(
 	records: Pick<Records, 'list'>,
 	connectionTo: (agent: AgentRef, record: McpRecord) => Promise<ServerConnection>,
 ): ConnectionRegistry {
-	const registry = new Map<string, { connections: Connections; loaded: Promise<Connections>; isGone: boolean }>()
+	const registry = new Map<string, Loaded>()
+	const without = new BoundedMap<string, true>(WITHOUT_SERVERS)
 	let isClosed = false
 
-	const load = (agent: AgentRef): Promise<Connections> => {
+	const load = (agent: AgentRef, forChange = false): Promise<Connections> => {
 		const known = registry.get(agent.uid)
-		if (known) return known.loaded
+		if (known) {
+			known.isKept ||= forChange
+			return known.loaded
+		}
 		const connections: Connections = new Map()
-		const entry = { connections, loaded: Promise.resolve(connections), isGone: false }
+		if (!forChange && without.get(agent.uid)) return Promise.resolve(connections)
+		const entry: Loaded = { connections, loaded: Promise.resolve(connections), isGone: false, isKept: forChange }
 		entry.loaded = (async () => {
 			for (const record of await records.list(agent)) {
 				const connection = await connectionTo(agent, record)
 				if (entry.isGone || isClosed) break
 				connections.set(record.id, connection)
 				if (record.enabled) connection.start()
+			}
+			if (connections.size === 0 && !entry.isKept && registry.get(agent.uid) === entry) {
+				registry.delete(agent.uid)
+				without.set(agent.uid, true)
 			}
 			return connections
 		})()

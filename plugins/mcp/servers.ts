@@ -144,7 +144,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 				created_at: now(),
 			}
 			const connection = await connectionTo(agent, record)
-			const connections = await registry.of(agent)
+			const connections = await registry.of(agent, true)
 			await records.add(agent, record, ctx.config.max_per_agent)
 			connections.set(id, connection)
 			await ctx.emit({ event_type: 'mcp.added', payload: aboutRecord(record) }, agent.name)

@@ -22,7 +22,7 @@ interface RunEnd {
 }
 
 /** Runs whose end is cached; that of any other run is read from the index. */
-const rememberedRuns = 20_000
+const rememberedRuns = 4_096
 /** Above every position. */
 const top = 'zzzzzzzzzzzz'
 

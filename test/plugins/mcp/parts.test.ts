@@ -2,6 +2,7 @@
 import t from 'tap'
 import { ServerConnection } from '../../../plugins/mcp/connection.ts'
 import type { ConnectionServices } from '../../../plugins/mcp/connection.ts'
+import { openConnectionRegistry } from '../../../plugins/mcp/connection-registry.ts'
 import { openRefresher } from '../../../plugins/mcp/refresher.ts'
 import { readDefinitions } from '../../../plugins/mcp/definitions.ts'
 import { elicit } from '../../../plugins/mcp/elicitation.ts'
@@ -54,6 +55,32 @@ void t.test('a list of tools may hold anything; what cannot be offered is named'
 	)
 	const many = Array.from({ length: 300 }, (_, n) => ({ name: `t${n}`, inputSchema: {} }))
 	t.equal(readDefinitions(many).definitions.length, 256)
+})
+
+void t.test('of many agents without servers only the last ones are remembered', async (t) => {
+	const reads = new Map<string, number>()
+	const registry = openConnectionRegistry(
+		{
+			async list({ uid }) {
+				reads.set(uid, (reads.get(uid) ?? 0) + 1)
+				return []
+			},
+		},
+		() => Promise.reject(new Error('there is no server to connect to')),
+	)
+	const agents = Array.from({ length: 1_500 }, (_, n) => ({ name: `agent-${n}`, uid: `uid-${n}` }))
+	const [first, ...others] = agents as [(typeof agents)[number], ...typeof agents]
+	const last = agents.at(-1) ?? first
+	const added = await registry.of(first, true)
+	for (const agent of others) await registry.of(agent)
+	for (const agent of [first, ...others.slice(0, 1), last]) await registry.of(agent)
+	t.equal(reads.get('uid-0'), 1, 'an agent whose servers are being changed')
+	t.equal(await registry.of(first), added, 'keeps its list')
+	t.equal(reads.get('uid-1'), 2, 'forgotten, and read again')
+	t.equal(reads.get(last.uid), 1, 'remembered')
+	t.not(await registry.of(last), await registry.of(last), 'nobody can add to what is remembered')
+	t.not(await registry.of(last, true), undefined)
+	t.equal(await registry.of(last), await registry.of(last, true), 'but to what is kept')
 })
 
 void t.test('a server that is switched on is connecting from the moment at which it can be seen', (t) => {
