@@ -25,6 +25,7 @@ const PAGE_CHARACTERS = 1024 * 1024
 const COMMIT_LIMIT = 100
 const MOST_TAGS = 16
 export const MOST_REPLACED = 8
+export const MOST_RESULTS = 100
 
 export function memoriesOf(
 	ctx: Context<MemorySettings>,
@@ -87,6 +88,8 @@ export function memoriesOf(
 		},
 
 		async search(agent, query, limit, tags = []) {
+			if (!Number.isInteger(limit) || limit < 1 || limit > MOST_RESULTS)
+				throw new Fault('invalid_request', `the limit of a search must be a whole number from 1 to ${MOST_RESULTS}`)
 			if (!index.isOpen(agent) && !(await hasMemories(store, agent.uid))) return []
 			const text = redacted(agent, query)
 			const embedder = await embeddings.embedderOf(agent)
