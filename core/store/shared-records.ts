@@ -38,9 +38,9 @@ export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
 	}
 }
 
-/** A change by one reader would be a change for all. Byte arrays cannot be frozen. */
-function freeze(value: unknown): void {
-	if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return
-	Object.freeze(value)
+/** All of it, since a change by one reader would be a change for all. Only byte arrays cannot be frozen. */
+export function freeze<T>(value: T): T {
+	if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
 	for (const item of Object.values(value)) freeze(item)
+	return Object.freeze(value)
 }

@@ -78,7 +78,7 @@ export interface LongTermMemory {
 		agent: AgentRef,
 		memory: { content: string; tags?: string[]; replaces?: string[]; key?: string },
 	): Promise<Memory>
-	/** Best first, a newer memory before the one that it replaces, at most `limit` (1–100); with `tags` only memories that have all of them. */
+	/** Best first, a newer memory before the one that it replaces, at most `limit` (1–100, else `invalid_request`); with `tags` only memories that have all of them. */
 	search(agent: AgentRef, query: string, limit: number, tags?: string[]): Promise<SearchResult[]>
 	/**
 	 * The memories that belong to a prompt, best first, by `memory.recall`; none where the agent's config says so. Waits at most 0.5 s for an embedding, then goes by

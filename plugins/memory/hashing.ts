@@ -19,7 +19,7 @@ export function hashTerms(terms: readonly string[], weigh: (term: string) => num
 /** In place. */
 export function normalise(vector: Float32Array): Float32Array {
 	let sum = 0
-	for (const value of vector) sum += value * value
+	for (let at = 0; at < vector.length; at++) sum += (vector[at] as number) * (vector[at] as number)
 	if (sum === 0) return vector
 	const factor = 1 / Math.sqrt(sum)
 	for (let at = 0; at < vector.length; at++) vector[at] = (vector[at] as number) * factor

@@ -25,6 +25,7 @@ const PAGE_CHARACTERS = 1024 * 1024
 const COMMIT_LIMIT = 100
 const MOST_TAGS = 16
 export const MOST_REPLACED = 8
+export const MOST_RESULTS = 100
 
 export function memoriesOf(
 	ctx: Context<MemorySettings>,
@@ -87,12 +88,16 @@ export function memoriesOf(
 		},
 
 		async search(agent, query, limit, tags = []) {
+			if (!Number.isInteger(limit) || limit < 1 || limit > MOST_RESULTS)
+				throw new Fault('invalid_request', `the limit of a search must be a whole number from 1 to ${MOST_RESULTS}`)
 			if (!index.isOpen(agent) && !(await hasMemories(store, agent.uid))) return []
 			const text = redacted(agent, query)
 			const embedder = await embeddings.embedderOf(agent)
 			const vector = await embeddings.ofQuestion(embedder, text)
 			const hits = await index.search(agent, embedder, { text, limit, tags, ...(vector && { vector }) })
-			const entries = await Promise.all(hits.map(({ id }) => store.get<MemoryRecord>(keys.memory(agent.uid, id))))
+			const entries = await Promise.all(
+				hits.map(async ({ id }) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))),
+			)
 			const found: FoundMemory[] = hits.flatMap(({ similarity }, at) => {
 				const entry = entries[at] // deleted meanwhile: not shown
 				return entry ? [{ ...shown(entry.value), similarity }] : []

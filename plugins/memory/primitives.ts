@@ -2,11 +2,10 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { LongTermMemory } from './contract.ts'
-import { MOST_REPLACED } from './memories.ts'
+import { MOST_REPLACED, MOST_RESULTS } from './memories.ts'
 
 const CONTENT_CHARACTERS = 32_000
 export const QUERY_CHARACTERS = 4_000
-export const MOST_RESULTS = 100
 export const DEFAULT_RESULTS = 10
 
 export const content = Joi.string()

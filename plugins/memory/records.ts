@@ -67,9 +67,10 @@ export interface GroupRecord {
 	made: MemoryRecord
 }
 
+/** Shares nothing with the record, which may be frozen. */
 export function shown({ id, content, tags, created_at, replaces, replaced_by }: MemoryRecord): Memory {
-	const links = { ...(replaces && { replaces }), ...(replaced_by !== undefined && { replaced_by }) }
-	return { id, content, tags, created_at, ...links }
+	const links = { ...(replaces && { replaces: [...replaces] }), ...(replaced_by !== undefined && { replaced_by }) }
+	return { id, content, tags: [...tags], created_at, ...links }
 }
 
 /** Most agents have none: for them no thread is started, and nothing is embedded. */

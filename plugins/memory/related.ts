@@ -46,7 +46,7 @@ export function relatedOf(
 		const vector = await vectorOf(embedder, text)
 		const hits = await index.search(agent, embedder, { text, limit, tags: [], ...(vector && { vector }) })
 		const ids = hits.filter(({ relevance }) => relevance >= threshold).map(({ id }) => id)
-		const entries = await Promise.all(ids.map((id) => store.get<MemoryRecord>(keys.memory(agent.uid, id))))
+		const entries = await Promise.all(ids.map(async (id) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))))
 		return newerFirst(entries.flatMap((entry) => (entry ? [shown(entry.value)] : [])))
 	}
 

@@ -5,7 +5,8 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
 import type { LongTermMemory, Memory, MemorySettings } from './contract.ts'
-import { content, DEFAULT_RESULTS, limit, MOST_RESULTS, QUERY_CHARACTERS, replaces, tags } from './primitives.ts'
+import { MOST_RESULTS } from './memories.ts'
+import { content, DEFAULT_RESULTS, limit, QUERY_CHARACTERS, replaces, tags } from './primitives.ts'
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()

@@ -22,6 +22,7 @@ import type {
 	ListOptions,
 } from '../../core/store/ports.ts'
 import type { LogEntry, Rev, Store } from '../../core/store/ports.ts'
+import { freeze } from '../../core/store/shared-records.ts'
 import { guarded, openWatchers } from '../../core/store/watchers.ts'
 
 export interface MemoryOptions {
@@ -110,7 +111,7 @@ function memoryStore(mustBeOpen: () => void, log?: Logger): { store: Store; appl
 	}
 	const store = withSingleWrites({
 		get,
-		getShared: get,
+		getShared: async <T>(key: Key) => freeze(await get<T>(key)),
 		list: <T>(prefix: Key, options: ListOptions = {}) => list(prefix, options) as AsyncIterable<Entry<T>>,
 		async *keys(prefix, options = {}) {
 			for await (const { key } of list(prefix, options)) yield key

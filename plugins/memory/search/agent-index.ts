@@ -146,7 +146,8 @@ export class AgentIndex {
 		const spelt = this.#withSlips(terms)
 		const near = isBuiltIn ? hashTerms(terms.flat(), (term) => this.#keywords.weightOf(term)) : vector
 		const weight = isBuiltIn ? this.#hashingWeight(terms) : EMBEDDER_WEIGHT
-		const byWord = this.#keywords.search(spelt, {
+		const asked = this.#keywords.find(spelt)
+		const byWord = this.#keywords.search(asked, {
 			limit,
 			margin: near ? weight : 0,
 			most: most(CANDIDATES.words),
@@ -157,7 +158,7 @@ export class AgentIndex {
 		return fuse(byWord, similar, limit).map((ordinal) => ({
 			id: this.#ids[ordinal] as string,
 			similarity: plain ? this.#similarity(ordinal, plain) : null,
-			relevance: Math.max(this.#keywords.overlap(ordinal, spelt), isBuiltIn ? 0 : (similar?.closeness(ordinal) ?? 0)),
+			relevance: Math.max(this.#keywords.overlap(ordinal, asked), isBuiltIn ? 0 : (similar?.closeness(ordinal) ?? 0)),
 		}))
 	}
 

@@ -23,12 +23,15 @@ export class Best {
 		else if (isBelow(this.#scores[0] as number, this.#ordinals[0] as number, score, ordinal)) this.#down(ordinal, score)
 	}
 
-	/** Best first. */
+	/** Best first. Nothing is kept afterwards. */
 	take(): Scored[] {
-		return Array.from({ length: this.#count }, (_, at) => ({
-			ordinal: this.#ordinals[at] as number,
-			score: this.#scores[at] as number,
-		})).toSorted((a, b) => b.score - a.score || a.ordinal - b.ordinal)
+		const found: Scored[] = []
+		while (this.#count > 0) {
+			found.push({ ordinal: this.#ordinals[0] as number, score: this.#scores[0] as number })
+			const last = --this.#count
+			if (last > 0) this.#down(this.#ordinals[last] as number, this.#scores[last] as number)
+		}
+		return found.reverse()
 	}
 
 	/** Places it at `from`, a free place, or above. */

@@ -1,3 +1,4 @@
+import { Best } from './best.ts'
 import type { Scored } from './best.ts'
 
 /** The vector leg of one search. */
@@ -16,18 +17,19 @@ export interface Similar {
  * are added rather than the ranks, since ranks do not tell a clear match from one that is barely better than the next.
  */
 export function fuse(byWord: readonly Scored[], similar: Similar | undefined, limit: number): number[] {
+	if (!similar) return byWord.slice(0, limit).map(({ ordinal }) => ordinal)
+	const { found, weight, relative } = similar
 	const best = byWord[0]?.score ?? 1
-	const scores = new Map(byWord.map(({ ordinal, score }) => [ordinal, score / best]))
-	if (similar) {
-		for (const { ordinal } of similar.found) if (!scores.has(ordinal)) scores.set(ordinal, 0)
-		// Most candidates cannot become one of the results by their similarity, which is then not computed.
-		const minimum = (byWord[limit - 1]?.score ?? 0) / best - similar.weight
-		for (const [ordinal, score] of scores)
-			if (score < minimum) scores.delete(ordinal)
-			else scores.set(ordinal, score + similar.weight * similar.relative(ordinal))
+	// Most candidates cannot become one of the results by their similarity, which is then not computed.
+	const minimum = (byWord[limit - 1]?.score ?? 0) / best - weight
+	const fused = new Best(limit)
+	const offer = (ordinal: number, score: number): void => {
+		if (score >= minimum) fused.offer(ordinal, score + weight * relative(ordinal))
 	}
-	return [...scores]
-		.toSorted((a, b) => b[1] - a[1] || a[0] - b[0])
-		.slice(0, limit)
-		.map(([ordinal]) => ordinal)
+	for (const { ordinal, score } of byWord) offer(ordinal, score / best)
+	if (minimum <= 0) {
+		const worded = new Set(byWord.map(({ ordinal }) => ordinal))
+		for (const { ordinal } of found) if (!worded.has(ordinal)) offer(ordinal, 0)
+	}
+	return fused.take().map(({ ordinal }) => ordinal)
 }

@@ -31,6 +31,14 @@ const SLIPS = 3
 const COUNT_BITS = 6
 const COUNTS = 1 << COUNT_BITS
 
+/** A term of a query. */
+interface Term {
+	/** The postings of each of its spellings that some memory has. */
+	lists: number[][]
+	/** As `weightOf`, of its rarest spelling. */
+	weight: number
+}
+
 export interface Wanted {
 	/** Number of results needed. */
 	limit: number
@@ -53,11 +61,15 @@ export class KeywordIndex {
 	#live = 0
 	#postingCount = 0
 	#liveLength = 0
-	/** Kept between searches, all zeros. */
+	/** Kept between searches, as all arrays below: new ones for each search would soon be garbage. All zeros. */
 	#scores = new Float32Array(256)
 	#near = new Float32Array(256)
-	/** Kept between searches: which ordinals got a score. An array of its own for each search would soon be garbage. */
+	/** The ordinals that get a score, and by ordinal 1 for each of them. */
 	#touched = new Uint32Array(256)
+	#isTouched = new Uint8Array(256)
+	#touchedCount = 0
+	/** Postings of touched ordinals. */
+	#matching = new Uint32Array(256)
 
 	/** Number of ordinals assigned so far, including removed ones. */
 	get count(): number {
@@ -66,7 +78,7 @@ export class KeywordIndex {
 
 	/** Approximate size in memory. */
 	get bytes(): number {
-		return this.#postingCount * 12 + this.#postings.size * 160 + this.#lengths.length * 18
+		return this.#postingCount * 12 + this.#postings.size * 160 + this.#lengths.length * 19
 	}
 
 	/** Returns the ordinal. `at`: when it was stored, in milliseconds. */
@@ -103,18 +115,25 @@ export class KeywordIndex {
 		return Math.min(1, this.#idf(this.#postings.get(term)?.length ?? 0) / this.#idf(1))
 	}
 
+	/** The terms of a query, for `search` and `overlap`; valid until the next change. `terms`: for each its spellings, as `questionOf` returns. */
+	find(terms: readonly string[][]): Term[] {
+		return terms.map((forms) => ({
+			lists: forms.map((form) => this.#postings.get(form) ?? []).filter((list) => list.length > 0),
+			// A term that no memory has is as rare as can be.
+			weight: forms.length === 0 ? 1 : Math.max(...forms.map((form) => this.weightOf(form))),
+		}))
+	}
+
 	/**
 	 * How much a memory and a query have in common, 0 to 1: the share of the query's terms that the memory has, or that of the
 	 * memory's terms that the query has, whichever is larger; rare terms count more. A common word alone counts little.
 	 */
-	overlap(ordinal: number, terms: readonly string[][]): number {
+	overlap(ordinal: number, terms: readonly Term[]): number {
 		let asked = 0
 		let shared = 0
-		for (const forms of terms) {
-			// A term that no memory has is as rare as can be.
-			const weight = forms.length === 0 ? 1 : Math.max(...forms.map((form) => this.weightOf(form)))
+		for (const { lists, weight } of terms) {
 			asked += weight
-			if (forms.some((form) => this.#holds(form, ordinal))) shared += weight
+			if (lists.some((list) => holds(list, ordinal))) shared += weight
 		}
 		if (shared === 0) return 0
 		const share = Math.max(shared / asked, shared / Math.max(1, this.#lengths[ordinal] as number))
@@ -138,39 +157,41 @@ export class KeywordIndex {
 			.map(({ other }) => other)
 	}
 
-	/** The best matches, best first. `terms`: for each its spellings, as `questionOf` returns. */
-	search(terms: readonly string[][], wanted: Wanted): Scored[] {
+	/** The best matches, best first. */
+	search(terms: readonly Term[], wanted: Wanted): Scored[] {
 		const found = terms
-			.map((forms) => {
-				const lists = forms.map((form) => this.#postings.get(form) ?? []).filter((list) => list.length > 0)
-				return lists.length === 1 ? (lists[0] as number[]) : lists.flat()
-			})
+			.map(({ lists }) => (lists.length === 1 ? (lists[0] as number[]) : lists.flat()))
 			.filter((list) => list.length > 0)
 			.toSorted((a, b) => a.length - b.length)
-		const touched = new Touched(this.#touched)
 		let looked = 0
 		for (const [rank, list] of found.entries()) {
 			if (rank > 0 && looked + list.length > MOST_POSTINGS) break
 			looked += list.length
-			if (list.length <= COMMON) this.#open(list, touched)
-			else this.#add(list, rank === 0 ? touched : undefined)
+			if (list.length <= COMMON) this.#open(list)
+			else {
+				if (rank === 0) this.#touch(list, COUNT_BITS)
+				this.#add(list)
+			}
 		}
-		return this.#take(touched, wanted)
+		return this.#take(wanted)
 	}
 
 	/** Returns the best, and resets the scores. Finds the needed ones first, since few others are then within the margin. */
-	#take(touched: Touched, { limit, margin, most, allowed }: Wanted): Scored[] {
-		const [scores, removed, ordinals] = [this.#scores, this.#removed, this.#touched]
+	#take({ limit, margin, most, allowed }: Wanted): Scored[] {
+		const [scores, removed, ordinals, isTouched] = [this.#scores, this.#removed, this.#touched, this.#isTouched]
+		const count = this.#touchedCount
+		this.#touchedCount = 0
 		const first = new Best(limit)
-		for (let at = 0; at < touched.count; at++) {
+		for (let at = 0; at < count; at++) {
 			const ordinal = ordinals[at] as number
+			isTouched[ordinal] = 0
 			if (removed[ordinal] === 0 && (!allowed || allowed(ordinal))) first.offer(ordinal, scores[ordinal] as number)
 			else scores[ordinal] = 0
 		}
 		const needed = first.take()
 		const least = (needed[limit - 1]?.score ?? 0) - margin * (needed[0]?.score ?? 0)
 		const best = new Best(most)
-		for (let at = 0; at < touched.count; at++) {
+		for (let at = 0; at < count; at++) {
 			const ordinal = ordinals[at] as number
 			const score = scores[ordinal] as number
 			scores[ordinal] = 0
@@ -179,21 +200,21 @@ export class KeywordIndex {
 		return best.take()
 	}
 
-	/** Postings are in the order of their ordinals. */
-	#holds(term: string, ordinal: number): boolean {
-		const list = this.#postings.get(term)
-		if (!list) return false
-		let [from, to] = [0, list.length]
-		while (from < to) {
-			const middle = (from + to) >>> 1
-			if ((list[middle] as number) >>> COUNT_BITS < ordinal) from = middle + 1
-			else to = middle
+	/** Of each item of `list` the ordinal is what is above its lowest `bits`. */
+	#touch(list: readonly number[], bits: number): void {
+		const [touched, isTouched] = [this.#touched, this.#isTouched]
+		let count = this.#touchedCount
+		for (const value of list) {
+			const ordinal = value >>> bits
+			if (isTouched[ordinal] === 1) continue
+			isTouched[ordinal] = 1
+			touched[count++] = ordinal
 		}
-		return from < list.length && (list[from] as number) >>> COUNT_BITS === ordinal
+		this.#touchedCount = count
 	}
 
 	/** Adds a score to every memory that has the term, and to its neighbours. */
-	#open(list: readonly number[], touched: Touched): void {
+	#open(list: readonly number[]): void {
 		const [scores, near, removed, lengths, back] = [this.#scores, this.#near, this.#removed, this.#lengths, this.#back]
 		const idf = this.#idf(list.length)
 		const nearness = Math.sqrt(idf / this.#idf(1))
@@ -218,30 +239,34 @@ export class KeywordIndex {
 				near[other] = (near[other] as number) + light * (NEAR[distance - 1] as number)
 			}
 		}
+		this.#touch(seen, 0)
 		for (const ordinal of seen) {
 			const amount = near[ordinal] as number
 			near[ordinal] = 0
-			if (scores[ordinal] === 0) touched.push(ordinal)
 			scores[ordinal] = (scores[ordinal] as number) + (idf * amount * (K1 + 1)) / (amount + K1)
 		}
 	}
 
-	/** Adds to existing scores, and if `touched` is given also creates new ones. */
-	#add(list: readonly number[], touched?: Touched): void {
-		const [scores, lengths, removed] = [this.#scores, this.#lengths, this.#removed]
+	/** Adds to the scores of touched memories. */
+	#add(list: readonly number[]): void {
+		this.#matching = grown(this.#matching, list.length)
+		const [scores, lengths, isTouched, matching] = [this.#scores, this.#lengths, this.#isTouched, this.#matching]
 		const idf = this.#idf(list.length) * (K1 + 1)
 		// The same as in `#open`, with one division instead of two.
 		const base = K1 * (1 - B)
 		const perTerm = (K1 * B) / this.#averageLength
+		// Sifts without a branch, which the processor would often predict wrongly.
+		let matches = 0
 		for (const posting of list) {
+			matching[matches] = posting
+			matches += isTouched[posting >>> COUNT_BITS] as number
+		}
+		for (let at = 0; at < matches; at++) {
+			const posting = matching[at] as number
 			const ordinal = posting >>> COUNT_BITS
-			const score = scores[ordinal] as number
-			if (score === 0) {
-				if (!touched || removed[ordinal] === 1) continue
-				touched.push(ordinal)
-			}
 			const count = posting & (COUNTS - 1)
-			scores[ordinal] = score + (idf * count) / (count + base + perTerm * (lengths[ordinal] as number))
+			const amount = (idf * count) / (count + base + perTerm * (lengths[ordinal] as number))
+			scores[ordinal] = (scores[ordinal] as number) + amount
 		}
 	}
 
@@ -261,19 +286,17 @@ export class KeywordIndex {
 		this.#scores = grown(this.#scores, this.#count)
 		this.#near = grown(this.#near, this.#count)
 		this.#touched = grown(this.#touched, this.#count)
+		this.#isTouched = grown(this.#isTouched, this.#count)
 	}
 }
 
-/** A list of ordinals in an array that is large enough. */
-class Touched {
-	readonly #ordinals: Uint32Array
-	count = 0
-
-	constructor(ordinals: Uint32Array) {
-		this.#ordinals = ordinals
+/** Postings are in the order of their ordinals. */
+function holds(list: readonly number[], ordinal: number): boolean {
+	let [from, to] = [0, list.length]
+	while (from < to) {
+		const middle = (from + to) >>> 1
+		if ((list[middle] as number) >>> COUNT_BITS < ordinal) from = middle + 1
+		else to = middle
 	}
-
-	push(ordinal: number): void {
-		this.#ordinals[this.count++] = ordinal
-	}
+	return from < list.length && (list[from] as number) >>> COUNT_BITS === ordinal
 }

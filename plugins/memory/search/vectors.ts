@@ -116,7 +116,7 @@ export class Vectors {
 /** Returns the scale of a code. */
 export function encode(vector: Float32Array, codes: Int8Array): number {
 	let most = 0
-	for (const value of vector) most = Math.max(most, Math.abs(value))
+	for (let at = 0; at < vector.length; at++) most = Math.max(most, Math.abs(vector[at] as number))
 	if (most === 0) return 0
 	const factor = 127 / most
 	for (let at = 0; at < codes.length; at++) codes[at] = Math.round((vector[at] as number) * factor)

@@ -75,6 +75,16 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		await rejects(t, (async () => store.getShared([] as never))(), 'invalid_request')
 	})
 
+	test('freezes a record that readers share, all but its bytes', async (t, store) => {
+		await store.put(['a'], { list: [{ deep: true }], bytes: new Uint8Array([7]) })
+		for (const time of ['first', 'second']) {
+			const entry = await store.getShared<{ list: object[] }>(['a'])
+			const parts = [entry, entry?.key, entry?.value, entry?.value.list, entry?.value.list[0]]
+			t.ok(parts.every(Object.isFrozen), `read for the ${time} time`)
+		}
+		t.notOk(Object.isFrozen((await store.get(['a']))?.value))
+	})
+
 	test('changes the revision with every write, and never gives one out twice', async (t, store) => {
 		const revs = [await store.put(['a'], 1), await store.put(['a'], 1)]
 		t.equal((await store.get(['a']))?.rev, revs[1])

@@ -36,7 +36,7 @@ void t.test('a search by keywords returns the needed results and those within th
 	for (let ordinal = 0; ordinal < MEMORIES; ordinal += 7) index.remove(ordinal)
 	const isEven = (ordinal: number): boolean => ordinal % 2 === 0
 	for (const question of questions) {
-		const terms = questionOf(question, [termsOf(question).language])
+		const terms = index.find(questionOf(question, [termsOf(question).language]))
 		for (const allowed of [undefined, isEven]) {
 			const all = index.search(terms, { limit: LIMIT, margin: 1, most: MEMORIES, allowed })
 			t.ok(all.length > LIMIT && all.every(({ ordinal }) => ordinal % 7 !== 0 && (allowed?.(ordinal) ?? true)))

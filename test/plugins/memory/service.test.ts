@@ -109,3 +109,18 @@ void t.test('memories with all of the tags are found among many others', async (
 	t.equal((await memory.search(ada, 'boat', 100, ['boat'])).length, 41)
 	t.strictSame(await memory.search(ada, 'boat', 10, ['boat', 'nothing']), [])
 })
+
+void t.test('a search for anything but 1 to 100 results is refused', async (t) => {
+	const { memory, ada } = await open(t)
+	const check = async (about: string): Promise<void> => {
+		for (const limit of [0, -1, 1.5, 101, NaN, Infinity, -Infinity, '3' as never, undefined as never]) {
+			const search = memory.search(ada, 'harbour', limit)
+			await t.rejects(search, { code: 'invalid_request', message: /limit/ }, `${String(limit)}, ${about}`)
+		}
+	}
+	await check('without memories')
+	await memory.store(ada, { content: 'The harbour is closed on Mondays.' })
+	await check('with one')
+	t.equal((await memory.search(ada, 'harbour', 1)).length, 1)
+	t.equal((await memory.search(ada, 'harbour', 100)).length, 1)
+})
