@@ -68,7 +68,7 @@ import {
 } from './waits.ts'
 import type { Work } from './work.ts'
 
-/** A step that crashes the gateway or its thread this often is not retried. */
+/** A step that is still unfinished after this many restarts is not retried. */
 const RESTART_LIMIT = 3
 
 /** A run that is being executed. */
@@ -218,7 +218,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 	const { departed = false } = work.turn
 	work.turn.departed = false
 	if (!departed && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
-		const message = `the gateway or its thread ended ${RESTART_LIMIT} times in the same step of this run; it is not tried again`
+		const message = `the gateway or its thread ended in the same step of this run again after ${RESTART_LIMIT} restarts; it is not retried`
 		return { status: 'failed', error: { code: 'restart_loop', message }, usage: usageOf(steps) }
 	}
 	await log.append(
