@@ -5,7 +5,7 @@ import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 
 /** Above this many bytes waiting for a live client, it gets no more live events, and reads the log once it is ready again. */
 const BACKLOG_LIMIT = 256 * 1024
-/** What one turn of the event loop brings goes out as one block, of about this many characters at most. */
+/** Events that come together go out as one block, of about this many characters at most. */
 const BLOCK_LIMIT = 256 * 1024
 /** Events kept for a client during the read that may turn it live. Where there are more, it reads again. */
 const BUFFER_LIMIT = 1000
@@ -45,7 +45,7 @@ export interface ChannelOptions {
 	isLast: (event: EventEnvelope) => boolean
 	/** The last event has been written. */
 	finished: (reader: FeedReader) => void
-	/** `flush` must be called at the end of this turn of the event loop. */
+	/** `flush` must be called before the next turn of the event loop. */
 	dirty: (channel: EventFeed) => void
 	/** A reader is no longer live; it must catch up from its cursor. */
 	behind: (reader: FeedReader) => void
@@ -117,7 +117,7 @@ export class EventFeed {
 		this.#live.add(reader)
 	}
 
-	/** Writes the events of this turn to every live reader that can accept them. */
+	/** Writes the events that wait to every live reader that can accept them. */
 	flush(): void {
 		if (this.#length === 0) return
 		const block = chunk(this.#waiting.join(''))

@@ -34,9 +34,6 @@ interface Stream extends FeedReader, OpenRequest {
 	channel: EventFeed
 }
 
-/** Milliseconds within which events come closely. */
-const CLOSE_MS = 2
-
 export class Streams {
 	readonly #ctx: Context<EventSettings>
 	readonly #channels = new Map<string, EventFeed>()
@@ -44,8 +41,6 @@ export class Streams {
 	readonly #replay: Replay
 	readonly #framesFor = new Map<Clearance, ReturnType<typeof frameMaker>>()
 	#dirty: EventFeed[] = []
-	#flushing: NodeJS.Immediate | undefined
-	#flushedAt = 0
 	/** Those that are being opened included. */
 	#size = 0
 
@@ -241,21 +236,13 @@ export class Streams {
 		}
 	}
 
-	/**
-	 * What one write to the disk brings goes out together, at once. Where events come closely, so does what one turn of the event
-	 * loop brings.
-	 */
+	/** What one write to the disk brings, or one message of a thread, goes out together, at once. */
 	#flushSoon(channel: EventFeed): void {
 		this.#dirty.push(channel)
-		if (this.#flushing !== undefined || this.#dirty.length > 1) return
-		if (performance.now() - this.#flushedAt > CLOSE_MS) queueMicrotask(() => this.#flush())
-		else this.#flushing = setImmediate(() => this.#flush())
+		if (this.#dirty.length === 1) queueMicrotask(() => this.#flush())
 	}
 
 	#flush(): void {
-		clearImmediate(this.#flushing)
-		this.#flushing = undefined
-		this.#flushedAt = performance.now()
 		const dirty = this.#dirty
 		this.#dirty = []
 		for (const channel of dirty) channel.flush()
