@@ -6,8 +6,9 @@ export interface Effort {
 	runs: number
 	/** Turns of the longer conversations. */
 	turns: readonly number[]
-	/** Single runs, for latency. */
+	/** Single runs, for latency, and those before them: V8 compiles for the first 4,000. */
 	single: number
+	singleWarmUp: number
 	/** REST requests of a round. */
 	requests: number
 	/** Webhook deliveries of a round. */
@@ -38,6 +39,7 @@ export const efforts: Record<Level, Effort> = {
 		runs: 320,
 		turns: [5],
 		single: 100,
+		singleWarmUp: 100,
 		requests: 5_000,
 		deliveries: 640,
 		events: 200,
@@ -54,6 +56,7 @@ export const efforts: Record<Level, Effort> = {
 		runs: 1_920,
 		turns: [5, 50],
 		single: 300,
+		singleWarmUp: 4_000,
 		requests: 5_000,
 		deliveries: 1_600,
 		events: 500,
@@ -70,6 +73,7 @@ export const efforts: Record<Level, Effort> = {
 		runs: 3_840,
 		turns: [5, 50],
 		single: 3_000,
+		singleWarmUp: 4_000,
 		requests: 20_000,
 		deliveries: 4_000,
 		events: 2_000,

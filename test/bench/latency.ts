@@ -10,7 +10,7 @@ import { quantile } from './statistics.ts'
 import { connections, makeAgents, startSubject } from './subject.ts'
 import type { Figure } from './table.ts'
 
-export async function latency({ single }: Effort): Promise<Figure[]> {
+export async function latency({ single, singleWarmUp }: Effort): Promise<Figure[]> {
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
 	await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
 	const url = await model.ask<string>('url')
@@ -22,11 +22,11 @@ export async function latency({ single }: Effort): Promise<Figure[]> {
 	const firsts: number[] = []
 	const ours: number[] = []
 	const alone: number[] = []
-	for (const [index, agent] of (await makeAgents(clients, 2 * single)).entries()) {
+	for (const [index, agent] of (await makeAgents(clients, singleWarmUp + single)).entries()) {
 		const { started, ended } = await runner.run(client, agent)
 		const call: BareCalls = { url, calls: 1, lanes: 1, turns: 0 }
 		const { each } = await bare.ask<BareTimes>('callAll', call)
-		if (index < single) continue // the first half is there to get all code compiled
+		if (index < singleWarmUp) continue
 		firsts.push(started)
 		ours.push(ended)
 		alone.push(...each)
