@@ -72,11 +72,12 @@ export class Connection {
 	}
 
 	/** The proper end, after what waits; a client that does not take it is not waited for. */
-	end(last?: string): void {
+	end(last = ''): void {
 		if (this.#full) return this.cut()
 		// Together with the end, which uncorks the socket.
 		this.#socket.cork()
-		if (last !== undefined) this.write(chunk(last))
+		// An empty chunk is the end of the body, which would come twice.
+		if (last !== '') this.write(chunk(last))
 		this.#response.end()
 	}
 
