@@ -50,7 +50,7 @@ export const answerStream: Auth['answerStream'] = async (
 		quietSince = performance.now()
 		if (response.destroyed) return
 		if (!connection) early.push(events)
-		else if (connection.backlog + together.length > BACKLOG_LIMIT) connection.cut()
+		else if (connection.backlog > BACKLOG_LIMIT) connection.cut()
 		else {
 			if (together === '') process.nextTick(send)
 			together += events()
