@@ -7,7 +7,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
-import type { WaitingRequest } from '../../../plugins/auth/contract.ts'
+import type { OpenRequest, WaitingRequest } from '../../../plugins/auth/contract.ts'
 import { answerStream } from '../../../plugins/auth/open-answer.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -15,6 +15,8 @@ interface Making {
 	response: ServerResponse
 	write(events: string): void
 	end(last: string): void
+	/** As the table of open requests does after a long silence. */
+	beat(): void
 }
 
 const PIECE = `data: ${'x'.repeat(64 * 1024)}\n\n`
@@ -27,11 +29,14 @@ const later = (work: () => void): void => void setImmediate(() => void Promise.r
 /** A client that has asked for the stream which `make` makes, and reads nothing yet. Any other path answers `next`. */
 async function clientOf(t: Test, make: (making: Making) => void): Promise<Socket> {
 	const serve = (response: ServerResponse): Promise<void> => {
-		const client = { open: { enter() {}, leave() {} }, credentials: { scope: ['*'] }, response }
+		let own: OpenRequest | undefined
+		const open = { enter: (one: OpenRequest) => (own = one), leave() {} }
+		const client = { open, credentials: { scope: ['*'] }, response }
+		const beat = (): void => own?.beat?.(Number.POSITIVE_INFINITY)
 		const options = { heartbeatMs: 60_000, stallMs: 60_000, clearance: openRedactor().clearanceOf(['*']) }
 		return answerStream(client as unknown as WaitingRequest, options, (_signal, write) => {
 			const { promise, resolve } = Promise.withResolvers<string>()
-			later(() => make({ response, write: (events) => write(() => events), end: resolve }))
+			later(() => make({ response, write: (events) => write(() => events), end: resolve, beat }))
 			return Promise.resolve({ first: ': open\n\n', last: promise })
 		})
 	}
@@ -66,6 +71,29 @@ void t.test('a stream to a slow client ends once, also if its last events come t
 	const [body = '', next = ''] = text.split(END)
 	t.ok(body.endsWith('data: last piece\n\ndata: [DONE]\n\n'))
 	t.match(next, /^HTTP\/1.1 200 OK\r\n/, 'nothing comes between the answers')
+})
+
+void t.test('no heartbeat follows the end of a stream to a client that has not taken it yet', async (t) => {
+	let isBeaten = false
+	const socket = await clientOf(t, function make(making) {
+		const isSlow = (making.response.socket?.writableLength ?? 0) > 0
+		if (!isSlow) {
+			making.write(PIECE.slice(-8 * 1024))
+			return later(() => make(making))
+		}
+		making.end('data: [DONE]\n\n')
+		setImmediate(() => {
+			making.beat()
+			isBeaten = true
+		})
+	})
+	await eventually(() => isBeaten)
+	let text = ''
+	socket.on('data', (data: string) => (text += data))
+	await eventually(() => text.includes(END))
+	socket.write('GET /next HTTP/1.1\r\nhost: localhost\r\n\r\n')
+	await eventually(() => text.endsWith('next'))
+	t.match(text.split(END)[1], /^HTTP\/1.1 200 OK\r\n/, 'nothing comes between the answers')
 })
 
 void t.test('a client gets all events of one turn, however many they are', async (t) => {
