@@ -72,12 +72,11 @@ export class Connection {
 	}
 
 	/** The proper end, after what waits; a client that does not take it is not waited for. */
-	end(last = ''): void {
+	end(last?: string): void {
 		if (this.#full) return this.cut()
 		// Together with the end, which uncorks the socket.
 		this.#socket.cork()
-		// An empty chunk is the end of the body, which would come twice.
-		if (last !== '') this.write(chunk(last))
+		if (last !== undefined) this.write(chunk(last))
 		this.#response.end()
 	}
 
@@ -100,8 +99,12 @@ export async function turnOf(response: ServerResponse): Promise<Socket | null> {
 	return response.destroyed ? null : response.socket
 }
 
-/** Bytes ready for any number of sockets: text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1). */
+/**
+ * Bytes ready for any number of sockets: text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1). None for an
+ * empty text: a chunk without content would end the body.
+ */
 export function chunk(text: string): Buffer {
+	if (text === '') return Buffer.alloc(0)
 	return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
 }
 
