@@ -48,9 +48,10 @@ export const answerStream: Auth['answerStream'] = async (
 	}
 	const write = (events: () => string): void => {
 		quietSince = performance.now()
-		if (response.destroyed) return
+		// It stays open after its end until the client has taken that.
+		if (response.destroyed || response.writableEnded) return
 		if (!connection) early.push(events)
-		else if (connection.backlog + together.length > BACKLOG_LIMIT) connection.cut()
+		else if (connection.backlog > BACKLOG_LIMIT) connection.cut()
 		else {
 			if (together === '') process.nextTick(send)
 			together += events()

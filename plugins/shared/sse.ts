@@ -99,8 +99,12 @@ export async function turnOf(response: ServerResponse): Promise<Socket | null> {
 	return response.destroyed ? null : response.socket
 }
 
-/** Bytes ready for any number of sockets: text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1). */
+/**
+ * Bytes ready for any number of sockets: text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1). None for an
+ * empty text: a chunk without content would end the body.
+ */
 export function chunk(text: string): Buffer {
+	if (text === '') return Buffer.alloc(0)
 	return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
 }
 

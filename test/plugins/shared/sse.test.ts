@@ -15,6 +15,7 @@ void t.test('a connection serves one stream after another, and nothing of them s
 		sockets.add(socket)
 		const stream = new Connection(response, socket, 'data: 1\n\n', { stallMs: 60_000, closed: () => closed++ })
 		stream.write(chunk('data: 2\n\n'))
+		stream.write(chunk(''))
 		stream.end('data: 3\n\n')
 	})
 	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
