@@ -9,7 +9,7 @@ import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
-import { isObject, listIn, objectIn, parsed, stringIn } from './values.ts'
+import { isObject, listIn, objectIn, parsed } from './values.ts'
 
 /** Models that think, and those whose thinking has levels in place of a budget. */
 const THINKS = /gemini-(2\.5|[3-9])/
@@ -164,10 +164,7 @@ function partsOf(
 function replayed(parts: Part[], calls: readonly ToolCallRequest[], ids: Map<string, string>): Part[] | undefined {
 	const made = parts.filter((part) => isObject(part.functionCall))
 	const pairs = pairCalls(
-		made.map(({ functionCall }) => {
-			const { id, name } = objectIn(functionCall)
-			return { id: stringIn(id), name: stringIn(name) }
-		}),
+		made.map(({ functionCall }) => objectIn(functionCall)),
 		calls,
 	)
 	if (!pairs) return undefined

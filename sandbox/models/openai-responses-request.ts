@@ -8,7 +8,7 @@ import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
-import { listIn, objectIn, stringIn } from './values.ts'
+import { listIn, objectIn } from './values.ts'
 
 /** Models that do not reason refuse to be asked for it. */
 const REASONS_NOT = /^(gpt-[34]|chatgpt-4)/
@@ -87,7 +87,7 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 			const output = listIn(state.output).map(objectIn)
 			const made = output.filter((item) => item.type === 'function_call')
 			const pairs = pairCalls(
-				made.map((item) => ({ id: stringIn(item.call_id), name: stringIn(item.name) })),
+				made.map(({ call_id, name }) => ({ id: call_id, name })),
 				tool_calls,
 			)
 			if (output.length === 0 || !pairs) {
