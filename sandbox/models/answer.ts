@@ -132,6 +132,16 @@ export class AnswerBuilder {
 	}
 }
 
+/** Puts the response to one request into an answer. Methods throw ModelError and StreamError. */
+export interface AnswerReader {
+	/** The next event of a stream. */
+	take(event: unknown): void
+	/** The JSON that a server sent in place of a stream. */
+	takeWhole(body: unknown): void
+	/** Called once nothing more comes, whether the response ended well or not. */
+	end?(): void
+}
+
 /** Throws ModelError where it is neither text nor nothing. */
 export function textOrNothing(value: unknown): string {
 	if (value === undefined || value === null) return ''

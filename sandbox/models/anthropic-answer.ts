@@ -1,7 +1,7 @@
 /** Reads the events of a streamed message, or a whole one, into an answer. */
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
-import type { AnswerBuilder } from './answer.ts'
+import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError } from './failures.ts'
 import { countIn, isObject, objectIn, parsed, stringIn } from './values.ts'
 
@@ -10,7 +10,7 @@ type Block = Record<string, unknown>
 /** Blocks of one message; a server that counts higher is broken. */
 const BLOCKS_LIMIT = 1_024
 
-export class MessageReader {
+export class MessageReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #blocks: Block[] = []
 	/** Arguments as they come, by block. */
@@ -21,7 +21,6 @@ export class MessageReader {
 		this.#answer = answer
 	}
 
-	/** Throws ModelError and StreamError. */
 	take(event: unknown): void {
 		if (!isObject(event)) throw malformed('an event is not an object')
 		switch (event.type) {
@@ -53,7 +52,6 @@ export class MessageReader {
 		this.#answer.finishWord = stringIn(message.stop_reason) || 'end_turn'
 	}
 
-	/** To be called at the end of the message. */
 	end(): void {
 		const answer = this.#answer
 		for (const [at, block] of this.#blocks.entries()) {

@@ -1,7 +1,7 @@
 /** Reads the chunks of a streamed chat completion, or a whole one, into an answer. */
 import type { ToolSpec, Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
-import type { AnswerBuilder } from './answer.ts'
+import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError } from './failures.ts'
 import { callsInText } from './text-calls.ts'
 import { TextGate } from './text-gate.ts'
@@ -9,7 +9,7 @@ import { ThinkTags, withoutOpenTag } from './think-tags.ts'
 import type { Parted } from './think-tags.ts'
 import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
 
-export class ChatReader {
+export class ChatReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #tools: readonly ToolSpec[]
 	readonly #tags = new ThinkTags()
@@ -25,7 +25,11 @@ export class ChatReader {
 		if (tools.length > 0) this.#gate = new TextGate()
 	}
 
-	/** A chunk of a stream, or a whole completion. Throws ModelError and StreamError. */
+	takeWhole(completion: unknown): void {
+		this.take(completion)
+		if (!this.#answer.isUntouched) this.#answer.finishWord ||= 'stop'
+	}
+
 	take(chunk: unknown): void {
 		if (!isObject(chunk)) throw malformed('a chunk is not an object')
 		const error = errorIn(chunk)
@@ -48,7 +52,6 @@ export class ChatReader {
 		if (typeof reason === 'string' && reason !== '') answer.finishWord = reason.slice(0, 64)
 	}
 
-	/** To be called once nothing more comes, whether the stream ended well or not. */
 	end(): void {
 		const answer = this.#answer
 		this.#add(this.#tags.end())

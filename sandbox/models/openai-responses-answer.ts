@@ -1,11 +1,11 @@
 /** Reads the events of a streamed response, or a whole one, into an answer. */
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
-import type { AnswerBuilder } from './answer.ts'
+import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError } from './failures.ts'
 import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
 
-export class ResponseReader {
+export class ResponseReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #output: Record<string, unknown>[] = []
 	/** Whether text came as deltas, by what it belongs to: then the whole item only repeats it. */
@@ -15,7 +15,6 @@ export class ResponseReader {
 		this.#answer = answer
 	}
 
-	/** Throws ModelError and StreamError. */
 	take(event: unknown): void {
 		if (!isObject(event)) throw malformed('an event is not an object')
 		const answer = this.#answer

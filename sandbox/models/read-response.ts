@@ -30,7 +30,7 @@ type IncomingHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResp
  * The handler of one request: nothing lies between the socket and the parser, which is what a run's CPU time is made of.
  * Decides by the content: some servers do not stream, or send a stream with another content type.
  */
-export class ResponseReader implements Dispatcher.DispatchHandler {
+export class ResponseHandler implements Dispatcher.DispatchHandler {
 	readonly #content = Promise.withResolvers<ResponseContent>()
 	readonly #signal: AbortSignal
 	readonly #take: (event: unknown) => void
