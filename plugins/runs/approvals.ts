@@ -1,5 +1,5 @@
 /** Approvals of tool calls, from the question to what follows its answer. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
@@ -29,7 +29,7 @@ export function approvalOf({ run, approval_ttl_s }: Work, call: ToolCallRequest,
 	const { tool, name, digest, arguments: args } = wanted
 	const asked_at = now()
 	return {
-		question_id: createHash('sha256').update(`${run.run_id}:${call.id}:approval`).digest('hex').slice(0, 32),
+		question_id: hash('sha256', `${run.run_id}:${call.id}:approval`).slice(0, 32),
 		kind: 'approval',
 		tool,
 		arguments: args,

@@ -1,5 +1,5 @@
 /** Starts a run: one commit creates its record, its queue entry and its idempotency key. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
 import { now } from '../../core/util/ids.ts'
@@ -162,13 +162,13 @@ function makeRecord(
 
 /** What an idempotency key stands for. */
 export function repetition(store: Store, uid: string, key: string, request: StartRequest) {
-	const place = keys.idempotency(uid, hash(key))
+	const place = keys.idempotency(uid, hash('sha256', key))
 	const { prompt, trigger, persona, parent, tools, given, attachments, conversation } = request
 	// As in version 0.1.0 where a request has nothing that was unknown then.
 	const more = attachments?.length ? [given ?? null, attachments] : given ? [given] : []
 	// The session is another one after a reset, and the same request is a repetition even then.
 	const named = conversation !== undefined && isNamed(conversation) ? [{ conversation }] : []
-	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...more, ...named]))
+	const body = hash('sha256', JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...more, ...named]))
 	const fresh = async () => {
 		const entry = await store.get<IdempotencyRecord>(place)
 		return { entry, valid: entry !== undefined && Date.parse(entry.value.at) > Date.now() - IDEMPOTENCY_MS }
@@ -190,8 +190,4 @@ export function repetition(store: Store, uid: string, key: string, request: Star
 			return { key: place, value: { run_id, body, at: now() } satisfies IdempotencyRecord, expect: entry?.rev ?? null }
 		},
 	}
-}
-
-function hash(text: string): string {
-	return createHash('sha256').update(text).digest('hex')
 }

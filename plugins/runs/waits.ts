@@ -2,7 +2,7 @@
  * Paused runs: each waits until a question is answered, or until another run has ended. The journal has what a run waits
  * for. Its record shows the same to readers, and is changed by the answer or by that end.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault, isFault } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
 import type { PauseText, Wait } from '../../core/plugin.ts'
@@ -142,7 +142,7 @@ async function pauseOps(
 /** May be repeated: the question's id is computed from the call. */
 async function ask(work: Work, call: ToolCallRequest, text: PauseText): Promise<ToolReply> {
 	const { run_id } = work.run
-	const question_id = createHash('sha256').update(`${run_id}:${call.id}`).digest('hex').slice(0, 32)
+	const question_id = hash('sha256', `${run_id}:${call.id}`).slice(0, 32)
 	const question: Question = {
 		...text,
 		question_id,
