@@ -18,7 +18,8 @@ import { enqueue } from './ending.ts'
 import { keys } from './keys.ts'
 import { isEnded, jobOf } from './records.ts'
 import type { JournalStep } from './journal-step.ts'
-import { findTool, parseArguments } from './tool-specs.ts'
+import { findTool } from '../../sandbox/wire-name.ts'
+import { parseArguments } from './tool-specs.ts'
 import type { Work } from './work.ts'
 
 /** Calls of one agent that are approved for good. */

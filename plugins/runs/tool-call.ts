@@ -13,7 +13,8 @@ import { admit } from './call-policy.ts'
 import type { Admission, CallPolicy, WantedCall } from './call-policy.ts'
 import { showResult } from './results.ts'
 import type { ResultPlace, ShownResult } from './results.ts'
-import { findTool, parseArguments } from './tool-specs.ts'
+import { findTool } from '../../sandbox/wire-name.ts'
+import { parseArguments } from './tool-specs.ts'
 
 /** Where a call happens. */
 export interface CallSite {

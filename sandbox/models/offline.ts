@@ -5,8 +5,8 @@
  * answered from what memory recalls, or echoed.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { wireName } from '../wire-name.ts'
-import type { ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import { findTool } from '../wire-name.ts'
+import type { ToolCallRequest } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { inWords } from '../attachments/words.ts'
 import { failed } from './provider.ts'
@@ -43,7 +43,8 @@ function answer({ turns: said, tools }: ModelRequest): OfflineReply {
 	const lines = toolLines(prompt)
 
 	const line = lines[answers]
-	if (line) return call(canonical(line.name, tools), line.arguments, answers)
+	// An unknown name stays as it is: the gateway answers that there is no such tool.
+	if (line) return call(findTool(tools, line.name)?.name ?? line.name, line.arguments, answers)
 	if (lines.length > 0) return say(report(results))
 	if (answers === 0 && tools.some((tool) => tool.name === RECALL)) {
 		return call(RECALL, JSON.stringify({ query: cut(prompt, QUERY_LIMIT) }), answers)
@@ -66,15 +67,6 @@ function toolLines(prompt: string): { name: string; arguments: string }[] {
 		const name = (brace < 0 ? rest : rest.slice(0, brace)).trim()
 		return name === '' ? [] : [{ name, arguments: brace < 0 ? '{}' : rest.slice(brace).trim() }]
 	})
-}
-
-/** An unknown name stays as it is: the gateway answers that there is no such tool. */
-function canonical(name: string, tools: readonly ToolSpec[]): string {
-	const tool =
-		tools.find((one) => one.name === name) ??
-		tools.find((one) => wireName(one.name) === name) ??
-		tools.find((one) => one.aliases?.includes(name))
-	return tool?.name ?? name
 }
 
 function call(name: string, args: string, answers: number): OfflineReply {
