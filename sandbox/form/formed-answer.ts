@@ -31,7 +31,7 @@ export async function askForFormedAnswer(
 		const formed = formOf(reply.answer, form)
 		if ('answer' in formed) return { status: 'answered', answer: { ...formed.answer, usage: sum } }
 		const message = `${provider} (${model}) did not answer as the request wants: ${formed.problem}`
-		if (attempt > RETRIES || !mayRepeat(sum)) return failed('model_output_invalid', message, { retryable: false })
+		if (attempt > RETRIES || !mayRepeat(sum)) return failed('model_output_invalid', message)
 		emit({
 			event_type: 'model.retry',
 			payload: { provider, model, attempt, delay_ms: 0, code: 'model_output_invalid', message },

@@ -94,7 +94,6 @@ export class AnswerBuilder {
 			throw new ModelError(
 				'model_interrupted',
 				`the answer was cut off (${this.finishWord}) in the middle of a tool call; raise config.max_tokens of the agent`,
-				{ retryable: false },
 			)
 		}
 		if (!this.isWhole) {
@@ -154,5 +153,5 @@ export function malformed(what: string): ModelError {
 }
 
 function tooLong(what: string): ModelError {
-	return new ModelError('model_malformed', `the answer has ${what}`, { retryable: false })
+	return new ModelError('model_malformed', `the answer has ${what}`)
 }

@@ -68,7 +68,7 @@ async function attempt(
 	if (timedOut) {
 		return failed('model_timeout', `no whole answer within ${order.timeout_ms / 1000} s`, { retryable: true })
 	}
-	if (signal.aborted) return failed('model_interrupted', 'the call was aborted', { retryable: false })
+	if (signal.aborted) return failed('model_interrupted', 'the call was aborted')
 	return { status: 'answered', answer: answer.answer(order, request) }
 }
 

@@ -116,5 +116,5 @@ function makeUrl({ base_url, query = {} }: ModelOrder, standard: string, path: s
 
 function rejected(what: string): ModelError {
 	const message = `${what}; set base_url of the provider in gateway.yaml`
-	return new ModelError('model_rejected', message, { retryable: false })
+	return new ModelError('model_rejected', message)
 }

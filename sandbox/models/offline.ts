@@ -18,7 +18,7 @@ export const offline: Provider = { ask }
 async function ask(order: ModelOrder, request: ModelRequest, { signal, onText }: AskIo): Promise<ModelReply> {
 	const { content, tool_calls } = answer(request)
 	for (const word of content.match(/\S+\s*|\s+/g) ?? []) {
-		if (signal.aborted) return failed('model_interrupted', 'the call was aborted', { retryable: false })
+		if (signal.aborted) return failed('model_interrupted', 'the call was aborted')
 		onText(word)
 		await nextTurn()
 	}

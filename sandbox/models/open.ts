@@ -26,9 +26,7 @@ export async function openProvider(kind: ProviderKind): Promise<Provider> {
 		opened.set(kind, provider)
 		return provider
 	} catch (error) {
-		const reply = failed('model_unavailable', `the client for ${kind} cannot be loaded: ${messageOf(error)}`, {
-			retryable: false,
-		})
+		const reply = failed('model_unavailable', `the client for ${kind} cannot be loaded: ${messageOf(error)}`)
 		return { ask: () => Promise.resolve(reply) }
 	}
 }

@@ -224,9 +224,7 @@ function parsedOr(text: string): unknown {
 }
 
 function tooLong(): ModelError {
-	return new ModelError('model_malformed', `the server sent more than ${RESPONSE_LIMIT_BYTES} bytes`, {
-		retryable: false,
-	})
+	return new ModelError('model_malformed', `the server sent more than ${RESPONSE_LIMIT_BYTES} bytes`)
 }
 
 /** What undici refuses to send: it names the header and leaves out its value. */
@@ -236,5 +234,5 @@ function isInvalid(error: unknown): error is Error {
 }
 
 function unsendable(error: Error): ModelError {
-	return new ModelError('model_rejected', `the request cannot be sent: ${error.message}`, { retryable: false })
+	return new ModelError('model_rejected', `the request cannot be sent: ${error.message}`)
 }
