@@ -12,6 +12,7 @@ import { inWords } from '../attachments/words.ts'
 import { failed } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider, Turn } from './provider.ts'
 import { estimateUsage } from './usage.ts'
+import { parsed } from './values.ts'
 
 export const offline: Provider = { ask }
 
@@ -99,12 +100,7 @@ function echo(prompt: string): string {
  * one. A result is a list of memories, or an object that holds one; each has `content` and may have `similarity`.
  */
 function memoriesIn(result: string): string[] {
-	let value: unknown
-	try {
-		value = JSON.parse(result)
-	} catch {
-		return []
-	}
+	const value = parsed(result)
 	if (typeof value !== 'object' || value === null) return []
 	const list: unknown = Array.isArray(value) ? value : Object.values(value).find(Array.isArray)
 	if (!Array.isArray(list)) return []

@@ -7,6 +7,7 @@ import type { EventSourceParser } from 'eventsource-parser'
 import type { Dispatcher } from 'undici'
 import { ConnectionFailure, refusalOf } from './failures.ts'
 import { ModelError } from './provider.ts'
+import { parsed } from './values.ts'
 
 export interface ResponseContent {
 	/** Its content type; empty if the server gave none. */
@@ -124,8 +125,8 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 			this.#read(this.#decoder.end())
 			// Some leave out the blank line after the last event, or the end of the last line.
 			this.#parser?.feed('\n\n')
-			if (this.#isSuccess) this.#finish(this.#parser ? {} : { body: parsedOr(this.#text) })
-			else this.fail(refusalOf(this.#status, this.#text, { get: (name) => this.#header(name) }))
+			if (!this.#isSuccess) this.fail(refusalOf(this.#status, this.#text, { get: (name) => this.#header(name) }))
+			else this.#finish(this.#parser ? {} : { body: parsed(this.#text) ?? this.#text })
 		} catch (error) {
 			this.fail(error)
 		}
@@ -212,14 +213,6 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 				if (data.trim() !== '') this.#take(JSON.parse(data))
 			},
 		})
-	}
-}
-
-function parsedOr(text: string): unknown {
-	try {
-		return JSON.parse(text)
-	} catch {
-		return text
 	}
 }
 
