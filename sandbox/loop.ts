@@ -7,44 +7,31 @@
 import { Fault, isFault, toWire } from '../core/errors.ts'
 import { addUsage, usageOf } from '../core/protocol.ts'
 import type {
-	Calls,
 	EndReason,
-	Method,
 	ModelAnswer,
 	ModelUsage,
 	Reservation,
 	RunOrder,
 	RunOutcome,
-	SentRequest,
 	Step,
 	ToolCallRequest,
 	ToolReply,
 	Usage,
-	WorkerEvent,
 } from '../core/protocol.ts'
 import { cachedReader } from './attachments/load.ts'
 import { makeCalls, nextCalls } from './calls.ts'
 import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
 import { exceeded, hasTokensLeft, lastCallFor, remarkDue } from './limits.ts'
 import type { AskModel, ModelIo } from './ask-model.ts'
+import type { Link } from './link.ts'
 import { askForFormedAnswer } from './form/formed-answer.ts'
 import type { ModelRequest } from './models/provider.ts'
 import { wallTime } from './wall-time.ts'
 import type { WallTime } from './wall-time.ts'
 import { askForCompleteAnswer } from './complete-answer.ts'
 
-export interface LoopIo {
-	/** Aborts when the run is to be stopped. */
-	signal: AbortSignal
-	emit(event: WorkerEvent): void
-	stream(content: string): void
-	sent(request: SentRequest): void
-	/** Settles once main has done it and journalled it. */
-	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
-}
-
 /** Never rejects: a failed run is an outcome too. */
-export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): Promise<RunOutcome> {
+export async function runLoop(order: RunOrder, io: Link, askModel: AskModel): Promise<RunOutcome> {
 	const journal = [...order.journal]
 	const time = wallTime(order, io.signal)
 	const spent: ModelUsage[] = []
@@ -66,7 +53,7 @@ interface RunState {
 	journal: Step[]
 	/** What was used and is not counted yet: it is counted with the next step that is journalled, or with the outcome. */
 	spent: ModelUsage[]
-	io: LoopIo
+	io: Link
 	askModel: AskModel
 	time: WallTime
 	elsewhere: number
