@@ -42,30 +42,29 @@ export function remarkDue(spending: Spending): Remark | undefined {
 	if (repeated >= REPEATED_LIMIT) return last('repeated_calls', `the same call was made ${repeated} times in a row`)
 
 	const warned = new Set(journal.flatMap((step) => (step.kind === 'remark' ? [step.about] : [])))
-	const warn = (about: EndReason, isNear: boolean, content: string): Remark[] =>
-		isNear && !warned.has(about) ? [{ about, content: `${content} Finish, or sum up what you have.` }] : []
+	const warn = (about: EndReason, isNear: boolean, content: string): Remark | undefined =>
+		isNear && !warned.has(about) ? { about, content: `${content} Finish, or sum up what you have.` } : undefined
 	if (repeated === REPEATED) {
 		const content = `The same call with the same result was made ${repeated} times in a row. Do something else, or answer with what you have; after ${REPEATED_LIMIT} times the run ends.`
 		return { about: 'repeated_calls', content }
 	}
-	const [first] = [
-		...warn(
+	return (
+		warn(
 			'limit_steps',
 			steps >= limits.steps * WARN_AT,
 			`This run has made ${steps} of its ${limits.steps} model calls; the last one comes without tools.`,
-		),
-		...warn(
+		) ??
+		warn(
 			'limit_tokens',
 			tokens >= limits.tokens * WARN_AT,
 			`This run has used ${tokens} of its ${limits.tokens} tokens.`,
-		),
-		...warn(
+		) ??
+		warn(
 			'limit_wall_time',
 			left_ms <= total_ms * (1 - WARN_AT),
 			`${Math.round(left_ms / 1000)} s of this run's ${limits.wall_time_s} s are left.`,
-		),
-	]
-	return first
+		)
+	)
 }
 
 /** Why the next model call is the last one, if the model was told so. */

@@ -91,7 +91,12 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 				tool_calls,
 			)
 			if (output.length === 0 || !pairs) {
-				const calls = tool_calls.map(({ id, name, arguments: args }) => functionCall(id, wireName(name), args))
+				const calls = tool_calls.map((call) => ({
+					type: 'function_call',
+					call_id: call.id,
+					name: wireName(call.name),
+					arguments: call.arguments,
+				}))
 				return [...(content === '' ? [] : [{ role: 'assistant', content }]), ...calls]
 			}
 			const items: unknown[] = []
@@ -114,10 +119,6 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 			return items
 		}
 	}
-}
-
-function functionCall(call_id: string, name: string, args: string): object {
-	return { type: 'function_call', call_id, name, arguments: args }
 }
 
 /** `reasoning.summary` is a field of a field. */
