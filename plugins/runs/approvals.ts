@@ -26,7 +26,7 @@ import type { Work } from './work.ts'
 const STANDING_LIMIT = 1_000
 
 /** The question for a call; its id is computed from the call, so that asking may be repeated. */
-export function approvalOf({ run, approval_ttl_s }: Work, call: ToolCallRequest, wanted: WantedCall): Question {
+export function approvalOf({ ctx, run }: Work, call: ToolCallRequest, wanted: WantedCall): Question {
 	const { tool, name, digest, arguments: args } = wanted
 	const asked_at = now()
 	return {
@@ -36,7 +36,7 @@ export function approvalOf({ run, approval_ttl_s }: Work, call: ToolCallRequest,
 		arguments: args,
 		question: approvalText(tool, args),
 		options: approvalOptions,
-		expires_at: new Date(Date.parse(asked_at) + approval_ttl_s * 1000).toISOString(),
+		expires_at: new Date(Date.parse(asked_at) + ctx.config.approval_ttl_s * 1000).toISOString(),
 		run_id: run.run_id,
 		call_id: call.id,
 		call: { name, digest },

@@ -176,8 +176,7 @@ async function executeOnce(logged: Execution): Promise<void> {
 	const limits = { ...ctx.config.limits, ...agent.config.limits, ...run.limits }
 	const account = ctx.use('usage').account(run.run_id, agent, agent.config.limits ?? {}, run.payer)
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
-	const { approval_ttl_s } = ctx.config
-	const work: Active = { ...logged, agent, limits, account, keep, approval_ttl_s, waited_ms: 0, active_ms }
+	const work: Active = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
 	try {
 		const taken = work.beginning ? null : await takeUp(work)
 		const outcome = taken === null ? await think(work) : taken
