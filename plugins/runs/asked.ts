@@ -6,7 +6,8 @@ import type { Context } from '../../core/plugin.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { OpenQuestion, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import { getRun, isEnded, orUndefined } from './records.ts'
+import { getRun, orUndefined } from './records.ts'
+import { isEnded } from './standing.ts'
 
 /** Limit of runs below one that waits for them. */
 const TREE_LIMIT = 64

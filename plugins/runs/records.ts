@@ -6,16 +6,13 @@ import type { NewEvent } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
-import type { RunInputs, RunRecord, RunStatus } from './contract.ts'
+import type { RunInputs, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
+import { isEnded } from './standing.ts'
 
 export type Ended = Pick<RunRecord, 'status'> &
 	Partial<Pick<RunRecord, 'answer' | 'tool_calls' | 'finish_reason' | 'error' | 'usage'>>
-
-export function isEnded(status: RunStatus): boolean {
-	return status === 'completed' || status === 'failed' || status === 'stopped'
-}
 
 /** `after`: the question that was answered, or the run that ended. */
 export function jobOf(run: Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>, after?: string): Job {

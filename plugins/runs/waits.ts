@@ -21,7 +21,8 @@ import { answerEvent, textOf } from './asks.ts'
 import type { Question, RunRecord } from './contract.ts'
 import { eventOfChild, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
-import { appendWith, isEnded } from './records.ts'
+import { appendWith } from './records.ts'
+import { isEnded } from './standing.ts'
 import type { Work } from './work.ts'
 
 /** Limit of runs that wait for the end of one run. */
