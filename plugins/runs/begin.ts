@@ -26,8 +26,8 @@ export interface Begun {
 	given: RunInputs | undefined
 	/** As in the journal. */
 	about: string | undefined
-	/** Rejects if the run could not be stored: then there is no such run, and its caller got the error. */
-	written: Promise<void>
+	/** False if the run could not be stored: then there is no such run, and its caller got the error. */
+	isWritten: Promise<boolean>
 	/** It was not stored, so no model needs to be asked. */
 	isRefused: boolean
 }
@@ -115,7 +115,11 @@ async function write(
 	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
 	// As the store will have it, whose write reports what is redacted.
 	const safe = given && log.redactor.reportingTo(() => {}).data(given, 'record')
-	const one: Begun = { run, log, given: safe, about: about?.content, written, isRefused: false }
+	const isWritten = written.then(
+		() => true,
+		() => false,
+	)
+	const one: Begun = { run, log, given: safe, about: about?.content, isWritten, isRefused: false }
 	const isKept = begun.size < LIMIT
 	if (isKept) {
 		begun.set(run_id, one)

@@ -83,12 +83,10 @@ interface Active extends LoggedRun, Work {
 	keep?: ((request: SentRequest) => void) | undefined
 	/** Milliseconds that calls waited for a person: not active time. */
 	waited_ms: number
-	/** Of a run that has just begun: what its caller sent along, which is not in the store yet. */
-	given?: RunInputs | undefined
+	/** The run executes while its beginning is being written. If that is refused, nothing of the run may remain. */
+	begun?: Begun
 	/** As in the journal, once that is written. */
 	about?: string | undefined
-	/** The run executes while its beginning is being written. If that is refused, nothing of the run may remain. */
-	beginning?: { isRefused(): boolean; isWritten: Promise<boolean> }
 	/** Nobody has executed it before, as far as its job shows. */
 	isFirst?: boolean
 }
@@ -119,15 +117,10 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 
 /** Executes a run that has just begun. False if it continues from its journal. */
 async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun): Promise<boolean> {
-	const { run, log, given, about, written } = begun
+	const { run, log, about, isWritten } = begun
 	turn.writes(log)
-	const isWritten = written.then(
-		() => true,
-		() => false,
-	)
 	try {
-		const isRefused = (): boolean => begun.isRefused
-		await inContext(run, () => executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }))
+		await inContext(run, () => executeOnce({ ctx, run, log, turn, begun, about }))
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))
@@ -164,7 +157,7 @@ async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireErro
 	if (log) await finish({ ctx, run, log }, { status: 'failed', error, usage: usageOf(log.journal.steps) })
 }
 
-type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'given' | 'about' | 'beginning' | 'isFirst'>
+type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'begun' | 'about' | 'isFirst'>
 
 async function executeOnce(logged: Execution): Promise<void> {
 	const { ctx, run } = logged
@@ -179,9 +172,9 @@ async function executeOnce(logged: Execution): Promise<void> {
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
 	const work: Active = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
 	try {
-		const taken = work.beginning ? null : await takeUp(work)
+		const taken = work.begun ? null : await takeUp(work)
 		const outcome = taken === null ? await think(work) : taken
-		if (work.beginning && !(await work.beginning.isWritten)) return
+		if (work.begun && !(await work.begun.isWritten)) return
 		if (outcome.status !== 'paused') await finish(work, outcome)
 	} finally {
 		account.close()
@@ -241,7 +234,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		if (!(error instanceof Fault)) throw error
 		return { status: 'failed', error: toWire(error), usage: usageOf(steps) }
 	}
-	if (signal.aborted || work.beginning?.isRefused()) return { status: 'stopped' }
+	if (signal.aborted || work.begun?.isRefused) return { status: 'stopped' }
 	const begun = new Set(steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
 	/** What calls of tools need; made with the first, since most runs make none. */
 	let calls: { asks: Asks; signal: AbortSignal; over: AbortController } | undefined
@@ -371,7 +364,7 @@ async function compose(work: Active): Promise<RunOrder> {
 			]),
 		)
 	}
-	const given = work.given ?? (await storedInputs(ctx, run))
+	const given = work.begun?.given ?? (await storedInputs(ctx, run))
 	const { since, tools: clients = [], one_call, form } = given ?? {}
 	const [tools, elsewhere] = await Promise.all([
 		toolsOf(work),
