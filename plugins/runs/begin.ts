@@ -61,6 +61,12 @@ export function takeAbout(run_id: string): Promise<AboutRun | undefined> | undef
 	return about
 }
 
+interface RunBeginning {
+	ops: Op[]
+	given: RunInputs | undefined
+	execute(run: RunRecord): void
+}
+
 /** By agent: what `begin` is writing. */
 const writing = new Map<string, Set<Promise<void>>>()
 
@@ -75,14 +81,10 @@ export async function untilBegun(agent_uid: string): Promise<void> {
  * the disk: the model may be asked before it is durable, but nothing of the run is shown. Throws `conflict` if an expectation
  * does not hold; then the execution ends without a trace.
  */
-export async function begin(
-	ctx: Context<RunSettings>,
-	run: RunRecord,
-	{ ops, given, execute }: { ops: Op[]; given?: RunInputs | undefined; execute: (run: RunRecord) => void },
-): Promise<void> {
+export async function begin(ctx: Context<RunSettings>, run: RunRecord, start: RunBeginning): Promise<void> {
 	const { agent_uid } = run
 	const all = writing.get(agent_uid) ?? new Set()
-	const written = write(ctx, run, ops, given, execute)
+	const written = write(ctx, run, start)
 	writing.set(agent_uid, all.add(written))
 	try {
 		await written
@@ -92,13 +94,7 @@ export async function begin(
 	}
 }
 
-async function write(
-	ctx: Context<RunSettings>,
-	run: RunRecord,
-	ops: Op[],
-	given: RunInputs | undefined,
-	execute: (run: RunRecord) => void,
-): Promise<void> {
+async function write(ctx: Context<RunSettings>, run: RunRecord, { ops, given, execute }: RunBeginning): Promise<void> {
 	const { run_id, agent_uid } = run
 	const agent = await ctx.use('agents').find(run.agent)
 	// It is being deleted, and its runs are stopped.

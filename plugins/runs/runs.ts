@@ -9,7 +9,7 @@ import { change } from '../../core/store/change.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
 import { revoke, standing, takeAnswer, unwatchExpiry } from './approvals.ts'
-import { begin, untilBegun } from './begin.ts'
+import { untilBegun } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
@@ -92,9 +92,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 						also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])],
 					}),
 				},
-				(ahead, isExempt) => checkRoom(agent.uid, ahead, isExempt),
-				(started, ops, given) => begin(ctx, started, { ops, given, execute: (begun) => executeNow(ctx, begun) }),
-				counted,
+				{ checkRoom, counted, execute: (begun) => executeNow(ctx, begun) },
 			)
 			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is
 			// marked later, the sweep finds this run.
