@@ -6,6 +6,7 @@ import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
+import type { NewEvent } from '../../core/protocol.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
 import { revoke, standing, takeAnswer, unwatchExpiry } from './approvals.ts'
@@ -242,37 +243,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		},
 		approvals: (agent) => standing(store, agent),
 		revokeApproval: (agent, approval_id) => revoke(store, agent, approval_id),
-		async appendEvents({ run_id, agent_uid }, events) {
-			if (await tellHolder(run_id, events)) return true
-			return withRun(run_id, async () => {
-				const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
-				if (!run || isEnded(run.status)) return false
-				const log = await openLog(ctx, run)
-				if (!log) return false
-				try {
-					await log.append(events)
-					return true
-				} finally {
-					log.close()
-				}
-			})
-		},
-		async report({ run_id, agent_uid }, events) {
-			if (await tellHolder(run_id, events)) return true
-			return withRun(run_id, async () => {
-				const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
-				if (!run) return false
-				// If only the log has ended, the record must follow before another event: the last event shows the end.
-				const open = isEnded(run.status) ? null : await openLog(ctx, run)
-				const log = open ?? (await openRun(ctx.events, { run_id, agent_id: run.agent }))
-				try {
-					await log.append(events)
-					return true
-				} finally {
-					log.close()
-				}
-			})
-		},
+		appendEvents: (run, events) => appendTo(run, events, false),
+		report: (run, events) => appendTo(run, events, true),
 		callPrimitive: async (call, name, args) => callNested(await ctx.toolbox.list(call.agent), name, args, call),
 		async isActive(run_id) {
 			const run = await orUndefined(getRun(store, run_id))
@@ -321,6 +293,28 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	for (const type of ['run.completed', 'run.failed', 'run.stopped'])
 		ctx.on(type, ({ run_id }) => run_id !== null && summaries.ended(run_id))
 	return runs
+
+	async function appendTo(
+		{ run_id, agent_uid }: Pick<RunRecord, 'run_id' | 'agent_uid'>,
+		events: NewEvent[],
+		evenIfEnded: boolean,
+	): Promise<boolean> {
+		if (await tellHolder(run_id, events)) return true
+		return withRun(run_id, async () => {
+			const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
+			if (!run) return false
+			// If only the log has ended, the record must follow before another event: the last event shows the end.
+			const open = isEnded(run.status) ? null : await openLog(ctx, run)
+			if (!open && !evenIfEnded) return false
+			const log = open ?? (await openRun(ctx.events, { run_id, agent_id: run.agent }))
+			try {
+				await log.append(events)
+				return true
+			} finally {
+				log.close()
+			}
+		})
+	}
 
 	async function tellSession(agent: AgentRef, session_id: string): Promise<string> {
 		await ctx.emit({ event_type: 'agent.reset', payload: { session_id } }, agent.name)
