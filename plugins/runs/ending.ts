@@ -17,7 +17,7 @@ import { isEnded } from './standing.ts'
 import type { Ended } from './records.ts'
 import { withRun } from './turns.ts'
 
-type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
+export type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
 
 /**
  * Ends a run by its last events: its log, which is closed, its record and the count of it in one transaction. `count`: as `Account.count`, for
