@@ -7,6 +7,7 @@ import { callsInText } from './text-calls.ts'
 import { TextGate } from './text-gate.ts'
 import { ThinkTags, withoutOpenTag } from './think-tags.ts'
 import type { Parted } from './think-tags.ts'
+import { countedUsage } from './usage.ts'
 import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
 
 export class ChatReader implements AnswerReader {
@@ -157,16 +158,10 @@ function textOf(value: unknown): string {
 
 function usageIn(usage: unknown): Usage | undefined {
 	if (!isObject(usage)) return undefined
-	const input_tokens = countIn(usage.prompt_tokens)
-	const output_tokens = countIn(usage.completion_tokens)
-	if (input_tokens === undefined || output_tokens === undefined) return undefined
-	const cached_tokens =
-		countIn(objectIn(usage.prompt_tokens_details).cached_tokens) ?? countIn(usage.prompt_cache_hit_tokens)
-	const reasoning_tokens = countIn(objectIn(usage.completion_tokens_details).reasoning_tokens)
-	return {
-		input_tokens,
-		output_tokens,
-		...(cached_tokens && { cached_tokens }),
-		...(reasoning_tokens && { reasoning_tokens }),
-	}
+	return countedUsage({
+		input: usage.prompt_tokens,
+		output: usage.completion_tokens,
+		cached: countIn(objectIn(usage.prompt_tokens_details).cached_tokens) ?? usage.prompt_cache_hit_tokens,
+		reasoning: objectIn(usage.completion_tokens_details).reasoning_tokens,
+	})
 }

@@ -3,7 +3,8 @@ import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError } from './failures.ts'
-import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
+import { countedUsage } from './usage.ts'
+import { isObject, listIn, objectIn, stringIn } from './values.ts'
 
 export class ResponseReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
@@ -86,15 +87,10 @@ const unsaid = { kind: 'server', message: 'the response failed, and the server d
 
 function usageIn(value: unknown): Usage | undefined {
 	const usage = objectIn(value)
-	const input_tokens = countIn(usage.input_tokens)
-	const output_tokens = countIn(usage.output_tokens)
-	if (input_tokens === undefined || output_tokens === undefined) return undefined
-	const cached_tokens = countIn(objectIn(usage.input_tokens_details).cached_tokens)
-	const reasoning_tokens = countIn(objectIn(usage.output_tokens_details).reasoning_tokens)
-	return {
-		input_tokens,
-		output_tokens,
-		...(cached_tokens && { cached_tokens }),
-		...(reasoning_tokens && { reasoning_tokens }),
-	}
+	return countedUsage({
+		input: usage.input_tokens,
+		output: usage.output_tokens,
+		cached: objectIn(usage.input_tokens_details).cached_tokens,
+		reasoning: objectIn(usage.output_tokens_details).reasoning_tokens,
+	})
 }
