@@ -22,6 +22,7 @@ import { cachedReader } from './attachments/load.ts'
 import { makeCalls, nextCalls } from './calls.ts'
 import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
 import { exceeded, hasTokensLeft, lastCallFor, remarkDue } from './limits.ts'
+import type { Spending } from './limits.ts'
 import type { AskModel, ModelIo } from './ask-model.ts'
 import type { Link } from './link.ts'
 import { askForFormedAnswer } from './form/formed-answer.ts'
@@ -36,7 +37,8 @@ export async function runLoop(order: RunOrder, io: Link, askModel: AskModel): Pr
 	const time = wallTime(order, io.signal)
 	const spent: ModelUsage[] = []
 	try {
-		return await continueRun({ order, journal, spent, io, askModel, time, elsewhere: order.tokens_elsewhere ?? 0 })
+		const { limits, tokens_elsewhere: elsewhere = 0 } = order
+		return await continueRun({ order, limits, journal, spent, io, askModel, time, elsewhere })
 	} catch (error) {
 		if (io.signal.aborted) return { status: 'stopped' }
 		const usage = usageOf(journal)
@@ -47,7 +49,7 @@ export async function runLoop(order: RunOrder, io: Link, askModel: AskModel): Pr
 	}
 }
 
-interface RunState {
+interface RunState extends Omit<Spending, 'left_ms'> {
 	order: RunOrder
 	/** Finished steps are appended. */
 	journal: Step[]
@@ -56,7 +58,6 @@ interface RunState {
 	io: Link
 	askModel: AskModel
 	time: WallTime
-	elsewhere: number
 }
 
 async function continueRun(state: RunState): Promise<RunOutcome> {
@@ -106,19 +107,18 @@ async function callTool({ journal, io, time }: RunState, call: ToolCallRequest):
 }
 
 /** Journalled, so that the model sees the same remark when the run continues in another thread. */
-async function remark({ order: { limits }, journal, io, time, elsewhere }: RunState): Promise<void> {
-	const due = remarkDue({ limits, journal, elsewhere, left_ms: time.left_ms })
+async function remark(state: RunState): Promise<void> {
+	const due = remarkDue({ ...state, left_ms: state.time.left_ms })
 	if (!due) return
-	await io.call('remark', due)
-	journal.push({ kind: 'remark', ...due })
+	await state.io.call('remark', due)
+	state.journal.push({ kind: 'remark', ...due })
 }
 
 /** An answer that calls tools all the same does not count: text beside calls only announces them. */
 async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer> {
-	const { order, journal, elsewhere } = state
-	const fault = exceeded(reason, { limits: order.limits, journal, elsewhere })
+	const fault = exceeded(reason, state)
 	try {
-		const { call: _, ...form } = order.form ?? {}
+		const { call: _, ...form } = state.order.form ?? {}
 		const answer = await ask(state, { tools: [], form })
 		if (answer.content.trim() !== '' && answer.tool_calls.length === 0) return answer
 	} catch (error) {
@@ -130,8 +130,7 @@ async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer>
 }
 
 async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise<ModelAnswer> {
-	const { order, journal, spent, io, askModel, time, elsewhere } = state
-	const spending = { limits: order.limits, journal, elsewhere }
+	const { order, journal, spent, io, askModel, time } = state
 	const modelIo: ModelIo = {
 		signal: time.signal,
 		step: journal.filter((step) => step.kind === 'model').length + 1,
@@ -148,11 +147,11 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 				askModel,
 				request,
 				modelIo,
-				({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(spending, used),
+				({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(state, used),
 			),
 		{ ...requestOf(order, journal), ...change },
 		io.emit,
-		(used) => hasTokensLeft(spending, used),
+		(used) => hasTokensLeft(state, used),
 	)
 	time.check()
 	if (reply.status === 'failed') {
