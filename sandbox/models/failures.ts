@@ -12,7 +12,7 @@ const SECRET_LENGTH = 8
 /** Characters of what a server said that are looked at: some answer with whole pages, and a hostile one with more. */
 const READ_LIMIT = 4 * 1024
 
-/** What a server said of its refusal, as far as its SDK tells. */
+/** What a server said of its refusal. */
 export interface ServerError {
 	kind: 'server'
 	/** Undefined for an error in the middle of a stream. */

@@ -4,7 +4,7 @@ import { offline } from './offline.ts'
 import { failed } from './provider.ts'
 import type { Provider } from './provider.ts'
 
-/** Loaded when the first order needs it: an SDK costs up to 150 ms and 35 MB in each thread. */
+/** Loaded when the first order needs it. */
 const providers: Record<ProviderKind, () => Promise<Provider>> = {
 	offline: () => Promise.resolve(offline),
 	openai: async () => (await import('./openai.ts')).openai,

@@ -73,10 +73,9 @@ function formOf({ form }: ModelRequest, traits: Traits): object {
 	}
 }
 
-const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
 const SOUNDS: Readonly<Record<string, 'wav' | 'mp3'>> = { 'audio/wav': 'wav', 'audio/mpeg': 'mp3' }
 const TAKES: Takes = {
-	images: IMAGES,
+	images: new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
 	files: new Set(['application/pdf']),
 	audio: new Set(Object.keys(SOUNDS)),
 }

@@ -13,7 +13,6 @@ import { listIn, objectIn } from './values.ts'
 /** Models that do not reason refuse to be asked for it. */
 const REASONS_NOT = /^(gpt-[34]|chatgpt-4)/
 
-/** The body of a request, as plain data: the SDK's types lag behind the models. */
 export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
 	const request = traits.tools === false ? toolsInText(asked) : asked
 	const { system, turns, tools } = request
