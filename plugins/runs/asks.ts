@@ -116,7 +116,7 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 	} catch (error) {
 		const closed = await close(store, run.agent_uid, question_id, 'withdrawn')
 		// A stopped run emits no further events.
-		if (closed && !log.closed && !work.turn.signal.aborted) await log.append([resumed(closed)]).catch(() => {})
+		if (closed && !log.closed && !work.lock.signal.aborted) await log.append([resumed(closed)]).catch(() => {})
 		throw error
 	} finally {
 		stopWatching()

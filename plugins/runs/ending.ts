@@ -15,7 +15,7 @@ import { keys } from './keys.ts'
 import { aboutJob, appendWith, endOps } from './records.ts'
 import { isEnded } from './standing.ts'
 import type { Ended } from './records.ts'
-import { withRun } from './turns.ts'
+import { withRun } from './run-lock.ts'
 
 export type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
 

@@ -50,8 +50,8 @@ import { isEnded } from './standing.ts'
 import { requestKeeper } from './requests.ts'
 import { isOffered } from './send-file.ts'
 import { unreadableStep } from './step-versions.ts'
-import { withRun } from './turns.ts'
-import type { Turn } from './turns.ts'
+import { withRun } from './run-lock.ts'
+import type { RunLock } from './run-lock.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { toolsReady } from './tools-ready.ts'
@@ -93,9 +93,9 @@ interface Active extends LoggedRun, Work {
 
 /** `attempt`: of its job, from 1. Throws only if the log or store cannot be written. */
 export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, attempt: number): Promise<void> {
-	return withRun(run_id, async (turn) => {
+	return withRun(run_id, async (lock) => {
 		const begun = takeBegun(run_id)
-		if (begun && (await executeBegun(ctx, turn, begun))) return
+		if (begun && (await executeBegun(ctx, lock, begun))) return
 		for (let isFirst = !begun && attempt === 1; ; isFirst = false) {
 			const entry = await ctx.store.get<RunRecord>(keys.run(uid, run_id))
 			if (!entry || entry.value.status === 'queued') return
@@ -103,9 +103,9 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 			if (isEnded(run.status)) return run.status === 'completed' ? undefined : stopChildren(ctx, run)
 			const log = await openLog(ctx, run)
 			if (!log) return
-			turn.writes(log)
+			lock.writes(log)
 			try {
-				return await inContext(run, () => executeOnce({ ctx, run, log, turn, isFirst }))
+				return await inContext(run, () => executeOnce({ ctx, run, log, lock, isFirst }))
 			} catch (error) {
 				if (await handle(ctx, run, error)) return
 			} finally {
@@ -116,11 +116,11 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 }
 
 /** Executes a run that has just begun. False if it continues from its journal. */
-async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun): Promise<boolean> {
+async function executeBegun(ctx: Context<RunSettings>, lock: RunLock, begun: Begun): Promise<boolean> {
 	const { run, log, about, isWritten } = begun
-	turn.writes(log)
+	lock.writes(log)
 	try {
-		await inContext(run, () => executeOnce({ ctx, run, log, turn, begun, about }))
+		await inContext(run, () => executeOnce({ ctx, run, log, lock, begun, about }))
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))
@@ -157,7 +157,7 @@ async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireErro
 	if (log) await finish({ ctx, run, log }, { status: 'failed', error, usage: usageOf(log.journal.steps) })
 }
 
-type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'begun' | 'about' | 'isFirst'>
+type Execution = LoggedRun & Pick<Work, 'lock'> & Pick<Active, 'begun' | 'about' | 'isFirst'>
 
 async function executeOnce(logged: Execution): Promise<void> {
 	const { ctx, run } = logged
@@ -208,8 +208,8 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		}
 	}
 	const sinceStep = steps.slice(steps.findLastIndex(({ kind }) => kind === 'model' || kind === 'tool') + 1)
-	const { departed = false } = work.turn
-	work.turn.departed = false
+	const { departed = false } = work.lock
+	work.lock.departed = false
 	if (!departed && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
 		const message = `the gateway or its thread ended ${RESTART_LIMIT} times in the same step of this run; it is not tried again`
 		return { status: 'failed', error: { code: 'restart_loop', message }, usage: usageOf(steps) }
@@ -225,7 +225,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 async function think(work: Active): Promise<Final | Paused> {
 	const { ctx, run, agent, log, account } = work
 	const { steps } = log.journal
-	const { signal } = work.turn
+	const { signal } = work.lock
 	let order: RunOrder
 	try {
 		await transcribe(work)
@@ -331,7 +331,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		return outcome
 	} catch (error) {
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
-		work.turn.departed = isFault(error, 'thread_lost') && error.cause === DEPARTED
+		work.lock.departed = isFault(error, 'thread_lost') && error.cause === DEPARTED
 		throw error
 	} finally {
 		calls?.over.abort('the run is over')
@@ -341,9 +341,9 @@ async function think(work: Active): Promise<Final | Paused> {
 	}
 }
 
-async function toolsOf({ ctx, run, agent, turn }: Active): Promise<ToolDefinition[]> {
+async function toolsOf({ ctx, run, agent, lock }: Active): Promise<ToolDefinition[]> {
 	if (run.tools === 'none') return []
-	await toolsReady(ctx, agent, turn.signal)
+	await toolsReady(ctx, agent, lock.signal)
 	const tools = await offeredTo(ctx, agent)
 	return tools.filter((tool) => isOffered(tool, run))
 }
@@ -461,7 +461,7 @@ type Paused = Pick<Extract<RunOutcome, { status: 'paused' }>, 'status'>
 type Final = Exclude<RunOutcome, { status: 'paused' }>
 
 async function finish(
-	logged: LoggedRun & Partial<Pick<Work, 'account' | 'turn' | 'active_ms'>>,
+	logged: LoggedRun & Partial<Pick<Work, 'account' | 'lock' | 'active_ms'>>,
 	outcome: Final,
 ): Promise<void> {
 	const { ctx, run, log, account } = logged
@@ -493,7 +493,7 @@ async function finish(
 			return end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
 		}
 		case 'stopped': {
-			const actor = logged.turn?.stoppedBy
+			const actor = logged.lock?.stoppedBy
 			const events = [{ event_type: 'run.stopped', payload: actor ? { actor } : {} }]
 			return end(ctx, logged, { status: 'stopped', usage: usageOf(log.journal.steps) }, { events })
 		}

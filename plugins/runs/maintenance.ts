@@ -15,7 +15,7 @@ import { forgetEndedSummaries } from './summary-record.ts'
 import { pruneRequests } from './requests.ts'
 import { IDEMPOTENCY_MS } from './start.ts'
 import type { IdempotencyRecord } from './start.ts'
-import { withRun } from './turns.ts'
+import { withRun } from './run-lock.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS

@@ -8,7 +8,7 @@ import { isOrphan, stop } from './ending.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry, ConversationQueue } from './keys.ts'
 import { jobOf } from './records.ts'
-import { withFreeRun } from './turns.ts'
+import { withFreeRun } from './run-lock.ts'
 
 /**
  * Creates a job for every run that is first in its conversation queue, in case a crash lost one. Existing jobs stay

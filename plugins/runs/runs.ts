@@ -35,7 +35,7 @@ import { isEnded } from './standing.ts'
 import { openRoom } from './room.ts'
 import { takeIn } from './start.ts'
 import { summariesOf } from './summaries.ts'
-import { tellHolder, withFreeRun, withRun } from './turns.ts'
+import { tellHolder, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
 
 /** Limit of runs read for one page of all runs. */

@@ -25,8 +25,8 @@ export async function transcribe({
 	ctx,
 	run,
 	log,
-	turn: { signal },
-}: Pick<Work, 'run' | 'log' | 'turn'> & { ctx: Pick<Context, 'store' | 'use' | 'log'> }): Promise<void> {
+	lock: { signal },
+}: Pick<Work, 'run' | 'log' | 'lock'> & { ctx: Pick<Context, 'store' | 'use' | 'log'> }): Promise<void> {
 	const open = (run.attachments ?? []).filter(({ type, transcript }) => type === 'audio' && transcript === undefined)
 	if (open.length === 0) return
 	let order: EndpointOrder | undefined

@@ -3,7 +3,7 @@ import type { AgentLimits, AgentRecord } from '../agents/contract.ts'
 import type { RunLog } from './run-log.ts'
 import type { Account } from '../usage/contract.ts'
 import type { RunRecord, RunSettings } from './contract.ts'
-import type { Turn } from './turns.ts'
+import type { RunLock } from './run-lock.ts'
 
 /** A run in execution. */
 export interface Work {
@@ -15,7 +15,7 @@ export interface Work {
 	/** The question for whose answer a call of this execution waits: the next one is asked after it. */
 	waits_for?: string
 	log: RunLog
-	turn: Turn
+	lock: RunLock
 	/** Counts what its models use. */
 	account: Account
 	/** Milliseconds that the run has been active: before this execution, and since. */
