@@ -1,6 +1,6 @@
 /** Approvals of tool calls, from the question to what follows its answer. */
 import { hash } from 'node:crypto'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -174,7 +174,7 @@ export function expireApprovals(ctx: Context<RunSettings>): void {
 			const isHere = (await ctx.store.get(keys.question(uid, question_id))) !== undefined
 			if (isHere) await expireApproval(ctx, uid, question_id)
 			if (isHere || at - (open.get(question_id)?.at ?? 0) > FORGET_MS) open.delete(question_id)
-			await turn()
+			await nextTurn()
 		}
 	})
 }

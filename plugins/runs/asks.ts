@@ -114,7 +114,7 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 		await log.append([answerEvent(question_id, answer), resumed('answer')])
 		return answer.answer ?? ''
 	} catch (error) {
-		const closed = await close(store, run.agent_uid, question_id, 'withdrawn')
+		const closed = await closeQuestion(store, run.agent_uid, question_id, 'withdrawn')
 		// A stopped run emits no further events.
 		if (closed && !log.closed && !work.lock.signal.aborted) await log.append([resumed(closed)]).catch(() => {})
 		throw error
@@ -146,7 +146,7 @@ async function open(store: Store, run: RunRecord, question: Question): Promise<v
  * Withdraws an open question and the pause that it caused. Returns why it is closed: it may have been answered or
  * withdrawn meanwhile. Null if it was answered, or never asked.
  */
-export function close(
+export function closeQuestion(
 	store: Store,
 	uid: string,
 	question_id: string,

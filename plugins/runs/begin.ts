@@ -1,5 +1,5 @@
 /** The beginning of a run: its first events, and for a run that need not wait its record and its job, in one write. */
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { causedBy } from '../../core/util/context.ts'
@@ -100,7 +100,7 @@ async function write(ctx: Context<RunSettings>, run: RunRecord, { ops, given, ex
 	// It is being deleted, and its runs are stopped.
 	if (agent?.uid !== agent_uid) return void (await ctx.store.commit(agentScope(agent_uid), ops))
 	const asked = aboutRun(ctx, run, agent)
-	if (!(await Promise.race([asked.then(() => true), turn(false)]))) {
+	if (!(await Promise.race([asked.then(() => true), nextTurn(false)]))) {
 		// A plugin takes its time, for which the caller need not wait.
 		await ctx.store.commit(agentScope(agent_uid), ops)
 		abouts.set(run_id, asked)

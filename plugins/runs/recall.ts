@@ -1,5 +1,5 @@
 /** `conversation.search` and `conversation.read`: all that was ever said in a conversation, whatever its model is shown. */
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
@@ -122,7 +122,7 @@ async function find(
 		busy = { turns: busy.turns + 1, characters: busy.characters + text.length }
 		if (busy.turns === BUSY || busy.characters > BUSY_CHARACTERS) {
 			busy = { turns: 0, characters: 0 }
-			await turn()
+			await nextTurn()
 		}
 		const lower = text.toLowerCase()
 		const places = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0)

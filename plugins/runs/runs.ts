@@ -1,5 +1,5 @@
 /** The service: starts, reads and ends runs. */
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
 import { newId, now } from '../../core/util/ids.ts'
@@ -65,7 +65,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			// From the back, so that none becomes active just to be stopped.
 			for (const run_id of runs.toReversed()) await stop(ctx, agent.uid, run_id)
 		}
-		await turn() // as in cancel
+		await nextTurn() // as in cancel
 	}
 
 	const checkRoom = openRoom(ctx)
@@ -159,7 +159,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const run = await getRun(store, run_id)
 			if (isEnded(run.status)) throw new Fault('conflict', `run ${run_id} has ended already: ${run.status}`)
 			await stop(ctx, run.agent_uid, run_id)
-			await turn() // event streams are written in this turn: clients see the end before the response
+			await nextTurn() // event streams are written in this turn: clients see the end before the response
 			return getRun(store, run_id)
 		},
 		async stop(run_id) {

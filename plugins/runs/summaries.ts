@@ -26,7 +26,7 @@ import type { SummaryRecord } from './summary-record.ts'
 import { askForSummary } from './summary-run.ts'
 import { answerIn, linesOf, plainSummary, promptOf } from './summary-text.ts'
 import { transcriptOf } from './transcript.ts'
-import { begin, isUnderWay } from './under-way.ts'
+import { isUnderWay, whileUnderWay } from './under-way.ts'
 
 type SummaryDeps = Pick<
 	Context,
@@ -91,7 +91,7 @@ export function summariesOf(ctx: SummaryDeps, runs: Runs): Summaries {
 		const failed = failures.get(keyOf(agent, conversation))
 		if (failed && failed.skip-- > 0) return
 		if (isUnderWay(agent.uid, conversation)) return
-		await begin(agent.uid, conversation, async () => {
+		await whileUnderWay(agent.uid, conversation, async () => {
 			const work = await workOf(agent, conversation, leavingNext)
 			if (work) await carryOut(work)
 		})
@@ -219,7 +219,7 @@ export function summariesOf(ctx: SummaryDeps, runs: Runs): Summaries {
 			if (isUnderWay(agent.uid, conversation))
 				throw new Fault('conflict', 'a summary of this conversation is being made; wait for context.summarized')
 			const planned = Promise.withResolvers<SummaryWork>()
-			begin(agent.uid, conversation, async () => {
+			whileUnderWay(agent.uid, conversation, async () => {
 				const work = await workOf(agent, conversation, (input) => leavingNow(input, KEPT))
 				if (!work)
 					throw new Fault(

@@ -8,7 +8,7 @@ export function isUnderWay(uid: string, conversation: string): boolean {
 }
 
 /** Does `work`, which is under way until it settles. Not to be called while other work of the conversation is. */
-export function begin<T>(uid: string, conversation: string, work: () => Promise<T>): Promise<T> {
+export function whileUnderWay<T>(uid: string, conversation: string, work: () => Promise<T>): Promise<T> {
 	const key = keyOf(uid, conversation)
 	const done = work().finally(() => underWay.delete(key))
 	underWay.set(key, done)
