@@ -3,41 +3,29 @@ import Joi from 'joi'
 import { attachment } from './attachment-fields.ts'
 import type { OpenQuestion, RunRecord } from './contract.ts'
 
-export function view(record: RunRecord, open_question: OpenQuestion | null): Record<string, unknown> {
-	const { run_id, agent, status, trigger, conversation, prompt, attachments, answer, files } = record
-	const {
-		created_at,
-		started_at,
-		ended_at,
-		usage,
-		finish_reason = null,
-		error,
-		question,
-		waits_for = null,
-		parent,
-		request_id = null,
-	} = record
+export function view(record: RunRecord, open_question: OpenQuestion | null) {
+	const { attachments, files } = record
 	return {
-		run_id,
-		agent,
-		status,
-		trigger,
-		conversation,
-		prompt,
+		run_id: record.run_id,
+		agent: record.agent,
+		status: record.status,
+		trigger: record.trigger,
+		conversation: record.conversation,
+		prompt: record.prompt,
 		...(attachments && { attachments }),
-		answer,
+		answer: record.answer,
 		...(files && { files }),
-		created_at,
-		started_at,
-		ended_at,
-		usage,
-		finish_reason,
-		error,
-		question,
+		created_at: record.created_at,
+		started_at: record.started_at,
+		ended_at: record.ended_at,
+		usage: record.usage,
+		finish_reason: record.finish_reason ?? null,
+		error: record.error,
+		question: record.question,
 		open_question,
-		waits_for,
-		parent_run_id: parent?.run_id ?? null,
-		request_id,
+		waits_for: record.waits_for ?? null,
+		parent_run_id: record.parent?.run_id ?? null,
+		request_id: record.request_id ?? null,
 	}
 }
 

@@ -5,16 +5,9 @@ import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { count } from '../../../core/cli/count.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { when } from '../../../core/cli/when.ts'
+import type { ContextReport } from '../contract.ts'
 import { pages } from './pages.ts'
 import type { Run } from './run-record.ts'
-
-interface ContextView {
-	conversation: string
-	budget: number
-	tokens: number
-	items: { kind: string; run_id?: string; shown?: string; tokens: number }[]
-	summary: { turns: number; text: string } | null
-}
 
 interface ListedConversation {
 	conversation: string
@@ -74,16 +67,18 @@ Examples:
 			async run(cli, { agent, conversation: given }: { agent: string; conversation?: string }) {
 				const conversation = given ?? (await newest(cli, agent))
 				const where = path`/v1/agents/${agent}/conversations/${conversation}/context`
-				cli.out.answer(await cli.api.request<ContextView>('GET', where), ({ items, tokens, budget, summary }, style) =>
-					[
-						style.table(
-							['part', 'run', 'shown', 'tokens'],
-							items.map((one) => [one.kind, one.run_id, one.shown, one.tokens]),
-							'Nothing yet.',
-						),
-						`${tokens} of ${budget} tokens.`,
-						...(summary ? [`Summary of ${count(summary.turns, 'turn')}:`, summary.text] : []),
-					].join('\n'),
+				cli.out.answer(
+					await cli.api.request<ContextReport>('GET', where),
+					({ items, tokens, budget, summary }, style) =>
+						[
+							style.table(
+								['part', 'run', 'shown', 'tokens'],
+								items.map((one) => [one.kind, one.run_id, one.shown, one.tokens]),
+								'Nothing yet.',
+							),
+							`${tokens} of ${budget} tokens.`,
+							...(summary ? [`Summary of ${count(summary.turns, 'turn')}:`, summary.text] : []),
+						].join('\n'),
 				)
 			},
 		},
