@@ -2,7 +2,7 @@
 import { messageOf } from '../../core/errors.ts'
 import type { ModelOrder } from '../order.ts'
 import { failed, ModelError } from './provider.ts'
-import type { ModelCode, ModelReply } from './provider.ts'
+import type { ModelFailure, ModelReply } from './provider.ts'
 import { retryAfter } from './retry-after.ts'
 import { isTooLong } from './too-long.ts'
 import { listIn, objectIn, parsed, stringIn } from './values.ts'
@@ -110,11 +110,7 @@ function shortened(said: ServerError, order: ModelOrder): ServerError {
 	}
 }
 
-interface Kind {
-	code: ModelCode
-	message: string
-	retryable: boolean
-}
+type Kind = Pick<ModelFailure, 'code' | 'message' | 'retryable'>
 
 function classify(error: unknown): Kind {
 	if (error instanceof ModelError) return { code: error.code, message: error.message, retryable: error.retryable }
