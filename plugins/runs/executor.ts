@@ -23,12 +23,10 @@ import type {
 } from '../../core/protocol.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
 import type { JournalStep } from './journal-step.ts'
-import type { RunLog } from './run-log.ts'
 import { DEPARTED } from '../../core/runs/worker-threads.ts'
 import type { Op } from '../../core/store/ports.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
-import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../attachments/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
@@ -73,12 +71,9 @@ import type { Work } from './work.ts'
 const RESTART_LIMIT = 3
 
 /** A run that is being executed. */
-interface LoggedRun extends Pick<Work, 'run' | 'log'> {
-	ctx: Context<RunSettings>
-}
+type LoggedRun = Pick<Work, 'ctx' | 'run' | 'log'>
 
-interface Active extends LoggedRun, Work {
-	ctx: Context<RunSettings>
+interface Active extends Work {
 	/** Keeps a request that was sent. Absent if none is kept. */
 	keep?: ((request: SentRequest) => void) | undefined
 	/** Milliseconds that calls waited for a person: not active time. */
@@ -270,7 +265,7 @@ async function think(work: Active): Promise<Final | Paused> {
 				},
 			)
 			account.settle(spent)
-			const redacted = await forModel(ctx, agent, log, answer)
+			const redacted = await forModel(work, answer)
 			asWritten = new Map(redacted.tool_calls.map(({ id }, at) => [id, answer.tool_calls[at] as ToolCallRequest]))
 			return {
 				...(tokens_elsewhere !== null && { tokens_elsewhere }),
@@ -286,7 +281,7 @@ async function think(work: Active): Promise<Final | Paused> {
 			const bytes = (await ctx.use('attachments').blobs.read(run.agent_uid, blob)) ?? null
 			// Text is redacted as a message is. What is in an image cannot be.
 			if (!bytes || !isTextType(media_type) || !log.redactor.active) return bytes
-			return Buffer.from(await forModel(ctx, agent, log, new TextDecoder().decode(bytes)))
+			return Buffer.from(await forModel(work, new TextDecoder().decode(bytes)))
 		},
 		async tool({ call: asTold }): Promise<ToolReply> {
 			// The model's output may contain a secret. The tool gets it; the model does not get it again.
@@ -302,7 +297,7 @@ async function think(work: Active): Promise<Final | Paused> {
 				policy: await policyOf(ctx, agent, log.journal),
 				ask: asking.ask,
 				asked: asking.close,
-				forModel: (text: string, also: ReadonlySet<string>) => forModel(ctx, agent, log, text, also),
+				forModel: (text: string, also: ReadonlySet<string>) => forModel(work, text, also),
 				result_characters: work.limits.result_characters,
 				interrupted: begun.has(call.id),
 				attach: (files: readonly ToolFile[]) => storeFiles(ctx, run, agent, files),
@@ -389,7 +384,7 @@ async function compose(work: Active): Promise<RunOrder> {
 				attachments: run.attachments,
 				since,
 			})
-	const redacted = await forModel(ctx, agent, log, {
+	const redacted = await forModel(work, {
 		system,
 		...(about !== undefined && { about }),
 		history,
@@ -442,9 +437,7 @@ function adjusted(order: ModelOrder, { max_tokens, temperature, sampling }: RunI
 
 /** The text for the agent's model: without secrets, except those that a grant reveals to it, and those of `also`. */
 async function forModel<T>(
-	ctx: Context,
-	agent: AgentRecord,
-	log: RunLog,
+	{ ctx, agent, log }: Pick<Work, 'ctx' | 'agent' | 'log'>,
 	data: T,
 	also: ReadonlySet<string> = new Set(),
 ): Promise<T> {

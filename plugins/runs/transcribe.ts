@@ -1,7 +1,6 @@
 /** Turns recordings that came with a prompt into text, once: the run's record keeps it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../core/errors.ts'
-import type { Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import type {} from '../attachments/contract.ts'
 import type { EndpointOrder } from '../models/contract.ts'
@@ -26,7 +25,7 @@ export async function transcribe({
 	run,
 	log,
 	lock: { signal },
-}: Pick<Work, 'run' | 'log' | 'lock'> & { ctx: Pick<Context, 'store' | 'use' | 'log'> }): Promise<void> {
+}: Pick<Work, 'ctx' | 'run' | 'log' | 'lock'>): Promise<void> {
 	const open = (run.attachments ?? []).filter(({ type, transcript }) => type === 'audio' && transcript === undefined)
 	if (open.length === 0) return
 	let order: EndpointOrder | undefined
@@ -51,7 +50,7 @@ export async function transcribe({
 }
 
 function keep(
-	{ run, log, ctx }: Pick<Work, 'run' | 'log'> & { ctx: Pick<Context, 'store'> },
+	{ run, log, ctx }: Pick<Work, 'ctx' | 'run' | 'log'>,
 	blob: string,
 	text: string | null,
 	error: string | undefined,

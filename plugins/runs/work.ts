@@ -7,7 +7,7 @@ import type { RunLock } from './run-lock.ts'
 
 /** A run in execution. */
 export interface Work {
-	ctx: Pick<Context<RunSettings>, 'config' | 'store' | 'toolbox'>
+	ctx: Context<RunSettings>
 	run: RunRecord
 	agent: AgentRecord
 	/** The agent's own, and the gateway's where it sets none. */
