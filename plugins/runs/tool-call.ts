@@ -108,7 +108,13 @@ export async function callTool(
 	const revealed = new Set<string>()
 	try {
 		const args = parseArguments(tool, request.arguments)
-		const value = await during(site.signal, (own) => runTool(tool, args, callOf(request, site, revealed, own), site))
+		const value = await during(site.signal, async (own) => {
+			try {
+				return await tool.run(args, callOf(request, site, revealed, own))
+			} finally {
+				await site.asked?.()
+			}
+		})
 		// It may be what the tool makes of the end of the run's execution, which continues elsewhere and repeats the call.
 		if (repeatable) site.signal.throwIfAborted()
 		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
@@ -125,19 +131,6 @@ export async function callTool(
 			logger.warn({ err: error, tool: tool.name, run_id, agent: agent.name }, 'a tool failed')
 		}
 		return finish(request, site, noted(failure(tool, request, site, error), note))
-	}
-}
-
-async function runTool(
-	tool: ToolDefinition,
-	args: Record<string, unknown>,
-	call: ToolCall,
-	site: CallSite,
-): Promise<unknown> {
-	try {
-		return await tool.run(args, call)
-	} finally {
-		await site.asked?.()
 	}
 }
 
