@@ -23,6 +23,6 @@ export async function awaitSummary(uid: string, conversation: string, ms: number
 	return true
 }
 
-function keyOf(uid: string, conversation: string): string {
+export function keyOf(uid: string, conversation: string): string {
 	return `${uid} ${conversation}`
 }
