@@ -10,7 +10,7 @@ import { change } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
 import { approvalDigest, approvalOptions, approvalText, readApproval } from './approval-text.ts'
 import type { ApprovalAnswer } from './approval-text.ts'
-import { answerEvent } from './asks.ts'
+import { answerEvents, askedBy, resumedEvent } from './asks.ts'
 import { wantedCall } from './call-policy.ts'
 import type { WantedCall } from './call-policy.ts'
 import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, StandingApproval } from './contract.ts'
@@ -29,7 +29,7 @@ const STANDING_LIMIT = 1_000
 /** The question for a call; its id is computed from the call, so that asking may be repeated. */
 export function approvalOf({ ctx, run }: Work, call: ToolCallRequest, wanted: WantedCall): Question {
 	const { tool, name, digest, arguments: args } = wanted
-	const asked_at = now()
+	const asked = askedBy(run, call)
 	return {
 		question_id: hash('sha256', `${run.run_id}:${call.id}:approval`).slice(0, 32),
 		kind: 'approval',
@@ -37,13 +37,9 @@ export function approvalOf({ ctx, run }: Work, call: ToolCallRequest, wanted: Wa
 		arguments: args,
 		question: approvalText(tool, args),
 		options: approvalOptions,
-		expires_at: new Date(Date.parse(asked_at) + ctx.config.approval_ttl_s * 1000).toISOString(),
-		run_id: run.run_id,
-		call_id: call.id,
+		expires_at: new Date(Date.parse(asked.asked_at) + ctx.config.approval_ttl_s * 1000).toISOString(),
 		call: { name, digest },
-		asked_at,
-		answer: null,
-		answered_at: null,
+		...asked,
 	}
 }
 
@@ -125,13 +121,12 @@ type Approved = Pick<Extract<JournalStep, { kind: 'approved' }>, 'digest' | 'arg
 export function outcomeOf(question: Question): { events: NewEvent[]; approved?: Approved; refused?: Fault } | null {
 	const { question_id, kind, answer, given, closed, call, arguments: args = {} } = question
 	if (kind !== 'approval') return null
-	const resumed = (reason: string): NewEvent => ({ event_type: 'run.resumed', payload: { reason, question_id } })
 	if (answer === null) {
 		if (closed !== 'expired') return null
 		const refused = new Fault('approval_refused', 'nobody approved this call in time, so it was not made')
-		return { events: [resumed('expired')], refused }
+		return { events: [resumedEvent('expired', question_id)], refused }
 	}
-	const events = [answerEvent(question_id, question), resumed('answer')]
+	const events = answerEvents(question)
 	if (answer === 'refuse') {
 		const why = given?.reason === undefined ? 'without giving a reason' : `with this reason: ${given.reason}`
 		return { events, refused: new Fault('approval_refused', `a person refused this call, ${why}`) }
