@@ -6,7 +6,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { findTool } from '../wire-name.ts'
-import type { ToolCallRequest } from '../../core/protocol.ts'
+import type { ModelAnswer } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { inWords } from '../attachments/words.ts'
 import { failed } from './provider.ts'
@@ -29,10 +29,7 @@ async function ask(order: ModelOrder, request: ModelRequest, { signal, onText }:
 	return { status: 'answered', answer: { content, tool_calls, usage, provider, model, finish_reason } }
 }
 
-interface OfflineReply {
-	content: string
-	tool_calls: ToolCallRequest[]
-}
+type OfflineReply = Pick<ModelAnswer, 'content' | 'tool_calls'>
 
 function answer({ turns: said, tools }: ModelRequest): OfflineReply {
 	const turns = said.map(inWords)
