@@ -49,7 +49,7 @@ export async function runLoop(order: RunOrder, io: Link, askModel: AskModel): Pr
 	}
 }
 
-interface RunState extends Omit<Spending, 'left_ms'> {
+interface RunState extends Spending {
 	order: RunOrder
 	/** Finished steps are appended. */
 	journal: Step[]
@@ -108,7 +108,7 @@ async function callTool({ journal, io, time }: RunState, call: ToolCallRequest):
 
 /** Journalled, so that the model sees the same remark when the run continues in another thread. */
 async function remark(state: RunState): Promise<void> {
-	const due = remarkDue({ ...state, left_ms: state.time.left_ms })
+	const due = remarkDue(state, state.time.left_ms)
 	if (!due) return
 	await state.io.call('remark', due)
 	state.journal.push({ kind: 'remark', ...due })
