@@ -17,7 +17,7 @@ export interface RunLock {
 	readonly stoppedBy: Actor | undefined
 	/** The gateway that lent the run its thread has left: the run continues, and nothing was wrong with it. */
 	departed?: boolean
-	/** From now on others may append to this log; see `tell`. */
+	/** From now on others may append to this log; see `tellHolder`. */
 	writes(log: RunLog): void
 }
 
