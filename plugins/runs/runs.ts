@@ -30,7 +30,7 @@ import { contextReport } from './next-request.ts'
 import { forgetAllNotes } from './notes.ts'
 import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
-import { getRun, jobOf, orUndefined } from './records.ts'
+import { findRun, getRun, jobOf } from './records.ts'
 import { isEnded } from './standing.ts'
 import { openRoom } from './room.ts'
 import { takeIn } from './start.ts'
@@ -107,11 +107,11 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			return run
 		},
 		context: (agent, conversation) => contextReport(ctx, agent, conversation),
-		...destinationOf(ctx, (run_id) => orUndefined(getRun(store, run_id))),
+		...destinationOf(ctx, (run_id) => findRun(store, run_id)),
 		deliverFields,
 		...saidOf(ctx),
 		get: (run_id) => getRun(store, run_id),
-		find: (run_id) => orUndefined(runs.get(run_id)),
+		find: (run_id) => findRun(store, run_id),
 		async progress(run_id) {
 			const { agent, agent_uid, status } = await getRun(store, run_id)
 			if (!isEnded(status)) return [] // only its holder may write its log
@@ -247,7 +247,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		report: (run, events) => appendTo(run, events, true),
 		callPrimitive: async (call, name, args) => callNested(await ctx.toolbox.list(call.agent), name, args, call),
 		async isActive(run_id) {
-			const run = await orUndefined(getRun(store, run_id))
+			const run = await findRun(store, run_id)
 			return run !== undefined && !isEnded(run.status)
 		},
 		async isBusy(agent) {
