@@ -56,18 +56,6 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			log.close()
 		})
 
-	const stopAll = async (agent: AgentRef): Promise<void> => {
-		await untilBegun(agent.uid)
-		const queues: string[][] = []
-		for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) queues.push(value.runs)
-		// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
-		for (const runs of queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))) {
-			// From the back, so that none becomes active just to be stopped.
-			for (const run_id of runs.toReversed()) await stop(ctx, agent.uid, run_id)
-		}
-		await nextTurn() // as in cancel
-	}
-
 	const checkRoom = openRoom(ctx)
 	const runs: Runs = {
 		converse: (agent, message, listener) => converse(ctx, runs, agent, message, listener),
@@ -171,7 +159,17 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				throw error
 			}
 		},
-		stopAgent: stopAll,
+		async stopAgent(agent) {
+			await untilBegun(agent.uid)
+			const queues: string[][] = []
+			for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) queues.push(value.runs)
+			// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
+			for (const runs of queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))) {
+				// From the back, so that none becomes active just to be stopped.
+				for (const run_id of runs.toReversed()) await stop(ctx, agent.uid, run_id)
+			}
+			await nextTurn() // as in cancel
+		},
 		async active(agent, conversation) {
 			for (;;) {
 				const queue = await store.get<ConversationQueue>(keys.queue(agent.uid, conversation))
