@@ -50,11 +50,10 @@ export async function askForCompleteAnswer(
 		}
 		if (finish_reason === 'content_filter') {
 			const message = `a content filter of ${provider} removed the whole answer`
-			return { reply: failed('model_filtered', message, { retryable: false }), usage }
+			return { reply: failed('model_filtered', message), usage }
 		}
 		const message = whyEmpty(answer)
-		if (empty === RETRIES)
-			return { reply: failed('model_empty', `${message}, ${empty + 1} times`, { retryable: false }), usage }
+		if (empty === RETRIES) return { reply: failed('model_empty', `${message}, ${empty + 1} times`), usage }
 		empty++
 		io.emit({
 			event_type: 'model.retry',

@@ -2,7 +2,7 @@ import { wireName } from './wire-name.ts'
 import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpec } from '../core/protocol.ts'
 import { withoutOwnTags } from './context/own-tags.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'
-import { inOrderOfCalls } from './context/in-order-of-calls.ts'
+import { inOrderOfCalls, messageOf } from './context/step-messages.ts'
 import { withCalls } from './context/with-calls.ts'
 
 /** What the models of an order are asked after the given steps. */
@@ -58,21 +58,8 @@ function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 	)
 	const names = new Map<string, string>()
 	for (const step of inOrderOfCalls(journal)) {
-		if (step.kind === 'model') {
-			const { content, tool_calls, reasoning, provider_state } = step.answer
-			for (const call of tool_calls) names.set(call.id, call.name)
-			turns.push({
-				role: 'assistant',
-				content,
-				tool_calls,
-				...(reasoning !== undefined && { reasoning }),
-				...(provider_state && { provider_state }),
-			})
-		} else if (step.kind === 'tool') {
-			const { call_id, ok, content, attachments: files } = step
-			const name = names.get(call_id) ?? ''
-			turns.push({ role: 'tool', call_id, name, ok, content, ...(files && { attachments: files }) })
-		} else addRemark(turns, step.content)
+		if (step.kind === 'remark') addRemark(turns, step.content)
+		else turns.push(messageOf(step, names))
 	}
 	return turns
 }

@@ -50,10 +50,8 @@ export type FromHost =
 	| { kind: 'call'; id: number; call: number; what: HostCallKind; body: string }
 	/** From now on the program only waits for answers and timers, or no longer does. It computes when it begins. */
 	| { kind: 'waits' | 'computes'; id: number }
-	/** `value` is JSON. */
-	| { kind: 'done'; id: number; ok: true; value: string }
 	/** After one of the `sandbox_…` codes the host is good for nothing but its end. */
-	| { kind: 'done'; id: number; ok: false; code: HostFailure; message: string }
+	| ({ kind: 'done'; id: number } & ProgramOutcome)
 
 /** How a program ended. `value` is JSON. */
 export type ProgramOutcome = { ok: true; value: string } | { ok: false; code: HostFailure; message: string }

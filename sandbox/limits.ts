@@ -17,16 +17,14 @@ export interface Spending {
 	journal: readonly Step[]
 	/** Tokens of other runs that count with its own. */
 	elsewhere: number
-	/** Milliseconds of the wall time that are left. */
-	left_ms: number
 }
 
 /**
  * What the model must be told before it is called: that it comes near a limit, once for each, or that this is its last
- * call. Throws the limit's Fault if not even that call may be made.
+ * call. `left_ms`: of the wall time. Throws the limit's Fault if not even that call may be made.
  */
-export function remarkDue(spending: Spending): Remark | undefined {
-	const { limits, journal, elsewhere, left_ms } = spending
+export function remarkDue(spending: Spending, left_ms: number): Remark | undefined {
+	const { limits, journal, elsewhere } = spending
 	const steps = journal.filter((step) => step.kind === 'model').length
 	const tokens = tokensOf(journal) + elsewhere
 	const total_ms = limits.wall_time_s * 1000
@@ -42,30 +40,29 @@ export function remarkDue(spending: Spending): Remark | undefined {
 	if (repeated >= REPEATED_LIMIT) return last('repeated_calls', `the same call was made ${repeated} times in a row`)
 
 	const warned = new Set(journal.flatMap((step) => (step.kind === 'remark' ? [step.about] : [])))
-	const warn = (about: EndReason, isNear: boolean, content: string): Remark[] =>
-		isNear && !warned.has(about) ? [{ about, content: `${content} Finish, or sum up what you have.` }] : []
+	const warn = (about: EndReason, isNear: boolean, content: string): Remark | undefined =>
+		isNear && !warned.has(about) ? { about, content: `${content} Finish, or sum up what you have.` } : undefined
 	if (repeated === REPEATED) {
 		const content = `The same call with the same result was made ${repeated} times in a row. Do something else, or answer with what you have; after ${REPEATED_LIMIT} times the run ends.`
 		return { about: 'repeated_calls', content }
 	}
-	const [first] = [
-		...warn(
+	return (
+		warn(
 			'limit_steps',
 			steps >= limits.steps * WARN_AT,
 			`This run has made ${steps} of its ${limits.steps} model calls; the last one comes without tools.`,
-		),
-		...warn(
+		) ??
+		warn(
 			'limit_tokens',
 			tokens >= limits.tokens * WARN_AT,
 			`This run has used ${tokens} of its ${limits.tokens} tokens.`,
-		),
-		...warn(
+		) ??
+		warn(
 			'limit_wall_time',
 			left_ms <= total_ms * (1 - WARN_AT),
 			`${Math.round(left_ms / 1000)} s of this run's ${limits.wall_time_s} s are left.`,
-		),
-	]
-	return first
+		)
+	)
 }
 
 /** Why the next model call is the last one, if the model was told so. */
@@ -73,7 +70,7 @@ export function lastCallFor(journal: readonly Step[]): EndReason | undefined {
 	return journal.flatMap((step) => (step.kind === 'remark' && step.last ? [step.about] : [])).at(-1)
 }
 
-export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Omit<Spending, 'left_ms'>): Fault {
+export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Spending): Fault {
 	const steps = journal.filter((step) => step.kind === 'model').length
 	const who = elsewhere > 0 ? 'the run and its sub-agents' : 'the run'
 	const made = Math.max(steps, limits.steps)
@@ -87,7 +84,7 @@ export function exceeded(reason: EndReason, { limits, journal, elsewhere }: Omit
 }
 
 /** Whether a run may spend more after `usage`, which is not in its journal yet. */
-export function hasTokensLeft({ limits, journal, elsewhere }: Omit<Spending, 'left_ms'>, usage: Usage): boolean {
+export function hasTokensLeft({ limits, journal, elsewhere }: Spending, usage: Usage): boolean {
 	return tokensOf(journal) + elsewhere + usage.input_tokens + usage.output_tokens < limits.tokens
 }
 

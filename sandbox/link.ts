@@ -11,7 +11,7 @@ export interface Link {
 	/** A piece of the unfinished answer. Pieces that come quickly are merged; none overtakes, or is overtaken by, another message. */
 	stream(content: string): void
 	sent(request: SentRequest): void
-	/** Rejects with a Fault: the one that main answers with, or `stopped` once the signal aborts. */
+	/** Settles once main has done and journalled it. Rejects with a Fault: main's, or `stopped` once the signal aborts. */
 	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
 }
 

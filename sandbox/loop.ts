@@ -7,49 +7,38 @@
 import { Fault, isFault, toWire } from '../core/errors.ts'
 import { addUsage, usageOf } from '../core/protocol.ts'
 import type {
-	Calls,
 	EndReason,
-	Method,
 	ModelAnswer,
 	ModelUsage,
 	Reservation,
 	RunOrder,
 	RunOutcome,
-	SentRequest,
 	Step,
 	ToolCallRequest,
 	ToolReply,
 	Usage,
-	WorkerEvent,
 } from '../core/protocol.ts'
 import { cachedReader } from './attachments/load.ts'
 import { makeCalls, nextCalls } from './calls.ts'
 import { requestOf, splitCalls, withUniqueIds } from './conversation.ts'
 import { exceeded, hasTokensLeft, lastCallFor, remarkDue } from './limits.ts'
+import type { Spending } from './limits.ts'
 import type { AskModel, ModelIo } from './ask-model.ts'
+import type { Link } from './link.ts'
 import { askForFormedAnswer } from './form/formed-answer.ts'
 import type { ModelRequest } from './models/provider.ts'
 import { wallTime } from './wall-time.ts'
 import type { WallTime } from './wall-time.ts'
 import { askForCompleteAnswer } from './complete-answer.ts'
 
-export interface LoopIo {
-	/** Aborts when the run is to be stopped. */
-	signal: AbortSignal
-	emit(event: WorkerEvent): void
-	stream(content: string): void
-	sent(request: SentRequest): void
-	/** Settles once main has done it and journalled it. */
-	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
-}
-
 /** Never rejects: a failed run is an outcome too. */
-export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): Promise<RunOutcome> {
+export async function runLoop(order: RunOrder, io: Link, askModel: AskModel): Promise<RunOutcome> {
 	const journal = [...order.journal]
 	const time = wallTime(order, io.signal)
 	const spent: ModelUsage[] = []
 	try {
-		return await continueRun({ order, journal, spent, io, askModel, time, elsewhere: order.tokens_elsewhere ?? 0 })
+		const { limits, tokens_elsewhere: elsewhere = 0 } = order
+		return await continueRun({ order, limits, journal, spent, io, askModel, time, elsewhere })
 	} catch (error) {
 		if (io.signal.aborted) return { status: 'stopped' }
 		const usage = usageOf(journal)
@@ -60,16 +49,15 @@ export async function runLoop(order: RunOrder, io: LoopIo, askModel: AskModel): 
 	}
 }
 
-interface RunState {
+interface RunState extends Spending {
 	order: RunOrder
 	/** Finished steps are appended. */
 	journal: Step[]
 	/** What was used and is not counted yet: it is counted with the next step that is journalled, or with the outcome. */
 	spent: ModelUsage[]
-	io: LoopIo
+	io: Link
 	askModel: AskModel
 	time: WallTime
-	elsewhere: number
 }
 
 async function continueRun(state: RunState): Promise<RunOutcome> {
@@ -119,19 +107,18 @@ async function callTool({ journal, io, time }: RunState, call: ToolCallRequest):
 }
 
 /** Journalled, so that the model sees the same remark when the run continues in another thread. */
-async function remark({ order: { limits }, journal, io, time, elsewhere }: RunState): Promise<void> {
-	const due = remarkDue({ limits, journal, elsewhere, left_ms: time.left_ms })
+async function remark(state: RunState): Promise<void> {
+	const due = remarkDue(state, state.time.left_ms)
 	if (!due) return
-	await io.call('remark', due)
-	journal.push({ kind: 'remark', ...due })
+	await state.io.call('remark', due)
+	state.journal.push({ kind: 'remark', ...due })
 }
 
 /** An answer that calls tools all the same does not count: text beside calls only announces them. */
 async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer> {
-	const { order, journal, elsewhere } = state
-	const fault = exceeded(reason, { limits: order.limits, journal, elsewhere })
+	const fault = exceeded(reason, state)
 	try {
-		const { call: _, ...form } = order.form ?? {}
+		const { call: _, ...form } = state.order.form ?? {}
 		const answer = await ask(state, { tools: [], form })
 		if (answer.content.trim() !== '' && answer.tool_calls.length === 0) return answer
 	} catch (error) {
@@ -143,8 +130,7 @@ async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer>
 }
 
 async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise<ModelAnswer> {
-	const { order, journal, spent, io, askModel, time, elsewhere } = state
-	const spending = { limits: order.limits, journal, elsewhere }
+	const { order, journal, spent, io, askModel, time } = state
 	const modelIo: ModelIo = {
 		signal: time.signal,
 		step: journal.filter((step) => step.kind === 'model').length + 1,
@@ -161,11 +147,11 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 				askModel,
 				request,
 				modelIo,
-				({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(spending, used),
+				({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(state, used),
 			),
 		{ ...requestOf(order, journal), ...change },
 		io.emit,
-		(used) => hasTokensLeft(spending, used),
+		(used) => hasTokensLeft(state, used),
 	)
 	time.check()
 	if (reply.status === 'failed') {

@@ -3,14 +3,8 @@ const WINDOW_MS = 30
 /** Characters that are passed on without waiting for the window's end. */
 const SIZE_LIMIT = 16 * 1024
 
-export interface TextMerger {
-	add(text: string): void
-	/** Passes on what waits. */
-	flush(): void
-}
-
-/** Passes the first piece on at once, and those that follow it closely as one each 30 ms. */
-export function mergeText(passOn: (text: string) => void): TextMerger {
+/** Passes the first piece on at once, and those that follow it closely as one each 30 ms; `flush`: what waits, at once. */
+export function mergeText(passOn: (text: string) => void): { add(text: string): void; flush(): void } {
 	let merged = ''
 	let timer: NodeJS.Timeout | undefined
 

@@ -1,3 +1,5 @@
+/** What models and people call tools. */
+
 const WIRE_NAME_LIMIT = 64
 
 /** A tool's name for an API that takes `[a-zA-Z0-9_-]{1,64}` only: other characters become `_`; a longer name keeps a hash of the rest. */
@@ -7,4 +9,16 @@ export function wireName(name: string): string {
 	let hash = 5381
 	for (let at = 0; at < name.length; at++) hash = ((hash * 33) ^ name.charCodeAt(at)) >>> 0
 	return `${safe.slice(0, WIRE_NAME_LIMIT - 9)}_${hash.toString(16).padStart(8, '0')}`
+}
+
+/** By canonical name, by the name that a model with a narrower alphabet sees, or by another that the tool goes by. */
+export function findTool<T extends { name: string; aliases?: string[] | undefined }>(
+	tools: readonly T[],
+	name: string,
+): T | undefined {
+	return (
+		tools.find((tool) => tool.name === name) ??
+		tools.find((tool) => wireName(tool.name) === name) ??
+		tools.find((tool) => tool.aliases?.includes(name))
+	)
 }

@@ -3,8 +3,8 @@ import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Runs } from './contract.ts'
+import { agentName } from './run-view.ts'
 
-const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
 const approval_id = Joi.string()
 	.max(64)
 	.required()
@@ -27,7 +27,7 @@ export function approvalRoutes(server: Server, ctx: Context, runs: Pick<Runs, 'a
 			notes: 'Each applies to the same tool with the same arguments, until it is revoked. At most 1,000.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
-			validate: { params: Joi.object({ name }) },
+			validate: { params: Joi.object({ name: agentName }) },
 			response: { status: { 200: Joi.array().items(approval) } },
 		},
 		handler: async (request) => runs.approvals(await ctx.use('agents').get(request.params.name)),
@@ -40,7 +40,9 @@ export function approvalRoutes(server: Server, ctx: Context, runs: Pick<Runs, 'a
 			description: 'Revoke such an approval; the call asks again',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
-			validate: { params: Joi.object({ name, approval_id: approval_id.description('Id of the approval.') }) },
+			validate: {
+				params: Joi.object({ name: agentName, approval_id: approval_id.description('Id of the approval.') }),
+			},
 			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {

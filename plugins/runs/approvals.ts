@@ -1,6 +1,6 @@
 /** Approvals of tool calls, from the question to what follows its answer. */
-import { createHash } from 'node:crypto'
-import { setImmediate as turn } from 'node:timers/promises'
+import { hash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -10,38 +10,36 @@ import { change } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
 import { approvalDigest, approvalOptions, approvalText, readApproval } from './approval-text.ts'
 import type { ApprovalAnswer } from './approval-text.ts'
-import { answerEvent } from './asks.ts'
+import { answerEvents, askedBy, resumedEvent } from './asks.ts'
 import { wantedCall } from './call-policy.ts'
 import type { WantedCall } from './call-policy.ts'
 import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, StandingApproval } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { keys } from './keys.ts'
-import { isEnded, jobOf } from './records.ts'
+import { jobOf } from './records.ts'
+import { isEnded } from './standing.ts'
 import type { JournalStep } from './journal-step.ts'
-import { findTool, parseArguments } from './tool-specs.ts'
+import { findTool } from '../../sandbox/wire-name.ts'
+import { parseArguments } from './tool-specs.ts'
 import type { Work } from './work.ts'
 
 /** Calls of one agent that are approved for good. */
 const STANDING_LIMIT = 1_000
 
 /** The question for a call; its id is computed from the call, so that asking may be repeated. */
-export function approvalOf({ run, approval_ttl_s }: Work, call: ToolCallRequest, wanted: WantedCall): Question {
+export function approvalOf({ ctx, run }: Work, call: ToolCallRequest, wanted: WantedCall): Question {
 	const { tool, name, digest, arguments: args } = wanted
-	const asked_at = now()
+	const asked = askedBy(run, call)
 	return {
-		question_id: createHash('sha256').update(`${run.run_id}:${call.id}:approval`).digest('hex').slice(0, 32),
+		question_id: hash('sha256', `${run.run_id}:${call.id}:approval`).slice(0, 32),
 		kind: 'approval',
 		tool,
 		arguments: args,
 		question: approvalText(tool, args),
 		options: approvalOptions,
-		expires_at: new Date(Date.parse(asked_at) + approval_ttl_s * 1000).toISOString(),
-		run_id: run.run_id,
-		call_id: call.id,
+		expires_at: new Date(Date.parse(asked.asked_at) + ctx.config.approval_ttl_s * 1000).toISOString(),
 		call: { name, digest },
-		asked_at,
-		answer: null,
-		answered_at: null,
+		...asked,
 	}
 }
 
@@ -123,13 +121,12 @@ type Approved = Pick<Extract<JournalStep, { kind: 'approved' }>, 'digest' | 'arg
 export function outcomeOf(question: Question): { events: NewEvent[]; approved?: Approved; refused?: Fault } | null {
 	const { question_id, kind, answer, given, closed, call, arguments: args = {} } = question
 	if (kind !== 'approval') return null
-	const resumed = (reason: string): NewEvent => ({ event_type: 'run.resumed', payload: { reason, question_id } })
 	if (answer === null) {
 		if (closed !== 'expired') return null
 		const refused = new Fault('approval_refused', 'nobody approved this call in time, so it was not made')
-		return { events: [resumed('expired')], refused }
+		return { events: [resumedEvent('expired', question_id)], refused }
 	}
-	const events = [answerEvent(question_id, question), resumed('answer')]
+	const events = answerEvents(question)
 	if (answer === 'refuse') {
 		const why = given?.reason === undefined ? 'without giving a reason' : `with this reason: ${given.reason}`
 		return { events, refused: new Fault('approval_refused', `a person refused this call, ${why}`) }
@@ -172,7 +169,7 @@ export function expireApprovals(ctx: Context<RunSettings>): void {
 			const isHere = (await ctx.store.get(keys.question(uid, question_id))) !== undefined
 			if (isHere) await expireApproval(ctx, uid, question_id)
 			if (isHere || at - (open.get(question_id)?.at ?? 0) > FORGET_MS) open.delete(question_id)
-			await turn()
+			await nextTurn()
 		}
 	})
 }

@@ -6,7 +6,8 @@ import type { Context } from '../../core/plugin.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { OpenQuestion, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import { getRun, isEnded, orUndefined } from './records.ts'
+import { findRun } from './records.ts'
+import { isEnded } from './standing.ts'
 
 /** Limit of runs below one that waits for them. */
 const TREE_LIMIT = 64
@@ -42,7 +43,7 @@ export function watchAsked(
 		try {
 			while (isStale && !isOver) {
 				isStale = false
-				const run = await orUndefined(getRun(store, run_id))
+				const run = await findRun(store, run_id)
 				const tree = run ? await treeFrom(store, run) : []
 				if (isOver) return
 				// Events before the subscription, or since, are covered by another check.

@@ -9,7 +9,7 @@ import type { Op, Store } from '../../core/store/ports.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { AskedQuestion, Question, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import { isEnded } from './records.ts'
+import { isEnded } from './standing.ts'
 import type { Work } from './work.ts'
 
 export interface Asks {
@@ -111,20 +111,17 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 			{ event_type: 'run.paused', payload: { question_id } },
 		])
 		const answer = await answered.promise
-		await log.append([answerEvent(question_id, answer), resumed('answer')])
+		await log.append(answerEvents(answer))
 		return answer.answer ?? ''
 	} catch (error) {
-		const closed = await close(store, run.agent_uid, question_id, 'withdrawn')
+		const closed = await closeQuestion(store, run.agent_uid, question_id, 'withdrawn')
 		// A stopped run emits no further events.
-		if (closed && !log.closed && !work.turn.signal.aborted) await log.append([resumed(closed)]).catch(() => {})
+		if (closed && !log.closed && !work.lock.signal.aborted)
+			await log.append([resumedEvent(closed, question_id)]).catch(() => {})
 		throw error
 	} finally {
 		stopWatching()
 		over.removeEventListener('abort', stopped)
-	}
-
-	function resumed(reason: string): NewEvent {
-		return { event_type: 'run.resumed', payload: { reason, question_id } }
 	}
 }
 
@@ -146,7 +143,7 @@ async function open(store: Store, run: RunRecord, question: Question): Promise<v
  * Withdraws an open question and the pause that it caused. Returns why it is closed: it may have been answered or
  * withdrawn meanwhile. Null if it was answered, or never asked.
  */
-export function close(
+export function closeQuestion(
 	store: Store,
 	uid: string,
 	question_id: string,
@@ -177,21 +174,27 @@ function questionOf(
 		question: cut(question, log),
 		...(options && { options: options.map((option) => cut(option, log)) }),
 		question_id: newId(),
-		run_id: run.run_id,
-		call_id: call.id,
-		asked_at: now(),
-		answer: null,
-		answered_at: null,
+		...askedBy(run, call),
 		live: true,
 	}
 }
 
-/** That a person has answered. */
-export function answerEvent(
-	question_id: string,
-	{ answer, given, actor }: Pick<Question, 'answer' | 'given' | 'actor'>,
-): NewEvent {
-	return { event_type: 'question.answered', payload: { question_id, answer, ...given, ...(actor && { actor }) } }
+/** What every question that is asked now has. */
+export function askedBy(
+	{ run_id }: RunRecord,
+	{ id: call_id }: ToolCallRequest,
+): Pick<Question, 'run_id' | 'call_id' | 'asked_at' | 'answer' | 'answered_at'> {
+	return { run_id, call_id, asked_at: now(), answer: null, answered_at: null }
+}
+
+/** A person has answered, and the run continues. */
+export function answerEvents({ question_id, answer, given, actor }: Question): NewEvent[] {
+	const payload = { question_id, answer, ...given, ...(actor && { actor }) }
+	return [{ event_type: 'question.answered', payload }, resumedEvent('answer', question_id)]
+}
+
+export function resumedEvent(reason: string, question_id: string): NewEvent {
+	return { event_type: 'run.resumed', payload: { reason, question_id } }
 }
 
 /** What people get of it. */

@@ -1,5 +1,5 @@
 /** The beginning of a run: its first events, and for a run that need not wait its record and its job, in one write. */
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { causedBy } from '../../core/util/context.ts'
@@ -26,8 +26,8 @@ export interface Begun {
 	given: RunInputs | undefined
 	/** As in the journal. */
 	about: string | undefined
-	/** Rejects if the run could not be stored: then there is no such run, and its caller got the error. */
-	written: Promise<void>
+	/** False if the run could not be stored: then there is no such run, and its caller got the error. */
+	isWritten: Promise<boolean>
 	/** It was not stored, so no model needs to be asked. */
 	isRefused: boolean
 }
@@ -61,6 +61,12 @@ export function takeAbout(run_id: string): Promise<AboutRun | undefined> | undef
 	return about
 }
 
+interface RunBeginning {
+	ops: Op[]
+	given: RunInputs | undefined
+	execute(run: RunRecord): void
+}
+
 /** By agent: what `begin` is writing. */
 const writing = new Map<string, Set<Promise<void>>>()
 
@@ -75,14 +81,10 @@ export async function untilBegun(agent_uid: string): Promise<void> {
  * the disk: the model may be asked before it is durable, but nothing of the run is shown. Throws `conflict` if an expectation
  * does not hold; then the execution ends without a trace.
  */
-export async function begin(
-	ctx: Context<RunSettings>,
-	run: RunRecord,
-	{ ops, given, execute }: { ops: Op[]; given?: RunInputs | undefined; execute: (run: RunRecord) => void },
-): Promise<void> {
+export async function begin(ctx: Context<RunSettings>, run: RunRecord, start: RunBeginning): Promise<void> {
 	const { agent_uid } = run
 	const all = writing.get(agent_uid) ?? new Set()
-	const written = write(ctx, run, ops, given, execute)
+	const written = write(ctx, run, start)
 	writing.set(agent_uid, all.add(written))
 	try {
 		await written
@@ -92,19 +94,13 @@ export async function begin(
 	}
 }
 
-async function write(
-	ctx: Context<RunSettings>,
-	run: RunRecord,
-	ops: Op[],
-	given: RunInputs | undefined,
-	execute: (run: RunRecord) => void,
-): Promise<void> {
+async function write(ctx: Context<RunSettings>, run: RunRecord, { ops, given, execute }: RunBeginning): Promise<void> {
 	const { run_id, agent_uid } = run
 	const agent = await ctx.use('agents').find(run.agent)
 	// It is being deleted, and its runs are stopped.
 	if (agent?.uid !== agent_uid) return void (await ctx.store.commit(agentScope(agent_uid), ops))
 	const asked = aboutRun(ctx, run, agent)
-	if (!(await Promise.race([asked.then(() => true), turn(false)]))) {
+	if (!(await Promise.race([asked.then(() => true), nextTurn(false)]))) {
 		// A plugin takes its time, for which the caller need not wait.
 		await ctx.store.commit(agentScope(agent_uid), ops)
 		abouts.set(run_id, asked)
@@ -115,7 +111,11 @@ async function write(
 	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
 	// As the store will have it, whose write reports what is redacted.
 	const safe = given && log.redactor.reportingTo(() => {}).data(given, 'record')
-	const one: Begun = { run, log, given: safe, about: about?.content, written, isRefused: false }
+	const isWritten = written.then(
+		() => true,
+		() => false,
+	)
+	const one: Begun = { run, log, given: safe, about: about?.content, isWritten, isRefused: false }
 	const isKept = begun.size < LIMIT
 	if (isKept) {
 		begun.set(run_id, one)

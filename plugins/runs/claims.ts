@@ -9,7 +9,7 @@ import { enqueue } from './ending.ts'
 import { execute } from './executor.ts'
 import type { IndexEntry } from './keys.ts'
 import { aboutJob, jobOf } from './records.ts'
-import { isHeld, untilFree } from './turns.ts'
+import { isHeld, untilFree } from './run-lock.ts'
 
 /** Delay before a run is retried whose log or record could not be written. */
 const RETRY_MS = 5_000

@@ -15,10 +15,9 @@ import type {
 	Usage,
 } from '../../core/protocol.ts'
 import type { AnswerForm, ModelOrder, ModelParams } from '../../sandbox/order.ts'
-import type { AgentLimits } from '../agents/contract.ts'
+import type { AgentLimits, AgentRecord } from '../agents/contract.ts'
 import type { EventEnvelope, Op } from '../../core/store/ports.ts'
 import type { FitItem } from '../../sandbox/context/fit.ts'
-import type { AgentRecord } from '../agents/contract.ts'
 import type { SummaryRecord } from './summary-record.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
@@ -550,12 +549,8 @@ declare module '../../core/plugin.ts' {
 	}
 	interface Extensions {
 		facts: FactKeeper
-	}
-	interface Extensions {
 		prompt: PromptPart
 		tools: ToolSource
-	}
-	interface Extensions {
 		destination: Destinations
 	}
 }

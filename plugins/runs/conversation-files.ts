@@ -14,14 +14,15 @@ const NAMED = 20
 /** The beginning of a digest: shorter ones could be words. */
 const DIGEST = /^(?:sha256:)?([0-9a-f]{8,64})$/
 
-type NamedFile = Pick<Attachment, 'blob' | 'media_type'> & { name: string }
+type FoundFile = Pick<Attachment, 'blob' | 'media_type' | 'name'>
+type NamedFile = FoundFile & { name: string }
 
 /**
  * The newest file of that name, or the one whose digest is or begins with `wanted`. `steps`: of the run that asks, whose record has
  * no files of tools. Throws `not_found` with the names that there are.
  */
 export async function fileOfConversation(
-	{ store, use }: Pick<Context, 'store' | 'use'>,
+	ctx: Pick<Context, 'store' | 'use'>,
 	agent: AgentRef,
 	conversation: string,
 	steps: readonly JournalStep[],
@@ -29,25 +30,10 @@ export async function fileOfConversation(
 ): Promise<NamedFile> {
 	const [, digest] = DIGEST.exec(wanted) ?? []
 	const seen = new Map<string, NamedFile>()
-	const matching = (found: Pick<Attachment, 'blob' | 'media_type' | 'name'>): NamedFile | undefined => {
-		const file = { blob: found.blob, media_type: found.media_type, name: found.name ?? defaultName(found.media_type) }
-		seen.set(`${file.blob} ${file.name}`, file)
-		const isIt = file.name === wanted || (digest !== undefined && file.blob.startsWith(`sha256:${digest}`))
-		return isIt ? file : undefined
-	}
-	for (const step of steps.toReversed()) {
-		for (const one of step.kind === 'tool' ? (step.attachments ?? []) : []) {
-			const found = matching(one)
-			if (found) return found
-		}
-	}
-	let turns = 0
-	for await (const run of newestFirst(store, agent, conversation)) {
-		if (++turns > TURNS) break
-		for (const one of await filesOfRun(use('attachments').blobs, run)) {
-			const found = matching(one)
-			if (found) return found
-		}
+	for await (const { blob, media_type, name = defaultName(media_type) } of filesOf(ctx, agent, conversation, steps)) {
+		const file = { blob, media_type, name }
+		if (name === wanted || (digest !== undefined && blob.startsWith(`sha256:${digest}`))) return file
+		seen.set(`${blob} ${name}`, file)
 	}
 	const names = [...seen.values()]
 		.slice(0, NAMED)
@@ -58,11 +44,26 @@ export async function fileOfConversation(
 	)
 }
 
+/** Newest first. */
+async function* filesOf(
+	{ store, use }: Pick<Context, 'store' | 'use'>,
+	agent: AgentRef,
+	conversation: string,
+	steps: readonly JournalStep[],
+): AsyncGenerator<FoundFile> {
+	for (const step of steps.toReversed()) if (step.kind === 'tool') yield* step.attachments ?? []
+	let turns = 0
+	for await (const run of newestFirst(store, agent, conversation)) {
+		if (++turns > TURNS) return
+		yield* await filesOfRun(use('attachments').blobs, run)
+	}
+}
+
 /** What came with its prompt, what its answer has, and by their blobs alone what its tools returned. */
 async function filesOfRun(
 	blobs: Blobs,
 	{ agent_uid, run_id, attachments = [], files = [] }: RunRecord,
-): Promise<Pick<Attachment, 'blob' | 'media_type' | 'name'>[]> {
+): Promise<FoundFile[]> {
 	const known = [...attachments, ...files]
 	for (const used of await blobs.usedBy(agent_uid, run_id))
 		if (!known.some(({ blob }) => blob === used.blob)) known.push({ type: 'file', ...used })

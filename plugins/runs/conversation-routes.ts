@@ -6,7 +6,7 @@ import type { RunRecord, Runs } from './contract.ts'
 import { mustExist } from './conversation.ts'
 import { listConversations, readConversation } from './conversations.ts'
 import type { Conversation } from './conversations.ts'
-import { aRun, message, run, statuses } from './run-view.ts'
+import { agentName, aRun, emptyBody, message, run, statuses } from './run-view.ts'
 
 const limit = Joi.number().integer().min(1).max(500).default(50)
 const A_RUN_ID = '[0-9a-f-]{36}'
@@ -24,18 +24,15 @@ const about = {
 		.description('When its oldest run that is still kept was created; null if it has no run yet.')
 		.example('2026-11-02T09:30:00.000Z'),
 }
+const nextCursor = (about: string) => Joi.string().allow(null).required().description(about).example(null)
 const conversationPage = Joi.object({
 	conversations: Joi.array()
 		.items(Joi.object({ ...about, newest_run: run.required() }).id('AgentConversation'))
 		.required()
 		.description('By their newest run, newest first.'),
-	next_cursor: Joi.string()
-		.allow(null)
-		.required()
-		.description(
-			'For the next page; null after the last one. A page with fewer conversations than `limit` may have one.',
-		)
-		.example(null),
+	next_cursor: nextCursor(
+		'For the next page; null after the last one. A page with fewer conversations than `limit` may have one.',
+	),
 }).id('AgentConversationPage')
 const conversationTurns = Joi.object({
 	...about,
@@ -56,13 +53,9 @@ const conversationTurns = Joi.object({
 		)
 		.required()
 		.description('Newest first.'),
-	next_cursor: Joi.string()
-		.allow(null)
-		.required()
-		.description(
-			'For the next page; null if there are no older turns. A page with fewer turns than `limit` may have one.',
-		)
-		.example(null),
+	next_cursor: nextCursor(
+		'For the next page; null if there are no older turns. A page with fewer turns than `limit` may have one.',
+	),
 }).id('AgentConversationTurns')
 const item = Joi.object({
 	kind: Joi.valid('instructions', 'tools', 'earlier', 'turn', 'prompt').required(),
@@ -106,7 +99,7 @@ const context = Joi.object({
 		summary: null,
 	})
 const params = Joi.object({
-	name: Joi.string().max(64).required().description('Name of the agent.').example('ada'),
+	name: agentName,
 	id: Joi.string()
 		.pattern(/^[\x21-\x7e]{1,400}$/, '1 to 400 printable ASCII characters')
 		.required()
@@ -142,7 +135,7 @@ export function conversationRoutes(
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {
-				params: Joi.object({ name: params.extract('name') }),
+				params: Joi.object({ name: agentName }),
 				query: Joi.object({
 					limit: limit.description('How many conversations one page has at most.'),
 					cursor: Joi.string()
@@ -222,7 +215,7 @@ export function conversationRoutes(
 			tags: ['api', 'runs'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
-			validate: { params, payload: Joi.object({}).allow(null).example({}) },
+			validate: { params, payload: emptyBody },
 			response: { status: { 200: compaction } },
 		},
 		handler: async (request) => {

@@ -1,4 +1,4 @@
-/** The memory of a conversation: its messages, and the notes of its short-term memory. */
+/** The session of an agent, and the messages of a conversation. */
 import { Fault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
@@ -11,9 +11,6 @@ import { keys } from './keys.ts'
 const HISTORY_TURNS = 1_000
 /** Characters of a response that shows many runs. */
 export const ANSWER_CHARACTERS = 8 * 1024 * 1024
-
-const NOTE_LIMIT = 64
-const NOTE_BYTES = 16 * 1024
 
 export async function currentSession(store: Store, agent: AgentRef): Promise<string> {
 	const entry = await store.get<{ session_id: string }>(keys.session(agent.uid))
@@ -85,39 +82,6 @@ export async function messagesOf(
 /** Approximate number of characters that a client receives for a run. */
 export function sizeOf({ prompt, answer }: RunRecord): number {
 	return prompt.length + (answer?.length ?? 0)
-}
-
-export async function readNotes(store: Store, uid: string, conversation: string): Promise<Record<string, unknown>> {
-	return (await store.get<Record<string, unknown>>(keys.shortTerm(uid, conversation)))?.value ?? {}
-}
-
-/** `null` deletes the note. Returns the number of notes after the change. */
-export async function writeNote(
-	store: Store,
-	uid: string,
-	conversation: string,
-	key: string,
-	value: unknown,
-): Promise<number> {
-	const bytes = Buffer.byteLength(JSON.stringify(value) ?? '')
-	if (bytes > NOTE_BYTES)
-		throw new Fault(
-			'invalid_arguments',
-			`the value is ${bytes} bytes as JSON; at most ${NOTE_BYTES} are kept in short-term memory`,
-		)
-	return change<number>(store, agentScope(uid), async () => {
-		const place = keys.shortTerm(uid, conversation)
-		const entry = await store.get<Record<string, unknown>>(place)
-		const notes = new Map(Object.entries(entry?.value ?? {}))
-		if (value === null) notes.delete(key)
-		else notes.set(key, value)
-		if (notes.size > NOTE_LIMIT)
-			throw new Fault(
-				'invalid_arguments',
-				`short-term memory holds ${NOTE_LIMIT} keys at most; write null to one that is not needed any more`,
-			)
-		return { ops: [{ key: place, value: Object.fromEntries(notes), expect: entry?.rev ?? null }], result: notes.size }
-	})
 }
 
 /** The runs of a conversation, newest first; those before `before` if given. */

@@ -130,7 +130,7 @@ async function newestUpTo(
 
 async function createdAt(store: Store, { uid }: AgentRef, conversation: string): Promise<string | null> {
 	for await (const key of store.keys(keys.turns(uid, conversation))) {
-		const run = await store.get<RunRecord>(keys.run(uid, key.at(-1) ?? ''))
+		const run = await store.get<RunRecord>(keys.run(uid, runOf(key)))
 		if (run) return run.value.created_at
 	}
 	return null

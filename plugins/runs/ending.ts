@@ -12,11 +12,12 @@ import type { RunEnd } from '../usage/contract.ts'
 import type { RunRecord } from './contract.ts'
 import { endIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
-import { aboutJob, appendWith, endOps, isEnded } from './records.ts'
+import { aboutJob, appendWith, endOps } from './records.ts'
+import { isEnded } from './standing.ts'
 import type { Ended } from './records.ts'
-import { withRun } from './turns.ts'
+import { withRun } from './run-lock.ts'
 
-type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
+export type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
 
 /**
  * Ends a run by its last events: its log, which is closed, its record and the count of it in one transaction. `count`: as `Account.count`, for

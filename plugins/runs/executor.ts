@@ -23,12 +23,10 @@ import type {
 } from '../../core/protocol.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
 import type { JournalStep } from './journal-step.ts'
-import type { RunLog } from './run-log.ts'
 import { DEPARTED } from '../../core/runs/worker-threads.ts'
 import type { Op } from '../../core/store/ports.ts'
 import { modelKey } from '../../sandbox/context/budget.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
-import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../attachments/contract.ts'
 import type {} from '../models/contract.ts'
 import type {} from '../vault/contract.ts'
@@ -45,12 +43,13 @@ import type { RunEnd } from '../usage/contract.ts'
 import { completedWith, eventsOfAnswer, withShortReasoning } from './journal.ts'
 import { keys } from './keys.ts'
 import { aboutRun, systemFor } from './preamble.ts'
-import { appendWith, isEnded } from './records.ts'
+import { appendWith } from './records.ts'
+import { isEnded } from './standing.ts'
 import { requestKeeper } from './requests.ts'
 import { isOffered } from './send-file.ts'
 import { unreadableStep } from './step-versions.ts'
-import { withRun } from './turns.ts'
-import type { Turn } from './turns.ts'
+import { withRun } from './run-lock.ts'
+import type { RunLock } from './run-lock.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
 import { toolsReady } from './tools-ready.ts'
@@ -72,31 +71,26 @@ import type { Work } from './work.ts'
 const RESTART_LIMIT = 3
 
 /** A run that is being executed. */
-interface LoggedRun extends Pick<Work, 'run' | 'log'> {
-	ctx: Context<RunSettings>
-}
+type LoggedRun = Pick<Work, 'ctx' | 'run' | 'log'>
 
-interface Active extends LoggedRun, Work {
-	ctx: Context<RunSettings>
+interface Active extends Work {
 	/** Keeps a request that was sent. Absent if none is kept. */
 	keep?: ((request: SentRequest) => void) | undefined
 	/** Milliseconds that calls waited for a person: not active time. */
 	waited_ms: number
-	/** Of a run that has just begun: what its caller sent along, which is not in the store yet. */
-	given?: RunInputs | undefined
+	/** The run executes while its beginning is being written. If that is refused, nothing of the run may remain. */
+	begun?: Begun
 	/** As in the journal, once that is written. */
 	about?: string | undefined
-	/** The run executes while its beginning is being written. If that is refused, nothing of the run may remain. */
-	beginning?: { isRefused(): boolean; isWritten: Promise<boolean> }
 	/** Nobody has executed it before, as far as its job shows. */
 	isFirst?: boolean
 }
 
 /** `attempt`: of its job, from 1. Throws only if the log or store cannot be written. */
 export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, attempt: number): Promise<void> {
-	return withRun(run_id, async (turn) => {
+	return withRun(run_id, async (lock) => {
 		const begun = takeBegun(run_id)
-		if (begun && (await executeBegun(ctx, turn, begun))) return
+		if (begun && (await executeBegun(ctx, lock, begun))) return
 		for (let isFirst = !begun && attempt === 1; ; isFirst = false) {
 			const entry = await ctx.store.get<RunRecord>(keys.run(uid, run_id))
 			if (!entry || entry.value.status === 'queued') return
@@ -104,9 +98,9 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 			if (isEnded(run.status)) return run.status === 'completed' ? undefined : stopChildren(ctx, run)
 			const log = await openLog(ctx, run)
 			if (!log) return
-			turn.writes(log)
+			lock.writes(log)
 			try {
-				return await inContext(run, () => executeOnce({ ctx, run, log, turn, isFirst }))
+				return await inContext(run, () => executeOnce({ ctx, run, log, lock, isFirst }))
 			} catch (error) {
 				if (await handle(ctx, run, error)) return
 			} finally {
@@ -117,16 +111,11 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 }
 
 /** Executes a run that has just begun. False if it continues from its journal. */
-async function executeBegun(ctx: Context<RunSettings>, turn: Turn, begun: Begun): Promise<boolean> {
-	const { run, log, given, about, written } = begun
-	turn.writes(log)
-	const isWritten = written.then(
-		() => true,
-		() => false,
-	)
+async function executeBegun(ctx: Context<RunSettings>, lock: RunLock, begun: Begun): Promise<boolean> {
+	const { run, log, about, isWritten } = begun
+	lock.writes(log)
 	try {
-		const isRefused = (): boolean => begun.isRefused
-		await inContext(run, () => executeOnce({ ctx, run, log, turn, given, about, beginning: { isRefused, isWritten } }))
+		await inContext(run, () => executeOnce({ ctx, run, log, lock, begun, about }))
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))
@@ -163,7 +152,7 @@ async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireErro
 	if (log) await finish({ ctx, run, log }, { status: 'failed', error, usage: usageOf(log.journal.steps) })
 }
 
-type Execution = LoggedRun & Pick<Work, 'turn'> & Pick<Active, 'given' | 'about' | 'beginning' | 'isFirst'>
+type Execution = LoggedRun & Pick<Work, 'lock'> & Pick<Active, 'begun' | 'about' | 'isFirst'>
 
 async function executeOnce(logged: Execution): Promise<void> {
 	const { ctx, run } = logged
@@ -176,12 +165,11 @@ async function executeOnce(logged: Execution): Promise<void> {
 	const limits = { ...ctx.config.limits, ...agent.config.limits, ...run.limits }
 	const account = ctx.use('usage').account(run.run_id, agent, agent.config.limits ?? {}, run.payer)
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
-	const { approval_ttl_s } = ctx.config
-	const work: Active = { ...logged, agent, limits, account, keep, approval_ttl_s, waited_ms: 0, active_ms }
+	const work: Active = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
 	try {
-		const taken = work.beginning ? null : await takeUp(work)
+		const taken = work.begun ? null : await takeUp(work)
 		const outcome = taken === null ? await think(work) : taken
-		if (work.beginning && !(await work.beginning.isWritten)) return
+		if (work.begun && !(await work.begun.isWritten)) return
 		if (outcome.status !== 'paused') await finish(work, outcome)
 	} finally {
 		account.close()
@@ -215,8 +203,8 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		}
 	}
 	const sinceStep = steps.slice(steps.findLastIndex(({ kind }) => kind === 'model' || kind === 'tool') + 1)
-	const { departed = false } = work.turn
-	work.turn.departed = false
+	const { departed = false } = work.lock
+	work.lock.departed = false
 	if (!departed && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
 		const message = `the gateway or its thread ended in the same step of this run again after ${RESTART_LIMIT} restarts; it is not retried`
 		return { status: 'failed', error: { code: 'restart_loop', message }, usage: usageOf(steps) }
@@ -232,7 +220,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 async function think(work: Active): Promise<Final | Paused> {
 	const { ctx, run, agent, log, account } = work
 	const { steps } = log.journal
-	const { signal } = work.turn
+	const { signal } = work.lock
 	let order: RunOrder
 	try {
 		await transcribe(work)
@@ -241,7 +229,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		if (!(error instanceof Fault)) throw error
 		return { status: 'failed', error: toWire(error), usage: usageOf(steps) }
 	}
-	if (signal.aborted || work.beginning?.isRefused()) return { status: 'stopped' }
+	if (signal.aborted || work.begun?.isRefused) return { status: 'stopped' }
 	const begun = new Set(steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
 	/** What calls of tools need; made with the first, since most runs make none. */
 	let calls: { asks: Asks; signal: AbortSignal; over: AbortController } | undefined
@@ -277,7 +265,7 @@ async function think(work: Active): Promise<Final | Paused> {
 				},
 			)
 			account.settle(spent)
-			const redacted = await forModel(ctx, agent, log, answer)
+			const redacted = await forModel(work, answer)
 			asWritten = new Map(redacted.tool_calls.map(({ id }, at) => [id, answer.tool_calls[at] as ToolCallRequest]))
 			return {
 				...(tokens_elsewhere !== null && { tokens_elsewhere }),
@@ -293,7 +281,7 @@ async function think(work: Active): Promise<Final | Paused> {
 			const bytes = (await ctx.use('attachments').blobs.read(run.agent_uid, blob)) ?? null
 			// Text is redacted as a message is. What is in an image cannot be.
 			if (!bytes || !isTextType(media_type) || !log.redactor.active) return bytes
-			return Buffer.from(await forModel(ctx, agent, log, new TextDecoder().decode(bytes)))
+			return Buffer.from(await forModel(work, new TextDecoder().decode(bytes)))
 		},
 		async tool({ call: asTold }): Promise<ToolReply> {
 			// The model's output may contain a secret. The tool gets it; the model does not get it again.
@@ -309,7 +297,7 @@ async function think(work: Active): Promise<Final | Paused> {
 				policy: await policyOf(ctx, agent, log.journal),
 				ask: asking.ask,
 				asked: asking.close,
-				forModel: (text: string, also: ReadonlySet<string>) => forModel(ctx, agent, log, text, also),
+				forModel: (text: string, also: ReadonlySet<string>) => forModel(work, text, also),
 				result_characters: work.limits.result_characters,
 				interrupted: begun.has(call.id),
 				attach: (files: readonly ToolFile[]) => storeFiles(ctx, run, agent, files),
@@ -338,7 +326,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		return outcome
 	} catch (error) {
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
-		work.turn.departed = isFault(error, 'thread_lost') && error.cause === DEPARTED
+		work.lock.departed = isFault(error, 'thread_lost') && error.cause === DEPARTED
 		throw error
 	} finally {
 		calls?.over.abort('the run is over')
@@ -348,9 +336,9 @@ async function think(work: Active): Promise<Final | Paused> {
 	}
 }
 
-async function toolsOf({ ctx, run, agent, turn }: Active): Promise<ToolDefinition[]> {
+async function toolsOf({ ctx, run, agent, lock }: Active): Promise<ToolDefinition[]> {
 	if (run.tools === 'none') return []
-	await toolsReady(ctx, agent, turn.signal)
+	await toolsReady(ctx, agent, lock.signal)
 	const tools = await offeredTo(ctx, agent)
 	return tools.filter((tool) => isOffered(tool, run))
 }
@@ -371,7 +359,7 @@ async function compose(work: Active): Promise<RunOrder> {
 			]),
 		)
 	}
-	const given = work.given ?? (await storedInputs(ctx, run))
+	const given = work.begun?.given ?? (await storedInputs(ctx, run))
 	const { since, tools: clients = [], one_call, form } = given ?? {}
 	const [tools, elsewhere] = await Promise.all([
 		toolsOf(work),
@@ -396,7 +384,7 @@ async function compose(work: Active): Promise<RunOrder> {
 				attachments: run.attachments,
 				since,
 			})
-	const redacted = await forModel(ctx, agent, log, {
+	const redacted = await forModel(work, {
 		system,
 		...(about !== undefined && { about }),
 		history,
@@ -449,9 +437,7 @@ function adjusted(order: ModelOrder, { max_tokens, temperature, sampling }: RunI
 
 /** The text for the agent's model: without secrets, except those that a grant reveals to it, and those of `also`. */
 async function forModel<T>(
-	ctx: Context,
-	agent: AgentRecord,
-	log: RunLog,
+	{ ctx, agent, log }: Pick<Work, 'ctx' | 'agent' | 'log'>,
 	data: T,
 	also: ReadonlySet<string> = new Set(),
 ): Promise<T> {
@@ -468,7 +454,7 @@ type Paused = Pick<Extract<RunOutcome, { status: 'paused' }>, 'status'>
 type Final = Exclude<RunOutcome, { status: 'paused' }>
 
 async function finish(
-	logged: LoggedRun & Partial<Pick<Work, 'account' | 'turn' | 'active_ms'>>,
+	logged: LoggedRun & Partial<Pick<Work, 'account' | 'lock' | 'active_ms'>>,
 	outcome: Final,
 ): Promise<void> {
 	const { ctx, run, log, account } = logged
@@ -500,7 +486,7 @@ async function finish(
 			return end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
 		}
 		case 'stopped': {
-			const actor = logged.turn?.stoppedBy
+			const actor = logged.lock?.stoppedBy
 			const events = [{ event_type: 'run.stopped', payload: actor ? { actor } : {} }]
 			return end(ctx, logged, { status: 'stopped', usage: usageOf(log.journal.steps) }, { events })
 		}

@@ -7,13 +7,12 @@ import type { Op } from '../../core/store/ports.ts'
 import type {} from '../attachments/contract.ts'
 import type { Question, RunRecord, Runs } from './contract.ts'
 import { stop } from './ending.ts'
+import type { RunDeps } from './ending.ts'
 import { keys } from './keys.ts'
 import { forgetRequests } from './requests.ts'
 import type { ConversationQueue } from './keys.ts'
 import { conversationOfSummaries } from './summary-run.ts'
 import { forgetTranscript } from './transcript.ts'
-
-type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
 
 /**
  * Stops the runs of a conversation, including paused and queued ones, and deletes its messages. May be repeated;

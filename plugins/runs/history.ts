@@ -36,15 +36,17 @@ export async function historyOf(
 	for await (const key of newestTurns(store, { uid: agent_uid }, conversation, run_id)) {
 		const id = runOf(key)
 		if (from !== null && id < from) break
-		const known = used > tokens ? undefined : knownTranscript(id)
-		const earlier = known ? undefined : (await store.get<RunRecord>(keys.run(agent_uid, id)))?.value
-		// A run that ended with calls of its caller's tools continues in another run, which has the same prompt.
-		if (!known && (!earlier || earlier.started_at === null || earlier.tool_calls)) continue
-		if (earlier && used > tokens) {
-			if (unread.push({ run_id: id, line: lineOf(earlier.prompt) }) === UNREAD) break
-			continue
+		let messages = used > tokens ? undefined : knownTranscript(id)
+		if (!messages) {
+			const earlier = (await store.get<RunRecord>(keys.run(agent_uid, id)))?.value
+			// A run that ended with calls of its caller's tools continues in another run, which has the same prompt.
+			if (!earlier || earlier.started_at === null || earlier.tool_calls) continue
+			if (used > tokens) {
+				if (unread.push({ run_id: id, line: lineOf(earlier.prompt) }) === UNREAD) break
+				continue
+			}
+			messages = await transcriptOf({ store, events }, earlier)
 		}
-		const messages = known ?? (earlier ? await transcriptOf({ store, events }, earlier) : [])
 		turns.push(messages)
 		const isStub = whole !== null && id < whole
 		for (const message of messages) {

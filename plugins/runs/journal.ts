@@ -4,7 +4,7 @@ import type { WireError } from '../../core/errors.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { ChatMessage, EndReason, ModelAnswer, NewEvent, ToolCallRequest, Usage } from '../../core/protocol.ts'
 import type { Journal, RunLog } from './run-log.ts'
-import { inOrderOfCalls } from '../../sandbox/context/in-order-of-calls.ts'
+import { inOrderOfCalls, messageOf } from '../../sandbox/context/step-messages.ts'
 import type { RunEnding, RunRecord } from './contract.ts'
 import type { Ended } from './records.ts'
 
@@ -89,17 +89,8 @@ const endReasons: readonly EndReason[] = ['limit_steps', 'limit_tokens', 'limit_
 /** A journal as messages. */
 export function messagesIn({ steps }: Journal): ChatMessage[] {
 	const names = new Map<string, string>()
-	const events = steps.filter((step) => step.kind === 'model' || step.kind === 'tool')
-	return inOrderOfCalls(events).map((step): ChatMessage => {
-		if (step.kind === 'model') {
-			const { content, tool_calls, reasoning, provider_state } = step.answer
-			for (const { id, name } of tool_calls) names.set(id, name)
-			const mind = { ...(reasoning !== undefined && { reasoning }), ...(provider_state && { provider_state }) }
-			return { role: 'assistant', content, tool_calls, ...mind }
-		}
-		const { call_id, ok, content, attachments } = step
-		return { role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content, ...(attachments && { attachments }) }
-	})
+	const finished = steps.filter((step) => step.kind === 'model' || step.kind === 'tool')
+	return inOrderOfCalls(finished).map((step) => messageOf(step, names))
 }
 
 /** The events of a waiting run when the run it waited for has ended: empty unless that was a sub-agent. */

@@ -2,19 +2,20 @@
 import { now, timeOfId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { expireApproval, expireApprovals, isOverdue } from './approvals.ts'
-import { close } from './asks.ts'
+import { closeQuestion } from './asks.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { end, openLog } from './ending.ts'
 import { forgetRun } from './forget.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry } from './keys.ts'
 import { forgetEndedNotes } from './notes.ts'
-import { hasOpenChild, isEnded } from './records.ts'
+import { hasOpenChild } from './records.ts'
+import { isEnded } from './standing.ts'
 import { forgetEndedSummaries } from './summary-record.ts'
 import { pruneRequests } from './requests.ts'
 import { IDEMPOTENCY_MS } from './start.ts'
 import type { IdempotencyRecord } from './start.ts'
-import { withRun } from './turns.ts'
+import { withRun } from './run-lock.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -27,7 +28,7 @@ export function maintain(ctx: Context<RunSettings>): void {
 /** `at`: the current time in milliseconds since 1970. */
 export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void> {
 	const { config, store, signal } = ctx
-	await forgetRuns(ctx, at - config.retention_days * DAY_MS)
+	await forgetOldRuns(ctx, at - config.retention_days * DAY_MS)
 	for await (const { uid, name } of ctx.use('agents').list()) {
 		if (signal.aborted) return
 		await forgetEndedNotes(store, { uid, name })
@@ -49,7 +50,7 @@ export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void>
 }
 
 /** Ids sort by time, so the first that is young enough ends the search; an unfinished run is kept at any age. */
-async function forgetRuns(ctx: Context<RunSettings>, before: number): Promise<void> {
+async function forgetOldRuns(ctx: Context<RunSettings>, before: number): Promise<void> {
 	const { store, signal } = ctx
 	for await (const { key, value } of store.list<IndexEntry>(keys.indexes())) {
 		const run_id = key.at(-1) ?? ''
@@ -64,7 +65,7 @@ async function forgetRuns(ctx: Context<RunSettings>, before: number): Promise<vo
 
 async function expire(ctx: Context<RunSettings>, uid: string, question: Question): Promise<void> {
 	// Its call is still in flight and is notified.
-	if (question.live) return void (await close(ctx.store, uid, question.question_id, 'expired'))
+	if (question.live) return void (await closeQuestion(ctx.store, uid, question.question_id, 'expired'))
 	await withRun(question.run_id, async () => {
 		const entry = await ctx.store.get<RunRecord>(keys.run(uid, question.run_id))
 		if (entry?.value.status !== 'paused') return

@@ -1,10 +1,13 @@
-/** What the next run of a conversation would be composed of, without its prompt. */
+/** The next request of a conversation, without its prompt: what it would be composed of, and what it would contain. */
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type {} from '../models/contract.ts'
+import { composeContext } from './context.ts'
 import type { ContextRequest } from './context.ts'
+import type { ContextReport, RunSettings } from './contract.ts'
 import { offeredTo } from './call-policy.ts'
 import { systemFor } from './preamble.ts'
+import { readSummary } from './summary-record.ts'
 import { specOf } from './tool-specs.ts'
 
 export async function nextRequest(
@@ -22,4 +25,17 @@ export async function nextRequest(
 		tools: tools.map(specOf),
 		prompt: '',
 	}
+}
+
+/** As `Runs.context`. */
+export async function contextReport(
+	ctx: Context<RunSettings>,
+	agent: AgentRecord,
+	conversation: string,
+): Promise<ContextReport> {
+	const asked = await nextRequest(ctx, agent, conversation)
+	const { fitted, budget } = await composeContext(ctx, asked)
+	const { provider = '', model = '' } = asked.models[0] ?? {}
+	const summary = (await readSummary(ctx.store, agent.uid, conversation)) ?? null
+	return { conversation, provider, model, budget, tokens: fitted.tokens, items: fitted.items, summary }
 }

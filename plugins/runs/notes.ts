@@ -1,6 +1,9 @@
-/** The lifetime of short-term notes: as long as their conversation, or until the agent is reset. */
+/** The notes of short-term memory. They last as long as their conversation, or until the agent is reset. */
+import { Fault } from '../../core/errors.ts'
 import { timeOfId } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import { deleteAll } from '../shared/delete-all.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { RunRecord } from './contract.ts'
@@ -10,6 +13,42 @@ import { hasOpenChild } from './records.ts'
 
 /** A run from these sources has its own conversation, which ends with it. */
 const ownConversation: readonly string[] = ['webhook', 'subagent', 'compaction', 'summary', 'sampling']
+
+const NOTE_LIMIT = 64
+const NOTE_BYTES = 16 * 1024
+
+export async function readNotes(store: Store, uid: string, conversation: string): Promise<Record<string, unknown>> {
+	return (await store.get<Record<string, unknown>>(keys.shortTerm(uid, conversation)))?.value ?? {}
+}
+
+/** `null` deletes the note. Returns the number of notes after the change. */
+export async function writeNote(
+	store: Store,
+	uid: string,
+	conversation: string,
+	key: string,
+	value: unknown,
+): Promise<number> {
+	const bytes = Buffer.byteLength(JSON.stringify(value) ?? '')
+	if (bytes > NOTE_BYTES)
+		throw new Fault(
+			'invalid_arguments',
+			`the value is ${bytes} bytes as JSON; at most ${NOTE_BYTES} are kept in short-term memory`,
+		)
+	return change<number>(store, agentScope(uid), async () => {
+		const place = keys.shortTerm(uid, conversation)
+		const entry = await store.get<Record<string, unknown>>(place)
+		const notes = new Map(Object.entries(entry?.value ?? {}))
+		if (value === null) notes.delete(key)
+		else notes.set(key, value)
+		if (notes.size > NOTE_LIMIT)
+			throw new Fault(
+				'invalid_arguments',
+				`short-term memory holds ${NOTE_LIMIT} keys at most; write null to one that is not needed any more`,
+			)
+		return { ops: [{ key: place, value: Object.fromEntries(notes), expect: entry?.rev ?? null }], result: notes.size }
+	})
+}
 
 /** Deletes the notes of all conversations of the agent. */
 export function forgetAllNotes(store: Store, uid: string): Promise<void> {

@@ -1,6 +1,7 @@
 import Joi from 'joi'
 import type { Context } from '../../core/plugin.ts'
-import { messagesOf, readNotes, writeNote } from './conversation.ts'
+import { messagesOf } from './conversation.ts'
+import { readNotes, writeNote } from './notes.ts'
 
 const RECENT_TURNS = 10
 

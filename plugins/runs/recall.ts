@@ -1,5 +1,5 @@
 /** `conversation.search` and `conversation.read`: all that was ever said in a conversation, whatever its model is shown. */
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
@@ -10,6 +10,7 @@ import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
 import { keys } from './keys.ts'
 import { parseResultId, readResult } from './results.ts'
+import type { ResultPart } from './results.ts'
 import { transcriptOf } from './transcript.ts'
 
 type RecallDeps = Pick<Context, 'store' | 'events'>
@@ -122,7 +123,7 @@ async function find(
 		busy = { turns: busy.turns + 1, characters: busy.characters + text.length }
 		if (busy.turns === BUSY || busy.characters > BUSY_CHARACTERS) {
 			busy = { turns: 0, characters: 0 }
-			await turn()
+			await nextTurn()
 		}
 		const lower = text.toLowerCase()
 		const places = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0)
@@ -152,17 +153,10 @@ function textOf(message: ChatMessage): string {
 	return [...(message.content === '' ? [] : [`you: ${message.content}`]), ...calls].join('\n')
 }
 
-function partOf(
-	text: string,
-	offset: number,
-	limit: number,
-): { text: string; total: number; next_offset: number | null } {
-	const end = Math.min(text.length, offset + limit)
-	return {
-		text: text.slice(offset, end).toWellFormed(),
-		total: text.length,
-		next_offset: end < text.length ? end : null,
-	}
+function partOf(text: string, offset: number, limit: number): ResultPart {
+	const total = text.length
+	const end = Math.min(total, offset + limit)
+	return { text: text.slice(offset, end).toWellFormed(), total, next_offset: end < total ? end : null }
 }
 
 function unknown(id: string): Fault {

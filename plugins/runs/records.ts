@@ -1,21 +1,18 @@
 /** Reading and changing the records of runs: each change is one commit in the agent's scope. */
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault } from '../../core/errors.ts'
 import type { JournalStep } from './journal-step.ts'
 import type { RunLog } from './run-log.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Job, Op, Store } from '../../core/store/ports.ts'
-import type { RunInputs, RunRecord, RunStatus } from './contract.ts'
+import type { RunInputs, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import type { ConversationQueue } from './keys.ts'
+import type { ConversationQueue, IndexEntry } from './keys.ts'
+import { isEnded } from './standing.ts'
 
 export type Ended = Pick<RunRecord, 'status'> &
 	Partial<Pick<RunRecord, 'answer' | 'tool_calls' | 'finish_reason' | 'error' | 'usage'>>
-
-export function isEnded(status: RunStatus): boolean {
-	return status === 'completed' || status === 'failed' || status === 'stopped'
-}
 
 /** `after`: the question that was answered, or the run that ended. */
 export function jobOf(run: Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>, after?: string): Job {
@@ -106,24 +103,19 @@ export async function hasOpenChild(store: Store, { agent_uid, children = [] }: R
 	return false
 }
 
-/** The record of a run, by its id alone. Throws `not_found`. */
+/** The record of a run, by its id alone. */
+export async function findRun(store: Store, run_id: string): Promise<RunRecord | undefined> {
+	const index = await store.get<IndexEntry>(keys.index(run_id))
+	return index && (await store.get<RunRecord>(keys.run(index.value.uid, run_id)))?.value
+}
+
+/** The same. Throws `not_found`. */
 export async function getRun(store: Store, run_id: string): Promise<RunRecord> {
-	const index = await store.get<{ uid: string }>(keys.index(run_id))
-	const entry = index && (await store.get<RunRecord>(keys.run(index.value.uid, run_id)))
-	if (!entry) throw unknownRun(run_id)
-	return entry.value
+	const run = await findRun(store, run_id)
+	if (!run) throw unknownRun(run_id)
+	return run
 }
 
 export function unknownRun(run_id: string): Fault {
 	return new Fault('not_found', `there is no run "${run_id}"`)
-}
-
-/** Undefined instead of `not_found`. */
-export async function orUndefined<T>(value: Promise<T>): Promise<T | undefined> {
-	try {
-		return await value
-	} catch (error) {
-		if (isFault(error, 'not_found')) return undefined
-		throw error
-	}
 }

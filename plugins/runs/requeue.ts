@@ -1,14 +1,14 @@
 /** Handles unfinished runs when the gateway starts: some continue, some stay paused, some must not continue. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { watchExpiry } from './approvals.ts'
-import { close } from './asks.ts'
+import { closeQuestion } from './asks.ts'
 import { isBegun } from './begin.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { isOrphan, stop } from './ending.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry, ConversationQueue } from './keys.ts'
 import { jobOf } from './records.ts'
-import { withFreeRun } from './turns.ts'
+import { withFreeRun } from './run-lock.ts'
 
 /**
  * Creates a job for every run that is first in its conversation queue, in case a crash lost one. Existing jobs stay
@@ -51,7 +51,7 @@ async function takenBack({ store }: Context, { uid }: AgentRef, { run_id, questi
 	let isOurs = true
 	await withFreeRun(run_id, async () => {
 		isOurs = false
-		await close(store, uid, question.question_id, 'withdrawn')
+		await closeQuestion(store, uid, question.question_id, 'withdrawn')
 	})
 	return !isOurs
 }

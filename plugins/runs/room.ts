@@ -16,7 +16,7 @@ export interface RoomDeps extends Pick<Context<RunSettings>, 'store'> {
  * its conversation, unless the run `isExempt` from these limits. Requests that arrive at the same time may exceed the limits of an agent and of all
  * agents by their number.
  */
-type Room = (uid: string, ahead: number, isExempt: boolean) => Promise<void>
+export type Room = (uid: string, ahead: number, isExempt: boolean) => Promise<void>
 
 /** Agents of which a count is remembered. */
 const REMEMBERED = 1_024

@@ -9,7 +9,7 @@ import { textOf } from './asks.ts'
 import { attachmentsGiven } from './attachment-fields.ts'
 import { stepsRoute } from './steps-route.ts'
 import { conversationRoutes } from './conversation-routes.ts'
-import { aQuestion, aRun, asked, message, run, statuses, view } from './run-view.ts'
+import { agentName, aQuestion, aRun, asked, emptyBody, message, run, runId, statuses, view } from './run-view.ts'
 import { CONVERSATION_NAME, namedConversation } from './named-conversation.ts'
 import { eventFrame, startAndStream, wantsStream } from './start-stream.ts'
 import type { Answer, Question, RunRecord, Runs, RunSettings, RunStatus, StartRequest } from './contract.ts'
@@ -20,8 +20,6 @@ const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
-const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
-const runId = aRun.max(64).description('Id of the run.')
 const runPage = Joi.object({
 	runs: Joi.array().items(run).required().description('Newest first.'),
 	next_cursor: Joi.string()
@@ -67,7 +65,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 				openapi: { answers: { 200: { 'text/event-stream': Joi.string().example(eventFrame) } }, errors: [409] },
 			},
 			validate: {
-				params: Joi.object({ name }),
+				params: Joi.object({ name: agentName }),
 				headers: Joi.object({
 					'idempotency-key': Joi.string()
 						.min(1)
@@ -129,7 +127,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {
-				params: Joi.object({ name }),
+				params: Joi.object({ name: agentName }),
 				query: Joi.object({
 					limit: Joi.number().integer().min(1).max(500).default(50).description('How many runs one page has at most.'),
 					before: Joi.string().max(64).description('Continue after this run_id.'),
@@ -193,7 +191,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
 			plugins: { auth: { agents: 'checked' }, openapi: { errors: [409] } },
-			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody() },
+			validate: { params: Joi.object({ run_id: runId }), payload: emptyBody },
 			response: { status: { 200: run } },
 		},
 		handler: async ({ auth, params }) => shown(await runs.visibleTo(auth.credentials).cancel(params.run_id)),
@@ -207,7 +205,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			notes: 'When it returns, all of them have ended.',
 			tags: ['api', 'agents'],
 			auth: scoped('runs:write'),
-			validate: { params: Joi.object({ name }), payload: emptyBody() },
+			validate: { params: Joi.object({ name: agentName }), payload: emptyBody },
 			response: {
 				status: {
 					200: Joi.object({ agent: Joi.string().required().example('ada'), status: Joi.valid('stopped').required() }),
@@ -229,7 +227,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			notes: 'The history is empty again, and the short-term notes of all conversations of the agent are deleted.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
-			validate: { params: Joi.object({ name }), payload: emptyBody() },
+			validate: { params: Joi.object({ name: agentName }), payload: emptyBody },
 			response: {
 				status: {
 					200: Joi.object({ agent: Joi.string().required().example('ada'), status: Joi.valid('reset').required() }),
@@ -253,7 +251,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			tags: ['api', 'agents'],
 			auth: scoped('agents:read'),
 			validate: {
-				params: Joi.object({ name }),
+				params: Joi.object({ name: agentName }),
 				query: Joi.object({
 					conversation: Joi.string()
 						.pattern(CONVERSATION, '1 to 400 printable ASCII characters')
@@ -272,7 +270,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			description: 'Questions of the agent that wait for an answer, oldest first',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
-			validate: { params: Joi.object({ name }) },
+			validate: { params: Joi.object({ name: agentName }) },
 			response: { status: { 200: Joi.array().items(question) } },
 		},
 		handler: async (request) => (await runs.questions(await agentOf(request.params.name))).map(viewQuestion),
@@ -289,7 +287,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			auth: scoped('runs:write'),
 			plugins: { openapi: { errors: [409] } },
 			validate: {
-				params: Joi.object({ name, question_id: aQuestion.max(64).description('Id of the question.') }),
+				params: Joi.object({ name: agentName, question_id: aQuestion.max(64).description('Id of the question.') }),
 				payload: Joi.object({
 					answer: Joi.string().allow('').max(ANSWER_LIMIT_BYTES, 'utf8').required().example('yes'),
 					arguments: Joi.object()
@@ -316,11 +314,6 @@ const saysSomething: Joi.CustomValidator<{ prompt?: string; attachments?: unknow
 	if (value.prompt !== undefined || value.attachments?.length) return value
 	const path = [...(helpers.state.path ?? []), 'prompt']
 	return helpers.error('any.required', { label: 'prompt' }, { ...helpers.state, path } as Joi.State)
-}
-
-/** Actions without parameters accept no body, or an empty object. */
-function emptyBody(): Joi.Schema {
-	return Joi.object({}).allow(null).example({})
 }
 
 function viewQuestion(asked: Question): Partial<Question> {

@@ -3,47 +3,37 @@ import Joi from 'joi'
 import { attachment } from './attachment-fields.ts'
 import type { OpenQuestion, RunRecord } from './contract.ts'
 
-export function view(record: RunRecord, open_question: OpenQuestion | null): Record<string, unknown> {
-	const { run_id, agent, status, trigger, conversation, prompt, attachments, answer, files } = record
-	const {
-		created_at,
-		started_at,
-		ended_at,
-		usage,
-		finish_reason = null,
-		error,
-		question,
-		waits_for = null,
-		parent,
-		request_id = null,
-	} = record
+export function view(record: RunRecord, open_question: OpenQuestion | null) {
+	const { attachments, files } = record
 	return {
-		run_id,
-		agent,
-		status,
-		trigger,
-		conversation,
-		prompt,
+		run_id: record.run_id,
+		agent: record.agent,
+		status: record.status,
+		trigger: record.trigger,
+		conversation: record.conversation,
+		prompt: record.prompt,
 		...(attachments && { attachments }),
-		answer,
+		answer: record.answer,
 		...(files && { files }),
-		created_at,
-		started_at,
-		ended_at,
-		usage,
-		finish_reason,
-		error,
-		question,
+		created_at: record.created_at,
+		started_at: record.started_at,
+		ended_at: record.ended_at,
+		usage: record.usage,
+		finish_reason: record.finish_reason ?? null,
+		error: record.error,
+		question: record.question,
 		open_question,
-		waits_for,
-		parent_run_id: parent?.run_id ?? null,
-		request_id,
+		waits_for: record.waits_for ?? null,
+		parent_run_id: record.parent?.run_id ?? null,
+		request_id: record.request_id ?? null,
 	}
 }
 
 const iso = Joi.string().isoDate()
 export const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
+export const agentName = Joi.string().max(64).required().description('Name of the agent.').example('ada')
 export const aRun = Joi.string().required().example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
+export const runId = aRun.max(64).description('Id of the run.')
 export const aQuestion = Joi.string().required().example('0197a4c2-6827-7598-93dd-18495a6b7c8d')
 export const asked = {
 	question_id: aQuestion,
@@ -56,6 +46,16 @@ export const asked = {
 	arguments: Joi.object().unknown().description('Of an approval: the complete arguments of the call.'),
 	expires_at: iso.description('Of an approval: when it counts as refused.'),
 }
+/** Actions without parameters accept no body, or an empty object. */
+export const emptyBody = Joi.object({}).allow(null).example({})
+export const usageSchema = (cost: string) =>
+	Joi.object({
+		input_tokens: Joi.number().required(),
+		output_tokens: Joi.number().required(),
+		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
+		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
+		cost: Joi.number().description(cost),
+	})
 export const run = Joi.object({
 	run_id: Joi.string().required(),
 	agent: Joi.string().required(),
@@ -69,15 +69,9 @@ export const run = Joi.object({
 	created_at: iso.required(),
 	started_at: iso.allow(null).required(),
 	ended_at: iso.allow(null).required(),
-	usage: Joi.object({
-		input_tokens: Joi.number().required(),
-		output_tokens: Joi.number().required(),
-		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
-		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
-		cost: Joi.number().description(
-			'Cost of the model calls whose model had a price, in the currency of the prices; absent if none had one.',
-		),
-	}).required(),
+	usage: usageSchema(
+		'Cost of the model calls whose model had a price, in the currency of the prices; absent if none had one.',
+	).required(),
 	finish_reason: Joi.valid(
 		'stop',
 		'tool_calls',

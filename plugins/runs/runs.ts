@@ -1,20 +1,20 @@
 /** The service: starts, reads and ends runs. */
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
+import type { NewEvent } from '../../core/protocol.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
 import { revoke, standing, takeAnswer, unwatchExpiry } from './approvals.ts'
-import { begin, untilBegun } from './begin.ts'
+import { untilBegun } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
 import { censusOf } from './census.ts'
 import { executeNow } from './claims.ts'
-import { contextReport } from './context-report.ts'
 import { deliverFields } from './deliver-fields.ts'
 import { begunDestination, destinationOf, openDestination } from './destination.ts'
 import type { RunInputs, Question, RunRecord, Runs, RunSettings } from './contract.ts'
@@ -26,14 +26,16 @@ import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 import { callNested } from './nested-call.ts'
 import { newestRuns } from './newest.ts'
+import { contextReport } from './next-request.ts'
 import { forgetAllNotes } from './notes.ts'
 import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
-import { getRun, isEnded, jobOf, orUndefined } from './records.ts'
+import { findRun, getRun, jobOf } from './records.ts'
+import { isEnded } from './standing.ts'
 import { openRoom } from './room.ts'
 import { takeIn } from './start.ts'
 import { summariesOf } from './summaries.ts'
-import { tellHolder, withFreeRun, withRun } from './turns.ts'
+import { tellHolder, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
 
 /** Limit of runs read for one page of all runs. */
@@ -53,18 +55,6 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				await log.append([...originIn(log, run), { event_type: 'run.queued', payload: { conversation } }])
 			log.close()
 		})
-
-	const stopAll = async (agent: AgentRef): Promise<void> => {
-		await untilBegun(agent.uid)
-		const queues: string[][] = []
-		for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) queues.push(value.runs)
-		// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
-		for (const runs of queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))) {
-			// From the back, so that none becomes active just to be stopped.
-			for (const run_id of runs.toReversed()) await stop(ctx, agent.uid, run_id)
-		}
-		await turn() // as in cancel
-	}
 
 	const checkRoom = openRoom(ctx)
 	const runs: Runs = {
@@ -91,9 +81,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 						also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])],
 					}),
 				},
-				(ahead, isExempt) => checkRoom(agent.uid, ahead, isExempt),
-				(started, ops, given) => begin(ctx, started, { ops, given, execute: (begun) => executeNow(ctx, begun) }),
-				counted,
+				{ checkRoom, counted, execute: (begun) => executeNow(ctx, begun) },
 			)
 			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is
 			// marked later, the sweep finds this run.
@@ -107,11 +95,11 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			return run
 		},
 		context: (agent, conversation) => contextReport(ctx, agent, conversation),
-		...destinationOf(ctx, (run_id) => orUndefined(getRun(store, run_id))),
+		...destinationOf(ctx, (run_id) => findRun(store, run_id)),
 		deliverFields,
 		...saidOf(ctx),
 		get: (run_id) => getRun(store, run_id),
-		find: (run_id) => orUndefined(runs.get(run_id)),
+		find: (run_id) => findRun(store, run_id),
 		async progress(run_id) {
 			const { agent, agent_uid, status } = await getRun(store, run_id)
 			if (!isEnded(status)) return [] // only its holder may write its log
@@ -159,7 +147,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const run = await getRun(store, run_id)
 			if (isEnded(run.status)) throw new Fault('conflict', `run ${run_id} has ended already: ${run.status}`)
 			await stop(ctx, run.agent_uid, run_id)
-			await turn() // event streams are written in this turn: clients see the end before the response
+			await nextTurn() // event streams are written in this turn: clients see the end before the response
 			return getRun(store, run_id)
 		},
 		async stop(run_id) {
@@ -171,7 +159,17 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				throw error
 			}
 		},
-		stopAgent: stopAll,
+		async stopAgent(agent) {
+			await untilBegun(agent.uid)
+			const queues: string[][] = []
+			for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) queues.push(value.runs)
+			// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
+			for (const runs of queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))) {
+				// From the back, so that none becomes active just to be stopped.
+				for (const run_id of runs.toReversed()) await stop(ctx, agent.uid, run_id)
+			}
+			await nextTurn() // as in cancel
+		},
 		async active(agent, conversation) {
 			for (;;) {
 				const queue = await store.get<ConversationQueue>(keys.queue(agent.uid, conversation))
@@ -243,40 +241,11 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		},
 		approvals: (agent) => standing(store, agent),
 		revokeApproval: (agent, approval_id) => revoke(store, agent, approval_id),
-		async appendEvents({ run_id, agent_uid }, events) {
-			if (await tellHolder(run_id, events)) return true
-			return withRun(run_id, async () => {
-				const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
-				if (!run || isEnded(run.status)) return false
-				const log = await openLog(ctx, run)
-				if (!log) return false
-				try {
-					await log.append(events)
-					return true
-				} finally {
-					log.close()
-				}
-			})
-		},
-		async report({ run_id, agent_uid }, events) {
-			if (await tellHolder(run_id, events)) return true
-			return withRun(run_id, async () => {
-				const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
-				if (!run) return false
-				// If only the log has ended, the record must follow before another event: the last event shows the end.
-				const open = isEnded(run.status) ? null : await openLog(ctx, run)
-				const log = open ?? (await openRun(ctx.events, { run_id, agent_id: run.agent }))
-				try {
-					await log.append(events)
-					return true
-				} finally {
-					log.close()
-				}
-			})
-		},
+		appendEvents: (run, events) => appendTo(run, events, false),
+		report: (run, events) => appendTo(run, events, true),
 		callPrimitive: async (call, name, args) => callNested(await ctx.toolbox.list(call.agent), name, args, call),
 		async isActive(run_id) {
-			const run = await orUndefined(getRun(store, run_id))
+			const run = await findRun(store, run_id)
 			return run !== undefined && !isEnded(run.status)
 		},
 		async isBusy(agent) {
@@ -322,6 +291,28 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	for (const type of ['run.completed', 'run.failed', 'run.stopped'])
 		ctx.on(type, ({ run_id }) => run_id !== null && summaries.ended(run_id))
 	return runs
+
+	async function appendTo(
+		{ run_id, agent_uid }: Pick<RunRecord, 'run_id' | 'agent_uid'>,
+		events: NewEvent[],
+		evenIfEnded: boolean,
+	): Promise<boolean> {
+		if (await tellHolder(run_id, events)) return true
+		return withRun(run_id, async () => {
+			const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
+			if (!run) return false
+			// If only the log has ended, the record must follow before another event: the last event shows the end.
+			const open = isEnded(run.status) ? null : await openLog(ctx, run)
+			if (!open && !evenIfEnded) return false
+			const log = open ?? (await openRun(ctx.events, { run_id, agent_id: run.agent }))
+			try {
+				await log.append(events)
+				return true
+			} finally {
+				log.close()
+			}
+		})
+	}
 
 	async function tellSession(agent: AgentRef, session_id: string): Promise<string> {
 		await ctx.emit({ event_type: 'agent.reset', payload: { session_id } }, agent.name)

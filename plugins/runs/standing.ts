@@ -53,6 +53,6 @@ export function openQuestion({ status, question }: Standing): Standing['question
 	return status === 'paused' ? question : null
 }
 
-export function hasEnded({ status }: Pick<Standing, 'status'>): boolean {
+export function isEnded(status: RunStatus): boolean {
 	return status === 'completed' || status === 'failed' || status === 'stopped'
 }

@@ -1,5 +1,5 @@
 /** Starts a run: one commit creates its record, its queue entry and its idempotency key. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
 import { now } from '../../core/util/ids.ts'
@@ -12,11 +12,13 @@ import type { Decision } from '../../core/store/change.ts'
 import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import type { Blobs } from '../attachments/contract.ts'
 import type { RunStart } from '../usage/contract.ts'
-import type { RunInputs, RunRecord, StartRequest } from './contract.ts'
+import { begin } from './begin.ts'
+import type { RunRecord, RunSettings, StartRequest } from './contract.ts'
 import { adopt } from './family.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 import { isNamed } from './named-conversation.ts'
+import type { Room } from './room.ts'
 
 export interface IdempotencyRecord {
 	run_id: string
@@ -26,20 +28,23 @@ export interface IdempotencyRecord {
 
 export const IDEMPOTENCY_MS = 24 * 3600 * 1000
 
-/**
- * `isNew` is false if the idempotency key returned an earlier run. `begin` writes the record of a run that need not wait, and
- * throws `conflict` as a commit does.
- */
+interface StartDeps {
+	checkRoom: Room
+	/** Counts the run toward the limits of its caller. */
+	counted: RunStart
+	/** As `begin` takes it. */
+	execute(run: RunRecord): void
+}
+
+/** `isNew` is false if the idempotency key returned an earlier run. */
 export async function takeIn(
-	{ store, use }: Pick<Context, 'store' | 'use'>,
+	ctx: Context<RunSettings>,
 	agent: AgentRef,
 	run_id: string,
 	request: StartRequest & { conversation: string },
-	checkRoom: (ahead: number, isExempt: boolean) => Promise<void>,
-	begin: (run: RunRecord, ops: Op[], given?: RunInputs) => Promise<void>,
-	/** Counts it toward the limits of its caller. */
-	counted: RunStart,
+	{ checkRoom, counted, execute }: StartDeps,
 ): Promise<{ run: RunRecord; isNew: boolean }> {
+	const { store, use } = ctx
 	const { uid } = agent
 	const repeated =
 		request.idempotency_key === undefined ? null : repetition(store, uid, request.idempotency_key, request)
@@ -53,7 +58,7 @@ export async function takeIn(
 		const queue = await store.get<ConversationQueue>(keys.queue(uid, request.conversation))
 		const ahead = queue?.value.runs ?? []
 		// The limit does not apply: the plugin that starts sub-runs limits them, and a due result must not get lost.
-		await checkRoom(ahead.length, request.parent !== undefined)
+		await checkRoom(uid, ahead.length, request.parent !== undefined)
 		const parent = request.parent && (await parentOf(store, uid, request.parent.run_id))
 		const adopted = parent && adopt(parent, run_id)
 		const run: RunRecord = {
@@ -81,7 +86,8 @@ export async function takeIn(
 	let isStarted = false
 	try {
 		const taken = await untilNoConflict(decide, async ({ ops = [], result }) => {
-			if (result.isNew && result.run.status === 'started') await begin(result.run, ops, request.given)
+			if (result.isNew && result.run.status === 'started')
+				await begin(ctx, result.run, { ops, given: request.given, execute })
 			else if (ops.length > 0) await store.commit(agentScope(uid), ops)
 			isStarted = result.isNew
 			return result
@@ -162,13 +168,13 @@ function makeRecord(
 
 /** What an idempotency key stands for. */
 export function repetition(store: Store, uid: string, key: string, request: StartRequest) {
-	const place = keys.idempotency(uid, hash(key))
+	const place = keys.idempotency(uid, hash('sha256', key))
 	const { prompt, trigger, persona, parent, tools, given, attachments, conversation } = request
 	// As in version 0.1.0 where a request has nothing that was unknown then.
 	const more = attachments?.length ? [given ?? null, attachments] : given ? [given] : []
 	// The session is another one after a reset, and the same request is a repetition even then.
 	const named = conversation !== undefined && isNamed(conversation) ? [{ conversation }] : []
-	const body = hash(JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...more, ...named]))
+	const body = hash('sha256', JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...more, ...named]))
 	const fresh = async () => {
 		const entry = await store.get<IdempotencyRecord>(place)
 		return { entry, valid: entry !== undefined && Date.parse(entry.value.at) > Date.now() - IDEMPOTENCY_MS }
@@ -190,8 +196,4 @@ export function repetition(store: Store, uid: string, key: string, request: Star
 			return { key: place, value: { run_id, body, at: now() } satisfies IdempotencyRecord, expect: entry?.rev ?? null }
 		},
 	}
-}
-
-function hash(text: string): string {
-	return createHash('sha256').update(text).digest('hex')
 }

@@ -5,6 +5,7 @@ import { scoped } from '../shared/scopes.ts'
 import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 import type { Runs } from './contract.ts'
 import { keptRequests } from './requests.ts'
+import { runId, usageSchema } from './run-view.ts'
 import { stepsIn } from './steps.ts'
 
 const PAGE = 500
@@ -23,15 +24,7 @@ const modelStep = Joi.object({
 	...timed,
 	attempts: Joi.number().integer().required().description('Requests to a model, including retries and continuations.'),
 	finish_reason: Joi.string().allow(null).required().description('Why the model stopped.'),
-	usage: Joi.object({
-		input_tokens: Joi.number().required(),
-		output_tokens: Joi.number().required(),
-		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
-		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
-		cost: Joi.number().description('At the prices of the time of the call; absent if the model had none.'),
-	})
-		.allow(null)
-		.required(),
+	usage: usageSchema('At the prices of the time of the call; absent if the model had none.').allow(null).required(),
 }).id('ModelStep')
 const toolStep = Joi.object({
 	kind: Joi.valid('tool').required(),
@@ -83,11 +76,6 @@ const steps = Joi.object({
 		],
 	})
 
-const runId = Joi.string()
-	.max(64)
-	.required()
-	.description('Id of the run.')
-	.example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05')
 const requests = Joi.object({
 	run_id: Joi.string().required(),
 	step: Joi.number().integer().required(),

@@ -26,22 +26,7 @@ import type { SummaryRecord } from './summary-record.ts'
 import { askForSummary } from './summary-run.ts'
 import { answerIn, linesOf, plainSummary, promptOf } from './summary-text.ts'
 import { transcriptOf } from './transcript.ts'
-import { begin, isUnderWay } from './under-way.ts'
-
-type SummaryDeps = Pick<
-	Context,
-	'store' | 'events' | 'use' | 'toolbox' | 'extensions' | 'log' | 'redactor' | 'signal' | 'emit'
->
-
-export interface Summaries {
-	/** A run has ended. Returns at once; what fails is reported by `context.summary_failed`. */
-	ended(run_id: string): void
-	/**
-	 * Summarizes all turns but the newest two now, in the background, and cuts the conversation there. Returns how many turns the
-	 * summary gets. Throws `conflict` if there are none, one is being made, or the agent has none (`config.context.summary`).
-	 */
-	compact(agent: AgentRecord, conversation: string): Promise<number>
-}
+import { isUnderWay, keyOf, whileUnderWay } from './under-way.ts'
 
 /** Summaries that are made at the same time, of all agents. */
 const AT_ONCE = 2
@@ -79,7 +64,11 @@ interface SummaryWork {
 	characters: number
 }
 
-export function summariesOf(ctx: SummaryDeps, runs: Runs): Summaries {
+/**
+ * `ended`: a run has ended; returns at once, and what fails is reported by `context.summary_failed`. `compact` also cuts the
+ * conversation after the summary, and throws `conflict` for an agent without summaries (`config.context.summary`), too.
+ */
+export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & { ended(run_id: string): void } {
 	const places = openSemaphore(AT_ONCE)
 	const failures = new BoundedMap<string, { times: number; skip: number }>(CONVERSATIONS)
 
@@ -88,10 +77,10 @@ export function summariesOf(ctx: SummaryDeps, runs: Runs): Summaries {
 		const agent = run && (await ctx.use('agents').find(run.agent))
 		if (!agent || agent.uid !== run.agent_uid || !wants(agent)) return
 		const { conversation } = run
-		const failed = failures.get(keyOf(agent, conversation))
+		const failed = failures.get(keyOf(agent.uid, conversation))
 		if (failed && failed.skip-- > 0) return
 		if (isUnderWay(agent.uid, conversation)) return
-		await begin(agent.uid, conversation, async () => {
+		await whileUnderWay(agent.uid, conversation, async () => {
 			const work = await workOf(agent, conversation, leavingNext)
 			if (work) await carryOut(work)
 		})
@@ -121,7 +110,7 @@ export function summariesOf(ctx: SummaryDeps, runs: Runs): Summaries {
 	/** Never rejects. */
 	async function carryOut(work: SummaryWork): Promise<void> {
 		const { agent, conversation } = work
-		const key = keyOf(agent, conversation)
+		const key = keyOf(agent.uid, conversation)
 		try {
 			const release = await places.take(ctx.signal)
 			try {
@@ -219,7 +208,7 @@ export function summariesOf(ctx: SummaryDeps, runs: Runs): Summaries {
 			if (isUnderWay(agent.uid, conversation))
 				throw new Fault('conflict', 'a summary of this conversation is being made; wait for context.summarized')
 			const planned = Promise.withResolvers<SummaryWork>()
-			begin(agent.uid, conversation, async () => {
+			whileUnderWay(agent.uid, conversation, async () => {
 				const work = await workOf(agent, conversation, (input) => leavingNow(input, KEPT))
 				if (!work)
 					throw new Fault(
@@ -249,13 +238,9 @@ function wants({ config }: AgentRecord): boolean {
 	return config.context?.summary !== false
 }
 
-function keyOf({ uid }: AgentRecord, conversation: string): string {
-	return `${uid} ${conversation}`
-}
-
 /** The turns of `after` (exclusive) to `through`, oldest first; of a long conversation the newest. `room`: tokens of each block. */
 async function blocksOf(
-	ctx: SummaryDeps,
+	ctx: Context,
 	{ uid }: AgentRecord,
 	conversation: string,
 	{ after, through, room }: { after: string | undefined; through: string; room: number },

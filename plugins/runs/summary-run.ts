@@ -1,11 +1,11 @@
 /** Has a model write a summary, by a run without tools in a conversation of its own. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { RunRecord, Runs } from './contract.ts'
-import { isEnded } from './records.ts'
+import { isEnded } from './standing.ts'
 import { persona } from './summary-text.ts'
 
 /** Attempts of one model call, for the time limit. */
@@ -42,7 +42,7 @@ export async function askForSummary(
 			limits: { steps: 10, tokens: TOKENS, wall_time_s },
 			idempotency_key: key,
 		})
-	const key = `summary:${conversation}:${createHash('sha256').update(text).digest('hex')}`
+	const key = `summary:${conversation}:${hash('sha256', text)}`
 	const known = await start(key)
 	const isOld = isEnded(known.status) && known.status !== 'completed'
 	const { run_id } = isOld ? await start(`${key}:${known.run_id}`) : known

@@ -12,8 +12,9 @@ import { during } from '../../core/util/during.ts'
 import { admit } from './call-policy.ts'
 import type { Admission, CallPolicy, WantedCall } from './call-policy.ts'
 import { showResult } from './results.ts'
-import type { ResultPlace, ShownResult } from './results.ts'
-import { findTool, parseArguments } from './tool-specs.ts'
+import type { ShownResult } from './results.ts'
+import { findTool } from '../../sandbox/wire-name.ts'
+import { parseArguments } from './tool-specs.ts'
 
 /** Where a call happens. */
 export interface CallSite {
@@ -107,7 +108,13 @@ export async function callTool(
 	const revealed = new Set<string>()
 	try {
 		const args = parseArguments(tool, request.arguments)
-		const value = await during(site.signal, (own) => runTool(tool, args, callOf(request, site, revealed, own), site))
+		const value = await during(site.signal, async (own) => {
+			try {
+				return await tool.run(args, callOf(request, site, revealed, own))
+			} finally {
+				await site.asked?.()
+			}
+		})
 		// It may be what the tool makes of the end of the run's execution, which continues elsewhere and repeats the call.
 		if (repeatable) site.signal.throwIfAborted()
 		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
@@ -127,46 +134,28 @@ export async function callTool(
 	}
 }
 
-async function runTool(
-	tool: ToolDefinition,
-	args: Record<string, unknown>,
-	call: ToolCall,
-	site: CallSite,
-): Promise<unknown> {
-	try {
-		return await tool.run(args, call)
-	} finally {
-		await site.asked?.()
-	}
-}
-
 /** The event and step that give a waiting call its result: plain data, or a Fault if the call fails; to be appended with `change`. */
 export function answeredCall(
 	tools: readonly ToolDefinition[],
 	request: ToolCallRequest,
 	result: unknown,
 	site: Pick<CallSite, 'log' | 'agent' | 'run_id' | 'result_characters'>,
-): { event: NewEvent; step: ToolStep; change?: RecordChange } {
+): { event: NewEvent; step: ToolStep; change: RecordChange | undefined } {
 	const tool: CalledTool = findTool(tools, request.name) ?? { name: request.name }
-	const told = result instanceof Fault ? failure : success
-	const { event, ok, content } = told(tool, request, site, result)
-	const shown = showResult(site.log, placeOf(request, site), content, site.result_characters)
-	const { step, change } = stepOf(request, ok, shown)
-	return { event, step, ...(change && { change }) }
+	const finished = (result instanceof Fault ? failure : success)(tool, request, site, result)
+	return { event: finished.event, ...recordOf(request, site, finished) }
 }
 
 type ToolStep = Extract<JournalStep, { kind: 'tool' }>
 
-function placeOf(request: ToolCallRequest, { agent, run_id }: Pick<CallSite, 'agent' | 'run_id'>): ResultPlace {
-	return { uid: agent.uid, run_id, call_id: request.id }
-}
-
-function stepOf(
-	request: ToolCallRequest,
-	ok: boolean,
-	{ content, size, change }: ShownResult,
-): { step: ToolStep; change: RecordChange | undefined } {
-	return { step: { kind: 'tool', call_id: request.id, ok, content, ...(size !== undefined && { size }) }, change }
+/** The step of a finished call, the complete result to be stored with it, and how other versions of the result are abridged. */
+function recordOf(
+	{ id: call_id }: ToolCallRequest,
+	{ log, agent, run_id, result_characters }: Pick<CallSite, 'log' | 'agent' | 'run_id' | 'result_characters'>,
+	{ ok, content: whole }: Finished,
+): { step: ToolStep; change: RecordChange | undefined; like: ShownResult['like'] } {
+	const { content, size, change, like } = showResult(log, { uid: agent.uid, run_id, call_id }, whole, result_characters)
+	return { step: { kind: 'tool', call_id, ok, content, ...(size !== undefined && { size }) }, change, like }
 }
 
 interface Finished {
@@ -179,15 +168,15 @@ interface Finished {
 async function finish(
 	request: ToolCallRequest,
 	site: CallSite,
-	{ event, ok, content }: Finished,
+	finished: Finished,
 	revealed: ReadonlySet<string> = new Set(),
 	files?: StoredFiles,
 ): Promise<CallResult> {
-	const shown = showResult(site.log, placeOf(request, site), content, site.result_characters)
-	const { step, change } = stepOf(request, ok, shown)
+	const { event, ok, content } = finished
+	const { step, change, like } = recordOf(request, site, finished)
 	const attached = files && files.attachments.length > 0 ? { attachments: files.attachments } : {}
 	await site.log.append([event], { ...step, ...attached }, withFiles(change, site, files))
-	return { status: 'done', ok, content: shown.like(await site.forModel(content, revealed)), ...attached }
+	return { status: 'done', ok, content: like(await site.forModel(content, revealed)), ...attached }
 }
 
 /** Both changes are of the agent's scope. */

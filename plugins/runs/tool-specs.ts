@@ -1,8 +1,7 @@
-/** How the tools that plugins define are described to a model, found by what it calls, and given checked arguments. */
+/** How the tools that plugins define are described to a model, and given checked arguments. */
 import Joi from 'joi'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { ToolDefinition } from '../../core/plugin.ts'
-import { wireName } from '../../sandbox/wire-name.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
 
 const DESCRIPTION_LIMIT = 4096
@@ -29,15 +28,6 @@ export function specOf(tool: ToolDefinition): ToolSpec {
 /** Whether its calls may run at the same time as others. */
 export function isConcurrent({ concurrent, repeatable }: ToolDefinition): boolean {
 	return concurrent ?? repeatable === true
-}
-
-/** By canonical name, or by the name that a model with a narrower alphabet sees. */
-export function findTool(tools: readonly ToolDefinition[], name: string): ToolDefinition | undefined {
-	return (
-		tools.find((tool) => tool.name === name) ??
-		tools.find((tool) => wireName(tool.name) === name) ??
-		tools.find((tool) => tool.aliases?.includes(name))
-	)
 }
 
 /** Throws `invalid_arguments`, which says what to send. */

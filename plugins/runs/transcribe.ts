@@ -1,9 +1,7 @@
 /** Turns recordings that came with a prompt into text, once: the run's record keeps it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../core/errors.ts'
-import type { Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
-import { randomText } from '../../core/util/ids.ts'
 import type {} from '../attachments/contract.ts'
 import type { EndpointOrder } from '../models/contract.ts'
 import { keys } from './keys.ts'
@@ -26,8 +24,8 @@ export async function transcribe({
 	ctx,
 	run,
 	log,
-	turn: { signal },
-}: Pick<Work, 'run' | 'log' | 'turn'> & { ctx: Pick<Context, 'store' | 'use' | 'log'> }): Promise<void> {
+	lock: { signal },
+}: Pick<Work, 'ctx' | 'run' | 'log' | 'lock'>): Promise<void> {
 	const open = (run.attachments ?? []).filter(({ type, transcript }) => type === 'audio' && transcript === undefined)
 	if (open.length === 0) return
 	let order: EndpointOrder | undefined
@@ -52,7 +50,7 @@ export async function transcribe({
 }
 
 function keep(
-	{ run, log, ctx }: Pick<Work, 'run' | 'log'> & { ctx: Pick<Context, 'store'> },
+	{ run, log, ctx }: Pick<Work, 'ctx' | 'run' | 'log'>,
 	blob: string,
 	text: string | null,
 	error: string | undefined,
@@ -78,17 +76,15 @@ async function ask(
 ): Promise<string> {
 	const named =
 		name !== undefined && /^[\w. -]+\.[a-z0-9]{2,4}$/i.test(name) ? name : `recording.${endingOf(media_type)}`
-	const boundary = `svc-${randomText(18)}`
-	const field = (about: string): string => `--${boundary}\r\ncontent-disposition: form-data; ${about}\r\n`
-	const body = Buffer.concat([
-		Buffer.from(`${field('name="model"')}\r\n${order.model}\r\n`),
-		Buffer.from(`${field(`name="file"; filename="${named}"`)}content-type: ${media_type}\r\n\r\n`),
-		bytes,
-		Buffer.from(`\r\n--${boundary}--\r\n`),
-	])
+	const form = new FormData()
+	form.set('model', order.model)
+	form.set('file', new Blob([bytes as Uint8Array<ArrayBuffer>], { type: media_type }), named)
+	const encoded = new Response(form)
+	const type = encoded.headers.get('content-type') ?? ''
+	const body = Buffer.from(await encoded.arrayBuffer())
 	for (let attempt = 0; ; attempt++) {
 		try {
-			return await send(order, boundary, body, signal)
+			return await send(order, type, body, signal)
 		} catch (error) {
 			if (signal.aborted || error instanceof Refused || attempt === RETRIES) throw error
 			await sleep(PAUSE_MS * 2 ** attempt, undefined, { signal })
@@ -96,7 +92,7 @@ async function ask(
 	}
 }
 
-async function send(order: EndpointOrder, boundary: string, body: Buffer, signal: AbortSignal): Promise<string> {
+async function send(order: EndpointOrder, type: string, body: Buffer, signal: AbortSignal): Promise<string> {
 	const { base_url, api_key, headers = {}, query = {}, timeout_ms } = order
 	const { guardedFetch } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and rarely needed
 	const url = new URL(`${base_url.replace(/\/+$/, '')}/audio/transcriptions`)
@@ -104,7 +100,7 @@ async function send(order: EndpointOrder, boundary: string, body: Buffer, signal
 	const init = {
 		method: 'POST',
 		headers: {
-			'content-type': `multipart/form-data; boundary=${boundary}`,
+			'content-type': type,
 			...(api_key !== undefined && { authorization: `Bearer ${api_key}` }),
 			...headers,
 		},

@@ -7,7 +7,7 @@ import { resultId } from './results.ts'
 import type { RunInputs, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import { messagesIn } from './journal.ts'
-import { isEnded } from './records.ts'
+import { isEnded } from './standing.ts'
 
 /** Characters of all transcripts in memory together. */
 const CACHE_CHARACTERS = 16 * 1024 * 1024

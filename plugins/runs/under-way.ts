@@ -1,4 +1,5 @@
 /** Which conversations are being summarized. Not part of a plugin instance, as runs are not. */
+import { setTimeout as sleep } from 'node:timers/promises'
 
 const underWay = new Map<string, Promise<unknown>>()
 
@@ -6,12 +7,10 @@ export function isUnderWay(uid: string, conversation: string): boolean {
 	return underWay.has(keyOf(uid, conversation))
 }
 
-/** Does `work`, and tells others of it until it settles. */
-export function begin<T>(uid: string, conversation: string, work: () => Promise<T>): Promise<T> {
+/** Does `work`, which is under way until it settles. Not to be called while other work of the conversation is. */
+export function whileUnderWay<T>(uid: string, conversation: string, work: () => Promise<T>): Promise<T> {
 	const key = keyOf(uid, conversation)
-	const done = work().finally(() => {
-		if (underWay.get(key) === done) underWay.delete(key)
-	})
+	const done = work().finally(() => underWay.delete(key))
 	underWay.set(key, done)
 	return done
 }
@@ -20,13 +19,10 @@ export function begin<T>(uid: string, conversation: string, work: () => Promise<
 export async function awaitSummary(uid: string, conversation: string, ms: number): Promise<boolean> {
 	const done = underWay.get(keyOf(uid, conversation))
 	if (!done) return false
-	const late = Promise.withResolvers<void>()
-	const timer = setTimeout(late.resolve, ms)
-	await Promise.race([done.catch(() => {}), late.promise])
-	clearTimeout(timer)
+	await Promise.race([done.catch(() => {}), sleep(ms, undefined, { ref: false })])
 	return true
 }
 
-function keyOf(uid: string, conversation: string): string {
+export function keyOf(uid: string, conversation: string): string {
 	return `${uid} ${conversation}`
 }

@@ -2,9 +2,8 @@
  * Paused runs: each waits until a question is answered, or until another run has ended. The journal has what a run waits
  * for. Its record shows the same to readers, and is changed by the answer or by that end.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault, isFault } from '../../core/errors.ts'
-import { now } from '../../core/util/ids.ts'
 import type { PauseText, Wait } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { NewEvent, ToolCallRequest, ToolReply } from '../../core/protocol.ts'
@@ -17,11 +16,12 @@ import type { WantedCall } from './call-policy.ts'
 import { answeredCall } from './tool-call.ts'
 import { change } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
-import { answerEvent, textOf } from './asks.ts'
+import { answerEvents, askedBy, textOf } from './asks.ts'
 import type { Question, RunRecord } from './contract.ts'
 import { eventOfChild, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
-import { appendWith, isEnded } from './records.ts'
+import { appendWith } from './records.ts'
+import { isEnded } from './standing.ts'
 import type { Work } from './work.ts'
 
 /** Limit of runs that wait for the end of one run. */
@@ -73,11 +73,7 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 	}
 	const answer = question?.value.answer
 	if (!question || typeof answer !== 'string') return false
-	const answered: NewEvent[] = [
-		answerEvent(question_id, question.value),
-		{ event_type: 'run.resumed', payload: { reason: 'answer', question_id } },
-	]
-	await giveResult(work, wait.call_id, answered, { answer })
+	await giveResult(work, wait.call_id, answerEvents(question.value), { answer })
 	return true
 }
 
@@ -141,18 +137,8 @@ async function pauseOps(
 
 /** May be repeated: the question's id is computed from the call. */
 async function ask(work: Work, call: ToolCallRequest, text: PauseText): Promise<ToolReply> {
-	const { run_id } = work.run
-	const question_id = createHash('sha256').update(`${run_id}:${call.id}`).digest('hex').slice(0, 32)
-	const question: Question = {
-		...text,
-		question_id,
-		run_id,
-		call_id: call.id,
-		asked_at: now(),
-		answer: null,
-		answered_at: null,
-	}
-	return pauseFor(work, call, question)
+	const question_id = hash('sha256', `${work.run.run_id}:${call.id}`).slice(0, 32)
+	return pauseFor(work, call, { ...text, question_id, ...askedBy(work.run, call) })
 }
 
 async function pauseFor(work: Work, call: ToolCallRequest, question: Question): Promise<ToolReply> {

@@ -1,24 +1,21 @@
 import type { Context } from '../../core/plugin.ts'
-import type { AgentLimits } from '../agents/contract.ts'
+import type { AgentLimits, AgentRecord } from '../agents/contract.ts'
 import type { RunLog } from './run-log.ts'
-import type { AgentRecord } from '../agents/contract.ts'
 import type { Account } from '../usage/contract.ts'
-import type { RunRecord } from './contract.ts'
-import type { Turn } from './turns.ts'
+import type { RunRecord, RunSettings } from './contract.ts'
+import type { RunLock } from './run-lock.ts'
 
 /** A run in execution. */
 export interface Work {
-	ctx: Pick<Context, 'store' | 'toolbox'>
+	ctx: Context<RunSettings>
 	run: RunRecord
 	agent: AgentRecord
 	/** The agent's own, and the gateway's where it sets none. */
 	limits: AgentLimits
-	/** Seconds that an approval stays open. */
-	approval_ttl_s: number
 	/** The question for whose answer a call of this execution waits: the next one is asked after it. */
 	waits_for?: string
 	log: RunLog
-	turn: Turn
+	lock: RunLock
 	/** Counts what its models use. */
 	account: Account
 	/** Milliseconds that the run has been active: before this execution, and since. */

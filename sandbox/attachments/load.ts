@@ -38,23 +38,21 @@ export async function withFiles(request: ModelRequest, read: ReadBlob): Promise<
 
 /** Reads for one run, through the cache of the thread. What cannot be read, since the run ends, is not there. */
 export function cachedReader(run_id: string, read: ReadBlob): ReadBlob {
-	return (attachment) => cachedOr(`${run_id} ${attachment.blob}`, () => read(attachment).catch(() => null))
-}
-
-async function cachedOr(key: string, read: () => Promise<Uint8Array | null>): Promise<Uint8Array | null> {
-	const known = cache.get(key)
-	const bytes = known ?? (await read())
-	if (!bytes) return null
-	// Read by two requests at the same time, it counts once.
-	if (cache.delete(key)) cached -= bytes.length
-	cache.set(key, bytes)
-	cached += bytes.length
-	for (const [oldest, its] of cache) {
-		if (cached <= CACHE_BYTES) break
-		cache.delete(oldest)
-		cached -= its.length
+	return async (attachment) => {
+		const key = `${run_id} ${attachment.blob}`
+		const bytes = cache.get(key) ?? (await read(attachment).catch(() => null))
+		if (!bytes) return null
+		// Read by two requests at the same time, it counts once.
+		if (cache.delete(key)) cached -= bytes.length
+		cache.set(key, bytes)
+		cached += bytes.length
+		for (const [oldest, its] of cache) {
+			if (cached <= CACHE_BYTES) break
+			cache.delete(oldest)
+			cached -= its.length
+		}
+		return bytes
 	}
-	return bytes
 }
 
 /** Whether some dialect can make use of its bytes. */

@@ -21,11 +21,8 @@ export function aboutAttachment({ type, name, media_type, size, seconds }: Attac
 export function inWords(turn: Turn): Turn {
 	if (turn.role === 'assistant' || !turn.attachments) return turn
 	const { attachments, ...rest } = turn
-	return { ...rest, content: joined([turn.content, ...attachments.map((one) => lineOf(one))]) }
-}
-
-function joined(texts: readonly string[]): string {
-	return texts.filter((text) => text !== '').join('\n\n')
+	const texts = [turn.content, ...attachments.map((one) => lineOf(one))]
+	return { ...rest, content: texts.filter((text) => text !== '').join('\n\n') }
 }
 
 function sizeOf(bytes: number): string {

@@ -43,7 +43,7 @@ export async function askFitted(
 		try {
 			return await ask(requestFor, io)
 		} catch (error) {
-			if (error instanceof Fault) return failed(error.code as 'model_rejected', error.message, { retryable: false })
+			if (error instanceof Fault) return failed(error.code as 'model_rejected', error.message)
 			throw error
 		}
 	}

@@ -8,29 +8,20 @@ import type { ResultOrigin } from './shorten.ts'
 /** Tokens of messages, as their provider counts them. */
 export type Cost = (list: readonly Turn[]) => number
 
-export interface PastTurn {
-	/** Undefined where the caller sent the history along. */
-	readonly run_id: string | undefined
-	readonly whole: readonly Turn[]
-	readonly tokens: number
-	/** Made when they are first asked for: most turns are shown whole. */
-	readonly stubs: readonly Turn[]
-	readonly stubTokens: number
-}
-
 /** `history`: the same messages with their ids. A turn begins with what a user said. */
 export function pastOf(turns: readonly Turn[], history: readonly ChatMessage[], cost: Cost): PastTurn[] {
 	const past: PastTurn[] = []
 	for (let from = 0; from < turns.length;) {
 		let to = from + 1
 		while (to < turns.length && turns[to]?.role !== 'user') to++
-		past.push(new Past(turns.slice(from, to), history.slice(from, to), cost))
+		past.push(new PastTurn(turns.slice(from, to), history.slice(from, to), cost))
 		from = to
 	}
 	return past
 }
 
-class Past implements PastTurn {
+export class PastTurn {
+	/** Undefined where the caller sent the history along. */
 	readonly run_id: string | undefined
 	readonly whole: readonly Turn[]
 	readonly tokens: number
@@ -48,6 +39,7 @@ class Past implements PastTurn {
 		this.#cost = cost
 	}
 
+	/** Made when they are first asked for: most turns are shown whole. */
 	get stubs(): readonly Turn[] {
 		return (this.#stubs ??= this.whole.map((turn, at) => {
 			const message = this.#told[at]

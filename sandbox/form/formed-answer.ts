@@ -4,6 +4,7 @@ import type { ModelAnswer, Usage, WorkerEvent } from '../../core/protocol.ts'
 import type { AnswerForm } from '../order.ts'
 import { failed } from '../models/provider.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
+import { parsed } from '../models/values.ts'
 import { problemsIn } from './check-json.ts'
 
 /** Further calls after an answer without the form. */
@@ -31,7 +32,7 @@ export async function askForFormedAnswer(
 		const formed = formOf(reply.answer, form)
 		if ('answer' in formed) return { status: 'answered', answer: { ...formed.answer, usage: sum } }
 		const message = `${provider} (${model}) did not answer as the request wants: ${formed.problem}`
-		if (attempt > RETRIES || !mayRepeat(sum)) return failed('model_output_invalid', message, { retryable: false })
+		if (attempt > RETRIES || !mayRepeat(sum)) return failed('model_output_invalid', message)
 		emit({
 			event_type: 'model.retry',
 			payload: { provider, model, attempt, delay_ms: 0, code: 'model_output_invalid', message },
@@ -63,9 +64,8 @@ function jsonIn(content: string): { text: string; value?: unknown } {
 		Math.max(trimmed.lastIndexOf('}'), trimmed.lastIndexOf(']')) + 1,
 	)
 	for (const text of [trimmed, block.trim(), inner]) {
-		try {
-			return { text, value: JSON.parse(text) as unknown }
-		} catch {}
+		const value = parsed(text)
+		if (value !== undefined) return { text, value }
 	}
 	return { text: trimmed }
 }

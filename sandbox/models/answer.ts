@@ -94,7 +94,6 @@ export class AnswerBuilder {
 			throw new ModelError(
 				'model_interrupted',
 				`the answer was cut off (${this.finishWord}) in the middle of a tool call; raise config.max_tokens of the agent`,
-				{ retryable: false },
 			)
 		}
 		if (!this.isWhole) {
@@ -132,6 +131,16 @@ export class AnswerBuilder {
 	}
 }
 
+/** Puts the response to one request into an answer. Methods throw ModelError and StreamError. */
+export interface AnswerReader {
+	/** The next event of a stream. */
+	take(event: unknown): void
+	/** The JSON that a server sent in place of a stream. */
+	takeWhole(body: unknown): void
+	/** Called once nothing more comes, whether the response ended well or not. */
+	end?(): void
+}
+
 /** Throws ModelError where it is neither text nor nothing. */
 export function textOrNothing(value: unknown): string {
 	if (value === undefined || value === null) return ''
@@ -144,5 +153,5 @@ export function malformed(what: string): ModelError {
 }
 
 function tooLong(what: string): ModelError {
-	return new ModelError('model_malformed', `the answer has ${what}`, { retryable: false })
+	return new ModelError('model_malformed', `the answer has ${what}`)
 }

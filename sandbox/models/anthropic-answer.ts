@@ -1,8 +1,9 @@
 /** Reads the events of a streamed message, or a whole one, into an answer. */
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
-import type { AnswerBuilder } from './answer.ts'
+import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError } from './failures.ts'
+import { countedUsage } from './usage.ts'
 import { countIn, isObject, objectIn, parsed, stringIn } from './values.ts'
 
 type Block = Record<string, unknown>
@@ -10,7 +11,7 @@ type Block = Record<string, unknown>
 /** Blocks of one message; a server that counts higher is broken. */
 const BLOCKS_LIMIT = 1_024
 
-export class MessageReader {
+export class MessageReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #blocks: Block[] = []
 	/** Arguments as they come, by block. */
@@ -21,7 +22,6 @@ export class MessageReader {
 		this.#answer = answer
 	}
 
-	/** Throws ModelError and StreamError. */
 	take(event: unknown): void {
 		if (!isObject(event)) throw malformed('an event is not an object')
 		switch (event.type) {
@@ -53,7 +53,6 @@ export class MessageReader {
 		this.#answer.finishWord = stringIn(message.stop_reason) || 'end_turn'
 	}
 
-	/** To be called at the end of the message. */
 	end(): void {
 		const answer = this.#answer
 		for (const [at, block] of this.#blocks.entries()) {
@@ -109,16 +108,12 @@ export class MessageReader {
 
 /** Tokens that were written to the cache or read from it are not in `input_tokens`. */
 function usageIn(usage: Record<string, unknown>): Usage | undefined {
-	const input = countIn(usage.input_tokens)
-	const output_tokens = countIn(usage.output_tokens)
-	if (input === undefined || output_tokens === undefined) return undefined
-	const cached_tokens = countIn(usage.cache_read_input_tokens) ?? 0
-	const written = countIn(usage.cache_creation_input_tokens) ?? 0
-	const reasoning_tokens = countIn(objectIn(usage.output_tokens_details).thinking_tokens)
-	return {
-		input_tokens: input + cached_tokens + written,
-		output_tokens,
-		...(cached_tokens > 0 && { cached_tokens }),
-		...(reasoning_tokens && { reasoning_tokens }),
-	}
+	const counted = countedUsage({
+		input: usage.input_tokens,
+		output: usage.output_tokens,
+		cached: usage.cache_read_input_tokens,
+		reasoning: objectIn(usage.output_tokens_details).thinking_tokens,
+	})
+	if (counted) counted.input_tokens += (counted.cached_tokens ?? 0) + (countIn(usage.cache_creation_input_tokens) ?? 0)
+	return counted
 }

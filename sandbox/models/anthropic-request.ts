@@ -8,7 +8,7 @@ import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
-import { isObject, listIn, objectIn, parsed, stringIn } from './values.ts'
+import { isObject, listIn, objectIn, parsed } from './values.ts'
 
 /** The API insists on a limit; of models that refuse this one, the old ones allow the smaller. */
 const MAX_TOKENS = 8_192
@@ -157,10 +157,7 @@ function blocksOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: 
 			const state = traits.state === false ? {} : objectIn(openState(order, turn))
 			const blocks = listIn(state.content).map(objectIn)
 			const made = blocks.filter(({ type }) => type === 'tool_use')
-			const pairs = pairCalls(
-				made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
-				tool_calls,
-			)
+			const pairs = pairCalls(made, tool_calls)
 			if (blocks.length === 0 || !pairs) {
 				const calls = tool_calls.map(({ id, name, arguments: args }) => {
 					const input = parsed(args)

@@ -1,5 +1,5 @@
 /** Asks again, in another way, where a server refuses what can be done without. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { workaroundFor } from './workarounds.ts'
@@ -51,7 +51,7 @@ export async function askWithWorkarounds(
 /** What one agent or client asks for in vain must not change the requests of others. */
 function suchRequests(name: string, { params, sampling }: ModelOrder, { tools, form }: ModelRequest): string {
 	const settings = JSON.stringify([params, sampling, digestOfTools(tools), form])
-	return `${name} ${digestOf(settings)}`
+	return `${name} ${hash('sha256', settings, 'base64url')}`
 }
 
 const digests = new WeakMap<readonly ToolSpec[], string>()
@@ -59,12 +59,8 @@ const digests = new WeakMap<readonly ToolSpec[], string>()
 /** Computed once for each list. */
 function digestOfTools(tools: readonly ToolSpec[]): string {
 	let digest = digests.get(tools)
-	if (digest === undefined) digests.set(tools, (digest = digestOf(JSON.stringify(tools))))
+	if (digest === undefined) digests.set(tools, (digest = hash('sha256', JSON.stringify(tools), 'base64url')))
 	return digest
-}
-
-function digestOf(text: string): string {
-	return createHash('sha256').update(text).digest('base64url')
 }
 
 function and(known: Traits = {}, more: Traits = {}): Traits {

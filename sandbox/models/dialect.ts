@@ -1,29 +1,28 @@
 /** What one API needs beyond what all of them share: the waits, the failures, and what refusals teach. */
+import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
-import { AnswerBuilder } from './answer.ts'
+import { AnswerBuilder, malformed } from './answer.ts'
+import type { AnswerReader } from './answer.ts'
 import { failureOf } from './failures.ts'
 import type { ServerError } from './failures.ts'
-import { whenSent } from './http.ts'
+import { send, whenSent } from './http.ts'
+import type { Sent } from './http.ts'
 import { failed, ModelError } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider } from './provider.ts'
 import { askWithWorkarounds } from './ask-with-workarounds.ts'
 import type { Traits } from './traits.ts'
 
 export interface Dialect {
+	/** The address of a provider without `base_url`. */
+	url: string
 	/** Fields of a request that can be left out, by the names that servers call them. */
 	optional: readonly string[]
-	/** Sends one request and puts what comes into the answer. Throws ModelError, and what `send` does. */
-	exchange(exchange: Exchange): Promise<void>
+	/** What a response should have been in which nothing is recognised, for people, and what to do about it. */
+	expected: string
+	requestOf(order: ModelOrder, request: ModelRequest, traits: Traits): Sent
+	readerFor(answer: AnswerBuilder, tools: readonly ToolSpec[]): AnswerReader
 	/** Completes what a server said of its refusal. */
 	named?(said: ServerError): ServerError
-}
-
-export interface Exchange {
-	order: ModelOrder
-	request: ModelRequest
-	traits: Traits
-	answer: AnswerBuilder
-	signal: AbortSignal
 }
 
 export function providerOf(dialect: Dialect): Provider {
@@ -55,7 +54,7 @@ async function attempt(
 		if (!signal.aborted) io.onText(text)
 	})
 	try {
-		const exchange = (): Promise<void> => dialect.exchange({ order, request, traits, answer, signal })
+		const exchange = (): Promise<void> => sendAndRead(dialect, order, request, traits, answer, signal)
 		await (io.onSent ? whenSent.run(io.onSent, exchange) : exchange())
 		if (!signal.aborted) answer.check()
 	} catch (error) {
@@ -69,6 +68,29 @@ async function attempt(
 	if (timedOut) {
 		return failed('model_timeout', `no whole answer within ${order.timeout_ms / 1000} s`, { retryable: true })
 	}
-	if (signal.aborted) return failed('model_interrupted', 'the call was aborted', { retryable: false })
+	if (signal.aborted) return failed('model_interrupted', 'the call was aborted')
 	return { status: 'answered', answer: answer.answer(order, request) }
+}
+
+async function sendAndRead(
+	{ url, expected, requestOf, readerFor }: Dialect,
+	order: ModelOrder,
+	request: ModelRequest,
+	traits: Traits,
+	answer: AnswerBuilder,
+	signal: AbortSignal,
+): Promise<void> {
+	const sent = requestOf(order, request, traits)
+	const reader = readerFor(answer, request.tools)
+	let type = ''
+	try {
+		const content = await send(order, url, sent, signal, (event) => reader.take(event))
+		if (typeof content.body === 'object') reader.takeWhole(content.body)
+		type = content.type
+	} finally {
+		reader.end?.()
+	}
+	if (!answer.isUntouched) return
+	const what = type.includes('event-stream') ? 'an empty stream' : type || 'nothing'
+	throw malformed(`the server answered with ${what} instead of ${expected}`)
 }

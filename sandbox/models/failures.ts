@@ -2,7 +2,7 @@
 import { messageOf } from '../../core/errors.ts'
 import type { ModelOrder } from '../order.ts'
 import { failed, ModelError } from './provider.ts'
-import type { ModelCode, ModelReply } from './provider.ts'
+import type { ModelFailure, ModelReply } from './provider.ts'
 import { retryAfter } from './retry-after.ts'
 import { isTooLong } from './too-long.ts'
 import { listIn, objectIn, parsed, stringIn } from './values.ts'
@@ -12,7 +12,7 @@ const SECRET_LENGTH = 8
 /** Characters of what a server said that are looked at: some answer with whole pages, and a hostile one with more. */
 const READ_LIMIT = 4 * 1024
 
-/** What a server said of its refusal, as far as its SDK tells. */
+/** What a server said of its refusal. */
 export interface ServerError {
 	kind: 'server'
 	/** Undefined for an error in the middle of a stream. */
@@ -110,11 +110,7 @@ function shortened(said: ServerError, order: ModelOrder): ServerError {
 	}
 }
 
-interface Kind {
-	code: ModelCode
-	message: string
-	retryable: boolean
-}
+type Kind = Pick<ModelFailure, 'code' | 'message' | 'retryable'>
 
 function classify(error: unknown): Kind {
 	if (error instanceof ModelError) return { code: error.code, message: error.message, retryable: error.retryable }

@@ -1,7 +1,7 @@
 /** Reads the chunks of streamed contents, or whole ones, into an answer. */
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
-import type { AnswerBuilder } from './answer.ts'
+import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError } from './failures.ts'
 import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
 
@@ -13,7 +13,7 @@ const PARTS_LIMIT = 1_024
 /** The model wrote a call that nobody can read; it may do better. */
 const BROKEN_CALL = /^(MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|MALFORMED_RESPONSE)$/
 
-export class ContentReader {
+export class ContentReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #parts: Part[] = []
 
@@ -21,7 +21,6 @@ export class ContentReader {
 		this.#answer = answer
 	}
 
-	/** Throws ModelError and StreamError. */
 	take(chunk: unknown): void {
 		if (!isObject(chunk)) throw malformed('a chunk is not an object')
 		const error = errorIn(chunk)
@@ -38,6 +37,11 @@ export class ContentReader {
 		if (BROKEN_CALL.test(reason)) throw malformed(`the answer ended with ${reason}`)
 		if (reason !== '' && reason !== 'FINISH_REASON_UNSPECIFIED') answer.finishWord = reason
 		if (typeof blockReason === 'string' && answer.finishWord === '') answer.finishWord = 'SAFETY'
+	}
+
+	/** Without `alt=sse`, which some proxies drop, the chunks come as one list. */
+	takeWhole(body: unknown): void {
+		for (const chunk of [body].flat()) this.take(chunk)
 	}
 
 	#takePart(part: Part): void {

@@ -9,7 +9,7 @@ import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
-import { isObject, listIn, objectIn, parsed, stringIn } from './values.ts'
+import { isObject, listIn, objectIn, parsed } from './values.ts'
 
 /** Models that think, and those whose thinking has levels in place of a budget. */
 const THINKS = /gemini-(2\.5|[3-9])/
@@ -26,13 +26,7 @@ interface Content {
 	parts: Part[]
 }
 
-export interface ContentRequest {
-	model: string
-	contents: Content[]
-	config: Record<string, unknown>
-}
-
-export function contentRequest(order: ModelOrder, asked: ModelRequest, traits: Traits): ContentRequest {
+export function contentBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
 	const request = traits.tools === false ? toolsInText(asked) : asked
 	const { tools } = request
 	const system = traits.system_role === 'user' ? null : request.system
@@ -65,7 +59,30 @@ export function contentRequest(order: ModelOrder, asked: ModelRequest, traits: T
 	for (const field of traits.drop ?? []) delete config[field]
 	const contents = contentsOf(order, request, traits)
 	if (traits.system_role === 'user' && request.system !== null) contents[0]?.parts.unshift({ text: request.system })
-	return { model: order.model, contents, config }
+	return merged(bodyOf(contents, config), order.extra_body)
+}
+
+/** Fields of a request that are no settings of the generation. */
+const OUTSIDE = ['tools', 'toolConfig', 'safetySettings', 'cachedContent', 'labels', 'serviceTier']
+
+function bodyOf(contents: unknown, { systemInstruction, ...config }: Record<string, unknown>): Record<string, unknown> {
+	const settings = Object.entries(config).filter(([name]) => !OUTSIDE.includes(name))
+	return {
+		contents,
+		...(typeof systemInstruction === 'string' && { systemInstruction: { parts: [{ text: systemInstruction }] } }),
+		...Object.fromEntries(Object.entries(config).filter(([name]) => OUTSIDE.includes(name))),
+		...(settings.length > 0 && { generationConfig: Object.fromEntries(settings) }),
+	}
+}
+
+/** Objects are merged, all else is replaced. */
+function merged(body: Record<string, unknown>, extra: Record<string, unknown> = {}): Record<string, unknown> {
+	const all = { ...body, ...extra }
+	for (const [name, value] of Object.entries(extra)) {
+		const own = body[name]
+		if (isObject(own) && isObject(value)) all[name] = merged(own, value)
+	}
+	return all
 }
 
 function formOf({ form }: ModelRequest, traits: Traits): object {
@@ -164,10 +181,7 @@ function partsOf(
 function replayed(parts: Part[], calls: readonly ToolCallRequest[], ids: Map<string, string>): Part[] | undefined {
 	const made = parts.filter((part) => isObject(part.functionCall))
 	const pairs = pairCalls(
-		made.map(({ functionCall }) => {
-			const { id, name } = objectIn(functionCall)
-			return { id: stringIn(id), name: stringIn(name) }
-		}),
+		made.map(({ functionCall }) => objectIn(functionCall)),
 		calls,
 	)
 	if (!pairs) return undefined

@@ -4,7 +4,7 @@ import { Agent, EnvHttpProxyAgent } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { ModelOrder } from '../order.ts'
 import { ModelError } from './provider.ts'
-import { ResponseReader } from './read-response.ts'
+import { ResponseHandler } from './read-response.ts'
 import type { ResponseContent } from './read-response.ts'
 
 export const OPENAI_URL = 'https://api.openai.com/v1'
@@ -52,7 +52,7 @@ export function send(
 	}
 	for (const [name, value] of Object.entries(order.headers ?? {})) sent[name.toLowerCase()] = value
 	const text = jsonOf(body)
-	const reader = new ResponseReader(signal, take)
+	const handler = new ResponseHandler(signal, take)
 	const options: Dispatcher.DispatchOptions = {
 		origin: url.origin,
 		path: url.pathname + url.search,
@@ -62,11 +62,11 @@ export function send(
 	}
 	whenSent.getStore()?.(text)
 	try {
-		dispatcher.dispatch(options, reader)
+		dispatcher.dispatch(options, handler)
 	} catch (error) {
-		reader.fail(error)
+		handler.fail(error)
 	}
-	return reader.content
+	return handler.content
 }
 
 const toolTexts = new WeakMap<object, string>()
@@ -116,5 +116,5 @@ function makeUrl({ base_url, query = {} }: ModelOrder, standard: string, path: s
 
 function rejected(what: string): ModelError {
 	const message = `${what}; set base_url of the provider in gateway.yaml`
-	return new ModelError('model_rejected', message, { retryable: false })
+	return new ModelError('model_rejected', message)
 }

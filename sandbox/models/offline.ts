@@ -5,20 +5,21 @@
  * answered from what memory recalls, or echoed.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { wireName } from '../wire-name.ts'
-import type { ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import { findTool } from '../wire-name.ts'
+import type { ModelAnswer } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { inWords } from '../attachments/words.ts'
 import { failed } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider, Turn } from './provider.ts'
 import { estimateUsage } from './usage.ts'
+import { parsed } from './values.ts'
 
 export const offline: Provider = { ask }
 
 async function ask(order: ModelOrder, request: ModelRequest, { signal, onText }: AskIo): Promise<ModelReply> {
 	const { content, tool_calls } = answer(request)
 	for (const word of content.match(/\S+\s*|\s+/g) ?? []) {
-		if (signal.aborted) return failed('model_interrupted', 'the call was aborted', { retryable: false })
+		if (signal.aborted) return failed('model_interrupted', 'the call was aborted')
 		onText(word)
 		await nextTurn()
 	}
@@ -28,10 +29,7 @@ async function ask(order: ModelOrder, request: ModelRequest, { signal, onText }:
 	return { status: 'answered', answer: { content, tool_calls, usage, provider, model, finish_reason } }
 }
 
-interface OfflineReply {
-	content: string
-	tool_calls: ToolCallRequest[]
-}
+type OfflineReply = Pick<ModelAnswer, 'content' | 'tool_calls'>
 
 function answer({ turns: said, tools }: ModelRequest): OfflineReply {
 	const turns = said.map(inWords)
@@ -43,7 +41,8 @@ function answer({ turns: said, tools }: ModelRequest): OfflineReply {
 	const lines = toolLines(prompt)
 
 	const line = lines[answers]
-	if (line) return call(canonical(line.name, tools), line.arguments, answers)
+	// An unknown name stays as it is: the gateway answers that there is no such tool.
+	if (line) return call(findTool(tools, line.name)?.name ?? line.name, line.arguments, answers)
 	if (lines.length > 0) return say(report(results))
 	if (answers === 0 && tools.some((tool) => tool.name === RECALL)) {
 		return call(RECALL, JSON.stringify({ query: cut(prompt, QUERY_LIMIT) }), answers)
@@ -66,15 +65,6 @@ function toolLines(prompt: string): { name: string; arguments: string }[] {
 		const name = (brace < 0 ? rest : rest.slice(0, brace)).trim()
 		return name === '' ? [] : [{ name, arguments: brace < 0 ? '{}' : rest.slice(brace).trim() }]
 	})
-}
-
-/** An unknown name stays as it is: the gateway answers that there is no such tool. */
-function canonical(name: string, tools: readonly ToolSpec[]): string {
-	const tool =
-		tools.find((one) => one.name === name) ??
-		tools.find((one) => wireName(one.name) === name) ??
-		tools.find((one) => one.aliases?.includes(name))
-	return tool?.name ?? name
 }
 
 function call(name: string, args: string, answers: number): OfflineReply {
@@ -107,12 +97,7 @@ function echo(prompt: string): string {
  * one. A result is a list of memories, or an object that holds one; each has `content` and may have `similarity`.
  */
 function memoriesIn(result: string): string[] {
-	let value: unknown
-	try {
-		value = JSON.parse(result)
-	} catch {
-		return []
-	}
+	const value = parsed(result)
 	if (typeof value !== 'object' || value === null) return []
 	const list: unknown = Array.isArray(value) ? value : Object.values(value).find(Array.isArray)
 	if (!Array.isArray(list)) return []

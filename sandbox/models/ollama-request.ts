@@ -4,9 +4,9 @@ import type { ModelOrder } from '../order.ts'
 import { shownOf, textIn } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
 import { windowOf } from '../context/estimate.ts'
+import { toolsOf } from './openai-request.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
-import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
 import { isObject, objectIn, parsed } from './values.ts'
@@ -30,14 +30,7 @@ export function chatBody(order: ModelOrder, asked: ModelRequest, traits: Traits)
 			...turns.map((turn) => messageOf(order, turn, request, traits)),
 		],
 		...(tools.length > 0 && {
-			tools: tools.map(({ name, description, parameters }) => ({
-				type: 'function',
-				function: {
-					name: wireName(name),
-					description,
-					parameters: traits.simple_schemas ? simpleSchema(parameters) : parameters,
-				},
-			})),
+			tools: toolsOf(tools, traits),
 		}),
 		stream: traits.streaming !== false,
 		// With a format, models call no tools.

@@ -1,36 +1,30 @@
 /** Ollama's own API. Unlike its OpenAI API, it is told how large the context is; otherwise it cuts what does not fit, without an error. */
 import { malformed } from './answer.ts'
 import { providerOf } from './dialect.ts'
-import type { Exchange } from './dialect.ts'
 import { StreamError } from './failures.ts'
 import type { ServerError } from './failures.ts'
-import { bearer, send } from './http.ts'
+import { bearer } from './http.ts'
 import { chatBody } from './ollama-request.ts'
 import { ChatReader } from './openai-answer.ts'
 import type { Provider } from './provider.ts'
 import { isObject, listIn, objectIn } from './values.ts'
 
-const OLLAMA_URL = 'http://127.0.0.1:11434/api'
-
-export const ollama: Provider = providerOf({ optional: ['think'], exchange, named })
-
-async function exchange({ order, request, traits, answer, signal }: Exchange): Promise<void> {
-	const reader = new ChatReader(answer, request.tools)
-	const take = (chunk: unknown): void => reader.take(chunkOf(chunk))
-	let type = ''
-	try {
-		const sent = { path: '/chat', headers: bearer(order), body: chatBody(order, request, traits) }
-		const content = await send(order, OLLAMA_URL, sent, signal, take)
-		if (typeof content.body === 'object') take(content.body)
-		type = content.type
-	} finally {
-		reader.end()
-	}
-	if (!answer.isUntouched) return
-	throw malformed(
-		`the server answered with ${type || 'nothing'} instead of a message; is base_url right? It ends in /api`,
-	)
-}
+export const ollama: Provider = providerOf({
+	url: 'http://127.0.0.1:11434/api',
+	optional: ['think'],
+	expected: 'a message; is base_url right? It ends in /api',
+	requestOf: (order, request, traits) => ({
+		path: '/chat',
+		headers: bearer(order),
+		body: chatBody(order, request, traits),
+	}),
+	readerFor(answer, tools) {
+		const reader = new ChatReader(answer, tools)
+		const take = (chunk: unknown): void => reader.take(chunkOf(chunk))
+		return { take, takeWhole: take, end: () => reader.end() }
+	},
+	named,
+})
 
 /** It names what the model lacks, not the field. */
 function named(said: ServerError): ServerError {

@@ -4,7 +4,7 @@ import { offline } from './offline.ts'
 import { failed } from './provider.ts'
 import type { Provider } from './provider.ts'
 
-/** Loaded when the first order needs it: an SDK costs up to 150 ms and 35 MB in each thread. */
+/** Loaded when the first order needs it. */
 const providers: Record<ProviderKind, () => Promise<Provider>> = {
 	offline: () => Promise.resolve(offline),
 	openai: async () => (await import('./openai.ts')).openai,
@@ -26,9 +26,7 @@ export async function openProvider(kind: ProviderKind): Promise<Provider> {
 		opened.set(kind, provider)
 		return provider
 	} catch (error) {
-		const reply = failed('model_unavailable', `the client for ${kind} cannot be loaded: ${messageOf(error)}`, {
-			retryable: false,
-		})
+		const reply = failed('model_unavailable', `the client for ${kind} cannot be loaded: ${messageOf(error)}`)
 		return { ask: () => Promise.resolve(reply) }
 	}
 }

@@ -1,15 +1,16 @@
 /** Reads the chunks of a streamed chat completion, or a whole one, into an answer. */
 import type { ToolSpec, Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
-import type { AnswerBuilder } from './answer.ts'
+import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError } from './failures.ts'
 import { callsInText } from './text-calls.ts'
 import { TextGate } from './text-gate.ts'
 import { ThinkTags, withoutOpenTag } from './think-tags.ts'
 import type { Parted } from './think-tags.ts'
+import { countedUsage } from './usage.ts'
 import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
 
-export class ChatReader {
+export class ChatReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #tools: readonly ToolSpec[]
 	readonly #tags = new ThinkTags()
@@ -25,7 +26,11 @@ export class ChatReader {
 		if (tools.length > 0) this.#gate = new TextGate()
 	}
 
-	/** A chunk of a stream, or a whole completion. Throws ModelError and StreamError. */
+	takeWhole(completion: unknown): void {
+		this.take(completion)
+		if (!this.#answer.isUntouched) this.#answer.finishWord ||= 'stop'
+	}
+
 	take(chunk: unknown): void {
 		if (!isObject(chunk)) throw malformed('a chunk is not an object')
 		const error = errorIn(chunk)
@@ -48,7 +53,6 @@ export class ChatReader {
 		if (typeof reason === 'string' && reason !== '') answer.finishWord = reason.slice(0, 64)
 	}
 
-	/** To be called once nothing more comes, whether the stream ended well or not. */
 	end(): void {
 		const answer = this.#answer
 		this.#add(this.#tags.end())
@@ -154,16 +158,10 @@ function textOf(value: unknown): string {
 
 function usageIn(usage: unknown): Usage | undefined {
 	if (!isObject(usage)) return undefined
-	const input_tokens = countIn(usage.prompt_tokens)
-	const output_tokens = countIn(usage.completion_tokens)
-	if (input_tokens === undefined || output_tokens === undefined) return undefined
-	const cached_tokens =
-		countIn(objectIn(usage.prompt_tokens_details).cached_tokens) ?? countIn(usage.prompt_cache_hit_tokens)
-	const reasoning_tokens = countIn(objectIn(usage.completion_tokens_details).reasoning_tokens)
-	return {
-		input_tokens,
-		output_tokens,
-		...(cached_tokens && { cached_tokens }),
-		...(reasoning_tokens && { reasoning_tokens }),
-	}
+	return countedUsage({
+		input: usage.prompt_tokens,
+		output: usage.completion_tokens,
+		cached: countIn(objectIn(usage.prompt_tokens_details).cached_tokens) ?? usage.prompt_cache_hit_tokens,
+		reasoning: objectIn(usage.completion_tokens_details).reasoning_tokens,
+	})
 }

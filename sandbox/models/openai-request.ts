@@ -10,7 +10,7 @@ import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
-import { isObject, listIn, objectIn, parsed, stringIn } from './values.ts'
+import { isObject, listIn, objectIn, parsed } from './values.ts'
 
 type Body = OpenAI.ChatCompletionCreateParams
 type Message = OpenAI.ChatCompletionMessageParam
@@ -26,7 +26,7 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 		...(streams && { stream: true }),
 		...(streams && traits.stream_options !== false && { stream_options: { include_usage: true } }),
 		...(tools.length > 0 && {
-			tools: toolsOf(tools, traits.simple_schemas === true),
+			tools: toolsOf(tools, traits),
 		}),
 		...(tools.length > 0 && parallel_tool_calls !== undefined && { parallel_tool_calls }),
 		...formOf(asked, traits),
@@ -40,13 +40,13 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 	return body as Body
 }
 
-/** Made once for each list, so that its JSON is, too. */
 const made = {
 	whole: new WeakMap<readonly ToolSpec[], object[]>(),
 	simple: new WeakMap<readonly ToolSpec[], object[]>(),
 }
 
-function toolsOf(tools: readonly ToolSpec[], areSimple: boolean): object[] {
+/** Made once for each list, so that its JSON is, too. */
+export function toolsOf(tools: readonly ToolSpec[], { simple_schemas: areSimple }: Traits): object[] {
 	const known = areSimple ? made.simple : made.whole
 	let list = known.get(tools)
 	if (!list) {
@@ -73,10 +73,9 @@ function formOf({ form }: ModelRequest, traits: Traits): object {
 	}
 }
 
-const IMAGES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
 const SOUNDS: Readonly<Record<string, 'wav' | 'mp3'>> = { 'audio/wav': 'wav', 'audio/mpeg': 'mp3' }
 const TAKES: Takes = {
-	images: IMAGES,
+	images: new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
 	files: new Set(['application/pdf']),
 	audio: new Set(Object.keys(SOUNDS)),
 }
@@ -135,10 +134,7 @@ function messageOf(order: ModelOrder, turn: Extract<Turn, { role: 'assistant' }>
 	const { calls, ...back } = state
 	if (tool_calls.length === 0) return { role: 'assistant', content, ...back }
 	const made = listIn(calls).map(objectIn)
-	const pairs = pairCalls(
-		made.map(({ id, name }) => ({ id: stringIn(id), name: stringIn(name) })),
-		tool_calls,
-	)
+	const pairs = pairCalls(made, tool_calls)
 	const extraOf = (call: unknown): unknown => made[pairs?.findIndex((pair) => pair === call) ?? -1]?.extra_content
 	return {
 		role: 'assistant',

@@ -1,11 +1,12 @@
 /** Reads the events of a streamed response, or a whole one, into an answer. */
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
-import type { AnswerBuilder } from './answer.ts'
+import type { AnswerBuilder, AnswerReader } from './answer.ts'
 import { errorIn, StreamError } from './failures.ts'
-import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
+import { countedUsage } from './usage.ts'
+import { isObject, listIn, objectIn, stringIn } from './values.ts'
 
-export class ResponseReader {
+export class ResponseReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #output: Record<string, unknown>[] = []
 	/** Whether text came as deltas, by what it belongs to: then the whole item only repeats it. */
@@ -15,7 +16,6 @@ export class ResponseReader {
 		this.#answer = answer
 	}
 
-	/** Throws ModelError and StreamError. */
 	take(event: unknown): void {
 		if (!isObject(event)) throw malformed('an event is not an object')
 		const answer = this.#answer
@@ -87,15 +87,10 @@ const unsaid = { kind: 'server', message: 'the response failed, and the server d
 
 function usageIn(value: unknown): Usage | undefined {
 	const usage = objectIn(value)
-	const input_tokens = countIn(usage.input_tokens)
-	const output_tokens = countIn(usage.output_tokens)
-	if (input_tokens === undefined || output_tokens === undefined) return undefined
-	const cached_tokens = countIn(objectIn(usage.input_tokens_details).cached_tokens)
-	const reasoning_tokens = countIn(objectIn(usage.output_tokens_details).reasoning_tokens)
-	return {
-		input_tokens,
-		output_tokens,
-		...(cached_tokens && { cached_tokens }),
-		...(reasoning_tokens && { reasoning_tokens }),
-	}
+	return countedUsage({
+		input: usage.input_tokens,
+		output: usage.output_tokens,
+		cached: objectIn(usage.input_tokens_details).cached_tokens,
+		reasoning: objectIn(usage.output_tokens_details).reasoning_tokens,
+	})
 }

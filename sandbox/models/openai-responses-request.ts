@@ -8,12 +8,11 @@ import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
-import { listIn, objectIn, stringIn } from './values.ts'
+import { listIn, objectIn } from './values.ts'
 
 /** Models that do not reason refuse to be asked for it. */
 const REASONS_NOT = /^(gpt-[34]|chatgpt-4)/
 
-/** The body of a request, as plain data: the SDK's types lag behind the models. */
 export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
 	const request = traits.tools === false ? toolsInText(asked) : asked
 	const { system, turns, tools } = request
@@ -87,11 +86,16 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 			const output = listIn(state.output).map(objectIn)
 			const made = output.filter((item) => item.type === 'function_call')
 			const pairs = pairCalls(
-				made.map((item) => ({ id: stringIn(item.call_id), name: stringIn(item.name) })),
+				made.map(({ call_id, name }) => ({ id: call_id, name })),
 				tool_calls,
 			)
 			if (output.length === 0 || !pairs) {
-				const calls = tool_calls.map(({ id, name, arguments: args }) => functionCall(id, wireName(name), args))
+				const calls = tool_calls.map((call) => ({
+					type: 'function_call',
+					call_id: call.id,
+					name: wireName(call.name),
+					arguments: call.arguments,
+				}))
 				return [...(content === '' ? [] : [{ role: 'assistant', content }]), ...calls]
 			}
 			const items: unknown[] = []
@@ -114,10 +118,6 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 			return items
 		}
 	}
-}
-
-function functionCall(call_id: string, name: string, args: string): object {
-	return { type: 'function_call', call_id, name, arguments: args }
 }
 
 /** `reasoning.summary` is a field of a field. */

@@ -1,5 +1,5 @@
 /** Seals what a provider must see again with its answer, and opens it for the same provider and model only. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ProviderState } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 
@@ -9,7 +9,7 @@ const DATA_LIMIT_BYTES = 256 * 1024
 export function sealState({ kind, provider, model }: ModelOrder, value: unknown): ProviderState | undefined {
 	const data = JSON.stringify(value)
 	if (Buffer.byteLength(data) > DATA_LIMIT_BYTES) return undefined
-	return { kind, provider, model, data, digest: digestOf(data) }
+	return { kind, provider, model, data, digest: hash('sha256', data, 'base64url') }
 }
 
 /** Undefined where there is none for this model, or it was changed since it was sealed. */
@@ -18,9 +18,5 @@ export function openState(
 	{ provider_state: state }: { provider_state?: ProviderState },
 ): unknown {
 	if (!state || state.kind !== kind || state.provider !== provider || state.model !== model) return undefined
-	return state.digest === digestOf(state.data) ? JSON.parse(state.data) : undefined
-}
-
-function digestOf(data: string): string {
-	return createHash('sha256').update(data).digest('base64url')
+	return state.digest === hash('sha256', state.data, 'base64url') ? JSON.parse(state.data) : undefined
 }

@@ -72,7 +72,7 @@ export class ModelError extends Error {
 	readonly code: ModelCode
 	readonly retryable: boolean
 
-	constructor(code: ModelCode, message: string, { retryable }: { retryable: boolean }) {
+	constructor(code: ModelCode, message: string, { retryable = false } = {}) {
 		super(message)
 		this.name = 'ModelError'
 		this.code = code
@@ -86,10 +86,7 @@ const MESSAGE_LIMIT = 500
 export function failed(
 	code: ModelCode,
 	message: string,
-	{
-		retryable,
-		...more
-	}: { retryable: boolean } & Unsure<Pick<ModelFailure, 'retryAfterMs' | 'status' | 'param' | 'provider_code'>>,
+	{ retryable = false, ...more }: Unsure<Omit<ModelFailure, 'code' | 'message'>> = {},
 ): ModelReply {
 	const text = message.length > MESSAGE_LIMIT ? `${message.slice(0, MESSAGE_LIMIT)}…` : message
 	const known = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined))

@@ -7,6 +7,7 @@ import type { EventSourceParser } from 'eventsource-parser'
 import type { Dispatcher } from 'undici'
 import { ConnectionFailure, refusalOf } from './failures.ts'
 import { ModelError } from './provider.ts'
+import { parsed } from './values.ts'
 
 export interface ResponseContent {
 	/** Its content type; empty if the server gave none. */
@@ -30,7 +31,7 @@ type IncomingHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResp
  * The handler of one request: nothing lies between the socket and the parser, which is what a run's CPU time is made of.
  * Decides by the content: some servers do not stream, or send a stream with another content type.
  */
-export class ResponseReader implements Dispatcher.DispatchHandler {
+export class ResponseHandler implements Dispatcher.DispatchHandler {
 	readonly #content = Promise.withResolvers<ResponseContent>()
 	readonly #signal: AbortSignal
 	readonly #take: (event: unknown) => void
@@ -124,8 +125,8 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 			this.#read(this.#decoder.end())
 			// Some leave out the blank line after the last event, or the end of the last line.
 			this.#parser?.feed('\n\n')
-			if (this.#isSuccess) this.#finish(this.#parser ? {} : { body: parsedOr(this.#text) })
-			else this.fail(refusalOf(this.#status, this.#text, { get: (name) => this.#header(name) }))
+			if (!this.#isSuccess) this.fail(refusalOf(this.#status, this.#text, { get: (name) => this.#header(name) }))
+			else this.#finish(this.#parser ? {} : { body: parsed(this.#text) ?? this.#text })
 		} catch (error) {
 			this.fail(error)
 		}
@@ -215,18 +216,8 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
 	}
 }
 
-function parsedOr(text: string): unknown {
-	try {
-		return JSON.parse(text)
-	} catch {
-		return text
-	}
-}
-
 function tooLong(): ModelError {
-	return new ModelError('model_malformed', `the server sent more than ${RESPONSE_LIMIT_BYTES} bytes`, {
-		retryable: false,
-	})
+	return new ModelError('model_malformed', `the server sent more than ${RESPONSE_LIMIT_BYTES} bytes`)
 }
 
 /** What undici refuses to send: it names the header and leaves out its value. */
@@ -236,5 +227,5 @@ function isInvalid(error: unknown): error is Error {
 }
 
 function unsendable(error: Error): ModelError {
-	return new ModelError('model_rejected', `the request cannot be sent: ${error.message}`, { retryable: false })
+	return new ModelError('model_rejected', `the request cannot be sent: ${error.message}`)
 }

@@ -62,7 +62,7 @@ export async function askModels(
 	}
 	const reasons = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
 	const { code = 'model_unavailable', provider_code } = failures.at(-1)?.failure ?? {}
-	return failed(code, reasons.join('; '), { retryable: false, provider_code })
+	return failed(code, reasons.join('; '), { provider_code })
 }
 
 /** Undefined if the call may be made. */
@@ -70,7 +70,7 @@ async function refusalOf(order: ModelOrder, request: ModelRequest, io: ModelIo):
 	if (!io.reserve) return undefined
 	// It rejects if the run is stopped meanwhile.
 	const refusal = await io.reserve(reservationOf(order, request)).catch(toWire)
-	return refusal ? failed(refusal.code as ModelCode, refusal.message, { retryable: false }) : undefined
+	return refusal ? failed(refusal.code as ModelCode, refusal.message) : undefined
 }
 
 /** Every answer of a model comes by here: its cost is set, and its usage is counted. */

@@ -1,5 +1,6 @@
 import type { Usage } from '../../core/protocol.ts'
 import type { ModelRequest } from './provider.ts'
+import { countIn } from './values.ts'
 
 /**
  * Characters of a token: the rule of thumb that OpenAI gives for English text. Used where a server counts nothing, so
@@ -17,5 +18,25 @@ export function estimateUsage(request: ModelRequest, answer: string): Usage {
 	return {
 		input_tokens: Math.ceil(characters / CHARACTERS_PER_TOKEN),
 		output_tokens: Math.ceil(answer.length / CHARACTERS_PER_TOKEN),
+	}
+}
+
+/** The counts of a server; undefined if it does not say how long request and answer were. */
+export function countedUsage(counts: {
+	input: unknown
+	output: unknown
+	cached: unknown
+	reasoning: unknown
+}): Usage | undefined {
+	const input_tokens = countIn(counts.input)
+	const output_tokens = countIn(counts.output)
+	if (input_tokens === undefined || output_tokens === undefined) return undefined
+	const cached_tokens = countIn(counts.cached)
+	const reasoning_tokens = countIn(counts.reasoning)
+	return {
+		input_tokens,
+		output_tokens,
+		...(cached_tokens && { cached_tokens }),
+		...(reasoning_tokens && { reasoning_tokens }),
 	}
 }

@@ -118,44 +118,42 @@ type Rule = (failure: ModelFailure, asked: Asked) => Traits | undefined
 
 /** The first that applies counts. None applies to what was changed already, or the operator set. */
 const RULES: readonly Rule[] = [
-	streamOptions,
-	streaming,
-	jsonForm,
-	forcedCall,
+	whereNamed(
+		/stream_options|include_usage/,
+		{ stream_options: false },
+		({ stream_options }) => stream_options === undefined,
+	),
+	whereNamed(/\bstream(ing|ed)?\b/i, { streaming: false }, ({ streaming }) => streaming === undefined),
+	// The answer is checked anyway.
+	whereNamed(
+		/response_?format|text\.format|output_(config|format)|response_?(mime|json|schema)|mime type|json_(schema|object)|structured|grammar|guided/i,
+		{ json: false },
+		({ json }, { request }) => json !== false && request.form?.json !== undefined,
+	),
+	whereNamed(
+		/tool[_ ]?(choice|config)|function_?calling_?config|\brequired\b.*\btools?\b/i,
+		{ forced: false },
+		({ forced }, { request }) => forced !== false && request.form?.call !== undefined,
+	),
 	schemas,
 	tools,
 	systemRole,
-	alternation,
+	whereNamed(/\balternat/i, { alternate: true }, ({ alternate }) => !alternate),
 	emptyContent,
-	adaptiveThinking,
+	// Newer models of Anthropic refuse a budget, older ones refuse to go without.
+	whereNamed(
+		/adaptive[^]*thinking|thinking[^]*adaptive/i,
+		{ adaptive_thinking: true },
+		({ adaptive_thinking }, { order }) => order.kind === 'anthropic' && !adaptive_thinking,
+	),
 	maxTokens,
 	anyField,
 ]
 
-function streamOptions({ message, param }: ModelFailure, { traits }: Asked): Traits | undefined {
-	return traits.stream_options === undefined && /stream_options|include_usage/.test(`${param} ${message}`)
-		? { stream_options: false }
-		: undefined
-}
-
-function streaming({ message, param }: ModelFailure, { traits }: Asked): Traits | undefined {
-	const isNamed = param === 'stream' || /\bstream(ing|ed)?\b/i.test(message)
-	return traits.streaming === undefined && isNamed ? { streaming: false } : undefined
-}
-
-/** The answer is checked anyway. */
-function jsonForm({ message, param }: ModelFailure, { traits, request }: Asked): Traits | undefined {
-	if (traits.json === false || !request.form?.json) return undefined
-	const isNamed =
-		/response_?format|text\.format|output_(config|format)|response_?(mime|json|schema)|mime type|json_(schema|object)|structured|grammar|guided/i
-	return isNamed.test(`${param} ${message}`) ? { json: false } : undefined
-}
-
-function forcedCall({ message, param }: ModelFailure, { traits, request }: Asked): Traits | undefined {
-	if (traits.forced === false || !request.form?.call) return undefined
-	return /tool[_ ]?(choice|config)|function_?calling_?config|\brequired\b.*\btools?\b/i.test(`${param} ${message}`)
-		? { forced: false }
-		: undefined
+/** `learned` applies to a refusal that names something, as its field or in its message. */
+function whereNamed(name: RegExp, learned: Traits, applies: (traits: Traits, asked: Asked) => boolean): Rule {
+	return ({ message, param = '' }, asked) =>
+		applies(asked.traits, asked) && name.test(`${param} ${message}`) ? learned : undefined
 }
 
 /** A schema that a server cannot read; grammars of local servers know few keywords. */
@@ -179,10 +177,6 @@ function systemRole({ message }: ModelFailure, { order, request, traits }: Asked
 	return /use ['"`]?developer/i.test(message) ? { system_role: 'developer' } : { system_role: 'user' }
 }
 
-function alternation({ message }: ModelFailure, { traits }: Asked): Traits | undefined {
-	return !traits.alternate && /\balternat/i.test(message) ? { alternate: true } : undefined
-}
-
 function emptyContent({ message, param = '' }: ModelFailure, { traits }: Asked): Traits | undefined {
 	const isNamed = /\bcontent\b/.test(`${param} ${message}`) && /null|none|required|string|missing/i.test(message)
 	return !traits.text_always && isNamed && !/reasoning/.test(message) ? { text_always: true } : undefined
@@ -195,12 +189,6 @@ function maxTokens({ message, param }: ModelFailure, { order, traits }: Asked): 
 	if (!isUnknown || traits.max_tokens_field !== undefined) return without('max_tokens', traits)
 	const isOld = /max_completion_tokens['"`]? instead/.test(message) || !/max_completion_tokens/.test(description)
 	return { max_tokens_field: isOld ? 'max_completion_tokens' : 'max_tokens' }
-}
-
-/** Newer models of Anthropic refuse a budget, older ones refuse to go without. */
-function adaptiveThinking({ message }: ModelFailure, { order, traits }: Asked): Traits | undefined {
-	const isNamed = /adaptive/i.test(message) && /thinking/i.test(message)
-	return order.kind === 'anthropic' && isNamed && !traits.adaptive_thinking ? { adaptive_thinking: true } : undefined
 }
 
 function anyField({ message, param = '' }: ModelFailure, { fields, traits }: Asked): Traits | undefined {

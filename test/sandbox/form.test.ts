@@ -3,7 +3,7 @@ import t from 'tap'
 import type { AnswerForm, ModelOrder } from '../../sandbox/order.ts'
 import { problemsIn } from '../../sandbox/form/check-json.ts'
 import { messageBody } from '../../sandbox/models/anthropic-request.ts'
-import { contentRequest } from '../../sandbox/models/google-request.ts'
+import { contentBody } from '../../sandbox/models/google-request.ts'
 import { chatBody } from '../../sandbox/models/ollama-request.ts'
 import { bodyOf } from '../../sandbox/models/openai-request.ts'
 import { responseBody } from '../../sandbox/models/openai-responses-request.ts'
@@ -37,9 +37,8 @@ void t.test('every kind of provider gets JSON in its own words', async (t) => {
 	t.match(messageBody(thinks, request(json), { adaptive_thinking: true }), {
 		output_config: { effort: 'high', format: { type: 'json_schema', schema } },
 	})
-	t.match(contentRequest(order(), request(json), {}).config, {
-		responseMimeType: 'application/json',
-		responseJsonSchema: schema,
+	t.match(contentBody(order(), request(json), {}), {
+		generationConfig: { responseMimeType: 'application/json', responseJsonSchema: schema },
 	})
 	t.match(chatBody(order(), request(json), {}), { format: schema })
 	t.notOk('format' in chatBody(order(), request(json, 'x'), {}), 'beside tools Ollama would call none')
@@ -57,7 +56,7 @@ void t.test('every kind of provider can be made to call a tool', async (t) => {
 	t.strictSame(body.tool_choice, { type: 'tool', name: 'x', disable_parallel_tool_use: true })
 	t.notOk('thinking' in body, 'a model that thinks cannot be made to')
 	t.strictSame(messageBody(order(), request(two, 'x', 'y'), {}).tool_choice, { type: 'any' })
-	t.match(contentRequest(order(), request(two, 'x', 'y'), {}).config, {
+	t.match(contentBody(order(), request(two, 'x', 'y'), {}), {
 		toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: ['x', 'y'] } },
 	})
 	for (const traits of [{ forced: false as const }, { tools: false }])

@@ -4,7 +4,7 @@ import { Fault } from '../../core/errors.ts'
 import type { ModelAnswer, NewEvent, Remark, RunOrder, RunOutcome, Step, ToolReply } from '../../core/protocol.ts'
 import { runLoop } from '../../sandbox/loop.ts'
 import type { AskModel } from '../../sandbox/ask-model.ts'
-import type { LoopIo } from '../../sandbox/loop.ts'
+import type { Link } from '../../sandbox/link.ts'
 import type { ModelReply, ModelRequest } from '../../sandbox/models/provider.ts'
 
 void t.test('an answer without tool calls completes the run and is not journalled by a call', async (t) => {
@@ -576,7 +576,7 @@ function makeWorld(script: ModelAnswer[]): World {
 				return reply
 			}),
 	}
-	const io: LoopIo = {
+	const io: Link = {
 		signal: world.controller.signal,
 		emit: (event) => world.events.push(event),
 		stream: () => {},
@@ -601,7 +601,7 @@ function makeWorld(script: ModelAnswer[]): World {
 			if (reply.status === 'done')
 				world.journal.push({ kind: 'tool', call_id: id, ok: reply.ok, content: reply.content })
 			return reply
-		}) as LoopIo['call'],
+		}) as Link['call'],
 	}
 	return world
 }

@@ -3,12 +3,10 @@ import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import type { Attachment } from '../../../core/protocol.ts'
 
 /** As the gateway returns an upload. */
-export interface Uploaded {
-	blob: string
-	name?: string
-}
+export type Uploaded = Pick<Attachment, 'blob' | 'name'>
 
 const reasons: Record<string, string> = {
 	ENOENT: 'there is no such file; put the prompt before --attach',

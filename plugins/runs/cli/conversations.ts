@@ -5,15 +5,9 @@ import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { count } from '../../../core/cli/count.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { when } from '../../../core/cli/when.ts'
+import type { ContextReport } from '../contract.ts'
+import { pages } from './pages.ts'
 import type { Run } from './run-record.ts'
-
-interface ContextView {
-	conversation: string
-	budget: number
-	tokens: number
-	items: { kind: string; run_id?: string; shown?: string; tokens: number }[]
-	summary: { turns: number; text: string } | null
-}
 
 interface ListedConversation {
 	conversation: string
@@ -27,9 +21,6 @@ interface ShownConversation extends Omit<ListedConversation, 'created_at' | 'new
 	newest_run: Run | null
 	turns: { run_id: string; status: string; messages: { role: string; content: string; timestamp: string }[] }[]
 }
-
-/** The gateway's own limit for one page. */
-const PAGE = 500
 
 export default {
 	examples: `
@@ -76,16 +67,18 @@ Examples:
 			async run(cli, { agent, conversation: given }: { agent: string; conversation?: string }) {
 				const conversation = given ?? (await newest(cli, agent))
 				const where = path`/v1/agents/${agent}/conversations/${conversation}/context`
-				cli.out.answer(await cli.api.request<ContextView>('GET', where), ({ items, tokens, budget, summary }, style) =>
-					[
-						style.table(
-							['part', 'run', 'shown', 'tokens'],
-							items.map((one) => [one.kind, one.run_id, one.shown, one.tokens]),
-							'Nothing yet.',
-						),
-						`${tokens} of ${budget} tokens.`,
-						...(summary ? [`Summary of ${count(summary.turns, 'turn')}:`, summary.text] : []),
-					].join('\n'),
+				cli.out.answer(
+					await cli.api.request<ContextReport>('GET', where),
+					({ items, tokens, budget, summary }, style) =>
+						[
+							style.table(
+								['part', 'run', 'shown', 'tokens'],
+								items.map((one) => [one.kind, one.run_id, one.shown, one.tokens]),
+								'Nothing yet.',
+							),
+							`${tokens} of ${budget} tokens.`,
+							...(summary ? [`Summary of ${count(summary.turns, 'turn')}:`, summary.text] : []),
+						].join('\n'),
 				)
 			},
 		},
@@ -103,9 +96,7 @@ Examples:
 		delete: {
 			description: 'Delete a conversation with its runs, messages and summary; memories stay',
 			arguments: '<agent> <conversation>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent, conversation, ...options }: { agent: string; conversation: string; yes?: boolean }) {
 				await consent(cli, options, `Delete the conversation ${conversation} of ${agent} for good?`)
 				await cli.api.request('DELETE', path`/v1/agents/${agent}/conversations/${conversation}`)
@@ -115,47 +106,16 @@ Examples:
 	},
 } satisfies Command
 
-/** A page may be shorter than its limit, so pages are requested until there is no cursor. */
-async function pages<T>(
-	cli: Cli,
-	where: string,
-	limit: number,
-	took: (page: T & { next_cursor: string | null }) => number,
-): Promise<void> {
-	let cursor: string | null = null
-	let found = 0
-	do {
-		const query = new URLSearchParams({
-			limit: String(Math.min(PAGE, limit - found)),
-			...(cursor !== null && { cursor }),
-		})
-		const page: T & { next_cursor: string | null } = await cli.api.request('GET', `${where}?${query.toString()}`)
-		found += took(page)
-		cursor = page.next_cursor
-	} while (found < limit && cursor !== null)
-}
-
 async function list(cli: Cli, agent: string, limit: number): Promise<ListedConversation[]> {
-	const found: ListedConversation[] = []
-	await pages<{ conversations: ListedConversation[] }>(
-		cli,
-		path`/v1/agents/${agent}/conversations`,
-		limit,
-		({ conversations }) => {
-			found.push(...conversations)
-			return conversations.length
-		},
-	)
-	return found
+	const where = path`/v1/agents/${agent}/conversations`
+	const found = await pages<{ conversations: ListedConversation[] }>(cli, where, 'conversations', limit)
+	return found.flatMap(({ conversations }) => conversations)
 }
 
 async function read(cli: Cli, agent: string, conversation: string, limit: number): Promise<ShownConversation> {
-	let all: ShownConversation | undefined
-	await pages<ShownConversation>(cli, path`/v1/agents/${agent}/conversations/${conversation}`, limit, (page) => {
-		all = { ...page, turns: [...(all?.turns ?? []), ...page.turns] }
-		return page.turns.length
-	})
-	return all!
+	const where = path`/v1/agents/${agent}/conversations/${conversation}`
+	const found = await pages<ShownConversation>(cli, where, 'turns', limit)
+	return { ...found.at(-1)!, turns: found.flatMap(({ turns }) => turns) }
 }
 
 function shown({ conversation, is_session, created_at, newest_run, turns }: ShownConversation, style: Style): string {

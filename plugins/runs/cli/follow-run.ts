@@ -11,7 +11,7 @@ import type { Asking, QuestionHooks } from './run-question.ts'
 import type { Question, Run } from './run-record.ts'
 import { runView } from './run-view.ts'
 import type { RunView } from './run-view.ts'
-import { hasEnded, openQuestion, standingAfter } from '../standing.ts'
+import { isEnded, openQuestion, standingAfter } from '../standing.ts'
 import type { Standing } from '../standing.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 
@@ -161,7 +161,7 @@ class Follower {
 				continue
 			}
 			this.#handle(event, run_id)
-			if (hasEnded(this.#standing)) return
+			if (isEnded(this.#standing.status)) return
 		}
 	}
 

@@ -2,6 +2,7 @@ import { path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { followRun, readRun } from './follow-run.ts'
+import { PAGE, pages } from './pages.ts'
 import type { Run } from './run-record.ts'
 import { saveFiles } from './save-files.ts'
 import type { KeptRequest } from '../requests.ts'
@@ -10,9 +11,6 @@ import { shortId } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
 import { when } from '../../../core/cli/when.ts'
 import { costText } from '../../shared/cost-text.ts'
-
-/** The gateway's own limit for one page. */
-const PAGE = 500
 
 export default {
 	examples: `
@@ -112,22 +110,8 @@ Examples:
 } satisfies Command
 
 async function listAll(cli: Cli, { status, limit }: { status?: string; limit: number }): Promise<Run[]> {
-	const found: Run[] = []
-	let cursor: string | null = null
-	do {
-		const query = new URLSearchParams({
-			limit: String(Math.min(PAGE, limit - found.length)),
-			...(status !== undefined && { status }),
-			...(cursor !== null && { cursor }),
-		})
-		const page: { runs: Run[]; next_cursor: string | null } = await cli.api.request(
-			'GET',
-			`/v1/runs?${query.toString()}`,
-		)
-		found.push(...page.runs)
-		cursor = page.next_cursor
-	} while (found.length < limit && cursor !== null)
-	return found
+	const found = await pages<{ runs: Run[] }>(cli, '/v1/runs', 'runs', limit, status === undefined ? {} : { status })
+	return found.flatMap(({ runs }) => runs)
 }
 
 /** A page may be shorter than its limit, so pages are requested until one is empty. */
@@ -198,30 +182,23 @@ function coloured({ status }: Run, style: Style): string {
 
 function shown(run: Run, style: Style): string {
 	const { usage, error, open_question: question } = run
+	const known = (name: string, value: unknown): [string, unknown][] =>
+		value === null || value === undefined ? [] : [[name, value]]
 	return style.fields([
 		['run', run.run_id],
 		['agent', run.agent],
 		['status', coloured(run, style)],
 		['by', run.trigger],
 		['conversation', run.conversation],
-		...(run.parent_run_id === null ? [] : [['parent', run.parent_run_id] as [string, unknown]]),
+		...known('parent', run.parent_run_id),
 		['created', when(run.created_at)],
 		['ended', when(run.ended_at)],
 		['tokens', `${usage.input_tokens} in, ${usage.output_tokens} out`],
-		...(usage.cost === undefined ? [] : [['cost', costText(usage.cost)] as [string, unknown]]),
-		...(run.finish_reason === null ? [] : [['finish reason', run.finish_reason] as [string, unknown]]),
+		...known('cost', usage.cost === undefined ? undefined : costText(usage.cost)),
+		...known('finish reason', run.finish_reason),
 		['prompt', run.prompt],
-		...(question
-			? [
-					['asks', `${question.question} (svc questions answer ${run.agent} ${question.question_id} …)`] as [
-						string,
-						unknown,
-					],
-				]
-			: []),
-		...(error
-			? [['error', `${error.message} (${error.code})`] as [string, unknown]]
-			: [['answer', run.answer] as [string, unknown]]),
-		...(run.files ? [['files', run.files.map(({ name }) => name).join(', ')] as [string, unknown]] : []),
+		...known('asks', question && `${question.question} (svc questions answer ${run.agent} ${question.question_id} …)`),
+		error ? ['error', `${error.message} (${error.code})`] : ['answer', run.answer],
+		...known('files', run.files?.map(({ name }) => name).join(', ')),
 	])
 }

@@ -3,9 +3,10 @@ import { writeFile } from 'node:fs/promises'
 import { basename, join, parse } from 'node:path'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import type { Run, RunFile } from './run-record.ts'
+import type { AnswerFile } from '../contract.ts'
+import type { Run } from './run-record.ts'
 
-export interface SavedFile extends RunFile {
+export interface SavedFile extends AnswerFile {
 	/** Where it was written. */
 	path: string
 }

@@ -5,7 +5,7 @@ import t from 'tap'
 import type { Context } from '../../../core/plugin.ts'
 import { executeNow } from '../../../plugins/runs/claims.ts'
 import type { RunRecord, RunSettings } from '../../../plugins/runs/contract.ts'
-import { withRun } from '../../../plugins/runs/turns.ts'
+import { withRun } from '../../../plugins/runs/run-lock.ts'
 
 const run = { run_id: 'r1', agent: 'ada', agent_uid: 'u1' } as RunRecord
 

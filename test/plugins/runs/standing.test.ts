@@ -1,6 +1,6 @@
 /** Where a run stands by its events. */
 import t from 'tap'
-import { hasEnded, openQuestion, standingAfter } from '../../../plugins/runs/standing.ts'
+import { isEnded, openQuestion, standingAfter } from '../../../plugins/runs/standing.ts'
 import type { Standing } from '../../../plugins/runs/standing.ts'
 
 function after(...events: [string, Record<string, unknown>?][]): Standing {
@@ -36,9 +36,9 @@ void t.test('a run ends once, and other events change nothing', async (t) => {
 	for (const status of ['completed', 'failed', 'stopped']) {
 		const standing = after(['run.started'], [`run.${status}`])
 		t.equal(standing.status, status)
-		t.ok(hasEnded(standing))
+		t.ok(isEnded(standing.status))
 	}
 	const standing = after(['run.started'])
-	t.notOk(hasEnded(standing))
+	t.notOk(isEnded(standing.status))
 	t.equal(standingAfter(standing, { event_type: 'model.request', payload: {} }), standing)
 })

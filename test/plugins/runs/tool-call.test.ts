@@ -12,7 +12,8 @@ import { noPolicy } from '../../support/policy.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { answeredCall, callTool } from '../../../plugins/runs/tool-call.ts'
 import type { CallResult, CallSite } from '../../../plugins/runs/tool-call.ts'
-import { findTool, specOf } from '../../../plugins/runs/tool-specs.ts'
+import { specOf } from '../../../plugins/runs/tool-specs.ts'
+import { findTool } from '../../../sandbox/wire-name.ts'
 
 const logger = openLog({ level: 'silent', format: 'json' })
 const agent = { name: 'ada', uid: 'uid-of-ada' }

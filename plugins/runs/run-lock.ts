@@ -1,3 +1,7 @@
+/**
+ * A lock for each run: only one executes, stops or answers it at a time. Not part of a plugin instance, since a
+ * run that one instance began may be stopped by the next.
+ */
 import { isFault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
 import type { Actor } from '../../core/util/context.ts'
@@ -5,18 +9,15 @@ import { onAbort } from '../../core/util/on-abort.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { RunLog } from './run-log.ts'
 
-/**
- * A lock for each run: only one executes, stops or answers it at a time. Not part of a plugin instance, since a
- * run that one instance began may be stopped by the next.
- */
-export interface Turn {
+/** What the holder of a run's lock has of it. */
+export interface RunLock {
 	/** Aborts when the run is to be stopped. */
 	signal: AbortSignal
 	/** Who requested the stop, if that is known. */
 	readonly stoppedBy: Actor | undefined
 	/** The gateway that lent the run its thread has left: the run continues, and nothing was wrong with it. */
 	departed?: boolean
-	/** From now on others may append to this log; see `tell`. */
+	/** From now on others may append to this log; see `tellHolder`. */
 	writes(log: RunLog): void
 }
 
@@ -32,7 +33,7 @@ interface Holder {
 const holders = new Map<string, Holder>()
 
 /** Waits for the current holder of the run, and requests a stop if a `reason` is given; then does `work` with the run. */
-export async function withRun<T>(run_id: string, work: (turn: Turn) => Promise<T>, reason?: string): Promise<T> {
+export async function withRun<T>(run_id: string, work: (lock: RunLock) => Promise<T>, reason?: string): Promise<T> {
 	// Several may wait, and the next of them may be the one that executes the run: each one is notified.
 	for (let holder = holders.get(run_id); holder; holder = holders.get(run_id)) {
 		if (reason !== undefined) {

@@ -1,7 +1,22 @@
+/** The steps of a run as messages of its conversation. */
 import { isAnswer } from '../../core/protocol.ts'
 import type { Step } from '../../core/protocol.ts'
+import type { Turn } from '../models/provider.ts'
 
+type AnswerStep = Extract<Step, { kind: 'model' }>
 type ResultStep = Extract<Step, { kind: 'tool' }>
+
+/** `names`: the tool of each earlier call, by the call's id; those of an answer are added. */
+export function messageOf(step: AnswerStep | ResultStep, names: Map<string, string>): Exclude<Turn, { role: 'user' }> {
+	if (step.kind === 'model') {
+		const { content, tool_calls, reasoning, provider_state } = step.answer
+		for (const { id, name } of tool_calls) names.set(id, name)
+		const mind = { ...(reasoning !== undefined && { reasoning }), ...(provider_state && { provider_state }) }
+		return { role: 'assistant', content, tool_calls, ...mind }
+	}
+	const { call_id, ok, content, attachments } = step
+	return { role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content, ...(attachments && { attachments }) }
+}
 
 /** The same steps, of other kinds too, with the results of each answer's calls in the order of the calls: concurrent calls end in any order. */
 export function inOrderOfCalls<S extends { readonly kind: string }>(journal: readonly S[]): S[] {
