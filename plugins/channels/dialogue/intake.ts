@@ -178,6 +178,9 @@ async function obey(
 	} else await marks.note(channel.id, message)
 	const { agent } = bound
 	const conversation = (): Promise<string> => sessions.current(channel.id, bound, chat)
+	// Others see no more of the agent than it tells them.
+	if (['usage', 'context', 'compact'].includes(command.name) && !mayAnswer(bound, message))
+		return say(texts.notYourCommand)
 	switch (command.name) {
 		case 'start':
 			return say(texts.start(agent.name))
@@ -199,13 +202,6 @@ async function obey(
 			const mayChange = bound.answered_by === sender.id
 			return answer(() => modelText(rooms.ctx, agent, command.argument, mayChange))
 		}
-		// Others see no more of the agent than it tells them.
-		case 'usage':
-		case 'context':
-		case 'compact':
-			if (!mayAnswer(bound, message)) return say(texts.notYourCommand)
-	}
-	switch (command.name) {
 		case 'usage':
 			return answer(() => usageText(rooms.ctx, agent))
 		case 'context':
