@@ -1,4 +1,5 @@
 /** Which messages were accepted: none is accepted twice, and a connection learns where to resume. */
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { deleteAll } from '../../shared/delete-all.ts'
@@ -53,7 +54,7 @@ interface Feed {
 export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, registry: Registry): Marks {
 	const { store } = ctx
 	const feeds = new Map<string, Promise<Feed>>()
-	const chats = new Map<string, KnownChatRecord>()
+	const chats = new BoundedMap<string, KnownChatRecord>(CACHE_LIMIT)
 	const keptAt = new Map<string, number>()
 
 	const chatOf = async (channel_id: string, chat_id: string): Promise<KnownChatRecord | undefined> => {
@@ -61,12 +62,8 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		const cached = chats.get(name)
 		if (cached) return cached
 		const entry = await store.get<KnownChatRecord>(keys.chat(channel_id, chat_id))
-		if (entry) remember(channel_id, entry.value)
+		if (entry) chats.set(name, entry.value)
 		return entry?.value
-	}
-	const remember = (channel_id: string, chat: KnownChatRecord): void => {
-		if (chats.size >= CACHE_LIMIT) chats.clear()
-		chats.set(chatKey(channel_id, chat.chat_id), chat)
 	}
 	/** Every mark of a chat: one of each agent, and its own. */
 	const marksOf = async (channel_id: string, chat: KnownChatRecord): Promise<ChatMark[]> => {
@@ -117,7 +114,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 	const saveChat = async (channel_id: string, chat: KnownChatRecord, also: Op[] = []): Promise<void> => {
 		const op = { key: keys.chat(channel_id, chat.chat_id), value: chat }
 		await store.commit(scopeOf(channel_id), [op, ...also])
-		remember(channel_id, chat)
+		chats.set(chatKey(channel_id, chat.chat_id), chat)
 	}
 
 	return {
