@@ -60,8 +60,14 @@ export function token(text: string): string {
 	return Buffer.from(text).toString('base64url')
 }
 
-export function textOf(part: string): string {
+function textOf(part: string): string {
 	return Buffer.from(part, 'base64url').toString('utf8')
+}
+
+/** What a subject begins with, and the key whose record it holds. */
+export function rootAndKeyOf(subject: string): [root: string, key: string] {
+	const dot = subject.lastIndexOf('.')
+	return [subject.slice(0, dot), textOf(subject.slice(dot + 1))]
 }
 
 /** Makes the streams where they are missing. Throws `unavailable` if those that exist cannot be used, or none can be made. */
