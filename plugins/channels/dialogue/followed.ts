@@ -20,7 +20,7 @@ export interface Followed {
 	/** When, ISO 8601; '' if unknown. */
 	said_at: string
 	/** Set while a question is being sent; resolves once that has failed, or `said` is durable. */
-	telling: PromiseWithResolvers<void> | null
+	sendingQuestion: PromiseWithResolvers<void> | null
 	/** Whether a model or a tool is working on it. */
 	working: boolean
 	/** When that began, on the clock of `performance`. */
@@ -38,7 +38,7 @@ export interface Followed {
 	/** It has ended, though its answer may not be sent yet. */
 	over: boolean
 	/** Stopped from the chat, which got a confirmation. */
-	hushed: boolean
+	stopConfirmed: boolean
 	/** It waits until its chat is free to send to. */
 	queued: boolean
 	/** The run and its reply are durable. Until then there is nothing to look up, and nothing is due. */
@@ -140,7 +140,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 				ended(run)
 				return hooks.due(run)
 			default:
-				run.progress.heed({ payload })
+				run.progress.add({ payload })
 		}
 	}
 	/** Open until it is answered, here or elsewhere. */
@@ -173,14 +173,14 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			question: null,
 			said: reply.said ?? null,
 			said_at: reply.said_at ?? '',
-			telling: null,
+			sendingQuestion: null,
 			working: false,
 			since: 0,
 			draft: '',
 			progress: openProgress(),
 			plain: false,
 			over: false,
-			hushed: false,
+			stopConfirmed: false,
 			queued: false,
 			isStored,
 			resume: () => work(run, true),
