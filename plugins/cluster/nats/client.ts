@@ -25,6 +25,10 @@ export interface ApiError {
 	description?: string
 }
 
+export function textOfError({ code, description }: ApiError): string {
+	return description ?? String(code)
+}
+
 export type Answer<T> = T & { error?: ApiError }
 
 /** A message as it is stored in a stream. */
@@ -150,7 +154,7 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 			})
 			if (!error) return storedOf(message)
 			if (error.code === 404) return undefined
-			throw unreachable(`the cluster cannot read: ${error.description ?? error.code}`)
+			throw unreachable(`the cluster cannot read: ${textOfError(error)}`)
 		},
 		trouble: () => (nc.isClosed() ? 'the connection to the cluster is closed' : trouble),
 		serverName: () => nc.info?.server_name ?? '',
