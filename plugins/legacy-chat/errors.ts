@@ -1,7 +1,8 @@
 import { isBoom } from '@hapi/boom'
 import type { Boom } from '@hapi/boom'
 import type { Request, Server } from '@hapi/hapi'
-import { explainMissing, isRouted } from '../shared/missing-route.ts'
+import { isUnrouted } from '../../core/http/server.ts'
+import { explainMissing } from '../shared/missing-route.ts'
 
 export interface ErrorBody {
 	success: false
@@ -23,7 +24,7 @@ export function errorBody(error: string): ErrorBody {
 
 function reshape(request: Request, response: Boom): void {
 	const { message, output } = response
-	if (!isRouted(request) && message === 'Bad Request') output.payload.message = 'the path is not well encoded' // hapi's own words
-	if (!isRouted(request) && message === 'Not Found') explainMissing(request, response, 'docs/chat-api.md')
+	if (isUnrouted(request) && message === 'Bad Request') output.payload.message = 'the path is not well encoded' // hapi's own words
+	if (isUnrouted(request) && message === 'Not Found') explainMissing(request, response, 'docs/chat-api.md')
 	Object.assign(output, { payload: errorBody(output.payload.message) })
 }

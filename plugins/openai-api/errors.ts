@@ -5,7 +5,8 @@ import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, statusOf } from '../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../core/errors.ts'
-import { explainMissing, isRouted } from '../shared/missing-route.ts'
+import { isUnrouted } from '../../core/http/server.ts'
+import { explainMissing } from '../shared/missing-route.ts'
 
 export interface ErrorBody {
 	error: { message: string; type: string; param: string | null; code: string }
@@ -44,7 +45,7 @@ export function shapeErrors(server: Server, plugin: string): void {
 	server.ext('onPreResponse', (request, h) => {
 		const { response, route } = request
 		if (!isBoom(response)) return h.continue
-		if (!isRouted(request) && roots.test(request.path)) explain(request, response)
+		if (isUnrouted(request) && roots.test(request.path)) explain(request, response)
 		else if (route.realm.plugin !== plugin) return h.continue
 		reshape(response)
 		return h.continue

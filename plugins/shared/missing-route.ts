@@ -3,11 +3,6 @@ import type { Request } from '@hapi/hapi'
 
 const methods = ['get', 'post', 'delete'] as const
 
-/** False where no route fits the request. */
-export function isRouted({ route }: Pick<Request, 'route'>): boolean {
-	return (route.method as string) !== '_special' // hapi's own name
-}
-
 /**
  * What to answer where no route fits: 405 if the path accepts other methods, else where the routes are listed. The caller is not
  * authenticated, so the path is not repeated.
