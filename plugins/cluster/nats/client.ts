@@ -25,6 +25,7 @@ export interface ApiError {
 	description?: string
 }
 
+/** Why the cluster refused a request, in its words. */
 export function textOfError({ code, description }: ApiError): string {
 	return description ?? String(code)
 }
