@@ -18,14 +18,13 @@ import type { ConnectionPool } from './connections.ts'
 import { startDeadline } from './deadline.ts'
 import { errorOf } from './errors.ts'
 import { hopOf, nextHop, redirectOf } from './hops.ts'
+import type { GuardedInit } from './hops.ts'
 import { checkUrl, parseUrl } from './policy.ts'
 import type { FetchPolicy } from './policy.ts'
 import type { Lookup } from './system-lookup.ts'
 
+export type { GuardedInit } from './hops.ts'
 export type { FetchPolicy } from './policy.ts'
-
-/** The standard's, but a body is text, bytes or URLSearchParams: it may have to be sent again after a redirect. */
-export type GuardedInit = Pick<RequestInit, 'method' | 'headers' | 'body' | 'signal' | 'redirect'>
 
 export interface GuardedOptions {
 	policy: FetchPolicy

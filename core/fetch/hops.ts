@@ -3,6 +3,11 @@ import { Fault } from '../errors.ts'
 import { checkUrl } from './policy.ts'
 import type { FetchPolicy } from './policy.ts'
 
+/** The standard's, but a body is text, bytes or URLSearchParams: it may have to be sent again after a redirect. */
+export type GuardedInit = {
+	[K in 'method' | 'headers' | 'body' | 'signal' | 'redirect']?: RequestInit[K] | undefined
+}
+
 export interface Hop {
 	url: URL
 	method: string
@@ -32,7 +37,7 @@ const harmlessHeaders = new Set(['accept', 'accept-language', 'content-language'
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
 /** Throws `invalid_request` for a method, header or body that cannot be sent. */
-export function hopOf(url: URL, named: boolean, init: Pick<RequestInit, 'method' | 'headers' | 'body'>): Hop {
+export function hopOf(url: URL, named: boolean, init: GuardedInit): Hop {
 	try {
 		// The standard's own checks, on an address that does not matter.
 		const { method, headers } = new Request('http://localhost/', {

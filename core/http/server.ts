@@ -112,7 +112,8 @@ export function answered({ method, route, response, raw, info }: Request): Answe
 	}
 }
 
-function isUnrouted({ route }: Pick<Request, 'route'>): boolean {
+/** Whether no route fits the request: hapi's own name for that. */
+export function isUnrouted({ route }: Pick<Request, 'route'>): boolean {
 	return (route.method as string) === '_special'
 }
 

@@ -74,11 +74,13 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 		}
 	}
 	const ofChat = (channel_id: string, chat_id: string) => store.get<BindingRecord>(keys.chat(channel_id, chat_id))
+	const chatOf = async (channel_id: string, id: string): Promise<string | undefined> => {
+		if (!ID.test(id)) return undefined
+		return (await store.get<{ external_chat_id: string }>(keys.binding(channel_id, id)))?.value.external_chat_id
+	}
 	const byId = async (channel_id: string, id: string): Promise<Entry<BindingRecord>> => {
-		const pointer = ID.test(id)
-			? await store.get<{ external_chat_id: string }>(keys.binding(channel_id, id))
-			: undefined
-		const entry = pointer && (await ofChat(channel_id, pointer.value.external_chat_id))
+		const chat_id = await chatOf(channel_id, id)
+		const entry = chat_id === undefined ? undefined : await ofChat(channel_id, chat_id)
 		if (entry?.value.binding_id === id) return entry
 		const hint = { route: 'GET /v1/channels/{id}/bindings', params: { id: channel_id }, does: 'lists them' }
 		throw new Fault('not_found', `this channel has no binding "${id.slice(0, 64)}"`, { hint })
@@ -169,10 +171,7 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 			})
 			return view(channel_id, record)
 		},
-		async chatOf(channel_id, id) {
-			if (!ID.test(id)) return undefined
-			return (await store.get<{ external_chat_id: string }>(keys.binding(channel_id, id)))?.value.external_chat_id
-		},
+		chatOf,
 		async change(channel_id, binding_id, wanted) {
 			const record = await change(store, scopeOf(channel_id), async () => {
 				await ledgerOf(channel_id)

@@ -29,6 +29,7 @@ export interface RunningChannels extends Channels {
 
 type ChannelDeps = Pick<Context<ChannelSettings>, 'use' | 'config' | 'emit' | 'log'>
 
+/** Of `config` as JSON. */
 const CONFIG_LIMIT_BYTES = 64 * 1024
 const WHO_IS_ANSWERED = new Set(['answer', 'allowed_senders'])
 
@@ -186,7 +187,6 @@ function merge(config: Record<string, unknown>, change: Record<string, unknown>)
 	return Object.fromEntries(Object.entries({ ...config, ...change }).filter(([, value]) => value !== null))
 }
 
-/** Maximum size of `config`. */
 function changedKeys(before: ChannelRecord, next: ChannelRecord): string[] {
 	const keys = new Set([...Object.keys(before.config), ...Object.keys(next.config)])
 	return [...keys].filter((key) => JSON.stringify(before.config[key]) !== JSON.stringify(next.config[key]))

@@ -100,7 +100,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	/** A run that is followed only now may already be working. */
 	async function begin(run: Followed): Promise<void> {
 		// The chat may have seen this question: whether it was sent is known only after sending was tried again.
-		if (run.reply.saying && run.reply.saying.what !== 'answer') run.telling ??= Promise.withResolvers()
+		if (run.reply.saying && run.reply.saying.what !== 'answer') run.sendingQuestion ??= Promise.withResolvers()
 		if ((await sendDue(run))?.status === 'started') run.resume()
 	}
 	async function sendAllDue(): Promise<void> {

@@ -28,7 +28,7 @@ export interface BindingCount {
 }
 
 /** The list of channels is one record, in the order of their creation, so that the limit holds. */
-interface ListedBinding {
+interface ListedChannel {
 	id: string
 	created_at: string
 }
@@ -59,10 +59,10 @@ const CREATION_MS = 60_000
 
 export function directoryOf(store: Store): Directory {
 	const entryOf = async (id: string) => (ID.test(id) ? store.get<ChannelRecord>(keys.channel(id)) : undefined)
-	const listed = async (): Promise<ListedBinding[]> => (await store.get<ListedBinding[]>(keys.index))?.value ?? []
-	const changeList = (next: (list: ListedBinding[]) => ListedBinding[]): Promise<void> =>
+	const listed = async (): Promise<ListedChannel[]> => (await store.get<ListedChannel[]>(keys.index))?.value ?? []
+	const changeList = (next: (list: ListedChannel[]) => ListedChannel[]): Promise<void> =>
 		change(store, INDEX_SCOPE, async () => {
-			const entry = await store.get<ListedBinding[]>(keys.index)
+			const entry = await store.get<ListedChannel[]>(keys.index)
 			const value = next(entry?.value ?? [])
 			return { ops: [{ key: keys.index, value, expect: entry?.rev ?? null }], result: undefined }
 		})

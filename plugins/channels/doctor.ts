@@ -4,8 +4,8 @@ import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Channel, ChannelDetails } from './contract.ts'
+import { directoryOf } from './directory.ts'
 import type { ChannelRecord } from './directory.ts'
-import { keys } from './keys.ts'
 
 type Seen = Pick<ChannelDetails, 'id' | 'type' | 'bot_token_ref' | 'config'> &
 	Partial<Pick<ChannelDetails, 'connection' | 'last_error'>> &
@@ -90,9 +90,6 @@ function channelsOf(context: CheckContext): Promise<Seen[]> {
 			return Promise.all(channels.map(({ id }) => gateway.get<ChannelDetails>(`/v1/channels/${id}`)))
 		}
 		const store = await context.store()
-		if (!store) return []
-		const listed = (await store.get<{ id: string }[]>(keys.index))?.value ?? []
-		const records = await Promise.all(listed.map(({ id }) => store.get<ChannelRecord>(keys.channel(id))))
-		return records.flatMap((entry) => (entry && !entry.value.deleting ? entry.value : []))
+		return store ? directoryOf(store).list() : []
 	})
 }

@@ -1,12 +1,16 @@
 import type { EventType } from '../../core/plugin.ts'
 
+const channel = { channel_id: 'The channel.', type: 'Its type, such as `chat_a`.' }
+const binding = {
+	channel_id: 'The channel.',
+	binding_id: 'The binding.',
+	external_chat_id: 'Id of the chat on its platform.',
+}
+
 export default {
 	'channel.created': {
 		description: 'A channel was created.',
-		payload: {
-			channel_id: 'The channel.',
-			type: 'Its type, such as `chat_a`.',
-		},
+		payload: channel,
 	},
 	'channel.updated': {
 		description: 'A channel was changed.',
@@ -18,43 +22,32 @@ export default {
 	},
 	'channel.deleted': {
 		description: 'A channel was deleted.',
-		payload: {
-			channel_id: 'The channel.',
-			type: 'Its type, such as `chat_a`.',
-		},
+		payload: channel,
 	},
 	'channel.connected': {
 		description: 'A channel is connected to its platform.',
 		payload: {
-			channel_id: 'The channel.',
-			type: 'Its type, such as `chat_a`.',
+			...channel,
 			bot: 'The name of the bot there.',
 		},
 	},
 	'channel.disconnected': {
 		description: 'A channel lost its connection and reconnects.',
 		payload: {
-			channel_id: 'The channel.',
-			type: 'Its type, such as `chat_a`.',
+			...channel,
 			error: 'Why, or null.',
 		},
 	},
 	'channel.paired': {
 		description: 'A chat was bound to an agent.',
 		payload: {
-			channel_id: 'The channel.',
-			binding_id: 'The binding.',
-			external_chat_id: 'Id of the chat on its platform.',
+			...binding,
 			via: '`code` or `request`.',
 		},
 	},
 	'channel.unpaired': {
 		description: 'A chat was unbound from its agent.',
-		payload: {
-			channel_id: 'The channel.',
-			binding_id: 'The binding.',
-			external_chat_id: 'Id of the chat on its platform.',
-		},
+		payload: binding,
 	},
 	'channel.error': {
 		description: 'A channel has an error.',

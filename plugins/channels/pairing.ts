@@ -43,12 +43,13 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 		() => new Fault('rate_limited', 'too many pairings are waiting; try again', { headers: { 'retry-after': '1' } }),
 	)
 
+	const openIn = async (channel_id: string): Promise<OpenCode[]> =>
+		openAmong((await store.get<OpenCode[]>(keys.codes(channel_id)))?.value ?? [], Date.now())
 	/** The channel in which this code is open. */
 	const channelOf = async (code: string): Promise<ChannelRecord | undefined> => {
 		for (const channel of await directory.list()) {
-			const codes = (await store.get<OpenCode[]>(keys.codes(channel.id)))?.value ?? []
 			const hash = hashOf(channel.id, code)
-			if (openAmong(codes, Date.now()).some((one) => one.hash === hash)) return channel
+			if ((await openIn(channel.id)).some((one) => one.hash === hash)) return channel
 		}
 		return undefined
 	}
@@ -124,8 +125,7 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 		async waiting() {
 			const found: WaitingChat[] = []
 			for (const { id: channel_id } of await directory.list()) {
-				const codes = (await store.get<OpenCode[]>(keys.codes(channel_id)))?.value ?? []
-				const open = openAmong(codes, Date.now())
+				const open = await openIn(channel_id)
 				if (open.length === 0) continue
 				const bound = new Set((await bindings.list(channel_id)).map(({ external_chat_id }) => external_chat_id))
 				const newest = new Map(open.map((one) => [JSON.stringify([one.chat_id, one.by]), one]))

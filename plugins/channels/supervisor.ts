@@ -109,7 +109,10 @@ export function supervise(options: SupervisorOptions): Supervisor {
 			await within(
 				CLOSE_MS,
 				'close()',
-				opening.then(closeOne, () => {}),
+				opening.then(
+					(connection) => connection.close(),
+					() => {},
+				),
 			).catch((error: unknown) => {
 				if (error instanceof Late) log.warn('a connection was not closed in time and was abandoned')
 				else log.warn(`a connection failed to close: ${failureOf(error, token).message}`)
@@ -180,10 +183,6 @@ function entered(connection: Connection, run: Adapter['run']): Connection {
 		...(find && { find: (message, mark) => run(() => find.call(connection, message, mark)) }),
 		close: () => run(() => connection.close()),
 	}
-}
-
-async function closeOne(connection: Connection): Promise<void> {
-	await connection.close()
 }
 
 function nameOf(connection: Connection): string | null {

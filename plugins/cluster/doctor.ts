@@ -11,13 +11,10 @@ const clusterCheck: Check = {
 	about: 'whether the cluster can be used',
 	async run(context) {
 		const { store } = await context.config()
-		const { prefix, replicas } = store
-		if (store.url === null) return []
-		const [{ inspectCluster }, { clientOptions }] = await Promise.all([
-			import('./nats/inspect.ts'),
-			import('./open-store.ts'),
-		])
-		const found = await inspectCluster({ ...clientOptions(store), prefix }).catch((thrown: unknown) => {
+		const { url, replicas } = store
+		if (url === null) return []
+		const { inspectCluster } = await import('./nats/inspect.ts')
+		const found = await inspectCluster({ ...store, url }).catch((thrown: unknown) => {
 			if (isFault(thrown, 'unavailable')) return thrown
 			throw thrown
 		})

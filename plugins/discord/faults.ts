@@ -8,6 +8,7 @@ import {
 	RESTJSONErrorCodes,
 } from 'discord.js'
 import { messageOf } from '../../core/errors.ts'
+import { isUnsent } from '../shared/unsent.ts'
 import type { Link } from '../channels/adapter.ts'
 
 type MakeError = Link['error']
@@ -51,16 +52,6 @@ const HOPELESS = new Set<unknown>([
 	RESTJSONErrorCodes.MaximumNumberOfEditsToMessagesOlderThanOneHourReached,
 ])
 
-/** System errors that occur before a request is sent. */
-const UNSENT = new Set([
-	'ECONNREFUSED',
-	'ENOTFOUND',
-	'EAI_AGAIN',
-	'EHOSTUNREACH',
-	'ENETUNREACH',
-	'UND_ERR_CONNECT_TIMEOUT',
-])
-
 /** Without a code where the outcome of a request is unknown. */
 export function faultOf(error: unknown, make: MakeError): Error {
 	if (error instanceof Closed) return make('refused', closeMessages[error.code] ?? error.message)
@@ -96,11 +87,4 @@ function apiFault(error: DiscordAPIError, make: MakeError): Error {
 	if (isGone(error)) return make('refused', message)
 	// Not from the API itself, but for example from a proxy.
 	return make('failed', message)
-}
-
-function isUnsent(error: unknown): boolean {
-	let one: unknown = error
-	for (let depth = 0; depth < 8 && one instanceof Error; depth++, one = one.cause)
-		if ('code' in one && UNSENT.has(String(one.code))) return true
-	return false
 }

@@ -37,52 +37,50 @@ export type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>
 const ANSWER_BYTES = 100 * 1024
 const PROGRESS_CHARACTERS = 300
 
-/** `release` is called when the call has ended. */
 export function callOf(
 	{ clearance, leaving, isOver, log, conversation }: Site,
 	extra: Extra,
 	client: ClientCapabilities | undefined,
-): { call: McpCall; release: () => void } {
+): McpCall {
 	const token = extra._meta?.progressToken
-	const stop = new AbortController()
-	const abort = (): void => stop.abort()
+	const signal = AbortSignal.any([leaving, extra.signal])
 	let cancelled = false
+	let progress = 0
 	const cancel = (): void => {
 		// The SDK aborts it as well when the session ends.
 		cancelled = !isOver()
-		abort()
 	}
-	let progress = 0
-	leaving.addEventListener('abort', abort, { once: true })
 	extra.signal.addEventListener('abort', cancel, { once: true })
 	if (extra.signal.aborted) cancel()
-	if (leaving.aborted) abort()
 
-	const ask = async (question: QuestionText, limitMs: number, signal: AbortSignal): Promise<string | null> => {
+	const ask = async (question: QuestionText, limitMs: number, withdrawn: AbortSignal): Promise<string | null> => {
 		const params = clearance.data(formOf(question))
 		const request = { method: 'elicitation/create' as const, params }
 		try {
-			const { action, content } = await extra.sendRequest(request, ElicitResultSchema, { timeout: limitMs, signal })
+			const { action, content } = await extra.sendRequest(request, ElicitResultSchema, {
+				timeout: limitMs,
+				signal: withdrawn,
+			})
 			const answer = action === 'accept' ? content?.answer : undefined
 			return typeof answer === 'string' && Buffer.byteLength(answer) <= ANSWER_BYTES ? answer : null
 		} catch {
 			return null // it cannot ask after all, or no answer came in time
 		}
 	}
-	const call: McpCall = {
-		signal: stop.signal,
+	return {
+		signal,
 		get cancelled() {
 			return cancelled
 		},
 		conversation,
 		progress(text) {
-			if (token === undefined || stop.signal.aborted) return
+			if (token === undefined || signal.aborted) return
 			const message = clearance.text(text).slice(0, PROGRESS_CHARACTERS).toWellFormed()
 			const params = { progressToken: token, progress: ++progress, message }
 			extra.sendNotification({ method: 'notifications/progress', params }).catch(() => {}) // the client has left
 		},
 		log(level, data) {
-			if (stop.signal.aborted) return
+			if (signal.aborted) return
 			const taken = log.take(level)
 			if (!taken) return
 			const left = taken.leftOut > 0 ? { left_out: taken.leftOut } : {}
@@ -90,13 +88,6 @@ export function callOf(
 			extra.sendNotification({ method: 'notifications/message', params }).catch(() => {}) // the client has left
 		},
 		...(canAsk(client) && { ask }),
-	}
-	return {
-		call,
-		release() {
-			leaving.removeEventListener('abort', abort)
-			extra.signal.removeEventListener('abort', cancel)
-		},
 	}
 }
 

@@ -45,13 +45,8 @@ export function answerRequests(server: Server, site: Site): void {
 	server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) =>
 		answer(site, extra, async () => {
 			const end = beginCall()
-			const { call, release } = callOf(site, extra, server.getClientCapabilities())
-			try {
-				return await callTool(ctx, isAllowed, params.name, params.arguments ?? {}, call)
-			} finally {
-				release()
-				end()
-			}
+			const call = callOf(site, extra, server.getClientCapabilities())
+			return callTool(ctx, isAllowed, params.name, params.arguments ?? {}, call).finally(end)
 		}),
 	)
 	const { prompts, logging } = capabilitiesFor(ctx, isAllowed)

@@ -4,6 +4,7 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
 import { newId, randomText } from '../../core/util/ids.ts'
+import { holds } from '../shared/scopes.ts'
 import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { McpContext } from './call.ts'
 import { openClientLog } from './client-log.ts'
@@ -63,7 +64,8 @@ export class McpSession implements OpenRequest {
 			eventStore: this.#replay,
 		})
 		this.#transport.onclose = () => this.#onClose()
-		const capabilities = capabilitiesFor(ctx, (scope) => this.#isAllowed(scope))
+		const isAllowed = (scope: string): boolean => holds(credentials.scope, scope)
+		const capabilities = capabilitiesFor(ctx, isAllowed)
 		this.#hasPrompts = capabilities.prompts !== undefined
 		this.#server = new Server(
 			{ name: 'svc-gateway', title: 'Agent Gateway', version: ctx.gateway.version },
@@ -81,7 +83,7 @@ export class McpSession implements OpenRequest {
 		this.#server.onerror = ({ message }) => ctx.log.debug(`an MCP client did something odd: ${withoutContent(message)}`)
 		answerRequests(this.#server, {
 			ctx,
-			isAllowed: (scope) => this.#isAllowed(scope),
+			isAllowed,
 			clearance: ctx.redactor.clearanceOf(credentials.scope),
 			leaving: this.#leaving.signal,
 			isOver: () => this.#over,
@@ -157,10 +159,6 @@ export class McpSession implements OpenRequest {
 	/** At once; its streams end. Runs that calls began continue. */
 	end(): void {
 		void this.#transport.close()
-	}
-
-	#isAllowed(scope: string): boolean {
-		return this.credentials.scope.includes(scope) || this.credentials.scope.includes('*')
 	}
 
 	/** Counts a call until the returned function is called. */

@@ -5,8 +5,8 @@ import type { McpSettings } from './contract.ts'
 import { elicit } from './elicitation.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { Link } from './link.ts'
-import { openPatience } from './patience.ts'
-import type { Patience } from './patience.ts'
+import { openCallTimer } from './call-timer.ts'
+import type { CallTimer } from './call-timer.ts'
 import { filesOfResult, textOfResult } from './results.ts'
 import type { Sampled, Sampler, SamplingRequest } from './sampling.ts'
 import { loadSdk } from './sdk.ts'
@@ -46,7 +46,7 @@ const MESSAGE_LIMIT = 2_000
 
 interface Call {
 	site: ToolCall
-	patience: Patience
+	timer: CallTimer
 }
 
 export function openCalls({
@@ -68,9 +68,9 @@ export function openCalls({
 		return calls.every((one) => one.site.run_id === call?.site.run_id) ? call : undefined
 	}
 
-	const ask = (request: FormRequest | UrlRequest, { site, patience }: Call): Promise<Elicited> =>
+	const ask = (request: FormRequest | UrlRequest, { site, timer }: Call): Promise<Elicited> =>
 		elicit(request, server, scrub, async (question) => {
-			const resume = patience.hold()
+			const resume = timer.hold()
 			try {
 				return await site.ask(question)
 			} finally {
@@ -92,7 +92,7 @@ export function openCalls({
 		for (;;) {
 			const link = await ready(signal)
 			try {
-				return await link.session.callTool(tool, args, { signal, onprogress: () => call.patience.progress() })
+				return await link.session.callTool(tool, args, { signal, onprogress: () => call.timer.progress() })
 			} catch (error) {
 				if (signal.aborted) throw error
 				const status = sdk.statusOfError(error) ?? 0
@@ -133,8 +133,8 @@ export function openCalls({
 			}
 			const late = new AbortController()
 			const limits = { idle_ms: config.call_timeout_s * 1000, total_ms: config.max_call_s * 1000 }
-			const patience = openPatience(limits, (what) => late.abort(what))
-			const call: Call = { site, patience }
+			const timer = openCallTimer(limits, (what) => late.abort(what))
+			const call: Call = { site, timer }
 			underWay.add(call)
 			try {
 				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
@@ -156,7 +156,7 @@ export function openCalls({
 				const why = whyLost() || message.replace(/^MCP error -?\d+: /, '')
 				throw new Fault('mcp_failed', `${about} was interrupted (${why}); its outcome is unknown`, { cause: error })
 			} finally {
-				patience.end()
+				timer.end()
 				underWay.delete(call)
 			}
 		},
@@ -171,8 +171,8 @@ export function openCalls({
 					'conflict',
 					'sampling is possible only during a tool call, and only while all calls in progress belong to one run',
 				)
-			const { site, patience } = call
-			const resume = patience.hold()
+			const { site, timer } = call
+			const resume = timer.hold()
 			try {
 				return await sampler.sample(server, request, site, AbortSignal.any([site.signal, signal]), scrub)
 			} finally {

@@ -116,7 +116,7 @@ export class ServerConnection {
 			server: record.name,
 			config: services.config,
 			ready: (signal) => this.#ready(signal),
-			needsLogin: () => services.login?.needed ?? null,
+			needsLogin: () => this.#needed,
 			whyLost: () => (this.#link ? '' : (this.#lastError?.message ?? '')),
 			scrub: (text) => this.#scrub(text),
 			hideTokens: (text) => this.#hideTokens(text),
@@ -146,7 +146,8 @@ export class ServerConnection {
 			status_detail: this.#detail(),
 			last_error: this.#lastError,
 			failures: this.#failures,
-			server: this.#lastSession ? this.#shownServer(this.#lastSession) : null,
+			server:
+				this.#lastSession && mapStrings(this.#lastSession.server, (text) => this.#scrub(text).slice(0, NAME_LIMIT)),
 			protocol_version: this.#lastSession?.protocol_version ?? null,
 			instructions: this.#lastSession?.instructions
 				? this.#scrub(this.#lastSession.instructions).slice(0, INSTRUCTIONS_LIMIT)
@@ -226,7 +227,7 @@ export class ServerConnection {
 		try {
 			return await this.#calls.make(tool, args, site)
 		} catch (error) {
-			const needed = this.#services.login?.needed ?? null
+			const needed = this.#needed
 			if (needed === null || !this.record.auth?.wait || !isFault(error, 'mcp_unavailable')) throw error
 			return site.pause({ question: needed, options: [SIGNED_IN], kind: 'login' })
 		}
@@ -282,9 +283,12 @@ export class ServerConnection {
 				agent: this.agent,
 				services: this.#services,
 				said: this.#said,
-				elicit: (request) => this.#calls.elicit(request),
-				...(this.record.sampling && { sample: (request, signal) => this.#calls.sample(request, signal) }),
-				toolsChanged: refresh,
+				hooks: {
+					elicit: (request) => this.#calls.elicit(request),
+					...(this.record.sampling && { sample: (request, stop) => this.#calls.sample(request, stop) }),
+					...(this.record.roots && { roots: this.record.roots }),
+					toolsChanged: refresh,
+				},
 				busy: () => this.#calls.size > 0,
 				opened: (opened) => (this.#opened = opened),
 				signal,
@@ -333,7 +337,7 @@ export class ServerConnection {
 		const message = this.#scrub(why).slice(0, MESSAGE_LIMIT)
 		this.#lastError = { at: now(), message }
 		const isLast = lasting || (this.#isProgram && this.#failures >= FAILURES)
-		const needed = this.#services.login?.needed ?? null
+		const needed = this.#needed
 		const status = needed !== null ? 'needs_login' : isLast ? 'error' : 'reconnecting'
 		this.#turn(status)
 		this.#logFailure(status, needed ?? message)
@@ -354,8 +358,13 @@ export class ServerConnection {
 		await this.#until(() => this.#status !== 'connecting' && this.#status !== 'reconnecting', READY_LIMIT_MS, signal)
 		signal.throwIfAborted()
 		if (this.#link) return this.#link
-		if (this.#services.login?.needed) throw new Fault('mcp_unavailable', this.#services.login.needed)
+		if (this.#needed !== null) throw new Fault('mcp_unavailable', this.#needed)
 		throw new Fault('mcp_unavailable', `the MCP server "${this.record.name}" is not connected: ${this.#detail()}`)
+	}
+
+	/** Why a person must sign in, if one must. */
+	get #needed(): string | null {
+		return this.#services.login?.needed ?? null
 	}
 
 	get #isProgram(): boolean {
@@ -379,10 +388,8 @@ export class ServerConnection {
 		switch (this.#status) {
 			case 'connecting':
 				return 'the gateway is still connecting to it; its tools are not known yet'
-			case 'connected': {
-				const needed = this.#services.login?.needed ?? null
-				return `connected by ${this.#lastSession?.via}${needed === null ? '' : `; ${needed}`}`
-			}
+			case 'connected':
+				return `connected by ${this.#lastSession?.via}${this.#needed === null ? '' : `; ${this.#needed}`}`
 			case 'reconnecting':
 				return this.#isProgram
 					? `it failed ${this.#failures} of ${FAILURES} times in a row and will be retried: ${why}`
@@ -390,7 +397,7 @@ export class ServerConnection {
 			case 'error':
 				return `it is not retried until it is restarted or a run needs it: ${why}`
 			case 'needs_login':
-				return this.#services.login?.needed ?? why
+				return this.#needed ?? why
 			case 'disabled':
 				return 'it is switched off'
 		}
@@ -419,10 +426,6 @@ export class ServerConnection {
 	#turn(status: McpStatus): void {
 		this.#status = status
 		for (const recheck of this.#waiting) recheck()
-	}
-
-	#shownServer({ server }: Session): Session['server'] {
-		return mapStrings(server, (text) => this.#scrub(text).slice(0, NAME_LIMIT))
 	}
 
 	/** A tool whose name contains a secret cannot be called by its redacted name; it is refused like a tool without a name. */

@@ -1,5 +1,5 @@
 /** The tools that a server lists: checked, since a list may contain anything, and each with a digest of its definition. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
 import { isObject } from './fields.ts'
 
@@ -77,7 +77,7 @@ function definitionOf({ name, title, description, inputSchema, outputSchema, ann
 		// Some APIs of models refuse an object without properties.
 		input_schema: { ...inputSchema, type: 'object', properties: inputSchema.properties ?? {} },
 		annotations: hints,
-		digest: createHash('sha256').update(canonicalJson(known)).digest('hex'),
+		digest: hash('sha256', canonicalJson(known)),
 	}
 }
 

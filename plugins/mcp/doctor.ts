@@ -5,9 +5,9 @@ import { delimiter, isAbsolute, join } from 'node:path'
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
-import { agentScope } from '../../core/store/agent-scope.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { McpServerDetails } from './contract.ts'
+import { recordsOf } from './records.ts'
 import type { McpRecord } from './records.ts'
 
 /** Limits of agents whose servers are checked, and of servers in total. */
@@ -96,9 +96,8 @@ async function recorded(context: CheckContext): Promise<Seen[]> {
 	const servers: Seen[] = []
 	if (!store) return servers
 	for await (const agent of store.list<AgentRecord>(['agents'], { limit: AGENTS })) {
-		for await (const { value } of store.list<McpRecord>([agentScope(agent.value.uid), 'mcp', 'server'])) {
-			if (value.enabled) servers.push({ ...value, agent: agent.value.name })
-		}
+		for (const server of await recordsOf(store).list(agent.value))
+			if (server.enabled) servers.push({ ...server, agent: agent.value.name })
 	}
 	return servers
 }

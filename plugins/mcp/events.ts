@@ -1,45 +1,39 @@
 import type { EventType } from '../../core/plugin.ts'
 
+const server = { server: "The server's name.", mcp_id: "The server's id." }
+const described = {
+	...server,
+	transport: '`stdio`, `sse` or `http`.',
+	'command?': 'The program, with stdio.',
+	'args?': 'Its arguments.',
+	'url?': 'The address, for the other transports.',
+}
+const call = {
+	server: "The server's name.",
+	tool: "The tool's own name at the server.",
+	call_id: 'The call, unique in its run.',
+}
+
 export default {
 	'mcp.added': {
 		description: 'An MCP server was added to an agent; its program now runs, or its address is now called.',
-		payload: {
-			server: "The server's name.",
-			mcp_id: "The server's id.",
-			transport: '`stdio`, `sse` or `http`.',
-			'command?': 'The program, with stdio.',
-			'args?': 'Its arguments.',
-			'url?': 'The address, for the other transports.',
-		},
+		payload: described,
 	},
 	'mcp.removed': {
 		description: 'An MCP server was removed from an agent.',
-		payload: {
-			server: "The server's name.",
-			mcp_id: "The server's id.",
-			transport: '`stdio`, `sse` or `http`.',
-			'command?': 'The program, with stdio.',
-			'args?': 'Its arguments.',
-			'url?': 'The address, for the other transports.',
-		},
+		payload: described,
 	},
 	'mcp.accepted': {
 		description: 'An operator accepted changed tools of an MCP server.',
 		payload: {
-			server: "The server's name.",
-			mcp_id: "The server's id.",
-			transport: '`stdio`, `sse` or `http`.',
-			'command?': 'The program, with stdio.',
-			'args?': 'Its arguments.',
-			'url?': 'The address, for the other transports.',
+			...described,
 			tools: 'The tools that were accepted.',
 		},
 	},
 	'mcp.connected': {
 		description: 'An MCP server is connected.',
 		payload: {
-			server: "The server's name.",
-			mcp_id: "The server's id.",
+			...server,
 			protocol_version: 'The negotiated version of the protocol.',
 			tools: 'Number of tools that it offers.',
 		},
@@ -47,8 +41,7 @@ export default {
 	'mcp.disconnected': {
 		description: 'An MCP server is no longer connected.',
 		payload: {
-			server: "The server's name.",
-			mcp_id: "The server's id.",
+			...server,
 			status: 'Its new status: `disabled`, `reconnecting`, `needs_login` or `error`.',
 			reason: 'Why it ended.',
 		},
@@ -56,16 +49,14 @@ export default {
 	'mcp.login_required': {
 		description: 'A person must sign in to an MCP server: for the first time, again, or with further scopes.',
 		payload: {
-			server: "The server's name.",
-			mcp_id: "The server's id.",
+			...server,
 			scopes: 'The scopes that the server asked for; empty if it named none.',
 		},
 	},
 	'mcp.logged_in': {
 		description: 'Somebody signed in to an MCP server for an agent.',
 		payload: {
-			server: "The server's name.",
-			mcp_id: "The server's id.",
+			...server,
 			issuer: 'The authorization server.',
 			scopes: 'The scopes that were granted.',
 		},
@@ -73,17 +64,14 @@ export default {
 	'mcp.logged_out': {
 		description: 'The tokens for an MCP server were revoked, as far as its authorization server can, and deleted.',
 		payload: {
-			server: "The server's name.",
-			mcp_id: "The server's id.",
+			...server,
 			issuer: 'The authorization server.',
 		},
 	},
 	'mcp.called': {
 		description: "An agent calls an MCP server's tool.",
 		payload: {
-			server: "The server's name.",
-			tool: "The tool's own name at the server.",
-			call_id: 'The call, unique in its run.',
+			...call,
 			arguments: 'The arguments, as JSON text; cut if long.',
 		},
 	},
@@ -97,9 +85,7 @@ export default {
 	'mcp.result': {
 		description: "An MCP server's tool answered.",
 		payload: {
-			server: "The server's name.",
-			tool: "The tool's own name at the server.",
-			call_id: 'The call, unique in its run.',
+			...call,
 			result: 'The result as the model gets it, as text; cut if long.',
 			'attachments?': 'What it has besides text, as in `message.user`.',
 		},
@@ -107,9 +93,7 @@ export default {
 	'mcp.failed': {
 		description: "An MCP server's tool failed.",
 		payload: {
-			server: "The server's name.",
-			tool: "The tool's own name at the server.",
-			call_id: 'The call, unique in its run.',
+			...call,
 			code: 'The [code of the error](http-api.md#codes).',
 			message: 'The error message, for people.',
 		},

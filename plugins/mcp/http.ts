@@ -35,13 +35,7 @@ export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, st
 		for (const [name, value] of Object.entries(headers)) all.set(name, value)
 		open++
 		try {
-			const response = await fetcher(url, {
-				headers: all,
-				...(method !== undefined && { method }),
-				...(body !== undefined && { body }),
-				...(signal && { signal }),
-				...(redirect !== undefined && { redirect }),
-			})
+			const response = await fetcher(url, { method, headers: all, body, signal, redirect })
 			if (!response.body) {
 				open--
 				return response

@@ -25,10 +25,7 @@ export interface LinkOptions {
 	agent: AgentRef
 	services: TargetServices
 	said: Tail
-	elicit: Hooks['elicit']
-	/** Absent: not allowed. */
-	sample?: Hooks['sample']
-	toolsChanged: Hooks['toolsChanged']
+	hooks: Omit<Hooks, 'trouble' | 'closed'>
 	/** Running calls: a working server may be too busy to answer a ping. */
 	busy(): boolean
 	/** Receives the process or the requests as soon as they exist. */
@@ -64,10 +61,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 		session = await sdk.openSession(
 			opened.target,
 			{
-				elicit: options.elicit,
-				...(options.sample && { sample: options.sample }),
-				...(record.roots && { roots: record.roots }),
-				toolsChanged: options.toolsChanged,
+				...options.hooks,
 				trouble(error) {
 					trouble = messageOf(error).slice(0, TROUBLE_LIMIT)
 					// Such as a broken event stream. A process is reported when it ends.

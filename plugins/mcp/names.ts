@@ -1,5 +1,5 @@
 /** The names by which agents call the tools of servers. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { wireName } from '../../sandbox/wire-name.ts'
 
 const LIMIT = 128
@@ -26,10 +26,7 @@ export function toolNames(tools: readonly { server: string; tool: string }[]): s
 }
 
 function withHash(name: string, server: string, tool: string): string {
-	const hash = createHash('sha256')
-		.update(JSON.stringify([server, tool]))
-		.digest('hex')
-		.slice(0, HASH)
+	const end = hash('sha256', JSON.stringify([server, tool])).slice(0, HASH)
 	// Short enough to keep the hash where a narrower API cuts names.
-	return `${name.slice(0, 64 - 1 - HASH)}_${hash}`
+	return `${name.slice(0, 64 - 1 - HASH)}_${end}`
 }

@@ -41,8 +41,6 @@ export interface Processes {
 	start(order: ProcessOrder): Promise<ServerProcess>
 	/** Ends processes left over from an earlier gateway of this home. */
 	reap(): Promise<void>
-	/** Number of processes that have not ended completely. */
-	readonly size: number
 	/** Kills all of them immediately. */
 	stopAll(): Promise<void>
 }
@@ -134,9 +132,6 @@ export function openProcesses(folder: string, log: Logger): Processes {
 			return server
 		},
 		reap: () => reap(folder, log),
-		get size() {
-			return running.size
-		},
 		async stopAll() {
 			await Promise.all([...running].map((one) => one.stop()))
 		},

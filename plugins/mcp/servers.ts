@@ -35,20 +35,7 @@ export interface ServersOfAll extends McpServers {
 export function serversOf(ctx: Context<McpSettings>, processes: Processes): ServersOfAll {
 	const records = recordsOf(ctx.store)
 	const starting = openSemaphore(STARTING_LIMIT, { hold_ms: STARTING_MS })
-	const services: ConnectionServices = {
-		sampler: openSampler(ctx),
-		env: ctx.env,
-		emit: ctx.emit,
-		find: ctx.find,
-		use: ctx.use,
-		config: ctx.config,
-		log: ctx.log,
-		signal: ctx.signal,
-		redactor: ctx.redactor,
-		processes,
-		records,
-		starting,
-	}
+	const services: ConnectionServices = { ...ctx, sampler: openSampler(ctx), processes, records, starting }
 	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<ServerConnection> => {
 		// Loaded with the first server: an idle gateway does not keep the protocol's code in memory.
 		const connection = await import('./connection.ts')
@@ -61,6 +48,10 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		const connection = (await registry.of(agent)).get(id)
 		if (!connection) throw noServer(agent, id)
 		return connection
+	}
+	const reconnect = async (connection: ServerConnection): Promise<void> => {
+		await connection.restart(true)
+		await connection.settled(FIRST_CONNECTION_MS)
 	}
 
 	return {
@@ -81,21 +72,14 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 			return loginOf(connection).begin(browser)
 		},
 		async completeLogin(returned, browser, of) {
-			const answer = (name: string): string | undefined => returned.searchParams.get(name) ?? undefined
-			const [id = '', secret = ''] = (answer('state') ?? '').split('.')
+			const answer = returned.searchParams
+			const [id = ''] = (answer.get('state') ?? '').split('.')
 			const connection = [...registry.all()].find(({ record }) => record.id === id)
 			if (!connection?.login || (of && (of.id !== id || of.agent.uid !== connection.agent.uid)))
 				throw new Fault('invalid_request', 'this login is not known; begin another one')
 			const { record, agent, login } = connection
 			try {
-				await login.finish({
-					secret,
-					code: answer('code'),
-					iss: answer('iss'),
-					error: answer('error'),
-					error_description: answer('error_description'),
-					browser,
-				})
+				await login.finish(answer, browser)
 			} catch (error) {
 				if (isFault(error, 'forbidden', 'invalid_request')) {
 					const payload = { reason: 'mcp_login_refused', message: error.message, server: record.name }
@@ -103,20 +87,14 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 				}
 				throw error
 			}
-			if (record.enabled) {
-				await connection.restart(true)
-				await connection.settled(FIRST_CONNECTION_MS)
-			}
+			if (record.enabled) await reconnect(connection)
 			await answerWaiting(agent, record, ctx)
 			return { agent: agent.name, server: view(connection) }
 		},
 		async logout(agent, id) {
 			const connection = await find(agent, id)
 			await loginOf(connection).logout()
-			if (connection.record.enabled) {
-				await connection.restart(true)
-				await connection.settled(FIRST_CONNECTION_MS)
-			}
+			if (connection.record.enabled) await reconnect(connection)
 			return view(connection)
 		},
 		async add(agent, wanted, powers) {
@@ -177,8 +155,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 					`the MCP server "${connection.record.name}" is switched off; PATCH it with enabled: true`,
 				)
 			}
-			await connection.restart(true)
-			await connection.settled(FIRST_CONNECTION_MS)
+			await reconnect(connection)
 			return view(connection)
 		},
 		async accept(agent, id, digests) {

@@ -2,6 +2,7 @@
  * One connection to an MCP server, by the official SDK. Only this file uses the SDK. It is loaded with the first server, since
  * it takes 150 ms and 30 MB. A client serves one connection; a new connection needs a new client.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js'
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -100,7 +101,7 @@ export async function openSession(target: Target, hooks: Hooks, signal: AbortSig
 	}
 }
 
-/** Does the server require something that a header must provide? */
+/** The status of the server's answer, if that caused the error. */
 export function statusOfError(error: unknown): number | undefined {
 	if (error instanceof StreamableHTTPError || error instanceof SseError) return error.code
 	return undefined
@@ -246,10 +247,8 @@ function answerAllowances(client: Client, { sample, roots }: Hooks): void {
 
 /** Tells the server that it can release the session. */
 async function endSession(transport: StreamableHTTPClientTransport): Promise<void> {
-	let timer: NodeJS.Timeout | undefined
-	const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, END_SESSION_LIMIT_MS)))
+	const late = pause(END_SESSION_LIMIT_MS, undefined, { ref: false })
 	await Promise.race([transport.terminateSession().catch(() => {}), late])
-	clearTimeout(timer)
 }
 
 /** Answers of servers that have only the older transport. */

@@ -5,6 +5,8 @@ import type { Request, Server } from '@hapi/hapi'
 import Joi from 'joi'
 import { Fault, statusOf } from '../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../core/errors.ts'
+import { isUnrouted } from '../../core/http/server.ts'
+import { explainMissing } from '../shared/missing-route.ts'
 
 export interface ErrorBody {
 	error: { message: string; type: string; param: string | null; code: string }
@@ -37,16 +39,13 @@ export const failure = Joi.object({
 /** OpenAI's paths that this gateway does not have: clients should get an error that they can parse. */
 const roots =
 	/^\/v1\/(assistants|audio|batches|chat|completions|containers|conversations|embeddings|engines|evals|files|fine_tuning|images|models|moderations|realtime|responses|threads|uploads|vector_stores|videos)(\/|$)/
-const methods = ['get', 'post', 'delete'] as const
 
 /** Converts the errors of this plugin's routes, and of unknown OpenAI paths; in place. */
 export function shapeErrors(server: Server, plugin: string): void {
 	server.ext('onPreResponse', (request, h) => {
 		const { response, route } = request
 		if (!isBoom(response)) return h.continue
-		// hapi's own name for a request that matches no route
-		const isRouted = (route.method as string) !== '_special'
-		if (!isRouted && roots.test(request.path)) explain(request, response)
+		if (isUnrouted(request) && roots.test(request.path)) explain(request, response)
 		else if (route.realm.plugin !== plugin) return h.continue
 		reshape(response)
 		return h.continue
@@ -96,17 +95,11 @@ function typeOf(status: number): string {
 	return status < 500 ? 'invalid_request_error' : 'server_error'
 }
 
-function explain({ method, path, server }: Request, { message, output }: Boom): void {
-	if (message !== 'Not Found') return
-	const allowed = methods.filter((one) => server.match(one, path)).map((one) => one.toUpperCase())
-	const word = method.toUpperCase()
-	// The caller is not authenticated here, so the path is not repeated.
-	output.payload.message = `there is no ${word} at this path; docs/openai-api.md lists all routes`
-	if (allowed.length === 0) return
-	output.statusCode = 405
-	output.headers.allow = allowed.join(', ')
-	Object.assign(output.payload, { message: `this path accepts ${allowed.join(' or ')}, not ${word}` })
-	Object.assign(output.payload, { code: 'method_not_allowed' satisfies FaultCode })
+function explain(request: Request, response: Boom): void {
+	if (response.message !== 'Not Found') return
+	explainMissing(request, response, 'docs/openai-api.md')
+	const { output } = response
+	if (output.statusCode === 405) Object.assign(output.payload, { code: 'method_not_allowed' satisfies FaultCode })
 }
 
 function reshape(response: Boom): void {

@@ -48,14 +48,9 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 		redirects: 0,
 	})
 	// grammY has the types of node-fetch, which differ from the standard's; the parts that it uses are the same.
-	const fetch = (async (url: string, { method, headers, body, signal }: GuardedInit) =>
-		fetcher(url, {
-			...(method !== undefined && { method }),
-			...(headers && { headers }),
-			...(body !== undefined && { body: await wholeOf(body) }),
-			...(signal && { signal }),
-		})) as unknown as NonNullable<ApiClientOptions['fetch']>
-	const call = new Api(token, { apiRoot: root, fetch })
+	const fetch = async (url: string, { method, headers, body, signal }: GuardedInit): Promise<Response> =>
+		fetcher(url, { method, headers, body: body && (await wholeOf(body)), signal })
+	const call = new Api(token, { apiRoot: root, fetch: fetch as unknown as NonNullable<ApiClientOptions['fetch']> })
 	// Only if the server says that it did nothing. After a 5xx or a lost connection the message may have been sent.
 	const again = {
 		maxRetryAttempts: 1,

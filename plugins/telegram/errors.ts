@@ -1,6 +1,7 @@
 /** What an error of the Bot API means for a message: was it sent, and can a retry succeed? */
 import { GrammyError, HttpError } from 'grammy'
-import { isFault, messageOf } from '../../core/errors.ts'
+import { messageOf } from '../../core/errors.ts'
+import { isUnsent } from '../shared/unsent.ts'
 import type { ChannelError, Link, Markup } from '../channels/adapter.ts'
 
 type ErrorContext = Pick<Link, 'error' | 'token'>
@@ -14,7 +15,7 @@ export function errorOf(error: unknown, link: ErrorContext, markup: Markup = 'pl
 	if (error instanceof GrammyError) return answered(error, link, markup)
 	if (!(error instanceof HttpError)) return error instanceof Error ? error : new Error(messageOf(error))
 	const why = shown(messageOf(error.error), link)
-	return neverArrived(error.error)
+	return isUnsent(error.error)
 		? link.error('failed', `Telegram cannot be reached: ${why}`)
 		: new Error(`Telegram did not answer: ${why}`)
 }
@@ -66,26 +67,6 @@ export function isNoPhoto(error: unknown): boolean {
 
 export function isCode(error: unknown, code: number): error is GrammyError {
 	return error instanceof GrammyError && error.error_code === code
-}
-
-/** Errors from before a connection is established. */
-const early = new Set([
-	'ECONNREFUSED',
-	'ENOTFOUND',
-	'EAI_AGAIN',
-	'EHOSTUNREACH',
-	'ENETUNREACH',
-	'UND_ERR_CONNECT_TIMEOUT',
-])
-
-function neverArrived(error: unknown): boolean {
-	if (isFault(error, 'address_refused', 'invalid_request')) return true
-	for (let one = error, depth = 0; one instanceof Error && depth < 8; one = one.cause, depth++) {
-		if (early.has(String((one as { code?: unknown }).code))) return true
-		// IPv4 and IPv6 addresses were tried, each with its own error.
-		if (one instanceof AggregateError && one.errors.length > 0 && one.errors.every(neverArrived)) return true
-	}
-	return false
 }
 
 const SHOWN = 300

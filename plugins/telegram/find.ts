@@ -1,4 +1,5 @@
 /** Was a message sent although no response was received? */
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { OutgoingMessage } from '../channels/adapter.ts'
 import { isNotThere } from './errors.ts'
 import type { Marks } from './marks.ts'
@@ -22,7 +23,7 @@ export type Find<M extends Sought> = (message: M, mark: string | undefined) => P
  */
 export function openFind<M extends Sought>(edit: (id: number, message: M) => Promise<void>, marks: Marks): Find<M> {
 	/** By nonce, how far a search got: Telegram limits edits per minute, and the next search continues there. */
-	const begun = new Map<string, { id: number; left: number }>()
+	const begun = new BoundedMap<string, { id: number; left: number }>(SEARCHES)
 
 	return async (message, mark) => {
 		const { chat, nonce, reply_to, after } = message
@@ -39,8 +40,6 @@ export function openFind<M extends Sought>(edit: (id: number, message: M) => Pro
 			} catch (error) {
 				if (!isNotThere(error)) {
 					begun.set(nonce, search)
-					const [oldest] = begun.keys()
-					if (oldest !== undefined && begun.size > SEARCHES) begun.delete(oldest)
 					throw error
 				}
 				search.left--

@@ -5,6 +5,7 @@
  * while private chats and basic groups share that of the bot's account. So the id of a message is a little higher than the
  * `mark`, the highest id seen before it was sent.
  */
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { KnownChat } from '../channels/adapter.ts'
 
 /** Limits of remembered ids per counter, and of counters. */
@@ -23,19 +24,16 @@ export interface Marks {
 }
 
 export function openMarks(known: readonly KnownChat[]): Marks {
-	const counters = new Map<string, { top: number; ids: Set<number> }>()
+	const counters = new BoundedMap<string, { top: number; ids: Set<number> }>(COUNTERS)
 
 	function saw(chat_id: number | string, message_id: number): void {
 		const key = counterOf(chat_id)
 		const counter = counters.get(key) ?? { top: 0, ids: new Set<number>() }
-		counters.delete(key)
-		counters.set(key, counter) // the newest is last
+		counters.set(key, counter)
 		counter.top = Math.max(counter.top, message_id)
 		counter.ids.add(message_id)
 		const [oldest] = counter.ids
 		if (oldest !== undefined && counter.ids.size > IDS) counter.ids.delete(oldest)
-		const [unused] = counters.keys()
-		if (unused !== undefined && counters.size > COUNTERS) counters.delete(unused)
 	}
 
 	for (const { id, last_id, sent_id } of known.toReversed()) {

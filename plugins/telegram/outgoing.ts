@@ -1,5 +1,5 @@
 /** Outgoing messages: the Bot API's methods for a message, an edit, and a draft. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { InputFile } from 'grammy'
 import type { ChatRef, Link, OutgoingFile, OutgoingMessage } from '../channels/adapter.ts'
 import type { BotApi } from './api.ts'
@@ -118,5 +118,5 @@ function parseModeOf({ markup }: OutgoingMessage): { parse_mode?: 'HTML' } {
 
 /** The same for all texts of one message, and never 0. */
 function draftIdOf(nonce: string): number {
-	return (createHash('sha256').update(nonce).digest().readUInt32BE() >>> 1) + 1
+	return (hash('sha256', nonce, 'buffer').readUInt32BE() >>> 1) + 1
 }

@@ -1,5 +1,6 @@
 /** The log of deliveries: accepted ones by id, refused ones in a ring buffer of 1,000 per webhook. */
 import type { Store } from '../../core/store/ports.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { WebhookDelivery } from './contract.ts'
 import { keys } from './records.ts'
 import type { AcceptedRecord, Counter } from './records.ts'
@@ -42,13 +43,10 @@ export async function totalsOf(store: Store, uid: string, id: string): Promise<{
 /** Writes refused deliveries, each over the oldest one of its webhook. Settles when durable. */
 export function rejectionsOf(store: Store): (uid: string, id: string, delivery: WebhookDelivery) => Promise<void> {
 	/** The next ring position of each webhook. */
-	const places = new Map<string, Promise<{ next: number }>>()
+	const places = new BoundedMap<string, Promise<{ next: number }>>(REMEMBERED)
 	const placesOf = (uid: string, id: string): Promise<{ next: number }> => {
 		const place = places.get(id) ?? nextPlace(store, uid, id).then((next) => ({ next }))
-		places.delete(id)
 		places.set(id, place)
-		const [oldest = ''] = places.keys()
-		if (places.size > REMEMBERED) places.delete(oldest)
 		place.catch(() => places.delete(id))
 		return place
 	}

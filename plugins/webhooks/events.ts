@@ -3,21 +3,15 @@ import type { EventType } from '../../core/plugin.ts'
 export default {
 	'webhook.registered': {
 		description: 'An agent registered a webhook.',
-		payload: {
-			slug: 'The webhook.',
-		},
+		payload: { slug: 'The webhook.' },
 	},
 	'webhook.rotated': {
 		description: 'A webhook got a new token and secret, or a new secret alone.',
-		payload: {
-			slug: 'The webhook.',
-		},
+		payload: { slug: 'The webhook.' },
 	},
 	'webhook.deleted': {
 		description: 'A webhook was deleted.',
-		payload: {
-			slug: 'The webhook.',
-		},
+		payload: { slug: 'The webhook.' },
 	},
 	'webhook.accepted': {
 		description: 'A delivery to a webhook was accepted and started a run.',

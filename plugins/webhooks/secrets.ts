@@ -2,6 +2,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { Fault, messageOf } from '../../core/errors.ts'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { randomText } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type {} from '../vault/contract.ts'
@@ -53,7 +54,7 @@ const WEBHOOKS = 10_000
 export const secretId = (id: string): string => `webhook:${id}`
 
 export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings>): WebhookSecrets {
-	const open = new Map<string, { sealed: Uint8Array; key: KeyObject }>()
+	const open = new BoundedMap<string, { sealed: Uint8Array; key: KeyObject }>(OPEN)
 	const known = new Set<string>()
 	const learn = (agent: AgentRef, id: string, slug: string, value: string): void => {
 		known.add(id)
@@ -85,8 +86,6 @@ export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings
 			if (before && Buffer.compare(before.sealed, sealed) === 0) return before.key
 			const key = createSecretKey(keyBytes(scheme, await textOf(uid, webhook)))
 			open.set(token_hash, { sealed, key })
-			const [oldest = ''] = open.keys()
-			if (open.size > OPEN) open.delete(oldest)
 			return key
 		},
 		retire(id) {

@@ -22,8 +22,6 @@ export const SLUG_RULE = 'must be 1 to 64 of a-z 0-9 - _'
 export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecrets): Webhooks {
 	const { store, config, gateway, emit, use } = ctx
 
-	const entryOf = (agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> => findWebhook(store, agent, slug)
-
 	const given = ({ id, slug, token }: WebhookRecord, secret: string): GivenWebhook => {
 		const base = (config.public_url ?? gateway.publicUrl() ?? '').replace(/\/+$/, '')
 		return { webhook: { slug, url: `${base}/v1/hooks/${token}`, token, secret }, secret_id: secretId(id) }
@@ -99,7 +97,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 		async rotate(agent, slug, call) {
 			const made_by = call ? sha256(call.key) : null
 			const rotated = await change<GivenWebhook>(store, agentScope(agent.uid), async () => {
-				const { key, value: before, rev } = await entryOf(agent, slug)
+				const { key, value: before, rev } = await findWebhook(store, agent, slug)
 				if (made_by !== null && before.made_by === made_by) return { result: await again(agent, before) }
 				const { id, scheme } = before
 				const made = await secrets.make(agent, { id, slug, ...(scheme && { scheme }) })
@@ -112,7 +110,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 		},
 		async setSecret(agent, slug, secret) {
 			await change(store, agentScope(agent.uid), async () => {
-				const { key, value, rev } = await entryOf(agent, slug)
+				const { key, value, rev } = await findWebhook(store, agent, slug)
 				const sealed = await secrets.seal(agent, value, secret)
 				// A call that is made again must not show this secret to the agent.
 				const record: WebhookRecord = { ...value, secret: sealed, made_by: null }
@@ -140,14 +138,14 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
 		},
 		async remove(agent, slug) {
-			const { id, token_hash } = await removeRecord(store, agent, () => entryOf(agent, slug))
+			const { id, token_hash } = await removeRecord(store, agent, () => findWebhook(store, agent, slug))
 			secrets.retire(id)
 			// Written again, so that deliveries in flight have ended when maintenance runs.
 			await point(agent, id, slug, token_hash)
 			return announce(agent, 'webhook.deleted', slug)
 		},
 		async deliveries(agent, slug, options) {
-			const { value } = await entryOf(agent, slug)
+			const { value } = await findWebhook(store, agent, slug)
 			return deliveriesOf(store, agent.uid, value.id, options)
 		},
 	}

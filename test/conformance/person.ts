@@ -77,9 +77,7 @@ export async function openPerson(url: URL): Promise<Person> {
 		const started = await login.begin(null)
 		const response = await fetch(started.url, { redirect: 'manual' })
 		const back = new URL(response.headers.get('location') ?? '')
-		const answer = (name: string): string | undefined => back.searchParams.get(name) ?? undefined
-		const [, secret = ''] = (answer('state') ?? '').split('.')
-		await login.finish({ secret, code: answer('code'), iss: answer('iss'), error: answer('error') })
+		await login.finish(back.searchParams, undefined)
 	}
 	return {
 		login,

@@ -1,11 +1,11 @@
 /** Stores a bot token in the vault, and creates the channel that uses it. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { settingsOf, withoutNull } from '../../../core/cli/assignments.ts'
-import { readChannel } from './find.ts'
-import type { Channel, ChannelDetails } from './find.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { secretInput } from '../../../core/cli/secret-input.ts'
+import type { Channel, ChannelDetails } from '../contract.ts'
+import { readChannel } from './find.ts'
 
 export interface ChannelOptions {
 	agent?: string

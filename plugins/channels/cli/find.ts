@@ -2,31 +2,7 @@
 import { path } from '../../../core/cli/contract.ts'
 import type { Api } from '../../../core/cli/contract.ts'
 import { pick } from '../../../core/cli/pick.ts'
-
-export interface Channel {
-	id: string
-	type: string
-	status: string
-	created_at: string
-}
-
-export interface Binding {
-	binding_id: string
-	agent_id: string
-	channel_id: string
-	external_chat_id: string
-	who_may_answer: string
-	created_at: string
-}
-
-export interface ChannelDetails extends Channel {
-	bot_token_ref: string
-	config: Record<string, unknown>
-	connection: 'connecting' | 'connected' | 'reconnecting' | 'error' | 'disabled'
-	bot: string | null
-	last_error: string | null
-	bindings: Binding[]
-}
+import type { Channel, ChannelDetails } from '../contract.ts'
 
 /** Names of the platforms, by the type of the channel. */
 const platforms: Record<string, string> = { chat_a: 'telegram', chat_b: 'discord' }

@@ -1,13 +1,7 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
-
-interface SayResult {
-	message_id: string
-	conversation: string
-	channel_id: string
-	chat_id: string
-}
+import type { SaidInChat } from '../contract.ts'
 
 export default {
 	description: 'Send a message to a chat as its agent, without a run; - reads it from standard input',
@@ -23,7 +17,7 @@ Examples:
 		const content = words.length === 1 && words[0] === '-' ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
 		if (content.trim() === '') throw new CliError('usage', 'the message is empty')
 		const where = path`/v1/agents/${agent}/conversations/${conversation}/messages`
-		const sent = await cli.api.request<SayResult>('POST', where, { content })
+		const sent = await cli.api.request<SaidInChat>('POST', where, { content })
 		cli.out.answer(sent, ({ chat_id }) => `Accepted for the chat ${chat_id}.`)
 	},
 } satisfies Command

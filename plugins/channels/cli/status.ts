@@ -4,13 +4,9 @@ import { path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inTurns } from '../../../core/cli/in-turns.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
+import type { ChannelDetails } from '../contract.ts'
 
-interface ListedChannel {
-	id: string
-	type: string
-	connection: string
-	last_error: string | null
-}
+type ListedChannel = Pick<ChannelDetails, 'id' | 'type' | 'connection' | 'last_error'>
 
 interface Facts {
 	channels: ListedChannel[] | null

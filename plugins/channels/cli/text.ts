@@ -1,5 +1,5 @@
 import { platformOf } from './find.ts'
-import type { ChannelDetails } from './find.ts'
+import type { ChannelDetails } from '../contract.ts'
 import { CliError } from '../../../core/cli/contract.ts'
 import type { Style } from '../../../core/cli/contract.ts'
 

@@ -7,6 +7,7 @@ import { FILES } from './files.ts'
 import type { FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
 import type { PendingMessages } from './pending.ts'
+import { PENDING_LIMIT } from './place.ts'
 import { startRun } from './start-run.ts'
 import type { RunStart, StartRooms } from './start-run.ts'
 import { texts } from './texts.ts'
@@ -24,9 +25,6 @@ interface Accepted extends Omit<RunStart, 'attachments' | 'also'> {
 /** Another call accepted the message. */
 export class KnownMessage extends Error {}
 
-/** Pending messages and answers of one channel, with the runs that work on them. */
-const WAITING_LIMIT = 5_000
-
 /** Durable when it settles. False if too much waits already. Throws `KnownMessage`, and `not_found` if the agent was deleted. */
 export async function accept(
 	rooms: AcceptRooms,
@@ -36,7 +34,7 @@ export async function accept(
 	conversation: string,
 ): Promise<boolean> {
 	const { runs, pending, marks } = rooms
-	if (runs.count(channel.id) + pending.count(channel.id) >= WAITING_LIMIT) return false
+	if (runs.count(channel.id) + pending.count(channel.id) >= PENDING_LIMIT) return false
 	const { id, kind, thread_id } = message.chat
 	const accepted: Accepted = {
 		message,
@@ -50,8 +48,9 @@ export async function accept(
 		trigger: channel.type,
 	}
 	const place = { agent_uid: bound.agent.uid, channel_id: channel.id, chat: accepted.chat, conversation }
-	const merges = channel.config.during_run === 'merged' && (pending.inChat(channel.id, id) > 0 || runs.isBusy(place))
-	const isLater = merges || message.attachments !== undefined || pending.inChat(channel.id, id) > 0
+	const isBehind = pending.inChat(channel.id, id) > 0
+	const merges = channel.config.during_run === 'merged' && (isBehind || runs.isBusy(place))
+	const isLater = merges || isBehind || message.attachments !== undefined
 	const isTaken = isLater ? await startLater(rooms, bound, accepted, merges) : await startAtOnce(rooms, accepted)
 	if (isTaken) await marks.took(channel.id, message)
 	return isTaken

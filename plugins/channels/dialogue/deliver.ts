@@ -55,8 +55,8 @@ export async function deliver(way: Way & { ctx: Context; rooms: PlaceRooms }, ru
 			if (error instanceof Gone) return true
 			throw error
 		} finally {
-			run.telling?.resolve()
-			run.telling = null
+			run.sendingQuestion?.resolve()
+			run.sendingQuestion = null
 		}
 	}
 }
@@ -64,7 +64,7 @@ export async function deliver(way: Way & { ctx: Context; rooms: PlaceRooms }, ru
 /** Undefined if the run continues, and has no question that was not sent. */
 async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promise<Due | undefined> {
 	const run = await ctx.use('runs').find(reply.run_id)
-	const { question, hushed, shown, draft } = followed
+	const { question, stopConfirmed, shown, draft } = followed
 	const last = { what: 'answer', isLast: true, until: Date.parse(run?.ended_at ?? '') + ANSWER_AGE_MS }
 	if (!run) return { ...last, text: null }
 	if (reply.unasked && (run.status === 'stopped' || isNothing(run))) return { ...last, text: null }
@@ -77,7 +77,7 @@ async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promis
 			// What users have already seen stays.
 			if (shown !== undefined && draft.trim() !== '')
 				return { ...last, text: withNewlines(draft).trimEnd() + texts.brokenOff }
-			return { ...last, text: hushed && !reply.preview ? null : texts.stopped }
+			return { ...last, text: stopConfirmed && !reply.preview ? null : texts.stopped }
 		default: {
 			const open = question ?? (await ctx.use('runs').asked(run))
 			if (!open || reply.asked.includes(open.question_id)) return undefined

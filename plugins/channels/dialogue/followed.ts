@@ -4,6 +4,7 @@ import type { Context } from '../../../core/plugin.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import type { OpenQuestion, RunListener } from '../../runs/contract.ts'
 import type { ChatRef } from '../adapter.ts'
+import { Counts } from './counts.ts'
 import { openProgress } from './progress.ts'
 import type { RunProgress } from './progress.ts'
 import type { Reply } from './records.ts'
@@ -19,7 +20,7 @@ export interface Followed {
 	/** When, ISO 8601; '' if unknown. */
 	said_at: string
 	/** Set while a question is being sent; resolves once that has failed, or `said` is durable. */
-	telling: PromiseWithResolvers<void> | null
+	sendingQuestion: PromiseWithResolvers<void> | null
 	/** Whether a model or a tool is working on it. */
 	working: boolean
 	/** When that began, on the clock of `performance`. */
@@ -37,7 +38,7 @@ export interface Followed {
 	/** It has ended, though its answer may not be sent yet. */
 	over: boolean
 	/** Stopped from the chat, which got a confirmation. */
-	hushed: boolean
+	stopConfirmed: boolean
 	/** It waits until its chat is free to send to. */
 	queued: boolean
 	/** The run and its reply are durable. Until then there is nothing to look up, and nothing is due. */
@@ -93,7 +94,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 	const runs = new Map<string, Followed & { stop(): void }>()
 	const chats = new Map<string, Set<Followed>>()
 	const working = new Set<Followed>()
-	const counts = new Map<string, number>()
+	const counts = new Counts()
 	ctx.defer(() => {
 		for (const { stop } of runs.values()) stop()
 	}, 'runs that are followed')
@@ -109,7 +110,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 	}
 	const waiting = new Set<() => void>()
 	const isBusy = ({ agent_uid, channel_id, chat, conversation }: ConversationPlace): boolean =>
-		[...(chats.get(placeOf(agent_uid, channel_id, chat)) ?? [])].some(
+		[...(chats.get(keyOf(agent_uid, channel_id, chat)) ?? [])].some(
 			({ over, reply }) => !over && !reply.unasked && reply.conversation === conversation,
 		)
 	const ended = (run: Followed): void => {
@@ -139,7 +140,7 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 				ended(run)
 				return hooks.due(run)
 			default:
-				run.progress.heed({ payload })
+				run.progress.add({ payload })
 		}
 	}
 	/** Open until it is answered, here or elsewhere. */
@@ -172,22 +173,22 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			question: null,
 			said: reply.said ?? null,
 			said_at: reply.said_at ?? '',
-			telling: null,
+			sendingQuestion: null,
 			working: false,
 			since: 0,
 			draft: '',
 			progress: openProgress(),
 			plain: false,
 			over: false,
-			hushed: false,
+			stopConfirmed: false,
 			queued: false,
 			isStored,
 			resume: () => work(run, true),
 		}
 		runs.set(run_id, Object.assign(run, { stop: () => stop.abort() }))
-		const place = placeOf(reply.agent_uid, channel_id, reply.chat)
+		const place = keyOf(reply.agent_uid, channel_id, reply.chat)
 		chats.set(place, (chats.get(place) ?? new Set()).add(run))
-		counts.set(channel_id, (counts.get(channel_id) ?? 0) + 1)
+		counts.add(channel_id)
 		return run
 	}
 	const forget = (run_id: string): void => {
@@ -198,13 +199,11 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		working.delete(run)
 		ended(run)
 		const { agent_uid, channel_id, chat } = run.reply
-		const place = placeOf(agent_uid, channel_id, chat)
+		const place = keyOf(agent_uid, channel_id, chat)
 		const others = chats.get(place)
 		others?.delete(run)
 		if (others?.size === 0) chats.delete(place)
-		const count = (counts.get(channel_id) ?? 1) - 1
-		if (count === 0) counts.delete(channel_id)
-		else counts.set(channel_id, count)
+		counts.add(channel_id, -1)
 	}
 	return {
 		async start(begin) {
@@ -239,8 +238,8 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		forget,
 		all: () => runs.values(),
 		working: () => working,
-		inChat: (uid, channel_id, chat) => [...(chats.get(placeOf(uid, channel_id, chat)) ?? [])],
-		count: (channel_id) => counts.get(channel_id) ?? 0,
+		inChat: (uid, channel_id, chat) => [...(chats.get(keyOf(uid, channel_id, chat)) ?? [])],
+		count: (channel_id) => counts.of(channel_id),
 		isBusy,
 		ended,
 		async idle(place, signal) {
@@ -258,6 +257,6 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 	}
 }
 
-function placeOf(agent_uid: string, channel_id: string, { id, thread_id = '' }: ChatRef): string {
+function keyOf(agent_uid: string, channel_id: string, { id, thread_id = '' }: ChatRef): string {
 	return JSON.stringify([agent_uid, channel_id, id, thread_id])
 }

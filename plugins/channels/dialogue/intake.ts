@@ -28,7 +28,7 @@ export interface Rooms {
 	pending: PendingMessages
 }
 
-const TELLING_MS = 2_000
+const SENDING_MS = 2_000
 /** After every time. */
 const LAST = '~'
 /** How often the agent of a chat is looked up again, if it was deleted in the meantime. */
@@ -94,8 +94,8 @@ async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, me
 
 /** Of the runs that wait for an answer from this conversation, the one whose question the chat saw last. */
 function askingIn(runs: readonly Followed[], conversation: string): Followed | undefined {
-	const seenAt = ({ telling, question, said, said_at }: Followed): string =>
-		telling ? LAST : said === question?.question_id ? said_at : ''
+	const seenAt = ({ sendingQuestion, question, said, said_at }: Followed): string =>
+		sendingQuestion ? LAST : said === question?.question_id ? said_at : ''
 	return runs
 		.filter(({ question, reply }) => question && reply.conversation === conversation)
 		.reduce<Followed | undefined>((last, one) => (last && seenAt(last) >= seenAt(one) ? last : one), undefined)
@@ -107,8 +107,8 @@ function askingIn(runs: readonly Followed[], conversation: string): Followed | u
  */
 async function wasAsked(run: Followed): Promise<boolean> {
 	const asked = run.question?.question_id
-	if (run.said !== asked && run.telling)
-		await Promise.race([run.telling.promise, sleep(TELLING_MS, undefined, { ref: false })])
+	if (run.said !== asked && run.sendingQuestion)
+		await Promise.race([run.sendingQuestion.promise, sleep(SENDING_MS, undefined, { ref: false })])
 	return asked !== undefined && run.said === asked
 }
 
@@ -178,6 +178,9 @@ async function obey(
 	} else await marks.note(channel.id, message)
 	const { agent } = bound
 	const conversation = (): Promise<string> => sessions.current(channel.id, bound, chat)
+	// Others see no more of the agent than it tells them.
+	if (['usage', 'context', 'compact'].includes(command.name) && !mayAnswer(bound, message))
+		return say(texts.notYourCommand)
 	switch (command.name) {
 		case 'start':
 			return say(texts.start(agent.name))
@@ -199,13 +202,6 @@ async function obey(
 			const mayChange = bound.answered_by === sender.id
 			return answer(() => modelText(rooms.ctx, agent, command.argument, mayChange))
 		}
-		// Others see no more of the agent than it tells them.
-		case 'usage':
-		case 'context':
-		case 'compact':
-			if (!mayAnswer(bound, message)) return say(texts.notYourCommand)
-	}
-	switch (command.name) {
 		case 'usage':
 			return answer(() => usageText(rooms.ctx, agent))
 		case 'context':
@@ -228,12 +224,12 @@ async function stop({ ctx }: Rooms, runs: Followed[]): Promise<number> {
 	let count = 0
 	// The newest first, so that no run becomes active only to be stopped.
 	for (const run of runs.toReversed()) {
-		run.hushed = true
+		run.stopConfirmed = true
 		try {
-			run.hushed = await ctx.use('runs').stop(run.reply.run_id)
-			if (run.hushed) count++
+			run.stopConfirmed = await ctx.use('runs').stop(run.reply.run_id)
+			if (run.stopConfirmed) count++
 		} catch (error) {
-			run.hushed = false
+			run.stopConfirmed = false
 			ctx.log.error({ err: error }, 'a run could not be stopped from a chat')
 		}
 	}

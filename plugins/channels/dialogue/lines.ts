@@ -3,6 +3,7 @@ import { within } from '../../../core/util/deadline.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { Connection } from '../adapter.ts'
 import type { LiveChannel, Registry } from '../parts.ts'
+import { Counts } from './counts.ts'
 
 export interface Line {
 	channel: LiveChannel
@@ -39,8 +40,7 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 	/** Ids are never reused, so it is safe to forget the oldest. */
 	const gone = new BoundedMap<string, true>(GONE_LIMIT)
 	const slots = new Map<string, { free: number; queue: (() => void)[] }>()
-
-	const asides = new Map<string, number>()
+	const asides = new Counts()
 
 	const notify = (channel_id: string, isThere: boolean): void => {
 		const all = waiting.get(channel_id)
@@ -79,14 +79,9 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 			}
 		},
 		aside(channel_id, make) {
-			const count = asides.get(channel_id) ?? 0
-			if (count >= ASIDE_LIMIT) return undefined
-			asides.set(channel_id, count + 1)
-			return within(ASIDE_MS, 'the platform', make()).finally(() => {
-				const rest = (asides.get(channel_id) ?? 1) - 1
-				if (rest > 0) asides.set(channel_id, rest)
-				else asides.delete(channel_id)
-			})
+			if (asides.of(channel_id) >= ASIDE_LIMIT) return undefined
+			asides.add(channel_id)
+			return within(ASIDE_MS, 'the platform', make()).finally(() => asides.add(channel_id, -1))
 		},
 		forget(channel_id) {
 			gone.set(channel_id, true)

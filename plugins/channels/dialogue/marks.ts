@@ -1,11 +1,14 @@
 /** Which messages were accepted: none is accepted twice, and a connection learns where to resume. */
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { deleteAll } from '../../shared/delete-all.ts'
 import type { Key, Op } from '../../../core/store/ports.ts'
 import type { ChatKind, IncomingMessage, KnownChat } from '../adapter.ts'
 import type { Registry } from '../parts.ts'
-import { channelScope, keys } from './records.ts'
+import { chatKey } from './chat-queues.ts'
+import { scopeOf } from '../keys.ts'
+import { keys } from './records.ts'
 import type { ChatMark, KnownChatRecord, SeenMessage, SentMessage, Talk } from './records.ts'
 
 export interface Marks {
@@ -51,20 +54,16 @@ interface Feed {
 export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, registry: Registry): Marks {
 	const { store } = ctx
 	const feeds = new Map<string, Promise<Feed>>()
-	const chats = new Map<string, KnownChatRecord>()
+	const chats = new BoundedMap<string, KnownChatRecord>(CACHE_LIMIT)
 	const keptAt = new Map<string, number>()
 
 	const chatOf = async (channel_id: string, chat_id: string): Promise<KnownChatRecord | undefined> => {
-		const name = `${channel_id} ${chat_id}`
+		const name = chatKey(channel_id, chat_id)
 		const cached = chats.get(name)
 		if (cached) return cached
 		const entry = await store.get<KnownChatRecord>(keys.chat(channel_id, chat_id))
-		if (entry) remember(channel_id, entry.value)
+		if (entry) chats.set(name, entry.value)
 		return entry?.value
-	}
-	const remember = (channel_id: string, chat: KnownChatRecord): void => {
-		if (chats.size >= CACHE_LIMIT) chats.clear()
-		chats.set(`${channel_id} ${chat.chat_id}`, chat)
 	}
 	/** Every mark of a chat: one of each agent, and its own. */
 	const marksOf = async (channel_id: string, chat: KnownChatRecord): Promise<ChatMark[]> => {
@@ -114,8 +113,8 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 	}
 	const saveChat = async (channel_id: string, chat: KnownChatRecord, also: Op[] = []): Promise<void> => {
 		const op = { key: keys.chat(channel_id, chat.chat_id), value: chat }
-		await store.commit(channelScope(channel_id), [op, ...also])
-		remember(channel_id, chat)
+		await store.commit(scopeOf(channel_id), [op, ...also])
+		chats.set(chatKey(channel_id, chat.chat_id), chat)
 	}
 
 	return {
@@ -198,16 +197,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			await sweep(keys.chats(channel_id))
 			await store.delete(keys.feed(channel_id))
 			for await (const { uid } of ctx.use('agents').list()) {
-				for (const keyOf of [
-					keys.seenOf,
-					keys.marks,
-					keys.allSent,
-					keys.texts,
-					keys.sessionsOf,
-					keys.repliesOf,
-					keys.pendingOf,
-				])
-					await sweep(keyOf(uid, channel_id))
+				for (const prefix of keys.ofChannel(uid, channel_id)) await sweep(prefix)
 				await sweep(keys.talks(uid), (value) => (value as Talk).channel_id === channel_id)
 			}
 		},

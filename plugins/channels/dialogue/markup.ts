@@ -130,7 +130,6 @@ function inlineOf(token: MarkedToken, style: Style, open: Open): string {
 		case 'br':
 			return '\n'
 		case 'link':
-			return linkOf(token.href, token.tokens, style, open)
 		case 'image':
 			return linkOf(token.href, token.tokens, style, open)
 		case 'checkbox':

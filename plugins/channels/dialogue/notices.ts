@@ -5,6 +5,7 @@ import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { ChatKind, ChatRef } from '../adapter.ts'
 import { chatKey } from './chat-queues.ts'
 import type { ChatQueues } from './chat-queues.ts'
+import { Counts } from './counts.ts'
 import { nonceOf } from './records.ts'
 import type { SplitPosition } from './split.ts'
 import { transmit } from './transmit.ts'
@@ -43,7 +44,7 @@ export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues): No
 	const { ctx } = way
 	const hinted = new BoundedMap<string, { since: number; count: number }>(CHAT_LIMIT)
 	/** Hints that wait, by channel. */
-	const hinting = new Map<string, number>()
+	const hinting = new Counts()
 
 	const say = async (notice: Notice): Promise<void> => {
 		const { text, channel_id, chat, reply_to, until, isHint } = notice
@@ -83,16 +84,11 @@ export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues): No
 			queue({ channel_id, chat, text, reply_to, isHint: false })
 		},
 		hint(channel_id, chat, text, reply_to) {
-			const done = (): void => {
-				const rest = (hinting.get(channel_id) ?? 1) - 1
-				if (rest > 0) hinting.set(channel_id, rest)
-				else hinting.delete(channel_id)
-			}
-			if (queue({ channel_id, chat, text, reply_to, isHint: true }, done))
-				hinting.set(channel_id, (hinting.get(channel_id) ?? 0) + 1)
+			const done = (): void => hinting.add(channel_id, -1)
+			if (queue({ channel_id, chat, text, reply_to, isHint: true }, done)) hinting.add(channel_id)
 		},
 		mayHint(channel_id, chat_id) {
-			if ((hinting.get(channel_id) ?? 0) >= HINTS_WAITING_LIMIT) return false
+			if (hinting.of(channel_id) >= HINTS_WAITING_LIMIT) return false
 			const name = chatKey(channel_id, chat_id)
 			const now = performance.now()
 			const before = hinted.get(name)

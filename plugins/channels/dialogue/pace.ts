@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChatKind } from '../adapter.ts'
 import type { LiveChannel } from '../parts.ts'
+import { chatKey } from './chat-queues.ts'
 
 interface Chat {
 	id: string
@@ -29,7 +30,7 @@ export function openPace(): Pace {
 	/** When the next message may be sent, by chat and by channel, by the clock of `performance`. */
 	const next = new Map<string, number>()
 
-	const nameOf = (channel: LiveChannel, { id }: Chat): string => `${channel.id} ${id}`
+	const nameOf = (channel: LiveChannel, { id }: Chat): string => chatKey(channel.id, id)
 	const reserve = (channel: LiveChannel, chat: Chat, now: number): number => {
 		const name = nameOf(channel, chat)
 		const { chat_ms = CHAT_MS, group_ms = chat_ms, channel_ms = CHANNEL_MS } = channel.can.pace ?? {}

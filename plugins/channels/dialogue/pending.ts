@@ -13,6 +13,7 @@ import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { ChatRef } from '../adapter.ts'
 import type { Registry } from '../parts.ts'
 import { chatKey } from './chat-queues.ts'
+import { Counts } from './counts.ts'
 import { loadFiles } from './files.ts'
 import type { FollowedRuns } from './followed.ts'
 import type { Lines } from './lines.ts'
@@ -75,17 +76,18 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 	const { store, log, signal } = ctx
 	/** By chat, oldest first. */
 	const chats = new Map<string, QueuedMessage[]>()
-	const counts = new Map<string, number>()
+	const counts = new Counts()
 	const workers = new Set<Promise<void>>()
 	const loading = openSemaphore(LOADING_LIMIT)
 
+	const inChat = (channel_id: string, chat_id: string): number => chats.get(chatKey(channel_id, chat_id))?.length ?? 0
 	const enqueue = ({ id, agent_uid, channel_id, chat, conversation, binding_id, merges }: PendingMessage): void => {
 		const key = chatKey(channel_id, chat.id)
 		const queue = chats.get(key) ?? []
 		if (queue.some((one) => one.id === id)) return
 		const [since, dropped] = [performance.now(), new AbortController()]
 		queue.push({ id, agent_uid, channel_id, chat, conversation, binding_id, merges: merges ?? false, since, dropped })
-		counts.set(channel_id, (counts.get(channel_id) ?? 0) + 1)
+		counts.add(channel_id)
 		if (chats.has(key)) return
 		chats.set(key, queue)
 		const worker = work(key, queue).finally(() => workers.delete(worker))
@@ -96,9 +98,7 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 			const settled = await settle(entry, queue)
 			if (signal.aborted) return
 			queue.splice(0, settled)
-			const count = (counts.get(entry.channel_id) ?? 0) - settled
-			if (count <= 0) counts.delete(entry.channel_id)
-			else counts.set(entry.channel_id, count)
+			counts.add(entry.channel_id, -settled)
 		}
 		chats.delete(key)
 	}
@@ -203,11 +203,9 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 	}
 
 	return {
-		inChat: (channel_id, chat_id) => chats.get(chatKey(channel_id, chat_id))?.length ?? 0,
-		count: (channel_id) => counts.get(channel_id) ?? 0,
-		hasRoom: (channel_id, chat_id) =>
-			(counts.get(channel_id) ?? 0) < CHANNEL_LIMIT &&
-			(chats.get(chatKey(channel_id, chat_id))?.length ?? 0) < CHAT_LIMIT,
+		inChat,
+		count: (channel_id) => counts.of(channel_id),
+		hasRoom: (channel_id, chat_id) => counts.of(channel_id) < CHANNEL_LIMIT && inChat(channel_id, chat_id) < CHAT_LIMIT,
 		async add(message, also) {
 			const { id, agent_uid, channel_id } = message
 			const record: Op = { key: keys.pending(agent_uid, channel_id, id), value: message, expect: null }

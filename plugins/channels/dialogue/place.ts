@@ -5,7 +5,7 @@ import type { Destination } from '../../runs/contract.ts'
 import type { BoundChat, Registry } from '../parts.ts'
 import type { FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
-import { keys } from './records.ts'
+import { keys, newReply } from './records.ts'
 import type { Reply, Talk } from './records.ts'
 import type { ChatSessions } from './sessions.ts'
 
@@ -19,8 +19,8 @@ export interface PlaceRooms {
 	sessions: Pick<ChatSessions, 'current'>
 }
 
-/** Pending answers of one channel beyond which nothing more is accepted for it. */
-const PENDING_LIMIT = 5_000
+/** Pending messages and answers of one channel, with the runs that work on them, beyond which nothing more is accepted for it. */
+export const PENDING_LIMIT = 5_000
 
 /** Undefined for `none`. */
 export async function placeOf(
@@ -70,19 +70,7 @@ export function pendingOp(
 	run_id: string,
 	conversation: string,
 ): Op {
-	const value: Reply = {
-		run_id,
-		agent: name,
-		agent_uid: uid,
-		conversation,
-		channel_id,
-		chat,
-		unasked: true,
-		asked: [],
-		said: null,
-		saying: null,
-		preview: null,
-	}
+	const value = newReply({ run_id, agent: name, agent_uid: uid, conversation, channel_id, chat, unasked: true })
 	return { key: keys.reply(uid, channel_id, run_id), value, expect: null }
 }
 

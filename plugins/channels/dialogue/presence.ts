@@ -4,6 +4,7 @@
  */
 import type { Context } from '../../../core/plugin.ts'
 import { namesHidden } from '../../../core/redactor/redactor.ts'
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { Format, OutgoingMessage } from '../adapter.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
 import { chatKey } from './chat-queues.ts'
@@ -48,7 +49,7 @@ interface ShownPresence {
 export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, runs: FollowedRuns): { wake(): void } {
 	const { ctx, lines } = way
 	/** When each chat was last shown something. */
-	const shown = new Map<string, ShownPresence>()
+	const shown = new BoundedMap<string, ShownPresence>(CHAT_LIMIT)
 	let stopTicking: (() => void) | undefined
 
 	const tick = (): void => {
@@ -75,7 +76,6 @@ export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, ru
 		const key = chatKey(channel_id, chat.id)
 		const now = performance.now()
 		const last = shown.get(key) ?? { typing: -Infinity, isTyping: false, preview: -Infinity }
-		if (shown.size > CHAT_LIMIT) shown.clear() // some indicators are renewed a bit early
 		shown.set(key, last)
 		const mode = line.channel.can.preview?.[chat.kind]
 		const isDue = now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS

@@ -8,7 +8,7 @@ export interface RunProgress {
 	/** Calls that have ended. */
 	readonly done: number
 	/** Takes note of an event, if it is the beginning or the end of a call. */
-	heed(event: Pick<EventEnvelope, 'payload'>): void
+	add(event: Pick<EventEnvelope, 'payload'>): void
 }
 
 /** Calls whose end was missed, such as those that wait for a person, are dropped beyond this number. */
@@ -22,7 +22,7 @@ export function openProgress(): RunProgress {
 		get done() {
 			return done
 		},
-		heed({ payload }) {
+		add({ payload }) {
 			const { call_id, arguments: args } = payload
 			if (typeof call_id !== 'string') return
 			const name = nameOf(payload)

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Key } from '../../../core/store/ports.ts'
 import type { ChatKind, ChatRef, IncomingFile, Markup } from '../adapter.ts'
+import { scopeOf } from '../keys.ts'
 import type { SplitPosition } from './split.ts'
 
 /** The pending answer of a run to a chat. Stored in the same commit as the run, until the answer was sent. */
@@ -32,6 +33,11 @@ export interface Reply {
 	saying: Saying | null
 	/** A message that shows a preview of the answer; it becomes the first part of what is sent next. */
 	preview: Preview | null
+}
+
+/** Nothing of it was sent yet. */
+export function newReply(reply: Omit<Reply, 'asked' | 'said' | 'saying' | 'preview'>): Reply {
+	return { ...reply, asked: [], said: null, saying: null, preview: null }
 }
 
 export interface Saying {
@@ -157,56 +163,45 @@ export interface KnownChatRecord {
 	at: string
 }
 
-export const channelScope = (channel: string): string => `channel:${channel}`
+/** Kinds of records that an agent has of a channel. */
+const KINDS = ['reply', 'pending', 'text', 'seen', 'chat', 'sent', 'session'] as const
+
+function ofAgent(uid: string, kind: (typeof KINDS)[number] | 'talk', ...rest: string[]): Key {
+	return [agentScope(uid), `channel-${kind}`, ...rest]
+}
 
 export const keys = {
-	reply: (uid: string, channel: string, run: string): Key => [agentScope(uid), 'channel-reply', channel, run],
+	/** Everything that an agent has of a channel, besides talks. */
+	ofChannel: (uid: string, channel: string): Key[] => KINDS.map((kind) => ofAgent(uid, kind, channel)),
+	reply: (uid: string, channel: string, run: string): Key => ofAgent(uid, 'reply', channel, run),
 	/** Pending replies of an agent; ids of runs sort by time. */
-	replies: (uid: string): Key => [agentScope(uid), 'channel-reply'],
-	repliesOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-reply', channel],
-	pending: (uid: string, channel: string, id: string): Key => [agentScope(uid), 'channel-pending', channel, id],
+	replies: (uid: string): Key => ofAgent(uid, 'reply'),
+	pending: (uid: string, channel: string, id: string): Key => ofAgent(uid, 'pending', channel, id),
 	/** Pending messages of an agent. */
-	allPending: (uid: string): Key => [agentScope(uid), 'channel-pending'],
-	pendingOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-pending', channel],
+	allPending: (uid: string): Key => ofAgent(uid, 'pending'),
 	/** The text of a reply that needs several messages. */
-	text: (uid: string, channel: string, run: string): Key => [agentScope(uid), 'channel-text', channel, run],
-	texts: (uid: string, channel: string): Key => [agentScope(uid), 'channel-text', channel],
-	seen: (uid: string, channel: string, chat: string, message: string): Key => [
-		agentScope(uid),
-		'channel-seen',
-		channel,
-		part(chat),
-		part(message),
-	],
-	seenOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-seen', channel],
-	allSeen: (uid: string): Key => [agentScope(uid), 'channel-seen'],
-	mark: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-chat', channel, part(chat)],
-	marks: (uid: string, channel: string): Key => [agentScope(uid), 'channel-chat', channel],
+	text: (uid: string, channel: string, run: string): Key => ofAgent(uid, 'text', channel, run),
+	seen: (uid: string, channel: string, chat: string, message: string): Key =>
+		ofAgent(uid, 'seen', channel, part(chat), part(message)),
+	allSeen: (uid: string): Key => ofAgent(uid, 'seen'),
+	mark: (uid: string, channel: string, chat: string): Key => ofAgent(uid, 'chat', channel, part(chat)),
 	/** The newest message that the agent is known to have sent there, a `SentMessage`. */
-	sent: (uid: string, channel: string, chat: string): Key => [agentScope(uid), 'channel-sent', channel, part(chat)],
-	allSent: (uid: string, channel: string): Key => [agentScope(uid), 'channel-sent', channel],
-	session: (uid: string, channel: string, first: string): Key => [
-		agentScope(uid),
-		'channel-session',
-		channel,
-		part(first),
-	],
-	sessions: (uid: string): Key => [agentScope(uid), 'channel-session'],
-	sessionsOf: (uid: string, channel: string): Key => [agentScope(uid), 'channel-session', channel],
-	talk: (uid: string, conversation: string): Key => [agentScope(uid), 'channel-talk', part(conversation)],
-	talks: (uid: string): Key => [agentScope(uid), 'channel-talk'],
+	sent: (uid: string, channel: string, chat: string): Key => ofAgent(uid, 'sent', channel, part(chat)),
+	session: (uid: string, channel: string, first: string): Key => ofAgent(uid, 'session', channel, part(first)),
+	sessions: (uid: string): Key => ofAgent(uid, 'session'),
+	talk: (uid: string, conversation: string): Key => ofAgent(uid, 'talk', part(conversation)),
+	talks: (uid: string): Key => ofAgent(uid, 'talk'),
 	/** A message that led to no run. */
 	noted: (channel: string, chat: string, message: string): Key => [
-		channelScope(channel),
-		'dialogue-seen',
+		...keys.allNoted(channel),
 		part(chat),
 		part(message),
 	],
-	allNoted: (channel: string): Key => [channelScope(channel), 'dialogue-seen'],
+	allNoted: (channel: string): Key => [scopeOf(channel), 'dialogue-seen'],
 	/** The position of the feed when an agent's records were deleted. */
-	feed: (channel: string): Key => [channelScope(channel), 'dialogue-feed'],
-	chat: (channel: string, chat: string): Key => [channelScope(channel), 'dialogue-chat', part(chat)],
-	chats: (channel: string): Key => [channelScope(channel), 'dialogue-chat'],
+	feed: (channel: string): Key => [scopeOf(channel), 'dialogue-feed'],
+	chat: (channel: string, chat: string): Key => [...keys.chats(channel), part(chat)],
+	chats: (channel: string): Key => [scopeOf(channel), 'dialogue-chat'],
 }
 
 /** A binding of a larger place has a conversation for each chat in it. Without a session: the first conversation there. */

@@ -84,10 +84,10 @@ async function sendText(
 			preview: isFirst ? record.value.preview : null,
 			until: due.until,
 			calling: (isUnderWay) => {
-				run.telling ??= isUnderWay ? Promise.withResolvers() : null
+				run.sendingQuestion ??= isUnderWay ? Promise.withResolvers() : null
 				if (isUnderWay) return
-				run.telling?.resolve()
-				run.telling = null
+				run.sendingQuestion?.resolve()
+				run.sendingQuestion = null
 			},
 			// The final text must be this one, although an earlier edit of the preview may take effect only now.
 			edited: (again) => void run.late?.then(again).catch(() => {}),

@@ -1,4 +1,5 @@
 /** Which conversation a chat is in: `/new` begins another one there, and in no other chat of the same binding. */
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { newId, now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
@@ -22,11 +23,7 @@ const CACHE_LIMIT = 5_000
 
 export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'use' | 'signal'>): ChatSessions {
 	/** Ids of sessions; null where a chat never began another one. */
-	const known = new Map<string, string | null>()
-	const remember = (name: string, session: string | null): void => {
-		if (known.size >= CACHE_LIMIT) known.clear()
-		known.set(name, session)
-	}
+	const known = new BoundedMap<string, string | null>(CACHE_LIMIT)
 	const nameOf = ({ uid }: AgentRef, first: string): string => `${uid} ${first}`
 
 	return {
@@ -36,7 +33,7 @@ export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'us
 			let session = known.get(name)
 			if (session === undefined) {
 				const entry = await store.get<Session>(keys.session(agent.uid, channel_id, first))
-				remember(name, (session = entry?.value.session ?? null))
+				known.set(name, (session = entry?.value.session ?? null))
 			}
 			return conversationOf(bound, chat, session)
 		},
@@ -45,7 +42,7 @@ export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'us
 			const old = await store.get<Session>(keys.session(agent.uid, channel_id, first))
 			const value: Session = { session: newId(), first, at: now() }
 			await store.commit(agentScope(agent.uid), [{ key: keys.session(agent.uid, channel_id, first), value }, ...also])
-			remember(nameOf(agent, first), value.session)
+			known.set(nameOf(agent, first), value.session)
 			await use('runs').forgetNotes(agent, conversationOf(bound, chat, old?.value.session ?? null))
 		},
 		async prune(before) {

@@ -47,17 +47,6 @@ export function nextPiece(text: string, from: SplitPosition, limit: number): Pie
 	}
 }
 
-/** All parts. */
-export function split(text: string, limit: number): string[] {
-	const pieces: string[] = []
-	for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < text.length;) {
-		const piece = nextPiece(text, place, limit)
-		if (piece.text !== '') pieces.push(piece.text)
-		place = piece.next
-	}
-	return pieces
-}
-
 /** The code block that is open after this line. */
 export function fenceAfter(fence: Fence | null, line: string): Fence | null {
 	const found = /^([ \t]*)(`{3,}|~{3,})([^\n]*)$/.exec(line)

@@ -4,7 +4,7 @@ import type { Attachment } from '../../../core/protocol.ts'
 import type { Op } from '../../../core/store/ports.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { FollowedRuns } from './followed.ts'
-import { keys } from './records.ts'
+import { keys, newReply } from './records.ts'
 import type { PendingMessage, Reply, Talk } from './records.ts'
 
 export interface RunStart extends Pick<PendingMessage, 'conversation' | 'channel_id' | 'chat' | 'message_id'> {
@@ -27,13 +27,11 @@ export interface StartRooms {
 /** One commit: the run, the pending answer, and `also`. Throws what `Runs.start` throws. */
 export async function startRun(
 	{ ctx, runs }: StartRooms,
-	{ agent, channel_id, chat: at, message_id, merged = [], conversation, also, ...start }: RunStart,
+	{ agent, channel_id, chat, message_id, merged = [], conversation, also, ...start }: RunStart,
 ): Promise<void> {
-	const { id, kind, thread_id } = at
-	const chat = { id, kind, ...(thread_id !== undefined && { thread_id }) }
 	const owe = async (run_id: string, follow: (reply: Reply) => void): Promise<Op[]> => {
 		const ops = await also()
-		const reply: Reply = {
+		const reply = newReply({
 			run_id,
 			agent: agent.name,
 			agent_uid: agent.uid,
@@ -42,11 +40,7 @@ export async function startRun(
 			chat,
 			reply_to: message_id,
 			...(merged.length > 0 && { merged }),
-			asked: [],
-			said: null,
-			saying: null,
-			preview: null,
-		}
+		})
 		follow(reply)
 		const talk = { channel_id, chat, at: now() } satisfies Talk
 		return [

@@ -10,7 +10,7 @@ export interface Thrown {
 	retry_after_ms: number
 }
 
-const codes: ReadonlySet<unknown> = new Set<ChannelErrorCode>(['format', 'limited', 'failed', 'refused'])
+export const codes: ReadonlySet<unknown> = new Set<ChannelErrorCode>(['format', 'limited', 'failed', 'refused'])
 
 /** Accepts anything that was thrown, even an object whose getters throw. */
 export function readThrown(thrown: unknown): Thrown {

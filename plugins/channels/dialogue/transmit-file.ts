@@ -1,5 +1,4 @@
 /** Sends one file despite lost connections, lost responses and rate limits, as `transmit` sends a text. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import type { OutgoingFile } from '../adapter.ts'
@@ -8,7 +7,7 @@ import { markOf } from './mark.ts'
 import type { Upload } from './records.ts'
 import { texts } from './texts.ts'
 import { readThrown } from './thrown.ts'
-import { FIRST_DELAY_MS, ID_LIMIT, MAX_DELAY_MS, NotRemembered, waitOf } from './transmit.ts'
+import { ID_LIMIT, NotRemembered, pausesOf } from './transmit.ts'
 import type { Way } from './transmit.ts'
 
 export interface FileOrder extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {
@@ -31,14 +30,14 @@ const UPLOADS = 4
 const uploads = openSemaphore(UPLOADS)
 
 /** Throws what `remember` throws, and the reason of the instance's signal. */
-export async function transmitFile({ ctx, lines, pace }: Way, order: FileOrder): Promise<FileOutcome> {
+export async function transmitFile(way: Way, order: FileOrder): Promise<FileOutcome> {
+	const { ctx, lines, pace } = way
 	const { channel_id, chat, until, nonce, after } = order
 	const { type, name, media_type, size } = order.file
 	const file: OutgoingFile = { chat, ...(after !== undefined && { after }), type, name, media_type, size, nonce }
 	let { upload } = order
 	let isUnknown = upload !== null
-	let delay = FIRST_DELAY_MS
-	const waiting = { signal: ctx.signal, ref: false }
+	const pause = pausesOf(way, order, 'a file')
 
 	for (;;) {
 		const line = await lines.open(channel_id, until)
@@ -48,16 +47,11 @@ export async function transmitFile({ ctx, lines, pace }: Way, order: FileOrder):
 		} catch (error) {
 			if (error instanceof NotRemembered) throw error.cause
 			ctx.signal.throwIfAborted()
-			const { code, message, retry_after_ms } = readThrown(error)
+			const thrown = readThrown(error)
+			const { code, message } = thrown
 			if (code === 'format' || code === 'refused') return { status: 'refused', message }
-			if (code === 'limited') {
-				await sleep(waitOf(retry_after_ms, until), undefined, waiting)
-				continue
-			}
 			isUnknown ||= code === undefined
-			ctx.log.info({ channel_id, reason: message }, `a file could not be sent; it is tried again in ${delay} ms`)
-			await sleep(delay, undefined, waiting)
-			delay = Math.min(delay * 2, MAX_DELAY_MS)
+			await pause(thrown)
 		}
 	}
 

@@ -15,6 +15,7 @@ import type { MessagePart } from './part.ts'
 import type { Attempt, Preview } from './records.ts'
 import type { SplitPosition } from './split.ts'
 import { readThrown } from './thrown.ts'
+import type { Thrown } from './thrown.ts'
 
 export interface Order {
 	channel_id: string
@@ -60,8 +61,8 @@ export interface Way {
 	pace: Pace
 }
 
-export const FIRST_DELAY_MS = 500
-export const MAX_DELAY_MS = 60_000
+const FIRST_DELAY_MS = 500
+const MAX_DELAY_MS = 60_000
 const LEAST_WAIT_MS = 50
 /** Characters of an id of the platform. */
 export const ID_LIMIT = 256
@@ -72,11 +73,10 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 	const { channel_id, chat, until } = order
 	let { attempt, preview } = order
 	let isUnknown = attempt !== null
-	let delay = FIRST_DELAY_MS
 	let format = 0
 	/** The part made of the source, so that another attempt need not make it again. */
 	let made: { format: Format; part: MessagePart } | undefined
-	const waiting = { signal: ctx.signal, ref: false }
+	const pause = pausesOf(way, order, 'a message')
 
 	for (;;) {
 		const line = await lines.open(channel_id, until)
@@ -95,7 +95,8 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 			if (error instanceof NotRemembered) throw error.cause
 			ctx.signal.throwIfAborted()
 			order.calling?.(false)
-			const { code, message, retry_after_ms } = readThrown(error)
+			const thrown = readThrown(error)
+			const { code, message } = thrown
 			switch (code) {
 				case 'format':
 					ctx.log.debug({ channel_id, reason: message }, `a message is sent in another format than ${chosen.markup}`)
@@ -108,17 +109,10 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 					if (!preview) return { status: 'refused', message }
 					preview = null // it was deleted
 					continue
-				case 'limited':
-					await sleep(waitOf(retry_after_ms, until), undefined, waiting)
-					continue
-				case 'failed':
-					break
-				default:
+				case undefined:
 					isUnknown = true
 			}
-			ctx.log.info({ channel_id, reason: message }, `a message could not be sent; it is tried again in ${delay} ms`)
-			await sleep(delay, undefined, waiting)
-			delay = Math.min(delay * 2, MAX_DELAY_MS)
+			await pause(thrown)
 		}
 	}
 
@@ -188,10 +182,22 @@ function isSame(a: Format, b: Format): boolean {
 	return a.markup === b.markup && a.max_length === b.max_length && a.max_bytes === b.max_bytes
 }
 
-/** Waits no longer than is useful. */
-export function waitOf(retry_after_ms: number, until: number): number {
-	const wanted = retry_after_ms > 0 ? retry_after_ms : FIRST_DELAY_MS
-	return Math.max(LEAST_WAIT_MS, Math.min(wanted, until - Date.now()))
+/** Returns what waits after a failed attempt: as long as the platform wants, or longer each time. `what`: what is sent, for the log. */
+export function pausesOf(
+	{ ctx: { log, signal } }: Pick<Way, 'ctx'>,
+	{ channel_id, until }: Pick<Order, 'channel_id' | 'until'>,
+	what: string,
+): (thrown: Thrown) => Promise<void> {
+	let delay = FIRST_DELAY_MS
+	const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal, ref: false })
+	return async ({ code, message, retry_after_ms }) => {
+		// No longer than is useful.
+		if (code === 'limited')
+			return pause(Math.max(LEAST_WAIT_MS, Math.min(retry_after_ms || FIRST_DELAY_MS, until - Date.now())))
+		log.info({ channel_id, reason: message }, `${what} could not be sent; it is tried again in ${delay} ms`)
+		await pause(delay)
+		delay = Math.min(delay * 2, MAX_DELAY_MS)
+	}
 }
 
 /** The format of an earlier attempt, as long as the platform accepts it: only then the part is the same. */

@@ -41,10 +41,8 @@ export function openVerifier(): (key: KeyObject, tenure: string, header: string,
 	return (key, tenure, header, request) => {
 		const cut = header.lastIndexOf(' ')
 		const said = header.slice(0, Math.max(0, cut))
-		const [given, expected] = [header.slice(cut + 1), macOf(key, said, request)].map((text) => Buffer.from(text)) as [
-			Buffer,
-			Buffer,
-		]
+		const given = Buffer.from(header.slice(cut + 1))
+		const expected = Buffer.from(macOf(key, said, request))
 		if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
 		const [ofTenure, sender = '', number, remote, local] = said.split(' ')
 		if (ofTenure !== tenure) return null

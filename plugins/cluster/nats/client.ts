@@ -12,9 +12,9 @@ export interface ClientOptions {
 	/** `nats://` or `tls://` addresses, separated by commas. */
 	url: string
 	/** A file of NATS credentials (`.creds`). */
-	credentials_file?: string | undefined
+	credentials_file?: string | null | undefined
 	/** Files for TLS; with any of them the connection must be encrypted. */
-	tls?: { ca_file?: string | undefined; cert_file?: string | undefined; key_file?: string | undefined } | undefined
+	tls?: Partial<Record<'ca_file' | 'cert_file' | 'key_file', string | null>> | undefined
 	log?: Logger | undefined
 }
 
@@ -23,6 +23,11 @@ export interface ApiError {
 	code: number
 	err_code?: number
 	description?: string
+}
+
+/** Why the cluster refused a request, in its words. */
+export function textOfError({ code, description }: ApiError): string {
+	return description ?? String(code)
 }
 
 export type Answer<T> = T & { error?: ApiError }
@@ -150,7 +155,7 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 			})
 			if (!error) return storedOf(message)
 			if (error.code === 404) return undefined
-			throw unreachable(`the cluster cannot read: ${error.description ?? error.code}`)
+			throw unreachable(`the cluster cannot read: ${textOfError(error)}`)
 		},
 		trouble: () => (nc.isClosed() ? 'the connection to the cluster is closed' : trouble),
 		serverName: () => nc.info?.server_name ?? '',
@@ -180,17 +185,17 @@ async function connected(options: ClientOptions): Promise<NatsConnection> {
 function connectOptions({ url, credentials_file, tls = {} }: ClientOptions): NodeConnectionOptions {
 	const addresses = url.split(',').map((one) => new URL(one.trim()))
 	const first = addresses[0] as URL
-	const isEncrypted = first.protocol === 'tls:' || Object.values(tls).some((file) => file !== undefined)
+	const isEncrypted = first.protocol === 'tls:' || Object.values(tls).some((file) => file)
 	return {
 		name: 'svc gateway',
 		servers: addresses.map(({ host }) => host),
 		...(first.username && { user: decodeURIComponent(first.username), pass: decodeURIComponent(first.password) }),
-		...(credentials_file !== undefined && { authenticator: credsAuthenticator(readFileSync(credentials_file)) }),
+		...(credentials_file && { authenticator: credsAuthenticator(readFileSync(credentials_file)) }),
 		...(isEncrypted && {
 			tls: {
-				...(tls.ca_file !== undefined && { caFile: tls.ca_file }),
-				...(tls.cert_file !== undefined && { certFile: tls.cert_file }),
-				...(tls.key_file !== undefined && { keyFile: tls.key_file }),
+				...(tls.ca_file && { caFile: tls.ca_file }),
+				...(tls.cert_file && { certFile: tls.cert_file }),
+				...(tls.key_file && { keyFile: tls.key_file }),
 			},
 		}),
 		maxReconnectAttempts: -1,

@@ -23,7 +23,6 @@ export interface ClusterFindings {
 		leader: string | null
 		/** Names of the servers whose copy is not up to date. */
 		behind: string[]
-		copies: number
 	}[]
 }
 
@@ -45,7 +44,6 @@ export async function inspectCluster(options: ClientOptions & { prefix: string }
 				name,
 				leader,
 				behind: replicas.flatMap((one) => (one.current ? [] : one.name)),
-				copies: info.config.num_replicas,
 			})
 		}
 		const found = await holderOf(client, names)

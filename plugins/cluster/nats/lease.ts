@@ -11,9 +11,9 @@ import { Fault, isFault, messageOf } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log/log.ts'
 import type { GatewayAddress, ObservedLease, Tenure } from '../../../core/store/ports.ts'
 import { newId } from '../../../core/util/ids.ts'
-import { unreachable } from './client.ts'
+import { textOfError, unreachable } from './client.ts'
 import type { Answer, Client, Stored } from './client.ts'
-import { replacing, setEpoch } from './streams.ts'
+import { replacing, setEpoch, WRONG_SEQUENCE } from './streams.ts'
 import type { Names } from './streams.ts'
 
 export interface LeaseTimes {
@@ -77,7 +77,6 @@ interface LeaseRecord {
 	reach?: GatewayAddress | undefined
 }
 
-const WRONG_SEQUENCE = 10071
 const POLL_MS = 250
 /** For one renewal. A cluster without a leader chooses one within 10 s, which must not end the lease. */
 const ANSWER_MS = 1_500
@@ -93,7 +92,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 		>()
 		if (!answer.error) return answer.seq
 		if (answer.error.err_code === WRONG_SEQUENCE) return null
-		throw unreachable(`the lease cannot be written: ${answer.error.description ?? answer.error.code}`)
+		throw unreachable(`the lease cannot be written: ${textOfError(answer.error)}`)
 	}
 	const epoch = await take({ ...options, times }, id, publish)
 	await setEpoch(client, names, replicas, epoch)

@@ -2,7 +2,7 @@ import { UNKNOWN } from './key-index.ts'
 import type { KeyIndex } from './key-index.ts'
 import type { Client, Stored } from './client.ts'
 import { DELETED_TTL_S } from './records.ts'
-import { infoOf, textOf } from './streams.ts'
+import { infoOf, rootAndKeyOf } from './streams.ts'
 import type { Names } from './streams.ts'
 import { readUntil } from './read-until.ts'
 
@@ -21,9 +21,9 @@ export async function loadKeys(
 	indexes: Readonly<Record<string, KeyIndex>>,
 ): Promise<void> {
 	const placed = (subject: string): [KeyIndex, string] | undefined => {
-		const dot = subject.lastIndexOf('.')
-		const index = indexes[subject.slice(0, dot)]
-		return index && [index, textOf(subject.slice(dot + 1))]
+		const [root, key] = rootAndKeyOf(subject)
+		const index = indexes[root]
+		return index && [index, key]
 	}
 	let last = 0
 	for (let offset = 0; ; offset += NAMED) {

@@ -1,7 +1,7 @@
 import { Fault } from '../../../core/errors.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { timeOf } from '../../../core/store/events.ts'
-import { unreachable } from './client.ts'
+import { textOfError, unreachable } from './client.ts'
 import type { Client } from './client.ts'
 import type { LogSource } from './log-source.ts'
 import type { Names } from './streams.ts'
@@ -79,12 +79,12 @@ export async function pruneLog(
 
 async function purge(client: Client, { events }: Names, seq: number): Promise<void> {
 	const { error } = await client.api(`STREAM.PURGE.${events}`, { seq })
-	if (error) throw unreachable(`old events cannot be removed: ${error.description ?? error.code}`)
+	if (error) throw unreachable(`old events cannot be removed: ${textOfError(error)}`)
 }
 
 async function deleteOne(client: Client, { events }: Names, seq: number): Promise<void> {
 	const { error } = await client.api(`STREAM.MSG.DELETE.${events}`, { seq, no_erase: true })
 	// It may be gone already: an earlier attempt's answer did not arrive.
 	if (error && error.code !== 404 && !/not found/i.test(error.description ?? ''))
-		throw unreachable(`old events cannot be removed: ${error.description ?? error.code}`)
+		throw unreachable(`old events cannot be removed: ${textOfError(error)}`)
 }

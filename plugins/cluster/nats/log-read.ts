@@ -17,7 +17,7 @@ interface PageRequest {
 const maxRecords = 2000
 const maxBytes = 8 * 1024 * 1024
 
-/** Only the run is onLeaseObserved up by the cluster: other filters read all records, in order. */
+/** Only the run is looked up by the cluster: other filters read all records, in order. */
 export async function readPage(source: LogSource, request: PageRequest): Promise<LogPage> {
 	const { head, filter, limit, reverse } = request
 	if (!(limit >= 1)) throw new Fault('invalid_request', 'the limit must be at least 1')

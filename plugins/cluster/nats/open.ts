@@ -24,7 +24,7 @@ import { readUntil } from './read-until.ts'
 import { openRecent } from './recent.ts'
 import type { Recent } from './recent.ts'
 import { openRecords } from './records.ts'
-import { infoOf, makeStreams, namesOf, textOf, token } from './streams.ts'
+import { infoOf, makeStreams, namesOf, rootAndKeyOf, token } from './streams.ts'
 import type { Names } from './streams.ts'
 
 export interface NatsOptions extends ClientOptions {
@@ -100,7 +100,7 @@ async function opened(
 		replaces: true,
 		/** A key that does not exist has no message, or a recent one without a body, which the cluster then reports. */
 		lastOf(subject) {
-			const [root, key] = split(subject)
+			const [root, key] = rootAndKeyOf(subject)
 			const seq = indexes[root]?.get(key)
 			return seq === undefined ? 0 : seq < 0 ? undefined : seq
 		},
@@ -216,11 +216,6 @@ async function passBarrier(client: Client, { prefix }: Names, lease: Lease): Pro
 			await lease.reassert()
 		}
 	}
-}
-
-function split(subject: string): [root: string, key: string] {
-	const dot = subject.lastIndexOf('.')
-	return [subject.slice(0, dot), textOf(subject.slice(dot + 1))]
 }
 
 async function recentOf(client: Client, names: Names, last: number): Promise<Recent> {

@@ -9,7 +9,7 @@ import { newId } from '../../../core/util/ids.ts'
 import { unreachable } from './client.ts'
 import type { Answer, Client } from './client.ts'
 import type { Lease } from './lease.ts'
-import { replacing } from './streams.ts'
+import { replacing, WRONG_SEQUENCE } from './streams.ts'
 
 export interface Outgoing {
 	/** As the stream has it, such as `svc.kv.r.0.KEY`. */
@@ -53,7 +53,6 @@ interface Written {
 	release(): void
 }
 
-const WRONG_SEQUENCE = 10071
 /** The stream, the account or the disk of the servers is full. */
 const FULL = new Set([10023, 10028, 10047, 10077, 10110])
 const AGAIN_MS = 100

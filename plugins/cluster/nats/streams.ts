@@ -18,7 +18,7 @@
  */
 import { Fault } from '../../../core/errors.ts'
 import type { Answer, ApiError, Client } from './client.ts'
-import { unreachable } from './client.ts'
+import { textOfError, unreachable } from './client.ts'
 
 export interface Names {
 	prefix: string
@@ -45,6 +45,8 @@ interface StreamConfig {
 }
 
 const NOT_FOUND = 10059
+/** Another message is the last one of the subject. */
+export const WRONG_SEQUENCE = 10071
 const NO_SUITABLE_PEERS = 10005
 const SOME_REPLICAS_IMPOSSIBLE = 10074
 
@@ -60,8 +62,14 @@ export function token(text: string): string {
 	return Buffer.from(text).toString('base64url')
 }
 
-export function textOf(part: string): string {
+function textOf(part: string): string {
 	return Buffer.from(part, 'base64url').toString('utf8')
+}
+
+/** What a subject begins with, and the key whose record it holds. */
+export function rootAndKeyOf(subject: string): [root: string, key: string] {
+	const dot = subject.lastIndexOf('.')
+	return [subject.slice(0, dot), textOf(subject.slice(dot + 1))]
 }
 
 /** Makes the streams where they are missing. Throws `unavailable` if those that exist cannot be used, or none can be made. */
@@ -145,8 +153,4 @@ function refused({ name, num_replicas }: StreamConfig, error: ApiError): Fault {
 					'start that many servers, or set store.replicas to 1 for a single one'
 			: `the stream ${name} cannot be used: ${textOfError(error)}`,
 	)
-}
-
-function textOfError({ code, description }: ApiError): string {
-	return description ?? String(code)
 }

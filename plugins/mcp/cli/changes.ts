@@ -1,26 +1,12 @@
 import type { Style } from '../../../core/cli/contract.ts'
-
-interface Definition {
-	description: string
-	input_schema: Record<string, unknown>
-	annotations: Record<string, unknown>
-}
-
-export interface ChangedTool extends Definition {
-	name: string
-	tool: string
-	digest: string
-	held: boolean
-	/** The accepted definition of a tool that is held back. */
-	accepted?: Definition
-}
+import type { McpTool } from '../contract.ts'
 
 /** What changed in the definitions of tools, one after another; for a new tool its complete definition. */
-export async function changesText(tools: readonly ChangedTool[], style: Style): Promise<string> {
+export async function changesText(tools: readonly McpTool[], style: Style): Promise<string> {
 	const { diffLines } = await import('diff')
 	return tools.map(changes).join('\n\n')
 
-	function changes({ tool, digest, accepted, ...now }: ChangedTool): string {
+	function changes({ tool, digest, accepted, ...now }: McpTool): string {
 		const title = `${style.bold(style.plain(tool))}  ${style.dim(digest)}`
 		const parts = diffLines(accepted === undefined ? '' : written(accepted), written(now))
 		const lines = parts.flatMap(({ added, removed, value }) =>
@@ -36,6 +22,6 @@ export async function changesText(tools: readonly ChangedTool[], style: Style): 
 	}
 }
 
-function written({ description, input_schema, annotations }: Definition): string {
+function written({ description, input_schema, annotations }: NonNullable<McpTool['accepted']>): string {
 	return `${description}\n\nArguments: ${JSON.stringify(input_schema, null, 2)}\nAnnotations: ${JSON.stringify(annotations, null, 2)}\n`
 }

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import type { Details, Server } from './text.ts'
+import type { McpServer, McpServerDetails } from '../contract.ts'
 
 const LOOK_MS = 500
 
@@ -13,10 +13,10 @@ interface WantedLogin {
 }
 
 /** Settles with the server once the login has ended, in the browser or by an address that is pasted. */
-export async function signIn(cli: Cli, { agent, id, name }: WantedLogin): Promise<Server> {
+export async function signIn(cli: Cli, { agent, id, name }: WantedLogin): Promise<McpServer> {
 	const server = path`/v1/agents/${agent}/mcp/${id}`
 	const { url, expires_at } = await cli.api.request<{ url: string; expires_at: string }>('POST', `${server}/login`)
-	const before = (await cli.api.request<Details>('GET', server)).login?.signed_in_at ?? null
+	const before = (await cli.api.request<McpServerDetails>('GET', server)).login?.signed_in_at ?? null
 	cli.out.note(`Open this address in a browser, and sign in to ${name}:\n\n${cli.out.style.plain(url)}\n`)
 	const over = new AbortController()
 	const until = AbortSignal.any([cli.signal, over.signal])
@@ -34,20 +34,20 @@ async function awaitLogin(
 	cli: Cli,
 	server: string,
 	{ before, expires_at, until }: { before: string | null; expires_at: string; until: AbortSignal },
-): Promise<Server> {
+): Promise<McpServer> {
 	while (Date.now() < Date.parse(expires_at)) {
 		await sleep(LOOK_MS, undefined, { signal: until })
-		const now = await cli.api.request<Details>('GET', server)
+		const now = await cli.api.request<McpServerDetails>('GET', server)
 		const isNew = (now.login?.signed_in_at ?? null) !== before
 		if (isNew && now.status !== 'needs_login' && now.status !== 'connecting') return now
 	}
 	throw new CliError('failed', 'nobody signed in within 10 minutes; run the command again')
 }
 
-async function pasted(cli: Cli, server: string, signal: AbortSignal): Promise<Server> {
+async function pasted(cli: Cli, server: string, signal: AbortSignal): Promise<McpServer> {
 	const redirect_url = await cli.ask.text(
 		'If the browser cannot reach the gateway: paste the address that it was sent to',
 		{ signal, validate: (text) => (URL.canParse(text.trim()) ? undefined : 'paste the whole address') },
 	)
-	return cli.api.request<Server>('POST', `${server}/login/complete`, { redirect_url: redirect_url.trim() })
+	return cli.api.request<McpServer>('POST', `${server}/login/complete`, { redirect_url: redirect_url.trim() })
 }

@@ -8,7 +8,7 @@ import { signIn } from './login.ts'
 import { mcpRequest } from './request.ts'
 import type { AddOptions } from './request.ts'
 import { details, state } from './text.ts'
-import type { Details, Server } from './text.ts'
+import type { McpServer, McpServerDetails } from '../contract.ts'
 import { pick } from '../../../core/cli/pick.ts'
 
 export default {
@@ -87,7 +87,7 @@ Examples:
 			) {
 				const body = mcpRequest(name, command, options)
 				using progress = cli.out.progress(`Connecting ${name}`)
-				const added = await cli.api.request<Server>('POST', path`/v1/agents/${agent}/mcp`, body)
+				const added = await cli.api.request<McpServer>('POST', path`/v1/agents/${agent}/mcp`, body)
 				progress.done()
 				cli.out.answer(added, (one, style) => state(one, style))
 				if (added.status === 'needs_login') return cli.out.note(`To sign in: svc mcp login ${agent} ${name}`)
@@ -111,7 +111,7 @@ Examples:
 			arguments: '<agent> <server>',
 			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
 				const { id } = await find(cli, agent, wanted)
-				const left = await cli.api.request<Server>('POST', path`/v1/agents/${agent}/mcp/${id}/logout`)
+				const left = await cli.api.request<McpServer>('POST', path`/v1/agents/${agent}/mcp/${id}/logout`)
 				cli.out.answer(left, state)
 			},
 		},
@@ -131,7 +131,7 @@ Examples:
 				if (digests.length === 0)
 					return cli.out.answer(before, ({ name }) => `${name} has no tools that are held back.`)
 				const where = path`/v1/agents/${agent}/mcp/${before.id}/accept`
-				const after = await cli.api.request<Details>('POST', where, { digests })
+				const after = await cli.api.request<McpServerDetails>('POST', where, { digests })
 				cli.out.answer(after, ({ name }) => `Accepted ${count(digests.length, 'definition')} of ${name}.`)
 			},
 		},
@@ -151,7 +151,7 @@ Examples:
 			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
 				const { id, name } = await find(cli, agent, wanted)
 				using progress = cli.out.progress(`Connecting ${name}`)
-				const restarted = await cli.api.request<Server>('POST', path`/v1/agents/${agent}/mcp/${id}/restart`)
+				const restarted = await cli.api.request<McpServer>('POST', path`/v1/agents/${agent}/mcp/${id}/restart`)
 				progress.done()
 				cli.out.answer(restarted, state)
 			},
@@ -174,27 +174,27 @@ Examples:
 
 async function switchTo(cli: Cli, enabled: boolean, agent: string, wanted: string): Promise<void> {
 	const { id } = await find(cli, agent, wanted)
-	const changed = await cli.api.request<Server>('PATCH', path`/v1/agents/${agent}/mcp/${id}`, { enabled })
+	const changed = await cli.api.request<McpServer>('PATCH', path`/v1/agents/${agent}/mcp/${id}`, { enabled })
 	cli.out.answer(changed, state)
 }
 
-function listed(cli: Cli, agent: string): Promise<Server[]> {
-	return cli.api.request<Server[]>('GET', path`/v1/agents/${agent}/mcp`)
+function listed(cli: Cli, agent: string): Promise<McpServer[]> {
+	return cli.api.request<McpServer[]>('GET', path`/v1/agents/${agent}/mcp`)
 }
 
-async function find(cli: Cli, agent: string, wanted: string): Promise<Server> {
-	const choice = { kind: 'MCP server', id: (one: Server) => one.id, names: (one: Server) => [one.name] }
+async function find(cli: Cli, agent: string, wanted: string): Promise<McpServer> {
+	const choice = { kind: 'MCP server', id: (one: McpServer) => one.id, names: (one: McpServer) => [one.name] }
 	return pick(await listed(cli, agent), wanted, choice)
 }
 
-async function detailsOf(cli: Cli, agent: string, wanted: string): Promise<Details> {
-	return cli.api.request<Details>('GET', path`/v1/agents/${agent}/mcp/${(await find(cli, agent, wanted)).id}`)
+async function detailsOf(cli: Cli, agent: string, wanted: string): Promise<McpServerDetails> {
+	return cli.api.request<McpServerDetails>('GET', path`/v1/agents/${agent}/mcp/${(await find(cli, agent, wanted)).id}`)
 }
 
 /** The digests of the definitions that were shown and accepted. */
 async function consented(
 	cli: Cli,
-	{ tools, name }: Details,
+	{ tools, name }: McpServerDetails,
 	agent: string,
 	{ yes = false }: { yes?: boolean },
 ): Promise<string[]> {

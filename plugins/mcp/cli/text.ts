@@ -1,53 +1,20 @@
 /** MCP servers as text for people. */
 import type { Style } from '../../../core/cli/contract.ts'
-import type { ChangedTool } from './changes.ts'
+import type { AddedMcpServer, McpServerDetails } from '../contract.ts'
 import { when } from '../../../core/cli/when.ts'
-
-export interface Server {
-	id: string
-	name: string
-	transport: 'stdio' | 'sse' | 'http'
-	status: 'connecting' | 'connected' | 'reconnecting' | 'needs_login' | 'error' | 'disabled'
-	status_detail?: string
-}
-
-export interface Details extends Server {
-	command?: string
-	args?: string[]
-	url?: string
-	env?: Record<string, unknown>
-	headers?: Record<string, unknown>
-	login?: {
-		issuer: string
-		scopes: string[]
-		expires_at: string | null
-		signed_in_at: string | null
-		renewable: boolean
-	} | null
-	sampling: boolean
-	roots: string[]
-	status_detail: string
-	last_error: { at: string; message: string } | null
-	server: { name: string; version: string } | null
-	connected_at: string | null
-	pid: number | null
-	stderr: string
-	tools: ChangedTool[]
-	not_offered: string[]
-}
 
 /** Lines of a server's standard error that are shown. */
 const STDERR_LINES = 10
 
 /** One sentence on the connection, and the id. */
-export function state({ name, status, status_detail, id }: Server, style: Style): string {
+export function state({ name, status, status_detail, id }: AddedMcpServer, style: Style): string {
 	const colour = { connected: style.good, error: style.bad }[status as string] ?? style.warn
 	const text = `${style.bold(name)}: ${colour(status)}`
 	return [status_detail === undefined ? text : `${text}; ${style.plain(status_detail)}`, `  id: ${id}`].join('\n')
 }
 
 /** A server without its tools, with the end of its standard error. */
-export function details(one: Details, style: Style): string {
+export function details(one: McpServerDetails, style: Style): string {
 	const { server, last_error, stderr, tools } = one
 	const tail = stderr.trimEnd().split('\n').slice(-STDERR_LINES)
 	const fields = style.fields([

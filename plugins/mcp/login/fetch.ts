@@ -23,13 +23,7 @@ export function loginFetch(server: URL, trusted: boolean, agent: AgentRef, confi
 		const { method, headers, body, signal } = init
 		return guardedFetch(
 			url,
-			{
-				redirect: 'manual',
-				...(method !== undefined && { method }),
-				...(headers && { headers }),
-				...(body && { body }),
-				...(signal && { signal }),
-			},
+			{ method, headers, body, signal, redirect: 'manual' },
 			{ policy, max_bytes: MAX_BYTES, timeout_ms: TIMEOUT_MS, owner: agent.uid },
 		)
 	}

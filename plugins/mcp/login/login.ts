@@ -5,7 +5,7 @@
  * Whatever renews tokens is done by one caller at a time, however many requests need it. A refresh token whose successor was
  * lost in a crash is refused by its server: then a person must sign in again.
  */
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { Fault, isFault, messageOf } from '../../../core/errors.ts'
 import type { GuardedFetcher, GuardedInit } from '../../../core/fetch/guarded-fetch.ts'
@@ -26,18 +26,6 @@ export type LoginServices = Pick<
 	Context<McpSettings>,
 	'store' | 'use' | 'find' | 'emit' | 'gateway' | 'config' | 'log' | 'redactor'
 >
-
-/** What came back from the authorization server, through a browser. */
-export interface Returned {
-	/** Without the id of the server. */
-	secret: string
-	code?: string | undefined
-	iss?: string | undefined
-	error?: string | undefined
-	error_description?: string | undefined
-	/** The cookie of that browser. */
-	browser?: string | undefined
-}
 
 const PENDING_MS = 10 * 60_000
 /** Refusals for want of scopes, each after a login: then another login does not help. */
@@ -123,31 +111,38 @@ export class Login {
 			redirect,
 			code_verifier,
 			...(scope !== undefined && { scope }),
-			state: hashOf(secret),
-			browser: browser === null ? null : hashOf(browser),
+			state: hash('sha256', secret),
+			browser: browser === null ? null : hash('sha256', browser),
 			expires_at,
 		})
 		return { url: url.href, expires_at: new Date(expires_at).toISOString() }
 	}
 
-	/** Ends a login that was begun. It counts once, also if it fails. Throws a Fault that says why. */
-	async finish({ secret, code, iss, error, error_description, browser }: Returned): Promise<void> {
+	/**
+	 * Ends a login that was begun. It counts once, also if it fails. `answer`: what came back from the authorization server,
+	 * through a browser; `browser`: the cookie of that browser. Throws a Fault that says why.
+	 */
+	async finish(answer: URLSearchParams, browser: string | undefined): Promise<void> {
 		const { exchange, isSame } = await oauth()
+		const [, secret = ''] = (answer.get('state') ?? '').split('.')
 		const pending = await this.#logins.take()
-		if (!pending || !isEqual(hashOf(secret), pending.state))
+		if (!pending || !isEqual(hash('sha256', secret), pending.state))
 			throw this.#refused('invalid_request', 'has no such login in progress; begin another one')
 		if (pending.expires_at < Date.now())
 			throw this.#refused('invalid_request', 'was not signed in to within 10 minutes; begin another login')
-		if (pending.browser !== null && (browser === undefined || !isEqual(hashOf(browser), pending.browser)))
+		if (pending.browser !== null && (browser === undefined || !isEqual(hash('sha256', browser), pending.browser)))
 			throw this.#refused('forbidden', 'must be signed in to in the browser in which that was begun')
 		const { issuer } = pending
 		const names = issuer.metadata?.issuer ?? issuer.issuer
 		const mustName =
 			(issuer.metadata as Record<string, unknown> | undefined)?.authorization_response_iss_parameter_supported === true
-		if (iss === undefined ? mustName : !isSame(iss, names))
+		const iss = answer.get('iss')
+		if (iss === null ? mustName : !isSame(iss, names))
 			throw this.#refused('forbidden', 'got the answer of another authorization server; begin another login')
-		if (error !== undefined || code === undefined) {
-			const why = [error ?? 'no code', error_description ?? ''].join(' ').trim().slice(0, TEXT_LIMIT)
+		const code = answer.get('code')
+		const error = answer.get('error')
+		if (error !== null || code === null) {
+			const why = [error ?? 'no code', answer.get('error_description') ?? ''].join(' ').trim().slice(0, TEXT_LIMIT)
 			throw this.#refused('mcp_failed', `was not signed in to: its authorization server says ${JSON.stringify(why)}`)
 		}
 		this.#hide(code, pending.code_verifier)
@@ -415,10 +410,6 @@ function isDue({ renew_at }: Tokens): boolean {
 
 function scopesOf(scope: string | undefined): string[] {
 	return (scope ?? '').split(' ').filter((one) => one !== '')
-}
-
-function hashOf(text: string): string {
-	return createHash('sha256').update(text).digest('hex')
 }
 
 function isEqual(a: string, b: string): boolean {

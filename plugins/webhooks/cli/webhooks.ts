@@ -6,22 +6,7 @@ import { deliverIn } from '../../../core/cli/deliver.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import { schemeNames } from '../contract.ts'
-
-interface Webhook {
-	slug: string
-	scheme: string
-	token: string
-	created_at: string
-	last_delivery: string | null
-	delivery_count: number
-}
-
-interface NewWebhook {
-	slug: string
-	url: string
-	token: string
-	secret: string
-}
+import type { NewWebhook, TestedDelivery, Webhook, WebhookDelivery } from '../contract.ts'
 
 interface NewWebhookOptions {
 	agent: string
@@ -31,16 +16,6 @@ interface NewWebhookOptions {
 	scheme?: string
 	secret?: string
 	custom?: string
-}
-
-interface Delivery {
-	delivery_id: string
-	source_ip: string
-	signature_valid: boolean
-	run_id: string | null
-	status_code: number
-	error: string | null
-	received_at: string
 }
 
 export default {
@@ -144,7 +119,7 @@ Examples:
 			async run(cli, { agent, slug, limit, before }: { agent: string; slug: string; limit: number; before?: string }) {
 				const query = path`limit=${limit}` + (before === undefined ? '' : path`&before=${before}`)
 				const where = `${path`/v1/agents/${agent}/webhooks/${slug}/deliveries`}?${query}`
-				cli.out.answer(await cli.api.request<Delivery[]>('GET', where), deliveriesTable)
+				cli.out.answer(await cli.api.request<WebhookDelivery[]>('GET', where), deliveriesTable)
 			},
 		},
 		test: {
@@ -156,7 +131,7 @@ Examples:
 			async run(cli, { agent, slug, data }: { agent: string; slug: string; data?: string }) {
 				const body = data === undefined ? {} : { payload: parsed(await textInput(cli, data), data) }
 				const where = path`/v1/agents/${agent}/webhooks/${slug}/test`
-				const sent = await cli.api.request<{ delivery_id: string; run_id: string }>('POST', where, body)
+				const sent = await cli.api.request<TestedDelivery>('POST', where, body)
 				cli.out.answer(sent, ({ delivery_id, run_id }, style) =>
 					style.fields([
 						['delivery', delivery_id],
@@ -179,7 +154,7 @@ function shown(cli: Cli, made: NewWebhook): void {
 	cli.out.note('The secret is not shown again: give both to the other service now.')
 }
 
-function deliveriesTable(list: Delivery[], style: Style): string {
+function deliveriesTable(list: WebhookDelivery[], style: Style): string {
 	return style.table(
 		['delivery', 'received', 'status', 'signed', 'from', 'run', 'why not'],
 		list.map((one) => [

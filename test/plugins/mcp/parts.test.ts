@@ -10,7 +10,7 @@ import type { Elicited, FormRequest } from '../../../plugins/mcp/elicitation.ts'
 import { baseEnvironment, checkVariable } from '../../../plugins/mcp/environment.ts'
 import { hintOf, readAnswer } from '../../../plugins/mcp/fields.ts'
 import { toolNames } from '../../../plugins/mcp/names.ts'
-import { openPatience } from '../../../plugins/mcp/patience.ts'
+import { openCallTimer } from '../../../plugins/mcp/call-timer.ts'
 import { acceptHeld, compare, offered } from '../../../plugins/mcp/pins.ts'
 import { textOfResult } from '../../../plugins/mcp/results.ts'
 import type { McpRecord } from '../../../plugins/mcp/records.ts'
@@ -382,15 +382,15 @@ void t.test('the environment: the safe few, and no variable that runs code', asy
 		checkVariable(name)
 })
 
-void t.test('patience: progress and a person stop the clock, the total goes on', async (t) => {
+void t.test('call timer: progress and a person stop the clock, the total goes on', async (t) => {
 	let expired: string | undefined
 	const { promise, resolve } = Promise.withResolvers<void>()
-	const patience = openPatience({ idle_ms: 40, total_ms: 10_000 }, (what) => {
+	const timer = openCallTimer({ idle_ms: 40, total_ms: 10_000 }, (what) => {
 		expired = what
 		resolve()
 	})
-	const goOn = patience.hold()
-	const again = patience.hold()
+	const goOn = timer.hold()
+	const again = timer.hold()
 	await new Promise((done) => setTimeout(done, 80))
 	t.equal(expired, undefined, 'held')
 	goOn()
@@ -400,7 +400,7 @@ void t.test('patience: progress and a person stop the clock, the total goes on',
 	t.match(expired, /0\.04 s without progress/)
 
 	const total = Promise.withResolvers<string>()
-	openPatience({ idle_ms: 40, total_ms: 40 }, total.resolve)
+	openCallTimer({ idle_ms: 40, total_ms: 40 }, total.resolve)
 	t.match(await total.promise, /0\.04 s in total/)
 })
 

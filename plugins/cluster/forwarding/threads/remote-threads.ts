@@ -24,7 +24,7 @@ export interface RemoteThreadsOptions {
 }
 
 /** Of one lender at the same time: more than it may have, since one that is lost is replaced before it is gone. */
-const MOST_THREADS = 128
+const MOST_AT_ONCE = 128
 
 export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 	readonly name: string
@@ -106,7 +106,7 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 	}
 
 	#add(number: number): void {
-		if (this.#byNumber.has(number) || this.#byNumber.size >= MOST_THREADS)
+		if (this.#byNumber.has(number) || this.#byNumber.size >= MOST_AT_ONCE)
 			throw new RangeError(`thread ${number} is one too many`)
 		const thread: RunThread = new RunThread({
 			post: (message) => this.#options.post(number, message),

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { fenceAfter, nextPiece, split } from '../../../../plugins/channels/dialogue/split.ts'
+import { fenceAfter, nextPiece } from '../../../../plugins/channels/dialogue/split.ts'
 import type { Fence, SplitPosition } from '../../../../plugins/channels/dialogue/split.ts'
 import { costs } from '../../../support/cost.ts'
 
@@ -122,3 +122,14 @@ void t.test('it takes linear time', async (t) => {
 		})
 	}
 })
+
+/** All parts. */
+function split(text: string, limit: number): string[] {
+	const pieces: string[] = []
+	for (let place: SplitPosition = { offset: 0, fence: null }; place.offset < text.length;) {
+		const piece = nextPiece(text, place, limit)
+		if (piece.text !== '') pieces.push(piece.text)
+		place = piece.next
+	}
+	return pieces
+}

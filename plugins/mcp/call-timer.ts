@@ -1,5 +1,5 @@
 /** How long a call may take: without progress, and in total. Time that a person needs to answer does not count. */
-export interface Patience {
+export interface CallTimer {
 	/** The server reported progress. */
 	progress(): void
 	/** Stops the clock until the returned function is called. Several pauses may overlap. */
@@ -13,7 +13,7 @@ export interface CallTimeouts {
 }
 
 /** `expired` is called once, with the limit that was reached. */
-export function openPatience({ idle_ms, total_ms }: CallTimeouts, expired: (what: string) => void): Patience {
+export function openCallTimer({ idle_ms, total_ms }: CallTimeouts, expired: (what: string) => void): CallTimer {
 	let left = total_ms
 	let since = performance.now()
 	let holds = 0
