@@ -1,13 +1,11 @@
 /** `svc plugins check`: what is wrong with a plugin, found by running it in a process of its own. */
 import { fork } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parse } from 'yaml'
-import { configFile } from '../../../config/home.ts'
 import { compileCache } from '../../process/handover.mjs'
 import { programOf } from '../../util/own-code.ts'
 import type { Cli, Style } from '../contract.ts'
+import { pluginsIn } from '../third-party.ts'
 
 export interface PluginFinding {
 	/** `error`: the gateway would leave the plugin out. `warning`: it would run, and not as it should. */
@@ -54,7 +52,7 @@ export async function checkPlugin(
 ): Promise<CheckReport> {
 	const order: CheckOrder = {
 		folder,
-		plugins: pluginsIn(configFile(home)),
+		plugins: await pluginsIn(home),
 		...(settings && { settings }),
 		pluginsFolder: join(home, 'plugins'),
 	}
@@ -109,13 +107,4 @@ export function reportText({ name, version, folder, valid, findings }: CheckRepo
 		`  ${style.dim(style.plain(fix))}`,
 	])
 	return [`${title}: ${valid ? style.good('it runs') : style.bad('it would be left out')}`, ...lines].join('\n')
-}
-
-function pluginsIn(file: string): Record<string, unknown> {
-	try {
-		const { plugins } = (parse(readFileSync(file, 'utf8'), { schema: 'core' }) ?? {}) as { plugins?: unknown }
-		return typeof plugins === 'object' && plugins !== null ? (plugins as Record<string, unknown>) : {}
-	} catch {
-		return {} // `svc config validate` reports what is wrong with the file
-	}
 }

@@ -4,6 +4,7 @@ import { open, readdir, realpath } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
+import { isBuiltIn } from '../../../util/own-files.ts'
 import { quoted } from '../../../util/quoted.ts'
 import { OVERRIDE, isAllowed, sharedIn, sharedPlaces } from '../../../process/shared-home.ts'
 import type { SharedPlace } from '../../../process/shared-home.ts'
@@ -47,12 +48,12 @@ export const modeChecks: Check[] = [
 	{
 		id: 'plugins.mode',
 		about: 'who can write to the folders of third-party plugins',
-		async run({ home, env, root, config }) {
+		async run({ home, env, config }) {
 			const { plugins } = await config()
 			const findings = Object.entries(plugins).flatMap(([name, entry]): Finding[] => {
 				const { enabled = true, path = name } = typeof entry === 'object' ? entry : { enabled: entry }
 				const folder = resolve(join(home, 'plugins'), path)
-				if (!enabled || existsSync(join(root, 'plugins', name, 'index.ts')) || !existsSync(folder)) return []
+				if (!enabled || isBuiltIn(name) || !existsSync(folder)) return []
 				const place = sharedIn(folder, home)
 				if (!place) return []
 				if (isAllowed(env)) return [warning(`plugin ${name}: ${place.problem}`, `run: ${place.fix}`)]
