@@ -1,9 +1,7 @@
 /** `svc plugins check`: what is wrong with a plugin, found by running it in a process of its own. */
-import { fork } from 'node:child_process'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { compileCache } from '../../process/handover.mjs'
 import { programOf } from '../../util/own-code.ts'
+import { startChild } from '../child.ts'
 import type { Cli, Style } from '../contract.ts'
 import { pluginsIn } from '../third-party.ts'
 
@@ -39,7 +37,7 @@ export interface CheckOrder {
 export type CheckMessage = { doing: string } | { report: Omit<CheckReport, 'folder' | 'valid'> }
 
 const LIMIT_MS = 60_000
-const child = fileURLToPath(programOf(new URL('./check-child.ts', import.meta.url)))
+const child = programOf(new URL('./check-child.ts', import.meta.url))
 
 /**
  * Loads the plugin, starts it in a gateway with a temporary home, and looks at what it adds. `settings` replaces those of
@@ -57,28 +55,16 @@ export async function checkPlugin(
 		pluginsFolder: join(home, 'plugins'),
 	}
 	const limit = AbortSignal.timeout(LIMIT_MS)
-	const ended = Promise.withResolvers<string>()
 	let doing = 'loading its code'
 	let report: Omit<CheckReport, 'folder' | 'valid'> | undefined
-	const process = fork(child, [], {
-		execArgv: [],
-		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-		env: {
-			NODE_COMPILE_CACHE: compileCache,
-			...Object.fromEntries(Object.entries(env).filter(([name]) => !/^(SVC_|NODE_OPTIONS$)/.test(name))),
-		},
-		signal: AbortSignal.any([limit, signal]),
-		killSignal: 'SIGKILL',
+	const own = Object.entries(env).filter(([name]) => !/^(SVC_|NODE_OPTIONS$)/.test(name))
+	const options = { env: Object.fromEntries(own), signal: AbortSignal.any([limit, signal]) }
+	const { process, ended } = startChild<CheckMessage>(child, [], options, (message) => {
+		if ('doing' in message) doing = message.doing
+		else report = message.report
 	})
-		.on('message', (message: CheckMessage) => {
-			if ('doing' in message) doing = message.doing
-			else report = message.report
-		})
-		.on('exit', (code, killedBy) => ended.resolve(killedBy ?? `exit code ${code}`))
-		// After an abort, `exit` follows and settles this.
-		.on('error', (thrown) => process.pid ?? ended.reject(thrown))
 	process.send(order)
-	const how = await ended.promise
+	const how = await ended
 	signal.throwIfAborted()
 	const { name = null, version = null, findings = [] } = report ?? {}
 	if (!report) {
