@@ -222,16 +222,15 @@ function mistakesIn(
 		Object.values(plugin.at ?? { section: plugin.name }).some((place) =>
 			refused.some((path) => `${path}.`.startsWith(`${place}.`) || place.startsWith(`${path}.`)),
 		)
-	const own = error ? [] : coreMistakes(value)
-	return [...plugins.values()].reduce<ReturnType<typeof mistakesIn>>((found, plugin) => {
-		if (!plugin.check || refused.includes('') || isRefused(plugin)) return found
-		const mistakes = plugin.check(settingsOf(value, plugin)).map(({ path, message, pointAt }) => ({
+	const ofPlugins = [...plugins.values()].flatMap((plugin) => {
+		if (!plugin.check || refused.includes('') || isRefused(plugin)) return []
+		return plugin.check(settingsOf(value, plugin)).map(({ path, message, pointAt = path }) => ({
 			path: pathIn(plugin, path),
 			message,
-			...(pointAt !== undefined && { pointAt: pathIn(plugin, pointAt) }),
+			pointAt: pathIn(plugin, pointAt),
 		}))
-		return [...found, ...mistakes]
-	}, own)
+	})
+	return error ? ofPlugins : [...coreMistakes(value), ...ofPlugins]
 }
 
 function withAbsolutePaths({ plugins }: Composition, value: Config, home: string): Config {
