@@ -46,7 +46,7 @@ export async function send(
 		},
 	})
 	const response = await sent.catch((error: unknown) => {
-		if (silence?.signal.aborted || codeIn(error) === 'UND_ERR_HEADERS_TIMEOUT') throw silent(url, error)
+		if (silence?.signal.aborted || causeOf(error)?.code === 'UND_ERR_HEADERS_TIMEOUT') throw silent(url, error)
 		throw unanswered(error, connection, url, init.signal)
 	})
 	if (response.ok || response.status === accept) return response
@@ -100,8 +100,8 @@ function silent(url: string, cause: unknown): CliError {
 	})
 }
 
-function codeIn(error: unknown): string | undefined {
-	return error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined)?.code : undefined
+function causeOf(error: unknown): NodeJS.ErrnoException | undefined {
+	return error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
 }
 
 function unanswered(
@@ -112,7 +112,7 @@ function unanswered(
 ): CliError {
 	if (signal?.aborted && (signal.reason as Error | undefined)?.name !== 'TimeoutError')
 		return new CliError('interrupted', '', { cause: error })
-	const cause = error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
+	const cause = causeOf(error)
 	if (cause?.message === 'bad port') {
 		const message = `${url} has a port that HTTP clients refuse to call, such as browsers; give the gateway another server.port`
 		return new CliError('usage', message, { cause: error })

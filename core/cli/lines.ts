@@ -4,6 +4,7 @@ import type { Interface } from 'node:readline'
 import type { History, Lines } from './contract.ts'
 import type { Floor } from './floor.ts'
 import type { Sink } from './output.ts'
+import { onAbort } from '../util/on-abort.ts'
 import { BREAK, MARK_PASTE, promptKeys, UNMARK_PASTE } from './prompt-keys.ts'
 
 /** What a command reads. */
@@ -95,11 +96,10 @@ export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, 
 				resolve()
 			})
 		}
-		const stop = (): void => resolve()
-		until.addEventListener('abort', stop)
+		const forget = onAbort(until, resolve)
 		using _ = floor.read({ rest, goOn })
 		await promise
-		until.removeEventListener('abort', stop)
+		forget()
 		rest()
 		deliver()
 		return until.aborted ? undefined : ahead.shift()
@@ -126,12 +126,11 @@ export function pipedLines(stdin: NodeJS.ReadableStream, signal: AbortSignal): L
 	}
 
 	async function meanwhile(until: AbortSignal): Promise<string | undefined> {
+		if (until.aborted) return undefined
 		const { promise, resolve } = Promise.withResolvers<'aborted'>()
-		const stop = (): void => resolve('aborted')
-		if (until.aborted) stop()
-		until.addEventListener('abort', stop)
+		const forget = onAbort(until, () => resolve('aborted'))
 		const first = await Promise.race([promise, ask()])
-		until.removeEventListener('abort', stop)
+		forget()
 		return first === 'aborted' ? undefined : await next()
 	}
 

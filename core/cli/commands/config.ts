@@ -88,7 +88,7 @@ Examples:
 		migrate: {
 			description:
 				'Rename settings in gateway.yaml that have a former name, keep comments and order, and wait until a running gateway has applied it',
-			options: { ...noWaitOption },
+			options: noWaitOption,
 			async run(cli, { wait }: ConfigOptions) {
 				const { home, env } = cli
 				if (!existsSync(configFile(home))) {
@@ -134,9 +134,7 @@ Examples:
 			description:
 				'Show one setting, or all, with defaults and environment: those of the running gateway, or else those of the next start. Keys and tokens stay hidden',
 			arguments: '[key]',
-			options: {
-				'--file': 'show the values in the file instead',
-			},
+			options: { '--file': 'show the values in the file instead' },
 			async run(cli, { key, file = false }: { key?: string; file?: boolean }) {
 				const path = pathFor(key ?? '')
 				explain(path)
@@ -166,9 +164,7 @@ Examples:
 			description:
 				'Change a setting, and wait until a running gateway has applied it. The value is YAML; - reads it from standard input',
 			arguments: '<key> <value>',
-			options: {
-				...noWaitOption,
-			},
+			options: noWaitOption,
 			async run(cli, { key, value: given, ...options }: { key: string; value: string } & ConfigOptions) {
 				const found = explain(pathFor(key))
 				if (given !== '-') refuseSecret(key, given)
@@ -180,9 +176,7 @@ Examples:
 		unset: {
 			description: 'Remove a setting from the file; its default applies again',
 			arguments: '<key>',
-			options: {
-				...noWaitOption,
-			},
+			options: noWaitOption,
 			async run(cli, { key, ...options }: { key: string } & ConfigOptions) {
 				await change(cli, (before) => unsetSetting(before, placeIn(before, pathOf(key))), key, options)
 			},

@@ -9,7 +9,7 @@ import {
 	statSync,
 	writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { parse } from 'yaml'
 import { configFile } from '../../../config/home.ts'
@@ -160,7 +160,7 @@ async function swapIn<T>(folder: string, target: string, work: () => Promise<T>)
 }
 
 function asideOf(target: string): string {
-	return join(target, '..', `.old-${target.slice(join(target, '..').length + 1)}`)
+	return join(dirname(target), `.old-${basename(target)}`)
 }
 
 /** Undoes what an installation left that was killed. */
