@@ -77,10 +77,8 @@ function isHealth(answer: Partial<Health>): answer is Health {
 }
 
 async function partsOfPlugins(): Promise<StatusPart[]> {
-	const files = (await builtInFiles()).flatMap((found) =>
-		'file' in found && found.file.status ? [found.file.status] : [],
-	)
-	const ordered = files.toSorted((a, b) => a.order - b.order)
+	const parts = (await builtInFiles()).flatMap(({ status }) => status ?? [])
+	const ordered = parts.toSorted((a, b) => a.order - b.order)
 	return Promise.all(ordered.map(async ({ load }) => (await load()).default))
 }
 
