@@ -1,5 +1,6 @@
 /** HTTP to a gateway: what is sent, and what an answer that is no success means. */
 import { HINT_HEADER } from '../errors.ts'
+import { allBytes } from '../util/all-bytes.ts'
 import { CliError, exitOf } from './contract.ts'
 import type { RequestOptions } from './contract.ts'
 
@@ -155,14 +156,8 @@ export async function textOf(response: Response, connection: Connection): Promis
 
 /** Throws `unavailable` for an answer that breaks off, or is longer than any of a gateway. */
 export async function bytesOf(response: Response, connection: Connection, limit = FILE_LIMIT): Promise<Uint8Array> {
-	const parts: Uint8Array[] = []
-	let size = 0
 	try {
-		for await (const part of response.body ?? []) {
-			size += part.length
-			if (size > limit) throw notAGateway(connection.url())
-			parts.push(part)
-		}
+		return await allBytes(response.body ?? [], limit, () => notAGateway(connection.url()))
 	} catch (error) {
 		if (error instanceof CliError) throw error
 		if ((error as Error).name === 'AbortError') throw new CliError('interrupted', '', { cause: error })
@@ -174,7 +169,6 @@ export async function bytesOf(response: Response, connection: Connection, limit 
 			},
 		)
 	}
-	return Buffer.concat(parts)
 }
 
 export function parse(text: string, connection: Connection): unknown {

@@ -1,4 +1,5 @@
 import type * as ClackModule from '@clack/prompts'
+import { allBytes } from '../util/all-bytes.ts'
 import { CliError } from './contract.ts'
 import type { Prompts, Validate } from './contract.ts'
 import { Floor } from './floor.ts'
@@ -111,14 +112,6 @@ function checking(validate: Validate, fallback = ''): (typed: string | undefined
 	}
 }
 
-async function readAll(stdin: LineSource): Promise<Buffer> {
-	const parts: Buffer[] = []
-	let size = 0
-	for await (const part of stdin) {
-		const bytes = Buffer.from(part)
-		size += bytes.length
-		if (size > INPUT_LIMIT_BYTES) throw new CliError('usage', 'standard input holds more than 2 MiB')
-		parts.push(bytes)
-	}
-	return Buffer.concat(parts)
+function readAll(stdin: LineSource): Promise<Buffer> {
+	return allBytes(stdin, INPUT_LIMIT_BYTES, () => new CliError('usage', 'standard input holds more than 2 MiB'))
 }
