@@ -38,7 +38,7 @@ const pieceBytes = 256 * 1024
 
 /** When this settles, the file is complete, durable and read back. Throws `backup_failed` or `storage_full`. */
 export async function pack({ home, staging, file, keepFree, about }: PackJob): Promise<Packed> {
-	const store = lookOver(join(staging, databaseName))
+	const store = factsOf(join(staging, databaseName))
 	const { files, left_out } = await collectFiles(home, dirname(staging))
 	const keys = await readdir(join(staging, 'keys')).catch(() => [])
 	const database = await stat(join(staging, databaseName))
@@ -70,7 +70,7 @@ export async function pack({ home, staging, file, keepFree, about }: PackJob): P
 	return { bytes, manifest }
 }
 
-function lookOver(path: string): StoreFacts {
+function factsOf(path: string): StoreFacts {
 	const { damage, tables = {} } = checkFile(path)
 	if (damage !== null)
 		throw new Fault(

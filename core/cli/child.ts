@@ -9,12 +9,12 @@ export interface Child {
 	ended: Promise<string>
 }
 
-/** Starts a program, whose output nobody sees. `heard` gets what it says by `tellParent`; `signal` kills it. */
+/** Starts a program, whose output nobody sees. `onMessage` gets what it sends by `sendToParent`; `signal` kills it. */
 export function startChild<Message>(
 	program: URL,
 	args: string[],
 	options: Pick<ForkOptions, 'env' | 'signal' | 'serialization'>,
-	heard: (message: Message) => void,
+	onMessage: (message: Message) => void,
 ): Child {
 	const { promise: ended, resolve, reject } = Promise.withResolvers<string>()
 	const process = fork(program, args, {
@@ -24,7 +24,7 @@ export function startChild<Message>(
 		env: { NODE_COMPILE_CACHE: compileCache, ...options.env },
 		killSignal: 'SIGKILL',
 	})
-		.on('message', heard)
+		.on('message', onMessage)
 		.on('exit', (code, killedBy) => resolve(killedBy ?? `exit code ${code}`))
 		// After an abort, `exit` follows and settles this.
 		.on('error', (thrown) => process.pid ?? reject(thrown))
@@ -32,6 +32,6 @@ export function startChild<Message>(
 }
 
 /** In the program: settles once the message is sent, since what comes next may end the process. */
-export function tellParent<Message extends object>(message: Message): Promise<void> {
+export function sendToParent<Message extends object>(message: Message): Promise<void> {
 	return new Promise((resolve) => process.send?.(message, () => resolve()))
 }

@@ -85,7 +85,7 @@ async function patientFetch(): Promise<typeof fetch> {
 }
 
 /** Throws a CliError where something else than a gateway answers there, as shown by what everybody may ask one. */
-export async function insist(url: string): Promise<void> {
+export async function mustBeGateway(url: string): Promise<void> {
 	const init = { redirect: 'manual', signal: AbortSignal.timeout(CHECK_MS) } as const
 	const response = await fetch(`${url}/v1/health`, init).catch(() => undefined)
 	if (!response) return // gone meanwhile: unknown

@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline'
 import type { Interface } from 'node:readline'
 import type { History, Lines } from './contract.ts'
-import type { Floor } from './floor.ts'
+import type { KeyboardTurn } from './keyboard-turn.ts'
 import type { Sink } from './output.ts'
 import { onAbort } from '../util/on-abort.ts'
 import { BREAK, MARK_PASTE, promptKeys, UNMARK_PASTE } from './prompt-keys.ts'
@@ -17,12 +17,12 @@ interface Terminal {
 	stdin: LineSource
 	stderr: Sink
 	signal: AbortSignal
-	floor: Floor
+	turn: KeyboardTurn
 	history: History
 }
 
 /** One readline interface per prompt: in between, Ctrl-C is a signal again and other prompts can be shown. */
-export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, prompt: string): Lines {
+export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, prompt: string): Lines {
 	/** Several lines may come at once. */
 	const ahead: string[] = []
 	let isOver = false
@@ -76,12 +76,12 @@ export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, 
 			pasted = []
 			resolve()
 		}
-		const rest = (): void => {
+		const pause = (): void => {
 			const before = reader
 			reader = undefined
 			before?.close()
 		}
-		const goOn = (): void => {
+		const resume = (): void => {
 			const opened = createInterface({ input: stdin, terminal: false })
 			reader = opened
 			opened.on('line', (line) => {
@@ -97,10 +97,10 @@ export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, 
 			})
 		}
 		const forget = onAbort(until, resolve)
-		using _ = floor.read({ rest, goOn })
+		using _ = turn.read({ pause, resume })
 		await promise
 		forget()
-		rest()
+		pause()
 		deliver()
 		return until.aborted ? undefined : ahead.shift()
 	}

@@ -43,7 +43,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 	} catch (error) {
 		const judged = judge(error, env)
 		// What made no sense to us may have come from something else.
-		const { exit, message, code = exit } = (judged.exit === 'internal' && (await api.mistaken())) || judged
+		const { exit, message, code = exit } = (judged.exit === 'internal' && (await api.serverProblem())) || judged
 		const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
 		if (message !== '') stderr.write(`${json ? safeJson({ error: { code, message } }) : `svc: ${safe(message)}`}\n`)
 		return exitCodes[exit]

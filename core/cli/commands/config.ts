@@ -31,10 +31,10 @@ import {
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
 import type { Cli, Style } from '../contract.ts'
-import { noWaitOption, takenOver, tellOf } from '../taken-over.ts'
-import type { TakenOver } from '../taken-over.ts'
+import { noWaitOption, waitUntilApplied, reportUnapplied } from '../applied.ts'
+import type { Applied } from '../applied.ts'
 
-type InForce = Extract<TakenOver, { state: 'in_force' }>
+type InForce = Extract<Applied, { state: 'in_force' }>
 
 interface ConfigOptions {
 	wait: boolean
@@ -107,13 +107,13 @@ Examples:
 					check: async (read) => void (await checkConfig(read, { home, env })),
 				})
 				stillWrong(cli, problems)
-				const taken = wait && changed ? await takenOver(cli, file) : null
-				cli.out.answer({ file, changed, renamed, gateway: taken && taken.state }, (_, style) =>
+				const applied = wait && changed ? await waitUntilApplied(cli, file) : null
+				cli.out.answer({ file, changed, renamed, gateway: applied && applied.state }, (_, style) =>
 					changed
 						? [`${style.good('changed')} ${file}`, ...renamed.map(({ from, to }) => `${from} is ${to} now`)].join('\n')
 						: `${file} has no former names`,
 				)
-				tellOf(cli, taken)
+				reportUnapplied(cli, applied)
 			},
 		},
 		explain: {
@@ -200,19 +200,19 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	const path = pathFor(key)
 	// What is in force may come from the environment all the same.
 	const now: Current = problems.length > 0 ? explain(path) : current(cli, path)
-	const taken = wait ? await takenOver(cli, file) : null
+	const applied = wait ? await waitUntilApplied(cli, file) : null
 	const isLate = isAppliedAtStart(path)
 	cli.out.answer(
-		{ file, changed, ...now, gateway: taken && (isLate ? 'at_next_start' : taken.state) },
+		{ file, changed, ...now, gateway: applied && (isLate ? 'at_next_start' : applied.state) },
 		(one, style) => {
 			const outcome = changed ? `${style.good('changed')} ${file}` : `${file} says so already`
 			const variable = one.origin?.from === 'environment' ? one.origin.variable : undefined
 			if (variable !== undefined) return `${outcome}\n${style.warn(`${variable} in the environment wins over it here`)}`
 			if (isLate) return `${outcome}\nIt takes effect at the next start.`
-			return taken?.state === 'in_force' ? `${outcome}\n${inForce(path, taken, style)}` : outcome
+			return applied?.state === 'in_force' ? `${outcome}\n${inForce(path, applied, style)}` : outcome
 		},
 	)
-	tellOf(cli, taken)
+	reportUnapplied(cli, applied)
 }
 
 function stillWrong({ out }: Cli, problems: readonly { path: string; message: string }[]): void {

@@ -92,11 +92,11 @@ async function read(cli: Cli, health: Health, parts: StatusPart[]): Promise<Stat
 }
 
 function shown({ status, url, version, uptime_s, checks, plugins }: Status, style: Style): string[] {
-	const mood = status === 'ok' ? style.good : style.warn
+	const colour = status === 'ok' ? style.good : style.warn
 	const role = checks.find(({ name }) => name === 'role')
 	const threads = checks.find(({ name }) => name === 'threads')
 	return [
-		`${mood(status)} · ${style.plain(url)} · version ${style.plain(version)} · up ${duration(uptime_s)}`,
+		`${colour(status)} · ${style.plain(url)} · version ${style.plain(version)} · up ${duration(uptime_s)}`,
 		...(role ? [`of several gateways, the one at this address is ${style.plain(role.message)}`] : []),
 		...(threads ? [`threads that execute runs: ${style.plain(threads.message)}`] : []),
 		...checks

@@ -4,7 +4,7 @@
  *     node check-child.ts list|run HOME PLUGIN FILE
  */
 import { pathToFileURL } from 'node:url'
-import { tellParent } from '../child.ts'
+import { sendToParent } from '../child.ts'
 import type { Check, DoctorFile, Finding, Level } from './contract.ts'
 import type { CheckReport } from './third-party.ts'
 
@@ -15,10 +15,10 @@ process.on('disconnect', () => process.exit(0))
 try {
 	const { default: doctor } = (await import(pathToFileURL(file).href)) as { default?: DoctorFile }
 	const checks = checksIn(doctor)
-	if (what === 'list') await tellParent<CheckReport>({ checks: checks.map(({ id, about }) => ({ id, about })) })
+	if (what === 'list') await sendToParent<CheckReport>({ checks: checks.map(({ id, about }) => ({ id, about })) })
 	else await runAll(checks)
 } catch (error) {
-	await tellParent<CheckReport>({
+	await sendToParent<CheckReport>({
 		problem: error instanceof Error ? error.message : 'it threw something that is no error',
 	})
 }
@@ -36,7 +36,7 @@ async function runAll(checks: readonly Check[]): Promise<void> {
 			const findings = await findingsOf(check, context).catch((error: Error): Finding[] => [
 				{ level: 'warning', message: `what it returned is no finding: ${error.message}`, fix: `correct ${file}` },
 			])
-			await tellParent<CheckReport>({ id: check.id, findings: findings.map(plain) })
+			await sendToParent<CheckReport>({ id: check.id, findings: findings.map(plain) })
 		}),
 	)
 }

@@ -5,7 +5,7 @@
  *     node plugin-child.ts HOME [NAME…]    without the named plugins, which have already been reported
  */
 import { join } from 'node:path'
-import { tellParent } from '../child.ts'
+import { sendToParent } from '../child.ts'
 import { readConfig } from '../../host/config.ts'
 import { define } from '../../host/definition.ts'
 import { messageOf } from '../../errors.ts'
@@ -25,8 +25,8 @@ process.on('disconnect', () => process.exit(0))
 for (const plugin of plugins) {
 	const { name } = plugin
 	if (plugin.builtIn || reported.includes(name)) continue
-	await tellParent<PluginReport>({ name, loading: true })
-	await tellParent<PluginReport>({ name, problem: await problemOf(plugin) })
+	await sendToParent<PluginReport>({ name, loading: true })
+	await sendToParent<PluginReport>({ name, problem: await problemOf(plugin) })
 }
 process.exit(0)
 

@@ -1,5 +1,5 @@
 /** Inspects a plugin in a process of its own, since its code may hang or end the process, and sends the result to the parent. */
-import { tellParent } from '../child.ts'
+import { sendToParent } from '../child.ts'
 import type { CheckMessage, CheckOrder } from './check.ts'
 import { inspect } from './inspect.ts'
 
@@ -8,9 +8,9 @@ process.once('message', (order: CheckOrder) => void run(order))
 
 async function run(order: CheckOrder): Promise<void> {
 	const report = await inspect(order, {
-		doing: (what) => tellParent<CheckMessage>({ doing: what }),
+		doing: (what) => sendToParent<CheckMessage>({ doing: what }),
 		uncaught: (take) => ['uncaughtException', 'unhandledRejection'].forEach((event) => process.on(event, take)),
 	})
-	await tellParent<CheckMessage>({ report })
+	await sendToParent<CheckMessage>({ report })
 	process.exit(0)
 }
