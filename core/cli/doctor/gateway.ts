@@ -47,6 +47,16 @@ export async function findGateway({
 	}
 }
 
+interface Health {
+	checks: { name: string; ok: boolean; message: string }[]
+}
+
+/** What a gateway says of one of its parts, such as `store`; null if it is well. */
+export async function troubleOf(gateway: RunningGateway, part: string): Promise<string | null> {
+	const { checks } = await gateway.get<Health>('/v1/health')
+	return checks.find(({ name, ok }) => name === part && !ok)?.message ?? null
+}
+
 /** What a gateway wrote into run/gateway.json; undefined if there is no such file, or it holds something else. */
 export async function readAnnounced(home: string): Promise<{ pid: number; url: string | null } | undefined> {
 	// Opening a pipe would block forever.

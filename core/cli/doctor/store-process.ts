@@ -7,7 +7,6 @@ import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
 import type { FileFinding } from '../../backup/check-file.ts'
 import { dataFile } from '../../store/lmdb/tables.ts'
 import { startChild } from '../child.ts'
-import { usualLimits } from './limits.ts'
 import { programOf } from '../../util/own-code.ts'
 
 /** What is found in the data file, page by page. */
@@ -44,19 +43,14 @@ export interface StoreProcessOptions {
 	/** A gateway has it open. */
 	running: boolean
 	env: Readonly<NodeJS.ProcessEnv>
-	/** After this time no further pages are looked at; the usual one where absent. */
-	withinMs?: number
+	/** After this time no further pages are looked at. */
+	withinMs: number
 }
 
 const child = programOf(new URL('./store-child.ts', import.meta.url))
 
 /** Undefined if there is no data file yet. */
-export function openStoreProcess({
-	path,
-	running,
-	env,
-	withinMs = usualLimits.store,
-}: StoreProcessOptions): StoreProcess | undefined {
+export function openStoreProcess({ path, running, env, withinMs }: StoreProcessOptions): StoreProcess | undefined {
 	if (!existsSync(join(path, dataFile))) return undefined
 	const verdict = Promise.withResolvers<StoreVerdict>()
 	const waiting = new Map<number, PromiseWithResolvers<unknown>>()
