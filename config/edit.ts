@@ -27,7 +27,7 @@ export function setSetting(text: string, path: readonly string[], value: unknown
 export function unsetSetting(text: string, path: readonly string[]): string {
 	const document = parsed(text)
 	if (!document.hasIn(path)) throw new ConfigError('not_found', `${path.join('.')} is not set in the file`)
-	const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)
+	const parent = document.getIn(path.slice(0, -1), true)
 	const wanted = withoutValue(document.toJS() as unknown, path)
 	const changed = isMap(parent) ? checked(cutOut(text, parent as Map, path.at(-1) ?? ''), wanted) : undefined
 	if (changed !== undefined) return changed
@@ -66,22 +66,23 @@ export function renameSetting(text: string, from: readonly string[], to: readonl
 }
 
 function pairAt(document: Document.Parsed, path: readonly string[]): Pair<ParsedNode, ParsedNode | null> | undefined {
-	const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true)
+	const parent = document.getIn(path.slice(0, -1), true)
 	return isMap(parent) ? pairOf(parent as Map, path.at(-1) ?? '') : undefined
 }
 
 /** For an unusual way of writing: comments stay, their indentation may not. */
 function byLibrary(document: Document.Parsed, wanted: unknown, change: () => void): string {
+	let cause: unknown
 	try {
 		change()
+		const text = document.toString({ lineWidth: 0 })
+		if (checked(text, wanted) !== undefined) return text
 	} catch (error) {
-		throw new ConfigError('config_invalid', 'this setting cannot be changed here; change it in the file itself', {
-			cause: error,
-		})
+		cause = error
 	}
-	const text = document.toString({ lineWidth: 0 })
-	if (checked(text, wanted) !== undefined) return text
-	throw new ConfigError('config_invalid', 'this setting cannot be changed here; change it in the file itself')
+	throw new ConfigError('config_invalid', 'this setting cannot be changed here; change it in the file itself', {
+		cause,
+	})
 }
 
 function parsed(text: string): Document.Parsed {

@@ -2,7 +2,7 @@ import type { Composition } from './composition.ts'
 import { jsonSchema, ownOf } from './json-schema.ts'
 import type { JsonSchema } from './json-schema.ts'
 import { ConfigError } from './problems.ts'
-import { suggest } from './suggest.ts'
+import { hintFor } from './suggest.ts'
 
 /** What a setting is. */
 export interface Explanation {
@@ -107,15 +107,8 @@ function merged(schemas: JsonSchema[]): JsonSchema {
 }
 
 function unknown(path: readonly string[], parent: JsonSchema): ConfigError {
-	const name = path.at(-1) ?? ''
-	const among = namesIn(parent)
-	const meant = suggest(name, among)
-	const before = path.slice(0, -1)
-	const hint = meant
-		? `; did you mean "${[...before, meant].join('.')}"?`
-		: among.length > 0
-			? `; there are ${among.join(', ')}`
-			: ''
+	const before = path.slice(0, -1).map((name) => `${name}.`)
+	const hint = hintFor(path.at(-1) ?? '', namesIn(parent), before.join(''))
 	return new ConfigError('not_found', `${path.join('.')} is not a setting${hint}`)
 }
 

@@ -5,9 +5,12 @@ import { ConfigError, messageOf } from './problems.ts'
 /** The environment as Node has it. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Absolute path of the home folder: SVC_HOME, else `.svc` in the user's own home. Does not create it. */
-export function homeFolder(env: Environment): string {
-	return env.SVC_HOME ? expandPath(env.SVC_HOME, process.cwd()) : join(userHome(), '.svc')
+/**
+ * Absolute path of the home folder: SVC_HOME, else `.svc` in the user's own home. Does not create it. `cwd`: the folder to which a
+ * relative SVC_HOME belongs, that of the process where absent.
+ */
+export function homeFolder(env: Environment, cwd = ''): string {
+	return env.SVC_HOME ? expandPath(env.SVC_HOME, cwd) : join(userHome(), '.svc')
 }
 
 /** gateway.yaml of a home folder. */

@@ -118,13 +118,6 @@ export function warningsOf(config: Config): string[] {
 	return inOrder(warnings).map((problem) => refusal(file, [problem]).message)
 }
 
-/** `file:line:column` of a setting, or of what encloses it if the file does not contain it. */
-export function locate(config: Config, path: string): string {
-	const { file, tree } = sourceOf(config)
-	const { line, column } = tree.locate(path, 'value')
-	return `${file}:${line}:${column}`
-}
-
 function sourceOf(config: Config): ConfigSource {
 	const source = sources.get(config)
 	if (!source) throw new TypeError('this configuration does not come from readConfig')
@@ -139,15 +132,17 @@ export type ValueOrigin =
 
 /** A section counts as set in the file where anything of it stands there. */
 export function originOf(config: Config, path: string): ValueOrigin {
-	const { origins, tree } = sourceOf(config)
+	const { file, origins, tree } = sourceOf(config)
 	const variable = origins.get(path)
 	if (variable !== undefined) return { from: 'environment', variable }
-	return tree.has(path) ? { from: 'file', where: locate(config, path) } : { from: 'default' }
+	if (!tree.has(path)) return { from: 'default' }
+	const { line, column } = tree.locate(path, 'value')
+	return { from: 'file', where: `${file}:${line}:${column}` }
 }
 
 /** Which variables of the environment win over the file, by the setting. */
 export function variablesOf(config: Config): Record<string, string> {
-	return Object.fromEntries(sources.get(config)?.origins ?? [])
+	return Object.fromEntries(sourceOf(config).origins)
 }
 
 /** Of a gateway.yaml; empty if there is none. Throws `config_invalid` if it cannot be read as text. */
@@ -222,16 +217,15 @@ function mistakesIn(
 		Object.values(plugin.at ?? { section: plugin.name }).some((place) =>
 			refused.some((path) => `${path}.`.startsWith(`${place}.`) || place.startsWith(`${path}.`)),
 		)
-	const own = error ? [] : coreMistakes(value)
-	return [...plugins.values()].reduce<ReturnType<typeof mistakesIn>>((found, plugin) => {
-		if (!plugin.check || refused.includes('') || isRefused(plugin)) return found
-		const mistakes = plugin.check(settingsOf(value, plugin)).map(({ path, message, pointAt }) => ({
+	const ofPlugins = [...plugins.values()].flatMap((plugin) => {
+		if (!plugin.check || refused.includes('') || isRefused(plugin)) return []
+		return plugin.check(settingsOf(value, plugin)).map(({ path, message, pointAt = path }) => ({
 			path: pathIn(plugin, path),
 			message,
-			...(pointAt !== undefined && { pointAt: pathIn(plugin, pointAt) }),
+			pointAt: pathIn(plugin, pointAt),
 		}))
-		return [...found, ...mistakes]
-	}, own)
+	})
+	return error ? ofPlugins : [...coreMistakes(value), ...ofPlugins]
 }
 
 function withAbsolutePaths({ plugins }: Composition, value: Config, home: string): Config {

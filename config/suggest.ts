@@ -15,6 +15,13 @@ export function suggest(word: string, choices: Iterable<string>): string | undef
 	return best
 }
 
+/** The end of a message about an unknown name: the one that was probably meant, else all that there are. `before`: what precedes a name. */
+export function hintFor(word: string, choices: readonly string[], before = ''): string {
+	const meant = suggest(word, choices)
+	if (meant !== undefined) return `; did you mean "${before}${meant}"?`
+	return choices.length > 0 ? `; there are ${choices.join(', ')}` : ''
+}
+
 function bare(text: string): string {
 	return text.toLowerCase().replace(/[-_.]/g, '')
 }

@@ -11,8 +11,7 @@ export class ByteReader {
 
 	/** Throws `backup_damaged` if the stream ends first. */
 	async take(count: number): Promise<Buffer> {
-		const parts: Buffer[] = []
-		for await (const part of this.stream(count)) parts.push(part)
+		const parts = await Array.fromAsync(this.stream(count))
 		return parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts)
 	}
 

@@ -22,10 +22,10 @@ export interface FileFinding {
 }
 
 export interface CheckLimits {
-	/** Files up to this size are checked completely; of larger ones, a random part that takes about as long. */
-	wholeBytes: number
-	/** On a slow disk the check ends after this time, with the result so far. */
-	withinMs: number
+	/** Files up to this size are checked completely; of larger ones, a random part that takes about as long. Default Infinity. */
+	wholeBytes?: number
+	/** On a slow disk the check ends after this time, with the result so far. Default Infinity. */
+	withinMs?: number
 }
 
 type Order = (a: Buffer, b: Buffer) => number
@@ -38,7 +38,7 @@ const numberKeys = 8
  * Throws only if the file cannot be read, not for its contents. Damage found while a process writes to the file
  * is certain only if the result is `settled`, or if a read transaction kept the pages in place.
  */
-export function checkFile(path: string, { wholeBytes, withinMs }: CheckLimits): FileFinding {
+export function checkFile(path: string, { wholeBytes = Infinity, withinMs = Infinity }: CheckLimits = {}): FileFinding {
 	using file = new DataFile(path)
 	const share = Math.min(1, wholeBytes / file.size)
 	const until = performance.now() + withinMs

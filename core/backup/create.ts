@@ -1,10 +1,11 @@
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { Fault, fromWire, isFault, messageOf } from '../errors.ts'
 import type { Snapshots } from '../store/ports.ts'
 import { syncFolder } from './files.ts'
-import { readKeys, sameKeys } from './keys.ts'
+import { readKeys } from './keys.ts'
 import type { BackupInfo } from './list.ts'
 import { infoOf } from './list.ts'
 import { databaseName } from './manifest.ts'
@@ -91,7 +92,7 @@ async function snapshot({ home, snapshots, include_key, signal }: BackupRequest,
 		const before = include_key ? await readKeys(home) : new Map<string, Buffer>()
 		await snapshots.take(data, signal)
 		const keys = include_key ? await readKeys(home) : before
-		if (!sameKeys(before, keys)) continue
+		if (!isDeepStrictEqual(before, keys)) continue
 		if (keys.size > 0) await mkdir(join(staging, 'keys'), { mode: 0o700 })
 		for (const [path, bytes] of keys) await writeFile(join(staging, path), bytes, { mode: 0o600, flag: 'wx' })
 		return

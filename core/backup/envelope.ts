@@ -23,12 +23,14 @@ const level = 1
 export async function writeEnvelope(path: string, content: AsyncIterable<Buffer>): Promise<number> {
 	await using file = await open(path, 'wx', 0o600)
 	const digest = createHash('sha256')
-	let position = headBytes
+	let size = headBytes
 	const put = async (bytes: Buffer): Promise<void> => {
 		digest.update(bytes)
-		await writeAll(file, bytes, position)
-		position += bytes.length
+		await file.writeFile(bytes)
+		size += bytes.length
 	}
+	// The head comes last, with the digest.
+	await file.writeFile(Buffer.alloc(headBytes))
 	let crc = 0
 	let length = 0
 	const counted = async function* (): AsyncGenerator<Buffer> {
@@ -45,9 +47,9 @@ export async function writeEnvelope(path: string, content: AsyncIterable<Buffer>
 	trailer.writeUInt32LE(crc, 0)
 	trailer.writeUInt32LE(length % 2 ** 32, 4)
 	await put(trailer)
-	await writeAll(file, headOf(digest.digest('hex')), 0)
+	await file.write(headOf(digest.digest('hex')), 0, headBytes, 0)
 	await file.sync()
-	return position
+	return size
 }
 
 /** Throws `backup_damaged` unless the file is byte for byte what was written. Returns its size. */
@@ -110,9 +112,4 @@ async function readHead(file: FileHandle): Promise<Buffer> {
 
 function headOf(digest: string): Buffer {
 	return Buffer.concat([start, Buffer.from(`${label}${digest}\0`, 'latin1')])
-}
-
-async function writeAll(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
-	for (let done = 0; done < bytes.length;)
-		done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten
 }

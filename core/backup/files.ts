@@ -1,5 +1,22 @@
-/** Makes files durable. */
+/** What making and reading a backup do with files. */
+import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
+import type { FileHandle } from 'node:fs/promises'
+
+/** The digest of a content, in hex, and its length; written to `copy` in the same pass. */
+export async function digested(
+	content: AsyncIterable<Buffer>,
+	copy?: FileHandle,
+): Promise<{ bytes: number; sha256: string }> {
+	const digest = createHash('sha256')
+	let bytes = 0
+	for await (const piece of content) {
+		digest.update(piece)
+		bytes += piece.length
+		await copy?.writeFile(piece)
+	}
+	return { bytes, sha256: digest.digest('hex') }
+}
 
 /** From here on, entries created, renamed or removed in the folder survive a power cut. */
 export async function syncFolder(path: string): Promise<void> {

@@ -33,10 +33,6 @@ export function holdsVaultKey(names: readonly string[]): boolean {
 	return names.includes('vault.key') || names.includes('vault.key.next')
 }
 
-export function sameKeys(a: Map<string, Buffer>, b: Map<string, Buffer>): boolean {
-	return a.size === b.size && [...a].every(([path, bytes]) => b.get(path)?.equals(bytes))
-}
-
 function absent(error: NodeJS.ErrnoException): undefined {
 	if (error.code !== 'ENOENT') throw error
 }

@@ -4,6 +4,7 @@
  */
 import Joi from 'joi'
 import { Fault, messageOf } from '../errors.ts'
+import { idPattern } from './names.ts'
 
 /** Increased when an older gateway could no longer restore a backup. */
 export const formatVersion = 1
@@ -64,9 +65,7 @@ const size = Joi.number().integer().min(0).max(Number.MAX_SAFE_INTEGER).required
 const text = Joi.string().max(1000).required()
 const head = {
 	format: Joi.valid(formatVersion).required(),
-	id: Joi.string()
-		.pattern(/^\d{8}T\d{9}Z$/)
-		.required(),
+	id: Joi.string().pattern(idPattern).required(),
 	created_at: Joi.string().isoDate().required(),
 	trigger: Joi.valid('request', 'schedule').required(),
 	gateway_version: text,

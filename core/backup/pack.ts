@@ -2,7 +2,6 @@
  * Makes a backup file from a staging folder that holds the database and the keys: adds the home's other files, checks
  * the database, writes the archive, and reads it back. Works on a thread of its own; see create.ts.
  */
-import { createHash } from 'node:crypto'
 import { chmod, mkdir, open, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { Fault } from '../errors.ts'
@@ -11,6 +10,7 @@ import { keyNumber } from '../store/lmdb/tables.ts'
 import { collectFiles, openPlain } from './collect.ts'
 import type { Collected } from './collect.ts'
 import { writeEnvelope } from './envelope.ts'
+import { digested } from './files.ts'
 import { holdsVaultKey } from './keys.ts'
 import { databaseName, formatVersion, manifestName } from './manifest.ts'
 import type { Manifest, Member, StoreFacts } from './manifest.ts'
@@ -34,12 +34,11 @@ export interface Packed {
 	manifest: Manifest
 }
 
-const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
 const pieceBytes = 256 * 1024
 
 /** When this settles, the file is complete, durable and read back. Throws `backup_failed` or `storage_full`. */
 export async function pack({ home, staging, file, keepFree, about }: PackJob): Promise<Packed> {
-	const store = lookOver(join(staging, databaseName))
+	const store = factsOf(join(staging, databaseName))
 	const { files, left_out } = await collectFiles(home, dirname(staging))
 	const keys = await readdir(join(staging, 'keys')).catch(() => [])
 	const database = await stat(join(staging, databaseName))
@@ -71,8 +70,8 @@ export async function pack({ home, staging, file, keepFree, about }: PackJob): P
 	return { bytes, manifest }
 }
 
-function lookOver(path: string): StoreFacts {
-	const { damage, tables = {} } = checkFile(path, everything)
+function factsOf(path: string): StoreFacts {
+	const { damage, tables = {} } = checkFile(path)
 	if (damage !== null)
 		throw new Fault(
 			'backup_failed',
@@ -97,28 +96,16 @@ async function stage(
 		if (error.code !== 'ENOENT' && error.code !== 'ELOOP') throw error
 	})
 	if (!from) return undefined
-	await using source_file = from
+	await using opened = from
 	await using copy = await open(target, 'wx', 0o600)
-	const digest = createHash('sha256')
-	let bytes = 0
-	for await (const piece of source_file.createReadStream({ highWaterMark: pieceBytes, autoClose: false })) {
-		digest.update(piece as Buffer)
-		bytes += (piece as Buffer).length
-		await copy.writeFile(piece as Buffer)
-	}
-	return { path, bytes, sha256: digest.digest('hex'), executable }
+	const content = opened.createReadStream({ highWaterMark: pieceBytes, autoClose: false })
+	return { path, ...(await digested(content, copy)), executable }
 }
 
 async function describe(staging: string, path: string): Promise<Member> {
 	const file = join(staging, path)
 	await chmod(file, 0o600)
-	const digest = createHash('sha256')
-	let bytes = 0
-	for await (const piece of pieces(file)) {
-		digest.update(piece)
-		bytes += piece.length
-	}
-	return { path, bytes, sha256: digest.digest('hex'), executable: false }
+	return { path, ...(await digested(pieces(file))), executable: false }
 }
 
 async function* archive(staging: string, manifest: Manifest): AsyncGenerator<Buffer> {
@@ -137,6 +124,5 @@ async function* archive(staging: string, manifest: Manifest): AsyncGenerator<Buf
 
 async function* pieces(path: string): AsyncGenerator<Buffer> {
 	await using file = await open(path, 'r')
-	for await (const piece of file.createReadStream({ highWaterMark: pieceBytes, autoClose: false }))
-		yield piece as Buffer
+	yield* file.createReadStream({ highWaterMark: pieceBytes, autoClose: false })
 }

@@ -5,6 +5,7 @@ import { Fault, isFault, messageOf } from '../errors.ts'
 import { lockHome } from '../process/lock.ts'
 import { databaseName } from './manifest.ts'
 import type { Manifest } from './manifest.ts'
+import { idOf } from './names.ts'
 import { finishPlacement, isHalfPlaced, place } from './place.ts'
 import type { Placement } from './place.ts'
 import { giveToOwner } from './owner.ts'
@@ -73,7 +74,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 			signal?.throwIfAborted()
 			const notes: string[] = []
 			const store = await storeIn(staging, request.storeOf, notes)
-			const aside = beside(`.before-restore-${new Date().toISOString().replaceAll(/[-:.]/g, '')}`)
+			const aside = beside(`.before-restore-${idOf(new Date())}`)
 			const placement = placementOf({ home, staging, aside, store, hasKey: manifest.includes_key })
 			await giveToOwner(home, staging)
 			step?.('putting it into place')

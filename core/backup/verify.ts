@@ -1,5 +1,4 @@
 /** Reads a backup from its first byte to its last, and refuses one that is not exactly what its manifest says. */
-import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { Fault, messageOf } from '../errors.ts'
 import { checkFile } from './check-file.ts'
 import { checkEnvelope, openEnvelope } from './envelope.ts'
-import { syncFolder } from './files.ts'
+import { digested, syncFolder } from './files.ts'
 import { damaged, databaseName, manifestName, maxManifestBytes, parseHead, parseManifest } from './manifest.ts'
 import type { Manifest, ManifestHead, Member } from './manifest.ts'
 import { mustHaveRoom } from './room.ts'
@@ -32,7 +31,6 @@ export interface ReadResult {
 
 /** Prefix of the folders for the database of a backup that is being verified. */
 export const verifyPrefix = '.verify-'
-const everything = { wholeBytes: Number.POSITIVE_INFINITY, withinMs: Number.POSITIVE_INFINITY }
 
 /**
  * Throws `backup_damaged` if a bit of the file has changed since it was written, or if it holds anything but what its manifest
@@ -80,15 +78,11 @@ async function readFirst<T>(file: string, parse: (bytes: Buffer) => T): Promise<
 export async function verifyBackup(file: string, signal?: AbortSignal): Promise<ReadResult> {
 	const folder = await temporaryBeside(file)
 	try {
+		const isDatabase = ({ path }: Member): boolean => path === databaseName
 		const result = await readBackup(file, {
 			into: folder,
-			only: ({ path }) => path === databaseName,
-			admit: ({ members }) =>
-				mustHaveRoom(
-					folder,
-					sizeOf(members, ({ path }) => path === databaseName),
-					0,
-				),
+			only: isDatabase,
+			admit: ({ members }) => mustHaveRoom(folder, sizeOf(members.filter(isDatabase)), 0),
 			...(signal && { signal }),
 		})
 		checkDatabase(join(folder, databaseName))
@@ -100,41 +94,35 @@ export async function verifyBackup(file: string, signal?: AbortSignal): Promise<
 
 /** Throws `backup_damaged` if LMDB could not read the file, or a record in it is not what was stored. */
 export function checkDatabase(path: string): void {
-	const { damage } = checkFile(path, everything)
+	const { damage } = checkFile(path)
 	if (damage !== null) throw damaged(`its database is damaged: ${damage}`)
 }
 
-export function sizeOf(members: Member[], which: (member: Member) => boolean = () => true): number {
-	return members.filter(which).reduce((sum, { bytes }) => sum + bytes, 0)
+export function sizeOf(members: Member[]): number {
+	return members.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 /** The bytes of the manifest. */
 async function firstOf(entries: AsyncGenerator<TarEntry>): Promise<Buffer> {
 	const { value: first } = await entries.next()
 	if (first?.path !== manifestName || first.bytes > maxManifestBytes) throw damaged('it does not begin with a manifest')
-	const parts: Buffer[] = []
-	for await (const part of first.body) parts.push(part)
-	return Buffer.concat(parts)
+	return Buffer.concat(await Array.fromAsync(first.body))
 }
 
 async function readMember({ body }: TarEntry, { path, sha256, executable }: Member, into?: string): Promise<void> {
-	const digest = createHash('sha256')
-	if (into === undefined) {
-		for await (const piece of body) digest.update(piece)
-	} else {
+	let found: string
+	if (into === undefined) found = (await digested(body)).sha256
+	else {
 		const target = join(into, path)
 		await using file = await create(target, executable ? 0o700 : 0o600).catch((error: NodeJS.ErrnoException) => {
 			if (!collisions.includes(error.code ?? '')) throw error
 			throw damaged(`"${path}" cannot be beside its other files`)
 		})
-		for await (const piece of body) {
-			digest.update(piece)
-			await file.writeFile(piece)
-		}
+		found = (await digested(body, file)).sha256
 		await file.sync()
 		await syncFolder(dirname(target))
 	}
-	if (digest.digest('hex') !== sha256) throw damaged(`"${path}" is not what was stored`)
+	if (found !== sha256) throw damaged(`"${path}" is not what was stored`)
 }
 
 /** Refuses a name that exists already, including one that differs only in case on a disk that ignores case. */

@@ -1,7 +1,7 @@
 import { tokenFor } from './logins.ts'
 import { addressBook } from './address.ts'
 import type { Api, CliError, EventOptions, RequestOptions, StreamedEvent } from './contract.ts'
-import { bytesOf, insist, parse, send, textOf } from './connection.ts'
+import { bytesOf, mustBeGateway, parse, send, textOf } from './connection.ts'
 import type { Connection } from './connection.ts'
 
 export interface ApiOptions {
@@ -16,8 +16,8 @@ export interface ApiOptions {
 const LAST_WORD_MS = 5_000
 
 export interface OpenApi extends Api {
-	/** An error that says so, where what has answered until now is no gateway. Never throws. */
-	mistaken(): Promise<CliError | undefined>
+	/** The error to show if what has answered until now is no gateway. Never throws. */
+	serverProblem(): Promise<CliError | undefined>
 }
 
 /** Bytes are sent as they are. */
@@ -41,9 +41,9 @@ export function openApi({ env, home, signal, silent_ms }: ApiOptions): OpenApi {
 		get url() {
 			return connection.url()
 		},
-		async mistaken() {
+		async serverProblem() {
 			if (!answered) return undefined
-			return insist(connection.url()).then(
+			return mustBeGateway(connection.url()).then(
 				() => undefined,
 				(error: CliError) => error,
 			)
@@ -55,7 +55,7 @@ export function openApi({ env, home, signal, silent_ms }: ApiOptions): OpenApi {
 			const response = await send(connection, path, init, options)
 			answered = true
 			// Every answer of a gateway has one, unless a proxy took it out.
-			if (!response.headers.has('x-request-id')) await insist(connection.url())
+			if (!response.headers.has('x-request-id')) await mustBeGateway(connection.url())
 			if (options.bytes) return (await bytesOf(response, connection)) as T
 			const text = await textOf(response, connection)
 			return (text === '' ? undefined : parse(text, connection)) as T

@@ -2,15 +2,12 @@
  * What is wrong with a valid configuration in the place where it would be used: its ports, and what plugins check in their
  * `doctor.ts`.
  */
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { warn } from '../../config/read.ts'
 import type { LateProblem } from '../../config/read.ts'
 import type { Config } from '../../config/types.ts'
 import { refuse } from '../host/config.ts'
-import type { FieldError } from '../errors.ts'
 import { listenProblem } from '../http/listening.ts'
-import type { Address, ListenAt } from '../http/listening.ts'
+import { tryListening } from './try-listening.ts'
 import { readRuntimeFile } from '../process/runtime-file.ts'
 import { NotChecked } from './doctor/contract.ts'
 import type { DoctorFile, PlaceCheck } from './doctor/contract.ts'
@@ -63,25 +60,11 @@ function portsOf(files: readonly DoctorFile[]): PlaceCheck {
 			for (const { address, port, held } of wanted) {
 				// A running gateway of this home holds its own ports.
 				if (port === held && host === before?.server?.host) continue
-				const problem = await tryListening(address, { host, port })
+				const error = await tryListening({ host, port })
 				// Only the first, as the gateway reports it.
-				if (problem) return [{ ...problem, isRefused: true }]
+				if (error) return [{ ...listenProblem(error, address, { host, port }), isRefused: true }]
 			}
 			return []
 		},
-	}
-}
-
-/** Tries the address and releases it at once. Null if it is available. */
-async function tryListening(address: Address, at: ListenAt): Promise<FieldError | null> {
-	const server = createServer()
-	try {
-		server.listen({ ...at, exclusive: true })
-		await once(server, 'listening')
-		return null
-	} catch (error) {
-		return listenProblem(error, address, at)
-	} finally {
-		server.close()
 	}
 }

@@ -86,17 +86,17 @@ export class CommandTable {
 	}
 }
 
-let builtIn: Promise<CommandSource[]> | undefined
+let builtIn: Promise<CommandFile[]> | undefined
 
 /** The host's own commands, and those of built-in plugins: found by their file, since the host knows no plugin by name. */
-export function builtInFiles(): Promise<CommandSource[]> {
+export function builtInFiles(): Promise<CommandFile[]> {
 	return (builtIn ??= readBuiltIn())
 }
 
-async function readBuiltIn(): Promise<CommandSource[]> {
+async function readBuiltIn(): Promise<CommandFile[]> {
 	const [own, files] = await Promise.all([
 		importOwn(new URL('./commands.ts', import.meta.url)) as Promise<{ default: CommandFile }>,
 		ownParts<CommandFile>('cli.ts'),
 	])
-	return [own.default, ...files.values()].map((file) => ({ file }))
+	return [own.default, ...files.values()]
 }

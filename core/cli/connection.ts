@@ -1,5 +1,6 @@
 /** HTTP to a gateway: what is sent, and what an answer that is no success means. */
 import { HINT_HEADER } from '../errors.ts'
+import { allBytes } from '../util/all-bytes.ts'
 import { CliError, exitOf } from './contract.ts'
 import type { RequestOptions } from './contract.ts'
 
@@ -46,7 +47,7 @@ export async function send(
 		},
 	})
 	const response = await sent.catch((error: unknown) => {
-		if (silence?.signal.aborted || codeIn(error) === 'UND_ERR_HEADERS_TIMEOUT') throw silent(url, error)
+		if (silence?.signal.aborted || causeOf(error)?.code === 'UND_ERR_HEADERS_TIMEOUT') throw silent(url, error)
 		throw unanswered(error, connection, url, init.signal)
 	})
 	if (response.ok || response.status === accept) return response
@@ -84,7 +85,7 @@ async function patientFetch(): Promise<typeof fetch> {
 }
 
 /** Throws a CliError where something else than a gateway answers there, as shown by what everybody may ask one. */
-export async function insist(url: string): Promise<void> {
+export async function mustBeGateway(url: string): Promise<void> {
 	const init = { redirect: 'manual', signal: AbortSignal.timeout(CHECK_MS) } as const
 	const response = await fetch(`${url}/v1/health`, init).catch(() => undefined)
 	if (!response) return // gone meanwhile: unknown
@@ -100,8 +101,8 @@ function silent(url: string, cause: unknown): CliError {
 	})
 }
 
-function codeIn(error: unknown): string | undefined {
-	return error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined)?.code : undefined
+function causeOf(error: unknown): NodeJS.ErrnoException | undefined {
+	return error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
 }
 
 function unanswered(
@@ -112,7 +113,7 @@ function unanswered(
 ): CliError {
 	if (signal?.aborted && (signal.reason as Error | undefined)?.name !== 'TimeoutError')
 		return new CliError('interrupted', '', { cause: error })
-	const cause = error instanceof Error ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
+	const cause = causeOf(error)
 	if (cause?.message === 'bad port') {
 		const message = `${url} has a port that HTTP clients refuse to call, such as browsers; give the gateway another server.port`
 		return new CliError('usage', message, { cause: error })
@@ -155,14 +156,8 @@ export async function textOf(response: Response, connection: Connection): Promis
 
 /** Throws `unavailable` for an answer that breaks off, or is longer than any of a gateway. */
 export async function bytesOf(response: Response, connection: Connection, limit = FILE_LIMIT): Promise<Uint8Array> {
-	const parts: Uint8Array[] = []
-	let size = 0
 	try {
-		for await (const part of response.body ?? []) {
-			size += part.length
-			if (size > limit) throw notAGateway(connection.url())
-			parts.push(part)
-		}
+		return await allBytes(response.body ?? [], limit, () => notAGateway(connection.url()))
 	} catch (error) {
 		if (error instanceof CliError) throw error
 		if ((error as Error).name === 'AbortError') throw new CliError('interrupted', '', { cause: error })
@@ -174,7 +169,6 @@ export async function bytesOf(response: Response, connection: Connection, limit 
 			},
 		)
 	}
-	return Buffer.concat(parts)
 }
 
 export function parse(text: string, connection: Connection): unknown {

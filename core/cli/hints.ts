@@ -22,8 +22,8 @@ function parsed(header: string | null): WireHint | undefined {
 }
 
 async function commandFor({ route, params }: WireHint): Promise<string | undefined> {
-	const known = (await builtInFiles()).flatMap((found) => ('file' in found ? [found.file.hints ?? {}] : []))
-	const command = known.find((hints) => Object.hasOwn(hints, route))?.[route]
+	const known = await builtInFiles()
+	const command = known.find(({ hints = {} }) => Object.hasOwn(hints, route))?.hints?.[route]
 	return command?.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
 		const value = Object.hasOwn(params ?? {}, name) ? params?.[name] : undefined
 		return isWord(value) ? value : name.toUpperCase()

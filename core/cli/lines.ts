@@ -2,8 +2,9 @@
 import { createInterface } from 'node:readline'
 import type { Interface } from 'node:readline'
 import type { History, Lines } from './contract.ts'
-import type { Floor } from './floor.ts'
+import type { KeyboardTurn } from './keyboard-turn.ts'
 import type { Sink } from './output.ts'
+import { onAbort } from '../util/on-abort.ts'
 import { BREAK, MARK_PASTE, promptKeys, UNMARK_PASTE } from './prompt-keys.ts'
 
 /** What a command reads. */
@@ -16,12 +17,12 @@ interface Terminal {
 	stdin: LineSource
 	stderr: Sink
 	signal: AbortSignal
-	floor: Floor
+	turn: KeyboardTurn
 	history: History
 }
 
 /** One readline interface per prompt: in between, Ctrl-C is a signal again and other prompts can be shown. */
-export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, prompt: string): Lines {
+export function typedLines({ stdin, stderr, signal, turn, history }: Terminal, prompt: string): Lines {
 	/** Several lines may come at once. */
 	const ahead: string[] = []
 	let isOver = false
@@ -75,12 +76,12 @@ export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, 
 			pasted = []
 			resolve()
 		}
-		const rest = (): void => {
+		const pause = (): void => {
 			const before = reader
 			reader = undefined
 			before?.close()
 		}
-		const goOn = (): void => {
+		const resume = (): void => {
 			const opened = createInterface({ input: stdin, terminal: false })
 			reader = opened
 			opened.on('line', (line) => {
@@ -95,12 +96,11 @@ export function typedLines({ stdin, stderr, signal, floor, history }: Terminal, 
 				resolve()
 			})
 		}
-		const stop = (): void => resolve()
-		until.addEventListener('abort', stop)
-		using _ = floor.read({ rest, goOn })
+		const forget = onAbort(until, resolve)
+		using _ = turn.read({ pause, resume })
 		await promise
-		until.removeEventListener('abort', stop)
-		rest()
+		forget()
+		pause()
 		deliver()
 		return until.aborted ? undefined : ahead.shift()
 	}
@@ -126,12 +126,11 @@ export function pipedLines(stdin: NodeJS.ReadableStream, signal: AbortSignal): L
 	}
 
 	async function meanwhile(until: AbortSignal): Promise<string | undefined> {
+		if (until.aborted) return undefined
 		const { promise, resolve } = Promise.withResolvers<'aborted'>()
-		const stop = (): void => resolve('aborted')
-		if (until.aborted) stop()
-		until.addEventListener('abort', stop)
+		const forget = onAbort(until, () => resolve('aborted'))
 		const first = await Promise.race([promise, ask()])
-		until.removeEventListener('abort', stop)
+		forget()
 		return first === 'aborted' ? undefined : await next()
 	}
 

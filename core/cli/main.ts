@@ -1,6 +1,6 @@
 /** `svc` as a process, and as a function for tests. */
 import type { Command } from 'commander'
-import { expandPath, homeFolder } from '../../config/home.ts'
+import { homeFolder } from '../../config/home.ts'
 import { isFault, messageOf } from '../errors.ts'
 import { openApi } from './api.ts'
 import { CliError, exitCodes, exitOf } from './contract.ts'
@@ -31,7 +31,7 @@ const SAME_SIGNAL_MS = 300
 /** Runs one command; returns its exit code. `argv` is what the user wrote after `svc`. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
 	const { env, stdout, stderr, signal } = io
-	const home = env.SVC_HOME ? expandPath(env.SVC_HOME, io.cwd) : homeFolder(env)
+	const home = homeFolder(env, io.cwd)
 	const api = openApi({ env, home, signal })
 	try {
 		const words = argv.length === 0 ? ['--help'] : argv
@@ -43,7 +43,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 	} catch (error) {
 		const judged = judge(error, env)
 		// What made no sense to us may have come from something else.
-		const { exit, message, code = exit } = (judged.exit === 'internal' && (await api.mistaken())) || judged
+		const { exit, message, code = exit } = (judged.exit === 'internal' && (await api.serverProblem())) || judged
 		const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
 		if (message !== '') stderr.write(`${json ? safeJson({ error: { code, message } }) : `svc: ${safe(message)}`}\n`)
 		return exitCodes[exit]

@@ -62,7 +62,7 @@ export async function buildProgram(
 		)
 	const given = cli({ json: () => program.opts().json === true, quiet: () => program.opts().quiet === true })
 	const table = new CommandTable()
-	for (const file of await builtInFiles()) table.add(file)
+	for (const file of await builtInFiles()) table.add({ file })
 	const wanted = wantedCommand(argv)
 	if (!all && (wanted === undefined || !table.has(wanted)))
 		for await (const file of thirdPartyFiles(given, wanted)) {

@@ -1,7 +1,8 @@
 import type * as ClackModule from '@clack/prompts'
+import { allBytes } from '../util/all-bytes.ts'
 import { CliError } from './contract.ts'
 import type { Prompts, Validate } from './contract.ts'
-import { Floor } from './floor.ts'
+import { KeyboardTurn } from './keyboard-turn.ts'
 import type { LineSource } from './lines.ts'
 import type { Sink } from './output.ts'
 import { plain } from './plain.ts'
@@ -25,7 +26,7 @@ type Common = NonNullable<Pick<Parameters<Clack['confirm']>[0], 'input' | 'outpu
 /** Questions go to standard error: standard output belongs to the answer. */
 export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 	const canAsk = stdin.isTTY === true && stderr.isTTY === true
-	const floor = new Floor()
+	const turn = new KeyboardTurn()
 
 	async function ask<T>(
 		question: string,
@@ -40,7 +41,7 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common & {
 			message: string
 		}
-		using _ = floor.take()
+		using _ = turn.ask()
 		const answer = await how(clack, common)
 		if (clack.isCancel(answer)) throw new CliError('interrupted', '')
 		return answer as T
@@ -98,7 +99,7 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 		input: () => readAll(stdin),
 		async lines(prompt, history = { entries: [], add() {} }) {
 			const { pipedLines, typedLines } = await import('./lines.ts')
-			return canAsk ? typedLines({ stdin, stderr, signal, floor, history }, plain(prompt)) : pipedLines(stdin, signal)
+			return canAsk ? typedLines({ stdin, stderr, signal, turn, history }, plain(prompt)) : pipedLines(stdin, signal)
 		},
 	}
 }
@@ -111,14 +112,6 @@ function checking(validate: Validate, fallback = ''): (typed: string | undefined
 	}
 }
 
-async function readAll(stdin: LineSource): Promise<Buffer> {
-	const parts: Buffer[] = []
-	let size = 0
-	for await (const part of stdin) {
-		const bytes = Buffer.from(part)
-		size += bytes.length
-		if (size > INPUT_LIMIT_BYTES) throw new CliError('usage', 'standard input holds more than 2 MiB')
-		parts.push(bytes)
-	}
-	return Buffer.concat(parts)
+function readAll(stdin: LineSource): Promise<Buffer> {
+	return allBytes(stdin, INPUT_LIMIT_BYTES, () => new CliError('usage', 'standard input holds more than 2 MiB'))
 }

@@ -1,6 +1,7 @@
 /** Text that a command takes from a file or from standard input. */
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { allBytes } from '../util/all-bytes.ts'
 import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
 
@@ -21,14 +22,8 @@ export async function textInput(cli: Pick<Cli, 'cwd' | 'ask'>, name: string): Pr
 async function readFile(path: string, name: string): Promise<Buffer> {
 	try {
 		await using file = await open(path, 'r')
-		const parts: Buffer[] = []
-		let size = 0
-		for await (const part of file.createReadStream() as AsyncIterable<Buffer>) {
-			parts.push(part)
-			size += part.length
-			if (size > LIMIT_BYTES) throw new CliError('usage', `${name} has more than ${LIMIT_BYTES / 1024 / 1024} MiB`)
-		}
-		return Buffer.concat(parts)
+		const tooLarge = (): CliError => new CliError('usage', `${name} has more than ${LIMIT_BYTES / 1024 / 1024} MiB`)
+		return await allBytes(file.createReadStream(), LIMIT_BYTES, tooLarge)
 	} catch (error) {
 		throw error instanceof CliError ? error : unreadable(name, error)
 	}

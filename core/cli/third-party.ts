@@ -1,10 +1,12 @@
 /** Commands of third-party plugins: whatever is wrong with one must not break `svc`. */
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configFile } from '../../config/home.ts'
 import { Fault } from '../errors.ts'
+import { codeFile } from '../host/entry.ts'
 import { within } from '../util/deadline.ts'
+import { isBuiltIn } from '../util/own-files.ts'
 import type { CommandFile } from './command.ts'
 import type { CommandSource } from './command-table.ts'
 import type { Cli } from './contract.ts'
@@ -48,30 +50,30 @@ export interface PluginFile {
 	file: string
 }
 
-const builtIn = new URL('../../plugins/', import.meta.url)
-
 /**
  * The file of this name (`cli.ts`, or with the ending js or mjs) of each third-party plugin that has one, in the order of
- * gateway.yaml. Whatever else is wrong with gateway.yaml is not reported here.
+ * gateway.yaml.
  */
 export async function pluginFiles(home: string, part: 'cli' | 'doctor'): Promise<PluginFile[]> {
-	let text = ''
-	try {
-		text = readFileSync(configFile(home), 'utf8')
-	} catch {}
-	// Most homes have no such section, and need no parser.
-	if (!/^[^#\n]*\bplugins\b/m.test(text)) return []
-	const { parse } = await import('yaml')
-	let plugins: unknown
-	try {
-		plugins = (parse(text) as { plugins?: unknown } | null)?.plugins
-	} catch {}
-	if (typeof plugins !== 'object' || plugins === null) return []
-	return Object.entries(plugins as Record<string, unknown>).flatMap(([name, entry]) => {
+	return Object.entries(await pluginsIn(home)).flatMap(([name, entry]) => {
 		const { enabled = entry !== false, path } = (entry ?? {}) as { enabled?: unknown; path?: unknown }
-		if (enabled === false || name.includes('/') || existsSync(new URL(`${name}/index.ts`, builtIn))) return []
+		if (enabled === false || name.includes('/') || isBuiltIn(name)) return []
 		const folder = resolve(home, 'plugins', typeof path === 'string' ? path : name)
-		const file = ['ts', 'js', 'mjs'].map((end) => join(folder, `${part}.${end}`)).find((one) => existsSync(one))
+		const file = codeFile(folder, part)
 		return file === undefined ? [] : [{ name, folder, file }]
 	})
+}
+
+/** The section `plugins` of gateway.yaml, unchecked; empty if it cannot be read, which `svc config validate` reports. */
+export async function pluginsIn(home: string): Promise<Record<string, unknown>> {
+	try {
+		const text = readFileSync(configFile(home), 'utf8')
+		// Most homes have no such section, and need no parser.
+		if (!/^[^#\n]*\bplugins\b/m.test(text)) return {}
+		const { parse } = await import('yaml')
+		const { plugins } = (parse(text) ?? {}) as { plugins?: unknown }
+		return typeof plugins === 'object' && plugins !== null ? (plugins as Record<string, unknown>) : {}
+	} catch {
+		return {}
+	}
 }

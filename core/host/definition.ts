@@ -7,7 +7,7 @@ import Joi from 'joi'
 import type { ValidationErrorItem } from 'joi'
 import { messages } from '../../config/messages.ts'
 import type { LateProblem } from '../../config/read.ts'
-import { suggest } from '../../config/suggest.ts'
+import { hintFor } from '../../config/suggest.ts'
 import { Fault } from '../errors.ts'
 import { canonicalJson } from '../util/canonical-json.ts'
 import type { WantedPlugin } from './desired-state.ts'
@@ -108,10 +108,7 @@ function withHint({ type, path, message }: ValidationErrorItem, schema: Joi.Obje
 	const section = path
 		.slice(0, -1)
 		.reduce<Described | undefined>((at, key) => at?.keys?.[String(key)], schema.describe() as Described)
-	const known = Object.keys(section?.keys ?? {})
-	const meant = suggest(String(path.at(-1)), known)
-	const hint = meant ? `; did you mean "${meant}"?` : known.length > 0 ? `; there are ${known.join(', ')}` : ''
-	return message + hint
+	return message + hintFor(String(path.at(-1)), Object.keys(section?.keys ?? {}))
 }
 
 function unmetNeeds({ plugin }: Definition, wanted: readonly WantedPlugin[], loader: Loader): LateProblem[] {

@@ -1,14 +1,17 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 
-export const entryNames = ['index.ts', 'index.js', 'index.mjs']
+/** A file of code in a plugin's folder, by its name without the ending: `.ts`, else `.js` or `.mjs`. Undefined if there is none. */
+export function codeFile(folder: string, name: string): string | undefined {
+	return ['ts', 'js', 'mjs'].map((ending) => join(folder, `${name}.${ending}`)).find((file) => existsSync(file))
+}
 
 /**
  * The file to load from a plugin's folder: index.ts, index.js or index.mjs, else what `exports` or `main` of its package.json
  * names. Undefined if there is none in the folder. Throws if package.json is not JSON.
  */
 export function entryOf(folder: string): string | undefined {
-	const index = entryNames.map((name) => join(folder, name)).find((file) => existsSync(file))
+	const index = codeFile(folder, 'index')
 	if (index !== undefined || !existsSync(join(folder, 'package.json'))) return index
 	const { exports, main } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
 	const named = targetOf(exports) ?? main

@@ -11,7 +11,7 @@ import { familyOf, reserveFamilies } from '../events/families.ts'
 import { Fault, declareCodes, messageOf } from '../errors.ts'
 import { contractProblem } from './contract-version.ts'
 import { checkDeclared } from './declared.ts'
-import { entryNames, entryOf } from './entry.ts'
+import { codeFile, entryOf } from './entry.ts'
 import { onBehalfOf } from '../util/context.ts'
 import { importOwn } from '../util/own-code.ts'
 import { ownFiles, ownParts } from '../util/own-files.ts'
@@ -83,7 +83,7 @@ export class Loader {
 		if (entry === undefined)
 			refuse(
 				name,
-				`there is no built-in plugin of that name and no ${entryNames.join(' or ')} in ${folder}; correct the name, or set plugins.${name}.path to its folder`,
+				`there is no built-in plugin of that name and no index.ts or index.js or index.mjs in ${folder}; correct the name, or set plugins.${name}.path to its folder`,
 			)
 		const refusal = this.#refusal(folder)
 		if (refusal !== undefined) refuse(name, refusal)
@@ -153,8 +153,7 @@ async function importDeclaration(
 	folder: string,
 	query: string,
 ): Promise<SettingsDeclaration | undefined> {
-	const files = ['ts', 'js', 'mjs'].map((extension) => join(folder, `settings.${extension}`))
-	const file = files.find((one) => existsSync(one))
+	const file = codeFile(folder, 'settings')
 	if (file === undefined) return undefined
 	const declared = await importDefault(name, new URL(pathToFileURL(file).href + query))
 	const declaration = declared as Partial<SettingsDeclaration> | null | undefined

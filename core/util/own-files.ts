@@ -11,6 +11,11 @@ export function ownFiles(name: string): Map<string, URL> {
 	return new Map(files.filter(([, file]) => existsSync(file)))
 }
 
+/** Whether a plugin of this name comes with the gateway. */
+export function isBuiltIn(name: string): boolean {
+	return existsSync(new URL(`../../plugins/${name}/index.ts`, import.meta.url))
+}
+
 /** The default exports of these files, by plugin. */
 export async function ownParts<T>(name: string): Promise<Map<string, T>> {
 	const load = async ([plugin, file]: [string, URL]): Promise<[string, T]> => [

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { locate, warningsOf } from '../../config/read.ts'
+import { originOf, warningsOf } from '../../config/read.ts'
 import { composition, readConfig } from '../../core/host/config.ts'
 import { svcFor } from '../support/cli.ts'
 import { makeHome, startGateway } from '../support/gateway.ts'
@@ -25,7 +25,7 @@ void t.test(
 		]
 		const read = readConfig({ home: gateway.home, env: {} })
 		t.strictSame(warningsOf(read), warnings)
-		t.equal(locate(read, 'plugins.telegram'), `${file}:2:11`)
+		t.strictSame(originOf(read, 'plugins.telegram'), { from: 'file', where: `${file}:2:11` })
 		const { stdout, code } = await svcFor(gateway)(['config', 'validate'], {
 			env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' },
 		})

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { configFile, homeFolder } from '../../config/home.ts'
-import { locate } from '../../config/read.ts'
+import { originOf, refuse } from '../../config/read.ts'
 import { readConfig } from '../../core/host/config.ts'
 import type { Config } from '../../config/types.ts'
 import { isFault } from '../../core/errors.ts'
@@ -277,14 +277,17 @@ void t.test('OPENAI_API_KEY changes nothing where the file says otherwise', (t) 
 	t.end()
 })
 
-void t.test('locate points at a setting, or at what encloses it', (t) => {
+void t.test('a problem that is found later points at its setting, or at what encloses it', (t) => {
 	const home = t.testdir({ config: { 'gateway.yaml': 'plugins:\n  clock:\n    zone: Mars\n' } })
 	const config = readConfig({ home, env: {} })
 	const file = configFile(home)
-	t.equal(locate(config, 'plugins.clock.zone'), `${file}:3:11`)
-	t.equal(locate(config, 'plugins.clock.format'), `${file}:2:3`)
-	t.equal(locate(config, 'server.port'), `${file}:1:1`)
-	t.throws(() => locate({ ...config }, 'server'), TypeError)
+	const placed = (path: string): string => refuse(config, [{ path, message: 'is wrong' }]).message
+	t.equal(placed('plugins.clock.zone'), `${file}:3:11: plugins.clock.zone: is wrong`)
+	t.equal(placed('plugins.clock.format'), `${file}:2:3: plugins.clock.format: is wrong`)
+	t.equal(placed('server.port'), `${file}:1:1: server.port: is wrong`)
+	t.strictSame(originOf(config, 'plugins.clock.zone'), { from: 'file', where: `${file}:3:11` })
+	t.strictSame(originOf(config, 'server.port'), { from: 'default' })
+	t.throws(() => refuse({ ...config }, []), TypeError)
 	t.end()
 })
 

@@ -31,10 +31,10 @@ import {
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
 import type { Cli, Style } from '../contract.ts'
-import { noWaitOption, takenOver, tellOf } from '../taken-over.ts'
-import type { TakenOver } from '../taken-over.ts'
+import { noWaitOption, waitUntilApplied, reportUnapplied } from '../applied.ts'
+import type { Applied } from '../applied.ts'
 
-type InForce = Extract<TakenOver, { state: 'in_force' }>
+type InForce = Extract<Applied, { state: 'in_force' }>
 
 interface ConfigOptions {
 	wait: boolean
@@ -88,7 +88,7 @@ Examples:
 		migrate: {
 			description:
 				'Rename settings in gateway.yaml that have a former name, keep comments and order, and wait until a running gateway has applied it',
-			options: { ...noWaitOption },
+			options: noWaitOption,
 			async run(cli, { wait }: ConfigOptions) {
 				const { home, env } = cli
 				if (!existsSync(configFile(home))) {
@@ -107,13 +107,13 @@ Examples:
 					check: async (read) => void (await checkConfig(read, { home, env })),
 				})
 				stillWrong(cli, problems)
-				const taken = wait && changed ? await takenOver(cli, file) : null
-				cli.out.answer({ file, changed, renamed, gateway: taken && taken.state }, (_, style) =>
+				const applied = wait && changed ? await waitUntilApplied(cli, file) : null
+				cli.out.answer({ file, changed, renamed, gateway: applied && applied.state }, (_, style) =>
 					changed
 						? [`${style.good('changed')} ${file}`, ...renamed.map(({ from, to }) => `${from} is ${to} now`)].join('\n')
 						: `${file} has no former names`,
 				)
-				tellOf(cli, taken)
+				reportUnapplied(cli, applied)
 			},
 		},
 		explain: {
@@ -134,9 +134,7 @@ Examples:
 			description:
 				'Show one setting, or all, with defaults and environment: those of the running gateway, or else those of the next start. Keys and tokens stay hidden',
 			arguments: '[key]',
-			options: {
-				'--file': 'show the values in the file instead',
-			},
+			options: { '--file': 'show the values in the file instead' },
 			async run(cli, { key, file = false }: { key?: string; file?: boolean }) {
 				const path = pathFor(key ?? '')
 				explain(path)
@@ -166,9 +164,7 @@ Examples:
 			description:
 				'Change a setting, and wait until a running gateway has applied it. The value is YAML; - reads it from standard input',
 			arguments: '<key> <value>',
-			options: {
-				...noWaitOption,
-			},
+			options: noWaitOption,
 			async run(cli, { key, value: given, ...options }: { key: string; value: string } & ConfigOptions) {
 				const found = explain(pathFor(key))
 				if (given !== '-') refuseSecret(key, given)
@@ -180,9 +176,7 @@ Examples:
 		unset: {
 			description: 'Remove a setting from the file; its default applies again',
 			arguments: '<key>',
-			options: {
-				...noWaitOption,
-			},
+			options: noWaitOption,
 			async run(cli, { key, ...options }: { key: string } & ConfigOptions) {
 				await change(cli, (before) => unsetSetting(before, placeIn(before, pathOf(key))), key, options)
 			},
@@ -206,19 +200,19 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	const path = pathFor(key)
 	// What is in force may come from the environment all the same.
 	const now: Current = problems.length > 0 ? explain(path) : current(cli, path)
-	const taken = wait ? await takenOver(cli, file) : null
+	const applied = wait ? await waitUntilApplied(cli, file) : null
 	const isLate = isAppliedAtStart(path)
 	cli.out.answer(
-		{ file, changed, ...now, gateway: taken && (isLate ? 'at_next_start' : taken.state) },
+		{ file, changed, ...now, gateway: applied && (isLate ? 'at_next_start' : applied.state) },
 		(one, style) => {
 			const outcome = changed ? `${style.good('changed')} ${file}` : `${file} says so already`
 			const variable = one.origin?.from === 'environment' ? one.origin.variable : undefined
 			if (variable !== undefined) return `${outcome}\n${style.warn(`${variable} in the environment wins over it here`)}`
 			if (isLate) return `${outcome}\nIt takes effect at the next start.`
-			return taken?.state === 'in_force' ? `${outcome}\n${inForce(path, taken, style)}` : outcome
+			return applied?.state === 'in_force' ? `${outcome}\n${inForce(path, applied, style)}` : outcome
 		},
 	)
-	tellOf(cli, taken)
+	reportUnapplied(cli, applied)
 }
 
 function stillWrong({ out }: Cli, problems: readonly { path: string; message: string }[]): void {

@@ -1,4 +1,4 @@
-import { insist, notAGateway, send } from '../connection.ts'
+import { mustBeGateway, notAGateway, send } from '../connection.ts'
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
 import { fileOf, storeToken } from '../logins.ts'
@@ -20,7 +20,7 @@ Examples:
 		if (!/^[\x21-\x7e]{1,4096}$/.test(token))
 			throw new CliError('usage', 'this is not a token; it is one word, such as svc_…')
 		// Not before the address is known to be a gateway.
-		await insist(url)
+		await mustBeGateway(url)
 		const connection = { url: () => url, headers: () => ({ authorization: `Bearer ${token}` }) }
 		const response = await send(connection, '/v1/agents', { method: 'GET', signal: cli.signal }, { accept: 403 })
 		if (!response.ok && !(await isForbidden(response))) throw notAGateway(url)

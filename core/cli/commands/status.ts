@@ -77,10 +77,8 @@ function isHealth(answer: Partial<Health>): answer is Health {
 }
 
 async function partsOfPlugins(): Promise<StatusPart[]> {
-	const files = (await builtInFiles()).flatMap((found) =>
-		'file' in found && found.file.status ? [found.file.status] : [],
-	)
-	const ordered = files.toSorted((a, b) => a.order - b.order)
+	const parts = (await builtInFiles()).flatMap(({ status }) => status ?? [])
+	const ordered = parts.toSorted((a, b) => a.order - b.order)
 	return Promise.all(ordered.map(async ({ load }) => (await load()).default))
 }
 
@@ -94,11 +92,11 @@ async function read(cli: Cli, health: Health, parts: StatusPart[]): Promise<Stat
 }
 
 function shown({ status, url, version, uptime_s, checks, plugins }: Status, style: Style): string[] {
-	const mood = status === 'ok' ? style.good : style.warn
+	const colour = status === 'ok' ? style.good : style.warn
 	const role = checks.find(({ name }) => name === 'role')
 	const threads = checks.find(({ name }) => name === 'threads')
 	return [
-		`${mood(status)} · ${style.plain(url)} · version ${style.plain(version)} · up ${duration(uptime_s)}`,
+		`${colour(status)} · ${style.plain(url)} · version ${style.plain(version)} · up ${duration(uptime_s)}`,
 		...(role ? [`of several gateways, the one at this address is ${style.plain(role.message)}`] : []),
 		...(threads ? [`threads that execute runs: ${style.plain(threads.message)}`] : []),
 		...checks

@@ -27,14 +27,15 @@ export function askingUntil(signal: AbortSignal, timeout_ms = usualLimits.reques
 			timeout_ms,
 			signal,
 		})
-		const date = Date.parse(response.headers.get('date') ?? '')
+		const { status } = response
+		const sent = Date.parse(response.headers.get('date') ?? '')
+		const date = Number.isNaN(sent) ? null : sent
 		if (!(response.headers.get('content-type') ?? '').includes('json')) {
 			// A stream of events has no end.
 			await response.body?.cancel()
-			return { status: response.status, date: Number.isNaN(date) ? null : date, body: undefined }
+			return { status, date, body: undefined }
 		}
-		const text = await response.text()
-		return { status: response.status, date: Number.isNaN(date) ? null : date, body: parsed(text) }
+		return { status, date, body: parsed(await response.text()) }
 	}
 }
 

@@ -4,6 +4,7 @@
  *     node check-child.ts list|run HOME PLUGIN FILE
  */
 import { pathToFileURL } from 'node:url'
+import { sendToParent } from '../child.ts'
 import type { Check, DoctorFile, Finding, Level } from './contract.ts'
 import type { CheckReport } from './third-party.ts'
 
@@ -14,10 +15,12 @@ process.on('disconnect', () => process.exit(0))
 try {
 	const { default: doctor } = (await import(pathToFileURL(file).href)) as { default?: DoctorFile }
 	const checks = checksIn(doctor)
-	if (what === 'list') await report({ checks: checks.map(({ id, about }) => ({ id, about })) })
+	if (what === 'list') await sendToParent<CheckReport>({ checks: checks.map(({ id, about }) => ({ id, about })) })
 	else await runAll(checks)
 } catch (error) {
-	await report({ problem: error instanceof Error ? error.message : 'it threw something that is no error' })
+	await sendToParent<CheckReport>({
+		problem: error instanceof Error ? error.message : 'it threw something that is no error',
+	})
 }
 process.exit(0)
 
@@ -33,7 +36,7 @@ async function runAll(checks: readonly Check[]): Promise<void> {
 			const findings = await findingsOf(check, context).catch((error: Error): Finding[] => [
 				{ level: 'warning', message: `what it returned is no finding: ${error.message}`, fix: `correct ${file}` },
 			])
-			await report({ id: check.id, findings: findings.map(plain) })
+			await sendToParent<CheckReport>({ id: check.id, findings: findings.map(plain) })
 		}),
 	)
 }
@@ -54,9 +57,4 @@ function checksIn(doctor: DoctorFile | undefined): readonly Check[] {
 /** Only data reaches the doctor. */
 function plain({ level, message, fix }: Finding): Finding {
 	return { level: levels.includes(level) ? level : 'warning', message, fix }
-}
-
-/** Settles once the message is sent: the process may end then. */
-function report(what: CheckReport): Promise<void> {
-	return new Promise((resolve) => process.send?.(what, () => resolve()))
 }

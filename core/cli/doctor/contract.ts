@@ -145,18 +145,10 @@ export function ok(message: string): Finding {
 	return { level: 'ok', message, fix: null }
 }
 
-export function note(message: string, fix: string, repair?: Finding['repair']): Finding {
-	return found('note', message, fix, repair)
-}
+export const note = findingOf('note')
+export const warning = findingOf('warning')
+export const error = findingOf('error')
 
-export function warning(message: string, fix: string, repair?: Finding['repair']): Finding {
-	return found('warning', message, fix, repair)
-}
-
-export function error(message: string, fix: string, repair?: Finding['repair']): Finding {
-	return found('error', message, fix, repair)
-}
-
-function found(level: Level, message: string, fix: string, repair: Finding['repair']): Finding {
-	return { level, message, fix, ...(repair && { repair }) }
+function findingOf(level: Level): (message: string, fix: string, repair?: Finding['repair']) => Finding {
+	return (message, fix, repair) => ({ level, message, fix, ...(repair && { repair }) })
 }

@@ -54,12 +54,10 @@ interface Examined {
 
 async function examineOnce(checks: readonly Check[], options: CheckContextOptions): Promise<Examined[]> {
 	await using context = await openCheckContext(options)
-	const results = await Promise.all(checks.map((check) => resultsOf(check, context)))
-	return results.flat()
-}
-
-async function resultsOf(check: Check, context: OpenCheckContext): Promise<Examined[]> {
-	return (await findingsOf(check, context)).map((finding) => ({ id: check.id, finding }))
+	const examined = checks.map(async (check) =>
+		(await findingsOf(check, context)).map((finding) => ({ id: check.id, finding })),
+	)
+	return (await Promise.all(examined)).flat()
 }
 
 /** What one check finds, as it may be printed. Never throws, and ends within its deadline. */

@@ -1,17 +1,19 @@
 /** The gateway that runs with a home, and its API. */
 import { runtimeFileOf, readRuntimeFile } from '../../process/runtime-file.ts'
 import { fromWire, isFault } from '../../errors.ts'
-import type { FaultCode } from '../../errors.ts'
+import type { Fault, WireError } from '../../errors.ts'
 import { holderOf } from '../../process/lock.ts'
 import { tokenFor } from '../logins.ts'
 import { statOf } from './stat-of.ts'
 import { NotChecked } from './contract.ts'
 import type { CheckContext, RunningGateway } from './contract.ts'
 
-export interface FindOptions extends Pick<CheckContext, 'home' | 'env' | 'ask'> {}
-
 /** Whether one runs is asked of the home's lock: a file may be left of one that was killed. */
-export async function findGateway({ home, env, ask }: FindOptions): Promise<RunningGateway | null> {
+export async function findGateway({
+	home,
+	env,
+	ask,
+}: Pick<CheckContext, 'home' | 'env' | 'ask'>): Promise<RunningGateway | null> {
 	const pid = await holderOf(home)
 	if (pid === null) return null
 	const url = (await readAnnounced(home))?.url ?? null
@@ -20,14 +22,15 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 		url,
 		async get<T>(path: string): Promise<T> {
 			const token = url === null ? undefined : tokenFor(env, home, url)
-			const reply = await (url === null ? undefined : askAt(url))
+			const headers = token ? { headers: { authorization: `Bearer ${token}` } } : {}
+			const reply = await (url === null ? undefined : ask(url + path, headers).catch(faultOnly))
 			if (!reply || isFault(reply)) {
 				const but = isFault(reply, 'fetch_timeout') ? 'accepts connections, but ' : ''
 				throw new NotChecked(`the gateway (process ${pid}) ${but}does not answer`, 'see what home.lock says first')
 			}
 			const { status, body } = reply
 			if (status === 200) return body as T
-			const message = messageIn(body)
+			const { code = 'unavailable', message = 'without a word' } = (body ?? {}) as Partial<WireError>
 			const source = env.SVC_TOKEN ? 'of SVC_TOKEN' : 'that svc login stored'
 			if (status === 401)
 				throw new NotChecked(
@@ -39,18 +42,19 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 					`the token ${source} may not read this (${message})`,
 					'give one with that scope: svc login, or SVC_TOKEN',
 				)
-			throw fromWire({ code: codeIn(body), message })
-
-			async function askAt(address: string) {
-				try {
-					return await ask(address + path, token ? { headers: { authorization: `Bearer ${token}` } } : {})
-				} catch (error) {
-					if (isFault(error)) return error
-					throw error
-				}
-			}
+			throw fromWire({ code, message: String(message) })
 		},
 	}
+}
+
+interface Health {
+	checks: { name: string; ok: boolean; message: string }[]
+}
+
+/** What a gateway says of one of its parts, such as `store`; null if it is well. */
+export async function troubleOf(gateway: RunningGateway, part: string): Promise<string | null> {
+	const { checks } = await gateway.get<Health>('/v1/health')
+	return checks.find(({ name, ok }) => name === part && !ok)?.message ?? null
 }
 
 /** What a gateway wrote into run/gateway.json; undefined if there is no such file, or it holds something else. */
@@ -61,11 +65,7 @@ export async function readAnnounced(home: string): Promise<{ pid: number; url: s
 	return file && { pid: Number(file.pid), url: typeof file.url === 'string' ? file.url : null }
 }
 
-function codeIn(body: unknown): FaultCode {
-	return (body as { code?: FaultCode } | undefined)?.code ?? 'unavailable'
-}
-
-function messageIn(body: unknown): string {
-	const message = (body as { message?: unknown } | undefined)?.message
-	return typeof message === 'string' ? message : 'without a word'
+function faultOnly(error: unknown): Fault {
+	if (isFault(error)) return error
+	throw error
 }

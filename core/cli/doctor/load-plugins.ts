@@ -1,11 +1,9 @@
-import { fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { startChild } from '../child.ts'
 import type { CheckContext } from './contract.ts'
 import type { PluginReport } from './plugin-child.ts'
-import { compileCache } from './store-process.ts'
 import { programOf } from '../../util/own-code.ts'
 
-const child = fileURLToPath(programOf(new URL('./plugin-child.ts', import.meta.url)))
+const child = programOf(new URL('./plugin-child.ts', import.meta.url))
 
 /**
  * Loads the third-party plugins that gateway.yaml switches on, in a child process, and returns the problem of each;
@@ -39,28 +37,19 @@ async function loadUntilEnd(
 	let loading: string | undefined
 	let isLate = false
 	let timer: NodeJS.Timeout | undefined
-	const ended = Promise.withResolvers<string>()
-	const process = fork(child, [context.home, ...results.keys()], {
-		execArgv: [],
-		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-		env: { NODE_COMPILE_CACHE: compileCache, ...context.env },
-		signal: AbortSignal.any([limit, context.signal]),
-		killSignal: 'SIGKILL',
+	const options = { env: context.env, signal: AbortSignal.any([limit, context.signal]) }
+	const args = [context.home, ...results.keys()]
+	const { process, ended } = startChild<PluginReport>(child, args, options, (report) => {
+		loading = 'loading' in report ? report.name : undefined
+		if ('problem' in report) results.set(report.name, report.problem)
+		clearTimeout(timer)
+		if (loading === undefined) return
+		timer = setTimeout(() => {
+			isLate = true
+			process.kill('SIGKILL')
+		}, context.limits.plugin)
 	})
-		.on('message', (report: PluginReport) => {
-			loading = 'loading' in report ? report.name : undefined
-			if ('problem' in report) results.set(report.name, report.problem)
-			clearTimeout(timer)
-			if (loading === undefined) return
-			timer = setTimeout(() => {
-				isLate = true
-				process.kill('SIGKILL')
-			}, context.limits.plugin)
-		})
-		.on('exit', (code, signal) => ended.resolve(signal ?? `exit code ${code}`))
-		// After an abort, `exit` follows and settles this.
-		.on('error', (thrown) => process.pid ?? ended.reject(thrown))
-	const how = await ended.promise
+	const how = await ended
 	clearTimeout(timer)
 	return { broken: loading, how, isLate: isLate || limit.aborted }
 }

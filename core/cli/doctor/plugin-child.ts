@@ -5,6 +5,7 @@
  *     node plugin-child.ts HOME [NAME…]    without the named plugins, which have already been reported
  */
 import { join } from 'node:path'
+import { sendToParent } from '../child.ts'
 import { readConfig } from '../../host/config.ts'
 import { define } from '../../host/definition.ts'
 import { messageOf } from '../../errors.ts'
@@ -24,8 +25,8 @@ process.on('disconnect', () => process.exit(0))
 for (const plugin of plugins) {
 	const { name } = plugin
 	if (plugin.builtIn || reported.includes(name)) continue
-	await report({ name, loading: true })
-	await report({ name, problem: await problemOf(plugin) })
+	await sendToParent<PluginReport>({ name, loading: true })
+	await sendToParent<PluginReport>({ name, problem: await problemOf(plugin) })
 }
 process.exit(0)
 
@@ -40,9 +41,4 @@ async function problemOf(plugin: WantedPlugin) {
 	} catch (error) {
 		return messageOf(error)
 	}
-}
-
-/** Settles once the message is sent: the next plugin may end this process. */
-function report(what: PluginReport): Promise<void> {
-	return new Promise((resolve) => process.send?.(what, () => resolve()))
 }

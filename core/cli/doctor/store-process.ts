@@ -1,15 +1,12 @@
 /** The store as the doctor sees it: through a separate process, since a damaged file can end the process that opens it. */
-import { fork } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Fault } from '../../errors.ts'
 import type { FormatMark } from '../../store/format.ts'
 import type { Entry, Key, ListOptions, Store } from '../../store/ports.ts'
 import type { FileFinding } from '../../backup/check-file.ts'
 import { dataFile } from '../../store/lmdb/tables.ts'
-import { usualLimits } from './limits.ts'
+import { startChild } from '../child.ts'
 import { programOf } from '../../util/own-code.ts'
 
 /** What is found in the data file, page by page. */
@@ -46,42 +43,26 @@ export interface StoreProcessOptions {
 	/** A gateway has it open. */
 	running: boolean
 	env: Readonly<NodeJS.ProcessEnv>
-	/** After this time no further pages are looked at; the usual one where absent. */
-	withinMs?: number
+	/** After this time no further pages are looked at. */
+	withinMs: number
 }
 
-/** As core/launch.mjs has it. With compiled code at hand a child process begins in a third of the time. */
-export const compileCache = fileURLToPath(new URL('../../../node_modules/.cache/compile', import.meta.url))
-const child = fileURLToPath(programOf(new URL('./store-child.ts', import.meta.url)))
+const child = programOf(new URL('./store-child.ts', import.meta.url))
 
 /** Undefined if there is no data file yet. */
-export function openStoreProcess({
-	path,
-	running,
-	env,
-	withinMs = usualLimits.store,
-}: StoreProcessOptions): StoreProcess | undefined {
+export function openStoreProcess({ path, running, env, withinMs }: StoreProcessOptions): StoreProcess | undefined {
 	if (!existsSync(join(path, dataFile))) return undefined
-	const process = fork(child, [JSON.stringify({ path, running, withinMs })], {
-		execArgv: [],
-		serialization: 'advanced',
-		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-		env: { PATH: env.PATH, NODE_COMPILE_CACHE: env.NODE_COMPILE_CACHE ?? compileCache },
-	})
 	const verdict = Promise.withResolvers<StoreVerdict>()
 	const waiting = new Map<number, PromiseWithResolvers<unknown>>()
-	const ended = once(process, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
 	let suspected: string | null = null
 	const failed = (why: string): void => {
 		verdict.resolve({ damage: suspected, refused: why, mark: null, ...nothingSeen })
 		for (const one of waiting.values()) one.reject(new Fault('unavailable', `the store cannot be read: ${why}`))
 		waiting.clear()
 	}
-	ended.then(
-		([code, signal]) => failed(`opening it ended the process that tried (${signal ?? `exit code ${code}`})`),
-		(error: Error) => failed(`no process could be started to open it: ${error.message}`),
-	)
-	process.on('message', (answer: StoreAnswer) => {
+	const order = JSON.stringify({ path, running, withinMs })
+	const options = { env: { PATH: env.PATH }, serialization: 'advanced' } as const
+	const { process, ended } = startChild<StoreAnswer>(child, [order], options, (answer) => {
 		if ('suspected' in answer) {
 			suspected = answer.suspected
 			return
@@ -92,6 +73,10 @@ export function openStoreProcess({
 		if ('error' in answer) asked?.reject(new Fault('store_damaged', answer.error))
 		else asked?.resolve(answer.result)
 	})
+	ended.then(
+		(how) => failed(`opening it ended the process that tried (${how})`),
+		(error: Error) => failed(`no process could be started to open it: ${error.message}`),
+	)
 	let last = 0
 	const ask = async <T>(question: StoreRequest): Promise<T> => {
 		const id = ++last

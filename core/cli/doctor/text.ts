@@ -1,5 +1,6 @@
 /** A report for people. */
 import type { Style } from '../contract.ts'
+import { count } from '../count.ts'
 import type { Level } from './contract.ts'
 import type { Report, Result } from './doctor.ts'
 
@@ -36,9 +37,9 @@ function signOf(level: Level, style: Style): string {
 
 function verdict({ error, warning, note }: Report['summary'], style: Style): string {
 	const counted = [
-		error > 0 && style.bad(`${error} ${error === 1 ? 'error' : 'errors'}`),
-		warning > 0 && style.warn(`${warning} ${warning === 1 ? 'warning' : 'warnings'}`),
-		note > 0 && `${note} ${note === 1 ? 'note' : 'notes'}`,
+		error > 0 && style.bad(count(error, 'error')),
+		warning > 0 && style.warn(count(warning, 'warning')),
+		note > 0 && count(note, 'note'),
 	].filter((part) => part !== false)
 	return counted.length > 0 ? counted.join(', ') : style.good('All is well.')
 }

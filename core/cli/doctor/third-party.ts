@@ -1,14 +1,12 @@
 /** Checks of third-party plugins. Their code runs in processes of its own: it may hang, end the process or be no checks at all. */
-import { fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
 import { isAllowed, sharedIn, sharedPlaces } from '../../process/shared-home.ts'
+import { startChild } from '../child.ts'
 import { pluginFiles } from '../third-party.ts'
 import type { PluginFile } from '../third-party.ts'
 import { ok, warning } from './contract.ts'
 import type { Check, Finding, CheckContext } from './contract.ts'
 import { usualLimits } from './limits.ts'
 import type { DoctorLimits } from './limits.ts'
-import { compileCache } from './store-process.ts'
 import { programOf } from '../../util/own-code.ts'
 
 export type HomeAndEnv = Pick<CheckContext, 'home' | 'env'> & { limits?: Partial<DoctorLimits> }
@@ -21,7 +19,7 @@ export type CheckReport =
 	| { problem: string }
 	| { id: string; findings: Finding[] }
 
-const child = fileURLToPath(programOf(new URL('./check-child.ts', import.meta.url)))
+const child = programOf(new URL('./check-child.ts', import.meta.url))
 
 /** The checks of the plugins that gateway.yaml switches on, and one that says which of their files cannot be used. */
 export async function thirdPartyChecks(place: HomeAndEnv): Promise<Check[]> {
@@ -63,7 +61,7 @@ async function list(file: PluginFile, place: HomeAndEnv) {
 		if ('checks' in report) checks = report.checks
 		if ('problem' in report) problem = report.problem
 	})
-	return { checks, problem: problem ?? (how === '0' ? null : `its code does not finish (${how})`) }
+	return { checks, problem: problem ?? (how === 'exit code 0' ? null : `its code does not finish (${how})`) }
 }
 
 async function runAll(file: PluginFile, context: CheckContext): Promise<Map<string, Finding[]>> {
@@ -74,25 +72,15 @@ async function runAll(file: PluginFile, context: CheckContext): Promise<Map<stri
 	return found
 }
 
-/** How the process ended: `0` where all went well. */
+/** How the process ended: `exit code 0` where all went well. */
 async function inChild(
 	what: 'list' | 'run',
 	{ name, file }: PluginFile,
 	{ home, env, limits, signal }: HomeAndEnv & { signal?: AbortSignal },
 	listener: (report: CheckReport) => void,
 ): Promise<string> {
-	const ended = Promise.withResolvers<string>()
 	const limit = AbortSignal.timeout(limits?.thirdParty ?? usualLimits.thirdParty)
-	const process = fork(child, [what, home, name, file], {
-		execArgv: [],
-		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-		env: { NODE_COMPILE_CACHE: compileCache, ...env },
-		signal: signal ? AbortSignal.any([limit, signal]) : limit,
-		killSignal: 'SIGKILL',
-	})
-		.on('message', listener)
-		.on('exit', (code, killed) => ended.resolve(killed ?? String(code)))
-		// After an abort, `exit` follows and settles this.
-		.on('error', (thrown) => process.pid ?? ended.resolve(thrown.message))
-	return ended.promise
+	const options = { env, signal: signal ? AbortSignal.any([limit, signal]) : limit }
+	const { ended } = startChild(child, [what, home, name, file], options, listener)
+	return ended.catch((error: Error) => error.message)
 }

@@ -34,9 +34,7 @@ export function fileOf(program) {
 
 /** Makes the bundle if it is missing or stale, and returns its folder. Throws where that fails. */
 async function makeBundle() {
-	const lock = await takeInstallLock(join(root, '.install'), (pid) =>
-		process.stderr.write(`Waiting for process ${pid}, which installs packages in ${root} …\n`),
-	)
+	const lock = await takeInstallLock()
 	try {
 		// The previous holder may have made it.
 		const made = freshBundle()

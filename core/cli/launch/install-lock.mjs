@@ -9,28 +9,33 @@
 import { appendFileSync, linkSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { root } from '../../process/handover.mjs'
 
+const folder = join(root, '.install')
 const LIMIT_MS = 10 * 60_000
 const PAUSE_MS = 100
 
 /**
- * Waits for the lock, 10 minutes at most, then throws. `waitsFor` is called with the number of the process that holds it,
- * once for each. The result's `add` names one more process that must end before the lock is free; `release` frees the lock.
+ * Waits for the lock, 10 minutes at most, then throws. A line on standard error names each process that it waits for. The
+ * result's `add` names one more process that must end before the lock is free; `release` frees the lock.
  */
-export async function takeInstallLock(folder, waitsFor) {
+export async function takeInstallLock() {
 	mkdirSync(folder, { recursive: true })
 	const end = Date.now() + LIMIT_MS
 	for (let said; ;) {
-		const last = numbersIn(folder).at(-1) ?? 0
+		const last = numbers().at(-1) ?? 0
 		const holder = holderOf(join(folder, String(last)))
-		const file = holder === undefined ? claim(folder, last + 1) : undefined
+		const file = holder === undefined ? claim(last + 1) : undefined
 		if (file) {
 			return {
 				add: (pid) => appendFileSync(file, identityOf(pid)),
 				release: () => writeFileSync(file, ''),
 			}
 		}
-		if (holder !== undefined && holder !== said) waitsFor((said = holder))
+		if (holder !== undefined && holder !== said) {
+			process.stderr.write(`Waiting for process ${holder}, which installs packages in ${root} …\n`)
+			said = holder
+		}
 		if (Date.now() > end)
 			throw new Error(`process ${said} has been installing packages for more than ${LIMIT_MS / 60_000} minutes: end it`)
 		await pause(PAUSE_MS)
@@ -38,7 +43,7 @@ export async function takeInstallLock(folder, waitsFor) {
 }
 
 /** Creates the file with its whole content at once; undefined if another process was faster. */
-function claim(folder, number) {
+function claim(number) {
 	const file = join(folder, String(number))
 	const draft = join(folder, `draft-${process.pid}`)
 	writeFileSync(draft, identityOf(process.pid))
@@ -50,17 +55,17 @@ function claim(folder, number) {
 	} finally {
 		rmSync(draft, { force: true })
 	}
-	const numbers = numbersIn(folder)
+	const taken = numbers()
 	// Since this number was chosen, another process has taken, released and removed it.
-	if (numbers.at(-1) !== number) {
+	if (taken.at(-1) !== number) {
 		rmSync(file, { force: true })
 		return undefined
 	}
-	for (const old of numbers) if (old < number) rmSync(join(folder, String(old)), { force: true })
+	for (const old of taken) if (old < number) rmSync(join(folder, String(old)), { force: true })
 	return file
 }
 
-function numbersIn(folder) {
+function numbers() {
 	return readdirSync(folder)
 		.filter((name) => /^\d+$/.test(name))
 		.map(Number)

@@ -11,7 +11,6 @@ import { takeInstallLock } from './install-lock.mjs'
 const lockFile = join(root, 'package-lock.json')
 const windows = process.platform === 'win32'
 const stamp = join(root, 'node_modules/.installed')
-const lockFolder = join(root, '.install')
 /** EX_UNAVAILABLE, as when the gateway cannot start. */
 const UNAVAILABLE = 69
 
@@ -77,9 +76,7 @@ function isCurrent(lockHash, needs) {
 
 async function takeLock() {
 	try {
-		return await takeInstallLock(lockFolder, (pid) =>
-			process.stderr.write(`Waiting for process ${pid}, which installs packages in ${root} …\n`),
-		)
+		return await takeInstallLock()
 	} catch (error) {
 		const denied = ['EACCES', 'EPERM', 'EROFS'].includes(error.code)
 		const advice = denied ? `run "node core/svc.mjs --version" once in ${root} as a user who may write there` : ''

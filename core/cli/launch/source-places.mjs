@@ -3,6 +3,7 @@
  * when a stack is, and not kept: Node's own support keeps the maps in memory, 8 MiB more for a gateway.
  */
 import { readFileSync } from 'node:fs'
+import { SourceMap } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 const folder = new URL('.', import.meta.url).href
@@ -11,7 +12,9 @@ const found = new Map()
 const FOUND_LIMIT = 2_000
 
 Error.prepareStackTrace = (error, frames) => {
-	const lines = frames.map((frame) => `\n    at ${inSources(String(frame), frame)}`)
+	/** Of this stack, by the file of the bundle. */
+	const maps = new Map()
+	const lines = frames.map((frame) => `\n    at ${inSources(String(frame), frame, maps)}`)
 	return `${headOf(error)}${lines.join('')}`
 }
 
@@ -24,7 +27,7 @@ function headOf(error) {
 	}
 }
 
-function inSources(text, frame) {
+function inSources(text, frame, maps) {
 	const file = frame.getFileName()
 	if (!file?.startsWith(folder)) return text
 	const line = frame.getLineNumber()
@@ -32,7 +35,7 @@ function inSources(text, frame) {
 	const place = `${file}:${line}:${column}`
 	let source = found.get(place)
 	if (source === undefined) {
-		source = sourceOf(file, line, column) ?? place
+		source = sourceOf(file, line, column, maps) ?? place
 		if (found.size >= FOUND_LIMIT) found.clear()
 		found.set(place, source)
 	}
@@ -40,54 +43,13 @@ function inSources(text, frame) {
 }
 
 /** Undefined if the map cannot be read, or does not say. */
-function sourceOf(file, line, column) {
+function sourceOf(file, line, column, maps) {
 	try {
-		const { mappings, sources } = JSON.parse(readFileSync(fileURLToPath(`${file}.map`), 'utf8'))
-		const place = decode(mappings, line - 1, column - 1)
-		return place && `${new URL(sources[place.source], file).href}:${place.line + 1}:${place.column + 1}`
+		const map = maps.get(file) ?? new SourceMap(JSON.parse(readFileSync(fileURLToPath(`${file}.map`), 'utf8')))
+		maps.set(file, map)
+		const { originalSource, originalLine, originalColumn } = map.findEntry(line - 1, column - 1)
+		return originalSource && `${new URL(originalSource, file).href}:${originalLine + 1}:${originalColumn + 1}`
 	} catch {
 		return undefined
 	}
-}
-
-const digits = new Map(
-	Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', (digit, value) => [digit, value]),
-)
-
-/**
- * The source of a place, all counted from 0. `mappings`, as ECMA-426 defines them: a line of code ends with a semicolon, a
- * segment with a comma; the numbers of a segment are differences from the one before: column, source, its line, its column.
- */
-function decode(mappings, line, column) {
-	const at = [0, 0, 0, 0]
-	const lines = mappings.split(';', line + 1)
-	let last
-	for (const [number, segments] of lines.entries()) {
-		at[0] = 0
-		if (segments === '') continue
-		for (const segment of segments.split(',')) {
-			for (const [field, difference] of numbersOf(segment).entries()) if (field < at.length) at[field] += difference
-			if (number < line) continue
-			if (at[0] > column) return last
-			last = { source: at[1], line: at[2], column: at[3] }
-		}
-	}
-	return last
-}
-
-/** Each number is a sequence of digits of five bits, lowest first; the sixth bit says that more follow, the very lowest is the sign. */
-function numbersOf(segment) {
-	const numbers = []
-	let value = 0
-	let shift = 0
-	for (const digit of segment) {
-		const bits = digits.get(digit)
-		value += (bits & 31) << shift
-		shift += 5
-		if (bits & 32) continue
-		numbers.push(value & 1 ? -(value >> 1) : value >> 1)
-		value = 0
-		shift = 0
-	}
-	return numbers
 }

@@ -1,4 +1,5 @@
 /** Inspects a plugin in a process of its own, since its code may hang or end the process, and sends the result to the parent. */
+import { sendToParent } from '../child.ts'
 import type { CheckMessage, CheckOrder } from './check.ts'
 import { inspect } from './inspect.ts'
 
@@ -7,14 +8,9 @@ process.once('message', (order: CheckOrder) => void run(order))
 
 async function run(order: CheckOrder): Promise<void> {
 	const report = await inspect(order, {
-		doing: (what) => send({ doing: what }),
+		doing: (what) => sendToParent<CheckMessage>({ doing: what }),
 		uncaught: (take) => ['uncaughtException', 'unhandledRejection'].forEach((event) => process.on(event, take)),
 	})
-	await send({ report })
+	await sendToParent<CheckMessage>({ report })
 	process.exit(0)
-}
-
-/** Settles once the message is sent: what comes next may end this process. */
-function send(message: CheckMessage): Promise<void> {
-	return new Promise((resolve) => process.send?.(message, () => resolve()))
 }

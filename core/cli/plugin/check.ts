@@ -1,13 +1,9 @@
 /** `svc plugins check`: what is wrong with a plugin, found by running it in a process of its own. */
-import { fork } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { parse } from 'yaml'
-import { configFile } from '../../../config/home.ts'
-import { compileCache } from '../../process/handover.mjs'
 import { programOf } from '../../util/own-code.ts'
+import { startChild } from '../child.ts'
 import type { Cli, Style } from '../contract.ts'
+import { pluginsIn } from '../third-party.ts'
 
 export interface PluginFinding {
 	/** `error`: the gateway would leave the plugin out. `warning`: it would run, and not as it should. */
@@ -41,7 +37,7 @@ export interface CheckOrder {
 export type CheckMessage = { doing: string } | { report: Omit<CheckReport, 'folder' | 'valid'> }
 
 const LIMIT_MS = 60_000
-const child = fileURLToPath(programOf(new URL('./check-child.ts', import.meta.url)))
+const child = programOf(new URL('./check-child.ts', import.meta.url))
 
 /**
  * Loads the plugin, starts it in a gateway with a temporary home, and looks at what it adds. `settings` replaces those of
@@ -54,33 +50,21 @@ export async function checkPlugin(
 ): Promise<CheckReport> {
 	const order: CheckOrder = {
 		folder,
-		plugins: pluginsIn(configFile(home)),
+		plugins: await pluginsIn(home),
 		...(settings && { settings }),
 		pluginsFolder: join(home, 'plugins'),
 	}
 	const limit = AbortSignal.timeout(LIMIT_MS)
-	const ended = Promise.withResolvers<string>()
 	let doing = 'loading its code'
 	let report: Omit<CheckReport, 'folder' | 'valid'> | undefined
-	const process = fork(child, [], {
-		execArgv: [],
-		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-		env: {
-			NODE_COMPILE_CACHE: compileCache,
-			...Object.fromEntries(Object.entries(env).filter(([name]) => !/^(SVC_|NODE_OPTIONS$)/.test(name))),
-		},
-		signal: AbortSignal.any([limit, signal]),
-		killSignal: 'SIGKILL',
+	const own = Object.entries(env).filter(([name]) => !/^(SVC_|NODE_OPTIONS$)/.test(name))
+	const options = { env: Object.fromEntries(own), signal: AbortSignal.any([limit, signal]) }
+	const { process, ended } = startChild<CheckMessage>(child, [], options, (message) => {
+		if ('doing' in message) doing = message.doing
+		else report = message.report
 	})
-		.on('message', (message: CheckMessage) => {
-			if ('doing' in message) doing = message.doing
-			else report = message.report
-		})
-		.on('exit', (code, killedBy) => ended.resolve(killedBy ?? `exit code ${code}`))
-		// After an abort, `exit` follows and settles this.
-		.on('error', (thrown) => process.pid ?? ended.reject(thrown))
 	process.send(order)
-	const how = await ended.promise
+	const how = await ended
 	signal.throwIfAborted()
 	const { name = null, version = null, findings = [] } = report ?? {}
 	if (!report) {
@@ -109,13 +93,4 @@ export function reportText({ name, version, folder, valid, findings }: CheckRepo
 		`  ${style.dim(style.plain(fix))}`,
 	])
 	return [`${title}: ${valid ? style.good('it runs') : style.bad('it would be left out')}`, ...lines].join('\n')
-}
-
-function pluginsIn(file: string): Record<string, unknown> {
-	try {
-		const { plugins } = (parse(readFileSync(file, 'utf8'), { schema: 'core' }) ?? {}) as { plugins?: unknown }
-		return typeof plugins === 'object' && plugins !== null ? (plugins as Record<string, unknown>) : {}
-	} catch {
-		return {} // `svc config validate` reports what is wrong with the file
-	}
 }

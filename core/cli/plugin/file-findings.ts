@@ -12,7 +12,7 @@ const LIMIT_MS = 30_000
 /** `home`: one whose gateway.yaml switches the plugin on. */
 export async function commandFindings(plugin: string, home: string): Promise<PluginFinding[]> {
 	const table = new CommandTable()
-	for (const found of await builtInFiles()) table.add(found)
+	for (const file of await builtInFiles()) table.add({ file })
 	// Nothing else of a command's surroundings is used there.
 	for await (const found of thirdPartyFiles({ home, env: process.env } as Cli, plugin)) table.add(found)
 	for (const { name, plugin: owner, command } of table.entries()) {

@@ -9,7 +9,7 @@ import {
 	statSync,
 	writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { parse } from 'yaml'
 import { configFile } from '../../../config/home.ts'
@@ -17,7 +17,7 @@ import { changeConfig, prepareHome, setSetting, unsetSetting } from '../../host/
 import { consent } from '../consent.ts'
 import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
-import { takenOver, tellOf } from '../taken-over.ts'
+import { waitUntilApplied, reportUnapplied } from '../applied.ts'
 import { checkPlugin, reportText } from './check.ts'
 import { fetchPackage, installDependencies } from './npm.ts'
 import type { Fetched } from './npm.ts'
@@ -85,14 +85,14 @@ export async function installPlugin(
 			installed_at: new Date().toISOString(),
 		}
 		writeFileSync(join(folder, marker), `${JSON.stringify(origin, null, 2)}\n`)
-		const taken = await swapIn(folder, target, () => switchOn(cli, name, settings))
+		const applied = await swapIn(folder, target, () => switchOn(cli, name, settings))
 		const result = { name, folder: target, ...origin, replaced: replaced?.version ?? null }
 		out.answer(result, (one, style) => {
 			const before = one.replaced === null ? '' : `, in place of ${one.replaced}`
 			return `${style.good('Installed')} ${style.plain(one.name)} ${style.plain(one.version)}${before}.`
 		})
-		tellOf(cli, taken)
-		const trouble = taken?.state === 'in_force' ? taken.trouble[name] : undefined
+		reportUnapplied(cli, applied)
+		const trouble = applied?.state === 'in_force' ? applied.trouble[name] : undefined
 		if (trouble !== undefined) out.note(out.style.warn(`It does not run as it should: ${trouble}`))
 	} finally {
 		rmSync(staging, { recursive: true, force: true })
@@ -113,7 +113,7 @@ export async function removePlugin(cli: Cli, name: string, { yes = false }: { ye
 	const change = isSet
 		? await changeConfig({ home, env, change: (text) => unsetSetting(text, ['plugins', name]) })
 		: undefined
-	const taken = change ? await takenOver(cli, change.file) : null
+	const applied = change ? await waitUntilApplied(cli, change.file) : null
 	if (isInstalled) rmSync(folder, { recursive: true, force: true })
 	out.answer(
 		{ name, settings: isSet, folder: isInstalled ? folder : null },
@@ -122,7 +122,7 @@ export async function removePlugin(cli: Cli, name: string, { yes = false }: { ye
 	if (!isInstalled && existsSync(folder))
 		out.note(`The folder stays, since it was not installed from a package: ${folder}`)
 	out.note('What it stored stays in the home.')
-	tellOf(cli, taken)
+	reportUnapplied(cli, applied)
 }
 
 /** What happens if the user agrees. */
@@ -160,7 +160,7 @@ async function swapIn<T>(folder: string, target: string, work: () => Promise<T>)
 }
 
 function asideOf(target: string): string {
-	return join(target, '..', `.old-${target.slice(join(target, '..').length + 1)}`)
+	return join(dirname(target), `.old-${basename(target)}`)
 }
 
 /** Undoes what an installation left that was killed. */
@@ -184,7 +184,7 @@ async function switchOn(cli: Cli, name: string, settings: Record<string, unknown
 	const wanted = settings ?? setting ?? true
 	if (isDeepStrictEqual(setting, wanted)) return null
 	const { file } = await changeConfig({ home, env, change: (text) => setSetting(text, ['plugins', name], wanted) })
-	return takenOver(cli, file)
+	return waitUntilApplied(cli, file)
 }
 
 /** What gateway.yaml says of a plugin. */

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { isBuiltIn } from '../../util/own-files.ts'
 import { CliError } from '../contract.ts'
 
 /** Throws a `CliError` if a new plugin cannot have this name. */
@@ -10,8 +10,4 @@ export function checkName(name: string): void {
 		)
 	if (isBuiltIn(name))
 		throw new CliError('conflict', `the gateway has a built-in plugin "${name}"; choose another name`)
-}
-
-function isBuiltIn(name: string): boolean {
-	return existsSync(new URL(`../../../plugins/${name}`, import.meta.url))
 }

@@ -5,7 +5,7 @@ import { changeConfig, prepareHome, setSetting } from '../../../core/host/config
 import { consent } from '../../../core/cli/consent.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { installLocked } from '../../../core/cli/plugin/npm.ts'
-import { takenOver, tellOf } from '../../../core/cli/taken-over.ts'
+import { waitUntilApplied, reportUnapplied } from '../../../core/cli/applied.ts'
 import { dependencies, ENCODER_MIB, encoderFolder, isInstalled, manifests } from '../local/packages.ts'
 
 /** Asks first. A second call with everything there only sets `memory.embedder`. */
@@ -29,7 +29,7 @@ export async function installEncoder(cli: Cli, { yes = false }: { yes?: boolean 
 	out.answer({ folder, embedder: 'local' }, (_, style) =>
 		wasInstalled ? 'It is installed already; memory.embedder is local.' : `${style.good('Installed')} in ${folder}.`,
 	)
-	tellOf(cli, await takenOver(cli, file))
+	reportUnapplied(cli, await waitUntilApplied(cli, file))
 }
 
 /** A folder that is there is complete. */

@@ -14,7 +14,7 @@ import { dialects, isServerKind } from '../dialects.ts'
 import { keepKey } from './keep-key.ts'
 import { presetOf, presets } from './presets.ts'
 import { askForProvider } from './questions.ts'
-import { noWaitOption, takenOver, tellOf } from '../../../core/cli/taken-over.ts'
+import { noWaitOption, waitUntilApplied, reportUnapplied } from '../../../core/cli/applied.ts'
 
 interface InitOptions {
 	kind?: string
@@ -66,10 +66,10 @@ Examples:
 		const answers = answersFrom(options)
 		const { wanted, replaces, mustStore } = await settled(cli, answers, options, first)
 		const file = configFile(home)
-		const taken = options.wait ? await takenOver(cli, file) : null
-		const runs = taken !== null || (await holderOf(home)) !== null
+		const applied = options.wait ? await waitUntilApplied(cli, file) : null
+		const runs = applied !== null || (await holderOf(home)) !== null
 		const verb = replaces ? 'Changed' : 'Added'
-		const answer = { home, file, created: first, provider: wanted?.name ?? null, gateway: taken && taken.state }
+		const answer = { home, file, created: first, provider: wanted?.name ?? null, gateway: applied && applied.state }
 		cli.out.answer(answer, (_, style) =>
 			[
 				first
@@ -80,7 +80,7 @@ Examples:
 				wanted
 					? `Models: ${wanted.name} (${wanted.settings.model})`
 					: 'Models: as the file says; the built-in provider where it names none',
-				...(taken?.state === 'in_force' ? ['The running gateway uses it.'] : []),
+				...(applied?.state === 'in_force' ? ['The running gateway uses it.'] : []),
 				'',
 				runs ? 'Next:' : `Next: ${style.bold('svc start')}, and in another terminal`,
 				...(mustStore === undefined ? [] : [`  svc vault set ${mustStore}`]),
@@ -88,7 +88,7 @@ Examples:
 				'  svc run ada "Hello"',
 			].join('\n'),
 		)
-		tellOf(cli, taken)
+		reportUnapplied(cli, applied)
 	},
 } satisfies Command
 

@@ -72,9 +72,7 @@ void t.test('hints name routes and commands that exist', async (t) => {
 	const { body } = await gateway.request('GET', '/v1/openapi.json')
 	const nowhere = { write: () => true } as never
 	const { program } = await buildProgram([], { stdout: nowhere, stderr: nowhere, cli: () => ({}) as never, all: true })
-	const hints = (await builtInFiles()).flatMap((found) =>
-		'file' in found ? Object.entries(found.file.hints ?? {}) : [],
-	)
+	const hints = (await builtInFiles()).flatMap(({ hints = {} }) => Object.entries(hints))
 	t.ok(hints.length > 10)
 	for (const [route, text] of hints) {
 		const [method = '', path = ''] = route.split(' ')

@@ -9,10 +9,7 @@ import { checkConfig } from '../../../host/check-config.ts'
 import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
 import { allDoctorFiles } from '../doctor-files.ts'
-
-interface Readiness {
-	checks: { name: string; ok: boolean; message: string }[]
-}
+import { troubleOf } from '../gateway.ts'
 
 export const configChecks: Check[] = [
 	{
@@ -39,10 +36,9 @@ export const configChecks: Check[] = [
 		async run(context) {
 			const gateway = await context.gateway()
 			if (!gateway) return []
-			const { checks } = await gateway.get<Readiness>('/v1/health')
-			const check = checks.find(({ name }) => name === 'config')
-			if (!check || check.ok) return ok('the running gateway uses gateway.yaml as it is now')
-			return error(check.message, 'fix what it names; the file is applied when you save it')
+			const trouble = await troubleOf(gateway, 'config')
+			if (trouble === null) return ok('the running gateway uses gateway.yaml as it is now')
+			return error(trouble, 'fix what it names; the file is applied when you save it')
 		},
 	},
 	{

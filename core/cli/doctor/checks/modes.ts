@@ -4,6 +4,7 @@ import { open, readdir, realpath } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
+import { isBuiltIn } from '../../../util/own-files.ts'
 import { quoted } from '../../../util/quoted.ts'
 import { OVERRIDE, isAllowed, sharedIn, sharedPlaces } from '../../../process/shared-home.ts'
 import type { SharedPlace } from '../../../process/shared-home.ts'
@@ -47,12 +48,12 @@ export const modeChecks: Check[] = [
 	{
 		id: 'plugins.mode',
 		about: 'who can write to the folders of third-party plugins',
-		async run({ home, env, root, config }) {
+		async run({ home, env, config }) {
 			const { plugins } = await config()
 			const findings = Object.entries(plugins).flatMap(([name, entry]): Finding[] => {
 				const { enabled = true, path = name } = typeof entry === 'object' ? entry : { enabled: entry }
 				const folder = resolve(join(home, 'plugins'), path)
-				if (!enabled || existsSync(join(root, 'plugins', name, 'index.ts')) || !existsSync(folder)) return []
+				if (!enabled || isBuiltIn(name) || !existsSync(folder)) return []
 				const place = sharedIn(folder, home)
 				if (!place) return []
 				if (isAllowed(env)) return [warning(`plugin ${name}: ${place.problem}`, `run: ${place.fix}`)]
@@ -67,12 +68,8 @@ export const modeChecks: Check[] = [
 function writable({ path, kind, problem, fix }: SharedPlace, home: string, env: Readonly<NodeJS.ProcessEnv>): Finding {
 	const isInside = path === home || path.startsWith(home + sep)
 	// The operator decides about a link's target outside the home: others may need to write there.
-	const close = async (): Promise<string> => {
-		await chmodItself(home, 0o700)
-		return `${home} is now 0700`
-	}
-	const todo = kind === 'mode' && isInside ? `run: ${fix}, or svc doctor --fix` : `run: ${fix}`
-	const act = kind === 'mode' && isInside ? close : undefined
+	const act = kind === 'mode' && isInside ? closing(home, 0o700) : undefined
+	const todo = act ? `run: ${fix}, or svc doctor --fix` : `run: ${fix}`
 	if (isAllowed(env)) return warning(`${problem}; ${OVERRIDE} lets the gateway start anyway`, todo, act)
 	return error(`${problem}, so the gateway does not start`, todo, act)
 }
@@ -83,22 +80,21 @@ function isOpen(mode: number): boolean {
 }
 
 function opened(path: string, mode: number, wanted: number, { isKey = false, isOwn = true } = {}): Finding {
-	const [was, is] = [mode & 0o777, wanted].map((bits) => bits.toString(8).padStart(4, '0')) as [string, string]
-	const todo = `close it: chmod ${is.slice(1)} ${quoted(path)}${isOwn ? ', or svc doctor --fix' : ''}`
-	const close = async (): Promise<string> => {
-		await chmodItself(path, wanted)
-		return `${path} is now ${is}`
-	}
-	if (!isKey) return warning(`${path} is open to other users of this machine (${was})`, todo, close)
-	return error(
-		`${path} is open to other users of this machine (${was})`,
-		`${todo}; replace keys that others read`,
-		isOwn ? close : undefined,
-	)
+	const problem = `${path} is open to other users of this machine (${octal(mode & 0o777)})`
+	const todo = `close it: chmod ${octal(wanted).slice(1)} ${quoted(path)}${isOwn ? ', or svc doctor --fix' : ''}`
+	if (!isKey) return warning(problem, todo, closing(path, wanted))
+	return error(problem, `${todo}; replace keys that others read`, isOwn ? closing(path, wanted) : undefined)
 }
 
-/** Not what a link leads to that was put there meanwhile. */
-async function chmodItself(path: string, mode: number): Promise<void> {
-	await using handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
-	await handle.chmod(mode)
+/** Sets the mode of the path itself, not of what a link leads to that was put there meanwhile. */
+function closing(path: string, mode: number): () => Promise<string> {
+	return async () => {
+		await using handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+		await handle.chmod(mode)
+		return `${path} is now ${octal(mode)}`
+	}
+}
+
+function octal(mode: number): string {
+	return mode.toString(8).padStart(4, '0')
 }

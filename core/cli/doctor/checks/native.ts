@@ -1,6 +1,5 @@
 /** Packages with a compiled part. They are loaded in a process of their own, since a broken one can end it. */
-import { fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { startChild } from '../../child.ts'
 import { error, ok } from '../contract.ts'
 import type { Check, DoctorFile, CheckContext } from '../contract.ts'
 
@@ -24,25 +23,22 @@ export function nativeChecks(files: readonly DoctorFile[]): Check[] {
 	}))
 }
 
-const child = fileURLToPath(new URL('../native-child.mjs', import.meta.url))
+const child = new URL('../native-child.mjs', import.meta.url)
+
+interface Loading {
+	name: string
+	problem: string | null
+}
 
 /** Returns what is wrong with each, null if nothing is. */
 async function load(names: string[], context: CheckContext): Promise<Map<string, string | null>> {
 	const results = new Map<string, string | null>()
 	for (let left = names; left.length > 0 && !context.signal.aborted; left = left.filter((name) => !results.has(name))) {
-		const ended = Promise.withResolvers<string>()
-		const process = fork(child, [context.root, ...left], {
-			execArgv: [],
-			stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-			env: { PATH: context.env.PATH },
-			signal: context.signal,
-			killSignal: 'SIGKILL',
+		const options = { env: { PATH: context.env.PATH }, signal: context.signal }
+		const { ended } = startChild<Loading>(child, [context.root, ...left], options, ({ name, problem }) => {
+			results.set(name, problem)
 		})
-			.on('message', ({ name, problem }: { name: string; problem: string | null }) => results.set(name, problem))
-			.on('exit', (code, signal) => ended.resolve(signal ?? `exit code ${code}`))
-			// Also where the examination is over; then its end is still to come.
-			.on('error', (thrown) => process.pid ?? ended.reject(thrown))
-		const how = await ended.promise
+		const how = await ended
 		// The package that was being loaded; the rest is tried in another process.
 		const broken = left.find((name) => !results.has(name))
 		if (broken !== undefined) results.set(broken, `it ends the process (${how})`)

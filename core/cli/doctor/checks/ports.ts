@@ -1,9 +1,8 @@
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { error, ok } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
 import { holderOfPort } from '../port-holder.ts'
 import type { PortHolder } from '../port-holder.ts'
+import { tryListening } from '../../try-listening.ts'
 
 export const portChecks: Check[] = [
 	{
@@ -38,34 +37,26 @@ interface PortSetting {
 
 /** Null if the gateway could listen there. */
 async function tryPort({ setting, host, port }: PortSetting): Promise<Finding | null> {
-	const server = createServer()
-	try {
-		server.listen({ host, port, exclusive: true })
-		await once(server, 'listening')
-		return null
-	} catch (thrown) {
-		const { code } = thrown as NodeJS.ErrnoException
-		switch (code) {
-			case 'EADDRINUSE': {
-				const holder = await holderOfPort(port)
-				return error(
-					`port ${port} (${setting}) is in use by ${inWords(holder)}`,
-					`end that ${holder?.home === undefined ? 'program' : 'gateway'}, or set ${setting} in gateway.yaml to a free port`,
-				)
-			}
-			case 'EACCES':
-				return error(
-					`this user may not listen at port ${port} (${setting})`,
-					`set ${setting} to a port from 1024 on, and let a reverse proxy serve ${port}`,
-				)
-			default:
-				return error(
-					`${host} (server.host) is not an address of this machine (${code})`,
-					'set server.host in gateway.yaml to 127.0.0.1, or to an address that this machine has: ip addr',
-				)
+	const refused = await tryListening({ host, port })
+	if (!refused) return null
+	switch (refused.code) {
+		case 'EADDRINUSE': {
+			const holder = await holderOfPort(port)
+			return error(
+				`port ${port} (${setting}) is in use by ${inWords(holder)}`,
+				`end that ${holder?.home === undefined ? 'program' : 'gateway'}, or set ${setting} in gateway.yaml to a free port`,
+			)
 		}
-	} finally {
-		server.close()
+		case 'EACCES':
+			return error(
+				`this user may not listen at port ${port} (${setting})`,
+				`set ${setting} to a port from 1024 on, and let a reverse proxy serve ${port}`,
+			)
+		default:
+			return error(
+				`${host} (server.host) is not an address of this machine (${refused.code})`,
+				'set server.host in gateway.yaml to 127.0.0.1, or to an address that this machine has: ip addr',
+			)
 	}
 }
 

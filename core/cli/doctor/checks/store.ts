@@ -1,9 +1,6 @@
 import { error, ok } from '../contract.ts'
 import type { Check } from '../contract.ts'
-
-interface Readiness {
-	checks: { name: string; ok: boolean; message: string }[]
-}
+import { troubleOf } from '../gateway.ts'
 
 export const storeChecks: Check[] = [
 	{
@@ -38,14 +35,10 @@ export const storeChecks: Check[] = [
 		async run(context) {
 			const gateway = await context.gateway()
 			if (!gateway) return []
-			const { checks } = await gateway.get<Readiness>('/v1/health')
-			const check = checks.find(({ name }) => name === 'store')
-			if (!check || check.ok) return ok('the store takes writes')
+			const trouble = await troubleOf(gateway, 'store')
+			if (trouble === null) return ok('the store takes writes')
 			// The message ends with what to do: a full disk needs no restart, a failed write does.
-			return error(
-				`the store ${check.message}`,
-				'do what the message says, then check again: svc doctor --only store.writes',
-			)
+			return error(`the store ${trouble}`, 'do what the message says, then check again: svc doctor --only store.writes')
 		},
 	},
 ]

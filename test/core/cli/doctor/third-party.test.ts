@@ -80,7 +80,7 @@ void t.test('files that cannot be used are named, and the other checks run', asy
 	const problems = new Map(
 		checks.slice(1).map(({ message, level }) => [/^plugin (\w+): /.exec(message)?.[1], { message, level }]),
 	)
-	t.match(problems.get('ending'), { level: 'warning', message: /does not finish \(3\)/ })
+	t.match(problems.get('ending'), { level: 'warning', message: /does not finish \(exit code 3\)/ })
 	t.match(problems.get('throwing'), { level: 'warning', message: /no checks today/ })
 	t.match(problems.get('foreign'), { level: 'warning', message: /such as foreign\.reachable, not vault\.key/ })
 	t.match(problems.get('empty'), { level: 'warning', message: /list of checks/ })

@@ -13,7 +13,7 @@ import type { Cli } from './contract.ts'
  * - `refused`: it does not, and says why
  * - `late`: it has not said anything yet
  */
-export type TakenOver =
+export type Applied =
 	| ({ state: 'in_force' } & Pick<RuntimeFile, 'trouble'> & Pick<RuntimeFile['settings'], 'variables'>)
 	| { state: 'refused'; why: string }
 	| { state: 'late' }
@@ -25,7 +25,7 @@ const PATIENCE_MS = 30_000
 const LOOK_MS = 30
 
 /** Waits until the gateway has read the file as it is now, for at most 30 s. Null if none runs with this home. Throws `interrupted` after Ctrl-C. */
-export async function takenOver({ home, signal }: Cli, file: string): Promise<TakenOver | null> {
+export async function waitUntilApplied({ home, signal }: Cli, file: string): Promise<Applied | null> {
 	if ((await holderOf(home)) === null) return null
 	for (const end = performance.now() + PATIENCE_MS; performance.now() < end;) {
 		const { settings, trouble = {} } = readRuntimeFile(home) ?? {}
@@ -41,13 +41,13 @@ export async function takenOver({ home, signal }: Cli, file: string): Promise<Ta
 }
 
 /** What a command says at its end where the change is not in force: throws for a refused one, notes a late one. */
-export function tellOf({ out }: Cli, taken: TakenOver | null): void {
-	if (taken?.state === 'refused')
+export function reportUnapplied({ out }: Cli, applied: Applied | null): void {
+	if (applied?.state === 'refused')
 		throw new CliError(
 			'config',
-			`the running gateway refuses the file as it is now, and keeps its settings:\n${taken.why}`,
+			`the running gateway refuses the file as it is now, and keeps its settings:\n${applied.why}`,
 		)
-	if (taken?.state === 'late')
+	if (applied?.state === 'late')
 		out.note(
 			out.style.warn(
 				`The running gateway has not applied it within ${PATIENCE_MS / 1000} s; "svc status" says whether it does.`,

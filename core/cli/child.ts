@@ -1,0 +1,37 @@
+/** Programs that do in a process of their own what may hang, end the process or crash it. */
+import { fork } from 'node:child_process'
+import type { ChildProcess, ForkOptions } from 'node:child_process'
+import { compileCache } from '../process/handover.mjs'
+
+export interface Child {
+	process: ChildProcess
+	/** How it ended: `exit code 0`, or the name of the signal that killed it. Rejects if it could not be started. */
+	ended: Promise<string>
+}
+
+/** Starts a program, whose output nobody sees. `onMessage` gets what it sends by `sendToParent`; `signal` kills it. */
+export function startChild<Message>(
+	program: URL,
+	args: string[],
+	options: Pick<ForkOptions, 'env' | 'signal' | 'serialization'>,
+	onMessage: (message: Message) => void,
+): Child {
+	const { promise: ended, resolve, reject } = Promise.withResolvers<string>()
+	const process = fork(program, args, {
+		...options,
+		execArgv: [],
+		stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+		env: { NODE_COMPILE_CACHE: compileCache, ...options.env },
+		killSignal: 'SIGKILL',
+	})
+		.on('message', onMessage)
+		.on('exit', (code, killedBy) => resolve(killedBy ?? `exit code ${code}`))
+		// After an abort, `exit` follows and settles this.
+		.on('error', (thrown) => process.pid ?? reject(thrown))
+	return { process, ended }
+}
+
+/** In the program: settles once the message is sent, since what comes next may end the process. */
+export function sendToParent<Message extends object>(message: Message): Promise<void> {
+	return new Promise((resolve) => process.send?.(message, () => resolve()))
+}

@@ -1,0 +1,16 @@
+/** All of a stream. Throws what `tooLarge` makes if it has more than `limit` bytes; then the rest is not read. */
+export async function allBytes(
+	stream: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array>,
+	limit: number,
+	tooLarge: () => Error,
+): Promise<Buffer> {
+	const parts: Uint8Array[] = []
+	let size = 0
+	for await (const part of stream) {
+		const bytes = typeof part === 'string' ? Buffer.from(part) : part
+		size += bytes.length
+		if (size > limit) throw tooLarge()
+		parts.push(bytes)
+	}
+	return Buffer.concat(parts)
+}
