@@ -174,7 +174,9 @@ void t.test('a question is told with how to answer it, and the run goes on once 
 	await asked.promise
 	const list = await svc(['questions', 'list'])
 	t.match(list.stdout, /off +\w+ .* left \/ right +Which one\?/)
-	t.equal((await svc(['questions', 'answer', 'off', 'nonsense', 'x'])).code, exitCodes.not_found)
+	const bare = await svc(['questions', 'answer', 'off', 'left'])
+	t.equal(bare.code, exitCodes.not_found)
+	t.match(bare.stderr, /no open question "left"; there are: \w+; the id comes before the answer/)
 	t.equal((await svc(['questions', 'answer', 'off'])).code, exitCodes.usage, 'nobody can be asked here')
 	const [open] = (await svc(['questions', 'list', 'off', '--json'])).json()
 	t.equal((await svc(['questions', 'answer', 'off', open.question_id, 'to', 'the', 'left'])).code, 0)
