@@ -37,7 +37,7 @@ export interface Details extends Server {
 }
 
 /** Lines of a server's standard error that are shown. */
-const STDERR_LINES = 10
+const STDERR_LINES = 20
 
 /** One sentence on the connection, and the id. */
 export function state({ name, status, status_detail, id }: Server, style: Style): string {
