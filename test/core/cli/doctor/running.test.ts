@@ -97,7 +97,7 @@ void t.test('faults of a gateway that runs', async (t) => {
 		telegram.cut()
 		await eventually(async () => (await found('channel.connection')).length > 0)
 		t.match(await found('channel.connection'), [
-			{ level: /error|warning/, message: /\(chat_a\) is not connected: /, fix: /svc channels show/ },
+			{ level: /error|warning/, message: /\(telegram\) is not connected: /, fix: /svc channels show/ },
 		])
 		t.notMatch(JSON.stringify(await found('channel.connection')), telegram.token)
 	})
