@@ -45,7 +45,7 @@ export function tellOf({ out }: Cli, taken: TakenOver | null): void {
 	if (taken?.state === 'refused')
 		throw new CliError(
 			'config',
-			`the running gateway refuses the file as it is now, and keeps its settings:\n${taken.why}`,
+			`the running gateway refuses the file as it is now, and keeps its settings until you correct or undo the change:\n${taken.why}`,
 		)
 	if (taken?.state === 'late')
 		out.note(
