@@ -15,6 +15,8 @@ export interface Collected {
 const deepest = 64
 /** Links may point here: never to a key when keys are left out, nor to the database while it is being written. */
 const taken = ['config', 'plugins', 'skills']
+/** By which editors and tests of a plugin find the gateway. */
+const gatewayLink = /^plugins\/[^/]+\/node_modules\/svc-gateway$/
 
 /**
  * gateway.yaml, and the contents of plugins/ and skills/. A link is followed if it points to a file of the home; any
@@ -30,6 +32,8 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		const source = join(root, path)
 		const entry = await lstat(source).catch(absent)
 		if (!entry) return
+		// `svc plugins` makes it, and makes it again.
+		if (entry.isSymbolicLink() && gatewayLink.test(path)) return
 		if (!isMemberPath(path)) return void found.left_out.push(`${path}: no archive takes this name`)
 		// Even if the entry is not a link, one of its parent folders may be.
 		const real = await realpath(source).catch(absent)

@@ -45,7 +45,7 @@ export function reportUnapplied({ out }: Cli, applied: Applied | null): void {
 	if (applied?.state === 'refused')
 		throw new CliError(
 			'config',
-			`the running gateway refuses the file as it is now, and keeps its settings:\n${applied.why}`,
+			`the running gateway refuses the file as it is now, and keeps its settings until you correct or undo the change:\n${applied.why}`,
 		)
 	if (applied?.state === 'late')
 		out.note(

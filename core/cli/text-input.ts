@@ -32,6 +32,6 @@ async function readFile(path: string, name: string): Promise<Buffer> {
 /** What is said of a file that cannot be read. */
 export function unreadable(name: string, error: unknown): CliError {
 	const { code } = error as NodeJS.ErrnoException
-	const why = code === 'ENOENT' ? 'is not there' : code === 'EISDIR' ? 'is a folder' : `cannot be read (${code})`
+	const why = code === 'ENOENT' ? 'does not exist' : code === 'EISDIR' ? 'is a folder' : `cannot be read (${code})`
 	return new CliError(code === 'ENOENT' ? 'not_found' : 'usage', `${name} ${why}`, { cause: error })
 }

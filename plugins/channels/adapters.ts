@@ -8,6 +8,8 @@ import { commonConfigOf, webSchemes } from './schemas.ts'
 
 export interface Adapter {
 	readonly type: string
+	/** Other names for it, which people type. */
+	readonly aliases: readonly string[]
 	readonly label: string
 	readonly can: Abilities
 	/** Keys of `config` that every caller who may add a channel may set. */
@@ -88,8 +90,7 @@ export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapter
 		}
 	}
 	const aliases = new Map<string, Adapter>()
-	for (const one of all.values())
-		for (const alias of aliasesOf(one.adapter)) if (!aliases.has(alias)) aliases.set(alias, one)
+	for (const one of all.values()) for (const alias of one.aliases) if (!aliases.has(alias)) aliases.set(alias, one)
 	return { all, problems, find: (type) => all.get(type) ?? aliases.get(type) }
 }
 
@@ -114,6 +115,7 @@ function describe(adapter: ChannelAdapter, run: Adapter['run']): Adapter | strin
 			.unknown()
 		return {
 			type,
+			aliases: [...(value.aliases ?? [])],
 			label,
 			can: structuredClone(value.can),
 			unguarded: new Set(value.unguarded),
@@ -134,13 +136,5 @@ function checkBy(schema: Joi.ObjectSchema, config: object): ReturnType<Adapter['
 		return { errors: error.details.map(({ path, message }) => ({ path: ['config', ...path].join('.'), message })) }
 	} catch (error) {
 		return { errors: [{ path: 'config', message: `the adapter cannot check it: ${messageOf(error)}` }] }
-	}
-}
-
-function aliasesOf(adapter: ChannelAdapter): readonly string[] {
-	try {
-		return [...(adapter.aliases ?? [])]
-	} catch {
-		return []
 	}
 }

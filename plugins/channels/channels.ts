@@ -84,8 +84,9 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 			const adapters = connections.adapters()
 			const adapter = adapters.find(type)
 			if (!adapter) {
-				const known = [...adapters.all.values()].map((one) => `${one.type} (${one.label})`).join(', ') || 'none'
+				const names = [...adapters.all.values()].map((one) => one.aliases[0] ?? one.type)
 				const hint = 'if yours is missing, its plugin is not switched on'
+				const known = names.join(', ') || 'none'
 				throw wrong([{ path: 'type', message: `type must be one that a running plugin knows: ${known}; ${hint}` }])
 			}
 			checkConfig(adapter.type, wanted)

@@ -3,6 +3,7 @@ import type {} from './adapter.ts'
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
+import { platformOf } from './cli/find.ts'
 import type { Channel, ChannelDetails } from './contract.ts'
 import { directoryOf } from './directory.ts'
 import type { ChannelRecord } from './directory.ts'
@@ -26,7 +27,7 @@ export default {
 						if (!secret)
 							return [
 								error(
-									`the vault has no secret that the channel ${channel.id} (${channel.type}) names as its bot token`,
+									`the vault has no secret that the channel ${channel.id} (${platformOf(channel.type)}) names as its bot token`,
 									`store it under that name: svc vault set NAME; or name another one: svc channels update ${channel.id}`,
 								),
 							]
@@ -45,7 +46,7 @@ export default {
 				const channels = await channelsOf(context)
 				const problems = channels.flatMap(({ id, type, connection, last_error }): Finding[] => {
 					if (connection === 'connected' || connection === 'connecting') return []
-					const about = `the channel ${id} (${type}) is not connected`
+					const about = `the channel ${id} (${platformOf(type)}) is not connected`
 					if (connection === 'disabled')
 						return [warning(`${about}: no running plugin knows its type`, 'switch its plugin on in gateway.yaml')]
 					const found = connection === 'error' ? error : warning
@@ -70,7 +71,7 @@ async function problemsOf(
 	// The gateway checks before each connection whether the token may still be sent there.
 	if (!trusted && config.api_root !== undefined) return []
 	const ask = (await context.doctorFiles()).find(({ bots }) => bots && Object.hasOwn(bots, type))?.bots?.[type]
-	const about = `the bot token of the channel ${id} (${type})`
+	const about = `the bot token of the channel ${id} (${platformOf(type)})`
 	try {
 		const problem = await ask?.({ token, config }, context)
 		return problem ? [{ level: 'error', message: `${about}: ${problem.message}`, fix: problem.fix }] : []

@@ -118,13 +118,14 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 function lastWords({ record, said }: LinkOptions): string {
 	if (record.transport !== 'stdio') return ''
 	// Redacted where it is shown.
-	const line =
-		said
-			.text((text) => text)
-			.trimEnd()
-			.split('\n')
-			.at(-1)
-			?.trim() ?? ''
+	const lines = said
+		.text((text) => text)
+		.trimEnd()
+		.split('\n')
+	const last = lines.at(-1) ?? ''
+	// Below an uncaught error, Node writes the stack and its own version.
+	const uncaught = /^Node\.js v\d/.test(last) ? lines.findLast((one) => /^\w*Error\b.*: /.test(one)) : undefined
+	const line = (uncaught ?? last).trim()
 	return line === '' ? '' : `; its last output: ${line}`
 }
 

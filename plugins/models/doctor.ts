@@ -1,5 +1,5 @@
 /** The checks of `svc doctor`: each model server is asked once for its models; the response answers most checks. */
-import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
+import { NotChecked, error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Check, DoctorFile, Finding, CheckContext, Reply } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Provider } from './contract.ts'
@@ -16,15 +16,23 @@ interface ProbedProvider {
 	/** The provider for agents that name none. */
 	isDefault: boolean
 	/**
-	 * `kept`: it is in the vault, which does not return it while a gateway runs; `gone`: the vault has no such secret;
-	 * `malformed`: it cannot be a key.
+	 * `kept`: it is in the vault, which does not return it while a gateway runs, and that gateway could not try it;
+	 * `gone`: the vault has no such secret; `malformed`: it cannot be a key.
 	 */
 	key: 'none' | 'sent' | 'kept' | 'gone' | 'malformed'
+	/** What the running gateway says, which tried a key of the vault. */
+	tried?: Tried
 	/** Absent if it did not answer, for the reason of `problem`. */
 	reply?: Reply
 	problem?: string
 	/** When it answered. */
 	at: number
+}
+
+/** A part of the answer to `POST /v1/providers/check`. */
+interface Tried {
+	state: 'ok' | 'denied'
+	models: string[]
 }
 
 export default {
@@ -55,30 +63,37 @@ export default {
 				return ok(`provider ${name} answers`)
 			},
 		),
-		ofEach('provider.key', 'whether the model servers take their keys', ({ name, reply, key, isDefault }) => {
-			const setting = `providers.${name}.api_key`
-			if (key === 'gone')
+		ofEach(
+			'provider.key',
+			'whether the model servers take their keys',
+			({ name, provider, reply, key, tried, isDefault }) => {
+				const setting = `providers.${name}.api_key`
+				if (key === 'gone')
+					return levelFor(isDefault)(
+						`the vault has no secret with the name in ${setting}`,
+						'store it: svc vault set NAME; or change the name in gateway.yaml',
+					)
+				if (key === 'malformed')
+					return levelFor(isDefault)(
+						`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks`,
+						'give that secret another value: svc vault set NAME',
+					)
+				if (key === 'kept')
+					return ok(`the vault has the key of provider ${name}; it was not tried, since only the gateway gets it`)
+				if (tried?.state === 'ok') return ok(`provider ${name} takes its key`)
+				if (!tried && reply?.status !== 401 && reply?.status !== 403)
+					return reply ? ok(key === 'none' ? `provider ${name} asks for no key` : `provider ${name} takes its key`) : []
+				const what = key === 'none' ? 'requires a key, but none is set' : 'refuses its key'
 				return levelFor(isDefault)(
-					`the vault has no secret with the name in ${setting}`,
-					'store it: svc vault set NAME; or change the name in gateway.yaml',
+					`provider ${name} ${what}${reply && reply.status >= 400 ? ` (${reply.status})` : ''}`,
+					typeof provider.api_key === 'object'
+						? `give the secret another value: svc vault set ${provider.api_key.secret}`
+						: `set ${setting} in gateway.yaml to a key that is valid there, best as a reference such as \${OPENAI_API_KEY}`,
 				)
-			if (key === 'malformed')
-				return levelFor(isDefault)(
-					`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks`,
-					'give that secret another value: svc vault set NAME',
-				)
-			if (key === 'kept')
-				return ok(`the vault has the key of provider ${name}; it was not tried, since only the gateway gets it`)
-			if (reply?.status !== 401 && reply?.status !== 403)
-				return reply ? ok(key === 'none' ? `provider ${name} asks for no key` : `provider ${name} takes its key`) : []
-			const what = key === 'none' ? 'requires a key, but none is set' : 'refuses its key'
-			return levelFor(isDefault)(
-				`provider ${name} ${what} (${reply.status})`,
-				`set ${setting} in gateway.yaml to a key that is valid there, best as a reference such as \${OPENAI_API_KEY}`,
-			)
-		}),
-		ofEach('provider.model', 'whether the model servers have the models', ({ name, provider, reply }) => {
-			const has = modelsIn(reply)
+			},
+		),
+		ofEach('provider.model', 'whether the model servers have the models', ({ name, provider, reply, tried }) => {
+			const has = tried && tried.models.length > 0 ? tried.models : modelsIn(reply)
 			if (!has) return reply?.status === 404 ? ok(`provider ${name} has no list of its models`) : []
 			const missing = (['model', 'embedding_model'] as const).filter((setting) => {
 				const wanted = provider[setting]
@@ -130,10 +145,31 @@ async function ask(
 		const url = new URL(provider.base_url + dialectOf(provider.kind).list)
 		for (const [parameter, text] of Object.entries(provider.query ?? {})) url.searchParams.set(parameter, text)
 		const reply = await context.ask(url.href, { headers: headersOf(provider, value) })
-		return { ...about, reply, at: Date.now() }
+		const at = Date.now()
+		const tried = key === 'kept' ? await triedByGateway(context, provider) : undefined
+		return tried ? { ...about, reply, at, key: 'sent', tried } : { ...about, reply, at }
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
 		return { ...about, problem: messageOf(thrown), at: Date.now() }
+	}
+}
+
+/** Undefined if the gateway cannot tell whether the server takes the key. */
+async function triedByGateway(context: CheckContext, provider: ProbedProvider['provider']): Promise<Tried | undefined> {
+	const { kind, base_url, api_key, headers, query } = provider
+	// It tries an address and a key, and nothing else.
+	if (headers !== undefined || query !== undefined) return undefined
+	try {
+		const gateway = await context.gateway()
+		const answer = await gateway?.post<Tried | { state: 'unreachable' | 'refused' }>('/v1/providers/check', {
+			kind,
+			base_url,
+			api_key,
+		})
+		return answer?.state === 'ok' || answer?.state === 'denied' ? answer : undefined
+	} catch (error) {
+		if (error instanceof NotChecked || isFault(error)) return undefined
+		throw error
 	}
 }
 

@@ -87,8 +87,8 @@ function echo(prompt: string): string {
 	return (
 		`The built-in offline provider received: ${cut(prompt, ECHO_LIMIT)}\n\n` +
 		'It needs no network and understands no language; a line such as /tool memory.stm_read {} calls a tool. ' +
-		'To connect a real model, add a provider of kind openai with its base_url, api_key and model under providers ' +
-		'in gateway.yaml, or start the gateway with OPENAI_API_KEY set.'
+		'To connect a real model, run "svc init", which writes it to providers in gateway.yaml, ' +
+		'or start the gateway with OPENAI_API_KEY set.'
 	)
 }
 

@@ -126,7 +126,7 @@ void t.test('the echo says what answers and how to connect a real model', async 
 	const { content, finish_reason } = await ask('Hello there', [])
 	t.match(content, 'Hello there')
 	t.match(content, /offline provider/)
-	t.match(content, /providers in gateway\.yaml/)
+	t.match(content, /svc init.*providers in gateway\.yaml/)
 	t.equal(finish_reason, 'stop')
 })
 

@@ -42,6 +42,8 @@ Examples:
 				const value = isInHome ? 'true' : `'{path: ${folder}}'`
 				cli.out.note(`Test it:      svc plugins test ${isInHome ? name : folder}`)
 				cli.out.note(`Switch it on: svc config set plugins.${name} ${value}`)
+				if (options.channel === true)
+					cli.out.note(`Connect it:   svc channels add ${name.replaceAll('-', '_')}, with --set for its settings`)
 			},
 		},
 		check: {

@@ -130,6 +130,8 @@ export interface RunningGateway {
 	 * and otherwise the Fault that it answers with.
 	 */
 	get<T>(path: string): Promise<T>
+	/** The same for a request that changes nothing and needs a body. */
+	post<T>(path: string, body: object): Promise<T>
 }
 
 /** A check could not be made: that is a note, with what to do about it. */

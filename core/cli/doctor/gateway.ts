@@ -6,7 +6,7 @@ import { holderOf } from '../../process/lock.ts'
 import { tokenFor } from '../logins.ts'
 import { statOf } from './stat-of.ts'
 import { NotChecked } from './contract.ts'
-import type { CheckContext, RunningGateway } from './contract.ts'
+import type { CheckContext, Request, RunningGateway } from './contract.ts'
 
 /** Whether one runs is asked of the home's lock: a file may be left of one that was killed. */
 export async function findGateway({
@@ -20,30 +20,33 @@ export async function findGateway({
 	return {
 		pid,
 		url,
-		async get<T>(path: string): Promise<T> {
-			const token = url === null ? undefined : tokenFor(env, home, url)
-			const headers = token ? { headers: { authorization: `Bearer ${token}` } } : {}
-			const reply = await (url === null ? undefined : ask(url + path, headers).catch(faultOnly))
-			if (!reply || isFault(reply)) {
-				const but = isFault(reply, 'fetch_timeout') ? 'accepts connections, but ' : ''
-				throw new NotChecked(`the gateway (process ${pid}) ${but}does not answer`, 'see what home.lock says first')
-			}
-			const { status, body } = reply
-			if (status === 200) return body as T
-			const { code = 'unavailable', message = 'without a word' } = (body ?? {}) as Partial<WireError>
-			const source = env.SVC_TOKEN ? 'of SVC_TOKEN' : 'that svc login stored'
-			if (status === 401)
-				throw new NotChecked(
-					token ? `the gateway refuses the token ${source}` : 'the gateway requires a token',
-					'give one that may read everything: svc login, or SVC_TOKEN=svc_… svc doctor',
-				)
-			if (status === 403)
-				throw new NotChecked(
-					`the token ${source} may not read this (${message})`,
-					'give one with that scope: svc login, or SVC_TOKEN',
-				)
-			throw fromWire({ code, message: String(message) })
-		},
+		get: <T>(path: string) => call<T>(path, {}),
+		post: <T>(path: string, body: object) => call<T>(path, { method: 'POST', body }),
+	}
+
+	async function call<T>(path: string, request: Request): Promise<T> {
+		const token = url === null ? undefined : tokenFor(env, home, url)
+		const headers = token ? { headers: { authorization: `Bearer ${token}` } } : {}
+		const reply = await (url === null ? undefined : ask(url + path, { ...request, ...headers }).catch(faultOnly))
+		if (!reply || isFault(reply)) {
+			const but = isFault(reply, 'fetch_timeout') ? 'accepts connections, but ' : ''
+			throw new NotChecked(`the gateway (process ${pid}) ${but}does not answer`, 'see what home.lock says first')
+		}
+		const { status, body } = reply
+		if (status === 200) return body as T
+		const { code = 'unavailable', message = 'without a word' } = (body ?? {}) as Partial<WireError>
+		const source = env.SVC_TOKEN ? 'of SVC_TOKEN' : 'that svc login stored'
+		if (status === 401)
+			throw new NotChecked(
+				token ? `the gateway refuses the token ${source}` : 'the gateway requires a token',
+				'give one that may read everything: svc login, or SVC_TOKEN=svc_… svc doctor',
+			)
+		if (status === 403)
+			throw new NotChecked(
+				`the token ${source} may not read this (${message})`,
+				'give one with that scope: svc login, or SVC_TOKEN',
+			)
+		throw fromWire({ code, message: String(message) })
 	}
 }
 

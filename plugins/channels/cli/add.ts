@@ -25,7 +25,9 @@ const CONNECT_MS = 15_000
 const LOOK_MS = 200
 
 /** Returns the channel once it is connected, or after a timeout. */
-export async function addChannel(cli: Cli, type: string, options: ChannelOptions): Promise<ChannelDetails> {
+export async function addChannel(cli: Cli, platform: string, options: ChannelOptions): Promise<ChannelDetails> {
+	// Plugins have hyphens in their names, platforms do not.
+	const type = platform.replaceAll('-', '_')
 	const { secret, name = `${type.toUpperCase().replaceAll(/\W/g, '_')}_TOKEN` } = options
 	for (const given of [secret, options.name]) if (given !== undefined) mustBeName(given)
 	if (secret !== undefined && options.name !== undefined)

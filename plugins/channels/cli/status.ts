@@ -4,7 +4,11 @@ import { path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inTurns } from '../../../core/cli/in-turns.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
+<<<<<<< HEAD
 import type { ChannelDetails } from '../contract.ts'
+=======
+import { platformOf } from './find.ts'
+>>>>>>> newuser
 
 type ListedChannel = Pick<ChannelDetails, 'id' | 'type' | 'connection' | 'last_error'>
 
@@ -20,7 +24,7 @@ export default {
 	},
 	show({ channels }: Facts, style) {
 		if (!channels || channels.length === 0) return []
-		const rows = channels.map((one) => [one.type, one.connection, one.last_error])
+		const rows = channels.map((one) => [platformOf(one.type), one.connection, one.last_error])
 		return ['', style.table(['channel', 'connection', 'last error'], rows)]
 	},
 } satisfies StatusPart

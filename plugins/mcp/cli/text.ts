@@ -4,7 +4,7 @@ import type { AddedMcpServer, McpServerDetails } from '../contract.ts'
 import { when } from '../../../core/cli/when.ts'
 
 /** Lines of a server's standard error that are shown. */
-const STDERR_LINES = 10
+const STDERR_LINES = 20
 
 /** One sentence on the connection, and the id. */
 export function state({ name, status, status_detail, id }: AddedMcpServer, style: Style): string {

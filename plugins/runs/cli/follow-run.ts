@@ -275,11 +275,19 @@ class Follower {
 		if (out.quiet && run.answer) out.write(`${run.answer}\n`)
 		const { status, error, usage } = run
 		if (status === 'stopped') throw new CliError('failed', 'the run was stopped', { code: 'stopped' })
-		if (error) throw new CliError('failed', `the run failed: ${error.message} (${error.code})`, { code: error.code })
+		if (error) {
+			const advice = ofModelServers.has(error.code)
+				? '\nTo look for the cause, on the machine of the gateway: svc doctor --only provider'
+				: ''
+			throw new CliError('failed', `the run failed: ${error.message} (${error.code})${advice}`, { code: error.code })
+		}
 		const named = this.#options.ids === 'short' ? '' : `; run ${run_id}`
 		out.note(out.style.dim(`  (${usage.input_tokens} tokens in, ${usage.output_tokens} out${named})`))
 		return run
 	}
 }
+
+/** Errors whose cause the doctor can often name: an address, a key or a model that is wrong. */
+const ofModelServers = new Set(['model_rejected', 'model_unavailable'])
 
 const noView: RunView = { wait() {}, show() {}, rest() {}, finish() {} }

@@ -60,8 +60,15 @@ function open(cli: Cli, agent: string): Promise<OpenQuestion[]> {
 
 async function one(cli: Cli, agent: string, id: string | undefined): Promise<OpenQuestion> {
 	const list = await open(cli, agent)
-	if (id !== undefined)
-		return pick(list, id, { kind: 'open question', id: (each) => each.question_id, names: () => [] })
+	if (id !== undefined) {
+		try {
+			return pick(list, id, { kind: 'open question', id: (each) => each.question_id, names: () => [] })
+		} catch (error) {
+			// Most likely it is the answer, without the id.
+			if (!(error instanceof CliError) || error.exit !== 'not_found' || list.length === 0) throw error
+			throw new CliError('not_found', `${error.message}; the id comes before the answer`, { cause: error })
+		}
+	}
 	const [only, ...others] = list
 	if (only === undefined) throw new CliError('not_found', `${agent} asks nothing`)
 	if (others.length === 0) return only

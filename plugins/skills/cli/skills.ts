@@ -62,7 +62,11 @@ Examples:
 						.map(({ name, id }) => `Installed ${style.bold(style.plain(name))} into quarantine.\n  id: ${id}`)
 						.join('\n'),
 				)
-				cli.out.note(`No run can use it yet. Review it: svc skills review ${agent} ${installed[0]?.id ?? ''}`)
+				cli.out.note(
+					installed.length > 1
+						? `No run can use them yet. Review each: svc skills approve ${agent} SKILL`
+						: `No run can use it yet. Review it: svc skills review ${agent} ${installed[0]?.id ?? ''}`,
+				)
 			},
 		},
 		show: {

@@ -108,6 +108,8 @@ void t.test('links that lead out of the home stay behind, and so does what an en
 	symlinkSync(join(outside, 'folder'), join(home, 'skills/out'))
 	symlinkSync(join(home, 'skills/real.md'), join(home, 'skills/in.md'))
 	symlinkSync('nowhere', join(home, 'skills/dangling.md'))
+	write(home, { 'plugins/own/node_modules/other/index.js': '' })
+	symlinkSync(outside, join(home, 'plugins/own/node_modules/svc-gateway'))
 	const partial = partialOf(join(home, 'backups'), originOf(home))
 	write(partial, { 'home/data/data.mdb': 'half', archive: 'half' })
 	const { body } = await call('POST', '/v1/backups')
@@ -125,6 +127,7 @@ void t.test('links that lead out of the home stay behind, and so does what an en
 		'skills/out: a link that leads out of the home',
 	])
 	t.notOk(existsSync(partial))
+	rmSync(join(home, 'plugins/own'), { recursive: true })
 	rmSync(join(home, 'skills'), { recursive: true })
 	mkdirSync(join(home, 'skills'))
 })

@@ -11,6 +11,7 @@ export default {
 	needs: ['channels'],
 	start: (ctx) => ctx.extend('channel', {
 		type: 'radio',
+		aliases: ['short_wave'],
 		label: 'Radio',
 		can: { formats: [{ markup: 'plain', max_length: 400 }] },
 		schemes: ['irc', 'ircs'],
@@ -68,6 +69,7 @@ void t.test('a bot is added, paired with chats, changed and removed', async (t) 
 	for (const name of ['telegram', 'chat_a', 'TELEGRAM_TOKEN', id])
 		t.match((await svc(['channels', 'show', name, '--json'])).json, { id, bindings: { length: 2 } }, name)
 	t.match((await svc(['channels'])).out, new RegExp(`${id} +telegram +connected .* 2 +TELEGRAM_TOKEN`))
+	t.match((await svc(['status'])).out, /telegram +connected/)
 	t.match((await svc(['channels', 'bindings'])).out, /telegram +42 +ada +paired .*\n.* -1001234567890 +ada +paired/)
 	t.match(await svc(['channels', 'unbind', 'telegram', '42']), { code: 2, err: /--yes/ })
 	t.equal((await svc(['channels', 'unbind', 'telegram', '-y', '--', '-1001234567890'])).code, 0)
@@ -97,7 +99,8 @@ void t.test('a token that is there already is used by name; one that is wrong sh
 	t.equal((await svc(['channels', 'remove', 'WRONG', '-y'])).code, 0)
 
 	const unknown = await svc(['channels', 'add', 'pigeon', '--name', 'PIGEON'], { stdin: 'coo coo coo' })
-	t.equal(unknown.code, 2)
+	t.match(unknown, { code: 2, err: /a running plugin knows: .*telegram/ })
+	t.notMatch(unknown.err, /chat_a/, 'platforms have the names that people type')
 	t.notMatch((await svc(['vault'])).out, /PIGEON/, 'a token that nothing uses is not kept')
 	const typed = [['Token of the bot', `${telegram.token}\r`]] as [string, string][]
 	const asked = await svc(['channels', 'add', 'telegram', '--name', 'TYPED', ...root], { person: typed })
@@ -107,7 +110,7 @@ void t.test('a token that is there already is used by name; one that is wrong sh
 
 void t.test('settings of a platform are given with their types, and checked by its schema', async (t) => {
 	const add = (...set: string[]) =>
-		svc(['channels', 'add', 'radio', '--json', ...set.flatMap((one) => ['--set', one])], {
+		svc(['channels', 'add', 'short-wave', '--name', 'RADIO_TOKEN', '--json', ...set.flatMap((one) => ['--set', one])], {
 			stdin: 'a token of the radio',
 		})
 	for (const [set, says] of [

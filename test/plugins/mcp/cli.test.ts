@@ -103,6 +103,10 @@ void t.test('the tools of a server that is not connected come with its state', a
 		err: /not connected \((reconnecting|error)\): .*exit code 3/,
 	})
 
+	const { body: absent } = await add('absent', join(folder, 'absent.mjs'))
+	await until(gateway, 'eve', absent.id, ({ status }) => status === 'reconnecting' || status === 'error')
+	t.match((await svc(['mcp', 'show', 'eve', 'absent'])).out, /its last output: Error: Cannot find module .*absent\.mjs/)
+
 	const { body: own } = await add('own', servers.fixture)
 	await until(gateway, 'eve', own.id, ({ status }) => status === 'connected')
 	const connected = await svc(['mcp', 'tools', 'eve', 'own'])

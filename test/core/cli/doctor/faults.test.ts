@@ -402,7 +402,7 @@ void t.test('model servers', async (t) => {
 	await finds(t, 'provider.key', set({ key: 'another' }), {
 		level: 'error',
 		message: /house refuses its key \(401\)/,
-		fix: /providers\.house\.api_key/,
+		fix: /svc vault set HOUSE_KEY/,
 	})
 	await finds(
 		t,

@@ -25,7 +25,8 @@ void t.test('a home that is well has nothing', async (t) => {
 	t.match(found('vault.secrets'), { message: 'each secret can be opened (2)' })
 	t.match(found('mcp.connection'), { message: 'each MCP server answers (1)' })
 	t.match(found('channel.connection'), { message: 'each channel is connected (1)' })
-	t.match(found('provider.key'), { message: /only the gateway gets it/ })
+	t.match(found('provider.key'), { level: 'ok', message: /house takes its key/ })
+	t.match(found('provider.model'), { level: 'ok', message: /house has small-chat/ })
 	t.equal(readFileSync(join(home, 'run/gateway.json'), 'utf8'), before)
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'it serves on')
 })
@@ -60,12 +61,26 @@ void t.test('a gateway that wants a token gets that of SVC_TOKEN, and what it ke
 })
 
 void t.test('faults of a gateway that runs', async (t) => {
-	const { home, config, telegram, start } = await well
+	const { home, config, models, telegram, start } = await well
 	const gateway = await start()
 	t.teardown(() => gateway.stop())
 	await connected(home)
 	const found = async (id: string) => problems(await examined(home, [id]))
 
+	await t.test('a key of the vault, which the gateway tries', async (t) => {
+		models.key = 'another'
+		t.teardown(() => void (models.key = modelKey))
+		t.match(await found('provider.key'), [
+			{ level: 'error', message: /house refuses its key \(401\)/, fix: /svc vault set HOUSE_KEY/ },
+		])
+		t.notMatch(JSON.stringify(await found('provider.key')), modelKey)
+	})
+	await t.test('a model that the server does not have', async (t) => {
+		const { models: all } = models
+		models.models = ['large-chat', 'small-embed']
+		t.teardown(() => void (models.models = all))
+		t.match(await found('provider.model'), [{ level: 'warning', message: /it has large-chat, small-embed/ }])
+	})
 	await t.test('an MCP server', async (t) => {
 		const { body } = await gateway.request('POST', '/v1/agents/ada/mcp', {
 			body: { name: 'gone', transport: 'stdio', command: 'no-such-program', args: [servers.fixture] },
@@ -82,7 +97,7 @@ void t.test('faults of a gateway that runs', async (t) => {
 		telegram.cut()
 		await eventually(async () => (await found('channel.connection')).length > 0)
 		t.match(await found('channel.connection'), [
-			{ level: /error|warning/, message: /\(chat_a\) is not connected: /, fix: /svc channels show/ },
+			{ level: /error|warning/, message: /\(telegram\) is not connected: /, fix: /svc channels show/ },
 		])
 		t.notMatch(JSON.stringify(await found('channel.connection')), telegram.token)
 	})

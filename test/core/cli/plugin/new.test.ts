@@ -45,7 +45,9 @@ void t.test(
 
 void t.test('a new channel passes the suite of channels, which notices a fault', async (t) => {
 	const { home, svc } = placeFor(t)
-	t.equal((await svc(['plugins', 'new', 'my-chat', '--channel', '--into', 'src'])).code, 0)
+	const made = await svc(['plugins', 'new', 'my-chat', '--channel', '--into', 'src'])
+	t.equal(made.code, 0)
+	t.match(made.stderr, 'svc channels add my_chat')
 	const folder = join(home, 'src/my-chat')
 	const tested = await svc(['plugins', 'test'], { cwd: folder })
 	t.equal(tested.code, 0, tested.stdout + tested.stderr)

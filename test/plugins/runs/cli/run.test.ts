@@ -19,6 +19,7 @@ const gateway = await startGateway({
 	config: `
 providers:
   mock: {kind: openai, base_url: "${models.url}", model: mock}
+  wrong: {kind: openai, base_url: "${models.url}/nowhere", model: mock}
   held: {kind: openai, base_url: "${model.url}", model: held}
   offline: {kind: offline}
 default_provider: held
@@ -144,6 +145,9 @@ void t.test('a failed run and a stopped one end with 1', async (t) => {
 	const failed = await svc(['run', 'short', '/tool memory.stm_read {}'])
 	t.equal(failed.code, exitCodes.failed)
 	t.match(failed.stderr, /svc: the run failed: .*\(limit_steps\)/)
+	t.notMatch(failed.stderr, /svc doctor/)
+	await gateway.request('POST', '/v1/agents', { body: { name: 'lost', config: { provider: 'wrong' } } })
+	t.match((await svc(['run', 'lost', 'Hello'])).stderr, /\(model_rejected\)\n.*svc doctor --only provider/)
 	const ran = svc(['run', 'ada', 'stop me'])
 	const call = await model.called('stop me')
 	await svc(['agents', 'stop', 'ada'])
@@ -174,7 +178,9 @@ void t.test('a question is told with how to answer it, and the run goes on once 
 	await asked.promise
 	const list = await svc(['questions', 'list'])
 	t.match(list.stdout, /off +\w+ .* left \/ right +Which one\?/)
-	t.equal((await svc(['questions', 'answer', 'off', 'nonsense', 'x'])).code, exitCodes.not_found)
+	const bare = await svc(['questions', 'answer', 'off', 'left'])
+	t.equal(bare.code, exitCodes.not_found)
+	t.match(bare.stderr, /no open question "left"; there are: \w+; the id comes before the answer/)
 	t.equal((await svc(['questions', 'answer', 'off'])).code, exitCodes.usage, 'nobody can be asked here')
 	const [open] = (await svc(['questions', 'list', 'off', '--json'])).json()
 	t.equal((await svc(['questions', 'answer', 'off', open.question_id, 'to', 'the', 'left'])).code, 0)
