@@ -4,7 +4,7 @@
  * a `#`, as in the example, is switched on where it stands.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { isMap, isScalar, parse, parseDocument, stringify } from 'yaml'
+import { isMap, isNode, isScalar, parse, parseDocument, stringify } from 'yaml'
 import type { Document, Pair, ParsedNode, Scalar, YAMLMap } from 'yaml'
 import { isSection } from './environment.ts'
 import { ConfigError } from './problems.ts'
@@ -13,6 +13,13 @@ type Map = YAMLMap.Parsed
 
 /** Text that YAML reads as text without quotes. */
 const PLAIN_WORD = /^(?!(?:true|false|null)$)[a-z]+(?:[_-][a-z]+)*$/
+
+/** What is set there; undefined if nothing is. Throws `config_invalid` if the text is not YAML. */
+export function settingAt(text: string, path: readonly string[]): unknown {
+	const document = parsed(text)
+	const node = document.getIn(path, true)
+	return isNode(node) ? node.toJS(document) : undefined
+}
 
 /** The text with the setting. Throws `config_invalid` if the text is not YAML, or something else stands in the way. */
 export function setSetting(text: string, path: readonly string[], value: unknown): string {

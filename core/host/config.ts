@@ -39,6 +39,7 @@ export const presentEnvironment = (env: Environment): Environment =>
 	environment.presentEnvironment(composition, env).env
 export const readText = withFaults(reading.readText)
 export const pathOf = withFaults(explaining.pathOf)
+export const settingAt = withFaults(editing.settingAt)
 export const setSetting = withFaults(editing.setSetting)
 export const unsetSetting = withFaults(editing.unsetSetting)
 

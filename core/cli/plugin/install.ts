@@ -11,9 +11,8 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { parse } from 'yaml'
 import { configFile } from '../../../config/home.ts'
-import { changeConfig, prepareHome, setSetting, unsetSetting } from '../../host/config.ts'
+import { changeConfig, prepareHome, setSetting, settingAt, unsetSetting } from '../../host/config.ts'
 import { consent } from '../consent.ts'
 import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
@@ -190,11 +189,7 @@ async function switchOn(cli: Cli, name: string, settings: Record<string, unknown
 /** What gateway.yaml says of a plugin. */
 function settingOf(home: string, name: string): unknown {
 	const file = configFile(home)
-	if (!existsSync(file)) return undefined
-	const { plugins } = (parse(readFileSync(file, 'utf8'), { schema: 'core' }) ?? {}) as {
-		plugins?: Record<string, unknown>
-	}
-	return plugins && Object.hasOwn(plugins, name) ? plugins[name] : undefined
+	return existsSync(file) ? settingAt(readFileSync(file, 'utf8'), ['plugins', name]) : undefined
 }
 
 function originOf(folder: string): PackageOrigin | undefined {

@@ -149,6 +149,10 @@ void t.test('folders that were not installed stay', async (t) => {
 	t.match(removed.stderr, 'The folder stays')
 	t.ok(existsSync(join(home, 'plugins/mine/index.js')))
 	t.equal((await svc(['plugins', 'remove', 'mine', '--yes'])).code, exitCodes.not_found)
+	write(home, 'config/gateway.yaml', 'plugins: [')
+	const broken = await svc(['plugins', 'remove', 'mine', '--yes'])
+	t.equal(broken.code, exitCodes.config)
+	t.match(broken.stderr, 'the file cannot be changed while it holds an error')
 })
 
 function placeFor(t: Test): { home: string; src: string } {
