@@ -50,7 +50,7 @@ export function tellOf({ out }: Cli, taken: TakenOver | null): void {
 	if (taken?.state === 'late')
 		out.note(
 			out.style.warn(
-				`The running gateway has not applied it within ${PATIENCE_MS / 1000} s; "svc status" says whether it does.`,
+				`The running gateway has not applied it within ${PATIENCE_MS / 1000} s; "svc status" shows whether it has.`,
 			),
 		)
 }

@@ -7,7 +7,7 @@ import type { Cli } from './contract.ts'
 /** More than any request may have, and what standard input may hold. */
 const LIMIT_BYTES = 2 * 1024 * 1024
 
-/** `name`: of a file, or `-` for standard input. Throws a `CliError` if it is not there, too large, or no UTF-8. */
+/** `name`: of a file, or `-` for standard input. Throws a `CliError` if it does not exist, is too large, or is not UTF-8. */
 export async function textInput(cli: Pick<Cli, 'cwd' | 'ask'>, name: string): Promise<string> {
 	const bytes = name === '-' ? await cli.ask.input() : await readFile(resolve(cli.cwd, name), name)
 	try {
@@ -37,6 +37,6 @@ async function readFile(path: string, name: string): Promise<Buffer> {
 /** What is said of a file that cannot be read. */
 export function unreadable(name: string, error: unknown): CliError {
 	const { code } = error as NodeJS.ErrnoException
-	const why = code === 'ENOENT' ? 'is not there' : code === 'EISDIR' ? 'is a folder' : `cannot be read (${code})`
+	const why = code === 'ENOENT' ? 'does not exist' : code === 'EISDIR' ? 'is a folder' : `cannot be read (${code})`
 	return new CliError(code === 'ENOENT' ? 'not_found' : 'usage', `${name} ${why}`, { cause: error })
 }

@@ -70,7 +70,7 @@ export class MessageReader {
 
 	#begin(index: unknown, block: unknown): void {
 		if (!isObject(block) || typeof index !== 'number' || !(index >= 0 && index < BLOCKS_LIMIT)) {
-			throw malformed('a block of the message is not one')
+			throw malformed('a block of the message is not an object')
 		}
 		this.#answer.isUntouched = false
 		this.#blocks[index] = { ...block }

@@ -23,7 +23,7 @@ export async function findGateway({ home, env, ask }: FindOptions): Promise<Runn
 			const reply = await (url === null ? undefined : askAt(url))
 			if (!reply || isFault(reply)) {
 				const but = isFault(reply, 'fetch_timeout') ? 'accepts connections, but ' : ''
-				throw new NotChecked(`the gateway (process ${pid}) ${but}does not answer`, 'see what home.lock says first')
+				throw new NotChecked(`the gateway (process ${pid}) ${but}does not answer`, 'see home.lock first')
 			}
 			const { status, body } = reply
 			if (status === 200) return body as T

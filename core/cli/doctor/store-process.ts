@@ -78,7 +78,7 @@ export function openStoreProcess({
 		waiting.clear()
 	}
 	ended.then(
-		([code, signal]) => failed(`opening it ended the process that tried (${signal ?? `exit code ${code}`})`),
+		([code, signal]) => failed(`the process that tried to open it ended (${signal ?? `exit code ${code}`})`),
 		(error: Error) => failed(`no process could be started to open it: ${error.message}`),
 	)
 	process.on('message', (answer: StoreAnswer) => {

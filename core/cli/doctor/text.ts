@@ -40,5 +40,5 @@ function verdict({ error, warning, note }: Report['summary'], style: Style): str
 		warning > 0 && style.warn(`${warning} ${warning === 1 ? 'warning' : 'warnings'}`),
 		note > 0 && `${note} ${note === 1 ? 'note' : 'notes'}`,
 	].filter((part) => part !== false)
-	return counted.length > 0 ? counted.join(', ') : style.good('All is well.')
+	return counted.length > 0 ? counted.join(', ') : style.good('No problems found.')
 }

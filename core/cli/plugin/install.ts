@@ -93,7 +93,7 @@ export async function installPlugin(
 		})
 		tellOf(cli, taken)
 		const trouble = taken?.state === 'in_force' ? taken.trouble[name] : undefined
-		if (trouble !== undefined) out.note(out.style.warn(`It does not run as it should: ${trouble}`))
+		if (trouble !== undefined) out.note(out.style.warn(`It has a problem: ${trouble}`))
 	} finally {
 		rmSync(staging, { recursive: true, force: true })
 	}

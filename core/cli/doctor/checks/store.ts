@@ -8,7 +8,7 @@ interface Readiness {
 export const storeChecks: Check[] = [
 	{
 		id: 'store.intact',
-		about: 'whether the data file is whole',
+		about: 'whether the data file is intact',
 		async run(context) {
 			if ((await context.config()).store.url !== null) return []
 			const verdict = await context.storeVerdict()
@@ -27,25 +27,22 @@ export const storeChecks: Check[] = [
 				)
 			return ok(
 				complete
-					? `the data file is whole: ${records} records on ${pages} pages`
-					: `the data file is large; ${pages} of its pages were looked at, all whole`,
+					? `the data file is intact: ${records} records on ${pages} pages`
+					: `the data file is large; ${pages} of its pages were checked, and are intact`,
 			)
 		},
 	},
 	{
 		id: 'store.writes',
-		about: 'whether the store takes writes',
+		about: 'whether the store accepts writes',
 		async run(context) {
 			const gateway = await context.gateway()
 			if (!gateway) return []
 			const { checks } = await gateway.get<Readiness>('/v1/health')
 			const check = checks.find(({ name }) => name === 'store')
-			if (!check || check.ok) return ok('the store takes writes')
+			if (!check || check.ok) return ok('the store accepts writes')
 			// The message ends with what to do: a full disk needs no restart, a failed write does.
-			return error(
-				`the store ${check.message}`,
-				'do what the message says, then check again: svc doctor --only store.writes',
-			)
+			return error(`the store ${check.message}`, 'follow the message, then check again: svc doctor --only store.writes')
 		},
 	},
 ]
