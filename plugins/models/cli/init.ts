@@ -48,9 +48,9 @@ export default {
 	},
 	examples: `
 On a terminal it asks for missing options, lists the models of the server, and tests the one that you choose.
-If the server refuses an answer, you correct only that answer; after Ctrl-C, svc prints the command that continues. With --kind and --model, or
-without a terminal, it asks nothing and tests nothing. A key is never an argument: name the variable that holds it, or the
-secret of the vault; on a terminal you can type it hidden.
+If the server refuses an answer, you correct only that answer; after Ctrl-C, svc prints the command that continues.
+With --kind and --model, or without a terminal, it asks nothing and tests nothing. A key is never an argument: name the
+variable that holds it, or the secret of the vault; on a terminal you can type it hidden.
 
 Examples:
   svc init
