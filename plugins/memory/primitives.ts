@@ -66,7 +66,8 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTer
 	})
 	ctx.primitive({
 		name: 'memory.forget',
-		description: 'Deletes one memory from long-term memory permanently. Its id comes from memory.recall or memory.store.',
+		description:
+			'Deletes one memory from long-term memory permanently. Its id comes from memory.recall or memory.store.',
 		parameters: Joi.object({ id: Joi.string().min(1).max(64).required().description('The id of the memory.') }),
 		async run(args, { agent, emit }) {
 			const id = args.id as string

@@ -77,7 +77,10 @@ Examples:
 				'--requests-per-minute <n>': { about: 'maximum number of requests per minute', max: 1_000_000_000 },
 				'--streams <n>': { about: 'maximum number of streams that are open at the same time', max: 1_000_000_000 },
 				'--runs-per-day <n>': { about: 'maximum number of runs that it starts per day', max: 1_000_000_000 },
-				'--tokens-per-day <n>': { about: 'maximum number of model tokens that its runs use per day', max: 1_000_000_000 },
+				'--tokens-per-day <n>': {
+					about: 'maximum number of model tokens that its runs use per day',
+					max: 1_000_000_000,
+				},
 				'--cost-per-day <amount>': 'maximum cost of its runs per day',
 				'--ttl <time>':
 					'its lifetime: 12h, 30d, 8w; or when it expires: 2030-01-31T12:00:00Z. Default: it does not expire',
