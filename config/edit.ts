@@ -96,7 +96,7 @@ function parsed(text: string): Document.Parsed {
 	const document = parseDocument(text, { schema: 'core', stringKeys: true })
 	const [error] = document.errors
 	if (error)
-		throw new ConfigError('config_invalid', `the file cannot be changed while it holds an error: ${error.message}`)
+		throw new ConfigError('config_invalid', `the file cannot be changed while it contains an error: ${error.message}`)
 	if (document.contents !== null && !isMap(document.contents) && !isEmpty(document.contents))
 		throw new ConfigError('config_invalid', 'the file cannot be changed: it is not a map of settings')
 	return document as Document.Parsed

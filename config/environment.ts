@@ -55,7 +55,7 @@ export function presentEnvironment(
 		warnings: used.map(([former, present]) => ({
 			path: '',
 			message: env[present]
-				? `is the former name of ${present}, which is set too and wins; remove ${former}`
+				? `is the former name of ${present}, which is also set and takes precedence; remove ${former}`
 				: `the variable is named ${present} now; set ${present}`,
 			where: { variable: former },
 		})),

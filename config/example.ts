@@ -81,10 +81,10 @@ function head(composition: Composition): string {
 	const last = winning.pop()
 	return `# yaml-language-server: $schema=./gateway.schema.json
 
-# Settings of the gateway. All are optional: what follows shows the defaults, switched off by a "#".
-# To change a setting, remove the "#" in front of it and of the section that it stands in, and keep the indentation.
+# Settings of the gateway. All are optional; the lines below show the defaults, commented out by a "#".
+# To change a setting, remove the "#" in front of it and of its section, and keep the indentation.
 # Changes apply when the file is saved, without a restart (store: at the next start). A file with an error changes nothing;
-# the log says where it is and what is wrong.
+# the log shows where it is and what is wrong.
 #
 # \${NAME} is replaced by the environment variable NAME, \${NAME:-text} by the text where NAME is not set.
 # ${winning.join(', ')} and ${last} in the environment override this file.

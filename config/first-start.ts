@@ -49,7 +49,7 @@ export function prepareHome(composition: Composition, home: string): Preparation
 		closeKeys(join(home, 'keys'), notes)
 		return { first, notes }
 	} catch (error) {
-		const message = `the home folder ${home} cannot be made ready (${messageOf(error)}); set SVC_HOME to a folder that this user may write to`
+		const message = `the home folder ${home} cannot be prepared (${messageOf(error)}); set SVC_HOME to a folder that this user may write to`
 		throw new ConfigError('config_invalid', message, { cause: error })
 	}
 }

@@ -10,7 +10,7 @@ export const messages: LanguageMessages = {
 	'alternatives.types': 'must be true, false or a map of settings',
 	'array.base': 'must be a list',
 	'array.max': 'may have at most {{#limit}} entries',
-	'array.unique': 'stands in the list twice; remove one',
+	'array.unique': 'is in the list twice; remove one',
 	'boolean.base': 'must be true or false',
 	'number.base': 'must be a whole number, without quotes',
 	'number.infinity': 'must be a whole number',

@@ -29,7 +29,7 @@ function lookUp(inner: string, closed: boolean, env: Environment): string {
 	if (!name || !closed) {
 		throw new ConfigError(
 			'config_invalid',
-			'has a "${" that is no reference; write ${NAME} or ${NAME:-default}, or $${ for the characters',
+			'has a "${" that is not a reference; write ${NAME} or ${NAME:-default}, or $${ for the characters',
 		)
 	}
 	const value = Object.hasOwn(env, name) ? env[name] : undefined

@@ -74,11 +74,11 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 		Node(_, node) {
 			const offset = node.range?.[0] ?? 0
 			if (isAlias(node))
-				problems.push({ path: '', message: 'aliases are not taken; write the value itself', where: at(offset) })
+				problems.push({ path: '', message: 'aliases are not supported; write the value itself', where: at(offset) })
 			else if (node.anchor)
 				problems.push({
 					path: '',
-					message: `anchors are not taken; remove "&${node.anchor}"`,
+					message: `anchors are not supported; remove "&${node.anchor}"`,
 					// An anchor stands before its node.
 					where: at(text.lastIndexOf(`&${node.anchor}`, offset)),
 				})
@@ -118,9 +118,9 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 			const inner = [...path, name]
 			const offset = offsetOf(key)
 			const dotted = inner.join('.')
-			if (name === '<<') fail(dotted, offset, 'merge keys are not taken; write the settings themselves')
+			if (name === '<<') fail(dotted, offset, 'merge keys are not supported; write the settings themselves')
 			else if (name === '__proto__') fail(dotted, offset, 'is not a name that can be used')
-			else if (Object.hasOwn(result, name)) report(dotted, offset, 'stands here a second time; keep one of the two')
+			else if (Object.hasOwn(result, name)) report(dotted, offset, 'occurs here a second time; keep one of the two')
 			else {
 				spots.set(dotted, { key: offset, value: value?.range ? value.range[0] : offset })
 				result[name] = read(value, inner, depth + 1)
@@ -146,17 +146,17 @@ function offsetOf(node: Node | null): number {
 /** The parser's messages speak of its own terms, and some end with a piece of the file, which may be a key. */
 function inPlainWords(code: string, message: string): string {
 	const known: Partial<Record<string, string>> = {
-		BAD_INDENT: 'the indentation, or a missing bracket, does not fit what stands around it',
+		BAD_INDENT: 'the indentation, or a missing bracket, does not fit the lines around it',
 		BAD_SCALAR_START: 'a plain value cannot start with this character; put the value in quotes',
 		BLOCK_AS_IMPLICIT_KEY:
 			'two settings on one line, or a value with ": " in it; start a new line, or put the value in quotes',
 		MISSING_CHAR: 'a quote, a bracket or a space is missing',
 		MULTILINE_IMPLICIT_KEY: 'a ":" is missing after a name',
-		MULTIPLE_DOCS: 'the file must hold one document; remove what follows from this "---" on',
+		MULTIPLE_DOCS: 'the file must contain one document; remove what follows from this "---" on',
 		NON_STRING_KEY: 'a name must be plain text',
 		TAB_AS_INDENT: 'tabs cannot indent YAML; use spaces',
 		UNEXPECTED_TOKEN: 'does not fit here; a value with "{", "[", ", " or quotes in it needs quotes around it',
-		TAG_RESOLVE_FAILED: 'tags are not taken; remove the word that starts with "!"',
+		TAG_RESOLVE_FAILED: 'tags are not supported; remove the word that starts with "!"',
 	}
 	if (message.includes('call stack')) return `is nested more than ${maxDepth} levels deep`
 	return known[code] ?? message.replace(/: ".*$/s, '')

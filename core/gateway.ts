@@ -234,7 +234,7 @@ export class Gateway {
 			if (!changed && !isFixed) return
 			this.#log.info(
 				{ generation: generations.number },
-				changed ? 'the changed settings are in force' : 'the settings are in order again',
+				changed ? 'the changed settings are in force' : 'the settings are valid again',
 			)
 			void this.#say('config.reloaded', { generation: generations.number })
 		} catch (error) {

@@ -91,7 +91,7 @@ function showUpgrade({ percent, text }: UpgradeProgress): void {
 const { gateway } = running
 void running.lost?.then(({ message }) => {
 	// At once: it must not repeat what another gateway does. Nothing is lost, since all that counts is stored elsewhere.
-	running.log.warn(`${message}; this gateway starts again`)
+	running.log.warn(`${message}; this gateway restarts`)
 	removeRuntimeFile(home)
 	const { execPath, execArgv, argv, env } = process
 	// Sockets that were handed over would be lost; whoever holds them starts it again.
@@ -106,7 +106,7 @@ const end = (signal: string): void => {
 	stopping = performance.now()
 	tell('STOPPING=1')
 	running.log.info(
-		`${signal}: stopping; running runs have ${running.config.server.shutdown_grace_s} s, the rest continue after the next start. Send it again to stop now`,
+		`${signal}: stopping; running runs have ${running.config.server.shutdown_grace_s} s, the rest continue after the next start. Send the signal again to stop now`,
 	)
 	running.stop().then(
 		() => process.exit(0),

@@ -12,12 +12,12 @@
  * docs/glossary.md defines the terms.
  *
  * The life of an instance
- * 1. its settings are checked against `config(joi)`; anything wrong refuses the whole reload (`svc config validate` runs this too)
- * 2. `start(ctx)` acquires what it needs; what it acquires it registers in the same statement with `ctx.own` or `ctx.defer`
- * 3. `http(server, ctx, service)` adds its routes to the generation being built (again for every later generation)
- * 4. its generation becomes current; only now do its routes, tools and handlers act, so old and new may overlap
+ * 1. its settings are checked against `config(joi)`; an error refuses the whole reload (`svc config validate` checks the same)
+ * 2. `start(ctx)` acquires resources, and registers each in the same statement with `ctx.own` or `ctx.defer`
+ * 3. `http(server, ctx, service)` adds its routes to the generation that is being built (again for every later generation)
+ * 4. its generation becomes current; only now do its routes, tools and handlers take effect, so two instances may overlap
  * 5. `ctx.signal` aborts
- * 6. what it acquired is released, last first, each within a deadline; also when `start` threw half way
+ * 6. its resources are released in reverse order, each within a deadline; also if `start` threw halfway
  */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -47,7 +47,7 @@ export type {
 } from './runs/tool.ts'
 
 /**
- * What plugins offer each other, by plugin name. Each plugin's `contract.ts` adds itself:
+ * The services that plugins offer each other, by plugin name. Each plugin's `contract.ts` adds itself:
  *
  *     declare module '../../core/plugin.ts' { interface Services { clock: Clock } }
  */
@@ -55,8 +55,8 @@ export type {
 export interface Services {}
 
 /**
- * What plugins add to the features of others, by extension point. The plugin that has the feature says in its `contract.ts`
- * what it takes:
+ * What plugins add to the features of others, by extension point. The plugin with the feature declares in its `contract.ts` what
+ * it accepts:
  *
  *     declare module '../../core/plugin.ts' { interface Extensions { channel: ChannelAdapter } }
  */
@@ -70,16 +70,17 @@ export interface Plugin<Config = unknown, Service = unknown> {
 	version?: string
 	/**
 	 * The version of this contract that it is written for: the `MAJOR.MINOR` of `svc-gateway` whose types it was checked with,
-	 * such as '0.2'. A gateway that has another one leaves the plugin out and says what to do. Absent: it runs in any version.
+	 * such as '0.2'. A gateway whose contract is too old or too new leaves the plugin out and reports what to do. Absent: it
+	 * runs in any version.
 	 */
 	contract?: string
 	/** Plugins that must be switched on; they start before this one. */
 	needs?: readonly string[]
-	/** The old instance must have stopped before the new one starts: one bot token, one poller, one port. */
+	/** Whether the old instance must stop before the new one starts, such as for one bot token, one poller or one port. */
 	exclusive?: boolean
 	/**
-	 * The scopes that it adds, each with what it grants: `{ 'clock:write': 'Set clocks' }`. A token can be created with them while
-	 * the plugin runs. A third-party plugin's begin with its name and a colon.
+	 * The scopes that it adds, each with a description of what it grants: `{ 'clock:write': 'Set clocks' }`. A token can be
+	 * created with them while the plugin runs. A third-party plugin's begin with its name and a colon.
 	 */
 	scopes?: Readonly<Record<string, string>>
 	/**
@@ -89,25 +90,32 @@ export interface Plugin<Config = unknown, Service = unknown> {
 	 */
 	errors?: Readonly<Record<string, ErrorCode>>
 	/**
-	 * The event types that it emits, described, so that the reference of the API has them; usually the default export of its
-	 * `events.ts`. For a third-party plugin's own types see `Context.emit`.
+	 * The event types that it emits, with descriptions for the API reference; usually the default export of its `events.ts`. For
+	 * a third-party plugin's own types see `Context.emit`.
 	 */
 	events?: Readonly<Record<string, EventType>>
-	/** Checks the settings. joi is handed in, so that a plugin's file needs no package of its own. Absent: no settings are taken. */
+	/**
+	 * Checks the settings. joi is an argument, so that the plugin needs no package of its own. Absent: the plugin has no
+	 * settings.
+	 */
 	config?(joi: Joi.Root): Joi.ObjectSchema<Config>
-	/** Acquires. Returns the service that `ctx.use(name)` gives to others, and that the next three get. */
+	/**
+	 * Acquires resources. Returns the service, which other plugins get by `ctx.use(name)`, and the next three functions as an
+	 * argument.
+	 */
 	start?(ctx: Context<Config>): Service | Promise<Service>
-	/** Called for each server of a generation, the main one first, before any routes: adds what all requests must pass. */
+	/** Called for each server of a generation, the main one first, before any routes: adds checks that all requests must pass. */
 	guard?(server: Server, ctx: Context<Config>, service: Service, generation: GenerationView): void
 	/**
-	 * An ordinary hapi plugin body in its own realm, run once for each generation: routes only, nothing acquired.
+	 * An ordinary hapi plugin body in its own realm, called once for each generation. It adds routes and must acquire nothing.
 	 * `service` is late bound: a request that outlives its instance reaches the service of the instance that replaced it (and
-	 * `unavailable` where the plugin was switched off). So call its methods within handlers, and do not destructure it outside.
+	 * throws `unavailable` if the plugin was switched off). So call its methods within handlers, and do not destructure it
+	 * outside.
 	 */
 	http?(server: Server, ctx: Context<Config>, service: Service, generation: GenerationView): void | Promise<void>
 	/**
-	 * The same on the legacy address, which listens only while some plugin has this. Its server has the gateway's own rules
-	 * for callers, as the main one. Errors have whatever shape the plugins there give them in `onPreResponse`.
+	 * The same at the legacy address, which listens only while a plugin has this function. The same rules for callers apply as
+	 * at the main address. The plugins there determine the shape of errors in `onPreResponse`.
 	 */
 	legacy?(server: Server, ctx: Context<Config>, service: Service, generation: GenerationView): void | Promise<void>
 }
@@ -120,7 +128,7 @@ export interface ErrorCode {
 	description: string
 }
 
-/** What an event of a type says. */
+/** What an event of a type contains. */
 export interface EventType {
 	/** One sentence. */
 	description: string
@@ -142,7 +150,7 @@ export interface GenerationView {
 	isBuiltIn(plugin: string): boolean
 }
 
-/** What a plugin is given. All of it stays valid until the instance is released. */
+/** What a plugin gets. All of it stays valid until the instance is released. */
 export interface Context<Config = unknown> {
 	readonly name: string
 	/** Checked settings, with defaults filled in; frozen. */
@@ -153,7 +161,7 @@ export interface Context<Config = unknown> {
 	/** The environment that the gateway was started with. */
 	readonly env: Readonly<NodeJS.ProcessEnv>
 	/**
-	 * Replaces secrets in what is said, stored or logged. Events, records, jobs and logs are redacted automatically; other text
+	 * Replaces secrets in what is sent, stored or logged. Events, records, jobs and logs are redacted automatically; other text
 	 * that leaves the gateway, such as the error of a server in an answer, must be redacted first.
 	 */
 	readonly redactor: Redactor
@@ -163,7 +171,7 @@ export interface Context<Config = unknown> {
 	readonly serving: Promise<void>
 	/**
 	 * Called each time that a generation with this instance becomes current, the first time included: what the others
-	 * contribute may have changed. Must not take long; what it throws is logged.
+	 * contribute may have changed. It must not take long; errors that it throws are logged.
 	 */
 	onGeneration(handle: () => unknown): void
 	/** In the scope of an agent (`agent:<uid>`) new records throw `not_found` once the agent was deleted. */
@@ -171,12 +179,12 @@ export interface Context<Config = unknown> {
 	/** All events, live pieces too. `emit` is as below; `openWriter` and `journal` are for built-in plugins only. */
 	readonly events: EventBus
 	readonly queue: RunQueue
-	/** Copies of the whole store, as files. They hold what every agent keeps. */
+	/** Copies of the whole store, as files. They contain the data of every agent. */
 	readonly snapshots: Snapshots
 	readonly pool: RunPool
 	/** Tools and primitives of the current generation. */
 	readonly toolbox: Toolbox
-	/** What a plugin keeps in files lies under `data/`, `keys/` or `run/` of `gateway.home`, mode 0600. */
+	/** A plugin stores its files under `data/`, `keys/` or `run/` of `gateway.home`, with mode 0600. */
 	readonly gateway: GatewayStatus
 	/**
 	 * Another plugin's service. Late bound: ask when you need it and do not keep it, since that plugin may be replaced.
@@ -187,21 +195,22 @@ export interface Context<Config = unknown> {
 	find<K extends keyof Services>(name: K): Services[K] | undefined
 	/**
 	 * Makes an expected failure: `throw ctx.fault('not_found', 'there is no clock of this name')`. A route responds with the
-	 * code's status, a tool tells the message to the model, so the message says what to change. The code is one of
+	 * code's status, a tool passes the message to the model, so the message states what to change. The code is one of
 	 * core/errors.ts or of the plugin's own `errors`.
 	 */
 	fault(code: FaultCode | (string & {}), message: string, options?: FaultOptions): Fault
-	/** Whether this is an expected failure with one of the codes (with any, where none is given). */
+	/** Whether this is an expected failure with one of the codes (with any code if none is given). */
 	isFault(error: unknown, ...codes: (FaultCode | (string & {}))[]): error is Fault
 	/**
-	 * Calls `work` again and again, each time `ms` after its last call ended, until the instance stops: its release waits for a running call
-	 * to end. Errors are reported as this plugin's, and the next call comes all the same. Returns what ends it early.
-	 * `ms` is 1 to 2,147,483,647 (24 days), and one plugin has at most 1,000 timers: more throw `plugin_invalid`.
+	 * Calls `work` repeatedly, each time `ms` after the last call ended, until the instance stops. Its release waits for a
+	 * running call to end. Errors are reported as this plugin's and do not prevent the next call. Returns a function that ends
+	 * the timer early. `ms` is 1 to 2,147,483,647 (24 days), and one plugin has at most 1,000 timers: more throw
+	 * `plugin_invalid`.
 	 */
 	every(ms: number, work: () => unknown): () => void
 	/** Calls `work` once, `ms` from now, unless the instance stops before. Otherwise as `every`. */
 	after(ms: number, work: () => unknown): () => void
-	/** Registers what must be undone when this instance stops. `label` names it where it hangs. */
+	/** Registers a function that releases something when this instance stops. `label` names it in the log if the release hangs. */
 	defer(release: () => unknown, label: string): void
 	/** Registers a disposable object and returns it. */
 	own<T extends AsyncDisposable | Disposable>(thing: T, label: string): T
@@ -209,23 +218,28 @@ export interface Context<Config = unknown> {
 	collection<T>(name: string): Collection<T>
 	/** Adds a tool of the gateway's own. Its calls show as `primitive.called` and `primitive.result` or `primitive.failed`. */
 	primitive(definition: ToolDefinition): void
-	/** Adds tools that depend on the agent; asked at the start of each run. A provider that throws gives none. */
+	/** Adds tools that depend on the agent; called at the start of each run. If it throws, the run gets no tools from it. */
 	tools(provide: (agent: AgentRef) => Promise<ToolDefinition[]> | ToolDefinition[]): void
-	/** Adds to another plugin's feature, from the moment in which this instance's generation is current. */
+	/** Adds to another plugin's feature, from the moment this instance's generation is current. */
 	extend<K extends keyof Extensions>(point: K, extension: Extensions[K]): void
 	/** What the plugins of the current generation add at an extension point. Late bound: ask again after `onGeneration`. */
 	extensions<K extends keyof Extensions>(point: K): readonly Extension<K>[]
-	/** Receives persisted events of a type, a family (`message.*`) or all (`*`), while its generation is current. What it throws is logged. */
+	/**
+	 * Receives persisted events of a type, a family (`message.*`) or all (`*`), while its generation is current. Errors that it
+	 * throws are logged.
+	 */
 	on(type: string, handle: (event: EventEnvelope) => unknown): void
 	/** Receives WebSocket upgrades whose path starts with `prefix`, on the address it names. Must answer or destroy the socket. */
 	upgrade(address: Address, prefix: string, handle: UpgradeHandler): void
 	/**
 	 * An event of this plugin, or of an agent outside a run. Begin its type with the plugin's name (`clock.ticked`): the first
-	 * words that the gateway's own types have (docs/events.md), and the names of built-in plugins, are reserved, and throw `plugin_invalid` where the plugin is
-	 * not built in. Settles once it is durable.
+	 * words of the gateway's own types (docs/events.md) and the names of built-in plugins are reserved, and throw
+	 * `plugin_invalid` for a third-party plugin. Settles once it is durable.
 	 */
 	emit(event: NewEvent, agent?: string): Promise<void>
-	/** Reports what is wrong with this plugin while it runs, shown by GET /v1/plugins and /readyz?verbose; null: all is well again. */
+	/**
+	 * Reports a problem of this plugin while it runs, shown by GET /v1/plugins and /readyz?verbose; null: the problem is solved.
+	 */
 	trouble(message: string | null): void
 }
 
@@ -233,7 +247,7 @@ export interface Extension<K extends keyof Extensions> {
 	/** Who adds it. */
 	plugin: string
 	value: Extensions[K]
-	/** Wrap calls into `value` in this: an error that they leave uncaught is then reported as that plugin's. */
+	/** Wrap calls of `value` in this, so that their uncaught errors are reported as that plugin's. */
 	run<T>(work: () => T): T
 }
 
@@ -245,13 +259,16 @@ export interface Collection<T> {
 	put(id: string, value: T): Promise<void>
 	/** Throws `conflict` if it exists. */
 	create(id: string, value: T): Promise<void>
-	/** Reads, changes and writes, and retries after a conflict: `change` may be called several times. Undefined: nothing is written. */
+	/**
+	 * Reads, changes and writes, and retries after a conflict: `change` may be called several times. Undefined: nothing is
+	 * written.
+	 */
 	update(id: string, change: (value: T | undefined) => T | undefined): Promise<T | undefined>
 	delete(id: string): Promise<void>
 	list(): AsyncIterable<[id: string, value: T]>
 }
 
-/** Types a definition; at run time it returns what it got. */
+/** Gives a definition its type; at run time it returns its argument. */
 export function definePlugin<Config = unknown, Service = unknown>(
 	plugin: Plugin<Config, Service>,
 ): Plugin<Config, Service> {

@@ -168,7 +168,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 		// Counted once the text is there: making it runs what the program put into its things, which may log as well.
 		if (ended || lines >= limits.log_lines) return
 		lines++
-		if (lines === limits.log_lines) text = 'no more lines are taken'
+		if (lines === limits.log_lines) text = 'no more lines are accepted'
 		post('log', 0, pack({ __proto__: null, text: cut(text, limits.log_line_length) }))
 	}
 
@@ -235,7 +235,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 				if (typeof text !== 'string') end('done', 'null')
 				else if (text.length <= limits.text_length) end('done', text)
 				else
-					end('failed', `what it returned has ${text.length} characters of JSON, at most ${limits.text_length} may be`)
+					end('failed', `its result has ${text.length} characters of JSON; at most ${limits.text_length} are allowed`)
 			} catch (error) {
 				end('failed', describe(error))
 			}

@@ -26,7 +26,7 @@ export function addGlobals(bridge: Pick<Bridge, 'log' | 'setTimer' | 'clearTimer
 	const makers = [function () {}, async function () {}, function* () {}, async function* () {}]
 	for (const { constructor } of makers) {
 		const refuse = function (): never {
-			throw new EvalError('a program makes no code from text')
+			throw new EvalError('a program cannot create code from text')
 		}
 		Object.defineProperty(refuse, 'name', { value: constructor.name })
 		// So that `instanceof Function` and `class extends` still say what they say.
@@ -81,7 +81,7 @@ export function addGlobals(bridge: Pick<Bridge, 'log' | 'setTimer' | 'clearTimer
 		class TextDecoder {
 			readonly encoding = 'utf-8'
 			constructor(label: unknown = 'utf-8') {
-				if (!/^utf-?8$/i.test(String(label))) throw new RangeError('TextDecoder takes utf-8 only')
+				if (!/^utf-?8$/i.test(String(label))) throw new RangeError('TextDecoder supports utf-8 only')
 			}
 			decode(source?: unknown): string {
 				return source === undefined ? '' : tool('utf8', toBinary(bytesOf(source)), '', '')

@@ -142,7 +142,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 		if (isolate.isDisposed) outcome = { ok: false, code: 'sandbox_memory', message: memoryLine(memory_mib) }
 		else if (!outcome) {
 			if (open > 0 || timers.size > 0) return surroundings.waits((isWaiting = true))
-			const why = uncaught || 'it waits for something that never comes: a promise that nothing settles'
+			const why = uncaught || 'it waits for a promise that never settles'
 			outcome = { ok: false, code: 'skill_failed', message: explained(why) }
 		}
 		const { ended } = surroundings

@@ -66,7 +66,7 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 			for (const begin of begins) begin?.()
 		})
 		port.on('close', () => {
-			for (const link of links.values()) link.receive({ kind: 'abort', reason: 'the main thread let go of the run' })
+			for (const link of links.values()) link.receive({ kind: 'abort', reason: 'the main thread released the run' })
 			resolve()
 		})
 	})

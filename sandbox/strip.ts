@@ -14,7 +14,7 @@ export function strip(code: string, language: 'javascript' | 'typescript'): stri
 		if (!(error instanceof Error && 'code' in error && expected.has(error.code))) {
 			// The compiler itself broke, as it does on types that are nested very deep, and it stays broken: the next program
 			// of this process would meet it so.
-			throw new Refusal('sandbox_crash', 'the TypeScript compiler broke on it')
+			throw new Refusal('sandbox_crash', 'the TypeScript compiler failed on it')
 		}
 		// Node says the line at the head of the stack only.
 		const line = /^:(\d+)\n/.exec(stack)?.[1]

@@ -115,7 +115,7 @@ export function addUrls(tool: Tool): void {
 		#params: URLSearchParams | undefined
 		constructor(address: unknown, base?: unknown) {
 			const text = tool('url', String(address), base === undefined ? '' : String(base), '')
-			if (text === '') throw new TypeError(`this is no URL: ${String(address).slice(0, 100)}`)
+			if (text === '') throw new TypeError(`this is not a URL: ${String(address).slice(0, 100)}`)
 			this.#parts = JSON.parse(text) as Parts
 		}
 		static canParse(address: unknown, base?: unknown): boolean {

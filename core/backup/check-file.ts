@@ -123,7 +123,8 @@ function orderOfNumbers(a: Buffer, b: Buffer): number {
 function freePages(file: DataFile, node: Node): number[] {
 	const list = file.value(node)
 	const length = list.length >= 8 ? wide(list, 0) : -1
-	if (length < 0 || 8 * (length + 1) > list.length) throw new Damage('its list of free pages is longer than its place')
+	if (length < 0 || 8 * (length + 1) > list.length)
+		throw new Damage('its list of free pages is longer than the space for it')
 	const pages: number[] = []
 	for (let i = 1; i <= length; i++) {
 		const entry = Number(list.readBigInt64LE(8 * i))
@@ -131,7 +132,7 @@ function freePages(file: DataFile, node: Node): number[] {
 		const count = entry < 0 ? -entry : 1
 		const first = entry > 0 ? entry : i < length ? Number(list.readBigInt64LE(8 * ++i)) : 0
 		if (!file.exists(first) || !file.exists(first + count - 1))
-			throw new Damage(`its list of free pages has one that does not exist, ${first}`)
+			throw new Damage(`its list of free pages contains a page that does not exist, ${first}`)
 		for (let page = first; page < first + count; page++) pages.push(page)
 	}
 	return pages

@@ -34,10 +34,10 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		if (!entry) return
 		// `svc plugins` makes it, and makes it again.
 		if (entry.isSymbolicLink() && gatewayLink.test(path)) return
-		if (!isMemberPath(path)) return void found.left_out.push(`${path}: no archive takes this name`)
+		if (!isMemberPath(path)) return void found.left_out.push(`${path}: an archive cannot store this name`)
 		// Even if the entry is not a link, one of its parent folders may be.
 		const real = await realpath(source).catch(absent)
-		if (real === undefined) return void found.left_out.push(`${path}: a link that leads nowhere`)
+		if (real === undefined) return void found.left_out.push(`${path}: a broken link`)
 		if (!real.startsWith(root + sep)) return void found.left_out.push(`${path}: a link that leads out of the home`)
 		const [top = ''] = real.slice(root.length + 1).split(sep)
 		if (!taken.includes(top))
@@ -49,7 +49,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		if (found.files.length + found.left_out.length > maxFiles || bytes > maxFileBytes) {
 			throw new Fault(
 				'backup_failed',
-				`plugins/ and skills/ of the home hold more than ${maxFiles} files or ${maxFileBytes} bytes; move files elsewhere that can be created again, such as installed packages`,
+				`plugins/ and skills/ of the home contain more than ${maxFiles} files or ${maxFileBytes} bytes; move files elsewhere that can be created again, such as installed packages`,
 			)
 		}
 	}
@@ -61,7 +61,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 			if (join(root, path) === backups) continue
 			if (!entry.isDirectory()) await add(path)
 			else if (depth < deepest) await walk(path, depth + 1)
-			else found.left_out.push(`${path}: too deep`)
+			else found.left_out.push(`${path}: nested too deeply`)
 		}
 	}
 

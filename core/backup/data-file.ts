@@ -92,7 +92,7 @@ export class DataFile implements Disposable {
 		const isCopy = first.transaction === 0 && first.main.root === null && first.lastPage === 1
 		const apart = Math.abs(first.transaction - second.transaction)
 		if (second.pageSize !== first.pageSize || !(isNew || isCopy || apart === 1))
-			throw new Damage('its two heads do not fit together')
+			throw new Damage('its two heads do not match')
 		return (this.#newest = first.transaction > second.transaction ? first : second)
 	}
 

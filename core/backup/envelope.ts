@@ -106,7 +106,7 @@ async function readHead(file: FileHandle): Promise<Buffer> {
 	const head = Buffer.alloc(headBytes)
 	const { bytesRead } = await file.read(head, 0, headBytes, 0)
 	if (bytesRead < headBytes || !head.subarray(0, -65).equals(headOf('').subarray(0, -1)))
-		throw damaged('it does not begin as a backup does')
+		throw damaged('it does not have the header of a backup')
 	return head
 }
 

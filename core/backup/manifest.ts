@@ -98,7 +98,7 @@ const schema = Joi.object<Manifest>({
 export function parseManifest(bytes: Buffer): Manifest {
 	const manifest = conforming(schema, readJson(bytes))
 	const { members } = manifest
-	if (!members.some(({ path }) => path === databaseName)) throw damaged('it holds no database')
+	if (!members.some(({ path }) => path === databaseName)) throw damaged('it contains no database')
 	const others = members.filter(({ path }) => path !== databaseName)
 	if (others.reduce((sum, { bytes: one }) => sum + one, 0) > maxFileBytes)
 		throw damaged(`its files are larger than ${maxFileBytes} bytes`)

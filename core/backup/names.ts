@@ -14,7 +14,7 @@ export function idOf(time: Date): string {
 }
 
 export function fileOf(folder: string, id: string): string {
-	if (!idPattern.test(id)) throw new TypeError('this is no id of a backup')
+	if (!idPattern.test(id)) throw new TypeError('this is not the id of a backup')
 	return join(folder, `${prefix}${id}${suffix}`)
 }
 

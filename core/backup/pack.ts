@@ -49,7 +49,7 @@ export async function pack({ home, staging, file, keepFree, about }: PackJob): P
 	for (const one of files) {
 		const member = await stage(one, staging)
 		if (member) members.push(member)
-		else left_out.push(`${one.path}: gone or replaced while the backup was made`)
+		else left_out.push(`${one.path}: removed or replaced while the backup was created`)
 	}
 	for (const name of keys) members.push(await describe(staging, `keys/${name}`))
 	// Last, so that reading only the settings does not require unpacking all of it.

@@ -95,7 +95,7 @@ async function undo(home: string, { aside, into }: Placement): Promise<void> {
 function whyNot(cause: unknown): string {
 	const { code, path } = cause as NodeJS.ErrnoException & { path?: string }
 	if (code === 'EBUSY' || code === 'EXDEV')
-		return `${path} lies on a disk of its own, so that it cannot be moved aside; unmount it, or restore into another folder with --home and copy from there`
+		return `${path} is on a separate disk, so it cannot be moved aside; unmount it, or restore into another folder with --home and copy from there`
 	return messageOf(cause)
 }
 
@@ -103,7 +103,7 @@ async function move(from: string, to: string): Promise<void> {
 	await mkdir(dirname(to), { recursive: true, mode: 0o700 })
 	// The folder was created again by something else; its contents are not ours to remove.
 	if (existsSync(to) && (await stat(to)).isDirectory() && (await readdir(to)).length === 0) await rmdir(to)
-	if (existsSync(to)) throw new Error(`${to} is in the way of ${from}`)
+	if (existsSync(to)) throw new Error(`${from} cannot be moved to ${to}, which exists already`)
 	await rename(from, to)
 	await syncFolder(dirname(from))
 	await syncFolder(dirname(to))

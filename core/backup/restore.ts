@@ -77,7 +77,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 			const aside = beside(`.before-restore-${idOf(new Date())}`)
 			const placement = placementOf({ home, staging, aside, store, hasKey: manifest.includes_key })
 			await giveToOwner(home, staging)
-			step?.('putting it into place')
+			step?.('moving it into place')
 			await place(home, placement)
 			const isKept = existsSync(aside)
 			if (isKept) await giveToOwner(home, aside)
@@ -107,7 +107,7 @@ async function makeFolder(home: string): Promise<string | undefined> {
 	try {
 		return await mkdir(home, { recursive: true, mode: 0o700 })
 	} catch (error) {
-		throw new Fault('unavailable', `the home ${home} cannot be made: ${messageOf(error)}`, { cause: error })
+		throw new Fault('unavailable', `the home ${home} cannot be created: ${messageOf(error)}`, { cause: error })
 	}
 }
 
@@ -195,11 +195,11 @@ function notesOn(home: string, { includes_key, left_out, members }: Manifest): s
 	const notes: string[] = []
 	if (!includes_key) {
 		notes.push(
-			`the backup holds no key of the vault: its secrets stay locked until the key is back, as ${join(home, 'keys', 'vault.key')} or in SVC_VAULT_KEY`,
+			`the backup does not contain the vault's key: its secrets stay locked until the key is restored, as ${join(home, 'keys', 'vault.key')} or in SVC_VAULT_KEY`,
 		)
 	}
 	if (!members.some(({ path }) => path.startsWith('config/')))
-		notes.push('the backup holds no gateway.yaml: the defaults are in force')
+		notes.push('the backup does not contain gateway.yaml: the defaults apply')
 	if (left_out.length > 0)
 		notes.push(`not in the backup: ${left_out.slice(0, 20).join('; ')}${left_out.length > 20 ? '; …' : ''}`)
 	return notes

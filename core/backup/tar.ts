@@ -90,7 +90,7 @@ function decode(bytes: Buffer, extension?: Pax): Header {
 
 async function skipPadding(reader: ByteReader, size: number): Promise<void> {
 	const rest = await reader.take(padding(size).length)
-	if (!isEmpty(rest)) throw damaged('there is something between its files')
+	if (!isEmpty(rest)) throw damaged('there is data between its files')
 }
 
 function isEmpty(bytes: Buffer): boolean {

@@ -116,7 +116,7 @@ async function readMember({ body }: TarEntry, { path, sha256, executable }: Memb
 		const target = join(into, path)
 		await using file = await create(target, executable ? 0o700 : 0o600).catch((error: NodeJS.ErrnoException) => {
 			if (!collisions.includes(error.code ?? '')) throw error
-			throw damaged(`"${path}" cannot be beside its other files`)
+			throw damaged(`"${path}" conflicts with its other files`)
 		})
 		found = (await digested(body, file)).sha256
 		await file.sync()

@@ -50,7 +50,7 @@ export function reportUnapplied({ out }: Cli, applied: Applied | null): void {
 	if (applied?.state === 'late')
 		out.note(
 			out.style.warn(
-				`The running gateway has not applied it within ${PATIENCE_MS / 1000} s; "svc status" says whether it does.`,
+				`The running gateway has not applied it within ${PATIENCE_MS / 1000} s; "svc status" shows whether it has.`,
 			),
 		)
 }

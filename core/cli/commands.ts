@@ -10,13 +10,13 @@ export default {
 			load: () => import('./commands/start.ts'),
 		},
 		status: {
-			summary: 'Show how the gateway is and what it does',
+			summary: 'Show the state of the gateway',
 			group: 'gateway',
 			order: 3,
 			load: () => import('./commands/status.ts'),
 		},
 		doctor: {
-			summary: 'Find problems and say how to fix them',
+			summary: 'Find problems and show how to fix them',
 			group: 'gateway',
 			order: 4,
 			load: () => import('./commands/doctor.ts'),
@@ -28,7 +28,7 @@ export default {
 			load: () => import('./commands/config.ts'),
 		},
 		plugins: {
-			summary: 'Show, make, check, install and remove plugins',
+			summary: 'Show, create, check, install and remove plugins',
 			group: 'gateway',
 			order: 6,
 			load: () => import('./commands/plugins.ts'),

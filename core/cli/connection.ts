@@ -95,7 +95,7 @@ export async function mustBeGateway(url: string): Promise<void> {
 }
 
 function silent(url: string, cause: unknown): CliError {
-	const advice = 'it may be suspended or overloaded; look at its log, and restart it if that does not help'
+	const advice = 'it may be suspended or overloaded; check its log, and restart it if that does not help'
 	return new CliError('unavailable', `the gateway at ${url} accepts connections, but does not answer; ${advice}`, {
 		cause,
 	})
@@ -119,8 +119,8 @@ function unanswered(
 		return new CliError('usage', message, { cause: error })
 	}
 	const why = cause?.code === 'ECONNREFUSED' ? '' : ` (${cause?.code ?? cause?.message ?? String(error)})`
-	const looked = home === undefined ? '' : `, or which home it has with SVC_HOME (now ${home})`
-	const advice = `start one with "svc start", or say where it is with SVC_URL${looked}`
+	const looked = home === undefined ? '' : `, or SVC_HOME to its home folder (now ${home})`
+	const advice = `start one with "svc start", or set SVC_URL to its address${looked}`
 	return new CliError('unavailable', `no gateway answers at ${url}${why}; ${advice}`, { cause: error })
 }
 

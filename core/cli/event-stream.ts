@@ -85,7 +85,7 @@ async function* connect(
 				if (isFirst && text.trim() === 'unknown position')
 					throw new CliError(
 						'usage',
-						`the gateway knows no position "${cursor}"; give a time such as 10m, or a cursor or event id`,
+						`the gateway does not know the position "${cursor}"; give a time such as 10m, or a cursor or event id`,
 					)
 			},
 			maxBufferSize: BUFFER_LIMIT,

@@ -24,7 +24,7 @@ export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }:
 	if (meant.length > 1)
 		throw new CliError(
 			'usage',
-			`several ids begin or end with "${wanted}": ${meant.map(id).join(', ')}; type more of it`,
+			`several ids begin or end with "${wanted}": ${meant.map(id).join(', ')}; type more characters`,
 		)
 	const [found] = meant
 	if (found === undefined)

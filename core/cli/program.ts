@@ -58,7 +58,7 @@ export async function buildProgram(
 		})
 		.addHelpText(
 			'after',
-			'\n"svc <command> --help" shows examples. SVC_URL and SVC_TOKEN (or svc login) say which gateway, SVC_HOME which home.',
+			'\n"svc <command> --help" shows examples. SVC_URL and SVC_TOKEN (or svc login) select the gateway, SVC_HOME the home.',
 		)
 	const given = cli({ json: () => program.opts().json === true, quiet: () => program.opts().quiet === true })
 	const table = new CommandTable()

@@ -35,7 +35,7 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 	): Promise<T> {
 		const message = plain(question, { lines: true })
 		if (!canAsk)
-			throw new CliError('usage', `there is no terminal to ask "${message}"; see --help for what to give instead`)
+			throw new CliError('usage', `there is no terminal to ask "${message}"; see --help for the option to use instead`)
 		// Few commands ask, so it is loaded at the first question.
 		const clack = await import('@clack/prompts')
 		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common & {
@@ -93,7 +93,7 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 			if (canAsk)
 				return (await ask<string>(question, (clack, common) => clack.password({ ...common, ...checks }))) ?? ''
 			if (stdin.isTTY)
-				throw new CliError('usage', `there is no terminal to ask "${plain(question)}"; give it on standard input`)
+				throw new CliError('usage', `there is no terminal to ask "${plain(question)}"; pass it on standard input`)
 			return (await readAll(stdin)).toString().replace(/\r?\n$/, '')
 		},
 		input: () => readAll(stdin),

@@ -16,7 +16,7 @@ export async function runIdOf({ api }: Cli, typed: string): Promise<string> {
 	if (other !== undefined)
 		throw new CliError(
 			'usage',
-			`several runs have ids that begin or end with "${typed}", such as ${only.run_id} and ${other.run_id}; type more of it`,
+			`several runs have ids that begin or end with "${typed}", such as ${only.run_id} and ${other.run_id}; type more characters`,
 		)
 	return only.run_id
 }

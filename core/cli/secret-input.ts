@@ -5,7 +5,7 @@ import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
 
 const WHY =
-	'A secret is never given as an argument: others on this machine can read the arguments of a program, and the shell keeps them in its history.'
+	'Never pass a secret as an argument: others on this machine can read the arguments of a program, and the shell keeps them in its history.'
 
 /** For a command that asks for a secret: it accepts what looks like a secret among its arguments, to say why not. */
 export function allowSecretArguments(command: Command): void {

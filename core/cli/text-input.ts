@@ -8,7 +8,7 @@ import type { Cli } from './contract.ts'
 /** More than any request may have, and what standard input may hold. */
 const LIMIT_BYTES = 2 * 1024 * 1024
 
-/** `name`: of a file, or `-` for standard input. Throws a `CliError` if it is not there, too large, or no UTF-8. */
+/** `name`: of a file, or `-` for standard input. Throws a `CliError` if it does not exist, is too large, or is not UTF-8. */
 export async function textInput(cli: Pick<Cli, 'cwd' | 'ask'>, name: string): Promise<string> {
 	const bytes = name === '-' ? await cli.ask.input() : await readFile(resolve(cli.cwd, name), name)
 	try {

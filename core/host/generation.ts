@@ -164,7 +164,7 @@ export class Generation {
 					const advice = error instanceof Late ? '; it is not asked again until it is changed' : ''
 					this.#log.warn(
 						{ err: error, plugin: instance.name, agent: agent.name },
-						`a plugin could not say what tools it has for an agent${advice}`,
+						`a plugin could not provide its tools for an agent${advice}`,
 					)
 				}
 			}

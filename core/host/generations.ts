@@ -267,7 +267,7 @@ export class Generations {
 			else
 				this.#options.shared.log.error(
 					{ plugin: instance.name },
-					'the plugin had to stop for a change that failed, and does not start again as it was',
+					'the plugin was stopped for a change that failed, and its previous version does not start again',
 				)
 		}
 		this.#makeCurrent(await this.#build(instances))

@@ -174,7 +174,7 @@ async function importPlugin(name: string, url: URL, builtIn: boolean): Promise<P
 	const problem = contractProblem(plugin.contract)
 	if (problem !== undefined) refuse(name, problem)
 	const unknown = Object.keys(plugin).find((key) => !parts.has(key))
-	if (unknown !== undefined) refuse(name, `"${unknown}" is no part of a plugin; there are: ${[...parts].join(', ')}`)
+	if (unknown !== undefined) refuse(name, `"${unknown}" is not a part of a plugin; there are: ${[...parts].join(', ')}`)
 	for (const part of ['config', 'start', 'guard', 'http', 'legacy'] as const)
 		if (plugin[part] !== undefined && typeof plugin[part] !== 'function') refuse(name, `${part} must be a function`)
 	checkDeclared(plugin as Plugin, builtIn)

@@ -185,7 +185,7 @@ export class ActiveRun implements RunHandle, AssignedRun {
 			const error: WireError = {
 				code: 'limit_wall_time',
 				message:
-					`the run did not come to an end within its limit of ${order.limits.wall_time_s} s of active time; ` +
+					`the run did not end within its limit of ${order.limits.wall_time_s} s of active time; ` +
 					'raise config.limits.wall_time_s of the agent',
 			}
 			this.end({ status: 'failed', error, usage: this.#usage })

@@ -28,8 +28,7 @@ export interface FormatMark {
 
 /** Why this program must not read the data in `place`; undefined if it may. */
 export function formatProblem(mark: FormatMark, place: string): string | undefined {
-	if (mark.copying)
-		return `a copy into ${place} did not come to its end: remove what is there, and run "svc migrate" again`
+	if (mark.copying) return `a copy into ${place} is incomplete: remove it, and run "svc migrate" again`
 	if (mark.format <= format) return undefined
 	const program = mark.since === undefined ? 'the version that wrote it' : `version ${mark.since} or a newer one`
 	return `the data in ${place} has format ${mark.format}, and this version reads formats up to ${format}: start ${program}`

@@ -14,11 +14,11 @@ export function joinKey(key: Key): string {
 	if (!Array.isArray(key) || key.length === 0) throw invalid('a key needs at least one part, its scope')
 	for (const part of key) {
 		if (typeof part !== 'string' || part === '') throw invalid('each part of a key must be a text that is not empty')
-		if (part.includes(separator)) throw invalid('a part of a key must not hold the character NUL')
+		if (part.includes(separator)) throw invalid('a part of a key must not contain the character NUL')
 	}
 	const joined = key.join(separator)
 	// A lone surrogate has no UTF-8 form: two different keys would become one.
-	if (!joined.isWellFormed()) throw invalid('a part of a key holds half of a surrogate pair')
+	if (!joined.isWellFormed()) throw invalid('a part of a key contains half of a surrogate pair')
 	// A unit of UTF-16 takes three bytes at most.
 	if (joined.length * 3 <= maxBytes) return joined
 	const bytes = Buffer.byteLength(joined)

@@ -1,6 +1,9 @@
 /** Does pieces of work one after another, in the order in which they came. */
 export interface SerialQueue {
-	/** Settles as `work` does. A failure does not hold up what comes next. Throws what `full` makes where too much waits. */
+	/**
+	 * Settles as `work` does. A failure does not hold up what comes next. Throws what `full` returns if too many tasks are
+	 * waiting.
+	 */
 	run<T>(work: () => T | Promise<T>): Promise<T>
 	/** Pieces of work that wait or are running. */
 	readonly length: number
@@ -9,7 +12,10 @@ export interface SerialQueue {
 }
 
 /** `limit`: pieces of work that may wait or run; `full`: the error for the next one. */
-export function openSerialQueue(limit = Infinity, full = (): Error => new Error('too much waits')): SerialQueue {
+export function openSerialQueue(
+	limit = Infinity,
+	full = (): Error => new Error('too many tasks are waiting'),
+): SerialQueue {
 	let last: Promise<unknown> = Promise.resolve()
 	let length = 0
 	return {

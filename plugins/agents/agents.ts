@@ -135,5 +135,5 @@ function merge(config: AgentConfig, change: Record<string, unknown>): AgentConfi
 function checkSize(config: AgentConfig): void {
 	const bytes = Buffer.byteLength(JSON.stringify(config))
 	if (bytes > CONFIG_LIMIT_BYTES)
-		throw new Fault('invalid_request', `config is ${bytes} bytes as JSON; at most ${CONFIG_LIMIT_BYTES} are kept`)
+		throw new Fault('invalid_request', `config is ${bytes} bytes as JSON; at most ${CONFIG_LIMIT_BYTES} are allowed`)
 }

@@ -3,7 +3,7 @@ import type { AgentRef, ToolDefinition } from '../../core/plugin.ts'
 import type { RunLimits } from '../../core/protocol.ts'
 import type { ModelParams } from '../../sandbox/order.ts'
 
-/** What an agent may set; further keys are kept as they are and mean nothing to the gateway. */
+/** The configuration of an agent; further keys are stored, and ignored by the gateway. */
 export interface AgentConfig {
 	/** The model's name at the provider. */
 	model?: string
@@ -19,18 +19,18 @@ export interface AgentConfig {
 		tokens_per_day?: number
 		cost_per_day?: number
 	}
-	/** IANA time zone in which its model is told the time; default: the machine's. */
+	/** IANA time zone of the time that its model gets; default: the machine's. */
 	timezone?: string
 	context?: ContextConfig
-	/** False: its model is told the persona alone. */
+	/** False: its model gets only the persona. */
 	preamble?: boolean
 	/** `recall`: false: its model gets no memories with a prompt unless it asks for them. */
 	memory?: { recall?: boolean }
 	/** Which tools it may use, and which calls need approval. */
 	tools?: ToolPolicy
-	/** Over those of its provider. */
+	/** They take precedence over those of its provider. */
 	params?: ModelParams
-	/** Tokens; in place of its provider's. */
+	/** In tokens; replaces that of its provider. */
 	context_window?: number
 	[key: string]: unknown
 }
@@ -41,13 +41,16 @@ export interface AgentLimits extends RunLimits {
 	result_characters: number
 }
 
-/** How much of a conversation a model gets, and what becomes of the rest. */
+/** How much of a conversation a model gets, and what happens to the rest. */
 export interface ContextConfig {
-	/** Of one request at most, if the model's window is larger. */
+	/** Maximum of one request, if the model's window is larger. */
 	tokens?: number
 	/** False: no model summarizes turns that leave the window. Default true. */
 	summary?: boolean
-	/** Whether facts of these turns go to long-term memory; default: unless others than the agent's own people may have said them. */
+	/**
+	 * Whether facts of these turns go to long-term memory; default: unless people other than the agent's own may have written
+	 * them.
+	 */
 	facts?: boolean
 }
 
@@ -84,7 +87,7 @@ export interface Agents {
 	find(name: string): Promise<AgentRecord | undefined>
 	/** By name. */
 	list(): AsyncIterable<AgentRecord>
-	/** The agents that a caller may know of; the others do not exist there. */
+	/** Only the agents that a caller can see. */
 	visibleTo(caller: AgentLimit): AgentReader
 	/** Throws `already_exists`, or `conflict` if there are `agents.max_agents` already. */
 	create(input: { name: string; persona?: string | null; config?: AgentConfig }): Promise<AgentRecord>
@@ -101,8 +104,9 @@ export interface Agents {
 	/** Stops its runs and removes everything that belongs to it; its events stay. Throws `not_found`. */
 	remove(name: string): Promise<void>
 	/**
-	 * What the policy of an agent (`config.tools`) says about a tool. `deny` goes before `ask`, and `ask` before `allow`. The pattern
-	 * `*` alone means the tools that no other pattern names. A tool that no pattern matches is allowed, or asks if it is destructive.
+	 * What the policy of an agent (`config.tools`) decides about a tool. `deny` takes precedence over `ask`, and `ask` over
+	 * `allow`. The pattern `*` alone means the tools that no other pattern names. A tool that no pattern matches is allowed, or
+	 * asks if it is destructive.
 	 */
 	rulingOn(policy: ToolPolicy | undefined, tool: Pick<ToolDefinition, 'name' | 'shown_as' | 'destructive'>): Ruling
 }

@@ -4,9 +4,9 @@ import type { Op } from '../../core/store/ports.ts'
 
 /** Where the bytes of an attachment are. */
 export type AttachmentSource = {
-	/** As the sender names the file. */
+	/** The sender's name for the file. */
 	name?: string | undefined
-	/** What the sender says that it is; the bytes decide. */
+	/** The type according to the sender; the bytes take precedence. */
 	media_type?: string | undefined
 	/** Length of a recording. */
 	seconds?: number | undefined
@@ -15,11 +15,11 @@ export type AttachmentSource = {
 export interface Attachments {
 	/**
 	 * The attachments of one message, stored: given as bytes, as `data` (base64, or a data: URL), as the address of a file at a
-	 * public address, or as a blob that the agent has. They belong to no run yet: `StartRequest.attachments` makes them stay,
-	 * or they are deleted an hour later. Throws `invalid_request`, `payload_too_large`, `address_refused`, `unavailable`.
+	 * public address, or as a blob that the agent has. They belong to no run yet: without `StartRequest.attachments` they are
+	 * deleted after an hour. Throws `invalid_request`, `payload_too_large`, `address_refused`, `unavailable`.
 	 */
 	take(agent: AgentRef, sources: readonly AttachmentSource[]): Promise<Attachment[]>
-	/** Stores bytes as they come. Throws `invalid_request`, `payload_too_large`. */
+	/** Stores bytes as they arrive. Throws `invalid_request`, `payload_too_large`. */
 	upload(
 		agent: AgentRef,
 		bytes: AsyncIterable<Uint8Array>,
@@ -31,7 +31,7 @@ export interface Attachments {
 
 /** Stored bytes by their content, in the scope of their agent. A blob lives for as long as a run uses it. */
 export interface Blobs {
-	/** All bytes of a blob; undefined if the agent has none of that name, or it is being deleted. */
+	/** All bytes of a blob; undefined if the agent has no such blob, or is being deleted. */
 	read(uid: AgentRef['uid'], blob: string): Promise<Uint8Array | undefined>
 	/**
 	 * The writes by which a run uses the blobs of attachments: two for each new one, of which the first 32 count. To be committed

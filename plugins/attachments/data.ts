@@ -31,6 +31,6 @@ function unescaped(text: string): string {
 	try {
 		return decodeURIComponent(text)
 	} catch (error) {
-		throw new Fault('invalid_request', 'the data: URL holds an invalid escape such as %zz', { cause: error })
+		throw new Fault('invalid_request', 'the data: URL contains an invalid escape such as %zz', { cause: error })
 	}
 }

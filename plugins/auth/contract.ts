@@ -13,7 +13,7 @@ export interface Credentials {
 	token_id: string | null
 	/** What the caller may do. `*` stands for everything. */
 	scope: string[]
-	/** Patterns of names: for this caller no other agents exist. Absent: all agents. Then `scope` never holds `*`. */
+	/** Patterns of names: this caller cannot see other agents, and its `scope` never contains `*`. Absent: all agents. */
 	agents?: readonly string[]
 	/** Who it is, for `payload.actor` of the events that it causes. */
 	actor: Actor
@@ -21,7 +21,7 @@ export interface Credentials {
 	claims?: Claims
 	/** Of a browser that has signed in. */
 	session?: string
-	/** Limits of a day of its runs. */
+	/** Daily limits of its runs. */
 	payer?: Payer
 	/** Absent: no limit of its own. */
 	requests_per_minute?: number
@@ -35,7 +35,7 @@ export interface Credentials {
 
 export type TokenStatus = 'active' | 'revoked' | 'expired'
 
-/** What clients see of a token; never its text. */
+/** A token as clients see it, without its text. */
 export interface Token {
 	/** A UUIDv7. */
 	id: string
@@ -46,7 +46,7 @@ export interface Token {
 	label?: string
 	limits?: CallerLimits
 	status: TokenStatus
-	/** ISO 8601; null where it never expires. */
+	/** ISO 8601; null if it never expires. */
 	expires_at: string | null
 	created_at: string
 }
@@ -61,7 +61,7 @@ export type TokenInput = Pick<Token, 'scopes' | 'agents' | 'label' | 'limits' | 
 
 export interface Tokens {
 	/**
-	 * Ends the bootstrap forever, whichever caller creates it. `mustBeFirst`: throws `unauthorized` if any token was ever
+	 * Ends the bootstrap permanently, whoever creates the token. `mustBeFirst`: throws `unauthorized` if any token was ever
 	 * created; of many concurrent calls exactly one succeeds. Throws `conflict` if the table is full.
 	 */
 	create(input: TokenInput, mustBeFirst?: boolean): Promise<NewToken>
@@ -78,9 +78,9 @@ export interface Tokens {
 
 /** What a request needs to be accepted. */
 export interface Needs {
-	/** One of these. Absent: a caller is enough. */
+	/** One of these is enough. Absent: any caller. */
 	scopes?: readonly string[]
-	/** As long as no token was ever created, a caller without one is let in by the rules of the bootstrap. */
+	/** As long as no token was ever created, a caller without one is accepted by the rules of the bootstrap. */
 	bootstrap?: boolean
 	/** It concerns the whole gateway: a token for some agents is not enough. */
 	wholeGateway?: boolean
@@ -96,9 +96,9 @@ export interface Needs {
 /** A request that waits or stays open. */
 export interface OpenRequest {
 	readonly credentials: Credentials
-	/** It must leave. */
+	/** Ends the request. */
 	end(why: Fault): void
-	/** Twice a second; `now` by the clock of `performance.now`. */
+	/** Called twice a second; `now` as in `performance.now`. */
 	beat?(now: number): void
 }
 
@@ -111,16 +111,16 @@ export interface OpenRequestsOptions {
 	areStreams?: true
 }
 
-/** Requests that wait or stay open: how many there may be, whose they are, and that they end with their caller's authority. */
+/** Requests that wait or stay open. Limits how many there are, and ends each when its caller loses its authority. */
 export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 	readonly size: number
-	/** Throws `unavailable` if there are too many for another one, `rate_limited` if there are too many of this caller. */
+	/** Throws `unavailable` if the limit is reached, `rate_limited` if the limit of this caller is reached. */
 	mustHaveRoom(caller: Credentials): void
 	/** Throws as `mustHaveRoom`. */
 	enter(one: One): void
-	/** False if it has left before. */
+	/** False if it has already left. */
 	leave(one: One): boolean
-	/** Ends all, each with an `unavailable` of its own. Settles once they have left. */
+	/** Ends all of them, each with a separate `unavailable`. Settles once they have left. */
 	end(why: string): Promise<void>
 }
 
@@ -135,7 +135,7 @@ export interface WaitingRequest {
 export interface StreamOptions {
 	/** Milliseconds without an event after which the client gets a comment, for proxies that cut idle connections. */
 	heartbeatMs: number
-	/** Milliseconds for which the client may take nothing of what waits for it, before it is cut off. */
+	/** Milliseconds for which the client may read nothing while data waits for it, before it is disconnected. */
 	stallMs: number
 	/** Whether the client may see the names of secrets. */
 	clearance: Pick<Clearance, 'text'>
@@ -144,7 +144,7 @@ export interface StreamOptions {
 export interface BegunStream {
 	/** Whole events, which come first. */
 	first: string
-	/** Whole events, after which the stream ends. A rejection cuts it off. */
+	/** Whole events, after which the stream ends. A rejection ends it abruptly. */
 	last: Promise<string>
 }
 
@@ -156,8 +156,8 @@ export interface Auth {
 	/** Origins whose pages may use the API. */
 	readonly cors_origins: AuthSettings['cors_origins']
 	/**
-	 * Is this caller still valid? No for a token that was revoked or has expired, and for a local caller once auth_mode is
-	 * token. For connections that stay open longer than one request.
+	 * Whether this caller is still valid. False for a token that was revoked or has expired, and for a local caller once
+	 * auth_mode is token. For connections that stay open longer than one request.
 	 */
 	check(credentials: Credentials): Promise<boolean>
 	/** A table of open requests, which outlives this instance: each ends within a second after `check` refuses its caller. */
@@ -165,25 +165,26 @@ export interface Auth {
 	/** Does `work`; `signal` aborts when the client leaves or must leave. Throws what `work` and `open.enter` throw. */
 	answerWhole<T>(client: WaitingRequest, work: (signal: AbortSignal) => Promise<T>): Promise<T>
 	/**
-	 * Streams what `begin` writes, as Server-Sent Events: each call makes whole events, after the first ones. A client that lets
-	 * more than 1 MiB wait is cut off. The response belongs to the stream from now on, unless this throws. Settles once the stream
-	 * is open, or its client has left: then nothing is begun. Throws what `begin` and `open.enter` throw.
+	 * Streams what `begin` writes, as Server-Sent Events: each call makes whole events, after the first ones. A client with more
+	 * than 1 MiB of unread data is disconnected. The response belongs to the stream from now on, unless this throws. Settles
+	 * once the stream is open, or its client has left: then nothing is begun. Throws what `begin` and `open.enter` throw.
 	 */
 	answerStream(
 		client: WaitingRequest,
 		options: StreamOptions,
 		begin: (signal: AbortSignal, write: (events: () => string) => void) => Promise<BegunStream>,
 	): Promise<void>
-	/** A page of one paragraph, for browsers that come back from a login. `next`: a path that the browser opens at once. */
+	/** A page with one paragraph, for browsers that return from a login. `next`: a path that the browser opens at once. */
 	loginPage(h: ResponseToolkit, code: number, about: { title: string; text: string; next?: string }): ResponseObject
 	/**
-	 * The caller of this request, which is about `agent` if that is given; for requests outside of hapi routes (WebSocket upgrades), since routes have their `auth`.
-	 * Throws `invalid_request` (not exactly one Host), `unauthorized`, `forbidden` (names the scope) or `rate_limited`.
+	 * The caller of this request, which is about `agent` if that is given; for requests outside of hapi routes (WebSocket
+	 * upgrades), since routes have their `auth`. Throws `invalid_request` (not exactly one Host), `unauthorized`, `forbidden`
+	 * (names the scope) or `rate_limited`.
 	 */
 	authenticate(request: IncomingMessage, needs?: Needs, agent?: string): Promise<Credentials>
 	/**
-	 * May this caller do to the whole gateway what one of these scopes permits? For routes that answer every caller, and some in
-	 * more detail. Does not throw: an invalid token counts as a failed attempt, and the result is false.
+	 * Whether one of these scopes permits this caller something for the whole gateway. For routes that answer every caller, and
+	 * some callers in more detail. Does not throw: an invalid token counts as a failed attempt, and the result is false.
 	 */
 	permits(request: IncomingMessage, scopes: readonly string[]): Promise<boolean>
 }
@@ -216,7 +217,7 @@ declare module '@hapi/hapi' {
 		 * callers, also in token mode. A GET whose scope is not for reading (`runs:write`, or `*` alone) counts as a change, so a
 		 * request from an address typed in a browser is not local; set `changes: false` if the route only reads.
 		 *
-		 * `agents: 'checked'`: the handler keeps a caller whose token is for some agents from all others (`reaches` in
+		 * `agents: 'checked'`: the handler hides all other agents from a caller whose token is for some agents (`reaches` in
 		 * plugins/shared/agent-limit.ts). Without it, a route outside `/v1/agents/{name}` is refused to such callers.
 		 */
 		auth?: { bootstrap?: true; local?: true; changes?: boolean; agents?: 'checked' }

@@ -29,21 +29,21 @@ export default {
 	checks: [
 		{
 			id: 'loopback.public',
-			about: 'who gets in without a token',
+			about: 'which callers have access without a token',
 			async run(context) {
 				const { auth_mode, server } = await context.config()
 				if (auth_mode === 'token') return ok('every request needs a token')
 				if (server.host === 'localhost' || isLoopback(server.host))
-					return ok('only programs on this machine are let in without a token')
+					return ok('only programs on this machine have access without a token')
 				return warning(
-					`auth_mode is loopback, and the gateway listens at ${server.host}, where other machines reach it: every program of this machine, such as a reverse proxy, is let in without a token`,
+					`auth_mode is loopback, and the gateway listens at ${server.host}, where other machines reach it: every program on this machine, such as a reverse proxy, has access without a token`,
 					'set auth_mode: token in gateway.yaml, or server.host: 127.0.0.1',
 				)
 			},
 		},
 		{
 			id: 'token.none',
-			about: 'whether anybody has a token',
+			about: 'whether a valid token exists',
 			async run(context) {
 				if ((await context.config()).auth_mode !== 'token') return []
 				const tokens = await tokensOf(context)
@@ -55,13 +55,13 @@ export default {
 					)
 				return error(
 					'every request needs a token, and no token is valid any more',
-					"let local callers in with auth_mode: loopback, create one (svc tokens create --scope '*'), and set it back",
+					"set auth_mode: loopback, create a token on this machine (svc tokens create --scope '*'), and set auth_mode back",
 				)
 			},
 		},
 		{
 			id: 'token.expiry',
-			about: 'tokens that end soon',
+			about: 'tokens that expire soon',
 			async run(context) {
 				const active = (await tokensOf(context)).filter(({ status }) => status === 'active')
 				const soon = active
@@ -70,13 +70,15 @@ export default {
 					.toSorted((a, b) => a.days - b.days)
 				if (soon.length === 0)
 					return ok(
-						active.length === 0 ? 'there are no active tokens' : `no active token ends soon (${active.length} checked)`,
+						active.length === 0
+							? 'there are no active tokens'
+							: `no active token expires soon (${active.length} checked)`,
 					)
 				return soon
 					.slice(0, SHOWN)
 					.map(({ id, scopes, expires_at }): Finding =>
 						warning(
-							`the token ${id} (${scopes.join(' ')}) ends at ${expires_at}`,
+							`the token ${id} (${scopes.join(' ')}) expires at ${expires_at}`,
 							`create another one for the clients that use this one: svc tokens create --scope '${scopes.join(',')}'`,
 						),
 					)

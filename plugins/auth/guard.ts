@@ -93,5 +93,5 @@ function refuseLoophole(route: RequestRoute, rules: RouteAccess | false, { scope
 	if (isBuiltIn(route.realm.plugin)) return
 	const unknown = scope.selection?.find((one) => !scopes.has(one))
 	if (unknown !== undefined)
-		complain(`asks for the scope "${unknown}", which no token can have, since no plugin declares it`)
+		complain(`requires the scope "${unknown}", which no token can have, since no plugin declares it`)
 }

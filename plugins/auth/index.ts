@@ -122,6 +122,6 @@ function warnOfOpenAddress({ config, log }: Context<AuthSettings>): void {
 	const { auth_mode, host } = config
 	if (auth_mode !== 'loopback' || host === 'localhost' || isLoopback(host)) return
 	log.warn(
-		`auth_mode is loopback and the gateway listens at ${host}, where other machines reach it: they need a token, every program of this machine needs none; set auth_mode: token, or server.host: 127.0.0.1`,
+		`auth_mode is loopback and the gateway listens at ${host}, where other machines reach it: they need a token, but programs on this machine do not; set auth_mode: token, or server.host: 127.0.0.1`,
 	)
 }

@@ -33,11 +33,7 @@ const shown = {
 	agents: patterns.description('The agents that it is for; absent: all.'),
 	label,
 	limits,
-	expires_at: iso
-		.allow(null)
-		.required()
-		.description('Null where it never expires.')
-		.example('2030-01-31T12:00:00.000Z'),
+	expires_at: iso.allow(null).required().description('Null if it never expires.').example('2030-01-31T12:00:00.000Z'),
 	created_at: iso.required(),
 }
 const token = Joi.object({ ...shown, status: Joi.valid('active', 'revoked', 'expired').required() }).id('Token')
@@ -55,9 +51,9 @@ const caller = Joi.object({
 		.example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516'),
 	label,
 	scopes: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
-	agents: patterns.description('The agents that you may know of; absent: all.'),
+	agents: patterns.description('The agents that you can see; absent: all.'),
 	limits,
-	expires_at: iso.allow(null).description('Of the token; null where it never expires.').example(null),
+	expires_at: iso.allow(null).description('Of the token; null if it never expires.').example(null),
 }).id('Caller')
 
 const NOT_A_TIME = '{#label} must be an ISO 8601 timestamp such as 2030-01-31T12:00:00Z'
@@ -79,7 +75,7 @@ export function routes(server: Server, { oidc }: AuthSettings, auth: Auth, scope
 			plugins: { auth: { bootstrap: true }, openapi: { errors: [409] } },
 			validate: {
 				headers: Joi.object({
-					'x-setup-code': Joi.string().max(256).description('For the first token, where the caller is not local.'),
+					'x-setup-code': Joi.string().max(256).description('For the first token, if the caller is not local.'),
 				}).unknown(),
 				payload: newTokenRequest([...scopes.keys()])
 					.required()
@@ -130,7 +126,7 @@ export function routes(server: Server, { oidc }: AuthSettings, auth: Auth, scope
 		options: {
 			id: 'revokeToken',
 			description: 'Revoke a token',
-			notes: 'At once: the next request with it is refused, and open streams of it end within a second.',
+			notes: 'Takes effect at once: the next request with it is refused, and its open streams end within a second.',
 			tags: ['api', 'tokens'],
 			auth: scoped('tokens:admin'),
 			validate: { params: Joi.object({ id: tokenId.max(64).description('Id of the token.') }) },

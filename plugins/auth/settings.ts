@@ -44,7 +44,7 @@ export default defineSettings<AuthSettings>({
   #oidc:
     # Exactly as in \`iss\` of its tokens.
     #issuer: https://login.example.com
-    # Whom tokens must name in \`aud\`. Default server.public_url, and that address with /mcp.
+    # The value that tokens must have as \`aud\`. Default server.public_url, and that address with /mcp.
     #audience: [https://agents.example.com]
     # The gateway's own client at the provider, with which people sign in to the console.
     #client_id: svc-gateway

@@ -37,7 +37,7 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 	}
 
 	const create: Backups['create'] = async (trigger) => {
-		if (running) throw new Fault('conflict', 'a backup is being made already; wait for it to end')
+		if (running) throw new Fault('conflict', 'a backup is already in progress; wait until it is complete')
 		running = take(trigger)
 		try {
 			return await running

@@ -11,7 +11,7 @@ export interface BackupSettings {
 	/** Scheduled ones that are kept. */
 	keep: number
 	include_key: boolean
-	/** Mebibytes of disk that the store needs to be free. */
+	/** Mebibytes of disk that must stay free for the store. */
 	min_free_mib: number
 }
 
@@ -19,7 +19,7 @@ export interface Backups {
 	/** The folder that contains them; absolute. */
 	readonly folder: string
 	/**
-	 * Makes a backup; settles once it is complete. Throws `conflict` while another one is running, `storage_full`, or
+	 * Creates a backup; settles once it is complete. Throws `conflict` while another one is running, `storage_full`, or
 	 * `backup_failed`. A scheduled backup removes the oldest scheduled ones beyond `keep`.
 	 */
 	create(trigger: Trigger): Promise<BackupInfo>

@@ -36,13 +36,13 @@ export default {
 				const { schedule, timezone } = settings
 				const due = schedule === null ? Date.now() - BACKUP_DAYS * DAY_MS : await lastDue(schedule, timezone)
 				// NaN (no backup) is not recent.
-				if (newest >= due) return [...bad, ok(`the latest backup was made at ${new Date(newest).toISOString()}`)]
+				if (newest >= due) return [...bad, ok(`the latest backup was created at ${new Date(newest).toISOString()}`)]
 				const since = await usedSince(context.home)
 				const isYoung = since === undefined || since > (schedule === null ? Date.now() - HOME_DAYS * DAY_MS : due)
-				if (isYoung) return [...bad, ok('the home is too young to need a backup')]
+				if (isYoung) return [...bad, ok('the home is too new to need a backup')]
 				const last = Number.isNaN(newest)
 					? 'none was ever taken'
-					: `the latest one was made at ${new Date(newest).toISOString()}`
+					: `the latest one was created at ${new Date(newest).toISOString()}`
 				if (schedule === null)
 					return [
 						...bad,
@@ -55,7 +55,7 @@ export default {
 					...bad,
 					warning(
 						`a backup was due at ${new Date(due).toISOString()}, and ${last}`,
-						'make one, which shows what prevents it: svc backup create; the gateway makes scheduled backups only while it runs',
+						'run svc backup create, which shows what prevents a backup; the gateway takes scheduled backups only while it runs',
 					),
 				]
 			},

@@ -2,18 +2,18 @@ import type { EventType } from '../../core/plugin.ts'
 
 export default {
 	'backup.created': {
-		description: 'A backup was made, by request or by the schedule.',
+		description: 'A backup was created, on request or by the schedule.',
 		payload: {
 			backup_id: 'Its id.',
 			bytes: 'Size of the file.',
-			records: 'How many records it holds.',
+			records: 'How many records it contains.',
 			head: 'The newest position in the event log.',
 			trigger: '`request` or `schedule`.',
-			includes_key: "Whether the vault's key is in it.",
+			includes_key: "Whether it contains the vault's key.",
 		},
 	},
 	'backup.failed': {
-		description: 'A backup could not be made.',
+		description: 'A backup could not be created.',
 		payload: {
 			trigger: '`request` or `schedule`.',
 			message: 'What is wrong, for people.',

@@ -16,7 +16,10 @@ export default definePlugin<BackupSettings, Backups>({
 		const backups = openBackups(ctx)
 		ctx.extend('metrics', {
 			metrics: {
-				svc_backup_newest_timestamp_seconds: { help: 'When the newest backup was taken, since 1970.', type: 'gauge' },
+				svc_backup_newest_timestamp_seconds: {
+					help: 'When the newest backup was created, in seconds since 1970.',
+					type: 'gauge',
+				},
 			},
 			async read() {
 				const newest = (await backups.list()).backups.at(-1)

@@ -7,7 +7,7 @@ import type { Backups, BackupSettings } from './contract.ts'
 const id = Joi.string()
 	.pattern(/^\d{8}T\d{9}Z$/)
 	.message('{#label} must be the id of a backup, such as 20300131T120000123Z')
-	.description('The UTC time at which it was begun.')
+	.description('The UTC time at which its creation began.')
 	.example('20300131T120000123Z')
 const file = Joi.string()
 	.required()
@@ -47,7 +47,7 @@ const backups = Joi.object({
 			Joi.object({
 				id: id.required(),
 				file,
-				message: Joi.string().required().example('it does not begin as a backup does'),
+				message: Joi.string().required().example('it does not have the header of a backup'),
 			}),
 		)
 		.required()

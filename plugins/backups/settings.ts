@@ -48,7 +48,7 @@ function schedule(text: string, helpers: CustomHelpers): unknown {
 		// Reported below.
 	}
 	return helpers.message({
-		custom: 'must be five cron fields (minute hour day month weekday) that come some time, such as "0 3 * * *"',
+		custom: 'must be five cron fields (minute hour day month weekday) that match some time, such as "0 3 * * *"',
 	})
 }
 

@@ -12,10 +12,10 @@
  *
  * Words
  * - channel     one account of the agent's on a platform: a bot with its token
- * - chat        where people and the bot talk: a direct chat, a group, a room
+ * - chat        where people talk to the bot: a direct chat, a group, a room
  * - adapter     this file's `ChannelAdapter`: knows one platform
  * - link        what the gateway gives to a connection
- * - connection  what the adapter gives back: the way out
+ * - connection  what the adapter returns: sends messages
  *
  * Nothing here is imported at run time, so that an adapter's file needs no package of ours.
  */
@@ -34,7 +34,7 @@ export interface ChannelAdapter<Config extends object = object> {
 	config?(joi: Joi.Root): Joi.ObjectSchema<Config>
 	/**
 	 * Keys of `config` that callers without the scope `*` may set too; none of them says where the connection goes or what it
-	 * can reach. Leave out every address, host, port, path and proxy: who sets those is sent the operator's bot token. The
+	 * can reach. Leave out every address, host, port, path and proxy: anyone who sets those gets the operator's bot token. The
 	 * gateway's own keys need not be here, and `api_root` cannot be.
 	 */
 	unguarded?: readonly string[]
@@ -56,10 +56,10 @@ export interface ChannelAdapter<Config extends object = object> {
 export interface Abilities {
 	/** Best first. If one is refused (`format`), the next one is used; the last should be `plain`. */
 	formats: readonly Format[]
-	/** For how long one typing indicator shows, in milliseconds. Absent: the platform has none. */
+	/** How long one typing indicator is shown, in milliseconds. Absent: the platform has none. */
 	typing_ms?: number
 	/**
-	 * How an unfinished answer shows, by the kind of chat. `draft`: by `draft`, apart from messages. `edit`: a message that
+	 * How an unfinished answer is shown, by the kind of chat. `draft`: by `draft`, apart from messages. `edit`: a message that
 	 * grows, by `edit`. Absent: not at all; the answer arrives in one piece.
 	 */
 	preview?: Partial<Record<ChatKind, 'draft' | 'edit'>>
@@ -69,8 +69,8 @@ export interface Abilities {
 	 */
 	pace?: { chat_ms?: number; group_ms?: number; channel_ms?: number }
 	/**
-	 * It sends files, by `sendFile`; one of more than `max_bytes` is not tried. Absent: none, and users read instead what the file is
-	 * called and how to get it.
+	 * It sends files, by `sendFile`, of at most `max_bytes`. Absent: it sends none, and users get the name of the file and how
+	 * to get it.
 	 */
 	files?: { max_bytes: number }
 }
@@ -113,7 +113,7 @@ export interface IncomingMessage {
 	sender: { id: string; name?: string }
 	/** Without the bot's own name if that only addresses the bot. '' if there is no text. A command begins with `/`. */
 	text: string
-	/** Is it for the bot: said in private, to its name, or in reply to it? */
+	/** Whether it is for the bot: sent in private, with its name, or as a reply to it. */
 	addressed: boolean
 	/** What came with it besides text, in words, such as `a voice message`: for models, if `attachments` has nothing of it. */
 	attachment?: string
@@ -132,13 +132,16 @@ export interface IncomingFile {
 	/** What people call it, such as `a photo`: for the model, if it cannot be loaded. */
 	what: string
 	name?: string
-	/** What the platform says that it is; the bytes decide. */
+	/** The type according to the platform; the bytes take precedence. */
 	media_type?: string
-	/** Bytes, as far as the platform tells. A file above the gateway's limit is not loaded. */
+	/** In bytes, if the platform provides it. A file above the gateway's limit is not loaded. */
 	size?: number
 	/** Length of a recording. */
 	seconds?: number
-	/** What `Connection.load` finds it by, such as an id or an address; 1-4,096 characters. Stored, so without the token. */
+	/**
+	 * The reference for `Connection.load`, such as an id or an address; 1-4,096 characters. It is stored, so it must not contain
+	 * the token.
+	 */
 	ref: string
 }
 
@@ -211,7 +214,10 @@ export interface Link<Config extends object = object> {
 	readonly signal: AbortSignal
 	/** The last position of the feed, from an accepted message or from `advance`; null before the first one. */
 	cursor(): Promise<string | null>
-	/** Chats from which messages came, with the newest accepted one: to ask the platform for later ones. At most 1,000, the most active first. */
+	/**
+	 * Chats from which messages came, with the newest accepted one: to ask the platform for later ones. At most 1,000, the most
+	 * active first.
+	 */
 	chats(): Promise<KnownChat[]>
 	/**
 	 * Accepts a message. Settles once it is durable, or known already, or needs no action: only then acknowledge it to the
@@ -240,14 +246,17 @@ export interface KnownChat {
 	last_id: string
 	/** Id of the newest message that an agent is known to have sent there; absent if there is none. */
 	sent_id?: string
-	/** When it was bound to its agent, or the rules of who is answered were changed, ISO 8601: earlier messages concern no agent. */
+	/**
+	 * When it was bound to its agent, or when the rules for which messages are answered last changed, ISO 8601: ignore earlier
+	 * messages.
+	 */
 	bound_at: string
 }
 
 /**
- * Sends messages, and loads files. Its methods may be called at the same time for different chats, and not for the same one. But `typing` and
- * `load` may still be running when another is called, and so may calls that time out: `draft` and a preview's `edit` after 5 s, or 1 s
- * if an answer is due, any other call after 60 s.
+ * Sends messages, and loads files. Its methods may be called at the same time for different chats, and not for the same one. But
+ * `typing` and `load` may still be running when another is called, and so may calls that time out: `draft` and a preview's
+ * `edit` after 5 s, or 1 s if an answer is due, any other call after 60 s.
  */
 export interface Connection {
 	/** Name of the bot, for operators, such as `@my_bot`. */
@@ -256,14 +265,14 @@ export interface Connection {
 	send(message: OutgoingMessage): Promise<{ id: string }>
 	/** Needed for previews by `edit`. Setting the same text again is not an error. Its nonce is that of the message it changes. */
 	edit?(id: string, message: OutgoingMessage): Promise<void>
-	/** Shows text that is not sent yet, and replaces what it showed before. Needed for previews by `draft`. */
+	/** Shows text that is not sent yet, and replaces the text that it showed before. Needed for previews by `draft`. */
 	draft?(message: OutgoingMessage): Promise<void>
 	typing?(chat: ChatRef): Promise<void>
 	/**
 	 * The bytes of a file, by its `IncomingFile.ref`. Needed if messages have `attachments`. Called after `receive` has settled,
 	 * and again after a restart: the message may have come by an earlier connection. Files of one chat are loaded one after
-	 * another, those of one message within 20 s together. If it throws, or the file has expired, the model is told what came and
-	 * why it is missing: the error's message must not contain the token.
+	 * another, those of one message within 20 s together. If it throws, or the file has expired, the model gets a description of
+	 * the file and the reason why it is missing: the error's message must not contain the token.
 	 */
 	load?(ref: string, options: LoadOptions): Promise<Uint8Array>
 	/**
@@ -272,16 +281,18 @@ export interface Connection {
 	 */
 	mark?(chat: ChatRef): string | undefined
 	/**
-	 * Was this message sent, although no response was received? Returns its id, or undefined if it was not sent. Called before a
-	 * message is sent again, also after a restart. Without it, and without nonces, a user may read a message twice.
+	 * Finds out whether this message was sent although no response was received. Returns its id, or undefined if it was not
+	 * sent. Called before a message is sent again, also after a restart. Without it, and without nonces, a user may read a
+	 * message twice.
 	 */
 	find?(message: OutgoingMessage, mark: string | undefined): Promise<{ id: string } | undefined>
 	/**
-	 * Sends a file, and returns the new message's id. Needed if `can.files` says so. Errors have the codes of `send`; after `format` and
-	 * `refused` users read a line in place of the file. With a nonce, or `find`, for its messages, a platform needs the same here.
+	 * Sends a file, and returns the new message's id. Required with `can.files`. Errors have the codes of `send`; after `format`
+	 * and `refused` users get a line in place of the file. With a nonce, or `find`, for its messages, a platform needs the same
+	 * here.
 	 */
 	sendFile?(file: OutgoingFile, bytes: Uint8Array): Promise<{ id: string }>
-	/** As `find`, for a file: was it sent? */
+	/** Like `find`, for a file. */
 	findFile?(file: OutgoingFile, mark: string | undefined): Promise<{ id: string } | undefined>
 	/** Releases everything, within 10 s. Calls in progress may fail. Called once, also after `lost`. */
 	close(): Promise<void>
@@ -302,7 +313,10 @@ interface Bot {
 
 declare module '../../core/cli/doctor/contract.ts' {
 	interface DoctorFile {
-		/** By the `type` of a channel: the problem with a bot, as a phrase about its token, and what to do; null without a problem. */
+		/**
+		 * By the `type` of a channel: the problem with a bot, as a phrase about its token, and what to do; null without a
+		 * problem.
+		 */
 		bots?: Readonly<
 			Record<string, (bot: Bot, context: CheckContext) => Promise<Pick<Finding, 'message' | 'fix'> | null>>
 		>

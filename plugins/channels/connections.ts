@@ -71,7 +71,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			standing: { connection: 'connecting', bot: null, last_error: null },
 			queue: openSerialQueue(
 				WAITING_LIMIT,
-				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel wait already`),
+				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel are already waiting`),
 			),
 			news: openNews((event_type, payload) => {
 				const about = { channel_id, type, ...payload }

@@ -19,13 +19,13 @@ export interface CommonConfig {
 	agent_id?: string
 	/** Another server than the platform's own. */
 	api_root?: string
-	/** In groups: answer what is addressed to the bot, or everything. Default `mentions`. */
+	/** In groups: answer messages that are addressed to the bot, or all messages. Default `mentions`. */
 	answer?: 'mentions' | 'all'
 	/** Ids of the users who may talk to the bot; all users if absent. */
 	allowed_senders?: string[]
 	/** Show which tools a run calls while people wait for its answer. Default true. */
 	progress?: boolean
-	/** Messages that come during a run: one run for each, in their order, or one for all of them. Default `in_order`. */
+	/** Messages that arrive during a run: one run for each, in order, or one run for all of them. Default `in_order`. */
 	during_run?: 'in_order' | 'merged'
 }
 
@@ -85,7 +85,7 @@ export interface SaidInChat {
 	chat_id: string
 }
 
-/** A chat that has got a code and is not bound yet. */
+/** A chat that has a code and is not bound yet. */
 export interface WaitingChat {
 	channel_id: string
 	external_chat_id: string
@@ -115,7 +115,7 @@ export interface Channels {
 	bindings(channel_id: string): Promise<Binding[]>
 	/** Throws `not_found` (agent or channel), `already_exists` (the chat has one). */
 	bind(binding: { agent: AgentRef; channel_id: string; external_chat_id: string } & Answerers): Promise<Binding>
-	/** The newest 200, each with the last one that its chat and person asked for. */
+	/** The newest 200 chats, each with the latest code that was requested there. */
 	waiting(): Promise<WaitingChat[]>
 	/**
 	 * By the code of a chat, which is used up. Throws `pairing_invalid`, `rate_limited` after too many wrong codes, and

@@ -34,7 +34,7 @@ export function openLink(options: LinkOptions): OpenLink {
 	const { signal } = ending
 	const check = (): void => {
 		if (signal.aborted)
-			throw new Fault('channel_unavailable', 'this connection is over: leave the message with the platform')
+			throw new Fault('channel_unavailable', 'this connection has ended: leave the message with the platform')
 	}
 	const receive = async (given: unknown): Promise<void> => {
 		check()

@@ -1,6 +1,6 @@
 import type { Config } from '../../core/host/config.ts'
 
-/** Settings of the engine, which lie in the section `store`, and of what its gateways do together. */
+/** Settings of the engine, in the section `store`, and of the cooperation of its gateways. */
 export type ClusterSettings = Pick<
 	Config['store'],
 	'url' | 'prefix' | 'replicas' | 'format' | 'advertise' | 'credentials_file' | 'tls'
@@ -9,19 +9,22 @@ export type ClusterSettings = Pick<
 
 declare module '../../config/types.ts' {
 	interface StoreSettings {
-		/** What streams and subjects in the cluster begin with. */
+		/** The prefix of streams and subjects in the cluster. */
 		prefix: string
 		/** Copies of each stream. */
 		replicas: number
-		/** Older data in the cluster is converted to it; null: it stays as it is. */
+		/** The format to which older data in the cluster is converted; null: it is not converted. */
 		format: number | null
-		/** Under which name other gateways reach this one; null for one that is derived. */
+		/** The host name or address at which other gateways reach this one; null: it is derived. */
 		advertise: string | null
 		credentials_file: string | null
 		tls: { ca_file: string | null; cert_file: string | null; key_file: string | null }
 	}
 	interface WorkerSettings {
-		/** Whether this gateway lends its threads to the working one, while it waits. Always present; checks of plugins may be given none. */
+		/**
+		 * Whether this gateway lends its threads to the working one, while it waits. Always present in a gateway; checks of
+		 * plugins may get settings without it.
+		 */
 		lend?: boolean
 	}
 }

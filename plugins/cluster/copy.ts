@@ -63,10 +63,7 @@ function contentsOf({ contents }: Engine): Contents {
 async function mustBeEmpty({ scopes, appends, jobs }: Contents): Promise<void> {
 	for (const part of [scopes(), appends(), jobs()])
 		for await (const _ of part)
-			throw new Fault(
-				'conflict',
-				'there is data already where the copy is to go: name an empty folder, or another store.prefix',
-			)
+			throw new Fault('conflict', 'the target already contains data: name an empty folder, or another store.prefix')
 }
 
 async function copyRecords(from: Engine, to: Engine, told: (count: number) => void): Promise<number> {
@@ -153,5 +150,5 @@ function mustBeEqual(what: string, one: unknown, other: unknown): void {
 }
 
 function differs(what: string): Fault {
-	return new Fault('store_damaged', `the copy is not equal (${what}): remove it, and copy again`)
+	return new Fault('store_damaged', `the copy differs from the source (${what}): remove it, and copy again`)
 }

@@ -19,7 +19,7 @@ const clusterCheck: Check = {
 			throw thrown
 		})
 		if (isFault(found))
-			return error(found.message, 'do what the message says, then check again: svc doctor --only store.cluster')
+			return error(found.message, 'follow the message, then check again: svc doctor --only store.cluster')
 		const behind = found.streams.flatMap((one) => one.behind.map((server) => `${one.name} on ${server}`))
 		if (behind.length > 0)
 			return warning(
@@ -46,7 +46,7 @@ const clusterCheck: Check = {
 		)
 			return note(
 				`the data has format ${found.format}, and every gateway that answers reads a newer one: ${members.join(', ')}`,
-				`once no older gateway is needed again, set store.format to ${format} and restart the gateways: docs/cluster.md`,
+				`once you no longer need an older version, set store.format to ${format} and restart the gateways: docs/cluster.md`,
 			)
 		const at = found.address === null ? '' : ` at ${found.address}`
 		const holder = found.holder === null ? 'no gateway works on it' : `the gateway ${found.holder} works on it${at}`

@@ -26,7 +26,7 @@ export async function mayUpgrade({ data, wanted, members, log }: MayUpgradeOptio
 	if (wanted !== null && wanted > format)
 		throw new Fault(
 			'config_invalid',
-			`store.format is ${wanted}, and this version has formats up to ${format}: correct the setting, or install the version that has it`,
+			`store.format is ${wanted}, and this version supports formats up to ${format}: correct the setting, or install the version that has it`,
 		)
 	if (mark.from !== undefined) return true // begun, by a gateway that had made sure
 	if (mark.format === format) return false

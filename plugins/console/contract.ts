@@ -10,7 +10,7 @@ export interface ConsolePage {
 	title: string
 	/**
 	 * A JavaScript module as text, at most 512 KiB: it can import nothing. Anyone who reaches the gateway can read it. It exports
-	 * `show(place, console)`, which fills the element `place`; what it throws shows on the page.
+	 * `show(place, console)`, which fills the element `place`; an error that it throws is shown on the page.
 	 */
 	module: string
 }

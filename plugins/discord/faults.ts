@@ -62,7 +62,8 @@ export function faultOf(error: unknown, make: MakeError): Error {
 	}
 	if (error instanceof DiscordAPIError) return apiFault(error, make)
 	if (isUnsent(error)) return make('failed', `Discord was not reached: ${messageOf(error)}`)
-	if (error instanceof HTTPError && error.status === 413) return make('refused', 'Discord takes no file of this size')
+	if (error instanceof HTTPError && error.status === 413)
+		return make('refused', 'Discord does not accept a file of this size')
 	if (error instanceof HTTPError) return new Error(`Discord answered with the status ${error.status}`)
 	return new Error(messageOf(error), { cause: error })
 }
@@ -81,7 +82,7 @@ export function isGone(error: unknown): boolean {
 function apiFault(error: DiscordAPIError, make: MakeError): Error {
 	const { status, code } = error
 	const message = `${apiMessages[Number(code)] ?? messageOf(error)} (Discord: ${status}, ${code})`
-	if (status === 413) return make('refused', `Discord takes no file of this size there (${message})`)
+	if (status === 413) return make('refused', `Discord does not accept a file of this size there (${message})`)
 	if (HOPELESS.has(code)) return make('refused', message)
 	if (status === 400) return make('format', message)
 	if (isGone(error)) return make('refused', message)

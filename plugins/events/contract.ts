@@ -8,16 +8,16 @@ export interface EventSettings {
 	retention_days: number
 	/** Streams open at the same time; the next one gets 503. */
 	max_streams: number
-	/** Seconds after which a stream without traffic gets a comment, for the proxies on its way. */
+	/** Seconds without data after which a stream gets a comment, so that proxies keep it open. */
 	heartbeat_s: number
-	/** Seconds for which a client may take nothing of what waits for it, before it is cut off. */
+	/** Seconds for which a client may read nothing while data waits for it, before it is disconnected. */
 	stall_timeout_s: number
 }
 
 export interface StreamRequest {
-	/** Not begun yet; from now on the stream's. */
+	/** Not begun yet; it belongs to the stream from now on. */
 	response: ServerResponse
-	/** Looked at again and again while the stream is open. */
+	/** Checked repeatedly while the stream is open. */
 	credentials: Credentials
 	filter: LiveFilter
 	/**
@@ -25,13 +25,16 @@ export interface StreamRequest {
 	 * log does not know. With `endsWithRun` an unknown position means the beginning of the run.
 	 */
 	after: string | null
-	/** The stream ends with this event; default: none does. Only for streams of one run. */
+	/** Whether the stream ends with the end of its run; default: it does not. Only for streams of one run. */
 	endsWithRun?: boolean
 }
 
-/** A stream of one run, which is about to start. It hears from the moment in which this exists. */
+/** A stream of one run that is about to start. It collects the run's events from its creation on. */
 export interface RunStream {
-	/** Answers with everything that was heard, and ends with the run. Otherwise as `Events.stream`. Call it once, or `drop`. */
+	/**
+	 * Sends all collected events, then new ones, and ends with the run. Otherwise like `Events.stream`. Call it once, or call
+	 * `drop`.
+	 */
 	open(response: ServerResponse): Promise<void>
 	drop(): void
 }
@@ -45,19 +48,19 @@ export interface AuditRequest {
 export interface AuditPage {
 	/** Newest first. */
 	events: EventEnvelope[]
-	/** Null where there is nothing older. May be there with fewer events than asked for, even none. */
+	/** Null if there is nothing older. A page with fewer events than requested, even none, may have one. */
 	next_cursor: Cursor | null
 }
 
 export interface Events {
 	/**
-	 * Turns a response into an event stream. Settles once it is open; it ends with its client, its caller's authority or
-	 * this plugin. Throws `unavailable` where too many streams are open.
+	 * Turns a response into an event stream. Settles once it is open; it ends when its client leaves, its caller loses its
+	 * authority or this plugin stops. Throws `unavailable` if too many streams are open.
 	 */
 	stream(request: StreamRequest): Promise<void>
 	/**
-	 * Hears the events of a run before it starts, so that its stream lacks none, the pieces of its first answer included. Throws
-	 * `unavailable` where too many streams are open.
+	 * Collects the events of a run before it starts, so that its stream misses none, including the pieces of its first answer.
+	 * Throws `unavailable` if too many streams are open.
 	 */
 	ofRun(run_id: string, credentials: Credentials): RunStream
 	/** How many streams are open. */

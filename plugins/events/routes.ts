@@ -15,7 +15,7 @@ const page = Joi.object({
 	next_cursor: Joi.string()
 		.allow(null)
 		.required()
-		.description('For the next page; null where there is nothing older. It may come with fewer events than `limit`.')
+		.description('For the next page; null if there is nothing older. It may come with fewer events than `limit`.')
 		.example('1038'),
 }).id('AuditPage')
 

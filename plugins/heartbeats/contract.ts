@@ -1,7 +1,7 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Deliver } from '../runs/contract.ts'
 
-/** When a heartbeat beats. Exactly one of `cron`, `every` and `at` is set. */
+/** When a heartbeat fires. Exactly one of `cron`, `every` and `at` is set. */
 export interface Schedule {
 	/** Five fields, or six with seconds in front. */
 	cron: string | null
@@ -9,7 +9,7 @@ export interface Schedule {
 	timezone: string | null
 	/** Such as `30m`. */
 	every: string | null
-	/** ISO 8601. It beats once, and is then deleted. */
+	/** ISO 8601. It fires once, and is then deleted. */
 	at: string | null
 }
 
@@ -39,10 +39,10 @@ export interface HeartbeatRequest {
 	deliver?: Deliver
 }
 
-/** What is absent stays. A new `cron`, `every` or `at` replaces the schedule. */
+/** Absent fields stay unchanged. A new `cron`, `every` or `at` replaces the schedule. */
 export type HeartbeatChange = Partial<HeartbeatRequest> & { paused?: boolean }
 
-/** A call that may be made again with the same `key`, and then does nothing a second time. */
+/** A call that may be repeated with the same `key`, and then has no further effect. */
 export interface Repeatable {
 	key: string
 	/** Where the event goes; default: to the agent, outside a run. */
@@ -57,7 +57,7 @@ export interface Heartbeats {
 	/** Throws `invalid_request` for an invalid schedule or `deliver`, `conflict` if the agent has reached its limit. */
 	create(agent: AgentRef, request: HeartbeatRequest, call?: Repeatable): Promise<Heartbeat>
 	/**
-	 * A schedule that changes, or is resumed, counts from now. Throws as `create`, `not_found`, and `unavailable` if it is
+	 * A changed or resumed schedule counts from now. Throws like `create`, `not_found`, and `unavailable` if the heartbeat is
 	 * firing for longer than a few seconds.
 	 */
 	change(agent: AgentRef, id: string, change: HeartbeatChange, call?: Repeatable): Promise<Heartbeat>

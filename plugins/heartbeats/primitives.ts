@@ -41,7 +41,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 	ctx.primitive({
 		name: 'heartbeat.update',
 		description:
-			'Changes, pauses or resumes one of your heartbeats, with the fields of heartbeat.create. What you leave out stays.',
+			'Changes, pauses or resumes one of your heartbeats, with the fields of heartbeat.create. Fields that you leave out stay unchanged.',
 		parameters: Joi.object({ id, ...briefly(others, 'As in heartbeat.create.'), paused }),
 		run: ({ id: heartbeat_id, ...args }, call) =>
 			asArguments(async () => {
@@ -52,7 +52,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 	})
 	ctx.primitive({
 		name: 'heartbeat.delete',
-		description: 'Ends one of your heartbeats.',
+		description: 'Deletes one of your heartbeats.',
 		parameters: Joi.object({ id }),
 		async run({ id: heartbeat_id }, call) {
 			await heartbeats.remove(call.agent, String(heartbeat_id), repeatable(call))

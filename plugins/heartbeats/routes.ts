@@ -21,7 +21,7 @@ const withoutDeliver = Joi.object({
 	at: iso.allow(null).required().description('When it starts its only run; then it is deleted.'),
 	prompt: Joi.string().required(),
 	created_at: iso.required(),
-	next_at: iso.allow(null).required().description('When it beats next; null while it is paused.'),
+	next_at: iso.allow(null).required().description('When it fires next; null while it is paused.'),
 	paused: Joi.boolean().required(),
 	last_at: iso.allow(null).required().description('When it last started a run.'),
 })

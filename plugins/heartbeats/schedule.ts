@@ -92,10 +92,10 @@ function checkCron(schedule: Schedule, now: number): void {
 	} catch (error) {
 		throw invalid('cron', `cron "${cron}" is not a pattern: ${messageOf(error).replace(/^CronPattern: /, '')}`)
 	}
-	if (beats.length === 0) throw invalid('cron', `cron "${cron}" never comes`)
+	if (beats.length === 0) throw invalid('cron', `cron "${cron}" never matches`)
 	// Where the seconds' field has two values, two of any three beats in a row lie in one minute.
 	const tooClose = beats.some((beat, n) => n > 0 && beat.getTime() - (beats[n - 1]?.getTime() ?? 0) < SHORTEST_MS)
-	if (tooClose) throw invalid('cron', `cron "${cron}" beats more than once a minute; name at most one second`)
+	if (tooClose) throw invalid('cron', `cron "${cron}" fires more than once a minute; name at most one second`)
 }
 
 /** A beat at a time that the clock skips comes right after the gap; a fixed time that occurs twice beats once. */

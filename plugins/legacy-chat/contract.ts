@@ -5,11 +5,11 @@ export interface ChatSettings {
 	/** Requests that may wait for their replies at the same time, streams included; the next one gets 503. */
 	max_waiting: number
 	max_sockets: number
-	/** Seconds after which a stream without a word gets a comment, for the proxies on its way. */
+	/** Seconds without data after which a stream gets a comment, so that proxies keep it open. */
 	heartbeat_s: number
-	/** Seconds between pings of a WebSocket; one that is not answered until the next ends it. */
+	/** Seconds between pings of a WebSocket; if one is not answered before the next, the WebSocket is closed. */
 	ping_s: number
-	/** Seconds for which the client of a stream may take nothing of what waits for it. */
+	/** Seconds for which the client of a stream may read nothing while data waits for it. */
 	stall_timeout_s: number
 }
 

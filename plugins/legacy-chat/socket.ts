@@ -102,7 +102,7 @@ export class ChatSocket implements OpenRequest {
 		const now = performance.now()
 		if (now - this.#refused.since >= MINUTE_MS) this.#refused = { count: 0, since: now }
 		if (++this.#refused.count <= REFUSED_LIMIT) return this.#send({ type: 'error', content })
-		this.end(new Fault('rate_limited', `more than ${REFUSED_LIMIT} wrong frames within a minute`))
+		this.end(new Fault('rate_limited', `more than ${REFUSED_LIMIT} invalid frames within a minute`))
 	}
 
 	async #work(): Promise<void> {

@@ -13,7 +13,11 @@ const RESULTS_DEFAULT = 10
 const RESULTS_LIMIT = 50
 const iso = Joi.string().isoDate()
 
-export const agentName = Joi.string().min(1).max(64).required().description('Name of the agent, as list_agents has it.')
+export const agentName = Joi.string()
+	.min(1)
+	.max(64)
+	.required()
+	.description('Name of the agent, as list_agents returns it.')
 
 const listAgents: ServedTool = {
 	name: 'list_agents',

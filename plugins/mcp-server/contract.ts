@@ -7,7 +7,7 @@ export interface McpServerSettings {
 	idle_timeout_s: number
 	/** Seconds for which a call waits for its run; then it returns the current state, and the run continues. */
 	max_wait_s: number
-	/** Seconds for which a client may read nothing while data waits for it, until its stream is cut. */
+	/** Seconds for which a client may read nothing while data waits for it, before its stream is closed. */
 	stall_timeout_s: number
 }
 

@@ -22,7 +22,7 @@ const runAgent: ServedTool = {
 	name: 'run_agent',
 	title: 'Run an agent',
 	description:
-		'Gives an agent a prompt and answers with what it says in the end. The agent works with its own tools and memory. Where it asks something in between, the result has a question: answer it by answer_question.',
+		'Gives an agent a prompt and returns its final answer. The agent works with its own tools and memory. If it asks a question, the result contains that question: answer it with answer_question.',
 	scope: 'runs:write',
 	input: Joi.object({
 		agent: agentName,
@@ -30,7 +30,7 @@ const runAgent: ServedTool = {
 		conversation: Joi.string()
 			.pattern(/^[A-Za-z0-9._-]{1,64}$/, '1 to 64 of A-Z a-z 0-9 . _ -')
 			.description(
-				'A name of your choice. Runs with the same name see what was said before, also in later sessions. Default: a conversation of this session.',
+				'A name of your choice. Runs with the same name see the earlier messages, also in later sessions. Default: a conversation of this session.',
 			),
 		wait,
 	}),

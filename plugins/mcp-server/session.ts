@@ -26,7 +26,7 @@ const STREAM_LIMIT = 64
 const CALL_LIMIT = 32
 /** Time for calls to be answered before the session ends. */
 const LEAVE_LIMIT_MS = 2_000
-const instructions = `Runs agents of a self-hosted gateway. list_agents names them; run_agent gives one a prompt and answers with what it says. An agent may ask something in between: then the result says so, and answer_question lets the run go on. For long work call run_agent with wait: false, and get_run later.`
+const instructions = `Runs agents of a self-hosted gateway. list_agents names them; run_agent gives one a prompt and answers with what it says. An agent may ask something in between: then the result says so, and answer_question lets the run continue. For long work call run_agent with wait: false, and get_run later.`
 
 export class McpSession implements OpenRequest {
 	readonly id: string = randomText(SESSION_ID_BYTES)
@@ -80,7 +80,7 @@ export class McpSession implements OpenRequest {
 		)
 		// Its first request would have the id 0, which the SDK's clients cannot cancel.
 		Reflect.set(this.#server, '_requestMessageId', 1)
-		this.#server.onerror = ({ message }) => ctx.log.debug(`an MCP client did something odd: ${withoutContent(message)}`)
+		this.#server.onerror = ({ message }) => ctx.log.debug(`an MCP client caused an error: ${withoutContent(message)}`)
 		answerRequests(this.#server, {
 			ctx,
 			isAllowed,

@@ -15,10 +15,10 @@ export const run = Joi.object({
 	agent: Joi.string().required(),
 	conversation: Joi.string()
 		.required()
-		.description('Runs of one conversation go one after another and see the earlier ones.'),
+		.description('Runs of one conversation execute one after another and see the earlier ones.'),
 	status: status.required().description('queued, started and paused runs have not ended.'),
 	trigger: Joi.string().required().description('What started it; mcp: a client of this server.'),
-	prompt: text.required().description('Its beginning, where it is long.'),
+	prompt: text.required().description('Its beginning, if it is long.'),
 	answer: text.allow(null).required().description('What the agent said, once the run is completed.'),
 	question: Joi.object({
 		question_id: Joi.string().required(),
@@ -27,7 +27,7 @@ export const run = Joi.object({
 		options: Joi.array().items(text),
 		kind: Joi.valid('approval', 'login').description('Absent: a question of the agent.'),
 		tool: Joi.string().description('The tool whose call needs approval.'),
-		arguments: Joi.object().unknown().description('Those of the call; edit {…} as the answer changes them.'),
+		arguments: Joi.object().unknown().description('Those of the call; the answer edit {…} changes them.'),
 		expires_at: iso.description('An approval then counts as refused.'),
 	})
 		.unknown()
@@ -47,7 +47,7 @@ export const run = Joi.object({
 		output_tokens: Joi.number().required(),
 		cached_tokens: Joi.number().description("Of the input: read from the provider's cache."),
 		reasoning_tokens: Joi.number().description('Of the output: reasoning.'),
-		cost: Joi.number().description("In the operator's currency, where the models have prices."),
+		cost: Joi.number().description("In the operator's currency, if the models have prices."),
 	})
 		.unknown()
 		.required(),

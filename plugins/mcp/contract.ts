@@ -4,9 +4,9 @@ export type McpTransport = 'stdio' | 'sse' | 'http'
 
 /**
  * - `connecting`: for the first time since it was added, switched on or restarted, or since the gateway started
- * - `reconnecting`: the connection was lost or failed, and is tried again after a delay that grows
+ * - `reconnecting`: the connection was lost or failed, and is retried with increasing delays
  * - `error`: it failed too often in a row, or in a way that a retry cannot fix; `last_error` names what to change
- * - `needs_login`: a person must sign in; it is not retried before
+ * - `needs_login`: a person must sign in; until then it is not retried
  * - `disabled`: switched off
  */
 export type McpStatus = 'connecting' | 'connected' | 'reconnecting' | 'needs_login' | 'error' | 'disabled'
@@ -21,7 +21,7 @@ export interface McpServer {
 	held_tools?: number
 }
 
-/** A server that was just added; with words on its connection where that is not there yet. */
+/** A server that was just added, with a description of its connection if it is not connected yet. */
 export type AddedMcpServer = McpServer & Partial<Pick<McpServerDetails, 'status_detail'>>
 
 /** A value of `env` or `headers`: text, in which `{{secret:NAME}}` is replaced by a secret, or a reference to a secret. */
@@ -29,7 +29,7 @@ export type McpValue = string | { secret: string }
 
 /** How the gateway signs in to a server at an address. Absent: by OAuth if the server's first 401 leads to it. */
 export interface McpAuth {
-	/** `none`: never; `oauth`: also where the server's documents do not say so. */
+	/** `none`: never; `oauth`: even if the server's documents do not mention it. */
 	type: 'none' | 'oauth'
 	/** `client_credentials`: the gateway itself, without a person. Default `authorization_code`. */
 	grant?: 'authorization_code' | 'client_credentials'
@@ -44,7 +44,7 @@ export interface McpAuth {
 	wait?: boolean
 }
 
-/** Tokens that the gateway has for a server, without their text. */
+/** The gateway's tokens for a server, without their text. */
 export interface McpLogin {
 	/** The authorization server. */
 	issuer: string
@@ -75,13 +75,13 @@ export interface NewMcpServer {
 	url?: string
 	headers?: Record<string, McpValue>
 	auth?: McpAuth
-	/** It may send requests of its own to the agent's model (sampling). Default: false. */
+	/** It may send its own requests to the agent's model (sampling). Default: false. */
 	sampling?: boolean
 	/** Folders in which it should work, as `file://` addresses. The server decides whether it respects them. Default: none. */
 	roots?: string[]
 }
 
-/** What the caller who adds a server may do beyond changing agents. */
+/** What the caller who adds a server may do besides changing agents. */
 export interface McpPowers {
 	/** Start any program, reach any address, allow sampling and roots: the scope `*`. */
 	trusted: boolean
@@ -181,14 +181,17 @@ export interface McpServers {
 	 */
 	accept(agent: AgentRef, id: string, digests?: readonly string[]): Promise<McpServerDetails>
 	/**
-	 * Begins a login by OAuth, which takes the place of one that was begun before. `browser`: text of a cookie that the browser
-	 * which ends it must have; null: any browser. Throws `not_found`, `conflict` if nobody signs in there, and `mcp_failed` if
-	 * the authorization server cannot be used.
+	 * Begins a login by OAuth, which replaces an earlier one. `browser`: text of a cookie that the browser which completes the
+	 * login must have; null: any browser. Throws `not_found`, `conflict` if nobody signs in there, and `mcp_failed` if the
+	 * authorization server cannot be used.
 	 */
 	login(agent: AgentRef, id: string, browser: string | null): Promise<StartedLogin>
-	/** Ends a login, by the address to which the browser was sent. Throws `invalid_request`, `forbidden`, `mcp_failed`. */
+	/**
+	 * Completes a login with the address to which the browser was redirected. Throws `invalid_request`, `forbidden`,
+	 * `mcp_failed`.
+	 */
 	completeLogin(returned: URL, browser: string | undefined, of?: { agent: AgentRef; id: string }): Promise<LoggedIn>
-	/** Revokes and forgets the tokens, and reconnects. Throws `not_found`. */
+	/** Revokes and deletes the tokens, and reconnects. Throws `not_found`. */
 	logout(agent: AgentRef, id: string): Promise<McpServer>
 }
 

@@ -90,8 +90,8 @@ function readNumber({ type, minimum, maximum }: Record<string, unknown>, value: 
 }
 
 function outside(count: number, min: unknown, max: unknown, what: string): string | undefined {
-	if (typeof min === 'number' && count < min) return `at least ${min} ${what} are wanted`
-	if (typeof max === 'number' && count > max) return `at most ${max} ${what} are taken`
+	if (typeof min === 'number' && count < min) return `at least ${min} ${what} are required`
+	if (typeof max === 'number' && count > max) return `at most ${max} ${what} are allowed`
 	return undefined
 }
 

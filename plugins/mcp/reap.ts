@@ -16,7 +16,7 @@ export async function reap(folder: string, log: Logger): Promise<void> {
 		const marked = (await findMarked(VARIABLE)).filter((one) => left.has(one.mark))
 		const groups = groupsOf(left, marked)
 		if (marked.length === 0 && groups.length === 0) break
-		if (round === 0) log.warn({ processes: marked.length }, 'MCP servers outlived an earlier gateway and are ended')
+		if (round === 0) log.warn({ processes: marked.length }, 'MCP servers outlived an earlier gateway and are stopped')
 		for (const group of groups) signalGroup(group, 'SIGKILL')
 		for (const { pid } of marked) signal(pid, 'SIGKILL')
 		await pause(PAUSE_MS)

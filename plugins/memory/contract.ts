@@ -6,9 +6,9 @@ export interface Memory {
 	content: string
 	tags: string[]
 	created_at: string
-	/** The older memories in whose place it stands. */
+	/** The older memories that it replaces. */
 	replaces?: string[]
-	/** The newer memory that stands in its place. */
+	/** The newer memory that replaces it. */
 	replaced_by?: string
 }
 
@@ -27,7 +27,7 @@ export interface MemorySettings {
 	max_per_agent: number
 	index_mib: number
 	/**
-	 * What makes the vectors: the embedding model of the agent's provider (the built-in hashing where it has none), the sentence
+	 * What makes the vectors: the embedding model of the agent's provider (the built-in hashing if it has none), the sentence
 	 * encoder in the home, or the built-in hashing.
 	 */
 	embedder: 'provider' | 'local' | 'hashing'
@@ -36,9 +36,9 @@ export interface MemorySettings {
 
 /** Which memories a model gets with a prompt. */
 export interface RecallSettings {
-	/** At most; 0 for none. */
+	/** Maximum number; 0 for none. */
 	limit: number
-	/** Least relevance, 0–1. */
+	/** Minimum relevance, 0–1. */
 	threshold: number
 }
 
@@ -69,24 +69,28 @@ export interface TextEmbeddings {
 
 export interface LongTermMemory {
 	/**
-	 * Durable and searchable when it settles; an embedding from a server may follow a little later. `key`: the same key
-	 * returns the same memory, and so does the same content, with the tags of both. `replaces`: ids of at most 8 memories that
-	 * this one contradicts; each is linked to it and ranked below it. Without it, a text that differs from an older one in a
-	 * single number replaces that one, and one that was replaced is in force again; with an empty list nothing is replaced. Throws `conflict` at `memory.max_per_agent`, `not_found` for an unknown id.
+	 * Durable and searchable when it settles; an embedding from a server may follow a little later. `key`: the same key returns
+	 * the same memory, and so does the same content, with the tags of both. `replaces`: ids of at most 8 memories that this one
+	 * contradicts; each is linked to it and ranked below it. Without it, a text that differs from an older one in a single
+	 * number replaces that one, and one that was replaced is in force again; with an empty list nothing is replaced. Throws
+	 * `conflict` at `memory.max_per_agent`, `not_found` for an unknown id.
 	 */
 	store(
 		agent: AgentRef,
 		memory: { content: string; tags?: string[]; replaces?: string[]; key?: string },
 	): Promise<Memory>
-	/** Best first, a newer memory before the one that it replaces, at most `limit` (1–100, else `invalid_request`); with `tags` only memories that have all of them. */
+	/**
+	 * Best first, a newer memory before the one that it replaces, at most `limit` (1–100, else `invalid_request`); with `tags`
+	 * only memories that have all of them.
+	 */
 	search(agent: AgentRef, query: string, limit: number, tags?: string[]): Promise<SearchResult[]>
 	/**
-	 * The memories that belong to a prompt, best first, by `memory.recall`; none where the agent's config says so. Waits at most 0.5 s for an embedding, then goes by
-	 * words alone, and at most 1 s in all, then returns none.
+	 * The memories that match a prompt, best first, as `memory.recall` specifies; none if the agent's config switches this off.
+	 * Waits at most 0.5 s for an embedding, and then searches by words alone. After 1 s in all it returns none.
 	 */
 	related(agent: AgentRef, prompt: string): Promise<Memory[]>
 	/**
-	 * Embeddings of texts that are not kept, by the embedder of the agent's memories: a vector of length 1 for each text, of
+	 * Embeddings of texts that are not stored, made by the embedder of the agent's memories: a vector of length 1 for each text, of
 	 * which the first 8,000 characters count. Rejects when `signal` aborts. Throws `embedding_failed`.
 	 */
 	embed(agent: AgentRef, texts: readonly string[], signal: AbortSignal): Promise<TextEmbeddings>

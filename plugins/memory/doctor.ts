@@ -19,7 +19,7 @@ export default {
 	checks: [
 		{
 			id: 'memory.dimensions',
-			about: 'whether embeddings fit those that are kept',
+			about: 'whether new embeddings fit the stored ones',
 			async run(context) {
 				const { providers } = await context.config()
 				const findings = Object.entries(providers as Record<string, Provider>).map(async ([name, provider]) => {
@@ -53,18 +53,18 @@ async function compare(
 	if (typeof made === 'string')
 		return [
 			warning(
-				`provider ${name} makes no embeddings with ${embedding_model}: ${made}; memories are then found by their words only`,
-				`see whether it has that model: curl ${base_url}/models; or take providers.${name}.embedding_model out of gateway.yaml`,
+				`provider ${name} makes no embeddings with ${embedding_model}: ${made}; memories are found by their words only`,
+				`check whether it has that model: curl ${base_url}/models; or remove providers.${name}.embedding_model from gateway.yaml`,
 			),
 		]
 	const others = kept.filter(({ dimensions }) => dimensions !== made)
 	if (others.length === 0)
-		return [ok(`${embedding_model} makes embeddings of ${made} dimensions, the size that is kept`)]
+		return [ok(`${embedding_model} makes embeddings of ${made} dimensions, the size of the stored ones`)]
 	const whose = others.map(({ agent, dimensions }) => `${agent} (${dimensions})`).slice(0, 5)
 	return [
 		error(
 			`${embedding_model} of provider ${name} returns ${made} dimensions, but embeddings of another size are stored for ${whose.join(', ')}: those memories are not found by meaning`,
-			`bring the earlier model back, or load the new one under another name and set providers.${name}.embedding_model to that, which makes all embeddings again`,
+			`restore the earlier model, or load the new one under another name and set providers.${name}.embedding_model to that, which recreates all embeddings`,
 		),
 	]
 }

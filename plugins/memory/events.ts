@@ -36,7 +36,7 @@ export default {
 			compaction_id: 'Its id.',
 			status: '`completed` or `failed`; a failed compaction has changed nothing.',
 			memories_before: 'How many memories there were.',
-			memories_after: 'How many there are now; null where it failed.',
+			memories_after: 'How many there are now; null if it failed.',
 			merged: 'How many groups were merged into one memory each.',
 			'error?': 'Why it failed.',
 		},

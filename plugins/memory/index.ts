@@ -30,7 +30,7 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 	} satisfies Record<MemoryCode, ErrorCode>,
 	start(ctx): LongTermMemory {
 		const folder = join(ctx.gateway.home, 'data', 'index')
-		const failed = (error: unknown): void => ctx.log.error({ err: error }, 'the search index failed; it is made anew')
+		const failed = (error: unknown): void => ctx.log.error({ err: error }, 'the search index failed; it is rebuilt')
 		const thread = ctx.own(indexThread({ folder, index_mib: ctx.config.index_mib }, failed), 'index thread')
 		const embedderOf = embeddersOf(ctx)
 		const embeddings = embeddingsOf(ctx, embedderOf, () => index)
@@ -64,7 +64,7 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 			await removeLeftFiles(ctx, folder)
 			await compactions.resume()
 		}
-		afterwards().catch((error: unknown) => ctx.log.error({ err: error }, 'long-term memory was not tidied up'))
+		afterwards().catch((error: unknown) => ctx.log.error({ err: error }, 'the maintenance of long-term memory failed'))
 		return memories
 	},
 	http: routes,

@@ -12,7 +12,7 @@ export const content = Joi.string()
 	.min(1)
 	.max(CONTENT_CHARACTERS)
 	.pattern(/\S/)
-	.message('{#label} must hold more than spaces')
+	.message('{#label} must contain more than spaces')
 	.description('What to keep, in words that make sense by themselves; at most 32,000 characters.')
 export const tags = Joi.array()
 	.items(Joi.string().min(1).max(64))
@@ -66,7 +66,8 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTer
 	})
 	ctx.primitive({
 		name: 'memory.forget',
-		description: 'Removes one memory from long-term memory for good. Its id comes from memory.recall or memory.store.',
+		description:
+			'Deletes one memory from long-term memory permanently. Its id comes from memory.recall or memory.store.',
 		parameters: Joi.object({ id: Joi.string().min(1).max(64).required().description('The id of the memory.') }),
 		async run(args, { agent, emit }) {
 			const id = args.id as string

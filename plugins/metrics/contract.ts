@@ -22,9 +22,9 @@ export interface MetricSource {
 	/** By name: `help` is one sentence. */
 	metrics: Readonly<Record<string, { help: string; type: 'gauge' | 'counter' }>>
 	/**
-	 * The values now, by name: a number, or one for each combination of labels, of which 1,000 are shown. A metric without a value is
-	 * left out. Called at a scrape; it is given at most a twentieth of the time: between two calls the last result applies. An
-	 * error, or a call longer than 2 s, leaves the metrics of this source out.
+	 * The values now, by name: a number, or one for each combination of labels, of which 1,000 are shown. A metric without a
+	 * value is left out. Called at a scrape. The calls take at most a twentieth of the time: between two calls the last result
+	 * applies. An error, or a call longer than 2 s, leaves the metrics of this source out.
 	 */
 	read(): Readings | Promise<Readings>
 }

@@ -49,7 +49,7 @@ function checkNames({ plugin, value }: Contributor, builtIn: boolean): void {
 	const prefix = builtIn ? 'svc_' : `${plugin.replaceAll('-', '_')}_`
 	for (const [name, { help, type }] of Object.entries(value.metrics)) {
 		if (!NAME.test(name) || !name.startsWith(prefix))
-			throw new Error(`the name "${name}" must begin with ${prefix}, and has small letters, digits and _`)
+			throw new Error(`the name "${name}" must begin with ${prefix}, and consist of lower-case letters, digits and _`)
 		if (typeof help !== 'string' || help === '') throw new Error(`${name} needs a help text`)
 		if (type !== 'gauge' && type !== 'counter') throw new Error(`${name} must be a gauge or a counter`)
 		if ((type === 'counter') !== name.endsWith('_total'))
@@ -68,7 +68,7 @@ function metricsOf({ metrics }: MetricSource, readings: Readings): Metric[] {
 
 function checkReading(name: string, { labels, value }: Reading): void {
 	const isFine = Object.entries(labels).every(([label, text]) => NAME.test(label) && typeof text === 'string')
-	if (!isFine || typeof value !== 'number') throw new Error(`${name} has a value that is no {labels, value: number}`)
+	if (!isFine || typeof value !== 'number') throw new Error(`${name} has a value that is not {labels, value: number}`)
 }
 
 /** `read` is given at most a twentieth of the time, however often it is called: between two calls the last result applies. */

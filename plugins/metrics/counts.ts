@@ -39,7 +39,7 @@ export function countEvents(
 	])
 	const runTimes = histogram(
 		'svc_run_duration_seconds',
-		'Seconds for which an ended run was at work; waiting for an answer does not count.',
+		'Seconds for which an ended run was active; waiting for an answer does not count.',
 		RUN_BOUNDS,
 	)
 	const calls = counter(
@@ -49,11 +49,11 @@ export function countEvents(
 	)
 	const callTimes = histogram(
 		'svc_model_call_duration_seconds',
-		'Seconds from a question to a model until its whole answer, retries included.',
+		'Seconds from a request to a model until its complete answer, retries included.',
 		CALL_BOUNDS,
 		['provider'],
 	)
-	const tokens = counter('svc_model_tokens_total', 'Tokens that models took in and gave out.', ['type'])
+	const tokens = counter('svc_model_tokens_total', 'Input and output tokens of models.', ['type'])
 	const cost = counter('svc_model_cost_total', 'Cost of model calls, in the currency of the prices.', ['provider'])
 	const tools = counter(
 		'svc_tool_calls_total',

@@ -11,33 +11,21 @@ export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 			{ labels: { version: gateway.version, node: process.version }, value: 1 },
 		]),
 		gauge('svc_generation', 'Counts the reloads that changed something.', gateway.generation()),
-		gauge(
-			'svc_config_trouble',
-			'1 where the configuration as its file now stands is not in force.',
-			flag(gateway.configError()),
-		),
+		gauge('svc_config_trouble', '1 while the current configuration file is not in force.', flag(gateway.configError())),
 		gauge(
 			'svc_plugins_in_trouble',
-			'Plugins that do not run, or not as they should.',
+			'Plugins that do not run, or report an error.',
 			gateway.plugins().filter(({ last_error }) => last_error !== null).length,
 		),
-		gauge('svc_store_trouble', '1 where the store refuses writes.', flag(gateway.storeTrouble())),
+		gauge('svc_store_trouble', '1 while the store refuses writes.', flag(gateway.storeTrouble())),
 		...(space
 			? [
 					gauge('svc_store_bytes', 'Size of the store.', space.bytes),
-					gauge('svc_store_free_bytes', 'What is left on its disk.', space.free_bytes),
+					gauge('svc_store_free_bytes', 'Free space on its disk.', space.free_bytes),
 				]
 			: []),
-		gauge(
-			'svc_http_requests_in_flight',
-			'HTTP requests whose answers have not ended, open streams among them.',
-			gateway.openRequests(),
-		),
-		gauge(
-			'svc_worker_pool_threads',
-			'Worker threads of this gateway that are alive; none before the first run.',
-			threads,
-		),
+		gauge('svc_http_requests_in_flight', 'HTTP requests in progress, including open streams.', gateway.openRequests()),
+		gauge('svc_worker_pool_threads', 'Running worker threads of this gateway; none before the first run.', threads),
 		gauge(
 			'svc_worker_pool_runs',
 			'Runs in the worker pool.',
@@ -46,12 +34,8 @@ export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 				['waiting', waiting],
 			]),
 		),
-		gauge(
-			'svc_worker_pool_capacity',
-			'Runs that the worker pool works on side by side, in threads that are lent too.',
-			capacity,
-		),
-		gauge('svc_worker_pool_lost_threads_total', 'Worker threads that ended by themselves.', lost_threads, 'counter'),
+		gauge('svc_worker_pool_capacity', 'Runs that the worker pool executes in parallel, in lent threads too.', capacity),
+		gauge('svc_worker_pool_lost_threads_total', 'Worker threads that ended unexpectedly.', lost_threads, 'counter'),
 		gauge(
 			'svc_queue_jobs_waiting',
 			'Runs that wait for a place in the worker pool.',

@@ -19,7 +19,7 @@ export function countRequests(): RequestCounts {
 	])
 	const durations = histogram(
 		'svc_http_request_duration_seconds',
-		'Seconds until the answer of an HTTP request had gone; of a stream, until it was open.',
+		'Seconds until the answer to an HTTP request was sent; for a stream, until it was open.',
 		BOUNDS,
 		['method', 'route'],
 	)

@@ -29,7 +29,7 @@ export interface ModelSettings {
 	default_provider: string
 	/** Tried in this order after a failed one, for agents without fallbacks of their own. */
 	fallback: readonly string[]
-	/** What turns recordings into text; null: nothing does. */
+	/** The model that turns recordings into text; null: none. */
 	transcription: { provider: string; model: string } | null
 }
 

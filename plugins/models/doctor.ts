@@ -53,19 +53,19 @@ export default {
 				if (!reply)
 					return levelFor(isDefault)(
 						`provider ${name} at ${base_url} does not answer: ${problem}`,
-						`see whether the server runs and providers.${name}.base_url is right: curl ${base_url}/models`,
+						`check that the server runs and that providers.${name}.base_url is correct: curl ${base_url}/models`,
 					)
 				if (reply.status >= 500)
 					return warning(
 						`provider ${name} at ${base_url} answers with an error (${reply.status})`,
-						'see to that server, or wait',
+						'check that server, or wait',
 					)
 				return ok(`provider ${name} answers`)
 			},
 		),
 		ofEach(
 			'provider.key',
-			'whether the model servers take their keys',
+			'whether the model servers accept their keys',
 			({ name, provider, reply, key, tried, isDefault }) => {
 				const setting = `providers.${name}.api_key`
 				if (key === 'gone')
@@ -80,9 +80,11 @@ export default {
 					)
 				if (key === 'kept')
 					return ok(`the vault has the key of provider ${name}; it was not tried, since only the gateway gets it`)
-				if (tried?.state === 'ok') return ok(`provider ${name} takes its key`)
+				if (tried?.state === 'ok') return ok(`provider ${name} accepts its key`)
 				if (!tried && reply?.status !== 401 && reply?.status !== 403)
-					return reply ? ok(key === 'none' ? `provider ${name} asks for no key` : `provider ${name} takes its key`) : []
+					return reply
+						? ok(key === 'none' ? `provider ${name} asks for no key` : `provider ${name} accepts its key`)
+						: []
 				const what = key === 'none' ? 'requires a key, but none is set' : 'refuses its key'
 				return levelFor(isDefault)(
 					`provider ${name} ${what}${reply && reply.status >= 400 ? ` (${reply.status})` : ''}`,
@@ -112,8 +114,8 @@ export default {
 			const off = at - reply.date
 			if (Math.abs(off) < FAR_OFF_MS) return ok(`the clock of this machine agrees with that of ${name}`)
 			return note(
-				`the clock of this machine is ${Math.round(Math.abs(off) / 1000)} s ${off > 0 ? 'ahead of' : 'behind'} that of ${name}: tokens, schedules and signatures go by it`,
-				'set it by the network: sudo timedatectl set-ntp true',
+				`the clock of this machine is ${Math.round(Math.abs(off) / 1000)} s ${off > 0 ? 'ahead of' : 'behind'} that of ${name}: tokens, schedules and signatures depend on it`,
+				'synchronize it with NTP: sudo timedatectl set-ntp true',
 			)
 		}),
 	],

@@ -17,7 +17,7 @@ export default {
 			provider: 'Its name in gateway.yaml.',
 			model: 'The model that answered.',
 			finish_reason: 'Why it stopped: `stop`, `tool_calls`, `length`, `content_filter` or `other`.',
-			usage: 'Tokens of this call: `input_tokens` and `output_tokens`; `cost` where the model has a price.',
+			usage: 'Tokens of this call: `input_tokens` and `output_tokens`; `cost` if the model has a price.',
 			tool_calls: 'The names of the tools that it calls.',
 		},
 	},

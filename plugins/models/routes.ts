@@ -17,7 +17,7 @@ const provider = Joi.object({
 	base_url: Joi.string().allow(null).required().example('http://127.0.0.1:11434/v1'),
 	model: Joi.string().allow(null).required().description('For agents that name none.').example('qwen3'),
 	key: Joi.valid('none', 'setting', 'vault').required().description('Where its key is kept.').example('vault'),
-	key_secret: Joi.string().description('The name or id of the secret, where the vault keeps the key.'),
+	key_secret: Joi.string().description('The name or id of the secret, if the vault keeps the key.'),
 	is_default: Joi.boolean().required().example(true),
 	fallback: Joi.boolean().required().description('Whether it is used when another provider fails.').example(false),
 }).id('Provider')
@@ -84,7 +84,7 @@ export function routes(server: Server, ctx: Context<ModelSettings>): void {
 		path: '/v1/providers/check',
 		options: {
 			id: 'checkProvider',
-			description: 'Try a model server',
+			description: 'Test a model server',
 			notes:
 				'Lists its models, for at most 10 s, and then calls the model, for at most 60 s. Nothing is set up or stored.',
 			tags: ['api', 'models'],

@@ -347,7 +347,7 @@ const OWN_FIELDS = ['model', 'messages', 'input', 'contents', 'stream', 'tools']
 
 function plainBody(value: object, helpers: CustomHelpers): unknown {
 	const own = Object.keys(value).find((key) => OWN_FIELDS.includes(key))
-	if (own !== undefined) return helpers.message({ custom: `must not hold "${own}", which the gateway makes itself` })
+	if (own !== undefined) return helpers.message({ custom: `must not contain "${own}", which the gateway sets itself` })
 	if (JSON.stringify(value).length > 64 * 1024) return helpers.message({ custom: 'must be at most 64 KiB as JSON' })
 	return value
 }
@@ -362,7 +362,7 @@ function apiAddress(text: string, helpers: CustomHelpers): unknown {
 	const url = URL.parse(text)
 	if (!url) return helpers.message({ custom: `must be ${anAddress}` })
 	if (url.username || url.password) {
-		return helpers.message({ custom: 'must not hold a user or password; put the key into api_key' })
+		return helpers.message({ custom: 'must not contain a user or password; put the key into api_key' })
 	}
 	if (url.search || url.hash) return helpers.message({ custom: 'must end with its path, without "?" or "#"' })
 	return text.replace(/\/+$/, '')

@@ -67,7 +67,7 @@ const optional = {
 	store: Joi.boolean().allow(null).description('Accepted, without effect: runs are stored in any case.'),
 	prediction: Joi.object().unknown().allow(null).description('Accepted, without effect.'),
 	n: refused('must be 1: an agent gives one answer', [1]),
-	logprobs: refused('must be false: an agent tells no probabilities', [false]),
+	logprobs: refused('must be false: an agent returns no probabilities', [false]),
 	top_logprobs,
 	logit_bias: refused('is not supported', [{}]),
 	response_format: responseFormat,

@@ -7,7 +7,7 @@ export interface OpenAiSettings {
 	user_is_conversation: boolean
 	/** Limit of concurrent requests, streams included; further ones get 503. */
 	max_open: number
-	/** Seconds without data after which a stream gets a comment, for the proxies between. */
+	/** Seconds without data after which a stream gets a comment, so that proxies keep it open. */
 	heartbeat_s: number
 	/** Seconds for which the client of a stream may read nothing while data waits for it. */
 	stall_timeout_s: number
@@ -20,7 +20,7 @@ export interface OpenAiApi {
 /** A message as in a request: system messages may be anywhere. `sources`: where its attachments are. */
 export type RequestMessage = (ChatMessage & { sources?: AttachmentSource[] }) | { role: 'system'; content: string }
 
-/** The same with attachments that the agent has. */
+/** The same, with stored attachments of the agent. */
 export type StoredMessage = ChatMessage | { role: 'system'; content: string }
 
 declare module '../../core/plugin.ts' {

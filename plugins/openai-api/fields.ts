@@ -60,12 +60,12 @@ export const shared = {
 	prompt_cache_key: Joi.string().allow('', null).description(noted),
 	prompt_cache_retention: Joi.string().allow(null).description(noted),
 	prompt_cache_options: Joi.object().unknown().description(noted),
-	client_metadata: Joi.any().description('Left out, and named in `x-svc-ignored`.'),
+	client_metadata: Joi.any().description('Ignored, and listed in `x-svc-ignored`.'),
 	service_tier: Joi.any()
 		.custom(only(['auto', 'default', null], 'must be auto or default'))
 		.description('`auto` or `default`.'),
 	moderation: refused('is not supported'),
-	top_logprobs: refused('is not supported: an agent tells no probabilities', [0]),
+	top_logprobs: refused('is not supported: an agent returns no probabilities', [0]),
 }
 
 /** The settings of a run for its model calls. */

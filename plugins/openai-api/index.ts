@@ -16,11 +16,11 @@ export default definePlugin<OpenAiSettings, OpenAiApi>({
 	start(ctx): OpenAiApi {
 		const open: OpenAiApi['open'] = ctx
 			.use('auth')
-			.openRequests({ limit: ctx.config.max_open, what: 'requests are under way' })
+			.openRequests({ limit: ctx.config.max_open, what: 'requests are in progress' })
 		ctx.defer(() => {
 			// Like every request, they end in the generation in which they began, unless there is no next one.
 			if (ctx.gateway.state() === 'draining') void open.end('the gateway is stopping')
-		}, 'requests under way')
+		}, 'requests in progress')
 		ctx.every(HOUR_MS, () => sweep(ctx))
 		return { open }
 	},

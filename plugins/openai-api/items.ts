@@ -25,7 +25,7 @@ export const input = Joi.alternatives(
 				type: Joi.string()
 					.max(64)
 					.description(
-						'message (the default), function_call, function_call_output, item_reference; reasoning is passed over.',
+						'message (the default), function_call, function_call_output, item_reference; reasoning is ignored.',
 					),
 				role: Joi.string().max(64).description('Of a message: user, assistant, system or developer.'),
 				content: content.allow(null).description('Of a message: text, or parts.'),

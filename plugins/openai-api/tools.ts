@@ -33,7 +33,7 @@ export function tools(fields: Record<string, Joi.Schema>): Joi.Schema {
 		.max(128)
 		.allow(null)
 		.description(
-			'Functions of the client, beside the tools of the agent. Tools of other types are left out, and named in `x-svc-ignored`.',
+			'Functions of the client, beside the tools of the agent. Tools of other types are ignored, and listed in `x-svc-ignored`.',
 		)
 }
 

@@ -13,13 +13,14 @@ export interface Profile {
 export interface Profiles {
 	read(agent: AgentRef): Promise<Profile>
 	/**
-	 * Durable when it settles; the content before is kept among the versions. `content`: at most 2,048 bytes of UTF-8, empty
-	 * to have none. The same content again changes nothing. `expected_version`: throws `conflict` if the profile has another one.
+	 * Durable when it settles; the previous content is kept among the versions. `content`: at most 2,048 bytes of UTF-8, empty
+	 * for no profile. Writing the same content again changes nothing. `expected_version`: throws `conflict` if the profile has
+	 * another one.
 	 */
 	write(agent: AgentRef, content: string, expected_version?: number): Promise<Profile>
 	/** The latest 20 earlier ones, newest first; the last one of a young profile is the empty one before it. */
 	versions(agent: AgentRef): Promise<Profile[]>
-	/** Restores the previous version, as often as there is one. Throws `conflict` otherwise. */
+	/** Restores the previous version. May be repeated as long as there is one. Throws `conflict` otherwise. */
 	undo(agent: AgentRef): Promise<Profile>
 }
 

@@ -28,7 +28,7 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, profiles: Profile
 		name: 'profile.write',
 		concurrent: false,
 		description:
-			'Replaces your profile: the few lasting facts about you and your people that every conversation needs. Give the whole new text, with what shall stay of the old one. The text before is kept as an earlier version.',
+			'Replaces your profile: the few lasting facts about you and your people that every conversation needs. Give the whole new text, including what should stay of the old one. The previous text is kept as an earlier version.',
 		parameters: Joi.object({
 			content: content.required(),
 			version: version.description('The version that you read. Default: the one that this run saw last.'),

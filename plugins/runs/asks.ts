@@ -35,7 +35,7 @@ const TEXT_LIMIT = 4_000
 const OPTIONS_LIMIT = 64
 
 /**
- * A run shows one question at a time, whichever of its calls asks. `signal` aborts when the run is over; `hold` stops its
+ * A run shows one question at a time, whichever of its calls asks. `signal` aborts when the run has ended; `hold` stops its
  * wall clock until the returned function is called.
  */
 export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void): Asks {
@@ -67,13 +67,13 @@ export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void
 					return answer
 				},
 				async close() {
-					closed.abort('the call is over')
+					closed.abort('the call has ended')
 					await Promise.allSettled(own)
 				},
 			}
 		},
 		async close() {
-			withdrawn.abort('the run is over')
+			withdrawn.abort('the run has ended')
 			await queue.idle()
 		},
 		takeWaited() {

@@ -26,7 +26,7 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 	const free = (): number => (ctx.gateway.state() === 'draining' ? 0 : ctx.pool.capacity + CLAIMED_LIMIT)
 	for await (const lease of ctx.queue.claim(free, ctx.signal, false)) {
 		take(ctx, lease).catch((error: unknown) =>
-			ctx.log.error({ err: error, ...aboutJob(lease.job) }, 'a job could not be given back'),
+			ctx.log.error({ err: error, ...aboutJob(lease.job) }, 'a job could not be returned to the queue'),
 		)
 	}
 }
@@ -97,10 +97,7 @@ async function inPlace(
 		await claim.done()
 	} catch (error) {
 		if (ctx.gateway.state() === 'draining') return // continues after the next start
-		ctx.log.error(
-			{ err: error, run_id, agent },
-			`a run could not be carried on, it is tried again: ${messageOf(error)}`,
-		)
+		ctx.log.error({ err: error, run_id, agent }, `a run could not be continued, and is retried: ${messageOf(error)}`)
 		await claim.release(RETRY_MS)
 	} finally {
 		leave()

@@ -22,7 +22,7 @@ import type { SummaryRecord } from './summary-record.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
 
-/** Why a completed run ended: as its model said, or what ended it before. */
+/** Why a completed run ended: the reason that its model gave, or the limit that ended it earlier. */
 export type RunEnding = Exclude<FinishReason, 'other'> | EndReason
 
 export interface RunRecord {
@@ -33,7 +33,10 @@ export interface RunRecord {
 	/** Runs of one conversation execute one after another. */
 	conversation: string
 	status: RunStatus
-	/** What started it: `api`, `chat`, `openai`, `mcp`, `heartbeat`, `subagent`, `compaction`, `summary`, `sampling`; a channel's type, `webhook`. */
+	/**
+	 * What started it: `api`, `chat`, `openai`, `mcp`, `heartbeat`, `subagent`, `compaction`, `summary`, `sampling`; a channel's
+	 * type, `webhook`.
+	 */
 	trigger: string
 	/** The HTTP request that started it, if any. */
 	request_id?: string
@@ -44,13 +47,16 @@ export interface RunRecord {
 	/** The caller's own span, as W3C Trace Context writes it. */
 	traceparent?: string
 	prompt: string
-	/** What came with the prompt; without a word of text, the prompt is empty. */
+	/** What came with the prompt; without text, the prompt is empty. */
 	attachments?: Attachment[]
 	/** The cause, such as a delivery: the first event of its log, with the run's id added to the payload. */
 	origin?: NewEvent
-	/** No run: something that was said in the conversation outside of its runs. It ended when it was written; `prompt` tells the model why. */
+	/**
+	 * Not a run, but something that was said in the conversation outside of its runs. It ended when it was written; `prompt`
+	 * gives the model the reason.
+	 */
 	said?: true
-	/** Where and with whom it talks, in a few words for the model. */
+	/** Where the conversation takes place and with whom, in a few words for the model. */
 	place?: string
 	/** Overrides the agent's own, if the run has one. */
 	persona?: string
@@ -68,7 +74,7 @@ export interface RunRecord {
 	limits?: Partial<AgentLimits>
 	/** The run has inputs of its own; see `RunInputs`. */
 	given?: true
-	/** It began with answers and results since its prompt, mostly those of an earlier run that ended with `tool_calls`. */
+	/** It began with answers and results since its prompt, usually those of an earlier run that ended with `tool_calls`. */
 	goes_on?: true
 	created_at: string
 	started_at: string | null
@@ -109,7 +115,7 @@ export interface AskedQuestion extends QuestionText {
 
 /** An answer to a question. The fields besides `answer` are for approvals. */
 export interface Answer {
-	/** Of an approval: one of its options; or a text as `readApproval` takes it. */
+	/** Of an approval: one of its options, or a text that `readApproval` accepts. */
 	answer: string
 	/** With `edit`: in place of the arguments that the model wrote. */
 	arguments?: Record<string, unknown>
@@ -117,7 +123,7 @@ export interface Answer {
 	reason?: string
 }
 
-/** A call that was approved for good, in the API. */
+/** A call that was approved permanently, as the API shows it. */
 export interface StandingApproval {
 	approval_id: string
 	tool: string
@@ -138,7 +144,7 @@ export interface Question extends AskedQuestion {
 	answered_at: string | null
 	/** Who answered. */
 	actor?: Actor
-	/** Asked in the middle of a call that stays in flight. */
+	/** Asked during a call that remains in progress. */
 	live?: true
 	/** Why the question was closed without an answer. */
 	closed?: 'expired' | 'withdrawn'
@@ -157,7 +163,10 @@ export interface Message {
 	timestamp: string
 }
 
-/** Inputs of one run, besides those of its agent and its conversation. Kept until it ends; `since` for as long as the run, if there is no `history`. */
+/**
+ * Inputs of one run, besides those of its agent and its conversation. Kept until it ends; `since` for as long as the run, if
+ * there is no `history`.
+ */
 export interface RunInputs {
 	/** Earlier messages; they replace those of the conversation's earlier runs. */
 	history?: ChatMessage[]
@@ -170,7 +179,7 @@ export interface RunInputs {
 	tools?: ToolSpec[]
 	/** At most one call of these tools in an answer. */
 	one_call?: boolean
-	/** What the answer must be. The caller tells the model so in `persona`. */
+	/** The required form of the answer. The caller describes it to the model in `persona`. */
 	form?: AnswerForm
 	/** For every model that it calls; the smaller `max_tokens` applies. */
 	model?: Pick<ModelParams, 'temperature' | 'max_tokens'> & Pick<ModelOrder, 'sampling'>
@@ -193,8 +202,8 @@ export interface StartRequest {
 	/** Overrides the agent's own. */
 	persona?: string
 	/**
-	 * The run that starts this one. Throws `stopped` if it was stopped or has failed. A run with a parent is accepted
-	 * however many runs wait in its conversation.
+	 * The run that starts this one. Throws `stopped` if it was stopped or has failed. A run with a parent is accepted regardless
+	 * of how many runs wait in its conversation.
 	 */
 	parent?: { run_id: string; depth: number }
 	/** `none`: the model gets no tools. */
@@ -213,7 +222,10 @@ export interface StartRequest {
 	also?(run_id: string): Promise<Op[]>
 }
 
-/** Where the result of a run goes besides its record. `origin`: the chat in which this was set up. Otherwise a chat that is bound to the agent. */
+/**
+ * Where the result of a run goes besides its record. `origin`: the chat in which this was set up. Otherwise a chat that is bound
+ * to the agent.
+ */
 export type Deliver = 'origin' | 'none' | { channel: string; chat: string }
 
 /** For requests and for answers that have `deliver`. */
@@ -238,7 +250,10 @@ export interface Destinations {
 	check(agent: AgentRef, destination: Destination): Promise<Destination>
 	/** Called when a run with such a destination starts; undefined if its result goes nowhere. */
 	open(agent: AgentRef, destination: Destination, conversation: string): Promise<OpenDestination | undefined>
-	/** The run, or the message, is durable with its `ops`. May be called again, and by another instance than the one that was asked to `open`. */
+	/**
+	 * The run, or the message, is durable with its `ops`. May be called again, and on another instance than the one on which
+	 * `open` was called.
+	 */
 	begun(run: RunRecord, channel_id: string): Promise<void>
 }
 
@@ -248,7 +263,7 @@ export interface OpenDestination {
 	chat_id: string | null
 	/** For the model, as `RunRecord.place`. */
 	place?: string
-	/** Nothing can be delivered there; the run executes all the same, and `message.undelivered` reports this. */
+	/** Nothing can be delivered there; the run still executes, and `message.undelivered` reports this. */
 	failed?: { code: string; message: string }
 	/** As `StartRequest.also`: at most 10 writes. */
 	ops(run_id: string): Op[]
@@ -282,7 +297,7 @@ export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also
 	also?(run_id: string, isNew: boolean): Promise<Op[]>
 }
 
-/** How a caller follows a run. Callbacks must not throw; only `ask` may reject. */
+/** How a caller follows a run. Callbacks must not throw, but `ask` may reject. */
 export interface RunListener {
 	/** Aborts when the caller leaves: no callback is called after that, and the result rejects with the signal's reason. */
 	signal?: AbortSignal
@@ -327,11 +342,11 @@ export interface RunResult {
 /** A followed run. */
 export interface Exchange {
 	readonly run_id: string
-	/** Rejects with the reason of the listener's `signal` if that aborts first, or with what `ask` rejected with. */
+	/** Rejects with the reason of the listener's `signal` if that aborts first, or with the reason with which `ask` rejected. */
 	readonly result: Promise<RunResult>
 }
 
-/** Numbers of unfinished runs of all agents, by activity, and of open questions. */
+/** The numbers of unfinished runs of all agents, by activity, and of open questions. */
 export interface RunCensus {
 	/** Active or about to be. */
 	active: number
@@ -358,13 +373,16 @@ export interface Runs {
 	/** Schemas of `deliver`, for the routes and tools of other plugins. */
 	readonly deliverFields: DeliverFields
 	/**
-	 * Checks where the results of runs shall go, and returns what to store. `run_id`: the run that sets it up, if any. Default:
+	 * Checks where the results of runs should go, and returns what to store. `run_id`: the run that sets it up, if any. Default:
 	 * the chat of that run, or `none`. Throws `invalid_request`.
 	 */
 	destination(agent: AgentRef, wanted: Deliver | undefined, run_id?: string): Promise<Destination>
 	/** The same for a change: the chat in which it was set up first remains its origin. */
 	changeDestination(agent: AgentRef, before: Destination, wanted: Deliver): Promise<Destination>
-	/** Adds something said to a conversation, for its later runs to see. Durable when it settles. `isNew`: false for a repetition. */
+	/**
+	 * Adds something said to a conversation, for its later runs to see. Durable when it settles. `isNew`: false for a
+	 * repetition.
+	 */
 	say(agent: AgentRef, message: SaidMessage): Promise<{ message: RunRecord; isNew: boolean }>
 	/** Removes something said that reached nobody; leaves runs alone. */
 	unsay(agent: AgentRef, message_id: string): Promise<void>
@@ -392,7 +410,7 @@ export interface Runs {
 		/** Only runs of the agents with these uids. */
 		of_uids?: ReadonlySet<string>
 	}): Promise<{ runs: RunRecord[]; next_cursor: string | null }>
-	/** Runs that a caller may know of; those of other agents do not exist there. */
+	/** Only the runs of agents that a caller can see. */
 	visibleTo(caller: AgentLimit): Runs
 	/** Throws `conflict` if the run has already ended. When it settles, the run and all runs that it started have ended. */
 	cancel(run_id: string): Promise<RunRecord>
@@ -411,11 +429,11 @@ export interface Runs {
 	questions(agent: AgentRef): Promise<Question[]>
 	/**
 	 * Throws `not_found`, `already_answered`, `conflict` if the question was closed without an answer, and `invalid_request` or
-	 * `invalid_arguments` if an approval is not to be answered so; then it stays open. `also`: writes in the
+	 * `invalid_arguments` if this is not a valid answer to an approval, which then stays open. `also`: writes in the
 	 * agent's scope that become durable together with the answer, or not at all; at most 90.
 	 */
 	answer(agent: AgentRef, question_id: string, answer: string | Answer, also?: Op[]): Promise<void>
-	/** Calls that were approved for good, newest first. */
+	/** Calls that were approved permanently, newest first. */
 	approvals(agent: AgentRef): Promise<StandingApproval[]>
 	/** From now on such a call asks again. Throws `not_found`. */
 	revokeApproval(agent: AgentRef, approval_id: string): Promise<void>
@@ -427,10 +445,10 @@ export interface Runs {
 	 */
 	report(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
 	/**
-	 * Calls a primitive, by its canonical name, in the middle of the call of another tool, with events of its own. `call` is the
-	 * very one that the outer tool was given. The arguments are checked as always; the result is plain data. Throws what the
-	 * primitive threw, as a Fault: `tool_unknown` if there is no such primitive, `permission_denied` for one that waits, since
-	 * the outer call cannot be suspended.
+	 * Calls a primitive, by its canonical name, during the call of another tool, with separate events. `call` is the same object
+	 * that the outer tool got. The arguments are checked as always; the result is plain data. Throws what the primitive threw,
+	 * as a Fault: `tool_unknown` if there is no such primitive, `permission_denied` for one that waits, since the outer call
+	 * cannot be suspended.
 	 */
 	callPrimitive(call: ToolCall, name: string, args: unknown): Promise<unknown>
 	/** False also for an unknown run. */
@@ -455,8 +473,8 @@ export interface Runs {
 	/** What the next request of a conversation would contain; nothing of a conversation that does not exist. */
 	context(agent: AgentRecord, conversation: string): Promise<ContextReport>
 	/**
-	 * Begins to summarize a conversation, all turns but the newest two, and returns how many that are. Throws `conflict` if there is
-	 * nothing to summarize, or it is being done.
+	 * Begins to summarize a conversation, all turns but the newest two, and returns the number of these turns. Throws `conflict`
+	 * if there is nothing to summarize, or a summary is in progress.
 	 */
 	compact(agent: AgentRecord, conversation: string): Promise<number>
 	/**
@@ -483,9 +501,11 @@ export interface ContextReport {
 	summary: SummaryRecord | null
 }
 
-/** What another plugin does with facts of turns that leave their model's window, at the extension point `facts`. */
+/** Stores facts of turns that leave their model's window, at the extension point `facts`. */
 export interface FactKeeper {
-	/** At most eight sentences that a model made of a conversation: data, never instructions. Returns the ids of what was stored. */
+	/**
+	 * At most eight sentences that a model made of a conversation: data, never instructions. Returns the ids of what was stored.
+	 */
 	keep(agent: AgentRef, facts: readonly string[]): Promise<string[]>
 }
 
@@ -504,16 +524,17 @@ export interface RunSettings {
 }
 
 /**
- * What a plugin tells the models of agents, added by `ctx.extend('prompt', …)`; plain text, written for a model. Tools go by the names of `ToolDefinition`: a
- * model is told the names that it sees. A part that throws, or takes longer than 5 s, is left out of that run.
+ * Text of a plugin for the models of agents, added by `ctx.extend('prompt', …)`: plain text. Use the tool names of
+ * `ToolDefinition`; the model gets the names that it sees. A part that throws, or takes longer than 5 s, is left out of that
+ * run.
  */
 export interface PromptPart {
 	/**
-	 * At the beginning of each request, at most 16,384 characters. Return the same text for each run of the agent as long as what it
-	 * describes is the same: providers charge less for a beginning that they have seen before.
+	 * At the beginning of each request, at most 16,384 characters. Return the same text for each run of the agent while what it
+	 * describes is unchanged: providers charge less for a beginning that they have seen before.
 	 */
 	stable?(agent: AgentRef): string | undefined | Promise<string | undefined>
-	/** Asked once when a run begins, and kept with it: lines such as `Place: the workshop`, at most 2,048 characters. */
+	/** Called once when a run begins, and stored with it: lines such as `Place: the workshop`, at most 2,048 characters. */
 	run?(run: PromptRun): string | ToldRun | undefined | Promise<string | ToldRun | undefined>
 }
 
@@ -526,7 +547,7 @@ export interface ToolSource {
 	ready(agent: AgentRef, signal: AbortSignal): Promise<void>
 }
 
-/** What a `PromptPart` tells of a run, and what it did for that. */
+/** The text of a `PromptPart` for a run, and an event about it. */
 export interface ToldRun {
 	text: string
 	/** An event of the run, written with its beginning. Its type begins with the plugin's name and a dot; others are left out. */

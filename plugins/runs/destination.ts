@@ -59,7 +59,7 @@ export async function begunDestination(
 		else if (failed && isNew)
 			await ctx.emit({ event_type: 'message.undelivered', payload: { run_id, channel_id, chat_id, ...failed } }, agent)
 	} catch (error) {
-		ctx.log.error({ err: error, run_id }, 'the result of a run is not followed; it is from the next start on')
+		ctx.log.error({ err: error, run_id }, 'the result of a run is not followed until the next start')
 	}
 }
 

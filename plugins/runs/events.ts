@@ -181,7 +181,7 @@ export default {
 		payload: {
 			primitive: 'Its name, such as `memory.store`.',
 			call_id: 'The call, unique in its run.',
-			arguments: 'What it is called with, as JSON text; cut where it is long.',
+			arguments: 'The arguments, as JSON text; cut if long.',
 		},
 	},
 	'primitive.result': {

@@ -329,7 +329,7 @@ async function think(work: Active): Promise<Final | Paused> {
 		work.lock.departed = isFault(error, 'thread_lost') && error.cause === DEPARTED
 		throw error
 	} finally {
-		calls?.over.abort('the run is over')
+		calls?.over.abort('the run has ended')
 		signal.removeEventListener('abort', abort)
 		// A run that continues from its journal must not be paused by a question that is no longer asked.
 		await calls?.asks.close()

@@ -5,8 +5,8 @@ import type { Runs } from './contract.ts'
 export function runMetrics(runs: Pick<Runs, 'census'>): MetricSource {
 	return {
 		metrics: {
-			svc_runs_active: { help: 'Runs at work, or about to be.', type: 'gauge' },
-			svc_runs_waiting: { help: 'Runs that wait behind another one of their conversation.', type: 'gauge' },
+			svc_runs_active: { help: 'Runs that are active, or about to be.', type: 'gauge' },
+			svc_runs_waiting: { help: 'Runs that wait for an earlier run of their conversation.', type: 'gauge' },
 			svc_runs_paused: { help: 'Runs that wait for an answer, or for the end of a sub-agent.', type: 'gauge' },
 			svc_questions_open: { help: 'Questions that wait for an answer.', type: 'gauge' },
 		},

@@ -329,5 +329,5 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 /** Why the question was closed without an answer, for people. */
 const closings = {
 	expired: 'not answered in time (runs.question_ttl_days; an approval: runs.approval_ttl_s)',
-	withdrawn: 'taken back with the call that asked it; where that is made again, so is the question',
+	withdrawn: 'withdrawn with the call that asked it; if the call is repeated, it asks again',
 }

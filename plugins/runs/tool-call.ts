@@ -257,7 +257,7 @@ interface PlacedCall extends ToolCall {
 
 /** Where a call that a tool was given happens, for the calls that the tool makes in turn. */
 export function siteOf(call: PlacedCall): CallSite {
-	if (!call[SITE]) throw new TypeError('this takes the very call that the outer tool was given')
+	if (!call[SITE]) throw new TypeError('pass the same call object that the outer tool got')
 	return call[SITE]
 }
 

@@ -88,7 +88,7 @@ export interface SkillReview extends Skill {
 	files: ReviewedFile[]
 	/** Files of the active revision that this one does not have. */
 	removed_files: string[]
-	/** What the archive had in addition, and is not installed. */
+	/** What else the archive contained; it is not installed. */
 	left_out: LeftOut[]
 	/** The tool's name for the model. */
 	tool: string
@@ -113,7 +113,7 @@ export interface SkillReview extends Skill {
 	markdown: string
 }
 
-/** An active skill, as a person can use it outside of a run. */
+/** An active skill that a person can use outside of a run. */
 export interface UsableSkill {
 	name: string
 	description: string
@@ -121,8 +121,8 @@ export interface UsableSkill {
 	/** Null for a program, and for instructions that refer to other files: these need the agent. */
 	instructions: string | null
 	/**
-	 * The checked arguments, with defaults, from texts: as they are for parameters of the type `string`, as JSON for others.
-	 * Throws `invalid_arguments`.
+	 * The validated arguments, with defaults. The texts are used as they are for parameters of the type `string`, and parsed as
+	 * JSON for others. Throws `invalid_arguments`.
 	 */
 	read(args: Readonly<Record<string, string>>): Record<string, unknown>
 }

@@ -111,7 +111,7 @@ async function bodyOf(response: Response, allowed: Allowed): Promise<Buffer> {
 	}
 	const bytes = Buffer.concat(parts)
 	const isArchive = archiveKind(bytes) !== undefined
-	if (isArchive && allowed === 'text') throw refusal('the answer says that it is text, and is an archive')
+	if (isArchive && allowed === 'text') throw refusal('the answer is declared as text, but is an archive')
 	if (!isArchive && allowed === 'archive') {
 		const type = response.headers.get('content-type') ?? ''
 		const advice = /octet-stream/i.test(type) ? '; as a document its path must end in .md' : ''

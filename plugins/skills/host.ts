@@ -90,7 +90,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 		gone.resolve()
 		settle(crashed(how))
 	}
-	child.on('exit', (code, signal) => left(signal ? `died of ${signal}` : `ended with code ${code}`))
+	child.on('exit', (code, signal) => left(signal ? `was killed by ${signal}` : `ended with code ${code}`))
 	child.on('error', (error) => left(`could not be started: ${error.message}`))
 	pipe.on('error', () => {}) // its exit event has the reason
 	pipe.on(

@@ -67,7 +67,7 @@ export const bodySchema = Joi.object<InstallBody>({
 		.description('The files of a skill, SKILL.md among them.'),
 	path: Joi.string()
 		.max(1000)
-		.description("The skill's folder, if the address or `files` hold several skills.")
+		.description("The skill's folder, if the address or `files` contain several skills.")
 		.example('skills/weather'),
 })
 	.xor('url', 'content', 'files')

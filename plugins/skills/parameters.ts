@@ -41,7 +41,7 @@ export function checkArguments(
 		checked.push([name, value])
 	}
 	const known = new Set(parameters.map((one) => one.name))
-	for (const name of Object.keys(args)) if (!known.has(name)) problems.push(`"${name.slice(0, 64)}" is not taken`)
+	for (const name of Object.keys(args)) if (!known.has(name)) problems.push(`"${name.slice(0, 64)}" is not a parameter`)
 	if (problems.length > 0)
 		throw new Fault('invalid_arguments', `the arguments are wrong: ${problems.slice(0, 20).join('; ')}`)
 	return Object.fromEntries(checked)

@@ -59,7 +59,7 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 	const about = { skill: entry.name, path: file.path }
 	const text = textIn(bytes)
 	if (text === undefined)
-		return { ...about, note: `This file is no text (${bytes.length} bytes), so it cannot be read.` }
+		return { ...about, note: `This file is not text (${bytes.length} bytes), so it cannot be read.` }
 	// Redacted before it is cut: a secret must not be readable in two parts.
 	const shown = ctx.redactor.of([agent]).text(text, 'model')
 	const end = Math.min(shown.length, offset + limit)

@@ -36,7 +36,7 @@ export function useSkill(ctx: UseDeps, hosts: ProgramHosts, use: Use): unknown {
 
 /** With line numbers of the document, for its errors. */
 export function programOf({ program }: SkillDocument): Program {
-	if (!program) throw new TypeError('instructions are no program')
+	if (!program) throw new TypeError('instructions are not a program')
 	const { code, language, line } = program
 	return { code: '\n'.repeat(line - 1) + code, language }
 }
@@ -56,7 +56,7 @@ function instructions({ document: { name, parameters, body }, files, args }: Use
 function filesPart(name: string, files: readonly StoredFile[]): string[] {
 	const others = files.filter((file) => file.path !== DOCUMENT)
 	if (others.length === 0) return []
-	const what = { document: '', text: '', script: ', a script that cannot run here', binary: ', no text' }
+	const what = { document: '', text: '', script: ', a script that cannot run here', binary: ', not text' }
 	const lines = others.map(({ path, size, kind }) => `${attribute(path)} (${size} bytes${what[kind]})`)
 	const how = `Read those that you need with ${wireName(READ_FILE)}, skill ${JSON.stringify(name)} and one of these paths:`
 	return ['<skill_files>', how, ...lines, '</skill_files>']

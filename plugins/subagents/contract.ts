@@ -7,7 +7,7 @@ export interface SubagentSettings {
 	max_depth: number
 }
 
-/** A sub-agent, from the call that started it until its end is reported and the run that started it is over. */
+/** A sub-agent. The record exists from the call that starts it until its end is reported and its parent run has ended. */
 export interface Spawned {
 	run_id: string
 	parent_run_id: string
@@ -15,7 +15,7 @@ export interface Spawned {
 	wait: boolean
 	/** Where the answer to its result goes. Absent in records of version 0.1.0: to the chat of the parent, if there is one. */
 	destination?: Destination
-	/** Its end is being reported as an event, or was: a crash may come between. */
+	/** Its end is being reported as an event, or was reported: a crash may come in between. */
 	end?: 'telling' | 'told'
 	/** The run that delivers its result. */
 	delivered?: string

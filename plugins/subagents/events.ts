@@ -5,7 +5,7 @@ export default {
 		description: 'An agent started a sub-agent.',
 		payload: {
 			run_id: 'Its run.',
-			prompt: 'Its prompt; cut where it is long.',
+			prompt: 'Its prompt; cut if long.',
 			wait: 'Whether the parent waits for it.',
 		},
 	},
@@ -19,7 +19,7 @@ export default {
 		description: 'A sub-agent ended with an error.',
 		payload: {
 			run_id: 'Its run.',
-			code: 'The code of its error; `stopped` where it was stopped.',
+			code: 'The code of its error; `stopped` if it was stopped.',
 		},
 	},
 } satisfies Record<string, EventType>

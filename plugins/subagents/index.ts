@@ -26,7 +26,7 @@ export default definePlugin<SubagentSettings>({
 		for (const type of ['run.completed', 'run.failed', 'run.stopped'])
 			ctx.on(type, (event) => again(ctx, () => runEnded(ctx, event)))
 		again(ctx, () => catchUp(ctx)).catch((error: unknown) =>
-			ctx.log.error({ err: error }, 'results of sub-agents are not delivered; they are after the next start'),
+			ctx.log.error({ err: error }, 'results of sub-agents are not delivered until the next start'),
 		)
 	},
 })
@@ -62,7 +62,10 @@ async function again(ctx: Context<SubagentSettings>, work: () => Promise<void>):
 			return await work()
 		} catch (error) {
 			if (ctx.signal.aborted || ctx.gateway.state() === 'draining') return
-			ctx.log.warn({ err: error }, `what a sub-agent ended with could not be passed on; next try in ${delay / 1000} s`)
+			ctx.log.warn(
+				{ err: error },
+				`the result of a sub-agent could not be delivered; next attempt in ${delay / 1000} s`,
+			)
 			await pause(delay, undefined, { signal: ctx.signal, ref: false }).catch(() => {})
 		}
 	}

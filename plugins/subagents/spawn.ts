@@ -31,11 +31,11 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 				.min(1)
 				.max(PROMPT_LIMIT_BYTES, 'utf8')
 				.required()
-				.description('The task, with all that it takes to do it.'),
+				.description('The task, with everything that is needed to do it.'),
 			persona: Joi.string()
 				.min(1)
 				.max(PERSONA_LIMIT_BYTES, 'utf8')
-				.description('Who the sub-agent shall be, instead of you.'),
+				.description('Who the sub-agent should be, instead of you.'),
 			wait: Joi.boolean().default(true).description('Whether to wait for the result. Default true.'),
 			deliver: ctx
 				.use('runs')

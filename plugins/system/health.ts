@@ -45,7 +45,7 @@ export function isReady({ status }: Health): boolean {
 }
 
 function gatewayCheck(state: string, uncaught: number): Check {
-	const errors = uncaught > 0 ? `, errors of its own that nothing caught: ${uncaught} (the log has them)` : ''
+	const errors = uncaught > 0 ? `, uncaught errors of its own: ${uncaught} (see the log)` : ''
 	return { name: 'gateway', ok: state === 'ready' && uncaught === 0, message: state + errors }
 }
 
@@ -86,10 +86,10 @@ function pluginsCheck(gateway: GatewayStatus, detailed: boolean): Check {
 	const plugins = gateway.plugins()
 	const bad = plugins.filter((plugin) => plugin.last_error !== null).map((plugin) => plugin.name)
 	const running = plugins.filter((plugin) => plugin.state !== 'failed').length
-	const which = detailed ? `${bad.join(', ')} (svc plugins, or GET /v1/plugins, says why)` : `${bad.length}${UNTOLD}`
+	const which = detailed ? `${bad.join(', ')} (svc plugins, or GET /v1/plugins, shows why)` : `${bad.length}${UNTOLD}`
 	return {
 		name: 'plugins',
 		ok: bad.length === 0,
-		message: `${running} running${bad.length > 0 ? `, trouble with ${which}` : ''}`,
+		message: `${running} running${bad.length > 0 ? `, problems with ${which}` : ''}`,
 	}
 }

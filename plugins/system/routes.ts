@@ -71,7 +71,7 @@ const plugin = Joi.object({
 		.allow(null)
 		.required()
 		.description('The version of the contract of plugins that it is written for; null if it does not declare one.'),
-	since: Joi.string().isoDate().allow(null).required().description('When it was started; null where it does not run.'),
+	since: Joi.string().isoDate().allow(null).required().description('When it was started; null if it does not run.'),
 	holds: holdings
 		.allow(null)
 		.required()

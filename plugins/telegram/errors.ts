@@ -24,7 +24,7 @@ export function errorOf(error: unknown, link: ErrorContext, markup: Markup = 'pl
 function answered({ error_code, description, parameters }: GrammyError, link: ErrorContext, markup: Markup): Error {
 	const described = shown(`${error_code} ${description}`, link)
 	// A proxy may have answered instead of the server behind it.
-	if (error_code === undefined) return new Error('the server returned an answer that the Bot API does not have')
+	if (error_code === undefined) return new Error('the server returned an answer that the Bot API does not define')
 	if (error_code >= 500) return new Error(`Telegram failed: ${described}`)
 	if (error_code === 429)
 		return link.error('limited', `Telegram limits the rate: ${described}`, {

@@ -52,7 +52,7 @@ export async function openFeed(
 					{ ...(offset !== undefined && { offset }), limit: BATCH, timeout: POLL_S, allowed_updates: wantedUpdates },
 					signal,
 				)
-				if (!Array.isArray(given)) throw new Error('the server returned an answer that the Bot API does not have')
+				if (!Array.isArray(given)) throw new Error('the server returned an answer that the Bot API does not define')
 				const updates = given.filter(isUpdate)
 				if (isTold) link.status('connected')
 				isTold = false

@@ -38,7 +38,10 @@ export default definePlugin<TracingSettings>({
 		)
 		ctx.extend('metrics', {
 			metrics: {
-				svc_trace_spans_total: { help: 'Spans that were sent, or dropped for want of a collector.', type: 'counter' },
+				svc_trace_spans_total: {
+					help: 'Spans that were sent, or dropped because the collector was not available.',
+					type: 'counter',
+				},
 			},
 			read() {
 				const { sent, dropped } = tracer.stats()

@@ -163,7 +163,7 @@ function refusalOf(
 	}
 	if (cost_per_day === Infinity) return null
 	if (cost === undefined) {
-		const message = `the cost of ${provider} (${model}) is unknown, so ${setting}.cost_per_day of ${whose} cannot be kept; set its price under providers.${provider}.prices in gateway.yaml (0 for a free model)`
+		const message = `the cost of ${provider} (${model}) is unknown, so ${setting}.cost_per_day of ${whose} cannot be enforced; set its price under providers.${provider}.prices in gateway.yaml (0 for a free model)`
 		return { code: 'limit_cost', message }
 	}
 	if (used.cost + others.cost < cost_per_day) return null

@@ -4,7 +4,7 @@ import type { AgentRef } from '../../core/plugin.ts'
 import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 
-/** The limits of a day of a caller, toward which the runs count that are started on its behalf. A day is one of UTC. */
+/** The daily limits of a caller. The runs that are started on its behalf count toward them. Days begin at midnight UTC. */
 export interface Payer {
 	/** The caller, as a part of a key in the store. */
 	id: string
@@ -34,9 +34,9 @@ export interface UsageSettings {
 	limits: DayLimits
 }
 
-/** Usage of several calls of models. */
+/** Usage of several model calls. */
 export interface Counted extends Required<Omit<Usage, 'cost'>> {
-	/** Answers of models, also those that were empty or continued. */
+	/** Answers of models, including empty and continued ones. */
 	calls: number
 	/** Of the calls whose model had a price; null if none had. */
 	cost: number | null
@@ -44,7 +44,7 @@ export interface Counted extends Required<Omit<Usage, 'cost'>> {
 	unpriced_tokens: number
 }
 
-/** Runs that ended by themselves; how many seconds they were active, by estimate; null without runs. */
+/** Runs that ended by themselves, and an estimate of the seconds that they were active; null without runs. */
 export interface RunFigures {
 	completed: number
 	failed: number
@@ -52,10 +52,10 @@ export interface RunFigures {
 	p95_s: number | null
 }
 
-/** How a run ended that nobody stopped. */
+/** The end of a run that nobody stopped. */
 export interface RunEnd {
 	status: 'completed' | 'failed'
-	/** Without the time in which it waited for people. */
+	/** Without the time that it waited for people. */
 	active_ms: number
 }
 
@@ -90,9 +90,9 @@ export interface UsageQuery {
 
 /** The account of one run, for as long as it is executed. */
 export interface Account {
-	/** A limit of the day applies: each call of a model must be reserved. */
+	/** A daily limit applies: each model call must be reserved. */
 	readonly isLimited: boolean
-	/** Reserves a call in place of the last one. Resolves to why the call must not be made, or to null. */
+	/** Reserves a call; this replaces the last reservation. Resolves to the reason why the call must not be made, or to null. */
 	reserve(call: Reservation): Promise<WireError | null>
 	/**
 	 * The writes that count these calls, for the commit that makes the answer durable, and the end of the run, for the commit
@@ -108,17 +108,17 @@ export interface Account {
 /** The start of one run, which counts toward the limits of its caller. */
 export interface RunStart {
 	/**
-	 * The write that counts it, for the commit that starts it. Throws `rate_limited` if the caller has used up a limit of the
-	 * day. Called again after a conflict.
+	 * The write that counts it, for the commit that starts it. Throws `rate_limited` if the caller has used up a daily limit.
+	 * Called again after a conflict.
 	 */
 	ops(): Promise<Op[]>
-	/** It was started, or was not. */
+	/** Call this when it was started, or could not be started. */
 	end(isStarted: boolean): void
 }
 
-/** What calls of models use: counted by agent, day and model, and limited for each day. */
+/** The usage of model calls: counted by agent, day and model, and limited per day. */
 export interface UsageService {
-	/** `payer`: a caller whose limits of a day it counts toward, too. */
+	/** `payer`: a caller whose daily limits it also counts toward. */
 	account(run_id: string, agent: AgentRef, limits: DayLimits, payer?: Payer): Account
 	/** As `count` of an account, for a run that ends without being executed. */
 	countEnd(run_id: string, agent: AgentRef, end: RunEnd): Promise<Op[]>

@@ -1,6 +1,6 @@
 import type { AgentRef, ToolCall } from '../../core/plugin.ts'
 
-/** A secret as clients see it; never its value. */
+/** A secret as clients see it, without its value. */
 export interface Secret {
 	id: string
 	name: string
@@ -43,9 +43,8 @@ export interface SecretReading {
 /** The API for every plugin. All methods throw `vault_locked` if the vault's key is missing, unless noted otherwise. */
 export interface Vault {
 	/**
-	 * A secret's value under the agent's grant; from now on the redactor searches for it. Emits `vault.accessed`, or
-	 * `vault.denied` and throws `vault_denied`: the same for an unknown name as for a missing grant, and if
-	 * the grant's hosts do not include the reading's outlet.
+	 * A secret's value under the agent's grant; from now on the redactor searches for it. Emits `vault.accessed`. If there is no
+	 * such secret, no grant, or the grant's hosts do not include the outlet, it emits `vault.denied` and throws `vault_denied`.
 	 */
 	read(name: string, reading: SecretReading): Promise<{ value: string; reveal: boolean }>
 	/**
@@ -71,7 +70,7 @@ export interface Vault {
 	onChanged(listener: (secret: { id: string; name: string }) => void): () => void
 	/** Encrypts text that another plugin stores in its own record. `about` binds it to that record. */
 	seal(text: string, about: string): Promise<Uint8Array>
-	/** Throws `vault_locked` if it was sealed in another vault or with another `about`, or was changed since. */
+	/** Throws `vault_locked` if it was encrypted by another vault or with another `about`, or was changed since. */
 	unseal(sealed: Uint8Array, about: string): Promise<string>
 }
 
@@ -105,7 +104,9 @@ export interface Grants {
 export interface VaultService extends Vault {
 	secrets: Secrets
 	grants: Grants
-	/** Creates a new master key. Throws `conflict` if the operator provides the key. Returns how many secrets were wrapped again. */
+	/**
+	 * Creates a new master key. Throws `conflict` if the operator provides the key. Returns how many secrets were wrapped again.
+	 */
 	rotateKey(): Promise<number>
 }
 

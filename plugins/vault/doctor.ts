@@ -24,10 +24,12 @@ export default {
 				try {
 					if (await context.gateway()) {
 						await listed(context)
-						return ok('the vault is open')
+						return ok('the vault is unlocked')
 					}
 					const vault = await unlocked(context)
-					return ok(vault ? `${vault.name} opens the vault` : 'there is no vault yet; the first start creates its key')
+					return ok(
+						vault ? `${vault.name} unlocks the vault` : 'there is no vault yet; the first start creates its key',
+					)
 				} catch (thrown) {
 					if (!isFault(thrown, 'vault_locked')) throw thrown
 					return error(
@@ -39,11 +41,13 @@ export default {
 		},
 		{
 			id: 'vault.secrets',
-			about: 'whether the secrets can be opened',
+			about: 'whether the secrets can be decrypted',
 			async run(context) {
 				const damaged = await damagedOf(context)
 				if (damaged.ids.length === 0)
-					return ok(damaged.count === 0 ? 'the vault has no secrets' : `each secret can be opened (${damaged.count})`)
+					return ok(
+						damaged.count === 0 ? 'the vault has no secrets' : `each secret can be decrypted (${damaged.count})`,
+					)
 				return damaged.ids.map((id) =>
 					error(
 						`the record of secret ${id} is damaged, or was changed outside the gateway`,

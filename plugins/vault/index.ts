@@ -32,7 +32,7 @@ export default definePlugin<unknown, VaultService>({
 		ctx.on('agent.deleted', ({ payload }) => vault.grants.forgetAgent(String(payload.uid)))
 		void ctx.serving
 			.then(() => vault.grants.sweep())
-			.catch((error: unknown) => ctx.log.error({ err: error }, 'void grants could not be swept'))
+			.catch((error: unknown) => ctx.log.error({ err: error }, 'invalid grants could not be removed'))
 		return vault
 	},
 	http: routes,

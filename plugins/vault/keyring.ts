@@ -46,7 +46,7 @@ export async function openKeyring(store: Store, source: KeySource): Promise<Keyr
 	if (!fitting) {
 		throw new Fault(
 			'vault_locked',
-			`the vault was encrypted with another key than that of ${source.name}; bring the right one back or, to change to this one, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier one, and start the gateway again`,
+			`the vault was encrypted with another key than that of ${source.name}; restore the right one or, to change to this one, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier one, and start the gateway again`,
 		)
 	}
 	const own = unwrapOwn(fitting, own_keys)

@@ -26,7 +26,7 @@ const value = Joi.string()
 	.custom((text: string, helpers) =>
 		text.isWellFormed()
 			? text
-			: helpers.message({ custom: '{#label} must be Unicode text; this has half a surrogate pair' }),
+			: helpers.message({ custom: '{#label} must be Unicode text; this contains half a surrogate pair' }),
 	)
 	.description('The secret itself: text of at most 64 KiB as UTF-8. It is never shown again.')
 const label = worded(/^[A-Za-z0-9_.-]{1,64}$/, '1 to 64 of A-Z a-z 0-9 _ . -').description(

@@ -33,7 +33,7 @@ export const schemeNames = [
 /** How the sender of a webhook signs. */
 export type SchemeName = (typeof schemeNames)[number]
 
-/** A sender that signs in a way of its own. */
+/** A sender with its own way of signing. */
 export interface CustomScheme {
 	/** The header with the signature. */
 	header: string
@@ -59,7 +59,7 @@ export interface Webhook {
 	custom?: CustomScheme
 	/** The last part of the hook's address. */
 	token: string
-	/** What the agent is to do with deliveries. */
+	/** What the agent should do with deliveries. */
 	instructions?: string
 	/** Where its answers go. */
 	deliver: Deliver
@@ -75,7 +75,7 @@ export interface WebhookRequest {
 	scheme?: SchemeName
 	/** With the scheme `custom`. */
 	custom?: CustomScheme
-	/** Where the sender makes it. Otherwise the gateway does. */
+	/** Set it if the sender creates the secret. Otherwise the gateway creates it. */
 	secret?: string
 	/** At most 10 KiB. */
 	instructions?: string
@@ -120,7 +120,7 @@ export interface Webhooks {
 	register(agent: AgentRef, request: WebhookRequest, call?: Repeatable): Promise<GivenWebhook>
 	/** Once it settles, the old token is unknown. Throws `not_found`. */
 	rotate(agent: AgentRef, slug: string, call?: Repeatable): Promise<GivenWebhook>
-	/** Replaces the secret alone: some senders make it after they got the address. Throws `not_found`, `invalid_request`. */
+	/** Replaces only the secret: some senders create it after they get the address. Throws `not_found`, `invalid_request`. */
 	setSecret(agent: AgentRef, slug: string, secret: string): Promise<void>
 	/** Oldest first. */
 	list(agent: AgentRef): Promise<Webhook[]>
@@ -154,7 +154,8 @@ export interface WebhooksService extends Webhooks {
 	 */
 	receive(token: string, request: IncomingMessage): Promise<AcceptedDelivery | Challenge>
 	/**
-	 * Accepts a payload as a signed delivery with a new id: all limits apply, and it counts and is logged as any other. `source_ip`: of the caller. Throws as `receive` does, and `not_found` for the slug.
+	 * Accepts a payload as a signed delivery with a new id: all limits apply, and it is counted and logged like any other.
+	 * `source_ip`: of the caller. Throws as `receive` does, and `not_found` for the slug.
 	 */
 	test(agent: AgentRef, slug: string, payload: unknown, source_ip: string): Promise<TestedDelivery>
 }

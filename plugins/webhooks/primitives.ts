@@ -26,7 +26,7 @@ export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks)
 			instructions: Joi.string()
 				.min(1)
 				.max(INSTRUCTIONS_LIMIT, 'utf8')
-				.description('What you are to do with each delivery. You get it with every delivery, apart from its data.'),
+				.description('What you should do with each delivery. You get it with every delivery, separate from its data.'),
 			scheme: Joi.valid(...schemeNames.filter((name) => name !== 'custom')).description(
 				'How the service signs. Default: HMAC-SHA256 of the body in the header X-Signature.',
 			),

@@ -125,7 +125,7 @@ export function openReaders(
 	const busy = (): Error =>
 		refusal(
 			'rate_limited',
-			`this webhook waits for other bodies (webhooks.max_concurrent_per_webhook: ${max_concurrent_per_webhook}, webhooks.max_concurrent: ${max_concurrent})`,
+			`this webhook is waiting for other bodies (webhooks.max_concurrent_per_webhook: ${max_concurrent_per_webhook}, webhooks.max_concurrent: ${max_concurrent})`,
 		)
 
 	return {

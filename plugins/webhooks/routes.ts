@@ -23,7 +23,7 @@ const withoutDeliver = Joi.object({
 	custom,
 	token: aToken.description('The last part of the address of its deliveries.'),
 	instructions: Joi.string()
-		.description('What the agent is to do with deliveries.')
+		.description('What the agent should do with deliveries.')
 		.example('Tell me which deployments failed.'),
 	created_at: iso.required(),
 	last_delivery: iso.allow(null).required().description('When a delivery was accepted last.'),
@@ -147,7 +147,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 						.min(1)
 						.max(INSTRUCTIONS_LIMIT, 'utf8')
 						.description(
-							'What the agent is to do with deliveries, at most 10 KiB. The model gets it separately from the payload, which stays data.',
+							'What the agent should do with deliveries, at most 10 KiB. The model gets it separately from the payload, which stays data.',
 						)
 						.example('Tell me which deployments failed.'),
 					deliver: fields.given,

@@ -31,9 +31,9 @@ export const custom = Joi.object({
 	.custom((value: { signed?: string; timestamp_header?: string; id_header?: string }, helpers) => {
 		const { signed = '', timestamp_header, id_header } = value
 		if (signed.includes('{timestamp}') && timestamp_header === undefined)
-			return helpers.message({ custom: '{#label} needs timestamp_header, since signed holds {timestamp}' })
+			return helpers.message({ custom: '{#label} needs timestamp_header, since signed contains {timestamp}' })
 		if (signed.includes('{id}') && id_header === undefined)
-			return helpers.message({ custom: '{#label} needs id_header, since signed holds {id}' })
+			return helpers.message({ custom: '{#label} needs id_header, since signed contains {id}' })
 		return value
 	})
 	.id('WebhookCustomScheme')

@@ -54,13 +54,13 @@ function showOne(attachment: Attachment, bytes: Uint8Array | undefined, traits: 
 	if (traits.unreadable?.includes(attachment.blob)) return words('this model cannot read it')
 	const base64 = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
 	if (type === 'image') {
-		if (traits.images === false || !takes.images.has(media_type)) return words('this model cannot be shown it')
+		if (traits.images === false || !takes.images.has(media_type)) return words('this model does not support it')
 		if (size > (takes.image_bytes ?? Infinity)) return words('too large to be shown to this model')
 		return { kind: type, media_type, name, base64: base64() }
 	}
 	const known = type === 'file' ? takes.files : takes.audio
 	if (traits[type === 'file' ? 'files' : 'audio'] === false || !known.has(media_type))
-		return words('this model cannot be shown it')
+		return words('this model does not support it')
 	return { kind: type, media_type, name, base64: base64() }
 }
 

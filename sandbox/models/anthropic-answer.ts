@@ -69,7 +69,7 @@ export class MessageReader implements AnswerReader {
 
 	#begin(index: unknown, block: unknown): void {
 		if (!isObject(block) || typeof index !== 'number' || !(index >= 0 && index < BLOCKS_LIMIT)) {
-			throw malformed('a block of the message is not one')
+			throw malformed('a block of the message is not an object')
 		}
 		this.#answer.isUntouched = false
 		this.#blocks[index] = { ...block }

@@ -102,11 +102,11 @@ function urlOf(order: ModelOrder, standard: string, path: string): URL {
 
 function makeUrl({ base_url, query = {} }: ModelOrder, standard: string, path: string): URL {
 	const address = base_url ?? standard
-	if (!URL.canParse(address)) throw rejected(`"${address}" is no address`)
+	if (!URL.canParse(address)) throw rejected(`"${address}" is not an address`)
 	const url = new URL(address)
-	if (!/^https?:$/.test(url.protocol)) throw rejected(`"${address}" is no address of HTTP`)
+	if (!/^https?:$/.test(url.protocol)) throw rejected(`"${address}" is not an HTTP address`)
 	if (url.username !== '' || url.password !== '')
-		throw rejected('the address holds a user name or a password, which belong in headers')
+		throw rejected('the address contains a user name or a password, which belong in headers')
 	const [own = '', search] = path.split('?')
 	url.pathname = url.pathname.replace(/\/$/, '') + own
 	for (const [name, value] of new URLSearchParams(search)) url.searchParams.set(name, value)

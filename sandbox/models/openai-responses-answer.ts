@@ -83,7 +83,7 @@ export class ResponseReader implements AnswerReader {
 	}
 }
 
-const unsaid = { kind: 'server', message: 'the response failed, and the server does not say why' } as const
+const unsaid = { kind: 'server', message: 'the response failed, and the server gives no reason' } as const
 
 function usageIn(value: unknown): Usage | undefined {
 	const usage = objectIn(value)

@@ -1,4 +1,4 @@
-/** The layers of CONTRIBUTING.md, which the linter cannot see as a whole: rooms, folders of plugins, and who imports whom. */
+/** The layers of CONTRIBUTING.md, which the linter cannot see as a whole: folders of core and of plugins, and who imports whom. */
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url))
 const files = globSync('{core,config,plugins,sandbox}/**/*.{ts,mjs}', { cwd: root, exclude: ['core/client/**'] })
 const clientFiles = globSync('core/client/*.ts', { cwd: root })
 
-/** Features that core has no room for; `backup`, `events` and `runs` are rooms. */
+/** Features that core must not contain; `backup`, `events` and `runs` are folders. */
 const FEATURES =
 	/\b(vault|skills?|memor(y|ies)|mcp|sub-?agents?|heartbeats?|webhooks?|channels?|telegram|discord|metrics|tracing|openai|chat|nats|jetstream|cluster)\b/i
 
@@ -32,15 +32,15 @@ void t.test('files import each other in no cycle', (t) => {
 	t.end()
 })
 
-void t.test('rooms and folders of plugins import each other in no cycle', (t) => {
-	const rooms = new Map<string, Set<string>>()
+void t.test('folders of core and of plugins import each other in no cycle', (t) => {
+	const folders = new Map<string, Set<string>>()
 	for (const [file, targets] of imports) {
-		const own = rooms.get(roomOf(file)) ?? new Set()
-		rooms.set(roomOf(file), own)
-		for (const target of targets) if (roomOf(target) !== roomOf(file)) own.add(roomOf(target))
+		const own = folders.get(folderOf(file)) ?? new Set()
+		folders.set(folderOf(file), own)
+		for (const target of targets) if (folderOf(target) !== folderOf(file)) own.add(folderOf(target))
 	}
-	t.ok(rooms.has('core/host') && rooms.has('plugins/runs'))
-	t.strictSame(cyclesIn(rooms), [])
+	t.ok(folders.has('core/host') && folders.has('plugins/runs'))
+	t.strictSame(cyclesIn(folders), [])
 	t.end()
 })
 
@@ -76,7 +76,7 @@ void t.test('layers see only what lies below them', (t) => {
 	const betweenPlugins = files
 		.filter((file) => file.startsWith('plugins/'))
 		.flatMap((file) => Array.from(imports.get(file) ?? [], (target) => [file, target] as const))
-		.filter(([file, target]) => roomOf(target) !== roomOf(file) && target.startsWith('plugins/'))
+		.filter(([file, target]) => folderOf(target) !== folderOf(file) && target.startsWith('plugins/'))
 		.filter(([, target]) => !/\/(contract|adapter)\.ts$|^plugins\/shared\//.test(target))
 	t.strictSame(betweenPlugins, [], 'plugins see only the contracts of others, and what they share')
 	t.strictSame(seen('plugins/shared/', /^(plugins\/(?!shared\/)|sandbox\/)/), [], 'plugins/shared')
@@ -122,8 +122,8 @@ function codeOf(file: string): string {
 	return text.replaceAll(/\/\*[\s\S]*?\*\/|(?<![:'"`])\/\/[^\n]*/g, (comment) => comment.replaceAll(/[^\n]/g, ''))
 }
 
-/** A file at the top of core is a room of its own. */
-function roomOf(file: string): string {
+/** A file at the top of core counts as a folder of its own. */
+function folderOf(file: string): string {
 	const [top = '', second = ''] = file.split('/')
 	return top === 'core' || top === 'plugins' ? `${top}/${second}` : top
 }

@@ -16,7 +16,7 @@ export interface Measured {
 }
 
 const BUSY =
-	'Other programs kept the machine busy: on a quiet one the absolute figures are better, and the ratios differ.'
+	'Other programs used the machine during the run: on an idle one the absolute figures are better, and the ratios differ.'
 const heads = ['Figure', 'Gateway', 'Bare', 'Ratio', 'Goal', 'Outcome']
 const align = ['---', '--:', '--:', '--:', '---', '---']
 
@@ -27,21 +27,22 @@ export function documentOf({ machine, load, isBusy, level, version, figures }: M
 	const others = figures.filter(({ goal, point }) => !goal && !point)
 	return `# Performance
 
-This page was written by \`npm run bench -- --write\`. Do not edit it: run that again.
+This page was written by \`npm run bench -- --write\`. Do not edit it; run the command again.
 
-What the gateway costs, beside bare counterparts that were measured in turns with it, in the same run. The counterpart of a run is a loop of
-the \`openai\` package that makes the same calls of a model and stores nothing; of a request, a hapi route that answers from
-memory; of a delivery, a hapi route that checks the HMAC and writes one durable record; of a search, usearch alone. The model is a
-server of zero latency in a process of its own: with a real one, runs wait for it, and nearly all of what is measured here disappears beside that.
+The gateway, compared with bare counterparts that were measured alternately with it in the same run. The counterpart of a run is a
+loop of the \`openai\` package that makes the same model calls and stores nothing; of a request, a hapi route that
+answers from memory; of a delivery, a hapi route that checks the HMAC and writes one durable record; of a search, usearch alone. The
+model is a server with zero latency in a separate process: runs of a real model mostly wait for it, so nearly all of the
+differences that are measured here become negligible.
 
 | What | Value |
 | --- | --- |
 | Machine | ${machine} |
-| Load before the run | ${load.toFixed(1)} (processes that ran, on average of a minute) |
+| Load before the run | ${load.toFixed(1)} (running processes, average of one minute) |
 | Gateway | ${version}, data in LMDB on the local disk |
 | Effort | ${level} (\`test/bench/effort.ts\`) |
 
-Clients, models and both sides share the cores of that machine. Ratios hold better than absolute figures on another one.${isBusy ? `\n${BUSY}` : ''}
+Clients, models and both sides share the cores of that machine. Ratios carry over to other machines better than absolute figures.${isBusy ? `\n${BUSY}` : ''}
 
 ## Goals
 

@@ -57,7 +57,7 @@ void t.test('all data goes into a cluster, and back', { skip: withoutNats(), tim
 	t.match(there, { code: 0, stderr: /Set store\.url/ })
 	t.ok(there.json().records > 5)
 	const twice = await svc(['migrate', '--from', 'lmdb:', '--to', cluster.url], { env })
-	t.match(twice.stderr, /there is data already/)
+	t.match(twice.stderr, /the target already contains data/)
 
 	gateway = await start(cluster.url)
 	t.strictSame(await look(), before)

@@ -44,8 +44,8 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	['', '1:1', /^is empty; write at least a comment/],
 	['server:\n\tport: 1\n', '2:1', /tabs cannot indent YAML; use spaces/],
 	['server:\n  host: "localhost\n', '3:1', /a quote, a bracket or a space is missing/],
-	['server:\n  port: 1\n  host: a\n  port: 2\n', '4:3', /server\.port: stands here a second time; keep one/],
-	['runs: &r\n  max_waiting: 1\n', '1:7', /anchors are not taken; remove "&r"/],
+	['server:\n  port: 1\n  host: a\n  port: 2\n', '4:3', /server\.port: occurs here a second time; keep one/],
+	['runs: &r\n  max_waiting: 1\n', '1:7', /anchors are not supported; remove "&r"/],
 	['a: 1\n---\nb: 2\n', '2:1', /one document; remove/],
 	['- server\n', '1:1', /must be a map of settings/],
 	// Names
@@ -78,7 +78,7 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	[
 		'providers:\n  a: {kind: openai, model: m, base_url: "http://me:pw@x"}\n',
 		'2:41',
-		/must not hold a user or password; put the key into api_key/,
+		/must not contain a user or password; put the key into api_key/,
 	],
 	['providers:\n  a: {kind: offline}\n  b: {kind: offline}\n', '2:3', /default_provider: is missing; .*a, b/],
 	[

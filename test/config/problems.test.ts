@@ -111,7 +111,7 @@ void t.test('addresses of providers are checked', (t) => {
 		problems(`providers: { a: { kind: openai, model: m, base_url: "${base_url}" } }`)[0] ?? ''
 	for (const url of ['ftp://example.com', 'example.com/v1', 'http://', 'http://a b', 'http://[::', '/v1'])
 		t.match(wrong(url), 'must be an address such as', url)
-	t.match(wrong('https://user:word@example.com/v1'), 'must not hold a user or password')
+	t.match(wrong('https://user:word@example.com/v1'), 'must not contain a user or password')
 	t.match(wrong('https://example.com/v1?key=1'), 'without "?" or "#"')
 	t.end()
 })
@@ -203,15 +203,15 @@ void t.test('a wrong variable is named, with no place in the file', (t) => {
 
 void t.test('what YAML can do beyond plain settings is refused', (t) => {
 	t.same(problems('a: &x 1\nb: *x'), [
-		'1:4: anchors are not taken; remove "&x"',
-		'2:4: aliases are not taken; write the value itself',
+		'1:4: anchors are not supported; remove "&x"',
+		'2:4: aliases are not supported; write the value itself',
 	])
-	t.match(problems('plugins: { a: { <<: { b: 1 } } }'), [/^1:17: plugins\.a\.<<: merge keys are not taken/])
+	t.match(problems('plugins: { a: { <<: { b: 1 } } }'), [/^1:17: plugins\.a\.<<: merge keys are not supported/])
 	t.match(problems('plugins: { a: { __proto__: { b: 1 } } }'), [/^1:17: plugins\.a\.__proto__: is not a name/])
 	for (const tag of ['!mine 1', '!!binary aGk=', '!!set {}', '!!timestamp 2001-01-01']) {
-		t.match(problems(`plugins: { a: { b: ${tag} } }`), [/^1:20: tags are not taken/], tag)
+		t.match(problems(`plugins: { a: { b: ${tag} } }`), [/^1:20: tags are not supported/], tag)
 	}
-	t.match(problems('server: {}\n---\nlog: {}'), [/^2:1: the file must hold one document/])
+	t.match(problems('server: {}\n---\nlog: {}'), [/^2:1: the file must contain one document/])
 	t.match(problems('? [a]\n: 1'), [/^1:3: a name must be plain text/])
 	t.end()
 })
@@ -224,8 +224,8 @@ void t.test('words of older YAML are text', (t) => {
 
 void t.test('a repeated setting is refused where it stands again', (t) => {
 	t.same(problems('server:\n  port: 1\n  host: a\n  port: 2\nserver: {}'), [
-		'4:3: server.port: stands here a second time; keep one of the two',
-		'5:1: server: stands here a second time; keep one of the two',
+		'4:3: server.port: occurs here a second time; keep one of the two',
+		'5:1: server: occurs here a second time; keep one of the two',
 	])
 	t.end()
 })

@@ -60,7 +60,7 @@ void t.test('a broken setting is told once, also where it is required', (t) => {
 
 void t.test('a "${" that is no reference is an error', (t) => {
 	for (const value of ['${}', '${1A}', '${A B}', '${A-x}', '${A', 'a ${', '${toString()}']) {
-		refused(t, `log: { level: ${JSON.stringify(value)} }`, /:1:15: log\.level: has a "\$\{" that is no reference/)
+		refused(t, `log: { level: ${JSON.stringify(value)} }`, /:1:15: log\.level: has a "\$\{" that is not a reference/)
 	}
 	t.end()
 })

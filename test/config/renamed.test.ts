@@ -72,7 +72,7 @@ void t.test('a variable is accepted under its former name, and the present one w
 	const both = read('log: {}\n', { SVC_TCP_PORT: '82', SVC_PORT: '83' })
 	t.equal(both.server.port, 83)
 	t.strictSame(warningsOf(both), [
-		'environment: SVC_TCP_PORT: is the former name of SVC_PORT, which is set too and wins; remove SVC_TCP_PORT',
+		'environment: SVC_TCP_PORT: is the former name of SVC_PORT, which is also set and takes precedence; remove SVC_TCP_PORT',
 	])
 	t.end()
 })
@@ -115,5 +115,5 @@ void t.test('svc config migrate renames the plugins of version 0.1.0', async (t)
 	t.match(JSON.parse(stdout), { changed: true, renamed: [{ from: 'plugins.chat-a', to: 'plugins.telegram' }] })
 	t.equal(readFileSync(file, 'utf8'), '# mine\nplugins:\n  # off for now\n  telegram: false # telegram\n')
 	const again = await svc(['config', 'migrate'], { env })
-	t.match(again.stdout, /has no former names/)
+	t.match(again.stdout, /contains no former names/)
 })

@@ -266,7 +266,11 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 	t.teardown(() => host.stop())
 	const start = (body: string): string => `export default { name: 'b', start: (ctx) => { ${body} } }`
 	for (const [code, settings, message] of [
-		["export default { name: 'b', strat: () => {} }", {}, /"strat" is no part of a plugin; there are: name, version/],
+		[
+			"export default { name: 'b', strat: () => {} }",
+			{},
+			/"strat" is not a part of a plugin; there are: name, version/,
+		],
 		[
 			"export default { name: 'b', contract: '9.0', begin() {} }",
 			{},

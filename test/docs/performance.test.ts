@@ -73,7 +73,7 @@ void t.test('the page states each figure with its goal, and whether it is met', 
 	t.match(made, '1 of 2 goals are met. Missed: memory.')
 	t.notMatch(made, 'busy')
 	const busy = documentOf({ machine: '', load: 9, isBusy: true, level: 'quick', version: '', figures })
-	t.match(busy, 'kept the machine busy')
+	t.match(busy, 'used the machine during the run')
 	t.match(section(made, 'Performance').tables[0]?.flat(), [
 		'What',
 		'Value',

@@ -175,7 +175,7 @@ void t.test('a main thread that closes the port aborts all runs', async (t) => {
 	const aborted = once(link.signal, 'abort')
 	main.port.close()
 	await aborted
-	t.match(link.signal.reason, /let go/)
+	t.match(link.signal.reason, /released/)
 })
 
 void t.test('a thread gets each list of tools once, keeps 32 of them, and gets a forgotten one again', async (t) => {

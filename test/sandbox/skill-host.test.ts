@@ -245,7 +245,7 @@ void t.test('a failure says where and why', async (t) => {
 	await fails('throw new Error("y".repeat(5000))', { code: 'skill_failed', message: /^y+ \(line 1\)$/ })
 	await fails('return 1n', { code: 'skill_failed', message: /BigInt/ })
 	await fails('const a = []; a.push(a); return a', { code: 'skill_failed', message: /circular/ })
-	await fails('return new Promise(() => {})', { code: 'skill_failed', message: /nothing settles/ })
+	await fails('return new Promise(() => {})', { code: 'skill_failed', message: /never settles/ })
 	await fails('null.x\nexport default () => 1', { code: 'skill_failed', message: /Cannot read properties of null/ })
 	await fails('export default {}', { code: 'skill_invalid', message: /not a function/ })
 	await fails('\nexport default async () => {\n  return )\n}', {

@@ -443,7 +443,7 @@ void t.test('/stop ends what the conversation has under way, and more than may w
 	await held.called('long work')
 	say('behind it')
 	say('too much')
-	t.match((await hears(1))[0]?.text, /Too much waits/)
+	t.match((await hears(1))[0]?.text, /Too many messages wait/)
 	say('/stop')
 	t.equal((await hears(2))[1]?.text, 'Stopped.')
 	const runs = (await agent.call('runs')).body

@@ -188,7 +188,7 @@ void t.test('a call that does not wait for its answer takes the question back', 
 	refused(t, await answer(ada, question_id, 'late'), {
 		status: 409,
 		code: 'conflict',
-		says: /taken back with the call/,
+		says: /withdrawn with the call/,
 	})
 })
 
@@ -273,7 +273,7 @@ for (const how of ['stopped', 'killed'] as const) {
 				({ ended_at }) => ended_at !== null,
 			)
 			t.match(over, { status: 'completed', answer: /tool_interrupted|nothing waits for the answer/ })
-			refused(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /taken back/ })
+			refused(t, await answer(bob, lost, 'x'), { status: 409, code: 'conflict', says: /withdrawn/ })
 
 			const openOf = (one: Followed) =>
 				eventually(
@@ -285,7 +285,7 @@ for (const how of ['stopped', 'killed'] as const) {
 			t.match(open, [{ question: 'Again?', run_id: again }])
 			const { question_id } = open[0]
 			t.not(question_id, old)
-			refused(t, await answer(ada, old, 'x'), { status: 409, code: 'conflict', says: /taken back .*made again/ })
+			refused(t, await answer(ada, old, 'x'), { status: 409, code: 'conflict', says: /withdrawn .*is repeated/ })
 			t.equal((await answer(ada, question_id, 'yes')).status, 200)
 			await ada.ended(again)
 			t.match(await ada.read(again), { status: 'completed', answer: /yes/ })

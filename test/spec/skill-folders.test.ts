@@ -114,7 +114,7 @@ void t.test('ten skills of published shapes install unchanged, and a model reads
 			const bytes = Buffer.from(file.content ?? '')
 			const { kind } = first.files.find((one: Answer) => one.path === file.name) ?? {}
 			const text = model.texts.get(`${first.name}/${file.name}`)
-			if (kind === 'binary') t.match(text, /no text/, `${name}/${file.name}`)
+			if (kind === 'binary') t.match(text, /not text/, `${name}/${file.name}`)
 			else t.equal(text, bytes.toString(), `${name}/${file.name}`)
 			const shown = (await fileOf(agent, first.id, file.name)).body
 			t.equal(shown.text ?? shown.base64, bytes.toString(kind === 'binary' ? 'base64' : 'utf8'))
@@ -456,7 +456,7 @@ void t.test('an address may be that of an archive, or of the page of a folder', 
 	}
 	for (const [path, says, code = 'invalid_request'] of [
 		['/team/tools/-/tree/v1', /2 skills here/, 'skill_ambiguous'],
-		['/text.zip', /says that it is text/],
+		['/text.zip', /is declared as text/],
 		['/long.md', /more than 262144 bytes/],
 		['/not.zip', /neither a zip nor/],
 		['/page', /text\/html/],

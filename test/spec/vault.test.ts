@@ -481,7 +481,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 		refused(t, await own.request(method, `/v1/vault/${path}`, body ? { body } : {}), locked, `${method} ${path}`)
 	const plugin = (await own.request('GET', '/v1/plugins')).body.find((one: Answer) => one.name === 'vault')
 	t.match(plugin, { state: 'running', last_error: says })
-	t.match((await own.request('GET', '/readyz?verbose')).body, /\[-\]plugins .*trouble with vault/)
+	t.match((await own.request('GET', '/readyz?verbose')).body, /\[-\]plugins .*problems with vault/)
 	const ada = await follow(t, own, 'ada')
 	await ada.complete('Hello.')
 	const run_id = await ada.complete('/tool vault.read {"name":"KEY"}')

@@ -92,7 +92,7 @@ Examples:
 			async run(cli, { wait }: ConfigOptions) {
 				const { home, env } = cli
 				if (!existsSync(configFile(home))) {
-					const message = `there is no ${configFile(home)}; "svc start" makes one`
+					const message = `there is no ${configFile(home)}; "svc start" creates one`
 					throw new CliError('not_found', message)
 				}
 				const renamed: { from: string; to: string }[] = []
@@ -110,8 +110,11 @@ Examples:
 				const applied = wait && changed ? await waitUntilApplied(cli, file) : null
 				cli.out.answer({ file, changed, renamed, gateway: applied && applied.state }, (_, style) =>
 					changed
-						? [`${style.good('changed')} ${file}`, ...renamed.map(({ from, to }) => `${from} is ${to} now`)].join('\n')
-						: `${file} has no former names`,
+						? [
+								`${style.good('changed')} ${file}`,
+								...renamed.map(({ from, to }) => `${from} was renamed to ${to}`),
+							].join('\n')
+						: `${file} contains no former names`,
 				)
 				reportUnapplied(cli, applied)
 			},
@@ -154,7 +157,7 @@ Examples:
 								? 'it applies from the next start'
 								: variable === undefined
 									? undefined
-									: `${variable} in the environment wins`
+									: `${variable} in the environment takes precedence`
 					cli.out.note(`The file says ${inWords(written)}${why === undefined ? '' : `; ${why}`}.`)
 				}
 				cli.out.answer(value, (found) => (typeof found === 'string' ? found : JSON.stringify(found, null, 2)))
@@ -205,9 +208,10 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	cli.out.answer(
 		{ file, changed, ...now, gateway: applied && (isLate ? 'at_next_start' : applied.state) },
 		(one, style) => {
-			const outcome = changed ? `${style.good('changed')} ${file}` : `${file} says so already`
+			const outcome = changed ? `${style.good('changed')} ${file}` : `${file} already says so`
 			const variable = one.origin?.from === 'environment' ? one.origin.variable : undefined
-			if (variable !== undefined) return `${outcome}\n${style.warn(`${variable} in the environment wins over it here`)}`
+			if (variable !== undefined)
+				return `${outcome}\n${style.warn(`${variable} in the environment takes precedence here`)}`
 			if (isLate) return `${outcome}\nIt takes effect at the next start.`
 			return applied?.state === 'in_force' ? `${outcome}\n${inForce(path, applied, style)}` : outcome
 		},
@@ -222,7 +226,7 @@ function stillWrong({ out }: Cli, problems: readonly { path: string; message: st
 function unchanged(cli: Cli, { message, code, errors = [] }: Fault, [section, provider]: string[]): CliError {
 	const isAboutDefault = section === 'providers' && errors.some(({ path }) => path === 'default_provider')
 	const order = isAboutDefault ? orderFor(cli, provider) : undefined
-	const advice = order ? ` First: ${order}. Then the same again.` : ''
+	const advice = order ? ` First: ${order}. Then run the same command again.` : ''
 	return new CliError('config', `${message}\nNothing was changed.${advice}`, { code })
 }
 
@@ -281,10 +285,11 @@ function isPlain(value: unknown): boolean {
 /** What the running gateway makes of a setting. */
 function inForce(path: readonly string[], { variables, trouble }: InForce, style: Style): string {
 	const variable = variables[path.join('.')]
-	if (variable !== undefined) return style.warn(`${variable} in the environment of the running gateway wins over it.`)
+	if (variable !== undefined)
+		return style.warn(`${variable} in the environment of the running gateway takes precedence.`)
 	const [section, plugin = ''] = path
 	const why = section === 'plugins' && Object.hasOwn(trouble, plugin) ? trouble[plugin] : undefined
-	return why === undefined ? 'The running gateway uses it.' : style.warn(`The plugin does not run as it should: ${why}`)
+	return why === undefined ? 'The running gateway uses it.' : style.warn(`The plugin has a problem: ${why}`)
 }
 
 /** Others on the machine can read the arguments of a program, and the shell keeps them in its history. */
@@ -293,7 +298,7 @@ function refuseSecret(key: string, given: string): void {
 	if (!isSecretName(pathOf(key).at(-1) ?? '') || isReference || /^(true|false|null|\d+)$/.test(given)) return
 	throw new CliError(
 		'usage',
-		`a secret is never given as an argument. Put it into the vault (svc vault set NAME) and write '{secret: NAME}', name a variable as '\${NAME}', or write - and give it on standard input`,
+		`never pass a secret as an argument. Put it into the vault (svc vault set NAME) and write '{secret: NAME}', name a variable as '\${NAME}', or write - and pass it on standard input`,
 	)
 }
 

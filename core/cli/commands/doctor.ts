@@ -19,7 +19,7 @@ export default {
 		'--strict': 'warnings count as errors',
 	},
 	examples: `
-It looks at the home folder of SVC_HOME on this machine. If a gateway runs with it, the doctor asks that gateway, with the token of
+It checks the home folder of SVC_HOME on this machine. If a gateway runs with it, the doctor asks that gateway, with the token of
 svc login or SVC_TOKEN if it requires one. It exits with 1 if there is an error, else with 0.
 
 Examples:
@@ -36,7 +36,7 @@ Examples:
 				all.map(({ id, about }) => ({ id, about })),
 				(checks, style) =>
 					style.table(
-						['check', 'what it looks at'],
+						['check', 'what it checks'],
 						checks.map(({ id, about }) => [id, about]),
 					),
 			)

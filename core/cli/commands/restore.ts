@@ -12,8 +12,8 @@ export default {
 		'--force': 'restore even if the home is not empty; its content is moved aside',
 	},
 	examples: `
-The whole backup is checked before the home is touched. What the home contained is moved to a folder beside it, named
-<home>.before-restore-<time>. Everything that was revoked or deleted after the backup was made is back, including tokens and
+The whole backup is checked before the home is changed. What the home contained is moved to a folder beside it, named
+<home>.before-restore-<time>. Everything that was revoked or deleted after the backup was created is back, including tokens and
 grants; secrets have the values that they had then. If the restore is interrupted, the next start of the gateway, or "svc restore", completes it.
 
 Examples:
@@ -56,7 +56,7 @@ Examples:
 				'Note: the settings keep the data elsewhere (store.url), where nothing was changed: remove store.url to use what was restored, or copy it there with "svc migrate".',
 			)
 		cli.out.note(
-			'Runs that were in progress continue at the next start; what they did since the backup may be done again.',
+			'Runs that were in progress continue at the next start; they may repeat what they did since the backup.',
 		)
 		cli.out.note(
 			'Tokens, grants and approvals that were revoked since then are valid again: check them, and revoke them again.',

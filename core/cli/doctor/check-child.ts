@@ -19,7 +19,7 @@ try {
 	else await runAll(checks)
 } catch (error) {
 	await sendToParent<CheckReport>({
-		problem: error instanceof Error ? error.message : 'it threw something that is no error',
+		problem: error instanceof Error ? error.message : 'it threw something that is not an error',
 	})
 }
 process.exit(0)
@@ -34,7 +34,7 @@ async function runAll(checks: readonly Check[]): Promise<void> {
 	await Promise.all(
 		checks.map(async (check) => {
 			const findings = await findingsOf(check, context).catch((error: Error): Finding[] => [
-				{ level: 'warning', message: `what it returned is no finding: ${error.message}`, fix: `correct ${file}` },
+				{ level: 'warning', message: `what it returned is not a finding: ${error.message}`, fix: `correct ${file}` },
 			])
 			await sendToParent<CheckReport>({ id: check.id, findings: findings.map(plain) })
 		}),
@@ -48,7 +48,7 @@ function checksIn(doctor: DoctorFile | undefined): readonly Check[] {
 	for (const { id, about, run } of checks as readonly Partial<Check>[]) {
 		if (typeof id !== 'string' || !id.startsWith(`${plugin}.`) || !/^[a-z0-9-]+(\.[a-z0-9-]+)+$/.test(id))
 			throw new Error(`the id of a check must begin with the plugin's name, such as ${plugin}.reachable, not ${id}`)
-		if (typeof about !== 'string' || about === '') throw new Error(`the check ${id} must say what it is about`)
+		if (typeof about !== 'string' || about === '') throw new Error(`the check ${id} needs a description (about)`)
 		if (typeof run !== 'function') throw new Error(`the check ${id} needs a function run(context)`)
 	}
 	return checks as readonly Check[]

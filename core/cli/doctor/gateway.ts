@@ -30,7 +30,7 @@ export async function findGateway({
 		const reply = await (url === null ? undefined : ask(url + path, { ...request, ...headers }).catch(faultOnly))
 		if (!reply || isFault(reply)) {
 			const but = isFault(reply, 'fetch_timeout') ? 'accepts connections, but ' : ''
-			throw new NotChecked(`the gateway (process ${pid}) ${but}does not answer`, 'see what home.lock says first')
+			throw new NotChecked(`the gateway (process ${pid}) ${but}does not answer`, 'see home.lock first')
 		}
 		const { status, body } = reply
 		if (status === 200) return body as T

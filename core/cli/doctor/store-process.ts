@@ -74,7 +74,7 @@ export function openStoreProcess({ path, running, env, withinMs }: StoreProcessO
 		else asked?.resolve(answer.result)
 	})
 	ended.then(
-		(how) => failed(`opening it ended the process that tried (${how})`),
+		(how) => failed(`the process that tried to open it ended (${how})`),
 		(error: Error) => failed(`no process could be started to open it: ${error.message}`),
 	)
 	let last = 0

@@ -41,5 +41,5 @@ function verdict({ error, warning, note }: Report['summary'], style: Style): str
 		warning > 0 && style.warn(count(warning, 'warning')),
 		note > 0 && count(note, 'note'),
 	].filter((part) => part !== false)
-	return counted.length > 0 ? counted.join(', ') : style.good('All is well.')
+	return counted.length > 0 ? counted.join(', ') : style.good('No problems found.')
 }

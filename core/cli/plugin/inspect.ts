@@ -89,7 +89,7 @@ async function run(
 		const found = running.gateway.status.plugins().find((one) => one.name === name)
 		const problem = found?.last_error?.replaceAll(join(home, 'config/gateway.yaml'), 'gateway.yaml')
 		if (found?.state === 'running') {
-			if (problem) wrong(problem, 'this is what it says itself, by ctx.trouble', 'warning')
+			if (problem) wrong(problem, 'the plugin reports this itself, by ctx.trouble', 'warning')
 			for (const one of [
 				...routeFindings(name, observed()),
 				...(await commandFindings(name, home)),

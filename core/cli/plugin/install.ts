@@ -92,7 +92,7 @@ export async function installPlugin(
 		})
 		reportUnapplied(cli, applied)
 		const trouble = applied?.state === 'in_force' ? applied.trouble[name] : undefined
-		if (trouble !== undefined) out.note(out.style.warn(`It does not run as it should: ${trouble}`))
+		if (trouble !== undefined) out.note(out.style.warn(`It has a problem: ${trouble}`))
 	} finally {
 		rmSync(staging, { recursive: true, force: true })
 	}

@@ -31,5 +31,5 @@ function send(env: NodeJS.ProcessEnv, lines: readonly string[]): Promise<void> {
 
 function messageFor(error: unknown): string {
 	const why = (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'there is no such program in PATH' : String(error)
-	return `systemd-notify failed: ${why}. systemd does not learn how the gateway is; use Type=exec in its unit, or install systemd-notify`
+	return `systemd-notify failed: ${why}. systemd does not learn the state of the gateway; use Type=exec in its unit, or install systemd-notify`
 }

@@ -20,7 +20,7 @@ export function startupBanner({ url, legacy_url, home, config }: BannerOptions):
 	const isHere = process.cwd() === resolve(root)
 	const svc = isHere ? 'npx svc' : 'svc'
 	return `
-The gateway listens at ${url}${legacy_url ? ` (older chat surface: ${legacy_url})` : ''}
+The gateway listens at ${url}${legacy_url ? ` (chat API: ${legacy_url})` : ''}
 Home: ${home} · settings: ${home}/config/gateway.yaml (applied as you save)
 ${linesOf(config, svc)
 	.map((line) => `${line}\n`)
@@ -28,7 +28,7 @@ ${linesOf(config, svc)
 Try in another terminal${isHere ? ', in this folder' : ''}:
 ${homeLine(home)}  ${svc} agents create ada
   ${svc} run ada "Hello"
-Or by HTTP, as ${url}/docs says:
+Or over HTTP (see ${url}/docs):
   curl -s ${url}/v1/agents/ada/runs -H 'content-type: application/json' -d '{"prompt": "Hello"}'
 
 `

@@ -69,7 +69,7 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 		else {
 			await copyApart(folder, signal).catch((error: unknown) => {
 				signal?.throwIfAborted()
-				log?.warn({ err: error }, 'the store could not be copied by a process of its own, so the gateway copies it')
+				log?.warn({ err: error }, 'the store could not be copied by a separate process, so the gateway copies it')
 				rmSync(file, { recursive: true, force: true })
 				return copyHere(folder)
 			})

@@ -49,7 +49,7 @@ Examples:
 					style.table(
 						['agent', 'created'],
 						all.map((one) => [one.name, when(one.created_at)]),
-						'No agents yet. Make one: svc agents create ada',
+						'No agents yet. Create one: svc agents create ada',
 					),
 				)
 			},
@@ -100,7 +100,7 @@ Examples:
 			arguments: '<agent>',
 			async run({ api, out }, { agent: name }: { agent: string }) {
 				const done = await api.request('POST', path`/v1/agents/${name}/stop`)
-				out.answer(done, () => `Nothing of ${name} runs any more.`)
+				out.answer(done, () => `All runs of ${name} are stopped.`)
 			},
 		},
 		delete: {
@@ -110,7 +110,7 @@ Examples:
 				...yesOption,
 			},
 			async run(cli, { agent: name, ...options }: { agent: string; yes?: boolean }) {
-				await consent(cli, options, `Delete ${name} with everything of its own?`)
+				await consent(cli, options, `Delete ${name} and everything that belongs to it?`)
 				await cli.api.request('DELETE', path`/v1/agents/${name}`)
 				cli.out.answer({ agent: name, status: 'deleted' }, () => `Deleted ${name}.`)
 			},

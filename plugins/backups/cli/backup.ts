@@ -40,7 +40,7 @@ Examples:
 				const made = (await isOffline(cli))
 					? await offline(cli)
 					: await cli.api.request<ShownBackup>('POST', '/v1/backups', undefined, { patient: true })
-				progress.done('Took a backup, and read it back')
+				progress.done('Took a backup and verified it')
 				cli.out.answer(made, (one, style) =>
 					style.fields([
 						['backup', one.id],
@@ -89,7 +89,7 @@ Examples:
 				const file = fileGiven(cli, given)
 				using progress = cli.out.progress(`Verifying ${basename(file)}`)
 				const { manifest, bytes } = await verifyBackup(file, cli.signal)
-				progress.done('The backup is whole')
+				progress.done('The backup is intact')
 				const { id, created_at, gateway_version, store, members, includes_key } = manifest
 				const found = { id, file, bytes, created_at, gateway_version, ...store, files: members.length, includes_key }
 				cli.out.answer(found, (one, style) =>
@@ -160,6 +160,6 @@ async function listOffline(cli: Cli): Promise<Listing> {
 
 function keyNote({ includes_key }: ShownBackup): string {
 	if (includes_key)
-		return "The key of the vault is in it: anybody who has the file can read every secret. Keep it as safe as the gateway's home."
-	return 'The key of the vault is not in it: keep that elsewhere, or the secrets of this backup are lost.'
+		return "The backup contains the vault's key: anyone who has the file can read every secret. Keep it as safe as the gateway's home."
+	return "The backup does not contain the vault's key: keep the key elsewhere, or the secrets of this backup are lost."
 }

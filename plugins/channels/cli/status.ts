@@ -4,11 +4,8 @@ import { path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inTurns } from '../../../core/cli/in-turns.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
-<<<<<<< HEAD
 import type { ChannelDetails } from '../contract.ts'
-=======
 import { platformOf } from './find.ts'
->>>>>>> newuser
 
 type ListedChannel = Pick<ChannelDetails, 'id' | 'type' | 'connection' | 'last_error'>
 

@@ -66,7 +66,7 @@ export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues): No
 				remember: async () => {},
 			})
 			if (outcome.status === 'refused')
-				ctx.log.debug({ channel_id, reason: outcome.message }, 'a notice could not be given in a chat')
+				ctx.log.debug({ channel_id, reason: outcome.message }, 'a notice could not be sent to a chat')
 			if (outcome.status !== 'sent') return
 			place = outcome.next
 		}

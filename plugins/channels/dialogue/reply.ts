@@ -46,7 +46,7 @@ export async function openReply(
 				expect = revs[0] ?? expect
 				return
 			} catch (error) {
-				if (isFault(error, 'conflict', 'not_found')) throw new Gone('the record is gone', { cause: error })
+				if (isFault(error, 'conflict', 'not_found')) throw new Gone('the record no longer exists', { cause: error })
 				// What was sent must not be forgotten because the disk is full at the moment.
 				if (!isFault(error, 'storage_full') || ctx.signal.aborted) throw error
 				await sleep(FULL_MS, undefined, { ref: false })

@@ -63,7 +63,7 @@ export const texts = {
 	commandFailed: (why: string): string => `Sorry, that did not work: ${literal(short(why, ERROR_LIMIT))}`,
 	commandBroken: 'Sorry, that did not work. Whoever runs the gateway finds the reason in its log.',
 	onlyText: 'I can only read text.',
-	tooMuch: 'Too much waits for an answer here already. Write again once that is done, or send /stop.',
+	tooMuch: 'Too many messages wait for an answer here. Write again once they are answered, or send /stop.',
 	empty: '(The answer is empty.)',
 	/** Problems of a model or of the gateway are for the operator. */
 	failed: ({ code: word, message }: WireError, run_id: string): string =>

@@ -83,7 +83,7 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 		if (!line) return { status: 'late' }
 		const { formats } = line.channel.can
 		const chosen = offered(formats, attempt) ?? formats[format]
-		if (!chosen) return { status: 'refused', message: 'the platform takes none of the formats that its plugin names' }
+		if (!chosen) return { status: 'refused', message: 'the platform accepts none of the formats that its plugin names' }
 		if (!made || !isSame(made.format, chosen))
 			made = { format: chosen, part: await nextPart(order.source, order.place, chosen) }
 		const { part } = made

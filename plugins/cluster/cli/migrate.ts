@@ -98,7 +98,7 @@ function placeOf(cli: Cli, text: string, store: StoreSettings): StoreSettings {
 	const isCluster = text
 		.split(',')
 		.every((one) => URL.canParse(one) && schemes.includes(new URL(one).protocol.slice(0, -1)))
-	if (!isCluster) throw cli.error('usage', `"${text}" is no place; write lmdb:FOLDER, or nats://HOST:PORT`)
+	if (!isCluster) throw cli.error('usage', `"${text}" is not a place; write lmdb:FOLDER, or nats://HOST:PORT`)
 	return { ...store, url: text }
 }
 

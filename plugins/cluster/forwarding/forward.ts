@@ -54,7 +54,7 @@ const PROBE_BYTES = 64 * 1024
 const TAKE_MS = 1_000
 const nowhere = 'the working gateway does not listen at this address'
 const lost =
-	'the working gateway went away before it answered; the request may have been carried out or not: repeat it, with its Idempotency-Key where it starts a run'
+	'the working gateway went away before it answered; the request may have been executed or not: repeat it, with its Idempotency-Key if it starts a run'
 
 export function openForwarder(): Forwarder {
 	const sign = openSigner()

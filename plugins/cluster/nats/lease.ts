@@ -197,7 +197,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 			try {
 				await publish(seq, { id: null, holder })
 			} catch (error) {
-				log?.warn(`the lease was not given back, so another gateway takes it later: ${messageOf(error)}`)
+				log?.warn(`the lease was not released, so another gateway takes over later: ${messageOf(error)}`)
 			}
 		},
 	}

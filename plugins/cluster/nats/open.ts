@@ -212,7 +212,7 @@ async function passBarrier(client: Client, { prefix }: Names, lease: Lease): Pro
 			if (!error) return
 			if (attempt === 3) throw new Error(error.description)
 		} catch (error) {
-			if (attempt === 3) throw new Fault('unavailable', `the cluster takes no events`, { cause: error })
+			if (attempt === 3) throw new Fault('unavailable', `the cluster accepts no events`, { cause: error })
 			await lease.reassert()
 		}
 	}

@@ -63,7 +63,7 @@ export async function openStoredQueue(store: Store, after: (work: Promise<unknow
 			},
 			load(place, id) {
 				const job = jobs.get(place)
-				if (!job) throw new Fault('store_damaged', `the job ${id} is gone`)
+				if (!job) throw new Fault('store_damaged', `the job ${id} no longer exists`)
 				return structuredClone(job)
 			},
 		},

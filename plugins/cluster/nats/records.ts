@@ -247,7 +247,7 @@ async function patiently<T>(work: Promise<T>): Promise<T> {
 	} catch (error) {
 		if (error instanceof Fault) throw error
 		work.catch(() => {})
-		throw unreachable('the cluster does not answer, so whether this was stored is not known yet: ask again', error)
+		throw unreachable('the cluster does not answer, so it is not known yet whether this was stored: try again', error)
 	}
 }
 

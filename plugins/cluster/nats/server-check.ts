@@ -8,7 +8,7 @@ const LEAST_PAYLOAD = 9 * 1024 * 1024
 export function serverProblem(
 	info: { version: string; jetstream?: boolean; max_payload: number; server_name?: string } | undefined,
 ): string | null {
-	if (!info) return 'the server of the cluster did not say what it is'
+	if (!info) return 'the server of the cluster did not identify itself'
 	const name = info.server_name ?? 'the server'
 	const [major = 0, minor = 0] = info.version.split('.').map(Number)
 	if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1]))
@@ -16,6 +16,6 @@ export function serverProblem(
 	if (info.jetstream !== true)
 		return `${name} runs without JetStream: add "jetstream { store_dir: …, sync_interval: always }" to its configuration`
 	if (info.max_payload < LEAST_PAYLOAD)
-		return `${name} takes messages of ${info.max_payload} bytes: set "max_payload: 16MB" in its configuration`
+		return `${name} accepts messages of at most ${info.max_payload} bytes: set "max_payload: 16MB" in its configuration`
 	return null
 }

@@ -348,7 +348,7 @@ export class Login {
 		const { scope = 'unnamed' } = this.#challenge
 		return this.#refused(
 			'mcp_failed',
-			`refused its tokens ${REFUSALS} times for want of scopes (${scope}); the account, or the client, may not have them: svc mcp logout ${this.#agent.name} ${this.#record.name} begins anew`,
+			`refused its tokens ${REFUSALS} times because of missing scopes (${scope}); the account, or the client, may not have them: svc mcp logout ${this.#agent.name} ${this.#record.name} starts over`,
 		)
 	}
 

@@ -134,7 +134,7 @@ export async function register(
 ): Promise<ClientInformation> {
 	if (metadata && metadata.registration_endpoint === undefined)
 		throw refused(
-			`${issuer} registers no clients by itself: create one there with the redirect address ${redirect}, and add the MCP server again with auth.client_id`,
+			`${issuer} does not register clients automatically: create one there with the redirect address ${redirect}, and add the MCP server again with auth.client_id`,
 		)
 	const wanted = { ...(metadata && { metadata }), clientMetadata: clientMetadata(redirect), fetchFn: fetch }
 	try {

@@ -32,7 +32,7 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			id: 'loginToMcpServer',
 			description: 'Start a login to an MCP server',
 			notes: [
-				'Open `url` in a browser. After the login there, the browser is sent to `/v1/mcp/callback` of this gateway (below `server.public_url`), which completes the login. If the browser cannot reach the gateway, send the address that it was sent to to `POST …/login/complete`.',
+				'Open `url` in a browser. After the login there, the browser is sent to `/v1/mcp/callback` of this gateway (below `server.public_url`), which completes the login. If the browser cannot reach the gateway, `POST …/login/complete` accepts the address to which the browser was redirected.',
 				'It is valid once, for 10 minutes, and replaces an earlier one for the same server. 409 for a server that needs no login by a person.',
 			],
 			tags,

@@ -101,7 +101,7 @@ Examples:
 				...yesOption,
 			},
 			async run(cli, { agent, id, ...options }: { agent: string; id: string; yes?: boolean }) {
-				await consent(cli, options, `Let ${agent} forget ${id} for good?`)
+				await consent(cli, options, `Let ${agent} forget ${id} permanently?`)
 				await cli.api.request('DELETE', path`/v1/agents/${agent}/memory/${id}`)
 				cli.out.answer({ id, status: 'deleted' }, () => `Forgotten.`)
 			},
@@ -173,9 +173,8 @@ Examples:
 			},
 			async run(cli, { agent, compaction: given, ...options }: { agent: string; compaction?: string; yes?: boolean }) {
 				const id = given ?? (await compactions(cli, agent)).find((one) => one.status === 'completed')?.compaction_id
-				if (id === undefined)
-					throw new CliError('not_found', `no compaction of ${agent} stands; there is nothing to undo`)
-				await consent(cli, options, `Bring back what ${agent} remembered before the compaction ${id}?`)
+				if (id === undefined) throw new CliError('not_found', `${agent} has no compaction to undo`)
+				await consent(cli, options, `Restore the memories of ${agent} from before the compaction ${id}?`)
 				const where = path`/v1/agents/${agent}/memory/compactions/${id}/undo`
 				const undone = await cli.api.request<Compaction>('POST', where)
 				cli.out.answer(undone, ({ memories_before }) => `Undone: ${memoriesOf(memories_before)} as before.`)
@@ -191,7 +190,7 @@ function compactions(cli: Cli, agent: string): Promise<Compaction[]> {
 async function endOf(cli: Cli, agent: string, id: string): Promise<Compaction> {
 	for (;;) {
 		const one = (await compactions(cli, agent)).find(({ compaction_id }) => compaction_id === id)
-		if (one === undefined) throw new CliError('not_found', `the compaction ${id} is gone`)
+		if (one === undefined) throw new CliError('not_found', `the compaction ${id} no longer exists`)
 		if (one.status !== 'running') return one
 		await delay(LOOK_MS, undefined, { signal: cli.signal })
 	}

@@ -68,7 +68,7 @@ export function encoderIn(folder: string): Encoder {
 	return {
 		async embed(texts, signal) {
 			if (waiting.size >= MAX_WAITING) throw failed(`${MAX_WAITING} requests wait for it already`)
-			if (signal.aborted) throw failed('it was not wanted any more')
+			if (signal.aborted) throw failed('it is no longer needed')
 			clearTimeout(idle)
 			worker ??= start()
 			const id = ++last

@@ -48,9 +48,9 @@ export default {
 	},
 	examples: `
 On a terminal it asks for missing options, lists the models of the server, and tests the one that you choose.
-A wrong answer can be corrected alone; after Ctrl-C the command that continues is printed. With --kind and --model, or
-without a terminal, it asks nothing and tries nothing. A key is never an argument: name the variable that holds it, or the
-secret of the vault; on a terminal you can type it hidden.
+If the server refuses an answer, you correct only that answer; after Ctrl-C, svc prints the command that continues.
+With --kind and --model, or without a terminal, it asks nothing and tests nothing. A key is never an argument: name the
+variable that holds it, or the secret of the vault; on a terminal you can type it hidden.
 
 Examples:
   svc init
@@ -113,7 +113,9 @@ async function settled(cli: Cli, answers: Answers, options: InitOptions, first: 
 	} catch (error) {
 		if (isAsking) {
 			const file = configFile(cli.home)
-			cli.out.note(first ? `Made ${file} with the defaults; no provider was added.` : `Nothing was changed in ${file}.`)
+			cli.out.note(
+				first ? `Created ${file} with the defaults; no provider was added.` : `Nothing was changed in ${file}.`,
+			)
 			cli.out.note(`To continue: ${commandFor(answers)}`)
 		}
 		throw error

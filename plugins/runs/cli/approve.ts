@@ -11,6 +11,6 @@ export async function askApproval(
 ): Promise<string> {
 	const chosen = await ask.choice(shown, options, until)
 	if (chosen === 'edit') return `edit ${await ask.text('All arguments, as one JSON object:', until)}`
-	if (chosen === 'refuse') return `refuse ${await ask.text('Why? The model is told.', until)}`
+	if (chosen === 'refuse') return `refuse ${await ask.text('Why? The model gets the reason.', until)}`
 	return chosen
 }

@@ -98,7 +98,7 @@ Examples:
 			arguments: '<agent> <conversation>',
 			options: yesOption,
 			async run(cli, { agent, conversation, ...options }: { agent: string; conversation: string; yes?: boolean }) {
-				await consent(cli, options, `Delete the conversation ${conversation} of ${agent} for good?`)
+				await consent(cli, options, `Delete the conversation ${conversation} of ${agent} permanently?`)
 				await cli.api.request('DELETE', path`/v1/agents/${agent}/conversations/${conversation}`)
 				cli.out.answer({ conversation, status: 'deleted' }, () => 'Deleted.')
 			},

@@ -81,7 +81,7 @@ export async function converse(
 				return 'over'
 			case '/stop':
 				await api.request('POST', path`/v1/agents/${agent}/stop`)
-				out.note(`Nothing of ${agent} runs any more.`)
+				out.note(`All runs of ${agent} are stopped.`)
 				return 'over'
 			case '/help':
 				out.note(chatCommands)

@@ -34,7 +34,7 @@ Examples:
 					style.table(
 						['agent', 'question id', 'asked', 'options', 'question'],
 						all.map((one) => [one.agent, one.question_id, when(one.asked_at), one.options?.join(' / '), one.question]),
-						'No questions: nobody waits for an answer.',
+						'No open questions.',
 					),
 				)
 			},
@@ -70,7 +70,7 @@ async function one(cli: Cli, agent: string, id: string | undefined): Promise<Ope
 		}
 	}
 	const [only, ...others] = list
-	if (only === undefined) throw new CliError('not_found', `${agent} asks nothing`)
+	if (only === undefined) throw new CliError('not_found', `${agent} has no open question`)
 	if (others.length === 0) return only
 	throw new CliError(
 		'usage',

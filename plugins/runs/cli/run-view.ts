@@ -58,7 +58,7 @@ export async function runView(out: Output): Promise<RunView> {
 	const wait = (): void => void (waiting ??= out.progress('thinking …', { terminalOnly: true }))
 	const begin = (): void => void (answer = '')
 	const beginAnew = (why: string): void => {
-		if (answer !== '') note(`  (${why}; the answer begins anew)`)
+		if (answer !== '') note(`  (${why}; the answer starts over)`)
 		begin()
 	}
 	const whole = (content: string): void => {

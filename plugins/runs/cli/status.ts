@@ -47,7 +47,7 @@ export default {
 		const table = style.table(
 			['agent', 'at work', 'waiting', 'paused', 'questions'],
 			agents.map(rowOf),
-			'No agents yet. Make one: svc agents create ada',
+			'No agents yet. Create one: svc agents create ada',
 		)
 		return [
 			'',

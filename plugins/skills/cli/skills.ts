@@ -81,7 +81,7 @@ Examples:
 				}
 				const content = await contentOf(cli, agent, review.id, file)
 				cli.out.answer(content, ({ path: name, size, text }, style) =>
-					text === undefined ? `${style.plain(name)} is no text (${size} bytes).` : fileText(text, style),
+					text === undefined ? `${style.plain(name)} is not text (${size} bytes).` : fileText(text, style),
 				)
 			},
 		},
@@ -117,7 +117,7 @@ Examples:
 				})
 				cli.out.answer(
 					approved,
-					({ name }, style) => `Approved ${style.bold(style.plain(name))}: runs of ${agent} have it.`,
+					({ name }, style) => `Approved ${style.bold(style.plain(name))}: runs of ${agent} can use it.`,
 				)
 			},
 		},

@@ -78,7 +78,7 @@ async function walk(bytes: Buffer, seen: (entry: ReadEntry, place: number) => vo
 			parser.on('eof', () => (ended = true))
 			for await (const part of unpacked) {
 				// The parser would unpack it again, beyond the limit.
-				if (size === 0 && part[0] === 0x1f && part[1] === 0x8b) throw new Error('it holds another gzip file')
+				if (size === 0 && part[0] === 0x1f && part[1] === 0x8b) throw new Error('it contains another gzip file')
 				size += part.length
 				if (size > UNPACKED_LIMIT)
 					throw new Error(`unpacked it has more than ${UNPACKED_LIMIT / 1024 / 1024} MiB; make one of the skill alone`)

@@ -16,7 +16,7 @@ interface Meaning {
 
 const meanings: Record<number, Meaning> = {
 	400: {
-		description: 'The request is invalid; `errors` names the wrong fields, where fields are wrong.',
+		description: 'The request is invalid; `errors` names the wrong fields, if any.',
 		code: 'invalid_request',
 		message: 'limit must be a number',
 		errors: [{ path: 'limit', message: 'limit must be a number' }],
@@ -37,17 +37,17 @@ const meanings: Record<number, Meaning> = {
 		message: 'there is no agent "ada"; POST /v1/agents creates one',
 	},
 	405: {
-		description: 'The path takes another method; `Allow` lists those that it takes.',
+		description: 'The path does not accept this method; `Allow` lists those that it accepts.',
 		code: 'method_not_allowed',
 		message: 'this path takes POST, not GET',
 	},
 	406: {
-		description: 'The request accepts no type that this answers with; see its header `Accept`.',
+		description: 'The request accepts none of the types of the answer; check its header `Accept`.',
 		code: 'invalid_request',
 		message: 'the header Accept must name application/json and text/event-stream',
 	},
 	409: {
-		description: 'It exists already, or its state does not allow the operation.',
+		description: 'It already exists, or its state does not allow the operation.',
 		code: 'conflict',
 		message: 'run 0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05 has ended already: completed',
 	},
@@ -69,7 +69,7 @@ const meanings: Record<number, Meaning> = {
 			'too many failed attempts from your address; wait 42 s before you try another token or code (a valid token is always accepted)',
 	},
 	500: {
-		description: 'A bug. The log of the gateway says more, by the id of the request.',
+		description: 'An internal error. The log of the gateway has the details, under the id of the request.',
 		code: 'internal',
 		message: 'An internal server error occurred',
 	},
@@ -89,7 +89,7 @@ const meanings: Record<number, Meaning> = {
 		message: 'the model did not answer in time',
 	},
 	507: {
-		description: 'The disk is nearly full, and nothing more is written. Reading still works.',
+		description: 'The disk is nearly full, so nothing is written. Reading still works.',
 		code: 'storage_full',
 		message: 'the disk is nearly full; make room, or lower store.min_free_mib',
 	},
@@ -103,20 +103,20 @@ const headers: Record<number, Record<string, unknown>> = {
 	401: { 'WWW-Authenticate': header('Always begins with `Bearer`.', { type: 'string' }, 'Bearer') },
 	403: {
 		'WWW-Authenticate': header(
-			'The scope that is missing, where one is.',
+			'The missing scope, if there is one.',
 			{ type: 'string' },
 			'Bearer error="insufficient_scope", scope="agents:write"',
 		),
 	},
 	429: { 'Retry-After': header('Seconds to wait.', { type: 'integer', minimum: 0 }, 42) },
-	503: { 'Retry-After': header('Seconds to wait, where that is known.', { type: 'integer', minimum: 0 }, 5) },
+	503: { 'Retry-After': header('Seconds to wait, if known.', { type: 'integer', minimum: 0 }, 5) },
 }
 
 /** The shape of every error. `codes`: those that plugins add. */
 export function errorSchema(codes: Iterable<string>): JsonSchema {
 	return {
 		type: 'object',
-		description: 'An error. The message says what to change; the code is stable.',
+		description: 'An error. The message states what to change; the code is stable.',
 		properties: {
 			statusCode: { type: 'integer' },
 			error: { type: 'string', description: 'Name of the status.' },
@@ -124,11 +124,11 @@ export function errorSchema(codes: Iterable<string>): JsonSchema {
 			code: { type: 'string', enum: [...Object.keys(generalCodes), ...codes] },
 			errors: {
 				type: 'array',
-				description: 'The wrong fields, where fields are wrong.',
+				description: 'The wrong fields, if any.',
 				items: {
 					type: 'object',
 					properties: {
-						path: { type: 'string', description: 'Where it stands, with dots; empty for the whole.' },
+						path: { type: 'string', description: 'Its path, with dots; empty for the whole body.' },
 						message: { type: 'string' },
 						line: { type: 'integer', description: 'Line of a mistake in gateway.yaml, from 1.' },
 						column: { type: 'integer', description: 'Line of a mistake in gateway.yaml, from 1.' },

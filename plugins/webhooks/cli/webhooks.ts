@@ -55,7 +55,7 @@ Examples:
 			description: 'Create a webhook, and show its address and, only now, its secret',
 			arguments: '<agent> <slug>',
 			options: {
-				'--instructions <file>': 'what the agent is to do with deliveries: a text file, or - for standard input',
+				'--instructions <file>': 'what the agent should do with deliveries: a text file, or - for standard input',
 				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42; or none',
 				'--scheme <name>': `how the sender signs: ${schemeNames.join(', ')}`,
 				'--secret <file>': 'the secret, if the sender made it: a text file, or - for standard input',
@@ -94,7 +94,7 @@ Examples:
 			async run(cli, { agent, slug, file }: { agent: string; slug: string; file: string }) {
 				const secret = (await textInput(cli, file)).trim()
 				await cli.api.request('PUT', path`/v1/agents/${agent}/webhooks/${slug}/secret`, { secret })
-				cli.out.answer({ slug, status: 'set' }, () => `${slug} takes deliveries that are signed with this secret.`)
+				cli.out.answer({ slug, status: 'set' }, () => `${slug} accepts deliveries that are signed with this secret.`)
 			},
 		},
 		remove: {

@@ -57,6 +57,6 @@ async function repliesToNothing(desk: Desk): Promise<void> {
 	const { id: reply_to } = await desk.heard('a question')
 	const { id } = await connection.send(desk.message(chat, 'an answer', { reply_to }))
 	const shown = (await chat.shown()).find((one) => one.id === id)
-	must(shown, 'an answer goes out also where there are no replies')
-	same(shown.reply_to, undefined, 'without replies an answer shows as none')
+	must(shown, 'an answer is sent even if there are no replies')
+	same(shown.reply_to, undefined, 'without replies, an answer is not shown as a reply')
 }

@@ -20,7 +20,7 @@ export const closingChecks: Check[] = [
 			}
 			const order = desk.taken.map(({ text }) => text)
 			const wanted = [1, 2, 3].flatMap((round) => ['before', 'during', 'after'].map((when) => `${when} cut ${round}`))
-			same(order.toSorted(), wanted.toSorted(), 'what is said around a cut comes, and nothing else')
+			same(order.toSorted(), wanted.toSorted(), 'messages sent around a cut arrive, and nothing else')
 			await live().connection.send(desk.message(chat, 'still here'))
 			same(
 				(await chat.shown()).map(({ text }) => text),
@@ -37,7 +37,7 @@ export const closingChecks: Check[] = [
 			const live = await desk.connect()
 			revoke.call(desk.platform)
 			const error = await desk.within(live.lost.promise, '`lost` is called where the token is taken back')
-			same((error as Partial<ChannelError>).code, 'refused', 'it is `refused`, or the gateway tries for ever')
+			same((error as Partial<ChannelError>).code, 'refused', 'it is `refused`; otherwise the gateway retries forever')
 		},
 	},
 	{
@@ -99,7 +99,7 @@ export const closingChecks: Check[] = [
 			await chat.say('second')
 			await desk.heard('second') // by the new connection
 			const lines = desk.told.slice(told).filter((line) => line.startsWith('lost') || line.startsWith('reconnecting'))
-			same(lines, [], 'a connection that is closed says no more')
+			same(lines, [], 'a closed connection reports nothing')
 			const texts = desk.received.map(({ text }) => text)
 			same(texts.filter((text) => text === 'second').length, 1, 'only the new connection receives')
 		},

@@ -24,7 +24,7 @@ export const connectingChecks: Check[] = [
 		async run(desk) {
 			const { adapter } = desk
 			const schema = has(adapter.config, 'config', 'config').call(adapter, Joi)
-			must(Joi.isSchema(schema) && schema.type === 'object', 'config(joi) answers with a joi.object')
+			must(Joi.isSchema(schema) && schema.type === 'object', 'config(joi) returns a joi.object')
 			// The gateway has keys of its own, and keeps what nobody knows.
 			const known = { agent_id: 'main', answer: 'all', allowed_senders: ['1'], x_unknown: { deep: [1] } }
 			const { error, value } = desk.check({ ...known, ...desk.platform.config })
@@ -105,7 +105,7 @@ function checkAbilities({ formats, typing_ms, preview = {}, pace = {}, files }: 
 		must(['markdown', 'html', 'plain'].includes(markup), `a markup is markdown, html or plain, not ${String(markup)}`)
 		must(isCount(max_length) && max_length >= 100, `max_length of ${markup} is a whole number of at least 100`)
 	}
-	same(formats.at(-1)?.markup, 'plain', 'the last of can.formats is plain, which every platform takes')
+	same(formats.at(-1)?.markup, 'plain', 'the last of can.formats is plain, which every platform accepts')
 	must(typing_ms === undefined || (isCount(typing_ms) && typing_ms >= 1000), 'typing_ms is at least 1,000')
 	for (const [kind, way] of Object.entries(preview)) {
 		must(kind === 'private' || kind === 'group', `can.preview has private and group, not ${kind}`)

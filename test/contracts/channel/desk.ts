@@ -288,7 +288,7 @@ export class Live {
 	}
 
 	get connection(): Connection {
-		must(this.#connection, 'connect answers with a connection')
+		must(this.#connection, 'connect returns a connection')
 		return this.#connection
 	}
 

@@ -136,7 +136,7 @@ export const incomingChecks: Check[] = [
 			await live.close()
 			const { connection } = await desk.connect()
 			const again = await connection.load?.(ref, { signal, max_bytes: bytes.length })
-			same(again?.length, bytes.length, 'a ref is good for a later connection, too')
+			same(again?.length, bytes.length, 'a ref is also valid for a later connection')
 		},
 	},
 	{
@@ -254,7 +254,7 @@ export const incomingChecks: Check[] = [
 			await desk.connect()
 			await desk.heard('missed 119')
 			const came = desk.taken.map(({ text }) => text).filter((text) => text.startsWith('missed'))
-			same(came, texts, 'everything comes that was said, in its order')
+			same(came, texts, 'all messages arrive, in order')
 		},
 	},
 ]
@@ -269,7 +269,7 @@ function checkForm({ id, chat, sender, text, attachment, cursor }: IncomingMessa
 			`${name} is 1-128 printable ASCII characters, unlike ${JSON.stringify(value)}`,
 		)
 	}
-	for (const one of chat.within ?? []) must(/^[ -~]{1,128}$/.test(one), 'chat.within holds ids')
+	for (const one of chat.within ?? []) must(/^[ -~]{1,128}$/.test(one), 'chat.within contains ids')
 	must(typeof text === 'string', "text is text, '' where there is none")
 	for (const one of [attachment, cursor, sender.name]) {
 		must(one === undefined || (typeof one === 'string' && one !== ''), 'what is absent is left out, and not empty')

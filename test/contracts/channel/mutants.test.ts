@@ -277,7 +277,7 @@ const mutants: Mutant[] = [
 		take: 'limited ? prev_batch : undefined',
 		give: 'undefined as string | undefined',
 		caught: 'brings what was said while it was away',
-		says: /everything comes that was said/,
+		says: /all messages arrive/,
 	},
 	{
 		what: 'the newest comes first',
@@ -285,7 +285,7 @@ const mutants: Mutant[] = [
 		take: 'older.chunk.toReversed()',
 		give: 'older.chunk',
 		caught: 'brings what was said while it was away',
-		says: /everything comes that was said, in its order/,
+		says: /all messages arrive, in order/,
 	},
 
 	// What goes out
@@ -335,7 +335,7 @@ const mutants: Mutant[] = [
 		take: 'put(message.chat, randomUUID(),',
 		give: 'put(message.chat, message.nonce,',
 		caught: 'edits',
-		says: /an edit shows/,
+		says: /an edit is shown/,
 	},
 	{
 		what: 'an edit under what it says',
@@ -343,7 +343,7 @@ const mutants: Mutant[] = [
 		take: 'put(message.chat, randomUUID(),',
 		give: 'put(message.chat, message.nonce + content.body.slice(0, 9),',
 		caught: 'edits',
-		says: /an edit shows, also that to a text from before/,
+		says: /an edit is shown, also one back to an earlier text/,
 	},
 	{
 		what: 'an edit is a message',
@@ -351,7 +351,7 @@ const mutants: Mutant[] = [
 		take: "rel_type: 'm.replace'",
 		give: "rel_type: 'm.annotation'",
 		caught: 'edits',
-		says: /an edit shows/,
+		says: /an edit is shown/,
 	},
 	{
 		what: 'typing does not show',
@@ -385,7 +385,7 @@ const mutants: Mutant[] = [
 		take: 'throw new Error(`${root} gave no answer: ${message}`, { cause: error })',
 		give: "throw link.error('failed', `${root} gave no answer: ${message}`)",
 		caught: 'sends once, though the answer was lost',
-		says: /without a code says that nobody knows/,
+		says: /without a code means that it is unknown/,
 	},
 	{
 		what: 'limited, but for how long?',
@@ -512,7 +512,7 @@ const mutants: Mutant[] = [
 		take: 'if (!signal.aborted) link.lost(error)',
 		give: 'link.lost(error)',
 		caught: 'is silent once it is closed',
-		says: /a connection that is closed says no more/,
+		says: /a closed connection reports nothing/,
 	},
 	{
 		what: 'channels share what belongs to one',

@@ -80,7 +80,7 @@ async function sendsOnce(
 	const lose = has(desk.platform.next?.lost, 'next.lost', 'lost')
 	lose.call(desk.platform.next)
 	let sent = await live.connection.send(message).catch((error: { code?: unknown }) => {
-		same(error.code, undefined, 'an error without a code says that nobody knows whether it was sent')
+		same(error.code, undefined, 'an error without a code means that it is unknown whether the message was sent')
 	})
 	if (!sent) {
 		live = await meanwhile(live)

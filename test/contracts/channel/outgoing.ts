@@ -92,7 +92,7 @@ export const outgoingChecks: Check[] = [
 			const { id } = await connection.send(message)
 			for (const text of ['two', 'two', 'one', 'two']) {
 				await edit.call(connection, id, { ...message, text }) // the same text again is no error
-				same((await find(chat, id)).text, text, 'an edit shows, also that to a text from before')
+				same((await find(chat, id)).text, text, 'an edit is shown, also one back to an earlier text')
 			}
 			for (const format of desk.adapter.can.formats) {
 				const { markup } = format
@@ -114,7 +114,7 @@ export const outgoingChecks: Check[] = [
 			const message = desk.message(chat, 'in the ma')
 			for (const text of ['in the ma', 'in the making']) {
 				await draft.call(connection, { ...message, text })
-				same(drafted.call(chat), text, 'a draft shows in the place of the one before')
+				same(drafted.call(chat), text, 'a draft replaces the previous one')
 			}
 			same(await chat.shown(), [], 'a draft is no message')
 			const { id } = await connection.send({ ...message, text: 'made' })
@@ -147,7 +147,7 @@ export const outgoingChecks: Check[] = [
 			const { id: first } = await connection.send(message)
 			const { id: second } = await connection.send({ ...message, nonce: nonce() })
 			must(first !== second, 'another nonce is another message')
-			same((await chat.shown()).length, 2, 'two messages show where two were sent')
+			same((await chat.shown()).length, 2, 'two messages are shown if two were sent')
 		},
 	},
 ]
@@ -159,6 +159,6 @@ function fitting(letter: string, { max_length, max_bytes = Infinity }: Format): 
 
 async function find(chat: TestChat, id: string): Promise<ShownMessage> {
 	const shown = (await chat.shown()).find((one) => one.id === id)
-	must(shown, 'what was sent shows in the chat, under the id that send answered with')
+	must(shown, 'a sent message is shown in the chat, under the id that send returned')
 	return shown
 }

@@ -46,7 +46,7 @@ const mutants: [what: string, caught: string, says: RegExp, adapter: ChannelAdap
 	[
 		'a draft is sent as a message',
 		'shows a draft',
-		/a draft shows/,
+		/a draft replaces the previous one/,
 		broken(({ send }) => ({ draft: async (message) => void (await send(message)) })),
 	],
 	[

@@ -24,7 +24,7 @@ export const sendingFilesChecks: Check[] = [
 				const { id } = await send(fileFor(chat, bytes, { name, type, media_type }), bytes)
 				must(typeof id === 'string' && /^[ -~]{1,128}$/.test(id), 'sendFile answers with the id of the new message')
 				const shown = (await filesIn(chat)).at(-1)
-				same(shown?.id, id, 'a file shows under the id that sendFile answered with')
+				same(shown?.id, id, 'a file is shown under the id that sendFile returned')
 				must(
 					shown?.file && Buffer.from(shown.file.bytes).equals(bytes),
 					'a file shows with the bytes that it was sent with',
@@ -43,7 +43,7 @@ export const sendingFilesChecks: Check[] = [
 			const first = await send(fileFor(chat, bytes), bytes)
 			const second = await send(fileFor(chat, bytes), bytes)
 			must(first.id !== second.id, 'another nonce is another file')
-			same((await filesIn(chat)).length, 2, 'two files show where two were sent')
+			same((await filesIn(chat)).length, 2, 'two files are shown if two were sent')
 		},
 	},
 	{
@@ -87,7 +87,7 @@ async function sendsOnce(desk: Desk, meanwhile: (live: Live) => Promise<Live>): 
 	const mark = markOf(live.connection, file)
 	has(desk.platform.next?.lost, 'next.lost', 'lost').call(desk.platform.next)
 	let sent = await sender(desk, live)(file, bytes).catch((error: { code?: unknown }) => {
-		same(error.code, undefined, 'an error without a code says that nobody knows whether it was sent')
+		same(error.code, undefined, 'an error without a code means that it is unknown whether the message was sent')
 	})
 	if (!sent) {
 		live = await meanwhile(live)
@@ -98,7 +98,7 @@ async function sendsOnce(desk: Desk, meanwhile: (live: Live) => Promise<Live>): 
 	same(shown.at(-1)?.id, sent.id, 'its id is known')
 	const another = fileFor(chat, bytes, { after: sent.id })
 	const next = await live.connection.findFile?.(another, markOf(live.connection, another))
-	same(next, undefined, 'a file that was sent before is not taken for the next one')
+	same(next, undefined, 'an earlier file is not mistaken for the next one')
 }
 
 function sender(desk: Desk, { connection }: Live): Send {

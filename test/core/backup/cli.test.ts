@@ -38,7 +38,7 @@ void t.test('with the gateway running, by its API', async (t) => {
 void t.test('with the gateway stopped, from the home itself, and back into a fresh one', async (t) => {
 	const made = await svc(['backup', 'create'])
 	t.equal(made.code, 0, made.err)
-	t.match(made.err, /anybody who has the file can read every secret/)
+	t.match(made.err, /anyone who has the file can read every secret/)
 	const [name = ''] = readdirSync(join(home, 'backups'))
 	t.match(made.out, name)
 	t.strictSame((await svc(['backup', 'list', '--json'])).json.backups.length, 1)

@@ -101,7 +101,7 @@ void t.test('a file in the place of a folder is refused', async (t) => {
 		['plugins/a/b', 'plugins/a'],
 	]) {
 		const parts = [...paths.map((path) => text(path)), database]
-		await refuses(t, paths.join(' '), forgedManifest(parts), parts, /damaged.*cannot be beside/)
+		await refuses(t, paths.join(' '), forgedManifest(parts), parts, /damaged.*conflicts with its other files/)
 	}
 })
 

@@ -139,7 +139,7 @@ void t.test('a backup without the key leaves a key that is there, and says so', 
 	const home = join(folder, 'f', 'target')
 	const first = await restore(home, { file: bare.file })
 	t.equal(first.manifest.includes_key, false)
-	t.match(first.notes, [/no key of the vault.*keys.vault\.key/])
+	t.match(first.notes, [/does not contain the vault's key.*keys.vault\.key/])
 	t.notOk(existsSync(join(home, 'keys/vault.key')))
 	write(home, { 'keys/vault.key': 'mine' })
 	await restore(home, { file: bare.file, force: true })
@@ -150,7 +150,7 @@ void t.test('the database goes where the restored settings look for it', async (
 	const inside = await smallBackup(join(folder, 'g'), { files: { 'config/gateway.yaml': 'store:\n  path: deep/db\n' } })
 	const home = join(folder, 'g', 'target')
 	const placed = await restore(home, { file: inside.file })
-	t.match(placed.notes, [/no key of the vault/])
+	t.match(placed.notes, [/does not contain the vault's key/])
 	t.equal(placed.notes.length, 1)
 	t.equal((await recordsIn(home, 'deep/db')).length, 20)
 	t.notOk(existsSync(join(home, 'data')))
@@ -214,7 +214,7 @@ void t.test('a home with a disk mounted inside of it is refused, and stays as it
 	write(data, { 'data.mdb': 'old' })
 	await t.rejects(restore(home, { force: true }), {
 		code: 'unavailable',
-		message: /is unchanged.*data lies on a disk of its own/,
+		message: /is unchanged.*data is on a separate disk/,
 	})
 	t.strictSame(filesIn(home), oldFiles)
 	t.notOk(isHalfPlaced(home))
@@ -283,7 +283,7 @@ void t.test(`killed ${kills} times, a restore leaves the old home, or ends when 
 		const child = fork(fileURLToPath(new URL('./restore-child.ts', import.meta.url)), [file, home], { stdio: 'ignore' })
 		const exit = once(child, 'exit')
 		// Half of them while it reads, half while it puts things into place, each a little later than the one before.
-		const step = kill % 2 === 0 ? 'reading the backup' : 'putting it into place'
+		const step = kill % 2 === 0 ? 'reading the backup' : 'moving it into place'
 		for await (const [message] of on(child, 'message')) if (message === step) break
 		const until = performance.now() + (kill * 40) / kills
 		while (performance.now() < until) await new Promise((resolve) => setImmediate(resolve))

@@ -57,7 +57,7 @@ void t.test('never from an argument', async (t) => {
 	]) {
 		const { code, err } = await svc(argv, { stdin: 'another value' })
 		t.equal(code, 2, argv.join(' '))
-		t.match(err, /never given as an argument.*the shell keeps them in its history/s)
+		t.match(err, /[Nn]ever pass a secret as an argument.*the shell keeps them in its history/s)
 		t.notOk(err.includes(VALUE))
 	}
 	t.match(await svc(['vault', 'set', `NEW=${VALUE}`], { stdin: 'x' }), { code: 2, err: /the name alone/ })

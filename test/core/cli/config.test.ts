@@ -166,9 +166,9 @@ void t.test('set and unset check first, write whole files, and keep comments, mo
 	t.match((await svc(['config', 'set', 'log.format', 'json'])).stdout, 'at the next start')
 	t.match(
 		(await svc(['config', 'set', 'log.level', 'warn'], { env: { SVC_LOG_LEVEL: 'error' } })).stdout,
-		'SVC_LOG_LEVEL in the environment wins',
+		'SVC_LOG_LEVEL in the environment takes precedence',
 	)
-	t.match((await svc(['config', 'set', 'log.level', 'warn'])).stdout, 'says so already')
+	t.match((await svc(['config', 'set', 'log.level', 'warn'])).stdout, 'already says so')
 	t.equal((await svc(['config', 'set', 'backups.schedule', '0 3 * * *'])).code, 0)
 	t.equal((await svc(['config', 'set', 'backups.schedule', 'null'])).code, 0)
 	t.equal((await svc(['config', 'set', 'providers."a.b"', '{kind: openai, model: 4o}'])).code, 0)
@@ -214,11 +214,11 @@ void t.test('a running gateway takes a change over', async (t) => {
 	const same = await svc(['config', 'set', 'plugins.webhooks', 'false', '--json'])
 	t.match(same.json(), { changed: false, gateway: 'in_force' }, 'nothing to change is no reason to wait')
 	const port = await svc(['config', 'set', 'server.port', '3000'])
-	t.match(port.stdout, 'SVC_PORT in the environment of the running gateway wins over it')
+	t.match(port.stdout, 'SVC_PORT in the environment of the running gateway takes precedence')
 	t.match((await svc(['config', 'set', 'log.format', 'json', '--json'])).json(), { gateway: 'at_next_start' })
 	t.match((await svc(['config', 'unset', 'log.format', '--no-wait', '--json'])).json(), { gateway: null })
 	const missing = await svc(['config', 'set', 'plugins.missing', 'true'])
-	t.match(missing.stdout, /The plugin does not run as it should: .*no index\.ts/)
+	t.match(missing.stdout, /The plugin has a problem: .*no index\.ts/)
 	t.equal((await svc(['config', 'unset', 'plugins.missing'])).code, 0)
 	const init = await svc([
 		'init',
@@ -331,7 +331,7 @@ void t.test('get shows what is in force, apart from what the file says', async (
 	const svc = svcFor(gateway)
 	const port = await svc(['config', 'get', 'server.port'])
 	t.equal(port.stdout, '0\n', 'as the environment of the gateway has it, which is not ours')
-	t.match(port.stderr, 'The file says 4000; SVC_PORT in the environment wins.')
+	t.match(port.stderr, 'The file says 4000; SVC_PORT in the environment takes precedence.')
 	t.equal((await svc(['config', 'get', 'server.port', '--file'])).stdout, '4000\n')
 	t.equal((await svc(['config', 'get', 'runs.limits.steps'])).stdout, '50\n', 'a default')
 	t.match(await svc(['config', 'get', 'runs.limits.steps', '--file']), {

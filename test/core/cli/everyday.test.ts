@@ -33,7 +33,7 @@ void t.test('agents: create, show, update, list, reset, delete', async (t) => {
 	t.match(unsure.stderr, '--yes')
 	t.equal((await svc(['agents', 'delete', 'ada', '--yes'])).code, 0)
 	t.equal((await gateway.request('GET', '/v1/agents/ada')).status, 404)
-	t.match((await svc(['agents'])).stdout, 'Make one: svc agents create')
+	t.match((await svc(['agents'])).stdout, 'Create one: svc agents create')
 })
 
 void t.test('runs: list in pages, show, cancel', async (t) => {

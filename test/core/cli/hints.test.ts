@@ -123,7 +123,7 @@ void t.test('without a gateway the home is named that was asked', async (t) => {
 	writeFileSync(join(home, 'run/gateway.json'), JSON.stringify({ url: 'http://127.0.0.1:2' }))
 	const { code, stderr } = await svcFor({ home })(['agents'])
 	t.equal(code, exitCodes.unavailable)
-	t.match(stderr, `or which home it has with SVC_HOME (now ${home})`)
+	t.match(stderr, `or SVC_HOME to its home folder (now ${home})`)
 	const named = await svcFor({ home, url: 'http://127.0.0.1:2' })(['agents'])
 	t.notMatch(named.stderr, 'SVC_HOME', 'an address was given')
 })
@@ -176,12 +176,18 @@ void t.test('a home that a change makes is named, and a refused change says what
 
 	const kept = await config('unset', 'providers.ollama')
 	t.equal(kept.code, exitCodes.config)
-	t.match(kept.stderr, 'Nothing was changed. First: svc config unset default_provider. Then the same again.')
+	t.match(
+		kept.stderr,
+		'Nothing was changed. First: svc config unset default_provider. Then run the same command again.',
+	)
 	t.equal((await config('unset', 'default_provider')).code, 0)
 	const second = ['set', 'providers.second', '{kind: offline}']
 	const refused = await config(...second)
 	t.equal(refused.code, exitCodes.config)
-	t.match(refused.stderr, 'Nothing was changed. First: svc config set default_provider ollama. Then the same again.')
+	t.match(
+		refused.stderr,
+		'Nothing was changed. First: svc config set default_provider ollama. Then run the same command again.',
+	)
 	t.equal((await config('set', 'default_provider', 'ollama')).code, 0)
 	t.equal((await config(...second)).code, 0)
 	t.match((await config('unset', 'providers.ollama')).stderr, 'First: svc config set default_provider second.')
@@ -198,5 +204,5 @@ void t.test('the doctor does not praise a file that is not there', async (t) => 
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true }))
 	const { stdout } = await svcFor({ home })(['doctor', '--only', 'config.valid'])
-	t.match(stdout, /config\.valid +there is no .*gateway\.yaml; the defaults are in force/)
+	t.match(stdout, /config\.valid +there is no .*gateway\.yaml; the defaults apply/)
 })

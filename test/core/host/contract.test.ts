@@ -249,7 +249,7 @@ void t.test('a hapi extension that breaks every route is named', async (t) => {
 	] as const) {
 		const gateway = await startWith(t, 'breaking', breaking(body))
 		t.equal((await gateway.request('GET', '/v1/agents')).status, 500)
-		t.match((await gateway.request('GET', '/readyz?verbose')).body, /\[-\]plugins .*trouble with breaking/)
+		t.match((await gateway.request('GET', '/readyz?verbose')).body, /\[-\]plugins .*problems with breaking/)
 		const status = gateway.running.gateway.status.plugins().find(({ name }) => name === 'breaking')
 		t.match(status, { state: 'failing', last_error: reason })
 	}

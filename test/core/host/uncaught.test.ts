@@ -251,7 +251,7 @@ void t.test('one plugin after another', async (t) => {
 		t.strictSame(await eventsOf(gateway, 'gateway.error'), ['whose is it?'])
 		t.equal((await pluginsOf(gateway)).get('mask')?.state, 'running')
 		const { body } = await send(`${gateway.url}/readyz?verbose`, 'GET')
-		t.match(body, /^\[-\]gateway ready, errors of its own that nothing caught: 1 \(the log has them\)$/m)
+		t.match(body, /^\[-\]gateway ready, uncaught errors of its own: 1 \(see the log\)$/m)
 		t.match(body, /\ndegraded\n$/)
 		t.match(await linesWith(gateway, 'an error of the gateway was thrown'), [/fatal|FATAL|"level":60/])
 	})

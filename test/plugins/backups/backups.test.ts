@@ -122,7 +122,7 @@ void t.test('links that lead out of the home stay behind, and so does what an en
 		['skills/in.md', 'skills/real.md', 'skills/run.sh'],
 	)
 	t.strictSame(body.left_out.toSorted(), [
-		'skills/dangling.md: a link that leads nowhere',
+		'skills/dangling.md: a broken link',
 		'skills/out.md: a link that leads out of the home',
 		'skills/out: a link that leads out of the home',
 	])
@@ -175,7 +175,7 @@ void t.test('a schedule that is none refuses the change, a sound one shows when 
 	}
 	t.match(await change('  schedule: "* * * * * *"\n'), /schedule.*five cron fields/)
 	t.match(await change('  schedule: soon\n'), /schedule.*five cron fields/)
-	t.match(await change('  schedule: "0 0 31 2 *"\n'), /come some time/)
+	t.match(await change('  schedule: "0 0 31 2 *"\n'), /match some time/)
 	t.match(await change('  timezone: Mars/Olympus\n'), /timezone.*name of a time zone/)
 	t.equal(await change('  schedule: "0 3 * * *"\n  timezone: UTC\n  folder: other\n  include_key: false\n'), null)
 	const listing = (await call('GET', '/v1/backups')).body

@@ -123,7 +123,7 @@ void t.test('in a chat no more than 20 messages wait for files', async (t) => {
 	const chat = await chatOf(t)
 	chat.say('first', slowPhoto('first-of-many'))
 	for (let n = 2; n <= 21; n++) chat.say(`message ${n}`)
-	t.match((await chat.hears(1))[0]?.text, /^Too much waits/)
+	t.match((await chat.hears(1))[0]?.text, /^Too many messages wait/)
 	chat.say('/stop')
 	t.match((await chat.hears(2))[1]?.text, /^Stopped/)
 	room.serve('first-of-many', png())

@@ -30,7 +30,7 @@ void t.test('a server that cannot be used is refused with what to change', (t) =
 	t.match(serverProblem({ ...fits, version: '2.11.9' }), /n1 is nats-server 2\.11\.9, and 2\.12 or newer .*upgrade/)
 	t.match(serverProblem({ ...fits, jetstream: false }), /n1 runs without JetStream: add/)
 	t.match(serverProblem({ ...fits, max_payload: 1024 * 1024 }), /set "max_payload: 16MB"/)
-	t.match(serverProblem(undefined), /did not say/)
+	t.match(serverProblem(undefined), /did not identify itself/)
 	t.end()
 })
 

@@ -71,7 +71,7 @@ void t.test('wrong prompts and arguments are refused with what to change', async
 		{ name: 'ada/scale', arguments: { unit: 'mile', digits: 'many' } },
 		/"digits" must be JSON of the type integer/,
 	)
-	await refused({ name: 'ada/polite', arguments: { other: 'x' } }, /"other" is not taken/)
+	await refused({ name: 'ada/polite', arguments: { other: 'x' } }, /"other" is not a parameter/)
 	await t.rejects(client.listPrompts({ cursor: 'bad' }), { code: -32602, message: /nextCursor of the previous page/ })
 })
 

@@ -38,7 +38,7 @@ void t.test('memories are added, found, listed and forgotten', async (t) => {
 void t.test('a compaction is waited for, and can be undone', async (t) => {
 	for (let n = 0; n < 2; n++)
 		await svc(['memory', 'add', 'bob', n === 0 ? 'The same thing twice.' : 'The same thing, twice!'])
-	t.match(await svc(['memory', 'undo', 'bob', '-y']), { code: 4, err: /nothing to undo/ })
+	t.match(await svc(['memory', 'undo', 'bob', '-y']), { code: 4, err: /no compaction to undo/ })
 	const compacted = await svc(['memory', 'compact', 'bob'])
 	t.match(compacted, { code: 0, out: /Of 2 memories there are 1 now; 1 group/, err: /Compacting 2 memories/ })
 	t.match((await svc(['memory', 'compactions', 'bob'])).out, / completed +\S+ \S+ +2 +1 /)

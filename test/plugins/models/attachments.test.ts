@@ -156,8 +156,8 @@ void t.test('recordings go to models that take their format, others are told', a
 			/"input_audio":\{"data":"UklGR[^"]+","format":"wav"\}/,
 			/\[recording \\"voice.oga\\", audio\/ogg, \d+ bytes: /,
 		],
-		'openai-responses': [/\[recording, audio\/wav, 8 KB: this model cannot be shown it\]/],
-		anthropic: [/\[recording, audio\/wav, 8 KB: this model cannot be shown it\]/],
+		'openai-responses': [/\[recording, audio\/wav, 8 KB: this model does not support it\]/],
+		anthropic: [/\[recording, audio\/wav, 8 KB: this model does not support it\]/],
 		google: [/"inlineData":\{"mimeType":"audio\/wav"/, /"inlineData":\{"mimeType":"audio\/ogg"/],
 	}
 	for (const [kind, patterns] of Object.entries(heard)) {
@@ -215,7 +215,7 @@ for (const [server, message] of Object.entries(refusals))
 		)
 		t.match(
 			JSON.stringify(requests[1]?.body),
-			/\[image \\"cat.png\\", image\/png, \d+ bytes: this model cannot be shown it\]/,
+			/\[image \\"cat.png\\", image\/png, \d+ bytes: this model does not support it\]/,
 		)
 	})
 

@@ -76,7 +76,7 @@ void t.test('no more requests are taken than may be open', async (t) => {
 	const one = await openHeld('fill one')
 	const two = await openHeld('fill two')
 	const full = await refusal(openai.chat.completions.create(ask('ada', 'too many')))
-	t.match(full, { status: 503, type: 'server_error', code: 'unavailable', message: /2 requests are under way/ })
+	t.match(full, { status: 503, type: 'server_error', code: 'unavailable', message: /2 requests are in progress/ })
 	t.equal(full.headers?.get('retry-after'), '5')
 	for (const { call, next } of [one, two]) {
 		call.answer('done')

@@ -49,7 +49,7 @@ void t.test('a skill comes from a file, a folder, an address or standard input',
 	t.equal((await svc(['skills', 'list', 'ada', '--json'])).json.length, 4)
 
 	for (const [source, code, says] of [
-		['nothing.md', 4, /nothing\.md is not there/],
+		['nothing.md', 4, /nothing\.md does not exist/],
 		['empty', 4, /there is no SKILL\.md/],
 		['weather/notes.txt', 2, /front matter/],
 		['latin1.md', 2, /not text in UTF-8/],

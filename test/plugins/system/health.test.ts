@@ -142,7 +142,7 @@ void t.test('each trouble degrades the gateway, and only starting and draining m
 	})
 	const lines = linesOf(healthOf(bad, true))
 	t.match(lines, '\n[-]store refuses writes: the disk is full\n')
-	t.match(lines, '\n[-]plugins 1 running, trouble with shop')
+	t.match(lines, '\n[-]plugins 1 running, problems with shop')
 	t.notMatch(lines, /SECRET/, 'what a plugin complains of is for GET /v1/plugins')
 	t.notMatch(lines, /\n\[\+\]store/, 'a message cannot pose as another check')
 	t.notMatch(linesOf(healthOf(bad, false)), /disk|line 3|shop|SECRET/, 'others learn which checks fail, and no more')
@@ -186,7 +186,7 @@ void t.test('without a token nothing shows a path, a setting or a secret', async
 	const verbose = await gateway.request('GET', '/readyz?verbose')
 	t.match(
 		verbose.body,
-		/\n\[-\]config the last change is refused.*agents:read.*\n\[-\]plugins \d+ running, trouble with 1 .*\ndegraded\n$/,
+		/\n\[-\]config the last change is refused.*agents:read.*\n\[-\]plugins \d+ running, problems with 1 .*\ndegraded\n$/,
 	)
 	for (const token of [reader, all.token]) {
 		t.match(

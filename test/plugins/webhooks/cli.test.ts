@@ -36,7 +36,7 @@ void t.test('a webhook is made, tested, looked at, rotated and removed', async (
 	t.match(sent, [/\{"event":"deployed","by":null\}/, /\n"as text"\n/])
 	const wrong = [
 		[['--data', '-'], 2, /not valid JSON/],
-		[['--data', 'nothing.json'], 4, /not there/],
+		[['--data', 'nothing.json'], 4, /does not exist/],
 	] as const
 	for (const [argv, code, says] of wrong)
 		t.match(await svc(['webhooks', 'test', 'ada', 'github', ...argv], { cwd, stdin: '{' }), { code, err: says })

@@ -14,13 +14,13 @@ import { troubleOf } from '../gateway.ts'
 export const configChecks: Check[] = [
 	{
 		id: 'config.valid',
-		about: 'gateway.yaml and the variables over it',
+		about: 'gateway.yaml and the variables that override it',
 		async run({ home, env }) {
 			try {
 				// The check plugin.failed runs third-party code, in a process of its own.
 				await checkConfig(readConfig({ home, env }), { home, env, thirdParties: false })
 				const file = configFile(home)
-				return ok(existsSync(file) ? `${file} is in order` : `there is no ${file}; the defaults are in force`)
+				return ok(existsSync(file) ? `${file} is valid` : `there is no ${file}; the defaults apply`)
 			} catch (thrown) {
 				if (!isFault(thrown, 'config_invalid')) throw thrown
 				// One line for each problem, with its place; none repeats a value.

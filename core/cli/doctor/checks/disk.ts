@@ -17,7 +17,7 @@ export const diskChecks: Check[] = [
 			if (url !== null) return []
 			const found = await statOf(path)
 			const free = Math.floor((found.bavail * found.bsize) / MIB)
-			const todo = `free some of the disk that ${path} lies on, or move the store: store.path in gateway.yaml`
+			const todo = `free some space on the disk of ${path}, or move the store: store.path in gateway.yaml`
 			if (free < min_free_mib)
 				return error(
 					`the disk has ${free} MiB free, and below ${min_free_mib} MiB (store.min_free_mib) writes are refused`,

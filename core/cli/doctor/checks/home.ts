@@ -10,14 +10,14 @@ import { MOST_KEYS, statOf } from '../stat-of.ts'
 export const homeChecks: Check[] = [
 	{
 		id: 'home.owner',
-		about: 'whose files they are',
+		about: 'who owns the files',
 		async run({ home }) {
 			const owner = (await statOf(await realpath(home).catch(() => home)))?.uid
 			const self = process.getuid?.()
 			if (owner === undefined || self === undefined) return []
 			if (owner !== self)
 				return (self === 0 ? note : error)(
-					`${home} belongs to the user with the id ${owner}, and this one has the id ${self}`,
+					`${home} belongs to the user with the id ${owner}, but this user has the id ${self}`,
 					`run svc as its owner, or give it to this user: sudo chown -R ${self} ${quoted(home)}`,
 				)
 			const strangers: string[] = []
@@ -34,7 +34,7 @@ export const homeChecks: Check[] = [
 	},
 	{
 		id: 'home.writable',
-		about: 'whether it can be written to',
+		about: 'whether the home is writable',
 		async run(context) {
 			const { home } = context
 			if (!(await statOf(home))) return []
@@ -53,12 +53,12 @@ export const homeChecks: Check[] = [
 					)
 				}
 			}
-			return ok('the home can be written to')
+			return ok('the home is writable')
 		},
 	},
 	{
 		id: 'home.network',
-		about: 'what kind of disk it lies on',
+		about: 'the kind of disk',
 		async run(context) {
 			const paths = await context.config().then(
 				({ store }) => [store.path, context.home],
@@ -69,11 +69,11 @@ export const homeChecks: Check[] = [
 				const kind = found && networkKinds[found.type]
 				if (kind)
 					return note(
-						`${path} lies on a network file system (${kind}), where the database can be damaged by a lost connection`,
+						`${path} is on a network file system (${kind}), where the database can be damaged by a lost connection`,
 						'keep the home on a disk of this machine: set SVC_HOME, or store.path in gateway.yaml',
 					)
 			}
-			return ok('the home lies on a disk of this machine')
+			return ok('the home is on a disk of this machine')
 		},
 	},
 ]

@@ -28,14 +28,14 @@ export const limitChecks: Check[] = [
 	},
 	{
 		id: 'limits.memory',
-		about: 'how much memory a container leaves',
+		about: 'how much memory the container allows',
 		async run() {
 			const limit = process.constrainedMemory() / MIB
 			// Without a limit, some systems say 0 and others a number beyond all memory.
 			if (limit === 0 || limit > 2 ** 30) return []
 			if (limit >= MEMORY_MIB) return ok(`the container may use ${Math.floor(limit)} MiB of memory`)
 			return note(
-				`the container may use ${Math.floor(limit)} MiB of memory; many runs at once take more`,
+				`the container may use ${Math.floor(limit)} MiB of memory; many concurrent runs need more`,
 				`give it at least ${MEMORY_MIB} MiB, or lower workers.threads in gateway.yaml`,
 			)
 		},

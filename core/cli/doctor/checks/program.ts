@@ -19,9 +19,9 @@ export const programChecks: Check[] = [
 					'start it with npm start, which installs the right Node',
 				)
 			const pinned = pinnedVersion(optionalDependencies)
-			if (pinned === undefined || pinned === have) return ok(`this is Node ${have}, as wanted`)
+			if (pinned === undefined || pinned === have) return ok(`this is Node ${have}, as required`)
 			return note(
-				`this is Node ${have}; ${pinned} is what everything was tested with`,
+				`this is Node ${have}; ${pinned} is the version that the gateway is tested with`,
 				'start it with npm start, which uses the Node that was installed with the packages',
 			)
 		},
@@ -36,13 +36,13 @@ export const programChecks: Check[] = [
 			const stamp = await readFile(join(root, 'node_modules', '.installed'), 'utf8').catch(() => undefined)
 			const wanted = hash('sha256', lock)
 			if (stamp?.startsWith(`${wanted} `)) return ok('the packages are those of package-lock.json')
-			if (stamp === undefined) return note('the packages were installed by other means than npm start', installing)
+			if (stamp === undefined) return note('the packages were not installed by npm start', installing)
 			return warning('package-lock.json is newer than the installed packages', installing)
 		},
 	},
 ]
 
-const installing = 'start the gateway by npm start, which installs what is missing'
+const installing = 'start the gateway with npm start, which installs what is missing'
 
 interface Manifest {
 	engines?: { node?: string }

@@ -5,7 +5,7 @@ import { troubleOf } from '../gateway.ts'
 export const storeChecks: Check[] = [
 	{
 		id: 'store.intact',
-		about: 'whether the data file is whole',
+		about: 'whether the data file is intact',
 		async run(context) {
 			if ((await context.config()).store.url !== null) return []
 			const verdict = await context.storeVerdict()
@@ -24,21 +24,21 @@ export const storeChecks: Check[] = [
 				)
 			return ok(
 				complete
-					? `the data file is whole: ${records} records on ${pages} pages`
-					: `the data file is large; ${pages} of its pages were looked at, all whole`,
+					? `the data file is intact: ${records} records on ${pages} pages`
+					: `the data file is large; ${pages} of its pages were checked, and are intact`,
 			)
 		},
 	},
 	{
 		id: 'store.writes',
-		about: 'whether the store takes writes',
+		about: 'whether the store accepts writes',
 		async run(context) {
 			const gateway = await context.gateway()
 			if (!gateway) return []
 			const trouble = await troubleOf(gateway, 'store')
-			if (trouble === null) return ok('the store takes writes')
+			if (trouble === null) return ok('the store accepts writes')
 			// The message ends with what to do: a full disk needs no restart, a failed write does.
-			return error(`the store ${trouble}`, 'do what the message says, then check again: svc doctor --only store.writes')
+			return error(`the store ${trouble}`, 'follow the message, then check again: svc doctor --only store.writes')
 		},
 	},
 ]

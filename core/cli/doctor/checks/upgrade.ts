@@ -16,9 +16,9 @@ const BACKUP_BYTES_PER_S = 20 * MIB
 export const upgradeChecks: Check[] = [
 	{
 		id: 'upgrade.data',
-		about: 'what the next start changes in data of an older version',
+		about: 'how the next start changes data of an older version',
 		async run(context) {
-			if (await context.gateway()) return ok('the data has the format of the gateway that runs')
+			if (await context.gateway()) return ok('the data has the format of the running gateway')
 			const verdict = await context.storeVerdict()
 			if (!verdict) return ok('there is no data yet')
 			const { damage, refused, mark } = verdict
@@ -46,11 +46,11 @@ export const upgradeChecks: Check[] = [
 			if (mark.from !== undefined)
 				return note(
 					`an upgrade to format ${format} was interrupted; the next start continues it, and needs up to ${mebi(growth)} MiB of disk`,
-					'start the gateway; its older version cannot read the data until the backup from before is restored: svc backup list',
+					'start the gateway; an older version cannot read the data until the backup from before the upgrade is restored: svc backup list',
 				)
 			return note(
 				`the next start upgrades the data from format ${mark.format} to ${format}: it looks at ${what}, takes at most about ${seconds} s, and needs ${space}`,
-				'start the gateway; it takes a backup first, to return to the older version with',
+				'start the gateway; it first takes a backup, with which you can return to the older version',
 			)
 		},
 	},

@@ -60,7 +60,7 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 				link.end(fault.message)
 			},
 		})
-		const stop = (): void => link.end('this gateway lends nothing to it any more')
+		const stop = (): void => link.end('this gateway no longer lends to it')
 		signal.addEventListener('abort', stop)
 		if (signal.aborted) stop()
 		link.send({ kind: 'hello', name, threads: workers.threads, runs_per_thread: workers.runs_per_thread })

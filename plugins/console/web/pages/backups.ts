@@ -40,7 +40,7 @@ class BackupList extends Page {
 			<h1>Backups</h1>
 			<p class="note">
 				In <code>${folder}</code> on the gateway's machine.
-				${next_at === null ? 'There is no schedule (backups.every).' : html`The next one is taken at ${when(next_at)}.`}
+				${next_at === null ? 'There is no schedule (backups.schedule).' : html`The next one is taken at ${when(next_at)}.`}
 				To restore one, stop the gateway and run <code>svc restore FILE</code>.
 			</p>
 			<p>
@@ -78,7 +78,7 @@ class BackupList extends Page {
 								<td>${gateway_version}</td>
 								<td class="wide">
 									<code>${file}</code>
-									${includes_key ? html`<span class="chip">opens the vault</span>` : nothing}
+									${includes_key ? html`<span class="chip">contains the vault's key</span>` : nothing}
 									${left_out.length === 0 ? nothing : html`<p class="note lines">Left out: ${left_out.join('\n')}</p>`}
 								</td>
 								<td>

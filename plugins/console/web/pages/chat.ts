@@ -156,7 +156,7 @@ class Chat extends Page {
 				<div class="chat-end"></div>
 			</div>
 			${this.#context()}
-			${this.#isOwn ? this.#form() : html`<p class="note">This conversation is held elsewhere and can only be read here.</p>`}
+			${this.#isOwn ? this.#form() : html`<p class="note">This conversation takes place elsewhere and is read-only here.</p>`}
 		`
 	}
 

@@ -31,7 +31,7 @@ class ClusterPage extends Page {
 							<button @click=${() => this.attempt(() => this.enter())}>Ask again</button>
 						</p>`
 					: html`<p class="note">
-							This gateway keeps its data in its own folder. With <code>store.url</code> it lies in a cluster of NATS
+							This gateway keeps its data in its own folder. With <code>store.url</code> it is in a cluster of NATS
 							JetStream, where other gateways take over.
 						</p>`
 			}
@@ -77,7 +77,7 @@ class ClusterPage extends Page {
 								${servers.map((server) => html`<li class="good">${server}</li>`)}
 							</ul>
 							<p class=${leader === null ? 'problem' : 'note'}>
-								${leader === null ? 'No server takes writes: the cluster has no leader.' : `${leader} takes the writes.`}
+								${leader === null ? 'No server accepts writes: the cluster has no leader.' : `${leader} accepts the writes.`}
 							</p>
 						</section>`
 					: nothing

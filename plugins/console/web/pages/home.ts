@@ -177,8 +177,8 @@ class Home extends Page {
 					${chart(
 						'Duration of runs',
 						seconds,
-						{ label: 'Half of them within', color: '--accent', values: of((row) => row.runs?.p50_s) },
-						{ label: '95 % within', color: '--warn', values: of((row) => row.runs?.p95_s) },
+						{ label: 'Median', color: '--accent', values: of((row) => row.runs?.p50_s) },
+						{ label: '95th percentile', color: '--warn', values: of((row) => row.runs?.p95_s) },
 					)}
 					${chart(
 						'Tokens by day',
@@ -225,7 +225,7 @@ class Home extends Page {
 						<th>Tokens</th>
 						<th>Runs</th>
 						<th>Failed</th>
-						<th>Half within</th>
+						<th>Median</th>
 						<th>Calls</th>
 						<th>Cost</th>
 					</tr>

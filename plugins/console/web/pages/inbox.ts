@@ -119,7 +119,7 @@ class Inbox extends Page {
 			<h2>Chat ${external_chat_id} wants to be paired</h2>
 			<p>
 				${asked_by === null ? 'Somebody' : html`User <code>${asked_by}</code>`} asked the bot for a code, which is valid
-				until ${when(expires_at)}. Anyone can write to a bot: be sure who it is.
+				until ${when(expires_at)}. Anyone can write to a bot: make sure that you know who it is.
 			</p>
 			<div class="row">
 				<label

@@ -115,7 +115,7 @@ class MemoryPage extends Page {
 			<table>
 				<thead>
 					<tr>
-						<th>Begun</th>
+						<th>Started</th>
 						<th>Status</th>
 						<th>Before</th>
 						<th>After</th>

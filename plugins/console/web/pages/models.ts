@@ -71,7 +71,7 @@ class Models extends Page {
 				</label>
 				${this.#field('name', 'Name', 'what you call it, such as openai')}
 				${this.#field('base_url', 'Address of the API, with its version', 'http://127.0.0.1:8000/v1')}
-				${this.#field('key', 'Key (kept in the vault; empty where none is needed)', '', 'password')}
+				${this.#field('key', 'Key (kept in the vault; empty if none is needed)', '', 'password')}
 				${this.#form.key === '' ? nothing : this.#field('secret', 'Name of the key in the vault', 'OPENAI_API_KEY')}
 				<label
 					>Model

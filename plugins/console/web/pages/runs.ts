@@ -129,7 +129,7 @@ class Runs extends Page {
 							<th>Agent</th>
 							<th>Prompt</th>
 							<th>Started by</th>
-							<th>Begun</th>
+							<th>Started</th>
 							<th>Took</th>
 							<th>Tokens</th>
 						</tr>

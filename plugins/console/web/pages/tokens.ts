@@ -19,9 +19,9 @@ const DAY_MS = 86_400_000
 
 /** Fields of `limits` that people set here, and what they are called. */
 const LIMITS = {
-	runs_per_day: 'Runs a day (no limit, where empty)',
-	tokens_per_day: 'Tokens of models a day (no limit, where empty)',
-	cost_per_day: 'Cost a day (no limit, where empty)',
+	runs_per_day: 'Runs per day (empty: no limit)',
+	tokens_per_day: 'Tokens of models per day (empty: no limit)',
+	cost_per_day: 'Cost per day (empty: no limit)',
 }
 
 /** API tokens: their scopes and agents, never their text but once. */
@@ -50,14 +50,14 @@ class Tokens extends Page {
 				<label
 					>Scopes <input name="scopes" required autocomplete="off" value="agents:read runs:write events:read"
 				/></label>
-				<label>Agents (all, if empty) <input name="agents" autocomplete="off" placeholder="ada team-*" /></label>
+				<label>Agents (empty: all) <input name="agents" autocomplete="off" placeholder="ada team-*" /></label>
 				${Object.entries(LIMITS).map(
 					([name, title]) =>
 						html`<label
 							>${title} <input name=${name} type="number" min="0" step=${name === 'cost_per_day' ? 'any' : '1'}
 						/></label>`,
 				)}
-				<label>Days until it expires (never, if empty) <input name="days" type="number" min="1" max="3650" /></label>
+				<label>Days until it expires (empty: never) <input name="days" type="number" min="1" max="3650" /></label>
 				<button class="primary">Create</button>
 			</form>
 		`

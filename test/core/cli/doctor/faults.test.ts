@@ -153,7 +153,7 @@ void t.test('files', async (t) => {
 			plant: async ({ home }) => (lock = await lockHome(home)),
 			heal: () => lock?.[Symbol.asyncDispose](),
 		},
-		{ level: 'warning', message: new RegExp(`process ${process.pid} holds the home`), fix: /svc start/ },
+		{ level: 'warning', message: new RegExp(`process ${process.pid} uses the home`), fix: /svc start/ },
 	)
 	await finds(
 		t,
@@ -269,7 +269,7 @@ void t.test('third-party plugins are loaded but not started', async (t) => {
 	const error = (message: RegExp) => ({ level: 'error', message, fix: /svc config set plugins\.\S+ false/ })
 	t.match(found, [
 		error(/^plugin "bad-syntax" does not load: Unexpected token/),
-		error(/^plugin "stranger": "begin" is no part/),
+		error(/^plugin "stranger": "begin" is not a part/),
 		error(/^plugin "needy" needs plugin "weather"/),
 		error(/gateway\.yaml:\d+:\d+: plugins\.settings\.size: /),
 		error(/^plugin "ends-it" does not load: its code ends the process \(exit code 0\)/),
@@ -317,7 +317,11 @@ void t.test('tokens', async (t) => {
 			plant: ({ home }) => withStore(home, (store) => store.put(key, { ...ending, expires_at })),
 			heal: ({ home }) => withStore(home, (store) => store.delete(key)),
 		},
-		{ level: 'warning', message: new RegExp(`token soon .* ends at ${expires_at}`), fix: /svc tokens create --scope/ },
+		{
+			level: 'warning',
+			message: new RegExp(`token soon .* expires at ${expires_at}`),
+			fix: /svc tokens create --scope/,
+		},
 	)
 	let kept: unknown
 	const all = async (home: string, change: (value: Record<string, unknown>) => unknown): Promise<unknown> =>

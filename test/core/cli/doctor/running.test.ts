@@ -22,10 +22,10 @@ void t.test('a home that is well has nothing', async (t) => {
 	const found = (id: string) => report.checks.find((check) => check.id === id)
 	t.match(found('home.lock'), { level: 'ok', message: new RegExp(`${gateway.url} \\(process ${process.pid}\\)`) })
 	t.match(found('port.free'), { level: 'ok', message: /gateway of this home/ })
-	t.match(found('vault.secrets'), { message: 'each secret can be opened (2)' })
+	t.match(found('vault.secrets'), { message: 'each secret can be decrypted (2)' })
 	t.match(found('mcp.connection'), { message: 'each MCP server answers (1)' })
 	t.match(found('channel.connection'), { message: 'each channel is connected (1)' })
-	t.match(found('provider.key'), { level: 'ok', message: /house takes its key/ })
+	t.match(found('provider.key'), { level: 'ok', message: /house accepts its key/ })
 	t.match(found('provider.model'), { level: 'ok', message: /house has small-chat/ })
 	t.equal(readFileSync(join(home, 'run/gateway.json'), 'utf8'), before)
 	t.equal((await gateway.request('GET', '/v1/agents')).status, 200, 'it serves on')
@@ -170,7 +170,7 @@ void t.test('a gateway that holds the home and does not answer', async (t) => {
 		unlinkSync(file)
 	})
 	t.match((await examined(home, ['home.lock', 'token.expiry', 'store.intact'])).checks, [
-		{ id: 'home.lock', level: 'error', message: /holds the home, and nothing answers at/, fix: /kill \d+/ },
+		{ id: 'home.lock', level: 'error', message: /uses the home, but nothing answers at/, fix: /kill \d+/ },
 		{ id: 'store.intact', level: 'ok' },
 		{ id: 'token.expiry', level: 'note', message: /does not answer/, fix: /home\.lock/ },
 	])

@@ -70,7 +70,7 @@ void t.test('they are listed and run, with what the built-in ones get', async (t
 		},
 		{ id: 'plugin.checks', level: 'ok', message: 'the checks of all third-party plugins load (1)', fix: null },
 	])
-	t.match(checks[4]?.message, /what it returned is no finding/)
+	t.match(checks[4]?.message, /what it returned is not a finding/)
 })
 
 void t.test('files that cannot be used are named, and the other checks run', async (t) => {

@@ -48,7 +48,7 @@ const cases: Record<
 	},
 	stranger: {
 		code: "export default { name: 'stranger', stop() {} }",
-		found: [[/"stop" is no part of a plugin/, /./]],
+		found: [[/"stop" is not a part of a plugin/, /./]],
 		valid: false,
 	},
 	needy: {

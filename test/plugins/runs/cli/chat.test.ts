@@ -105,7 +105,7 @@ void t.test('at a terminal commands are taken while an answer is made, and promp
 	one.answer('first.')
 	const two = await model.called('two')
 	chat.type('/stop')
-	await chat.shows('Nothing of dan runs any more')
+	await chat.shows('All runs of dan are stopped')
 	await two.hungUp
 	await chat.shows('the run was stopped')
 	await chat.shows('> ')
@@ -170,7 +170,7 @@ void t.test('a pipe: lines come in their turn, but a run that waits for an answe
 	t.match(ran.stdout, /received: Hello[^]*received: Again/)
 	t.match(
 		ran.stderr,
-		/\(stopped\)[^]*A new session[^]*Nothing of eve runs any more[^]*the run continues: svc runs follow/,
+		/\(stopped\)[^]*A new session[^]*All runs of eve are stopped[^]*the run continues: svc runs follow/,
 	)
 	t.strictSame(await statuses('eve'), ['paused', 'completed', 'stopped', 'stopped', 'completed'])
 })

@@ -80,13 +80,13 @@ void t.test('tool calls are short lines on standard error', async (t) => {
 	t.match(stderr, /  ✗ nothing: there is no tool "nothing"/)
 })
 
-void t.test('an attempt that fails in the middle is told, and the answer begins anew', async (t) => {
+void t.test('an attempt that fails in the middle is told, and the answer starts over', async (t) => {
 	const broken = { cutAfterChunks: 3, chunkSize: 8, pauseMs: 10 }
 	models.on('stumble', { text: 'This is the WRONG answer, it breaks off.', ...broken }, 'All of it.')
 	const retried = await svc(['run', 'mock', 'stumble'])
 	t.equal(retried.code, 0)
 	t.match(retried.stdout, /^This is .*\nAll of it\.\n$/)
-	t.match(retried.stderr, 'the answer begins anew')
+	t.match(retried.stderr, 'the answer starts over')
 
 	models.on('give up', { status: 500 })
 	const elsewhere = svc(['run', 'mock', 'give up'])
