@@ -94,20 +94,21 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 			}
 		}
 	}
+	/** The context of the write in progress may be unrelated. */
+	const deliverWithout = (event: EventEnvelope): void => withoutContext(deliver, event)
 	/** By run: live events that belong between those of an append that is being made. */
 	const between = new Map<string, EventEnvelope[]>()
 	const deliverBefore = ({ run_id, sequence }: EventEnvelope): void => {
 		const lives = run_id === null ? undefined : between.get(run_id)
 		if (!lives) return
 		const due = lives.findIndex((live) => live.sequence > sequence)
-		for (const live of lives.splice(0, due < 0 ? lives.length : due)) withoutContext(() => deliver(live))
+		for (const live of lives.splice(0, due < 0 ? lives.length : due)) deliverWithout(live)
 		if (lives.length === 0) between.delete(run_id as string)
 	}
 	const stop = log.subscribe((cursor, event) => {
 		deliverBefore(event)
 		head = cursor
-		// The context of the write in progress may be unrelated.
-		withoutContext(() => deliver(event))
+		deliverWithout(event)
 	})
 
 	const viewOf = (agent: string | null): View => redactor.of([agent === null ? 'gateway' : { agent }])
@@ -172,37 +173,44 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 
 /** Listeners by what they subscribe to, so that an event of one run does not visit ten thousand listeners of others. */
 class ListenerTable {
-	readonly #listeners = new Map<string, Set<Listener>>()
+	readonly #ofAll = new Set<Listener>()
+	readonly #ofRuns = new Map<string, Set<Listener>>()
+	readonly #ofAgents = new Map<string, Set<Listener>>()
 
 	add(listener: Listener): void {
-		const place = placeOf(listener.filter)
-		const listeners = this.#listeners.get(place) ?? new Set()
-		this.#listeners.set(place, listeners.add(listener))
+		const { run_id, agent_id } = listener.filter
+		if (run_id !== undefined) addTo(this.#ofRuns, run_id, listener)
+		else if (agent_id !== undefined) addTo(this.#ofAgents, agent_id, listener)
+		else this.#ofAll.add(listener)
 	}
 
 	remove(listener: Listener): void {
+		const { run_id, agent_id } = listener.filter
 		listener.gone = true
-		const place = placeOf(listener.filter)
-		const listeners = this.#listeners.get(place)
-		listeners?.delete(listener)
-		if (listeners?.size === 0) this.#listeners.delete(place)
+		if (run_id !== undefined) removeFrom(this.#ofRuns, run_id, listener)
+		else if (agent_id !== undefined) removeFrom(this.#ofAgents, agent_id, listener)
+		else this.#ofAll.delete(listener)
 	}
 
 	/** A copy: listeners may come and go during delivery, and one that is added meanwhile must not receive this event. */
 	of(event: EventEnvelope): Listener[] {
 		const { run_id, agent_id } = event
 		const found: Listener[] = []
-		const add = (place: string): void => {
-			for (const listener of this.#listeners.get(place) ?? []) if (listener.wants(event)) found.push(listener)
-		}
-		add(placeOf({}))
-		if (run_id !== null) add(placeOf({ run_id }))
-		if (agent_id !== null) add(placeOf({ agent_id }))
+		const add = (listener: Listener): void => void (listener.wants(event) && found.push(listener))
+		this.#ofAll.forEach(add)
+		if (run_id !== null) this.#ofRuns.get(run_id)?.forEach(add)
+		if (agent_id !== null) this.#ofAgents.get(agent_id)?.forEach(add)
 		return found
 	}
 }
 
-function placeOf({ run_id, agent_id }: LiveFilter): string {
-	if (run_id !== undefined) return `run ${run_id}`
-	return agent_id === undefined ? 'all' : `agent ${agent_id}`
+function addTo(table: Map<string, Set<Listener>>, place: string, listener: Listener): void {
+	const listeners = table.get(place) ?? new Set()
+	table.set(place, listeners.add(listener))
+}
+
+function removeFrom(table: Map<string, Set<Listener>>, place: string, listener: Listener): void {
+	const listeners = table.get(place)
+	listeners?.delete(listener)
+	if (listeners?.size === 0) table.delete(place)
 }

@@ -28,10 +28,7 @@ function walk(value: unknown, change: StringChange, above: object[]): unknown {
 			const changed = walk(plain, change, above)
 			return changed === plain ? value : changed
 		}
-		if (Array.isArray(value)) {
-			const items = value.map((item) => walk(item, change, above))
-			return items.some((item, at) => item !== value[at]) ? items : value
-		}
+		if (Array.isArray(value)) return walkList(value, change, above)
 		return isPlain(value) ? walkObject(value, change, above) : UNREADABLE
 	} catch {
 		return UNREADABLE
@@ -45,32 +42,49 @@ function isPlain(value: object): boolean {
 	return !(value instanceof Map || value instanceof Set || value instanceof ArrayBuffer || ArrayBuffer.isView(value))
 }
 
-function walkObject(object: object, change: StringChange, above: object[]): object {
+// Everything that is stored passes here, and nearly all of it unchanged. So the functions that are called for each value have no
+// closures, for which every call would take memory, and an object is copied only where something changes.
+
+function walkList(list: readonly unknown[], change: StringChange, above: object[]): readonly unknown[] {
+	const items: unknown[] = []
 	let isSame = true
+	for (let at = 0; at < list.length; at++) {
+		const item = list[at]
+		const changed = walk(item, change, above)
+		isSame &&= changed === item
+		items.push(changed)
+	}
+	return isSame ? list : items
+}
+
+function walkObject(object: object, change: StringChange, above: object[]): object {
 	const names = Object.keys(object)
-	// Everything that is stored passes here, and nearly all of it unchanged: so this allocates little. A copy need not grow.
-	const items: unknown[] = [...names]
+	let copy: Map<string, unknown> | undefined
 	for (let at = 0; at < names.length; at++) {
 		const name = names[at] as string
 		const item = (object as Record<string, unknown>)[name]
 		const shown = change(name)
 		const changed = walk(item, change, above)
-		isSame &&= shown === name && changed === item
-		names[at] = shown
-		items[at] = changed
+		if (shown !== name || changed !== item) copy ??= beginningOf(object, names.slice(0, at), change, above)
+		if (copy) setUnique(copy, shown, changed)
 	}
-	return isSame ? object : withUniqueNames(names, items)
+	return copy ? Object.fromEntries(copy) : object
+}
+
+/** The first fields of an object, which were not changed. They are walked again: a getter may return something else. */
+function beginningOf(
+	object: object,
+	names: readonly string[],
+	change: StringChange,
+	above: object[],
+): Map<string, unknown> {
+	return new Map(names.map((name) => [name, walk((object as Record<string, unknown>)[name], change, above)]))
 }
 
 /** Two names may have become one. */
-function withUniqueNames(names: readonly string[], items: readonly unknown[]): object {
-	const taken = new Map<string, unknown>()
-	for (const [at, name] of names.entries()) {
-		let unique = name
-		while (taken.has(unique)) unique += "'"
-		taken.set(unique, items[at])
-	}
-	return Object.fromEntries(taken)
+function setUnique(fields: Map<string, unknown>, name: string, value: unknown): void {
+	while (fields.has(name)) name += "'"
+	fields.set(name, value)
 }
 
 function deeper(value: object, change: StringChange): unknown {

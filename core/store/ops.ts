@@ -16,13 +16,17 @@ const maxWrites = 100
 
 /** Throws `invalid_request` for ops that one commit cannot contain. */
 export function checkOps(scope: string, ops: readonly Op[]): CheckedOp[] {
-	const writes = ops.filter(({ check }) => !check).length
-	if (writes > maxWrites) throw invalid(`a commit may have at most ${maxWrites} writes, this one has ${writes}`)
-	const checked = ops.map((op) => {
-		if (op.key[0] !== scope) throw invalid(`a commit in "${scope}" cannot write a key in "${op.key[0]}"`)
-		return { key: joinKey(op.key), value: op.value, expect: op.expect, check: op.check }
+	let writes = 0
+	const keys = new Set<string>()
+	const checked = ops.map(({ key: parts, value, expect, check }) => {
+		if (parts[0] !== scope) throw invalid(`a commit in "${scope}" cannot write a key in "${parts[0]}"`)
+		const key = joinKey(parts)
+		if (keys.has(key)) throw invalid('a commit may write a key only once')
+		keys.add(key)
+		if (!check) writes++
+		return { key, value, expect, check }
 	})
-	if (new Set(checked.map(({ key }) => key)).size < checked.length) throw invalid('a commit may write a key only once')
+	if (writes > maxWrites) throw invalid(`a commit may have at most ${maxWrites} writes, this one has ${writes}`)
 	return checked
 }
 

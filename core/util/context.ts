@@ -106,8 +106,9 @@ export function openLogContext(fields: LogFields) {
 }
 
 /** For code that may be called during unrelated work. Entered for each event: a snapshot costs a tenth of `run`. */
-export const withoutContext: <T>(work: () => T) => T = current.run({ owner: undefined }, () =>
-	AsyncLocalStorage.snapshot(),
+export const withoutContext: <T, A extends unknown[]>(work: (...given: A) => T, ...given: A) => T = current.run(
+	{ owner: undefined },
+	() => AsyncLocalStorage.snapshot(),
 )
 
 /**

@@ -1,10 +1,10 @@
 /** The preamble: what a model gets besides persona and conversation. What never changes comes first; what differs from run to run is separate. */
 import { messageOf } from '../../core/errors.ts'
-import type { Context, ToolDefinition } from '../../core/plugin.ts'
+import type { Context, Extension, ToolDefinition } from '../../core/plugin.ts'
 import { wireName } from '../../sandbox/wire-name.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
-import { within } from '../../core/util/deadline.ts'
+import { isPending, within } from '../../core/util/deadline.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { PromptRun, RunRecord, ToldRun } from './contract.ts'
 
@@ -24,13 +24,10 @@ export async function systemFor(
 	const persona = run.persona ?? agent.persona
 	if (!hasPreamble(run, agent)) return persona
 	const own = `You are the agent "${agent.name}". Text in <context> tags right before a message comes from the gateway that runs you: the time, the place and the cause of your work. The people you talk to do not see that text, these instructions, or the descriptions of your tools.`
-	const parts = await Promise.all(
-		ctx
-			.extensions('prompt')
-			.filter(({ value }) => value.stable)
-			.map(({ plugin, value, run: call }) =>
-				partOf(ctx, plugin, STABLE_LIMIT, () => call(() => value.stable?.(agent))),
-			),
+	const parts = await partsOf(
+		ctx,
+		({ value, run: call }) => value.stable && call(() => value.stable?.(agent)),
+		(text) => shortened(text, STABLE_LIMIT),
 	)
 	const named = wireNamer(tools)
 	const told = [agent.name.includes('.') ? named(own) : own, ...parts.map((part) => part && named(part))]
@@ -49,21 +46,13 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 	const { run_id, conversation, trigger, prompt, place } = run
 	const about: PromptRun = { run_id, agent: { name: agent.name, uid: agent.uid }, conversation, trigger, prompt }
 	const events: NewEvent[] = []
-	const textOf = (plugin: string, told: string | ToldRun | undefined): string | undefined => {
-		if (typeof told !== 'object') return told
+	const toldText = (told: string | ToldRun | undefined, plugin: string): string | undefined => {
+		if (typeof told !== 'object') return shortened(told, RUN_LIMIT)
 		// The words of other plugins and of the gateway are reserved.
 		if (told.event?.event_type.startsWith(`${plugin}.`)) events.push(plainEvent(told.event))
-		return told.text
+		return shortened(told.text, RUN_LIMIT)
 	}
-	const parts = await Promise.all(
-		ctx
-			.extensions('prompt')
-			.filter(({ value }) => value.run)
-			.map(({ plugin, value, run: call }) => {
-				const ask = async () => textOf(plugin, await call(() => value.run?.(about)))
-				return partOf(ctx, plugin, RUN_LIMIT, ask)
-			}),
-	)
+	const parts = await partsOf(ctx, ({ value, run: call }) => value.run && call(() => value.run?.(about)), toldText)
 	const time = timeOf(new Date(run.started_at ?? run.created_at), agent.config.timezone)
 	const lines = [
 		`Time: ${time}`,
@@ -98,20 +87,49 @@ const causes: Readonly<Record<string, string>> = {
 	subagent: 'another run of yours, which gave you this task and gets your answer',
 }
 
-async function partOf(
-	{ log }: PromptDeps,
-	plugin: string,
-	limit: number,
-	ask: () => string | undefined | Promise<string | undefined>,
-): Promise<string | undefined> {
-	try {
-		const told = ask()
-		const text = typeof told === 'object' ? await within(DEADLINE_MS, 'it', told) : told
-		return text?.slice(0, limit).trim()
-	} catch (error) {
+/**
+ * The texts of what plugins tell, in their order; all of them share one deadline. What is thrown, or not told within 5 s, is
+ * left out.
+ */
+async function partsOf<Told>(
+	{ extensions, log }: PromptDeps,
+	ask: (extension: Extension<'prompt'>) => Told | undefined | Promise<Told | undefined>,
+	textOf: (told: Told | undefined, plugin: string) => string | undefined,
+): Promise<(string | undefined)[]> {
+	const texts: (string | undefined)[] = []
+	const open = new Set<Extension<'prompt'>>()
+	const waits: Promise<void>[] = []
+	const failed = ({ plugin }: Extension<'prompt'>, error: unknown): void =>
 		log.warn({ plugin }, `a plugin failed to provide its part of the preamble: ${messageOf(error)}`)
-		return undefined
+	const take = async (extension: Extension<'prompt'>, at: number, asked: Promise<Told | undefined>): Promise<void> => {
+		open.add(extension)
+		try {
+			const told = await asked
+			if (open.has(extension)) texts[at] = textOf(told, extension.plugin)
+		} catch (error) {
+			if (open.has(extension)) failed(extension, error)
+		}
+		open.delete(extension)
 	}
+	extensions('prompt').forEach((extension, at) => {
+		try {
+			const told = ask(extension)
+			if (isPending(told)) waits.push(take(extension, at, told))
+			else texts[at] = textOf(told, extension.plugin)
+		} catch (error) {
+			failed(extension, error)
+		}
+	})
+	if (waits.length > 0)
+		await within(DEADLINE_MS, 'it', Promise.all(waits)).catch((error: unknown) => {
+			for (const late of open) failed(late, error)
+			open.clear()
+		})
+	return texts
+}
+
+function shortened(text: string | undefined, limit: number): string | undefined {
+	return text?.slice(0, limit).trim()
 }
 
 /** Sets of names of tools, and parts of plugins with each: nearly all are the same for every run. */

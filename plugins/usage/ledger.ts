@@ -111,12 +111,13 @@ export async function forgetBefore(
 	}
 }
 
+const unused: readonly number[] = Array.from({ length: SLOTS }, () => 0)
 /** Which slots of which agents are in use in this process, and by how many runs. */
 const used = new Map<string, number[]>()
 
 /** Takes the slot that fewest runs of the agent use. */
 export function takeSlot(uid: string): number {
-	const counts = used.get(uid) ?? Array.from({ length: SLOTS }, () => 0)
+	const counts = used.get(uid) ?? [...unused]
 	used.set(uid, counts)
 	const slot = counts.indexOf(Math.min(...counts))
 	counts[slot] = (counts[slot] ?? 0) + 1

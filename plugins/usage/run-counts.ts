@@ -11,25 +11,27 @@ export interface RunCounts {
 /** Upper limits of the parts, in seconds; the last part has none. */
 const limits = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000] as const
 
+const empty: readonly number[] = Array.from({ length: limits.length + 1 }, () => 0)
+
 export function noRuns(): RunCounts {
-	return { completed: 0, failed: 0, active: Array.from({ length: limits.length + 1 }, () => 0) }
+	return { completed: 0, failed: 0, active: [...empty] }
 }
 
 /** Adds to `sum`. */
 export function addRuns(sum: RunCounts, more: RunCounts): void {
 	sum.completed += more.completed
 	sum.failed += more.failed
-	for (const [at, count] of more.active.entries()) sum.active[at] = (sum.active[at] ?? 0) + count
+	more.active.forEach((count, at) => (sum.active[at] = (sum.active[at] ?? 0) + count))
 }
 
 /** The same counts with this run. */
 export function withRun(counts: RunCounts | undefined, { status, active_ms }: RunEnd): RunCounts {
-	const active = Array.from({ length: limits.length + 1 }, () => 0)
-	const part = limits.findIndex((limit) => active_ms / 1000 <= limit)
-	active[part === -1 ? limits.length : part] = 1
 	const sum = noRuns()
 	if (counts) addRuns(sum, counts)
-	addRuns(sum, { completed: Number(status === 'completed'), failed: Number(status === 'failed'), active })
+	sum[status]++
+	const found = limits.findIndex((limit) => active_ms / 1000 <= limit)
+	const part = found === -1 ? limits.length : found
+	sum.active[part] = (sum.active[part] ?? 0) + 1
 	return sum
 }
 

@@ -65,11 +65,11 @@ export function mustRead(log: Table, key: string): LogRecord & { size: number } 
 
 /** The writes of the record and of its index entries; without `bytes` they remove it. */
 export function writesOf(tables: Tables, key: string, { run, entries }: LogRecord, bytes?: Buffer): Write[] {
-	const indexed = bytes && { bytes: nothing }
-	const writes: Write[] = [{ table: tables.log, key, ...(bytes && { bytes }) }]
-	if (run !== null) writes.push({ table: tables.runs, key: indexKey(run, key), ...indexed })
+	const indexed = bytes && nothing
+	const writes: Write[] = [{ table: tables.log, key, bytes }]
+	if (run !== null) writes.push({ table: tables.runs, key: indexKey(run, key), bytes: indexed })
 	for (const agent of new Set(entries.map(({ event }) => event.agent_id)))
-		if (agent !== null) writes.push({ table: tables.agents, key: indexKey(agent, key), ...indexed })
+		if (agent !== null) writes.push({ table: tables.agents, key: indexKey(agent, key), bytes: indexed })
 	return writes
 }
 

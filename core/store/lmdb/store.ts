@@ -12,9 +12,11 @@ import type { Write, Writer } from './writer.ts'
 
 /** A write that is accepted and not yet durable. Without `bytes` the key is deleted. */
 interface Pending {
+	key: string
 	rev: number
 	bytes: Buffer | undefined
-	done: Promise<void>
+	/** Whatever becomes of it; made for the first reader that waits. */
+	done?: PromiseWithResolvers<void>
 }
 
 export interface LmdbStore extends Store {
@@ -56,17 +58,16 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 		writer.mustBeOpen()
 		for (const op of ops) if (op.check || op.expect !== undefined) checkExpected(op, present(op.key))
 		const writes = [...more]
-		const changes: (Pending & { key: string })[] = []
+		const changes: Pending[] = []
 		const revs: Rev[] = []
-		const { promise: done, resolve } = Promise.withResolvers<void>()
 		for (const { key, value, check } of ops) {
 			if (check) continue
 			const rev = ++lastRev
 			revs.push(String(rev))
 			if (value === undefined && present(key) === undefined && !pending.has(key)) continue
 			const bytes = value === undefined ? undefined : sealValue(key, rev, value)
-			writes.push({ table, key, ...(bytes && { bytes }) })
-			changes.push({ key, rev, bytes, done })
+			writes.push({ table, key, bytes })
+			changes.push({ key, rev, bytes })
 		}
 		if (writes.length === 0) return Promise.resolve(revs)
 		const reserving = changes.length > 0 && lastRev > reserved ? lastRev + revisionBlock : reserved
@@ -77,7 +78,7 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 				shared.forget(change.key)
 				if (durable) watchers.tell(change.key, () => changeOf(table, change))
 			}
-			resolve()
+			for (const { done } of changes) done?.resolve()
 			settled?.(durable)
 		})
 		reserved = reserving
@@ -99,7 +100,9 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 	/** Accepted writes become visible once they are durable; later writes do not delay the reader any further. */
 	const whenDurable = <T>(key: string, then: (key: string) => T): T | Promise<T> => {
 		const waits = pending.get(key)
-		return waits ? waits.done.then(() => then(key)) : then(key)
+		if (!waits) return then(key)
+		waits.done ??= Promise.withResolvers()
+		return waits.done.promise.then(() => then(key))
 	}
 
 	const store = withSingleWrites({
@@ -142,6 +145,6 @@ function rangeOf(prefix: string, { after, reverse = false }: ListOptions): KeyRa
 	return { start: from !== undefined && compareKeys(from, prefix) >= 0 ? keyAfter(from) : prefix, end }
 }
 
-function changeOf(table: Table, { key, rev, bytes }: Pending & { key: string }): Change<unknown> {
+function changeOf(table: Table, { key, rev, bytes }: Pending): Change<unknown> {
 	return { key: splitKey(key), ...(bytes && { value: valueOf(table, key, bytes) }), rev: String(rev) }
 }

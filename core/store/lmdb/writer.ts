@@ -17,7 +17,7 @@ import type { CommitSize, Space } from './space.ts'
 export interface Write {
 	table: Table
 	key: string
-	bytes?: Buffer
+	bytes?: Buffer | undefined
 }
 
 export interface Writer {
