@@ -154,7 +154,7 @@ void t.test('Ctrl-C in the middle says what is kept, and the command that it pri
 	svc.type(CTRL_C)
 	t.equal(await svc.ended, 130)
 	const command = `svc init --kind openai --name models --base-url ${keyed} --key-env THE_KEY`
-	t.match(svc.screen(), `Made ${svc.file} with the defaults; no provider was added.`)
+	t.match(svc.screen(), `Created ${svc.file} with the defaults; no provider was added.`)
 	t.match(svc.screen(), `To continue: ${command}\n`.trimEnd())
 	t.notMatch(svc.written(), KEY)
 	t.notMatch(readFileSync(svc.file, 'utf8'), keyed)
