@@ -152,7 +152,7 @@ void t.test('folders that were not installed stay', async (t) => {
 	write(home, 'config/gateway.yaml', 'plugins: [')
 	const broken = await svc(['plugins', 'remove', 'mine', '--yes'])
 	t.equal(broken.code, exitCodes.config)
-	t.match(broken.stderr, 'the file cannot be changed while it holds an error')
+	t.match(broken.stderr, 'the file cannot be changed while it contains an error')
 })
 
 function placeFor(t: Test): { home: string; src: string } {
