@@ -116,7 +116,7 @@ void t.test('a wrong frame is answered by an error, and the socket stays, unless
 	send({ message: 'still there?' })
 	t.match(await next('done', 'error'), { type: 'done', content: /received: still there/ })
 	send('the seventeenth')
-	t.match(await closed, { code: 1008, reason: /16 wrong frames/ })
+	t.match(await closed, { code: 1008, reason: /16 invalid frames/ })
 
 	const flood = await chat.open(ada)
 	for (let n = 0; n < 2_000; n++) flood.send('x')
