@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 
-/** A file of code in a plugin's folder, by its name without the ending: `.ts`, else `.js` or `.mjs`. Undefined if there is none. */
+/** The path of a code file in a plugin's folder. `name` has no extension; the first that exists of `.ts`, `.js` and `.mjs` counts. */
 export function codeFile(folder: string, name: string): string | undefined {
 	return ['ts', 'js', 'mjs'].map((ending) => join(folder, `${name}.${ending}`)).find((file) => existsSync(file))
 }

@@ -342,7 +342,7 @@ export interface ClusterStatus {
 	title: string
 	/** `host:port` of each server that is known. */
 	servers: string[]
-	/** The server that takes the writes of records; null while there is none. */
+	/** The server that accepts the writes of records; null during an election. */
 	leader: string | null
 }
 

@@ -16,7 +16,7 @@ const cluster = Joi.object({
 	leader: Joi.string()
 		.allow(null)
 		.required()
-		.description('The server that accepts the writes of records; null while there is none.'),
+		.description('The NATS server that leads the stream of records and accepts its writes; null during an election.'),
 	gateways: Joi.array()
 		.items(
 			Joi.object({

@@ -28,7 +28,7 @@ export function hideValues(text: string): string {
 	return shown + text.slice(end)
 }
 
-/** A text that was made from `hideValues(before)`, with the values. Throws `invalid_request` for a placeholder that stands for none. */
+/** A text that was made from `hideValues(before)`, with the values. Throws `invalid_request` for a placeholder without a value. */
 export function restoreValues(text: string, before: string): string {
 	const secrets = secretsIn(before)
 	return text.replaceAll(PLACEHOLDER, (placeholder, number: string) => {

@@ -46,13 +46,13 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 	const { run_id, conversation, trigger, prompt, place } = run
 	const about: PromptRun = { run_id, agent: { name: agent.name, uid: agent.uid }, conversation, trigger, prompt }
 	const events: NewEvent[] = []
-	const toldText = (told: string | ToldRun | undefined, plugin: string): string | undefined => {
-		if (typeof told !== 'object') return shortened(told, RUN_LIMIT)
+	const textOf = (answer: string | ToldRun | undefined, plugin: string): string | undefined => {
+		if (typeof answer !== 'object') return shortened(answer, RUN_LIMIT)
 		// The words of other plugins and of the gateway are reserved.
-		if (told.event?.event_type.startsWith(`${plugin}.`)) events.push(plainEvent(told.event))
-		return shortened(told.text, RUN_LIMIT)
+		if (answer.event?.event_type.startsWith(`${plugin}.`)) events.push(plainEvent(answer.event))
+		return shortened(answer.text, RUN_LIMIT)
 	}
-	const parts = await partsOf(ctx, ({ value, run: call }) => value.run && call(() => value.run?.(about)), toldText)
+	const parts = await partsOf(ctx, ({ value, run: call }) => value.run && call(() => value.run?.(about)), textOf)
 	const time = timeOf(new Date(run.started_at ?? run.created_at), agent.config.timezone)
 	const lines = [
 		`Time: ${time}`,
@@ -88,24 +88,28 @@ const causes: Readonly<Record<string, string>> = {
 }
 
 /**
- * The texts of what plugins tell, in their order; all of them share one deadline. What is thrown, or not told within 5 s, is
- * left out.
+ * The parts of all plugins, in their order. A plugin that throws, or does not answer within 5 s, is left out; all share one
+ * timer.
  */
-async function partsOf<Told>(
+async function partsOf<Answer>(
 	{ extensions, log }: PromptDeps,
-	ask: (extension: Extension<'prompt'>) => Told | undefined | Promise<Told | undefined>,
-	textOf: (told: Told | undefined, plugin: string) => string | undefined,
+	ask: (extension: Extension<'prompt'>) => Answer | undefined | Promise<Answer | undefined>,
+	textOf: (answer: Answer | undefined, plugin: string) => string | undefined,
 ): Promise<(string | undefined)[]> {
 	const texts: (string | undefined)[] = []
 	const open = new Set<Extension<'prompt'>>()
 	const waits: Promise<void>[] = []
 	const failed = ({ plugin }: Extension<'prompt'>, error: unknown): void =>
 		log.warn({ plugin }, `a plugin failed to provide its part of the preamble: ${messageOf(error)}`)
-	const take = async (extension: Extension<'prompt'>, at: number, asked: Promise<Told | undefined>): Promise<void> => {
+	const take = async (
+		extension: Extension<'prompt'>,
+		at: number,
+		asked: Promise<Answer | undefined>,
+	): Promise<void> => {
 		open.add(extension)
 		try {
-			const told = await asked
-			if (open.has(extension)) texts[at] = textOf(told, extension.plugin)
+			const answer = await asked
+			if (open.has(extension)) texts[at] = textOf(answer, extension.plugin)
 		} catch (error) {
 			if (open.has(extension)) failed(extension, error)
 		}
@@ -113,9 +117,9 @@ async function partsOf<Told>(
 	}
 	extensions('prompt').forEach((extension, at) => {
 		try {
-			const told = ask(extension)
-			if (isPending(told)) waits.push(take(extension, at, told))
-			else texts[at] = textOf(told, extension.plugin)
+			const answer = ask(extension)
+			if (isPending(answer)) waits.push(take(extension, at, answer))
+			else texts[at] = textOf(answer, extension.plugin)
 		} catch (error) {
 			failed(extension, error)
 		}

@@ -54,6 +54,17 @@ async function clientOf(t: Test, make: (making: Making) => void): Promise<Socket
 	return socket
 }
 
+/** The body of the stream, and the answer to a second request on the same connection. */
+async function readBoth(socket: Socket): Promise<[body: string, next: string]> {
+	let text = ''
+	socket.on('data', (data: string) => (text += data))
+	await eventually(() => text.includes(END))
+	socket.write('GET /next HTTP/1.1\r\nhost: localhost\r\n\r\n')
+	await eventually(() => text.endsWith('next'))
+	const [body = '', next = ''] = text.split(END)
+	return [body, next]
+}
+
 void t.test('a stream to a slow client ends once, also if its last events come together', async (t) => {
 	let isFull = false
 	const socket = await clientOf(t, function make(making) {
@@ -63,12 +74,7 @@ void t.test('a stream to a slow client ends once, also if its last events come t
 		else later(() => make(making))
 	})
 	await eventually(() => isFull)
-	let text = ''
-	socket.on('data', (data: string) => (text += data))
-	await eventually(() => text.includes(END))
-	socket.write('GET /next HTTP/1.1\r\nhost: localhost\r\n\r\n')
-	await eventually(() => text.endsWith('next'))
-	const [body = '', next = ''] = text.split(END)
+	const [body, next] = await readBoth(socket)
 	t.ok(body.endsWith('data: last piece\n\ndata: [DONE]\n\n'))
 	t.match(next, /^HTTP\/1.1 200 OK\r\n/, 'nothing comes between the answers')
 })
@@ -88,12 +94,8 @@ void t.test('no heartbeat follows the end of a stream to a client that has not t
 		})
 	})
 	await eventually(() => isBeaten)
-	let text = ''
-	socket.on('data', (data: string) => (text += data))
-	await eventually(() => text.includes(END))
-	socket.write('GET /next HTTP/1.1\r\nhost: localhost\r\n\r\n')
-	await eventually(() => text.endsWith('next'))
-	t.match(text.split(END)[1], /^HTTP\/1.1 200 OK\r\n/, 'nothing comes between the answers')
+	const [, next] = await readBoth(socket)
+	t.match(next, /^HTTP\/1.1 200 OK\r\n/, 'nothing comes between the answers')
 })
 
 void t.test('a client gets all events of one turn, however many they are', async (t) => {

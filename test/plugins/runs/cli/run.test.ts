@@ -80,23 +80,26 @@ void t.test('tool calls are short lines on standard error', async (t) => {
 	t.match(stderr, /  ✗ nothing: there is no tool "nothing"/)
 })
 
-void t.test('an attempt that fails in the middle is told, and the answer starts over', async (t) => {
-	const broken = { cutAfterChunks: 3, chunkSize: 8, pauseMs: 10 }
-	models.on('stumble', { text: 'This is the WRONG answer, it breaks off.', ...broken }, 'All of it.')
-	const retried = await svc(['run', 'mock', 'stumble'])
-	t.equal(retried.code, 0)
-	t.match(retried.stdout, /^This is .*\nAll of it\.\n$/)
-	t.match(retried.stderr, 'the answer starts over')
+void t.test(
+	'after an attempt that fails in the middle, the terminal says so and the answer starts again',
+	async (t) => {
+		const broken = { cutAfterChunks: 3, chunkSize: 8, pauseMs: 10 }
+		models.on('stumble', { text: 'This is the WRONG answer, it breaks off.', ...broken }, 'All of it.')
+		const retried = await svc(['run', 'mock', 'stumble'])
+		t.equal(retried.code, 0)
+		t.match(retried.stdout, /^This is .*\nAll of it\.\n$/)
+		t.match(retried.stderr, 'the answer starts over')
 
-	models.on('give up', { status: 500 })
-	const elsewhere = svc(['run', 'mock', 'give up'])
-	const call = await model.called('give up')
-	call.answer('another one.')
-	const { code, stdout, stderr } = await elsewhere
-	t.equal(code, 0)
-	t.equal(stdout, 'Well, another one.\n')
-	t.match(stderr, '(mock failed; asking held)')
-})
+		models.on('give up', { status: 500 })
+		const elsewhere = svc(['run', 'mock', 'give up'])
+		const call = await model.called('give up')
+		call.answer('another one.')
+		const { code, stdout, stderr } = await elsewhere
+		t.equal(code, 0)
+		t.equal(stdout, 'Well, another one.\n')
+		t.match(stderr, '(mock failed; asking held)')
+	},
+)
 
 void t.test('--json gives the events, a line each', async (t) => {
 	const { code, stdout, stderr } = await svc(['run', 'off', '--json', 'Hello'])
