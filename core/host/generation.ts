@@ -8,6 +8,7 @@ import type { Server } from '@hapi/hapi'
 import { BoundedMap } from '../util/bounded-map.ts'
 import { Late, within } from '../util/deadline.ts'
 import { Fault, messageOf } from '../errors.ts'
+import { answerDirectly } from '../http/direct-answer.ts'
 import { makeServer } from '../http/server.ts'
 import { checkTool, declaredBy, withoutDoubles } from './declared.ts'
 import { namedServer } from './extensions.ts'
@@ -92,6 +93,7 @@ export class Generation {
 			for (const instance of instances) await guardServers(instance, view)
 			for (const instance of instances)
 				await within(DEADLINE_MS, `plugin "${instance.name}", asked for its routes,`, addRoutes(instance, view))
+			for (const server of all(servers)) answerDirectly(server, view.isBuiltIn)
 			// With autoListen off, this listens nowhere. If it were only initialized, hapi would close the connection after every response.
 			const started = Promise.all(all(servers).map((server) => server.start()))
 			await within(DEADLINE_MS, 'what plugins do before a server starts', started)

@@ -4,7 +4,7 @@ import hapi from '@hapi/hapi'
 import type { Request, RouteOptions, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
-import { bodyUsed, shareForBody } from './body-budget.ts'
+import { bodyUsed, hasBody, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
 import { leaveLargeBody, parseLargeBody, tooMany } from './large-json.ts'
 import { hasOneHost } from './one-host.ts'
@@ -137,10 +137,6 @@ function refuse(_request: unknown, _h: unknown, error: Error | undefined): never
 	if (omitted.size > 0) errors.push({ path: '', message: `${omitted.size} more keys are not allowed` })
 	const message = errors.map((one) => one.message).join('; ') || 'the request is invalid'
 	throw new Fault('invalid_request', message, { errors })
-}
-
-function hasBody({ headers }: Request): boolean {
-	return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** A body without a type is one that a foreign web page can post without being asked first. */

@@ -1,0 +1,57 @@
+/**
+ * Sends short JSON answers without hapi's transmission, which takes a fifth of the time of a short request: a dozen asynchronous
+ * stages, a readable stream and four listeners for one string. hapi still sends every answer that it would send differently.
+ */
+import { isBoom } from '@hapi/boom'
+import { hasBody } from './body-budget.ts'
+import type { Request, ResponseObject, Server } from '@hapi/hapi'
+
+/** The smallest answer that hapi compresses. */
+const COMPRESSED_BYTES = 1024
+const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 304])
+/** hapi compares their values with those of the request. */
+const CONDITIONAL = ['etag', 'last-modified'] as const
+
+/**
+ * Must be the last extension of a server: nothing can change an answer afterwards. hapi sends the answers of third parties'
+ * routes, which may use all that it offers, such as cookies, taps and formatted JSON.
+ */
+export function answerDirectly(server: Server, isBuiltIn: (plugin: string) => boolean): void {
+	server.ext('onPreResponse', (request, h) => {
+		if (!isBuiltIn(request.route.realm.plugin) || !isPlain(request)) return h.continue
+		return send(request, request.response) ? h.abandon : h.continue
+	})
+}
+
+/** hapi's types lack it. */
+interface Injected {
+	isInjected: boolean
+}
+
+function isPlain(request: Request): request is Request & { response: ResponseObject } {
+	const { response, raw, method, isInjected } = request as Request & Injected
+	if (isInjected || method === 'head' || isBoom(response) || response.variety !== 'plain') return false
+	const source: unknown = response.source
+	if (typeof source !== 'object' || source === null) return false
+	if (WITHOUT_BODY.has(response.statusCode)) return false
+	if (CONDITIONAL.some((name) => response.headers[name] !== undefined)) return false
+	// hapi closes the connection after a body that was not read.
+	return !raw.res.destroyed && (!hasBody(request) || raw.req.readableEnded)
+}
+
+/** False if hapi must send it: the client accepts it compressed. */
+function send({ raw: { res }, info }: Request, response: ResponseObject): boolean {
+	const json = JSON.stringify(response.source)
+	const bytes = Buffer.byteLength(json)
+	if (bytes >= COMPRESSED_BYTES) {
+		if (info.acceptEncoding !== 'identity') return false
+		response.vary('accept-encoding')
+	}
+	res.setHeader('content-type', 'application/json; charset=utf-8')
+	res.setHeader('cache-control', 'no-cache')
+	res.setHeader('content-length', bytes)
+	for (const name in response.headers) res.setHeader(name, response.headers[name] as string)
+	res.statusCode = response.statusCode
+	res.end(json)
+	return true
+}
