@@ -1,30 +1,36 @@
-/** Writes the pages, and the parts of pages, that follow from the code: `npm run docs`. */
+/** Writes the files that follow from the code: `npm run docs`. Pages, parts of pages, and what a start copies into the home. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { exampleFile } from '../config/example.ts'
+import { jsonSchema } from '../config/json-schema.ts'
+import { composition } from '../core/host/config.ts'
 import { configurationPage } from './make/configuration.ts'
 import { codesTable, pluginCodesTable, scopesTable } from './make/codes.ts'
 import { eventsPage } from './make/events.ts'
 import { helpOfAll } from './make/help.ts'
 import { routesTable } from './make/routes.ts'
 
-const folder = new URL('./', import.meta.url)
+const root = new URL('../', import.meta.url)
 
-/** Each generated page by its name, as it should read. */
-export async function generatedPages(): Promise<Record<string, string>> {
+/** Each generated file by its path from the root, as it should read. */
+export async function generatedFiles(): Promise<Record<string, string>> {
 	return {
-		'configuration.md': configurationPage(),
-		'events.md': await eventsPage(),
-		'http-api.md': filled(pageAt('http-api.md'), {
+		'config/gateway.example.yaml': exampleFile(composition),
+		'config/gateway.schema.json': `${JSON.stringify(jsonSchema(composition), null, '\t')}\n`,
+		'docs/configuration.md': configurationPage(),
+		'docs/events.md': await eventsPage(),
+		'docs/http-api.md': filled(textAt('docs/http-api.md'), {
 			codes: await codesTable(),
 			'plugin codes': await pluginCodesTable(),
 			scopes: await scopesTable(),
-			routes: routesTable(JSON.parse(pageAt('openapi.json'))),
+			routes: routesTable(JSON.parse(textAt('docs/openapi.json'))),
 		}),
-		'command-line.md': filled(pageAt('command-line.md'), { help: await helpOfAll() }),
+		'docs/command-line.md': filled(textAt('docs/command-line.md'), { help: await helpOfAll() }),
 	}
 }
 
-export function pageAt(name: string): string {
-	return readFileSync(new URL(name, folder), 'utf8')
+/** The text of a file, by its path from the root. */
+export function textAt(path: string): string {
+	return readFileSync(new URL(path, root), 'utf8')
 }
 
 /** Puts each part between its marks, `<!-- made: name -->` and `<!-- end -->`. Throws where a part has no place. */
@@ -40,9 +46,9 @@ function filled(page: string, parts: Record<string, string>): string {
 }
 
 if (import.meta.main) {
-	for (const [name, text] of Object.entries(await generatedPages())) {
-		const isCurrent = existsSync(new URL(name, folder)) && pageAt(name) === text
-		if (!isCurrent) writeFileSync(new URL(name, folder), text)
-		process.stdout.write(`docs/${name} ${isCurrent ? 'is current' : 'was written'}\n`)
+	for (const [path, text] of Object.entries(await generatedFiles())) {
+		const isCurrent = existsSync(new URL(path, root)) && textAt(path) === text
+		if (!isCurrent) writeFileSync(new URL(path, root), text)
+		process.stdout.write(`${path} ${isCurrent ? 'is current' : 'was written'}\n`)
 	}
 }

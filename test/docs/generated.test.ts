@@ -1,30 +1,30 @@
-/** Are the pages that follow from the code as the code has it, and do they name all that there is? */
+/** Are the files that follow from the code as the code has it, and do the pages name all that there is? */
 import t from 'tap'
 import { allKeys } from '../../core/host/config.ts'
 import { subcommandsOf, wholeProgram } from '../../docs/make/help.ts'
-import { generatedPages, pageAt } from '../../docs/make.ts'
+import { generatedFiles, textAt } from '../../docs/make.ts'
 import { builtInTypes } from '../support/documented.ts'
 import { inlineOf, problemIn } from './svc-words.ts'
 import { blocksOf } from './page.ts'
 import { pages, root } from './pages.ts'
 
-void t.test('generated pages are current', async (t) => {
-	for (const [name, text] of Object.entries(await generatedPages()))
-		t.ok(pageAt(name) === text, `docs/${name} is not current; write it anew: npm run docs`)
+void t.test('generated files are current', async (t) => {
+	for (const [path, text] of Object.entries(await generatedFiles()))
+		t.ok(textAt(path) === text, `${path} is not current; write it anew: npm run docs`)
 })
 
 void t.test('every setting has its line', async (t) => {
-	const page = pageAt('configuration.md')
+	const page = textAt('docs/configuration.md')
 	for (const key of allKeys()) t.ok(page.includes(`| \`${key}\` |`), key)
 })
 
 void t.test('every type of event has its heading', async (t) => {
-	const page = pageAt('events.md')
+	const page = textAt('docs/events.md')
 	for (const type of builtInTypes.keys()) t.ok(page.includes(`### ${type}\n`), type)
 })
 
 void t.test('every command of svc has its place', async (t) => {
-	const page = pageAt('command-line.md')
+	const page = textAt('docs/command-line.md')
 	for (const command of (await wholeProgram()).commands) {
 		t.ok(page.includes(`### svc ${command.name()}\n`), command.name())
 		for (const inner of subcommandsOf(command))
