@@ -10,8 +10,6 @@ import type { Config } from './types.ts'
 
 export interface DeclaredPlugin extends SettingsDeclaration {
 	name: string
-	/** Its settings.ts; null if it has none. */
-	file: URL | null
 }
 
 export interface Composition {

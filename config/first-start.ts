@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import {
 	chmodSync,
 	existsSync,
@@ -12,10 +11,7 @@ import {
 	writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import type { Composition } from './composition.ts'
-import { exampleFile } from './example.ts'
 import { configFile } from './home.ts'
-import { jsonSchema, jsonSchemaStamp } from './json-schema.ts'
 import { ConfigError, messageOf } from './problems.ts'
 
 export interface Preparation {
@@ -25,24 +21,28 @@ export interface Preparation {
 	notes: string[]
 }
 
+/** Made by `npm run docs`, since a start would take 15 ms longer if it made them. */
+const ownExample = new URL('./gateway.example.yaml', import.meta.url)
+const ownSchema = new URL('./gateway.schema.json', import.meta.url)
+
 /** Entries of keys/ that are looked at; it holds a handful. */
 const maxKeys = 1000
 
 /**
  * Makes a home folder ready: its folders (0700), a commented gateway.yaml if there is none (0600, never rewritten), its
- * JSON Schema beside it (ours, rewritten when it differs), and keys/ closed to others. Nothing to do costs well under 10 ms.
+ * JSON Schema beside it (ours, rewritten when it differs), and keys/ closed to others. Takes some 2 ms.
  * Throws `config_invalid` if a folder or the file cannot be made.
  */
-export function prepareHome(composition: Composition, home: string): Preparation {
+export function prepareHome(home: string): Preparation {
 	const notes: string[] = []
 	try {
 		for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
 			mkdirSync(join(home, folder), { recursive: true, mode: 0o700 })
 		}
-		const first = writeExample(composition, configFile(home))
+		const first = writeExample(configFile(home))
 		// The folder may be mounted read-only, and nothing but editors needs the schema.
 		try {
-			writeSchema(composition, join(home, 'config', 'gateway.schema.json'))
+			writeSchema(join(home, 'config', 'gateway.schema.json'))
 		} catch (error) {
 			notes.push(`the schema for editors could not be written: ${messageOf(error)}`)
 		}
@@ -54,11 +54,11 @@ export function prepareHome(composition: Composition, home: string): Preparation
 	}
 }
 
-function writeExample(composition: Composition, file: string): boolean {
+function writeExample(file: string): boolean {
 	if (existsSync(file)) return false
 	try {
 		// wx: a file that was created meanwhile, or a dangling link, must not be overwritten.
-		writeFileSync(file, exampleFile(composition), { flag: 'wx', mode: 0o600 })
+		writeFileSync(file, readFileSync(ownExample), { flag: 'wx', mode: 0o600 })
 		return true
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
@@ -66,32 +66,16 @@ function writeExample(composition: Composition, file: string): boolean {
 	}
 }
 
-/**
- * The second line says which sources the schema was made from, and a digest of the rest of the file. So whether it is
- * current, and unaltered, is known without making it.
- */
-function writeSchema(composition: Composition, file: string): void {
-	const sources = jsonSchemaStamp(composition)
-	if (isCurrent(file, sources)) return
-	const rest = JSON.stringify(jsonSchema(composition), null, '\t').slice('{\n'.length)
+function writeSchema(file: string): void {
+	const schema = readFileSync(ownSchema)
+	if (existsSync(file) && readFileSync(file).equals(schema)) return
 	const temporary = `${file}.${process.pid}.tmp`
 	try {
-		writeFileSync(temporary, `{\n${digestLine(sources, rest)}${rest}\n`, { mode: 0o600 })
+		writeFileSync(temporary, schema, { mode: 0o600 })
 		renameSync(temporary, file)
 	} finally {
 		rmSync(temporary, { force: true })
 	}
-}
-
-function isCurrent(file: string, sources: string): boolean {
-	if (!existsSync(file)) return false
-	const text = readFileSync(file, 'utf8')
-	const start = text.indexOf('\n', 2) + 1
-	return text.slice(0, start) === `{\n${digestLine(sources, text.slice(start, -1))}`
-}
-
-function digestLine(sources: string, rest: string): string {
-	return `\t"$comment": "Written by the gateway. ${sources} ${hash('sha256', rest).slice(0, 16)}",\n`
 }
 
 /** Others on the machine must not read keys: their modes are set right, and that they were not is worth knowing. */

@@ -1,12 +1,8 @@
-import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import joi from 'joi'
 import type { Composition } from './composition.ts'
 
 /** As much of JSON Schema 2020-12 as the schema of gateway.yaml uses. */
 export interface JsonSchema {
 	$schema?: string
-	$comment?: string
 	$defs?: Record<string, JsonSchema>
 	$ref?: string
 	title?: string
@@ -71,16 +67,6 @@ function makeSchema(composition: Composition): JsonSchema {
 			},
 		},
 	}
-}
-
-const own = ['./core-sections.ts', './fields.ts', './composition.ts', './json-schema.ts']
-
-/** Changes when the schema may have changed, without making it: a digest of the files that it comes from. */
-export function jsonSchemaStamp({ plugins }: Composition): string {
-	const hash = createHash('sha256').update(joi.version)
-	for (const file of own) hash.update(readFileSync(new URL(file, import.meta.url)))
-	for (const { file } of plugins.values()) if (file) hash.update(readFileSync(file))
-	return hash.digest('hex').slice(0, 16)
 }
 
 /** A section whose settings are all commented out reads as null. joi calls that empty() and does not translate it. */

@@ -45,7 +45,7 @@ export async function changeConfig(
 	composition: Composition,
 	{ home, env, change, check }: ChangeRequest,
 ): Promise<Change> {
-	prepareHome(composition, home)
+	prepareHome(home)
 	const file = realpathSync(configFile(home))
 	const before = readFileSync(file, 'utf8')
 	const text = change(before)

@@ -29,7 +29,6 @@ export const composition = compose(await declarations())
 /** As in `config/`, without their first argument. */
 export const readConfig = withFaults(reading.readConfig.bind(null, composition))
 export const changeConfig = withFaults(writing.changeConfig.bind(null, composition))
-export const prepareHome = withFaults(starting.prepareHome.bind(null, composition))
 export const explain = withFaults(explaining.explain.bind(null, composition))
 export const allKeys = withFaults(explaining.allKeys.bind(null, composition))
 export const placeIn = withFaults(sections.placeIn.bind(null, composition))
@@ -37,6 +36,7 @@ export const sectionPath = withFaults(sections.sectionPath.bind(null, compositio
 export const migrateText = withFaults(sections.migrateText.bind(null, composition))
 export const presentEnvironment = (env: Environment): Environment =>
 	environment.presentEnvironment(composition, env).env
+export const prepareHome = withFaults(starting.prepareHome)
 export const readText = withFaults(reading.readText)
 export const pathOf = withFaults(explaining.pathOf)
 export const settingAt = withFaults(editing.settingAt)
@@ -59,12 +59,7 @@ export function installationKey(home: string, env: Environment): Promise<KeyObje
 
 async function declarations(): Promise<DeclaredPlugin[]> {
 	const declared = await ownParts<SettingsDeclaration>('settings.ts')
-	const files = ownFiles('settings.ts')
-	return Array.from(ownFiles('index.ts').keys(), (name) => ({
-		...declared.get(name),
-		name,
-		file: files.get(name) ?? null,
-	}))
+	return Array.from(ownFiles('index.ts').keys(), (name) => ({ ...declared.get(name), name }))
 }
 
 function withFaults<Args extends unknown[], Result>(work: (...args: Args) => Result): (...args: Args) => Result {

@@ -10,9 +10,9 @@ import { code, plain, table } from './markdown.ts'
 const head = `# Configuration
 
 All settings are in \`~/.svc/config/gateway.yaml\` (\`SVC_HOME\` names another home folder). The first start writes this
-file with all settings commented out. Change it with an editor, which gets completion from the schema beside the file,
-or with \`svc config set\`, which keeps comments. \`svc config explain KEY\` shows the text of this page and the value in
-force.
+file with all settings commented out, as in [gateway.example.yaml](../config/gateway.example.yaml). Change it with an
+editor, which gets completion from the schema beside the file ([gateway.schema.json](../config/gateway.schema.json)), or
+with \`svc config set\`, which keeps comments. \`svc config explain KEY\` shows the text of this page and the value in force.
 
 - **A change applies when you save it**, except ${new Intl.ListFormat('en-GB').format(appliedAtStart.map(code))}, which apply at the
   next start. A port changes, a provider is replaced and a plugin restarts without losing a run.

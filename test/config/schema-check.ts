@@ -15,7 +15,6 @@ const says = (): boolean => true
 
 const checks: Partial<Record<string, Check>> = {
 	$schema: says,
-	$comment: says,
 	$defs: says,
 	title: says,
 	description: says,

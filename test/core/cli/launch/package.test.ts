@@ -62,6 +62,7 @@ void t.test('the package starts, runs an agent, and checks the plugins of its us
 	t.teardown(() => gateway.kill('SIGKILL'))
 	const [greeting] = (await once(gateway.stdout, 'data')) as [Buffer]
 	t.match(String(greeting), 'listens at')
+	for (const file of ['gateway.yaml', 'gateway.schema.json']) t.ok(existsSync(join(home, 'config', file)), file)
 	await svc('agents', 'create', 'ada')
 	t.match(await svc('run', 'ada', 'Hello'), 'received: Hello')
 
