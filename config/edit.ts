@@ -11,9 +11,6 @@ import { ConfigError } from './problems.ts'
 
 type Map = YAMLMap.Parsed
 
-/** Text that YAML reads as text without quotes. */
-const PLAIN_WORD = /^(?!(?:true|false|null)$)[a-z]+(?:[_-][a-z]+)*$/
-
 /** What is set there; undefined if nothing is. Throws `config_invalid` if the text is not YAML. */
 export function settingAt(text: string, path: readonly string[]): unknown {
 	const document = parsed(text)
@@ -246,9 +243,6 @@ function isOnOneLine(text: string, [from, to]: readonly number[]): boolean {
 
 /** One value on a line, quoted where that is needed, also within brackets. */
 export function inline(value: unknown): string {
-	// What the library would make of these, in a hundredth of the time: a first start writes all settings.
-	if (typeof value === 'boolean' || value === null || Number.isSafeInteger(value)) return String(value)
-	if (typeof value === 'string' && PLAIN_WORD.test(value)) return value
 	return stringify([value], { collectionStyle: 'flow', lineWidth: 0, flowCollectionPadding: false }).trim().slice(1, -1)
 }
 
