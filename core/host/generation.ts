@@ -83,17 +83,19 @@ export class Generation {
 		const hasLegacy = instances.some(
 			({ definition, upgrades }) => definition.plugin.legacy || upgrades.some(([address]) => address === 'legacy'),
 		)
+		const isBuiltIn = (plugin: string): boolean => builtIn.has(plugin)
+		const serverOptions = { ...options, isBuiltIn }
 		const servers = {
-			main: makeServer('http://main.invalid', options),
-			legacy: hasLegacy ? makeServer('http://legacy.invalid', options) : null,
+			main: makeServer('http://main.invalid', serverOptions),
+			legacy: hasLegacy ? makeServer('http://legacy.invalid', serverOptions) : null,
 		}
 		try {
 			for (const server of all(servers)) followOwners(server, instances)
-			const view = { servers, ...declared, isBuiltIn: (plugin: string) => builtIn.has(plugin) }
+			const view = { servers, ...declared, isBuiltIn }
 			for (const instance of instances) await guardServers(instance, view)
 			for (const instance of instances)
 				await within(DEADLINE_MS, `plugin "${instance.name}", asked for its routes,`, addRoutes(instance, view))
-			for (const server of all(servers)) answerDirectly(server, view.isBuiltIn)
+			for (const server of all(servers)) answerDirectly(server, isBuiltIn)
 			// With autoListen off, this listens nowhere. If it were only initialized, hapi would close the connection after every response.
 			const started = Promise.all(all(servers).map((server) => server.start()))
 			await within(DEADLINE_MS, 'what plugins do before a server starts', started)

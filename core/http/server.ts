@@ -6,7 +6,7 @@ import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
 import { bodyUsed, hasBody, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
-import { leaveLargeBody, parseLargeBody, tooMany } from './large-json.ts'
+import { leaveLargeBody, parseBody, takeReadyBody, tooMany } from './json-body.ts'
 import { hasOneHost } from './one-host.ts'
 import { isSchema, prepareSchemas, schemaOf, withPreferences } from './schemas.ts'
 import type { FaultCode, FieldError } from '../errors.ts'
@@ -34,10 +34,12 @@ export interface ServerOptions {
 	redactor: Redactor
 	/** Compares every response with its route's declared schema and fails if they differ; for tests. */
 	checkResponses: boolean
+	/** Routes of other plugins may use all that hapi offers, such as events of a request. */
+	isBuiltIn(plugin: string): boolean
 }
 
 /** A server that listens nowhere: the listeners hand it requests. */
-export function makeServer(uri: string, { log, redactor, checkResponses }: ServerOptions): Server {
+export function makeServer(uri: string, { log, redactor, checkResponses, isBuiltIn }: ServerOptions): Server {
 	const routes: RouteOptions = {
 		payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
 		validate: { failAction: refuse },
@@ -75,10 +77,11 @@ export function makeServer(uri: string, { log, redactor, checkResponses }: Serve
 		if (!hasOneHost(request.raw.req)) throw notOneHost()
 		if (!hasBody(request)) return h.continue
 		refuseUntypedBody(request)
+		if (isBuiltIn(request.route.realm.plugin) && takeReadyBody(request)) return h.continue
 		return shareForBody(request, BODY_LIMIT_BYTES)?.then(() => h.continue) ?? h.continue
 	})
 	server.ext('onPostAuth', (request, h) => {
-		parseLargeBody(request, BODY_LIMIT_BYTES, NODE_LIMIT)
+		parseBody(request, BODY_LIMIT_BYTES, NODE_LIMIT)
 		refuseDeepBody(request)
 		return h.continue
 	})

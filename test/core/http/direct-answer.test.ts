@@ -1,18 +1,10 @@
 /** Answers of built-in plugins do not go through hapi's sending: nobody may see a difference. */
-import { createServer } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import type { Server, ServerRoute } from '@hapi/hapi'
 import { request } from 'undici'
 import t from 'tap'
-import type { Test } from 'tap'
 import { Fault } from '../../../core/errors.ts'
-import { answerDirectly } from '../../../core/http/direct-answer.ts'
-import { makeServer } from '../../../core/http/server.ts'
-import { openLog } from '../../../core/log/log.ts'
-import { openRedactor } from '../../../core/redactor/redactor.ts'
+import { serve } from './serve.ts'
 
-const logger = openLog({ level: 'silent', format: 'json' })
 const long = { items: Array.from({ length: 200 }, (_, n) => ({ n, text: 'ä €' })) }
 const routes: ServerRoute[] = [
 	{ method: 'GET', path: '/object', handler: () => ({ a: 1, text: 'ä € 𝄞' }) },
@@ -53,37 +45,26 @@ const routes: ServerRoute[] = [
 	},
 ]
 
-/** Listening, with the answers that were sent directly, by path. */
-async function serve(t: Test, isDirect: boolean): Promise<{ url: string; direct: string[] }> {
-	const options = { log: logger, redactor: openRedactor(), checkResponses: true }
-	const hapi: Server = makeServer('http://test.invalid', options)
-	hapi.route(routes)
-	answerDirectly(hapi, () => isDirect)
-	const direct: string[] = []
+/** The requests that were answered directly, as they come. */
+function directly(hapi: Server): string[] {
+	const found: string[] = []
 	hapi.events.on('response', ({ response, path, method }) => {
-		if (typeof response === 'symbol') direct.push(`${method} ${path}`)
+		if (typeof response === 'symbol') found.push(`${method} ${path}`)
 	})
-	await hapi.start()
-	const listener = createServer((request, response) => void hapi.listener.emit('request', request, response))
-	await once(listener.listen(0, '127.0.0.1'), 'listening')
-	t.teardown(async () => {
-		listener.close()
-		listener.closeAllConnections()
-		await hapi.stop()
-	})
-	return { url: `http://127.0.0.1:${(listener.address() as AddressInfo).port}`, direct }
+	return found
 }
 
 void t.test('an answer is the same whoever sends it', async (t) => {
-	const ours = await serve(t, true)
-	const hapis = await serve(t, false)
-	const ask = async (base: string, method: 'GET' | 'HEAD' | 'POST', path: string, encoding?: string) => {
+	const ours = await serve(t, routes, true)
+	const hapis = await serve(t, routes, false)
+	const sent = { ours: directly(ours.hapi), hapis: directly(hapis.hapi) }
+	const ask = async (port: number, method: 'GET' | 'HEAD' | 'POST', path: string, encoding?: string) => {
 		const body = method === 'POST' ? { body: '{"a":1}' } : {}
 		const {
 			statusCode,
 			headers,
 			body: answer,
-		} = await request(base + path, {
+		} = await request(`http://127.0.0.1:${port}${path}`, {
 			method,
 			...body,
 			headers: { 'content-type': 'application/json', ...(encoding && { 'accept-encoding': encoding }) },
@@ -98,18 +79,18 @@ void t.test('an answer is the same whoever sends it', async (t) => {
 		['GET', path, 'gzip'] as const,
 	])
 	for (const [method, path, encoding] of [...cases, ['POST', '/things'] as const, ['POST', '/unread'] as const]) {
-		const expected = await ask(hapis.url, method, path, encoding)
-		t.strictSame(await ask(ours.url, method, path, encoding), expected, [method, path, encoding].join(' '))
+		const expected = await ask(hapis.port, method, path, encoding)
+		t.strictSame(await ask(ours.port, method, path, encoding), expected, [method, path, encoding].join(' '))
 	}
-	t.strictSame(hapis.direct, [])
+	t.strictSame(sent.hapis, [])
 	const short = ['/object', '/list', '/limit/1023', '/cached', '/typed', '/many']
 	t.strictSame(
-		[...new Set(ours.direct)].toSorted(),
+		[...new Set(sent.ours)].toSorted(),
 		[...short, '/long', '/limit/1024', '/varied']
 			.map((path) => `get ${path}`)
 			.concat('post /things')
 			.toSorted(),
 	)
 	for (const path of ['/long', '/limit/1024', '/varied'])
-		t.equal(ours.direct.filter((one) => one === `get ${path}`).length, 1, `${path} is compressed by hapi`)
+		t.equal(sent.ours.filter((one) => one === `get ${path}`).length, 1, `${path} is compressed by hapi`)
 })

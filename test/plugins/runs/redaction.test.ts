@@ -21,6 +21,7 @@ const secret = 'hunter2hunter2'
 const ada = { name: 'ada', uid: '01890000-0000-7000-8000-000000000000' }
 const mark = '[redacted:KEY]'
 const logger = openLog({ level: 'silent', format: 'json' })
+const serverOptions = { log: logger, checkResponses: true, isBuiltIn: () => true }
 const about = (event_type: string, payload: Record<string, unknown> = {}) => ({ event_type, payload })
 const piece = (content: string) => about('model.stream', { content })
 const notice = (sink: string, count = 1) =>
@@ -326,7 +327,7 @@ void t.test('what a record belongs to stays whole, so that an agent named like a
 void t.test(
 	'an error repeats at most 200 characters of what was sent, and nothing where nobody is asked who sent it',
 	async (t) => {
-		const server = makeServer('http://test.invalid', { log: logger, redactor: openRedactor(), checkResponses: true })
+		const server = makeServer('http://test.invalid', { ...serverOptions, redactor: openRedactor() })
 		const refuse = ({ params }: { params: { name?: string } }): never => {
 			const name = params.name ?? ''
 			throw new Fault('not_found', `there is no "${name}"`, {
@@ -379,7 +380,7 @@ void t.test('answers over HTTP are not redacted, and name secrets only to those 
 	const { know, redactor } = open()
 	know()
 	redactor.showNamesTo('vault:read')
-	const server = makeServer('http://test.invalid', { log: logger, redactor, checkResponses: true })
+	const server = makeServer('http://test.invalid', { ...serverOptions, redactor })
 	const raw = { text: `a ${secret} ${mark}`, list: [mark] }
 	server.auth.scheme('test', () => ({
 		authenticate: ({ headers }, h) =>
