@@ -83,19 +83,18 @@ export class Generation {
 		const hasLegacy = instances.some(
 			({ definition, upgrades }) => definition.plugin.legacy || upgrades.some(([address]) => address === 'legacy'),
 		)
-		const isBuiltIn = (plugin: string): boolean => builtIn.has(plugin)
-		const serverOptions = { ...options, isBuiltIn }
+		const serverOptions = { ...options, onlyBuiltIn: !instances.some(seesRequests) }
 		const servers = {
 			main: makeServer('http://main.invalid', serverOptions),
 			legacy: hasLegacy ? makeServer('http://legacy.invalid', serverOptions) : null,
 		}
 		try {
 			for (const server of all(servers)) followOwners(server, instances)
-			const view = { servers, ...declared, isBuiltIn }
+			const view = { servers, ...declared, isBuiltIn: (plugin: string): boolean => builtIn.has(plugin) }
 			for (const instance of instances) await guardServers(instance, view)
 			for (const instance of instances)
 				await within(DEADLINE_MS, `plugin "${instance.name}", asked for its routes,`, addRoutes(instance, view))
-			for (const server of all(servers)) answerDirectly(server, isBuiltIn)
+			if (serverOptions.onlyBuiltIn) for (const server of all(servers)) answerDirectly(server)
 			// With autoListen off, this listens nowhere. If it were only initialized, hapi would close the connection after every response.
 			const started = Promise.all(all(servers).map((server) => server.start()))
 			await within(DEADLINE_MS, 'what plugins do before a server starts', started)
@@ -208,6 +207,11 @@ export class Generation {
 function notify(instance: Instance, handle: Instance['handlers'][number][1], event: EventEnvelope): void {
 	const own = instance.owner === undefined ? event : structuredClone(event)
 	void instance.notify(() => handle(own), `a handler of the event ${event.event_type} failed`)
+}
+
+/** Whether it is a third party's and can add to hapi's servers. */
+function seesRequests({ owner, definition: { plugin } }: Instance): boolean {
+	return owner !== undefined && [plugin.guard, plugin.http, plugin.legacy].some((add) => add !== undefined)
 }
 
 /** From here on the request is served on behalf of the plugin whose route it is. */

@@ -13,14 +13,13 @@ const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 304])
 const CONDITIONAL = ['etag', 'last-modified'] as const
 
 /**
- * Must be the last extension of a server: nothing can change an answer afterwards. hapi sends the answers of third parties'
- * routes, which may use all that it offers, such as cookies, taps and formatted JSON.
+ * Must be the last extension of a server: nothing can change an answer afterwards. Only for a server of built-in plugins: others
+ * may use all that hapi offers, such as cookies, taps, formatted JSON, and the answer in events.
  */
-export function answerDirectly(server: Server, isBuiltIn: (plugin: string) => boolean): void {
-	server.ext('onPreResponse', (request, h) => {
-		if (!isBuiltIn(request.route.realm.plugin) || !isPlain(request)) return h.continue
-		return send(request, request.response) ? h.abandon : h.continue
-	})
+export function answerDirectly(server: Server): void {
+	server.ext('onPreResponse', (request, h) =>
+		isPlain(request) && send(request, request.response) ? h.abandon : h.continue,
+	)
 }
 
 /** hapi's types lack it. */

@@ -34,12 +34,12 @@ export interface ServerOptions {
 	redactor: Redactor
 	/** Compares every response with its route's declared schema and fails if they differ; for tests. */
 	checkResponses: boolean
-	/** Routes of other plugins may use all that hapi offers, such as events of a request. */
-	isBuiltIn(plugin: string): boolean
+	/** No third party's plugin sees its requests. Such a plugin may use all that hapi offers, for the routes of others too. */
+	onlyBuiltIn: boolean
 }
 
 /** A server that listens nowhere: the listeners hand it requests. */
-export function makeServer(uri: string, { log, redactor, checkResponses, isBuiltIn }: ServerOptions): Server {
+export function makeServer(uri: string, { log, redactor, checkResponses, onlyBuiltIn }: ServerOptions): Server {
 	const routes: RouteOptions = {
 		payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
 		validate: { failAction: refuse },
@@ -77,7 +77,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, isBuilt
 		if (!hasOneHost(request.raw.req)) throw notOneHost()
 		if (!hasBody(request)) return h.continue
 		refuseUntypedBody(request)
-		if (isBuiltIn(request.route.realm.plugin) && takeReadyBody(request)) return h.continue
+		if (onlyBuiltIn && takeReadyBody(request)) return h.continue
 		return shareForBody(request, BODY_LIMIT_BYTES)?.then(() => h.continue) ?? h.continue
 	})
 	server.ext('onPostAuth', (request, h) => {

@@ -3,6 +3,7 @@ import type { Server, ServerRoute } from '@hapi/hapi'
 import { request } from 'undici'
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
+import { startGateway } from '../../support/gateway.ts'
 import { serve } from './serve.ts'
 
 const long = { items: Array.from({ length: 200 }, (_, n) => ({ n, text: 'ä €' })) }
@@ -93,4 +94,24 @@ void t.test('an answer is the same whoever sends it', async (t) => {
 	)
 	for (const path of ['/long', '/limit/1024', '/varied'])
 		t.equal(sent.ours.filter((one) => one === `get ${path}`).length, 1, `${path} is compressed by hapi`)
+})
+
+void t.test("a third party's plugin may use all of hapi with every request", async (t) => {
+	const watcher = `export default { name: 'watcher', http(server) {
+		const seen = []
+		server.events.on('response', ({ path, response, info }) => seen.push([path, response.statusCode, info.responded > 0]))
+		server.ext('onCredentials', ({ payload }, h) => (seen.push(payload), h.continue))
+		server.ext('onPreResponse', (request, h) => (h.state('seen', 'yes'), h.continue))
+		server.route({ method: 'GET', path: '/seen', handler: () => seen })
+	} }`
+	const gateway = await startGateway({
+		config: 'plugins:\n  watcher: {}\n',
+		files: { 'plugins/watcher/index.js': watcher },
+	})
+	t.teardown(() => gateway.stop())
+	const made = await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	t.equal(made.status, 201)
+	t.match(made.headers.get('set-cookie'), /^seen=yes/)
+	const { body } = await gateway.request('GET', '/seen')
+	t.strictSame(body, [{ name: 'ada' }, ['/v1/agents', 201, true], null])
 })

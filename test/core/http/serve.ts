@@ -9,20 +9,20 @@ import { openLog } from '../../../core/log/log.ts'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
 
 /**
- * A listening server whose routes belong to a built-in plugin, or to another one, for which hapi does all. `seen` is called before
+ * A listening server, of built-in plugins alone or not: then hapi does all. `seen` is called before
  * hapi reads a body.
  */
 export async function serve(
 	t: Test,
 	routes: ServerRoute[],
-	isBuiltIn: boolean,
+	onlyBuiltIn: boolean,
 	seen: (request: Request) => void = () => {},
 ): Promise<{ hapi: Server; port: number }> {
 	const hapi = makeServer('http://test.invalid', {
 		log: openLog({ level: 'silent', format: 'json' }),
 		redactor: openRedactor(),
 		checkResponses: true,
-		isBuiltIn: () => isBuiltIn,
+		onlyBuiltIn,
 	})
 	const authenticate: Lifecycle.Method = (request, h) => {
 		seen(request)
@@ -32,7 +32,7 @@ export async function serve(
 	hapi.auth.strategy('seen', 'seen')
 	hapi.auth.default('seen')
 	hapi.route(routes)
-	answerDirectly(hapi, () => isBuiltIn)
+	if (onlyBuiltIn) answerDirectly(hapi)
 	await hapi.start()
 	const listener = createServer((request, response) => void hapi.listener.emit('request', request, response))
 	await once(listener.listen(0, '127.0.0.1'), 'listening')

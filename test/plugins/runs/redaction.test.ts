@@ -21,7 +21,7 @@ const secret = 'hunter2hunter2'
 const ada = { name: 'ada', uid: '01890000-0000-7000-8000-000000000000' }
 const mark = '[redacted:KEY]'
 const logger = openLog({ level: 'silent', format: 'json' })
-const serverOptions = { log: logger, checkResponses: true, isBuiltIn: () => true }
+const serverOptions = { log: logger, checkResponses: true, onlyBuiltIn: true }
 const about = (event_type: string, payload: Record<string, unknown> = {}) => ({ event_type, payload })
 const piece = (content: string) => about('model.stream', { content })
 const notice = (sink: string, count = 1) =>
