@@ -1,5 +1,7 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import net from 'node:net'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { Listeners } from '../../../core/http/listeners.ts'
 import { startHost } from '../../support/host.ts'
@@ -125,8 +127,9 @@ void t.test('upgraded sockets whose clients stay do not hold up the end', async 
 	t.pass('it has come to its end')
 })
 
+const silent = { info() {}, warn() {}, error() {} } as unknown as ConstructorParameters<typeof Listeners>[0]
+
 void t.test('connections on which nothing was ever sent do not hold up the end', async (t) => {
-	const silent = { info() {}, warn() {}, error() {} } as unknown as ConstructorParameters<typeof Listeners>[0]
 	const listeners = new Listeners(silent)
 	;(await listeners.open({ main: { host: '127.0.0.1', port: 0 } })).take()
 	const { port } = new URL(listeners.url('main') ?? '')
@@ -142,4 +145,31 @@ void t.test('connections on which nothing was ever sent do not hold up the end',
 
 	await listeners.close(2 ** 31 - 1)
 	t.pass('it has come to its end')
+})
+
+void t.test('a connection that is never idle does not hold up the end', async (t) => {
+	const listeners = new Listeners(silent)
+	;(await listeners.open({ main: { host: '127.0.0.1', port: 0 } })).take()
+	const asked = new EventEmitter<{ one: [ServerResponse] }>()
+	listeners.current = {
+		request: (_address, _request, response) => void asked.emit('one', response),
+		upgrade: () => false,
+	}
+	const next = async (): Promise<ServerResponse> => (await once(asked, 'one'))[0] as ServerResponse
+	const { port } = new URL(listeners.url('main') ?? '')
+	const client = net.connect(Number(port), '127.0.0.1')
+	t.teardown(() => client.destroy())
+	const answers = text(client)
+	const ask = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+	client.write(ask)
+	const first = await next()
+	const closed = listeners.close(2 ** 31 - 1)
+	client.write(ask + ask)
+	const second = await next()
+	asked.on('one', () => t.fail('a third is not begun, since it could not be answered'))
+	first.end('one')
+	second.end('two')
+	t.match(await answers, /connection: keep-alive\r\n.*\r\none.*connection: close\r\n.*\r\ntwo$/is)
+	await closed
 })
