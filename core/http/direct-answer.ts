@@ -9,8 +9,8 @@ import type { Request, ResponseObject, Server } from '@hapi/hapi'
 /** The smallest answer that hapi compresses. */
 const COMPRESSED_BYTES = 1024
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 304])
-/** hapi compares their values with those of the request. */
-const CONDITIONAL = ['etag', 'last-modified'] as const
+/** hapi compares the first two with the request's, and the last one decides on charset and compression. */
+const FOR_HAPI = ['etag', 'last-modified', 'content-type'] as const
 
 /**
  * Must be the last extension of a server: nothing can change an answer afterwards. Only for a server of built-in plugins: others
@@ -33,7 +33,7 @@ function isPlain(request: Request): request is Request & { response: ResponseObj
 	const source: unknown = response.source
 	if (typeof source !== 'object' || source === null) return false
 	if (WITHOUT_BODY.has(response.statusCode)) return false
-	if (CONDITIONAL.some((name) => response.headers[name] !== undefined)) return false
+	if (FOR_HAPI.some((name) => response.headers[name] !== undefined)) return false
 	// hapi closes the connection after a body that was not read.
 	return !raw.res.destroyed && (!hasBody(request) || raw.req.readableEnded)
 }
@@ -49,7 +49,7 @@ function send({ raw: { res }, info }: Request, response: ResponseObject): boolea
 	res.setHeader('content-type', 'application/json; charset=utf-8')
 	res.setHeader('cache-control', 'no-cache')
 	res.setHeader('content-length', bytes)
-	for (const name in response.headers) res.setHeader(name, response.headers[name] as string)
+	for (const [name, value] of Object.entries(response.headers)) if (value !== undefined) res.setHeader(name, value)
 	res.statusCode = response.statusCode
 	res.end(json)
 	return true
