@@ -37,6 +37,12 @@ const passedOn = [
 	'TZ',
 ]
 
+/**
+ * Piscina tries `require` before `import`. Node 24 aborts the process where a thread ends while `require` loads an ES module, as when the
+ * gateway stops right after its first run began.
+ */
+const THREAD_FLAGS = ['--no-experimental-require-module']
+
 export class WorkerThreads {
 	readonly #piscina: Package.Piscina
 	readonly #options: WorkerThreadsOptions
@@ -65,7 +71,7 @@ export class WorkerThreads {
 				passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
 			),
 			// What the main thread was started with, such as a test runner's loader, is not meant for them.
-			execArgv: [],
+			execArgv: THREAD_FLAGS,
 		})
 		// The first message of a thread reports that it has loaded the worker's module.
 		for (const thread of this.#piscina.threads) thread.once('message', () => (this.#works = true))
