@@ -91,7 +91,7 @@ void t.test('a short body is the same whether it arrives with the head or after 
 		['/json', 'Content-Type: Application/JSON; charset=UTF-8', object, true],
 		['/json', json, '{', true],
 		['/json', json, '{"__proto__": {}}', true],
-		['/json', json, `[${'0,'.repeat(20_000)}0]`, true],
+		['/json', json, `[${'0,'.repeat(1_000)}0]`, true],
 		['/small', json, object, true],
 		['/large', json, object, true],
 		['/both', json, object, true],
