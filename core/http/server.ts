@@ -8,6 +8,7 @@ import { bodyUsed, hasBody, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
 import { leaveLargeBody, parseBody, takeReadyBody, tooMany } from './json-body.ts'
 import { hasOneHost } from './one-host.ts'
+import { answerOverlongBody } from './overlong-body.ts'
 import { isSchema, prepareSchemas, schemaOf, withPreferences } from './schemas.ts'
 import type { FaultCode, FieldError } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
@@ -78,6 +79,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 		if (!hasBody(request)) return h.continue
 		refuseUntypedBody(request)
 		if (onlyBuiltIn && takeReadyBody(request)) return h.continue
+		answerOverlongBody(request)
 		return shareForBody(request, BODY_LIMIT_BYTES)?.then(() => h.continue) ?? h.continue
 	})
 	server.ext('onPostAuth', (request, h) => {

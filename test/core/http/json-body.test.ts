@@ -130,3 +130,32 @@ void t.test('a short body is the same whether it arrives with the head or after 
 		taken.length = 0
 	}
 })
+
+void t.test('a body in chunks that is too long is answered', async (t) => {
+	const { port } = await serve(t, [{ method: 'POST', path: '/json', handler: () => 'taken' }], true)
+	const head = 'POST /json HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'
+	const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`
+	const begin = (headers: string) => {
+		const socket = connect(port, '127.0.0.1')
+		socket.write(`${head}${headers}transfer-encoding: chunked\r\n\r\n`)
+		return socket
+	}
+
+	const socket = begin('connection: close\r\n')
+	for (let at = 0; at < (4 * MIB) / 0x10000; at++) socket.write(chunk)
+	socket.write('0\r\n\r\n')
+	const answer = await text(socket)
+	t.match(answer, /^HTTP\/1.1 413 /)
+	t.match(answer, /the body may have at most 1 MiB; upload files .*"code":"payload_too_large"/)
+
+	const endless = begin('')
+	let sent = 0
+	const more = () => {
+		do sent++
+		while (endless.write(chunk))
+	}
+	endless.on('drain', more).on('error', () => {})
+	more()
+	await new Promise((resolve) => endless.once('close', resolve))
+	t.ok(sent * 0x10000 < 64 * MIB, 'of an endless body only a part is read')
+})
