@@ -3,6 +3,7 @@ import type { Composition } from './composition.ts'
 import { coreVariables } from './core-sections.ts'
 import type { Environment } from './home.ts'
 import type { Problem } from './problems.ts'
+import { suggest } from './suggest.ts'
 
 /** The settings of the file with those of the environment over them. */
 export interface Overlay {
@@ -13,6 +14,10 @@ export interface Overlay {
 }
 
 type Section = Record<string, unknown>
+
+const PREFIX = 'SVC_'
+/** Variables that override no setting: those of the gateway, then those of its command line. */
+const otherVariables = ['SVC_HOME', 'SVC_ALLOW_SHARED_HOME', 'SVC_URL', 'SVC_TOKEN', 'SVC_DEBUG']
 
 /** The environment wins over the file. An empty variable counts as not set, since compose files make such ones. */
 export function applyEnvironment({ plugins }: Composition, file: unknown, env: Environment): Overlay {
@@ -66,6 +71,38 @@ export function presentEnvironment(
 export function overridingVariables(composition: Composition): Map<string, string> {
 	const everything = new Proxy<Record<string, string>>({}, { get: () => '1' })
 	return applyEnvironment(composition, {}, everything).origins
+}
+
+/**
+ * Variables of the environment that begin with `SVC_`, that nothing reads and that the text of gateway.yaml does not refer to, with
+ * the one that is probably meant. `others`: further names that are known.
+ */
+export function unknownVariables(
+	composition: Composition,
+	env: Environment,
+	{ text, others = [] }: { text: string; others?: readonly string[] },
+): { name: string; meant: string | undefined }[] {
+	const known = [
+		...otherVariables,
+		...overridingVariables(composition).values(),
+		...[...composition.plugins.values()].flatMap(({ variables = {} }) => Object.keys(variables)),
+		...others,
+	].filter((name) => name.startsWith(PREFIX))
+	// Those of the tests are no business of an operator's.
+	const isKnown = (name: string): boolean =>
+		known.includes(name) ||
+		composition.renamedVariables.has(name) ||
+		name.startsWith('SVC_TEST_') ||
+		text.includes(`\${${name}`)
+	return Object.keys(env).flatMap((name) => {
+		if (!name.startsWith(PREFIX) || isKnown(name)) return []
+		// What all of them begin with would count as similar.
+		const bare = suggest(
+			name.slice(PREFIX.length),
+			known.map((one) => one.slice(PREFIX.length)),
+		)
+		return { name, meant: bare && PREFIX + bare }
+	})
 }
 
 /** A copy with the value; what is no section is left as it is, and refused later. */

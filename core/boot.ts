@@ -28,7 +28,7 @@ import { refuseShared } from './process/shared-home.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import { Watcher } from './host/watch.ts'
-import { installationKey, prepareHome, presentEnvironment, readConfig, readText } from './host/config.ts'
+import { installationKey, prepareHome, presentEnvironment, readConfig, readText, unknownVariables } from './host/config.ts'
 import { desiredState } from './host/desired-state.ts'
 import { programOf } from './util/own-code.ts'
 
@@ -109,6 +109,9 @@ export async function boot({
 		const redactor = openRedactor()
 		const log = openLog(config.log, redactor)
 		for (const note of notes) log.warn(note)
+		for (const { name, meant } of unknownVariables(given, { text: readText(file) }))
+			// Plugins may have variables of their own.
+			if (meant !== undefined) log.warn(`nothing reads the variable ${name}; ${meant} is probably meant`)
 		const guard = stack.use(guardHome({ home, env, log, safeAgain: () => reload(), isReady: () => isWatched }))
 		stack.use(await lockHome(home))
 		if (config.store.url === null) checkFolder(config.store.path, log)

@@ -36,6 +36,7 @@ export const sectionPath = withFaults(sections.sectionPath.bind(null, compositio
 export const migrateText = withFaults(sections.migrateText.bind(null, composition))
 export const presentEnvironment = (env: Environment): Environment =>
 	environment.presentEnvironment(composition, env).env
+export const unknownVariables = environment.unknownVariables.bind(null, composition)
 export const prepareHome = withFaults(starting.prepareHome)
 export const readText = withFaults(reading.readText)
 export const pathOf = withFaults(explaining.pathOf)

@@ -84,6 +84,16 @@ void t.test('a configuration with an error keeps it from starting, and says wher
 	})
 })
 
+void t.test('a misspelt variable is logged, unless the file refers to it', async (t) => {
+	const home = makeHome({ config: 'log: {level: "${SVC_LOG_LEVELS}"}\n' })
+	const env = { SVC_LOG_LEVELS: 'warn', SVC_PROT: '3001', SVC_TEST_PROT: '1', SVC_MINE: '1', SVC_URL: 'http://x' }
+	const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: undefined, ...env })
+	t.equal(await gateway.end(), 0)
+	t.strictSame(gateway.errors().match(/nothing reads .*?probably meant/g), [
+		'nothing reads the variable SVC_PROT; SVC_PORT is probably meant',
+	])
+})
+
 void t.test('a port that is taken keeps it from starting, and says what to set', async (t) => {
 	const first = await spawnGateway(makeHome())
 	t.teardown(() => first.kill())

@@ -1,9 +1,7 @@
 /** gateway.yaml, and the variables that lie over it. */
 import { existsSync } from 'node:fs'
 import { configFile } from '../../../../config/home.ts'
-import { composition, readConfig } from '../../../host/config.ts'
-import { overridingVariables } from '../../../../config/environment.ts'
-import { suggest } from '../../../../config/suggest.ts'
+import { readConfig, readText, unknownVariables } from '../../../host/config.ts'
 import { isFault } from '../../../errors.ts'
 import { checkConfig } from '../../../host/check-config.ts'
 import { error, note, ok, warning } from '../contract.ts'
@@ -44,39 +42,21 @@ export const configChecks: Check[] = [
 	{
 		id: 'config.unknown-env',
 		about: 'variables that begin with SVC_',
-		async run({ env }) {
-			const known = [
-				...ownVariables,
-				...(await allDoctorFiles()).flatMap(({ variables = {} }) => Object.keys(variables)),
-			]
-			// Those of the tests are no business of an operator's.
-			const isKnown = (name: string): boolean => known.includes(name) || name.startsWith('SVC_TEST_')
-			const unknown = Object.keys(env).filter((name) => name.startsWith('SVC_') && !isKnown(name))
+		async run({ home, env }) {
+			const others = (await allDoctorFiles()).flatMap(({ variables = {} }) => Object.keys(variables))
+			const unknown = unknownVariables(env, { text: readText(configFile(home)), others })
 			if (unknown.length === 0) return ok('every variable that begins with SVC_ is known')
-			return unknown.map((name): Finding => {
-				const meant = suggest(
-					name.slice(4),
-					known.map((one) => one.slice(4)),
-				)
+			return unknown.map(({ name, meant }): Finding => {
 				if (meant === undefined)
 					return note(
 						`nothing reads the variable ${name}, unless one of your plugins does`,
 						`if none does: unset ${name}`,
 					)
 				return warning(
-					`nothing reads the variable ${name}; SVC_${meant} is probably meant`,
-					`set SVC_${meant} instead, and unset ${name}`,
+					`nothing reads the variable ${name}; ${meant} is probably meant`,
+					`set ${meant} instead, and unset ${name}`,
 				)
 			})
 		},
 	},
-]
-
-const ownVariables = [
-	'SVC_HOME',
-	'SVC_ALLOW_SHARED_HOME',
-	'SVC_URL',
-	'SVC_TOKEN',
-	'SVC_DEBUG',
-	...overridingVariables(composition).values(),
 ]
