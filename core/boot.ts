@@ -28,7 +28,14 @@ import { refuseShared } from './process/shared-home.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
 import { upgradeOf } from './upgrade/upgrade.ts'
 import { Watcher } from './host/watch.ts'
-import { installationKey, prepareHome, presentEnvironment, readConfig, readText, unknownVariables } from './host/config.ts'
+import {
+	installationKey,
+	prepareHome,
+	presentEnvironment,
+	readConfig,
+	readText,
+	unknownVariables,
+} from './host/config.ts'
 import { desiredState } from './host/desired-state.ts'
 import { programOf } from './util/own-code.ts'
 

@@ -21,17 +21,21 @@ export interface PlaceReport {
 	notes: string[]
 }
 
+export interface CheckedPlace {
+	home: string
+	env: Readonly<NodeJS.ProcessEnv>
+	/** False: the ports are not checked. */
+	ports?: boolean
+}
+
 /** Throws, as `readConfig` does, what the gateway of this home would refuse. */
-export async function checkPlace(
-	config: Config,
-	{ home, env }: { home: string; env: Readonly<NodeJS.ProcessEnv> },
-): Promise<PlaceReport> {
+export async function checkPlace(config: Config, { home, env, ports = true }: CheckedPlace): Promise<PlaceReport> {
 	await using context = await openCheckContext({ home, env })
 	const problems: LateProblem[] = []
 	const warnings: LateProblem[] = []
 	const notes: string[] = []
 	const files = await doctorFilesFor(config)
-	for (const { about, run } of [portsOf(files), ...files.flatMap(({ place = [] }) => place)]) {
+	for (const { about, run } of [...(ports ? [portsOf(files)] : []), ...files.flatMap(({ place = [] }) => place)]) {
 		try {
 			for (const { isRefused = false, ...problem } of await run(config, context))
 				(isRefused ? problems : warnings).push(problem)

@@ -20,8 +20,10 @@ export default {
 			/** A running gateway refuses the change to token mode while no token could administer it. */
 			async run({ auth_mode, auth }, context) {
 				const gateway = auth_mode === 'token' ? await context.gateway() : null
-				const before = readRuntimeFile(context.home)?.settings?.in_force?.auth_mode
-				if (!gateway || before !== 'loopback' || canAdminister(await tokensOf(context), auth.oidc)) return []
+				const { in_force, variables } = readRuntimeFile(context.home)?.settings ?? {}
+				// A variable of the running gateway overrides the file.
+				if (!gateway || in_force?.auth_mode !== 'loopback' || variables?.auth_mode) return []
+				if (canAdminister(await tokensOf(context), auth.oidc)) return []
 				return [{ path: 'auth_mode', message: noAdministrator, isRefused: true }]
 			},
 		},

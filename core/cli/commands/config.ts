@@ -189,8 +189,13 @@ Examples:
 
 async function change(cli: Cli, make: (before: string) => string, key: string, { wait }: ConfigOptions): Promise<void> {
 	const { home, env } = cli
-	// Plugins that would be left out do not refuse a change.
-	const check = async (read: Config): Promise<void> => void (await checkConfig(read, { home, env }))
+	const runs = (await holderOf(home)) !== null
+	const check = async (read: Config): Promise<void> => {
+		// Plugins that would be left out do not refuse a change.
+		await checkConfig(read, { home, env })
+		// The ports may be others in the environment of the running gateway.
+		if (runs) await checkPlace(read, { home, env, ports: false })
+	}
 	const isNew = !existsSync(home)
 	const { file, changed, problems } = await changeConfig({ home, env, change: make, check })
 		.catch((error: unknown) => {

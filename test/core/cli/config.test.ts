@@ -234,21 +234,29 @@ void t.test('a running gateway takes a change over', async (t) => {
 	t.match(init.stdout, /The running gateway uses it\.\n\nNext:\n/)
 })
 
-void t.test('a change that the running gateway refuses is told with its reason', async (t) => {
+void t.test('a change that the running gateway would refuse is not made, and it tells why', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const svc = svcFor(gateway)
-	const refused = await svc(['config', 'set', 'auth_mode', 'token', '--json'])
+	const file = join(gateway.home, 'config/gateway.yaml')
+	const before = readFileSync(file, 'utf8')
+	const why = /auth_mode: no valid token could administer the gateway.*svc tokens create/
+	const refused = await svc(['config', 'set', 'auth_mode', 'token'])
 	t.equal(refused.code, exitCodes.config)
-	t.match(refused.json(), { changed: true, gateway: 'refused' })
-	t.match(
-		refused.stderr,
-		/refuses the file as it is now.*auth_mode: no valid token could administer the gateway.*svc tokens create/s,
-	)
-	const others = await svc(['config', 'set', 'runs.limits.steps', '20'])
+	t.match(refused.stderr, why)
+	t.match(refused.stderr, 'Nothing was changed.')
+	t.equal(readFileSync(file, 'utf8'), before)
+
+	writeFileSync(file, `${before}\nauth_mode: token\n`)
+	const others = await svc(['config', 'set', 'runs.limits.steps', '20', '--json'])
 	t.equal(others.code, exitCodes.config, 'whatever is changed while it is wrong')
+	t.match(others.json(), { changed: true, gateway: 'refused' })
+	t.match(others.stderr, /still wrong in the file: auth_mode: .*refuses the file as it is now/s)
+	t.match(others.stderr, why)
 	t.equal((await svc(['config', 'set', 'auth_mode', 'loopback'])).code, 0)
 	t.equal(gateway.running.gateway.status.configError(), null)
+	await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })
+	t.equal((await svc(['config', 'set', 'auth_mode', 'token'])).code, 0)
 })
 
 void t.test('settings of built-in plugins are checked without a gateway', async (t) => {
