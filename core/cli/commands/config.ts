@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync, readdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { parse } from 'yaml'
 import { valueAt } from '../../../config/composition.ts'
 import { isAppliedAtStart } from '../../../config/core-sections.ts'
@@ -8,6 +8,7 @@ import { configFile } from '../../../config/home.ts'
 import { isSecretName, withoutSecrets } from '../../../config/hidden.ts'
 import { originOf, variablesOf } from '../../../config/read.ts'
 import type { ValueOrigin } from '../../../config/read.ts'
+import { hintFor } from '../../../config/suggest.ts'
 import type { Config } from '../../../config/types.ts'
 import { readRuntimeFile } from '../../process/runtime-file.ts'
 import { isFault } from '../../errors.ts'
@@ -18,12 +19,14 @@ import { checkPlace } from '../check-place.ts'
 import {
 	allKeys,
 	changeConfig,
+	composition,
 	explain,
 	migrateText,
 	pathOf,
 	placeIn,
 	readConfig,
 	readText,
+	refuse,
 	sectionPath,
 	setSetting,
 	unsetSetting,
@@ -191,6 +194,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	const { home, env } = cli
 	const runs = (await holderOf(home)) !== null
 	const check = async (read: Config): Promise<void> => {
+		refuseUnknownPlugin(read, home, pathOf(key))
 		// Plugins that would be left out do not refuse a change.
 		await checkConfig(read, { home, env })
 		// The ports may be others in the environment of the running gateway.
@@ -222,6 +226,17 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 		},
 	)
 	reportUnapplied(cli, applied)
+}
+
+/** The gateway only reports it: the folder may be put back. */
+function refuseUnknownPlugin(read: Config, home: string, [section, name = '']: string[]): void {
+	const entry = section === 'plugins' ? read.plugins[name] : undefined
+	if (entry === undefined || (typeof entry === 'object' && entry.path !== undefined)) return
+	const folder = join(home, 'plugins')
+	if (composition.plugins.has(name) || existsSync(join(folder, name))) return
+	const names = [...composition.plugins.keys(), ...readdirSync(folder)]
+	const message = `there is no such plugin, built in or in ${folder}${hintFor(name, names)}`
+	throw refuse(read, [{ path: `plugins.${name}`, message, part: 'key' }])
 }
 
 function stillWrong({ out }: Cli, problems: readonly { path: string; message: string }[]): void {

@@ -217,9 +217,10 @@ void t.test('a running gateway takes a change over', async (t) => {
 	t.match(port.stdout, 'SVC_PORT in the environment of the running gateway takes precedence')
 	t.match((await svc(['config', 'set', 'log.format', 'json', '--json'])).json(), { gateway: 'at_next_start' })
 	t.match((await svc(['config', 'unset', 'log.format', '--no-wait', '--json'])).json(), { gateway: null })
-	const missing = await svc(['config', 'set', 'plugins.missing', 'true'])
-	t.match(missing.stdout, /The plugin has a problem: .*no index\.ts/)
-	t.equal((await svc(['config', 'unset', 'plugins.missing'])).code, 0)
+	mkdirSync(join(gateway.home, 'plugins/empty'))
+	const empty = await svc(['config', 'set', 'plugins.empty', 'true'])
+	t.match(empty.stdout, /The plugin has a problem: .*no index\.ts/)
+	t.equal((await svc(['config', 'unset', 'plugins.empty'])).code, 0)
 	const init = await svc([
 		'init',
 		'--kind',
@@ -288,6 +289,26 @@ void t.test('settings of built-in plugins are checked without a gateway', async 
 	const mended = await svc(['config', 'unset', 'plugins.tracing.sise'])
 	t.equal(mended.code, 0)
 	t.match(mended.stderr, 'still wrong in the file: plugins.tracing.color')
+})
+
+void t.test('a plugin that does not exist is refused, with the one that was probably meant', async (t) => {
+	const home = homeFor(t)
+	const svc = svcFor({ home })
+	mkdirSync(join(home, 'plugins/notes'), { recursive: true })
+	for (const [name, value, meant] of [
+		['webhoks', 'false', 'webhooks'],
+		['note', 'true', 'notes'],
+		['note', '{size: 1}', 'notes'],
+	] as const) {
+		const { code, stderr } = await svc(['config', 'set', `plugins.${name}`, value])
+		t.equal(code, exitCodes.config)
+		t.match(stderr, new RegExp(`plugins\\.${name}: there is no such plugin.*; did you mean "${meant}"`))
+	}
+	t.equal((await svc(['config', 'get', '--file', 'plugins'])).code, exitCodes.not_found, 'nothing was changed')
+	t.equal((await svc(['config', 'set', 'plugins.other', '{path: ../other}'])).code, 0)
+	writeFileSync(join(home, 'config/gateway.yaml'), 'plugins: {gone: true}\n')
+	t.equal((await svc(['config', 'set', 'plugins.webhooks', 'false'])).code, 0, 'one that was there before')
+	t.equal((await svc(['config', 'unset', 'plugins.gone'])).code, 0)
 })
 
 void t.test('names that every object has are no settings, and half names none', async (t) => {
