@@ -72,8 +72,8 @@ export interface Answerers {
 
 export interface NewChannel {
 	type: string
-	/** A secret's id or name. */
-	bot_token_ref: string
+	/** A secret's id or name. A new channel without one is refused, after the rest was checked. */
+	bot_token_ref: string | undefined
 	config: Record<string, unknown>
 }
 

@@ -1,6 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { Fault, isFault } from '../../core/errors.ts'
+import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
@@ -53,10 +53,6 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		handler: async (request, h) => {
 			const { type } = request.payload
 			const { bot_token_ref, config = {} } = tokenRef(request.payload)
-			if (bot_token_ref === undefined) {
-				const message = 'bot_token_ref is required: id or name of the secret that holds the bot token'
-				throw new Fault('invalid_request', message, { errors: [{ path: 'bot_token_ref', message }] })
-			}
 			const { credentials } = request.auth
 			const made = channels.create({ type, bot_token_ref, config }, credentials)
 			return h.response(await orTell(ctx, made, { type, secret: bot_token_ref })).code(201)

@@ -33,6 +33,7 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 	if (secret !== undefined && options.name !== undefined)
 		throw new CliError('usage', 'give either --name, for a new secret, or --secret, for one in the vault')
 	const config = withoutNull(configOf(options))
+	if (secret === undefined) await checkWithoutToken(cli, { type, config })
 	const made = secret === undefined ? await storeToken(cli, name) : undefined
 	using progress = cli.out.progress(`Connecting ${type}`)
 	const body = { type, bot_token_ref: secret ?? name, config }
@@ -48,6 +49,16 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 	const connected = await settled(cli, channel.id)
 	progress.done()
 	return connected
+}
+
+/** Throws what the gateway refuses besides the missing token, so that nobody enters one in vain. */
+async function checkWithoutToken({ api }: Cli, { type, config }: { type: string; config: object }): Promise<void> {
+	try {
+		// A token named by the settings would not be missing.
+		await api.request('POST', '/v1/channels', { type, config: { ...config, bot_token_secret_ref: undefined } })
+	} catch (error) {
+		if (!(error instanceof CliError) || error.errors.every(({ path }) => path !== 'bot_token_ref')) throw error
+	}
 }
 
 /** Keys of `config` that are given. Null, which removes a key, stays. */

@@ -100,6 +100,7 @@ void t.test('a token that is there already is used by name; one that is wrong sh
 
 	const unknown = await svc(['channels', 'add', 'pigeon', '--name', 'PIGEON'], { stdin: 'coo coo coo' })
 	t.match(unknown, { code: 2, err: /a running plugin knows: .*telegram/ })
+	t.match(await svc(['channels', 'add', 'pigeon']), { code: 2, err: /a running plugin knows/ }, 'before the token')
 	t.notMatch(unknown.err, /chat_a/, 'platforms have the names that people type')
 	t.notMatch((await svc(['vault'])).out, /PIGEON/, 'a token that nothing uses is not kept')
 	const typed = [['Token of the bot', `${telegram.token}\r`]] as [string, string][]
