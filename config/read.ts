@@ -26,6 +26,7 @@ interface ConfigSource {
 	tree: Sections
 	origins: Overlay['origins']
 	warnings: Problem[]
+	lacking: string[]
 }
 
 export interface ReadRequest {
@@ -40,6 +41,8 @@ export interface ReadRequest {
 	file?: string
 	/** Read in place of the content of the file, which need not exist. */
 	text?: string
+	/** The gateway runs in another environment: a value that refers to a variable that is not set counts as not set, if it may. */
+	elsewhere?: boolean
 }
 
 /**
@@ -49,10 +52,8 @@ export interface ReadRequest {
  * Throws `config_invalid`. Its message has a line for each problem, `file:line:column: path: what is wrong`, and
  * `errors` the same as data. No message repeats a value, which may be a key.
  */
-export function readConfig(
-	composition: Composition,
-	{ home, env: given, mustSay = false, file = configFile(home), text: givenText }: ReadRequest,
-): Config {
+export function readConfig(composition: Composition, request: ReadRequest): Config {
+	const { home, env: given, mustSay = false, file = configFile(home), text: givenText, elsewhere = false } = request
 	const { env, warnings } = presentEnvironment(composition, given)
 	const text = givenText ?? readText(file)
 	const isMissing = !existsSync(file)
@@ -60,7 +61,8 @@ export function readConfig(
 		const message = `is ${isMissing ? 'missing' : 'empty'}; write at least a comment for the defaults`
 		throw refusal(file, [{ path: '', message, where: { line: 1, column: 1 } }])
 	}
-	const parsed = parseTree(text, referenceReader(env))
+	const lacking: string[] = []
+	const parsed = parseTree(text, referenceReader(env, elsewhere ? lacking : undefined))
 	if (parsed.value === undefined) throw refusal(file, parsed.problems)
 	const tree = gatherSections(composition, parsed)
 	const overlay = applyEnvironment(composition, tree.value, env)
@@ -75,10 +77,12 @@ export function readConfig(
 			where: place(pointAt, 'value', tree, overlay),
 		})),
 	]
+	// A setting that is required.
+	if (problems.length === 0 && error && elsewhere) return readConfig(composition, { ...request, elsewhere: false })
 	if (problems.length > 0 || error) throw refusal(file, problems)
 
 	const config = deepFreeze(withAbsolutePaths(composition, value, home))
-	sources.set(config, { file, tree, origins: overlay.origins, warnings: [...warnings, ...tree.warnings] })
+	sources.set(config, { file, tree, origins: overlay.origins, warnings: [...warnings, ...tree.warnings], lacking })
 	return config
 }
 
@@ -116,6 +120,11 @@ export function warn(config: Config, problem: LateProblem): string {
 export function warningsOf(config: Config): string[] {
 	const { file, warnings } = sourceOf(config)
 	return inOrder(warnings).map((problem) => refusal(file, [problem]).message)
+}
+
+/** Variables to which the file refers and that are not set, if the configuration was read for a gateway elsewhere. */
+export function lackingIn(config: Config): string[] {
+	return [...new Set(sourceOf(config).lacking)]
 }
 
 function sourceOf(config: Config): ConfigSource {

@@ -7,16 +7,19 @@ const maxExpanded = 4 * 1024 * 1024
 /**
  * Makes the function that replaces `${NAME}` and `${NAME:-default}` in a text; `$${` stands for a plain `${`. As in a
  * shell, the default also takes the place of an empty variable. What a variable holds is not looked at again.
- * The function throws `config_invalid` for a variable that is not set and for a `${` that is no reference.
+ * The function throws `config_invalid` for a variable that is not set and for a `${` that is no reference. With `lacking`, it
+ * adds the name of a variable that is not set to that list instead, and returns undefined.
  */
-export function referenceReader(env: Environment): (text: string) => string {
+export function referenceReader(env: Environment, lacking?: string[]): (text: string) => string | undefined {
 	let expanded = 0
 	return (text) => {
+		const before = lacking?.length
 		const result = text.replace(
 			/\$\$\{|\$\{([^}]*)(\}?)/g,
 			(match, inner: string | undefined, end: string | undefined) =>
-				inner === undefined ? '${' : lookUp(inner, end === '}', env),
+				inner === undefined ? '${' : lookUp(inner, { closed: end === '}', env, lacking }),
 		)
+		if (lacking?.length !== before) return undefined
 		if (result !== text) expanded += result.length
 		if (expanded > maxExpanded)
 			throw new ConfigError('config_invalid', 'the values from the environment add up to more than 4 MiB')
@@ -24,7 +27,13 @@ export function referenceReader(env: Environment): (text: string) => string {
 	}
 }
 
-function lookUp(inner: string, closed: boolean, env: Environment): string {
+interface LookUp {
+	closed: boolean
+	env: Environment
+	lacking: string[] | undefined
+}
+
+function lookUp(inner: string, { closed, env, lacking }: LookUp): string {
 	const [, name, fallback] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inner) ?? []
 	if (!name || !closed) {
 		throw new ConfigError(
@@ -35,6 +44,10 @@ function lookUp(inner: string, closed: boolean, env: Environment): string {
 	const value = Object.hasOwn(env, name) ? env[name] : undefined
 	if (fallback !== undefined) return value || fallback
 	if (value !== undefined) return value
+	if (lacking) {
+		lacking.push(name)
+		return ''
+	}
 	throw new ConfigError(
 		'config_invalid',
 		`the environment variable ${name} is not set; set it, or write \${${name}:-default}`,

@@ -7,7 +7,7 @@ import type { Position, Problem } from './problems.ts'
 export interface Tree {
 	value: unknown
 	problems: Problem[]
-	/** Paths whose value could not be read and is missing; their problem is already reported. */
+	/** Paths whose value could not be read and is missing; their problem is already reported, or known to `replace`. */
 	broken: Set<string>
 	/** Paths whose text held references: it may stand for a number or a truth value. */
 	replaced: Set<string>
@@ -22,10 +22,11 @@ export interface Tree {
 const maxDepth = 64
 
 /**
- * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value. Syntax errors leave `value`
- * undefined. Anchors, aliases, merge keys, foreign tags and repeated keys are problems: a setting stands where it holds.
+ * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value; a value is missing if that returns
+ * undefined. Syntax errors leave `value` undefined. Anchors, aliases, merge keys, foreign tags and repeated keys are problems:
+ * a setting stands where it holds.
  */
-export function parseTree(text: string, replace: (text: string) => string): Tree {
+export function parseTree(text: string, replace: (text: string) => string | undefined): Tree {
 	const lines = new LineCounter()
 	const spots = new Map<string, { key: number; value: number }>([['', { key: 0, value: 0 }]])
 	const problems: Problem[] = []
@@ -104,7 +105,8 @@ export function parseTree(text: string, replace: (text: string) => string): Tree
 		if (typeof value !== 'string') return value
 		try {
 			const result = replace(value)
-			if (result !== value) replaced.add(name)
+			if (result === undefined) broken.add(name)
+			else if (result !== value) replaced.add(name)
 			return result
 		} catch (error) {
 			return fail(name, offsetOf(node), messageOf(error))

@@ -40,6 +40,12 @@ export async function waitUntilApplied({ home, signal }: Cli, file: string): Pro
 	return (await holderOf(home)) === null ? null : { state: 'late' }
 }
 
+/** Warns of variables that this shell lacks: the gateway may run in another environment. */
+export function noteLacking({ out }: Cli, variables: readonly string[]): void {
+	for (const name of variables)
+		out.note(out.style.warn(`${name} is not set in this shell; the gateway needs it in its environment.`))
+}
+
 /** What a command says at its end where the change is not in force: throws for a refused one, notes a late one. */
 export function reportUnapplied({ out }: Cli, applied: Applied | null): void {
 	if (applied?.state === 'refused')

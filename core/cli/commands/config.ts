@@ -34,7 +34,7 @@ import {
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
 import type { Cli, Style } from '../contract.ts'
-import { noWaitOption, waitUntilApplied, reportUnapplied } from '../applied.ts'
+import { noWaitOption, noteLacking, waitUntilApplied, reportUnapplied } from '../applied.ts'
 import type { Applied } from '../applied.ts'
 
 type InForce = Extract<Applied, { state: 'in_force' }>
@@ -201,7 +201,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 		if (runs) await checkPlace(read, { home, env, ports: false })
 	}
 	const isNew = !existsSync(home)
-	const { file, changed, problems } = await changeConfig({ home, env, change: make, check })
+	const { file, changed, problems, lacking } = await changeConfig({ home, env, change: make, check, elsewhere: true })
 		.catch((error: unknown) => {
 			throw isFault(error, 'config_invalid') ? unchanged(cli, error, pathOf(key)) : error
 		})
@@ -209,9 +209,10 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 			if (isNew && existsSync(home)) cli.out.note(`Created a new home at ${home}.`)
 		})
 	stillWrong(cli, problems)
+	noteLacking(cli, lacking)
 	const path = pathFor(key)
 	// What is in force may come from the environment all the same.
-	const now: Current = problems.length > 0 ? explain(path) : current(cli, path)
+	const now: Current = problems.length > 0 || lacking.length > 0 ? explain(path) : current(cli, path)
 	const applied = wait ? await waitUntilApplied(cli, file) : null
 	const isLate = isAppliedAtStart(path)
 	cli.out.answer(

@@ -82,6 +82,11 @@ export function keyNow({ cli, answers: { key } }: Inquiry): string | undefined {
 	return key?.from === 'vault' ? key.value : undefined
 }
 
+/** Whether there is a key that this program does not have: the vault or the environment of the gateway has it. */
+export function isElsewhere(inquiry: Inquiry): boolean {
+	return (inquiry.answers.key ?? { from: 'none' }).from !== 'none' && keyNow(inquiry) === undefined
+}
+
 function looksLikeKey(name: string): boolean {
 	return name.startsWith('sk-') || name.length > 64
 }

@@ -60,8 +60,9 @@ void t.test('init makes a home, and never overwrites without being told', async 
 	const unset = await svc(['init', '--kind', 'openai', '--name', 'x', '--model', 'm', '--key-env', 'NO_KEY'], {
 		env: { THE_KEY: 'k' },
 	})
-	t.equal(unset.code, exitCodes.config)
-	t.match(unset.stderr, 'the environment variable NO_KEY is not set')
+	t.equal(unset.code, 0, 'the gateway may have it')
+	t.match(unset.stderr, 'NO_KEY is not set in this shell')
+	t.match(readFileSync(file, 'utf8'), 'api_key: ${NO_KEY}')
 	const vault = await svc(['init', '--kind', 'openai', '--name', 'y', '--model', 'm', '--key-secret', 'KEY'], {
 		env: { THE_KEY: 'k' },
 	})
@@ -184,6 +185,23 @@ void t.test('a file that is wrong already can be mended in steps', async (t) => 
 	t.match(stderr, 'still wrong in the file: server.host')
 	t.equal((await svc(['config', 'set', 'server.host', 'localhost'])).stderr, '')
 	t.equal((await svc(['config', 'validate'])).code, 0)
+})
+
+void t.test('a variable that only the gateway may have is named, and refuses nothing', async (t) => {
+	const home = homeFor(t)
+	const svc = svcFor({ home })
+	const read = () => readFileSync(join(home, 'config/gateway.yaml'), 'utf8')
+	const set = await svc(['config', 'set', 'server.port', '${NO_PORT}'])
+	t.match(set, { code: 0, stderr: /NO_PORT is not set in this shell; the gateway needs it/ })
+	t.match(read(), 'port: ${NO_PORT}')
+	const wrong = await svc(['config', 'set', 'runs.limits.steps', '${NO_STEPS}'])
+	t.equal(wrong.code, 0, 'what it makes is not known')
+	const broken = await svc(['config', 'set', 'server.host', '${NO HOST}'])
+	t.match(broken, { code: exitCodes.config, stderr: /is not a reference/ })
+	const required = await svc(['config', 'set', 'providers.x', '{kind: openai, model: "${NO_MODEL}"}'])
+	t.match(required, { code: exitCodes.config, stderr: /the environment variable NO_MODEL is not set/ })
+	const validated = await svc(['config', 'validate'])
+	t.match(validated, { code: exitCodes.config, stderr: /the environment variable NO_PORT is not set/ })
 })
 
 void t.test('a secret is no argument', async (t) => {
