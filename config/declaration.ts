@@ -17,6 +17,8 @@ export interface SettingsDeclaration<Settings = unknown> {
 	schema?(joi: Root): ObjectSchema<Settings>
 	/** False: the plugin runs only where gateway.yaml has `true` or a setting for it. Default true. */
 	onByDefault?: boolean
+	/** Paths at which it answers: while it is off, the answer there states how to switch it on. */
+	answersAt?: RegExp
 	/** True: the gateway cannot run without it. */
 	required?: boolean
 	/** Names that the plugin had in earlier versions. */

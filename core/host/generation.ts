@@ -10,6 +10,7 @@ import { Late, within } from '../util/deadline.ts'
 import { Fault, messageOf } from '../errors.ts'
 import { answerDirectly } from '../http/direct-answer.ts'
 import { makeServer } from '../http/server.ts'
+import { composition } from './config.ts'
 import { checkTool, declaredBy, withoutDoubles } from './declared.ts'
 import { namedServer } from './extensions.ts'
 import type { AnyExtension, Instance } from './instance.ts'
@@ -83,9 +84,11 @@ export class Generation {
 		const hasLegacy = instances.some(
 			({ definition, upgrades }) => definition.plugin.legacy || upgrades.some(([address]) => address === 'legacy'),
 		)
+		const offAt = (path: string): string | undefined =>
+			[...composition.plugins.values()].find(({ name, answersAt }) => !builtIn.has(name) && answersAt?.test(path))?.name
 		const serverOptions = { ...options, onlyBuiltIn: !instances.some(seesRequests) }
 		const servers = {
-			main: makeServer('http://main.invalid', serverOptions),
+			main: makeServer('http://main.invalid', { ...serverOptions, offAt }),
 			legacy: hasLegacy ? makeServer('http://legacy.invalid', serverOptions) : null,
 		}
 		try {

@@ -37,10 +37,12 @@ export interface ServerOptions {
 	checkResponses: boolean
 	/** No third party's plugin sees its requests. Such a plugin may use all that hapi offers, for the routes of others too. */
 	onlyBuiltIn: boolean
+	/** The built-in plugin that would answer at the path if it were on. */
+	offAt?(path: string): string | undefined
 }
 
 /** A server that listens nowhere: the listeners hand it requests. */
-export function makeServer(uri: string, { log, redactor, checkResponses, onlyBuiltIn }: ServerOptions): Server {
+export function makeServer(uri: string, { log, redactor, checkResponses, onlyBuiltIn, offAt }: ServerOptions): Server {
 	const routes: RouteOptions = {
 		payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
 		validate: { failAction: refuse },
@@ -88,7 +90,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 		return h.continue
 	})
 	server.ext('onPreResponse', (request, h) => {
-		shapeError(request, log)
+		shapeError(request, log, offAt)
 		shortenEchoes(request)
 		hideNames(request, redactor)
 		return h.continue
@@ -181,7 +183,7 @@ function refuseFirstMistake(request: Request): void {
 }
 
 /** In place: what an `onPreResponse` answers with would be the last word, and plugins may shape answers further. */
-function shapeError(request: Request, log: Logger): void {
+function shapeError(request: Request, log: Logger, offAt: ServerOptions['offAt']): void {
 	const { response } = request
 	if (!isBoom(response)) return
 	// hapi has no stage before its answer for a path that no route has.
@@ -198,7 +200,12 @@ function shapeError(request: Request, log: Logger): void {
 	if (plainer !== undefined) response.output.payload.message = plainer
 	if (status === 404 && response.message === 'Not Found') {
 		// The caller is not authenticated here, so nothing that it wrote is repeated.
-		response.output.payload.message = `there is no ${request.method.toUpperCase()} at this path; GET /v1/openapi.json lists all routes`
+		const missing = `there is no ${request.method.toUpperCase()} at this path`
+		const off = isUnrouted(request) ? offAt?.(request.path) : undefined
+		response.output.payload.message =
+			off === undefined
+				? `${missing}; GET /v1/openapi.json lists all routes`
+				: `${missing} while the plugin ${off} is off; "svc config set plugins.${off} true" switches it on`
 	}
 }
 

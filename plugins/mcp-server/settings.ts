@@ -5,6 +5,7 @@ import type { McpServerSettings } from './contract.ts'
 export default defineSettings<McpServerSettings>({
 	description: 'Agents as tools of other programs, over the Model Context Protocol. Off by default.',
 	onByDefault: false,
+	answersAt: /^\/mcp$/,
 	topic: 'Addresses and access',
 	schema: (joi) =>
 		joi.object<McpServerSettings>({

@@ -7,6 +7,7 @@ import { Fault, statusOf } from '../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../core/errors.ts'
 import { isUnrouted } from '../../core/http/server.ts'
 import { explainMissing } from '../shared/missing-route.ts'
+import { openAiPaths } from './settings.ts'
 
 export interface ErrorBody {
 	error: { message: string; type: string; param: string | null; code: string }
@@ -36,16 +37,12 @@ export const failure = Joi.object({
 		},
 	})
 
-/** OpenAI's paths that this gateway does not have: clients should get an error that they can parse. */
-const roots =
-	/^\/v1\/(assistants|audio|batches|chat|completions|containers|conversations|embeddings|engines|evals|files|fine_tuning|images|models|moderations|realtime|responses|threads|uploads|vector_stores|videos)(\/|$)/
-
-/** Converts the errors of this plugin's routes, and of unknown OpenAI paths; in place. */
+/** Converts the errors of this plugin's routes, and of unknown OpenAI paths, so that clients can parse them; in place. */
 export function shapeErrors(server: Server, plugin: string): void {
 	server.ext('onPreResponse', (request, h) => {
 		const { response, route } = request
 		if (!isBoom(response)) return h.continue
-		if (isUnrouted(request) && roots.test(request.path)) explain(request, response)
+		if (isUnrouted(request) && openAiPaths.test(request.path)) explain(request, response)
 		else if (route.realm.plugin !== plugin) return h.continue
 		reshape(response)
 		return h.continue

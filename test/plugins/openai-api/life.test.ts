@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 import { configOf, refusal, startSurface } from './client.ts'
@@ -30,6 +31,22 @@ async function openHeld(content: string, token?: string) {
 	while ((await next()) !== 'Well, ');
 	return { next, call, abort: () => data.controller.abort(), run_id: response.headers.get('x-svc-run-id') ?? '' }
 }
+
+void t.test('while the plugin is off, the answer states how to switch it on', async (t) => {
+	const other = await startGateway()
+	t.teardown(() => other.stop())
+	const message = async (method: string, path: string): Promise<string> => {
+		const { status, body } = await other.request(method, path)
+		t.equal(status, 404)
+		return String(body.message)
+	}
+	t.equal(
+		await message('POST', '/v1/chat/completions'),
+		'there is no POST at this path while the plugin openai-api is off; "svc config set plugins.openai-api true" switches it on',
+	)
+	t.match(await message('GET', '/mcp'), 'while the plugin mcp-server is off')
+	t.match(await message('GET', '/v1/chats'), 'GET /v1/openapi.json lists all routes')
+})
 
 void t.test('a client that leaves stops its run, streamed or not', async (t) => {
 	const one = await openHeld('leave a stream')
