@@ -52,7 +52,7 @@ import { withRun } from './run-lock.ts'
 import type { RunLock } from './run-lock.ts'
 import { callTool } from './tool-call.ts'
 import { isConcurrent, specOf } from './tool-specs.ts'
-import { toolsReady } from './tools-ready.ts'
+import { toolsReady, whyMissing } from './tools-ready.ts'
 import { transcribe } from './transcribe.ts'
 import { offeredTo, policyOf } from './call-policy.ts'
 import {
@@ -301,6 +301,7 @@ async function think(work: Active): Promise<Final | Paused> {
 				result_characters: work.limits.result_characters,
 				interrupted: begun.has(call.id),
 				attach: (files: readonly ToolFile[]) => storeFiles(ctx, run, agent, files),
+				whyMissing: (name: string) => whyMissing(ctx, agent, name),
 			}
 			// Read now, not when the run began: a reload may have brought other tools.
 			// What asks for it is a thread, in whose course this run is but one.

@@ -36,6 +36,8 @@ export interface CallSite {
 	interrupted: boolean
 	/** Stores what comes with a result. Must not throw for a file that cannot be stored. */
 	attach(files: readonly ToolFile[]): Promise<StoredFiles>
+	/** Why the agent does not have this tool, if a plugin knows. */
+	whyMissing?(name: string): Promise<string | undefined>
 }
 
 export interface StoredFiles {
@@ -73,7 +75,8 @@ export async function callTool(
 	if (!tool) {
 		const offered = tools.filter((one) => site.policy.ruling(one) !== 'deny')
 		const names = offered.map((one) => one.name).join(', ')
-		const fault = new Fault('tool_unknown', `there is no tool "${request.name}"; there are: ${names || 'none'}`)
+		const why = (await site.whyMissing?.(request.name)) ?? `there are: ${names || 'none'}`
+		const fault = new Fault('tool_unknown', `there is no tool "${request.name}"; ${why}`)
 		return finish(request, site, failure({ name: request.name }, request, site, fault))
 	}
 	if (site.interrupted) {

@@ -1,10 +1,11 @@
-/** Waits for plugins whose tools a run would otherwise lack. */
+/** Waits for plugins whose tools a run would otherwise lack, and explains why a tool is missing. */
 import { messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { within } from '../../core/util/deadline.ts'
 
 /** More than a plugin waits by its own limit of 10 s. */
 const DEADLINE_MS = 12_000
+const MISSING_MS = 2_000
 
 /** See `ToolSource`. A plugin that throws, or takes too long, is not waited for. */
 export async function toolsReady(
@@ -13,15 +14,30 @@ export async function toolsReady(
 	signal: AbortSignal,
 ): Promise<void> {
 	const waits = ctx.extensions('tools').map(async ({ plugin, value, run }) => {
+		if (!value.ready) return
 		try {
 			await within(
 				DEADLINE_MS,
 				'it',
-				run(() => value.ready(agent, signal)),
+				run(async () => value.ready?.(agent, signal)),
 			)
 		} catch (error) {
 			ctx.log.warn({ plugin, agent: agent.name }, `a run does not wait for the tools of a plugin: ${messageOf(error)}`)
 		}
 	})
 	await Promise.all(waits)
+}
+
+/** See `ToolSource.missing`. A plugin that throws, or takes too long, explains nothing. */
+export async function whyMissing(
+	ctx: Pick<Context, 'extensions'>,
+	agent: AgentRef,
+	name: string,
+): Promise<string | undefined> {
+	for (const { value, run } of ctx.extensions('tools')) {
+		const asked = run(async () => value.missing?.(agent, name))
+		const why = await within(MISSING_MS, 'it', asked).catch(() => undefined)
+		if (why !== undefined) return why
+	}
+	return undefined
 }
