@@ -346,6 +346,18 @@ void t.test('where no provider is set up at all, the offline one answers for any
 	t.match(await ada.read(run_id), { status: 'completed', answer: /Hello\./ })
 })
 
+void t.test('a run that waited for a thread says which provider it lacked, too', async (t) => {
+	const narrow = await startGateway({ config: 'workers: {threads: 1, runs_per_thread: 1}\n' })
+	t.teardown(() => narrow.stop())
+	const config = { provider: 'openai', model: 'gpt-4o' }
+	const all = await Promise.all(['ada', 'bob', 'eve'].map((name) => follow(t, narrow, name, { config })))
+	const runs = await Promise.all(all.map(async (one) => ({ one, run_id: await one.start('Hello.') })))
+	for (const { one, run_id } of runs) {
+		await one.ended(run_id)
+		t.equal(one.typesOf(run_id).filter((type) => type === 'model.fallback').length, 1)
+	}
+})
+
 void t.test('limits of gateway.yaml hold for agents that set none', async (t) => {
 	const own = await startGateway({ config: 'runs:\n  limits:\n    steps: 2\n' })
 	t.teardown(() => own.stop())
