@@ -17,7 +17,7 @@ export interface SettingsDeclaration<Settings = unknown> {
 	schema?(joi: Root): ObjectSchema<Settings>
 	/** False: the plugin runs only where gateway.yaml has `true` or a setting for it. Default true. */
 	onByDefault?: boolean
-	/** Paths at which it answers: while it is off, the answer there states how to switch it on. */
+	/** The paths of its routes. While it is off, a 404 there states how to switch it on. */
 	answersAt?: RegExp
 	/** True: the gateway cannot run without it. */
 	required?: boolean

@@ -74,8 +74,8 @@ export function overridingVariables(composition: Composition): Map<string, strin
 }
 
 /**
- * Variables of the environment that begin with `SVC_`, that nothing reads and that the text of gateway.yaml does not refer to, with
- * the one that is probably meant. `others`: further names that are known.
+ * Variables of the environment that begin with `SVC_`, although neither the gateway nor the text of gateway.yaml uses them; each with
+ * the variable that is probably meant. `others` are known too.
  */
 export function unknownVariables(
 	composition: Composition,
@@ -88,7 +88,7 @@ export function unknownVariables(
 		...[...composition.plugins.values()].flatMap(({ variables = {} }) => Object.keys(variables)),
 		...others,
 	].filter((name) => name.startsWith(PREFIX))
-	// Those of the tests are no business of an operator's.
+	// SVC_TEST_ variables do not concern operators.
 	const isKnown = (name: string): boolean =>
 		known.includes(name) ||
 		composition.renamedVariables.has(name) ||
@@ -96,7 +96,7 @@ export function unknownVariables(
 		text.includes(`\${${name}`)
 	return Object.keys(env).flatMap((name) => {
 		if (!name.startsWith(PREFIX) || isKnown(name)) return []
-		// What all of them begin with would count as similar.
+		// The common prefix would make all of them similar.
 		const bare = suggest(
 			name.slice(PREFIX.length),
 			known.map((one) => one.slice(PREFIX.length)),

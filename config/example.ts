@@ -1,4 +1,4 @@
-/** Makes gateway.example.yaml, the gateway.yaml of a first start: every setting with its meaning and default, switched off by a `#`. */
+/** The text of gateway.example.yaml, which a first start copies: every setting with its meaning and default, switched off by a `#`. */
 import type { Composition } from './composition.ts'
 import { inline } from './edit.ts'
 import { overridingVariables } from './environment.ts'

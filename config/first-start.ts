@@ -21,7 +21,7 @@ export interface Preparation {
 	notes: string[]
 }
 
-/** Made by `npm run docs`, since a start would take 15 ms longer if it made them. */
+/** `npm run docs` generates both. Generating them at each start would take 15 ms. */
 const ownExample = new URL('./gateway.example.yaml', import.meta.url)
 const ownSchema = new URL('./gateway.schema.json', import.meta.url)
 
@@ -30,7 +30,7 @@ const maxKeys = 1000
 
 /**
  * Makes a home folder ready: its folders (0700), a commented gateway.yaml if there is none (0600, never rewritten), its
- * JSON Schema beside it (ours, rewritten when it differs), and keys/ closed to others. Takes some 2 ms.
+ * JSON Schema beside it (ours, rewritten when it differs), and keys/ closed to others. Takes about 2 ms.
  * Throws `config_invalid` if a folder or the file cannot be made.
  */
 export function prepareHome(home: string): Preparation {

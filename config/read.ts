@@ -26,7 +26,7 @@ interface ConfigSource {
 	tree: Sections
 	origins: Overlay['origins']
 	warnings: Problem[]
-	lacking: string[]
+	unsetVariables: string[]
 }
 
 export interface ReadRequest {
@@ -41,8 +41,11 @@ export interface ReadRequest {
 	file?: string
 	/** Read in place of the content of the file, which need not exist. */
 	text?: string
-	/** The gateway runs in another environment: a value that refers to a variable that is not set counts as not set, if it may. */
-	elsewhere?: boolean
+	/**
+	 * For a gateway that may run in another environment: a setting that refers to an unset variable counts as not set, unless it
+	 * is required.
+	 */
+	allowUnset?: boolean
 }
 
 /**
@@ -53,7 +56,7 @@ export interface ReadRequest {
  * `errors` the same as data. No message repeats a value, which may be a key.
  */
 export function readConfig(composition: Composition, request: ReadRequest): Config {
-	const { home, env: given, mustSay = false, file = configFile(home), text: givenText, elsewhere = false } = request
+	const { home, env: given, mustSay = false, file = configFile(home), text: givenText, allowUnset = false } = request
 	const { env, warnings } = presentEnvironment(composition, given)
 	const text = givenText ?? readText(file)
 	const isMissing = !existsSync(file)
@@ -61,8 +64,8 @@ export function readConfig(composition: Composition, request: ReadRequest): Conf
 		const message = `is ${isMissing ? 'missing' : 'empty'}; write at least a comment for the defaults`
 		throw refusal(file, [{ path: '', message, where: { line: 1, column: 1 } }])
 	}
-	const lacking: string[] = []
-	const parsed = parseTree(text, referenceReader(env, elsewhere ? lacking : undefined))
+	const unset: string[] = []
+	const parsed = parseTree(text, referenceReader(env, allowUnset ? unset : undefined))
 	if (parsed.value === undefined) throw refusal(file, parsed.problems)
 	const tree = gatherSections(composition, parsed)
 	const overlay = applyEnvironment(composition, tree.value, env)
@@ -77,12 +80,18 @@ export function readConfig(composition: Composition, request: ReadRequest): Conf
 			where: place(pointAt, 'value', tree, overlay),
 		})),
 	]
-	// A setting that is required.
-	if (problems.length === 0 && error && elsewhere) return readConfig(composition, { ...request, elsewhere: false })
+	// Only required settings with unset variables are wrong: this time, they are reported.
+	if (problems.length === 0 && error && allowUnset) return readConfig(composition, { ...request, allowUnset: false })
 	if (problems.length > 0 || error) throw refusal(file, problems)
 
 	const config = deepFreeze(withAbsolutePaths(composition, value, home))
-	sources.set(config, { file, tree, origins: overlay.origins, warnings: [...warnings, ...tree.warnings], lacking })
+	sources.set(config, {
+		file,
+		tree,
+		origins: overlay.origins,
+		warnings: [...warnings, ...tree.warnings],
+		unsetVariables: [...new Set(unset)],
+	})
 	return config
 }
 
@@ -122,9 +131,9 @@ export function warningsOf(config: Config): string[] {
 	return inOrder(warnings).map((problem) => refusal(file, [problem]).message)
 }
 
-/** Variables to which the file refers and that are not set, if the configuration was read for a gateway elsewhere. */
-export function lackingIn(config: Config): string[] {
-	return [...new Set(sourceOf(config).lacking)]
+/** The unset variables to which the file refers. Empty unless it was read with `allowUnset`: they are errors then. */
+export function unsetVariablesOf(config: Config): string[] {
+	return sourceOf(config).unsetVariables
 }
 
 function sourceOf(config: Config): ConfigSource {

@@ -7,49 +7,42 @@ const maxExpanded = 4 * 1024 * 1024
 /**
  * Makes the function that replaces `${NAME}` and `${NAME:-default}` in a text; `$${` stands for a plain `${`. As in a
  * shell, the default also takes the place of an empty variable. What a variable holds is not looked at again.
- * The function throws `config_invalid` for a variable that is not set and for a `${` that is no reference. With `lacking`, it
- * adds the name of a variable that is not set to that list instead, and returns undefined.
+ * The function throws `config_invalid` for a variable that is not set and for a `${` that is no reference. If there is a list
+ * `unset`, it adds the variables that are not set to it instead, and returns undefined.
  */
-export function referenceReader(env: Environment, lacking?: string[]): (text: string) => string | undefined {
+export function referenceReader(env: Environment, unset?: string[]): (text: string) => string | undefined {
 	let expanded = 0
+	const lookUp = (inner: string, isClosed: boolean): string => {
+		const [, name, fallback] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inner) ?? []
+		if (!name || !isClosed) {
+			throw new ConfigError(
+				'config_invalid',
+				'has a "${" that is not a reference; write ${NAME} or ${NAME:-default}, or $${ for the characters',
+			)
+		}
+		const value = Object.hasOwn(env, name) ? env[name] : undefined
+		if (fallback !== undefined) return value || fallback
+		if (value !== undefined) return value
+		if (unset) {
+			unset.push(name)
+			return ''
+		}
+		throw new ConfigError(
+			'config_invalid',
+			`the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
+		)
+	}
 	return (text) => {
-		const before = lacking?.length
+		const before = unset?.length
 		const result = text.replace(
 			/\$\$\{|\$\{([^}]*)(\}?)/g,
 			(match, inner: string | undefined, end: string | undefined) =>
-				inner === undefined ? '${' : lookUp(inner, { closed: end === '}', env, lacking }),
+				inner === undefined ? '${' : lookUp(inner, end === '}'),
 		)
-		if (lacking?.length !== before) return undefined
+		if (unset?.length !== before) return undefined
 		if (result !== text) expanded += result.length
 		if (expanded > maxExpanded)
 			throw new ConfigError('config_invalid', 'the values from the environment add up to more than 4 MiB')
 		return result
 	}
-}
-
-interface LookUp {
-	closed: boolean
-	env: Environment
-	lacking: string[] | undefined
-}
-
-function lookUp(inner: string, { closed, env, lacking }: LookUp): string {
-	const [, name, fallback] = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s.exec(inner) ?? []
-	if (!name || !closed) {
-		throw new ConfigError(
-			'config_invalid',
-			'has a "${" that is not a reference; write ${NAME} or ${NAME:-default}, or $${ for the characters',
-		)
-	}
-	const value = Object.hasOwn(env, name) ? env[name] : undefined
-	if (fallback !== undefined) return value || fallback
-	if (value !== undefined) return value
-	if (lacking) {
-		lacking.push(name)
-		return ''
-	}
-	throw new ConfigError(
-		'config_invalid',
-		`the environment variable ${name} is not set; set it, or write \${${name}:-default}`,
-	)
 }

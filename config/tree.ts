@@ -7,7 +7,7 @@ import type { Position, Problem } from './problems.ts'
 export interface Tree {
 	value: unknown
 	problems: Problem[]
-	/** Paths whose value could not be read and is missing; their problem is already reported, or known to `replace`. */
+	/** Paths without a value: it could not be read, which is already reported, or `replace` returned undefined. */
 	broken: Set<string>
 	/** Paths whose text held references: it may stand for a number or a truth value. */
 	replaced: Set<string>
@@ -22,9 +22,9 @@ export interface Tree {
 const maxDepth = 64
 
 /**
- * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value; a value is missing if that returns
- * undefined. Syntax errors leave `value` undefined. Anchors, aliases, merge keys, foreign tags and repeated keys are problems:
- * a setting stands where it holds.
+ * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value; where it returns undefined, the value
+ * is missing. Syntax errors leave `value` undefined. Anchors, aliases, merge keys, foreign tags and repeated keys are
+ * problems: a setting stands where it holds.
  */
 export function parseTree(text: string, replace: (text: string) => string | undefined): Tree {
 	const lines = new LineCounter()

@@ -16,7 +16,7 @@ import { configFile } from './home.ts'
 import type { Environment } from './home.ts'
 import { ConfigError, messageOf } from './problems.ts'
 import type { ProblemText } from './problems.ts'
-import { lackingIn, readConfig } from './read.ts'
+import { readConfig, unsetVariablesOf } from './read.ts'
 import type { Config } from './types.ts'
 
 export interface ChangeRequest {
@@ -27,7 +27,7 @@ export interface ChangeRequest {
 	/** Checks what the schema leaves to others; throws `config_invalid`. */
 	check?: (config: Config) => Promise<void>
 	/** As in `ReadRequest`. */
-	elsewhere?: boolean
+	allowUnset?: boolean
 }
 
 export interface Change {
@@ -36,8 +36,8 @@ export interface Change {
 	changed: boolean
 	/** What was wrong before, and still is; a running gateway does not take such a file. */
 	problems: ProblemText[]
-	/** As `lackingIn`. */
-	lacking: string[]
+	/** See `unsetVariablesOf`. */
+	unsetVariables: string[]
 }
 
 /**
@@ -47,17 +47,17 @@ export interface Change {
  */
 export async function changeConfig(
 	composition: Composition,
-	{ home, env, change, check, elsewhere = false }: ChangeRequest,
+	{ home, env, change, check, allowUnset = false }: ChangeRequest,
 ): Promise<Change> {
 	prepareHome(home)
 	const file = realpathSync(configFile(home))
 	const before = readFileSync(file, 'utf8')
 	const text = change(before)
-	let lacking: string[] = []
+	let unsetVariables: string[] = []
 	const problemsIn = async (one: string): Promise<Refusal | undefined> => {
 		try {
-			const config = readConfig(composition, { home, env, text: one, elsewhere })
-			lacking = lackingIn(config)
+			const config = readConfig(composition, { home, env, text: one, allowUnset })
+			unsetVariables = unsetVariablesOf(config)
 			await check?.(config)
 			return undefined
 		} catch (error) {
@@ -66,12 +66,12 @@ export async function changeConfig(
 		}
 	}
 	const problems = newProblems(await problemsIn(before), await problemsIn(text))
-	if (text === before) return { file, changed: false, problems, lacking }
+	if (text === before) return { file, changed: false, problems, unsetVariables }
 	replace(file, text, () => {
 		if (readFileSync(file, 'utf8') !== before)
 			throw new ConfigError('conflict', `${file} was changed meanwhile; try again`)
 	})
-	return { file, changed: true, problems, lacking }
+	return { file, changed: true, problems, unsetVariables }
 }
 
 /** Throws what is wrong with the new text, unless all of it was wrong before; answers with that then. */

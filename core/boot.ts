@@ -116,9 +116,10 @@ export async function boot({
 		const redactor = openRedactor()
 		const log = openLog(config.log, redactor)
 		for (const note of notes) log.warn(note)
-		for (const { name, meant } of unknownVariables(given, { text: readText(file) }))
-			// Plugins may have variables of their own.
+		for (const { name, meant } of unknownVariables(given, { text: readText(file) })) {
+			// A name that resembles no other may be the variable of a third-party plugin.
 			if (meant !== undefined) log.warn(`nothing reads the variable ${name}; ${meant} is probably meant`)
+		}
 		const guard = stack.use(guardHome({ home, env, log, safeAgain: () => reload(), isReady: () => isWatched }))
 		stack.use(await lockHome(home))
 		if (config.store.url === null) checkFolder(config.store.path, log)

@@ -1,5 +1,6 @@
 /** Whether the home's gateway has applied a change of gateway.yaml. */
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Change } from '../../config/write.ts'
 import { readText } from '../host/config.ts'
 import { digestOf, readRuntimeFile } from '../process/runtime-file.ts'
 import type { RuntimeFile } from '../process/runtime-file.ts'
@@ -40,9 +41,10 @@ export async function waitUntilApplied({ home, signal }: Cli, file: string): Pro
 	return (await holderOf(home)) === null ? null : { state: 'late' }
 }
 
-/** Warns of variables that this shell lacks: the gateway may run in another environment. */
-export function noteLacking({ out }: Cli, variables: readonly string[]): void {
-	for (const name of variables)
+/** Warns of what still keeps the gateway from applying a changed file. */
+export function warnOfRemaining({ out }: Cli, { problems, unsetVariables }: Change): void {
+	for (const { path, message } of problems) out.note(out.style.warn(`still wrong in the file: ${path}: ${message}`))
+	for (const name of unsetVariables)
 		out.note(out.style.warn(`${name} is not set in this shell; the gateway needs it in its environment.`))
 }
 

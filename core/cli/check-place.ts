@@ -21,15 +21,15 @@ export interface PlaceReport {
 	notes: string[]
 }
 
-export interface CheckedPlace {
+export interface PlaceRequest {
 	home: string
 	env: Readonly<NodeJS.ProcessEnv>
-	/** False: the ports are not checked. */
+	/** Whether to check the ports. Default true. */
 	ports?: boolean
 }
 
 /** Throws, as `readConfig` does, what the gateway of this home would refuse. */
-export async function checkPlace(config: Config, { home, env, ports = true }: CheckedPlace): Promise<PlaceReport> {
+export async function checkPlace(config: Config, { home, env, ports = true }: PlaceRequest): Promise<PlaceReport> {
 	await using context = await openCheckContext({ home, env })
 	const problems: LateProblem[] = []
 	const warnings: LateProblem[] = []

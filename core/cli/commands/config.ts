@@ -34,7 +34,7 @@ import {
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
 import type { Cli, Style } from '../contract.ts'
-import { noWaitOption, noteLacking, waitUntilApplied, reportUnapplied } from '../applied.ts'
+import { noWaitOption, warnOfRemaining, waitUntilApplied, reportUnapplied } from '../applied.ts'
 import type { Applied } from '../applied.ts'
 
 type InForce = Extract<Applied, { state: 'in_force' }>
@@ -99,7 +99,7 @@ Examples:
 					throw new CliError('not_found', message)
 				}
 				const renamed: { from: string; to: string }[] = []
-				const { file, changed, problems } = await changeConfig({
+				const result = await changeConfig({
 					home,
 					env,
 					change(before) {
@@ -109,7 +109,8 @@ Examples:
 					},
 					check: async (read) => void (await checkConfig(read, { home, env })),
 				})
-				stillWrong(cli, problems)
+				warnOfRemaining(cli, result)
+				const { file, changed } = result
 				const applied = wait && changed ? await waitUntilApplied(cli, file) : null
 				cli.out.answer({ file, changed, renamed, gateway: applied && applied.state }, (_, style) =>
 					changed
@@ -197,22 +198,22 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 		refuseUnknownPlugin(read, home, pathOf(key))
 		// Plugins that would be left out do not refuse a change.
 		await checkConfig(read, { home, env })
-		// The ports may be others in the environment of the running gateway.
+		// The running gateway may get other ports from its environment.
 		if (runs) await checkPlace(read, { home, env, ports: false })
 	}
 	const isNew = !existsSync(home)
-	const { file, changed, problems, lacking } = await changeConfig({ home, env, change: make, check, elsewhere: true })
+	const result = await changeConfig({ home, env, change: make, check, allowUnset: true })
 		.catch((error: unknown) => {
 			throw isFault(error, 'config_invalid') ? unchanged(cli, error, pathOf(key)) : error
 		})
 		.finally(() => {
 			if (isNew && existsSync(home)) cli.out.note(`Created a new home at ${home}.`)
 		})
-	stillWrong(cli, problems)
-	noteLacking(cli, lacking)
+	warnOfRemaining(cli, result)
+	const { file, changed, problems, unsetVariables } = result
 	const path = pathFor(key)
 	// What is in force may come from the environment all the same.
-	const now: Current = problems.length > 0 || lacking.length > 0 ? explain(path) : current(cli, path)
+	const now: Current = problems.length > 0 || unsetVariables.length > 0 ? explain(path) : current(cli, path)
 	const applied = wait ? await waitUntilApplied(cli, file) : null
 	const isLate = isAppliedAtStart(path)
 	cli.out.answer(
@@ -229,7 +230,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 	reportUnapplied(cli, applied)
 }
 
-/** The gateway only reports it: the folder may be put back. */
+/** The gateway itself only reports such a plugin, since its folder may come back. */
 function refuseUnknownPlugin(read: Config, home: string, [section, name = '']: string[]): void {
 	const entry = section === 'plugins' ? read.plugins[name] : undefined
 	if (entry === undefined || (typeof entry === 'object' && entry.path !== undefined)) return
@@ -238,10 +239,6 @@ function refuseUnknownPlugin(read: Config, home: string, [section, name = '']: s
 	const names = [...composition.plugins.keys(), ...readdirSync(folder)]
 	const message = `there is no such plugin, built in or in ${folder}${hintFor(name, names)}`
 	throw refuse(read, [{ path: `plugins.${name}`, message, part: 'key' }])
-}
-
-function stillWrong({ out }: Cli, problems: readonly { path: string; message: string }[]): void {
-	for (const { path, message } of problems) out.note(out.style.warn(`still wrong in the file: ${path}: ${message}`))
 }
 
 function unchanged(cli: Cli, { message, code, errors = [] }: Fault, [section, provider]: string[]): CliError {

@@ -14,7 +14,7 @@ import { dialects, isServerKind } from '../dialects.ts'
 import { keepKey } from './keep-key.ts'
 import { presetOf, presets } from './presets.ts'
 import { askForProvider } from './questions.ts'
-import { noWaitOption, noteLacking, waitUntilApplied, reportUnapplied } from '../../../core/cli/applied.ts'
+import { noWaitOption, warnOfRemaining, waitUntilApplied, reportUnapplied } from '../../../core/cli/applied.ts'
 
 interface InitOptions {
 	kind?: string
@@ -157,16 +157,14 @@ async function write(cli: Cli, { name, settings }: WantedProvider, options: Init
 		const changed = setSetting(text, ['providers', name], settings)
 		return keepsDefault ? changed : setSetting(changed, ['default_provider'], name)
 	}
-	const { problems, lacking } = await changeConfig({
+	const result = await changeConfig({
 		home,
 		env,
 		change,
 		check: async (read) => void (await checkConfig(read, { home, env })),
-		elsewhere: true,
+		allowUnset: true,
 	})
-	noteLacking(cli, lacking)
-	for (const { path, message } of problems)
-		cli.out.note(cli.out.style.warn(`still wrong in the file: ${path}: ${message}`))
+	warnOfRemaining(cli, result)
 	if (keepsDefault)
 		cli.out.note(
 			`The default provider stays ${before?.default_provider}; svc config set default_provider ${name} changes that.`,
@@ -177,7 +175,7 @@ async function write(cli: Cli, { name, settings }: WantedProvider, options: Init
 /** Undefined if the file contains an error, which writing reports. */
 function configNow({ home, env }: Cli): Config | undefined {
 	try {
-		return readConfig({ home, env, elsewhere: true })
+		return readConfig({ home, env, allowUnset: true })
 	} catch {
 		return undefined
 	}

@@ -82,9 +82,10 @@ export function keyNow({ cli, answers: { key } }: Inquiry): string | undefined {
 	return key?.from === 'vault' ? key.value : undefined
 }
 
-/** Whether there is a key that this program does not have: the vault or the environment of the gateway has it. */
-export function isElsewhere(inquiry: Inquiry): boolean {
-	return (inquiry.answers.key ?? { from: 'none' }).from !== 'none' && keyNow(inquiry) === undefined
+/** Whether the key is only in the vault or the environment of the gateway, out of reach of this program. */
+export function isKeyElsewhere(inquiry: Inquiry): boolean {
+	const { key } = inquiry.answers
+	return key !== undefined && key.from !== 'none' && keyNow(inquiry) === undefined
 }
 
 function looksLikeKey(name: string): boolean {

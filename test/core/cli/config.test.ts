@@ -187,15 +187,15 @@ void t.test('a file that is wrong already can be mended in steps', async (t) => 
 	t.equal((await svc(['config', 'validate'])).code, 0)
 })
 
-void t.test('a variable that only the gateway may have is named, and refuses nothing', async (t) => {
+void t.test('a variable that is not set in the shell causes a warning, since the gateway may have it', async (t) => {
 	const home = homeFor(t)
 	const svc = svcFor({ home })
 	const read = () => readFileSync(join(home, 'config/gateway.yaml'), 'utf8')
 	const set = await svc(['config', 'set', 'server.port', '${NO_PORT}'])
 	t.match(set, { code: 0, stderr: /NO_PORT is not set in this shell; the gateway needs it/ })
 	t.match(read(), 'port: ${NO_PORT}')
-	const wrong = await svc(['config', 'set', 'runs.limits.steps', '${NO_STEPS}'])
-	t.equal(wrong.code, 0, 'what it makes is not known')
+	const number = await svc(['config', 'set', 'runs.limits.steps', '${NO_STEPS}'])
+	t.equal(number.code, 0, 'its value is not known')
 	const broken = await svc(['config', 'set', 'server.host', '${NO HOST}'])
 	t.match(broken, { code: exitCodes.config, stderr: /is not a reference/ })
 	const required = await svc(['config', 'set', 'providers.x', '{kind: openai, model: "${NO_MODEL}"}'])
@@ -253,7 +253,7 @@ void t.test('a running gateway takes a change over', async (t) => {
 	t.match(init.stdout, /The running gateway uses it\.\n\nNext:\n/)
 })
 
-void t.test('a change that the running gateway would refuse is not made, and it tells why', async (t) => {
+void t.test('a change that the running gateway would refuse is not made, and the reason is shown', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const svc = svcFor(gateway)
@@ -309,7 +309,7 @@ void t.test('settings of built-in plugins are checked without a gateway', async 
 	t.match(mended.stderr, 'still wrong in the file: plugins.tracing.color')
 })
 
-void t.test('a plugin that does not exist is refused, with the one that was probably meant', async (t) => {
+void t.test('a plugin that does not exist is refused, and the nearest name is suggested', async (t) => {
 	const home = homeFor(t)
 	const svc = svcFor({ home })
 	mkdirSync(join(home, 'plugins/notes'), { recursive: true })
