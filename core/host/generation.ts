@@ -212,7 +212,7 @@ function notify(instance: Instance, handle: Instance['handlers'][number][1], eve
 	void instance.notify(() => handle(own), `a handler of the event ${event.event_type} failed`)
 }
 
-/** Whether it is a third party's and can add to hapi's servers. */
+/** Whether it is a third-party plugin with access to the servers. */
 function seesRequests({ owner, definition: { plugin } }: Instance): boolean {
 	return owner !== undefined && [plugin.guard, plugin.http, plugin.legacy].some((add) => add !== undefined)
 }

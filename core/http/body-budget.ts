@@ -24,10 +24,6 @@ let free = BUDGET_BYTES
 const waiting: Waiting[] = []
 const shares = new WeakMap<object, () => void>()
 
-export function hasBody({ headers }: Request): boolean {
-	return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
-}
-
 /**
  * Takes a share for a large body before it is read; settles once the request has it. It is given back when the request is over,
  * however it ended. Undefined for a body that is not counted.

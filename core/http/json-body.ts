@@ -1,8 +1,8 @@
 /**
  * JSON bodies that hapi does not parse.
  *
- * Large ones, since their values are counted before: 32 MiB of small values keep the thread busy for seconds and take hundreds of
- * MiB, although no more than some thousand values are ever taken.
+ * Large ones: their values are counted before they are parsed. 32 MiB of small values keep the thread busy for seconds and take
+ * hundreds of MiB, although no route takes more than some thousand values.
  *
  * Short ones that arrived together with the head of their request, as most do: hapi would wait for them with a stream, a timer and
  * a dozen listeners, which takes a third of its time for the request.
@@ -18,11 +18,11 @@ export function leaveLargeBody({ settings: { payload } }: RequestRoute, ordinary
 	if ([payload.allow ?? []].flat().every((type) => isJson(type) || type === BYTES)) payload.parse = 'gunzip'
 }
 
-/** Of a body that is taken at once; longer ones seldom arrive so. */
+/** Limit of a body that is taken at once; longer ones rarely arrive with the head. */
 const READY_BYTES = 64 * 1024
 const JSON_TYPE = /^application\/json(?:; ?charset=utf-8)?$/i
 
-/** Takes a short JSON body that is there already; `parseBody` parses it. False if hapi has to read it. */
+/** Takes a short JSON body that has already arrived; `parseBody` parses it. False if hapi must read it. */
 export function takeReadyBody(request: Request): boolean {
 	const { headers, raw, route } = request
 	const { allow, maxBytes = 0, output, override, parse } = route.settings.payload ?? {}
@@ -35,7 +35,7 @@ export function takeReadyBody(request: Request): boolean {
 	return true
 }
 
-/** Parses JSON that was left as bytes. Throws `invalid_request` for a large body of more than `values` values, before it is parsed. */
+/** Parses JSON that hapi did not. Refuses a large body of more than `values` values with `invalid_request` before it is parsed. */
 export function parseBody(request: Request, ordinaryBytes: number, values: number): void {
 	const { payload: body, route, mime } = request
 	if (!route.settings.payload?.parse || !Buffer.isBuffer(body)) return

@@ -180,7 +180,7 @@ export class Listeners {
 		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
 		server.maxConnections = CONNECTION_LIMIT
 		const pass = (request: IncomingMessage, response: ServerResponse): void => {
-			// Once it listens no more, each connection ends with the next request, or a busy client would keep it open.
+			// Once it no longer listens, each connection ends with its next request; a busy client would keep it open.
 			if (!server.listening && !this.#spent.has(request.socket)) this.#spent.set(request.socket, request)
 			const last = this.#spent.get(request.socket)
 			if (last && last !== request) return

@@ -4,7 +4,7 @@ import hapi from '@hapi/hapi'
 import type { Request, RouteOptions, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
-import { bodyUsed, hasBody, shareForBody } from './body-budget.ts'
+import { bodyUsed, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
 import { leaveLargeBody, parseBody, takeReadyBody, tooMany } from './json-body.ts'
 import { hasOneHost } from './one-host.ts'
@@ -35,9 +35,9 @@ export interface ServerOptions {
 	redactor: Redactor
 	/** Compares every response with its route's declared schema and fails if they differ; for tests. */
 	checkResponses: boolean
-	/** No third party's plugin sees its requests. Such a plugin may use all that hapi offers, for the routes of others too. */
+	/** No third-party plugin sees its requests. One that does may use all of hapi, even on the routes of others. */
 	onlyBuiltIn: boolean
-	/** The built-in plugin that would answer at the path if it were on. */
+	/** The built-in plugin that would answer at this path if it were on. */
 	offAt?(path: string): string | undefined
 }
 
@@ -144,6 +144,10 @@ function refuse(_request: unknown, _h: unknown, error: Error | undefined): never
 	if (omitted.size > 0) errors.push({ path: '', message: `${omitted.size} more keys are not allowed` })
 	const message = errors.map((one) => one.message).join('; ') || 'the request is invalid'
 	throw new Fault('invalid_request', message, { errors })
+}
+
+export function hasBody({ headers }: Request): boolean {
+	return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
 /** A body without a type is one that a foreign web page can post without being asked first. */

@@ -1,4 +1,4 @@
-/** JSON bodies: as hapi parses them, but large ones are refused before they are parsed if they hold too many values. */
+/** JSON bodies are parsed as hapi parses them, but large ones with too many values are refused before. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
@@ -64,9 +64,9 @@ void t.test('a large body', async (t) => {
 })
 
 void t.test('a short body is the same whether it arrives with the head or after it', async (t) => {
-	/** Whether the body was taken before hapi reads it, by request. */
+	/** For each request, whether its body was taken before hapi could read it. */
 	const taken: boolean[] = []
-	const see = ({ payload }: Request): void => void taken.push(payload !== undefined)
+	const onAuth = ({ payload }: Request): void => void taken.push(payload !== undefined)
 	const shown = ({ payload, mime }: Request) =>
 		Buffer.isBuffer(payload) ? { bytes: payload.toString('latin1'), mime } : { payload, mime }
 	const route = (path: string, payload: object): ServerRoute => ({
@@ -108,9 +108,9 @@ void t.test('a short body is the same whether it arrives with the head or after 
 		['/raw', json, object, false],
 		['/other', json, object, false],
 	]
-	const builtIn = await serve(t, routes, true, see)
-	const other = await serve(t, routes, false, see)
-	/** All that is answered to one request on a connection of its own. */
+	const builtIn = await serve(t, routes, { onlyBuiltIn: true, onAuth })
+	const byHapi = await serve(t, routes, { onlyBuiltIn: false, onAuth })
+	/** The whole answer to one request on a connection of its own. */
 	const ask = async ({ port }: { port: number }, path: string, header: string, body: Buffer, isSplit: boolean) => {
 		const lines = [`POST ${path} HTTP/1.1`, 'host: x', header, `content-length: ${body.length}`, 'connection: close']
 		const head = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`)
@@ -122,7 +122,7 @@ void t.test('a short body is the same whether it arrives with the head or after 
 	for (const [path, header, given, isTaken] of cases) {
 		const name = `${path} ${header} ${String(given).slice(0, 20)}`
 		const body = Buffer.from(given)
-		const expected = await ask(other, path, header, body, false)
+		const expected = await ask(byHapi, path, header, body, false)
 		t.notOk(taken.splice(0).includes(true), `${name}: hapi reads it`)
 		t.equal(await ask(builtIn, path, header, body, false), expected, name)
 		t.equal(taken.splice(0).includes(true), isTaken, `${name}: it is taken`)
@@ -131,8 +131,9 @@ void t.test('a short body is the same whether it arrives with the head or after 
 	}
 })
 
-void t.test('a body in chunks that is too long is answered', async (t) => {
-	const { port } = await serve(t, [{ method: 'POST', path: '/json', handler: () => 'taken' }], true)
+void t.test('a chunked body over the limit gets an answer', async (t) => {
+	const route: ServerRoute = { method: 'POST', path: '/json', handler: () => 'taken' }
+	const { port } = await serve(t, [route], { onlyBuiltIn: true })
 	const head = 'POST /json HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n'
 	const chunk = `10000\r\n${' '.repeat(0x10000)}\r\n`
 	const begin = (headers: string) => {
@@ -157,5 +158,5 @@ void t.test('a body in chunks that is too long is answered', async (t) => {
 	endless.on('drain', more).on('error', () => {})
 	more()
 	await new Promise((resolve) => endless.once('close', resolve))
-	t.ok(sent * 0x10000 < 64 * MIB, 'of an endless body only a part is read')
+	t.ok(sent * 0x10000 < 64 * MIB, 'only a part of an endless body is read')
 })

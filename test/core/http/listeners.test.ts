@@ -167,7 +167,7 @@ void t.test('a connection that is never idle does not hold up the end', async (t
 	const closed = listeners.close(2 ** 31 - 1)
 	client.write(ask + ask)
 	const second = await next()
-	asked.on('one', () => t.fail('a third is not begun, since it could not be answered'))
+	asked.on('one', () => t.fail('a third request is not begun, since it could not be answered'))
 	first.end('one')
 	second.end('two')
 	t.match(await answers, /connection: keep-alive\r\n.*\r\none.*connection: close\r\n.*\r\ntwo$/is)

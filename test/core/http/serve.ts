@@ -8,15 +8,18 @@ import { makeServer } from '../../../core/http/server.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { openRedactor } from '../../../core/redactor/redactor.ts'
 
-/**
- * A listening server, of built-in plugins alone or not: then hapi does all. `seen` is called before
- * hapi reads a body.
- */
+export interface ServeOptions {
+	/** False: hapi reads and answers everything, as for third-party plugins. */
+	onlyBuiltIn: boolean
+	/** Called before hapi reads the body. */
+	onAuth?(request: Request): void
+}
+
+/** A listening server with these routes. */
 export async function serve(
 	t: Test,
 	routes: ServerRoute[],
-	onlyBuiltIn: boolean,
-	seen: (request: Request) => void = () => {},
+	{ onlyBuiltIn, onAuth }: ServeOptions,
 ): Promise<{ hapi: Server; port: number }> {
 	const hapi = makeServer('http://test.invalid', {
 		log: openLog({ level: 'silent', format: 'json' }),
@@ -25,12 +28,12 @@ export async function serve(
 		onlyBuiltIn,
 	})
 	const authenticate: Lifecycle.Method = (request, h) => {
-		seen(request)
+		onAuth?.(request)
 		return h.authenticated({ credentials: {} })
 	}
-	hapi.auth.scheme('seen', () => ({ authenticate }))
-	hapi.auth.strategy('seen', 'seen')
-	hapi.auth.default('seen')
+	hapi.auth.scheme('test', () => ({ authenticate }))
+	hapi.auth.strategy('test', 'test')
+	hapi.auth.default('test')
 	hapi.route(routes)
 	if (onlyBuiltIn) answerDirectly(hapi)
 	await hapi.start()
