@@ -538,7 +538,7 @@ export interface PromptPart {
 	run?(run: PromptRun): string | ToldRun | undefined | Promise<string | ToldRun | undefined>
 }
 
-/** What a plugin does besides `ctx.tools` for runs that use its tools, added by `ctx.extend('tools', …)`. */
+/** What a plugin can add to its `ctx.tools`, by `ctx.extend('tools', …)`. */
 export interface ToolSource {
 	/**
 	 * Settles once `ctx.tools` can give the agent's tools, or when waiting longer is useless; a run waits for it at most 10 s. The
@@ -546,10 +546,10 @@ export interface ToolSource {
 	 */
 	ready?(agent: AgentRef, signal: AbortSignal): Promise<void>
 	/**
-	 * For a model that calls a tool that the agent does not have: why, such as `the skill waits for approval`. Undefined if the name
-	 * is none of the plugin's.
+	 * Why the agent does not have a tool that its model called, such as `the skill waits for approval`; the model reads it.
+	 * Undefined if the plugin does not know the name. Gets 2 s.
 	 */
-	missing?(agent: AgentRef, name: string): Promise<string | undefined>
+	whyMissing?(agent: AgentRef, name: string): Promise<string | undefined>
 }
 
 /** The text of a `PromptPart` for a run, and an event about it. */

@@ -349,6 +349,7 @@ async function compose(work: Active): Promise<RunOrder> {
 	const { steps } = log.journal
 	const { orders, instead_of } = await ctx.use('models').choose(agent.config)
 	for (const { provider } of orders) log.involve({ provider })
+	// Once, at the run's beginning: a run that waited for a thread already has its step `about`.
 	if (instead_of !== undefined && steps.every(({ kind }) => kind === 'about')) {
 		const message = `no provider is set up in gateway.yaml, so the offline one answers instead of "${instead_of}"`
 		watched(

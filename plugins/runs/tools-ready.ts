@@ -4,8 +4,8 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { within } from '../../core/util/deadline.ts'
 
 /** More than a plugin waits by its own limit of 10 s. */
-const DEADLINE_MS = 12_000
-const MISSING_MS = 2_000
+const READY_MS = 12_000
+const WHY_MISSING_MS = 2_000
 
 /** See `ToolSource`. A plugin that throws, or takes too long, is not waited for. */
 export async function toolsReady(
@@ -17,7 +17,7 @@ export async function toolsReady(
 		if (!value.ready) return
 		try {
 			await within(
-				DEADLINE_MS,
+				READY_MS,
 				'it',
 				run(async () => value.ready?.(agent, signal)),
 			)
@@ -28,15 +28,15 @@ export async function toolsReady(
 	await Promise.all(waits)
 }
 
-/** See `ToolSource.missing`. A plugin that throws, or takes too long, explains nothing. */
+/** See `ToolSource`. A plugin that throws, or takes too long, explains nothing. */
 export async function whyMissing(
 	ctx: Pick<Context, 'extensions'>,
 	agent: AgentRef,
 	name: string,
 ): Promise<string | undefined> {
 	for (const { value, run } of ctx.extensions('tools')) {
-		const asked = run(async () => value.missing?.(agent, name))
-		const why = await within(MISSING_MS, 'it', asked).catch(() => undefined)
+		const asked = run(async () => value.whyMissing?.(agent, name))
+		const why = await within(WHY_MISSING_MS, 'it', asked).catch(() => undefined)
 		if (why !== undefined) return why
 	}
 	return undefined

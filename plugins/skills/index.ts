@@ -50,7 +50,7 @@ export default definePlugin<SkillSettings, Skills>({
 			.then(() => recheck(ctx, library))
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'the approved skills could not be checked'))
 		ctx.tools((agent) => tools.provide(agent))
-		ctx.extend('tools', { missing: (agent, name) => tools.missing(agent, name) })
+		ctx.extend('tools', { whyMissing: (agent, name) => tools.whyMissing(agent, name) })
 		ctx.extend('prompt', { stable: (agent) => tools.prompt(agent) })
 		ctx.on('agent.deleted', ({ payload }) => tools.forget(String(payload.uid)))
 		const skills = skillsOf(ctx, hosts, library, underWay)

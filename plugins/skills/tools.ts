@@ -17,8 +17,8 @@ export interface SkillTools {
 	provide(agent: AgentRef): Promise<ToolDefinition[]>
 	/** What a model is told about them before its prompt; undefined without skills. */
 	prompt(agent: AgentRef): Promise<string | undefined>
-	/** Why there is no tool of that name; undefined if it is none of a skill. */
-	missing(agent: AgentRef, name: string): Promise<string | undefined>
+	/** Why there is no tool of that name; undefined if no skill has it. */
+	whyMissing(agent: AgentRef, name: string): Promise<string | undefined>
 	forget(agent_uid: string): void
 }
 
@@ -105,9 +105,9 @@ export function skillTools(ctx: ToolDeps, library: Library, hosts: ProgramHosts,
 			const first = `Your skills are tools that an operator approved: ${names.join(', ')}. Where one fits the task, call it first: it does the work, or answers with instructions to follow.`
 			return [first, ...about].join('\n')
 		},
-		async missing(agent, name) {
+		async whyMissing(agent, name) {
 			const { skills = [] } = (await indexOf(ctx.store, agent))?.value ?? {}
-			// Its other texts are unchecked, and must not reach a model.
+			// No other text of the skill was approved, so none may reach a model.
 			const waits = skills.some((one) => one.status === 'quarantined' && [one.tool, one.name].includes(name))
 			return waits ? "the skill of that name waits for an operator's approval" : undefined
 		},

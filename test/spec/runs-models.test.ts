@@ -346,7 +346,7 @@ void t.test('where no provider is set up at all, the offline one answers for any
 	t.match(await ada.read(run_id), { status: 'completed', answer: /Hello\./ })
 })
 
-void t.test('a run that waited for a thread says which provider it lacked, too', async (t) => {
+void t.test('a run that waited for a thread reports the missing provider, too', async (t) => {
 	const narrow = await startGateway({ config: 'workers: {threads: 1, runs_per_thread: 1}\n' })
 	t.teardown(() => narrow.stop())
 	const config = { provider: 'openai', model: 'gpt-4o' }

@@ -293,7 +293,7 @@ void t.test('the thread sees neither keys nor flags of the process', async (t) =
 	const seen = JSON.parse(outcome.answer.content) as { variables: string[]; flags: string[] }
 	t.notOk(seen.variables.includes('OPENAI_BASE_URL'))
 	t.notOk(seen.variables.includes('HOME'))
-	t.strictSame(seen.flags, ['--no-experimental-require-module'], 'only its own: see worker-threads.ts')
+	t.strictSame(seen.flags, ['--no-experimental-require-module'], 'see THREAD_FLAGS')
 })
 
 void t.test('idle settles with the last run, or after its time', async (t) => {
