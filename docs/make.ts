@@ -1,4 +1,4 @@
-/** Writes the files that follow from the code: `npm run docs`. Pages, parts of pages, and what a start copies into the home. */
+/** Generates files from the code (`npm run docs`): pages, parts of pages, and the files that a start copies into the home. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { exampleFile } from '../config/example.ts'
 import { jsonSchema } from '../config/json-schema.ts'
@@ -11,7 +11,7 @@ import { routesTable } from './make/routes.ts'
 
 const root = new URL('../', import.meta.url)
 
-/** Each generated file by its path from the root, as it should read. */
+/** The text of each generated file, by its path from the root. */
 export async function generatedFiles(): Promise<Record<string, string>> {
 	return {
 		'config/gateway.example.yaml': exampleFile(composition),

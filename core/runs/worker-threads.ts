@@ -38,8 +38,8 @@ const passedOn = [
 ]
 
 /**
- * Piscina tries `require` before `import`. Node 24 aborts the process where a thread ends while `require` loads an ES module, as when the
- * gateway stops right after its first run began.
+ * Makes Piscina load the worker by `import`: it tries `require` first. Node 24 aborts the process if a thread ends while `require`
+ * loads an ES module, as when the gateway stops right after its first run began.
  */
 const THREAD_FLAGS = ['--no-experimental-require-module']
 

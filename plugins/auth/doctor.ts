@@ -21,7 +21,7 @@ export default {
 			async run({ auth_mode, auth }, context) {
 				const gateway = auth_mode === 'token' ? await context.gateway() : null
 				const { in_force, variables } = readRuntimeFile(context.home)?.settings ?? {}
-				// A variable of the running gateway overrides the file.
+				// A variable of the running gateway overrides this setting of the file.
 				if (!gateway || in_force?.auth_mode !== 'loopback' || variables?.auth_mode) return []
 				if (canAdminister(await tokensOf(context), auth.oidc)) return []
 				return [{ path: 'auth_mode', message: noAdministrator, isRefused: true }]

@@ -90,7 +90,7 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 				throw wrong([{ path: 'type', message: `type must be one that a running plugin knows: ${known}; ${hint}` }])
 			}
 			checkConfig(adapter.type, wanted)
-			// After the rest: svc checks the rest before it asks for the token.
+			// Checked last: svc has the other fields checked before it asks for the token.
 			if (bot_token_ref === undefined) {
 				const message = 'bot_token_ref is required: id or name of the secret that holds the bot token'
 				throw wrong([{ path: 'bot_token_ref', message }])

@@ -72,7 +72,7 @@ export interface Answerers {
 
 export interface NewChannel {
 	type: string
-	/** A secret's id or name. A new channel without one is refused, after the rest was checked. */
+	/** A secret's id or name. Required, but its absence is reported only once the rest is valid. */
 	bot_token_ref: string | undefined
 	config: Record<string, unknown>
 }

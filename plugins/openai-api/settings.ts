@@ -2,7 +2,7 @@ import { defineSettings } from '../../config/declaration.ts'
 import { count, flag, heartbeat, stallTimeout } from '../../config/fields.ts'
 import type { OpenAiSettings } from './contract.ts'
 
-/** OpenAI's paths, also those that this gateway does not have. */
+/** OpenAI's paths, including those that this gateway does not have. */
 export const openAiPaths =
 	/^\/v1\/(assistants|audio|batches|chat|completions|containers|conversations|embeddings|engines|evals|files|fine_tuning|images|models|moderations|realtime|responses|threads|uploads|vector_stores|videos)(\/|$)/
 

@@ -1,4 +1,4 @@
-/** Are the files that follow from the code as the code has it, and do the pages name all that there is? */
+/** Are the generated files current, and do the pages name all that there is? */
 import t from 'tap'
 import { allKeys } from '../../core/host/config.ts'
 import { subcommandsOf, wholeProgram } from '../../docs/make/help.ts'
@@ -10,7 +10,7 @@ import { pages, root } from './pages.ts'
 
 void t.test('generated files are current', async (t) => {
 	for (const [path, text] of Object.entries(await generatedFiles()))
-		t.ok(textAt(path) === text, `${path} is not current; write it anew: npm run docs`)
+		t.ok(textAt(path) === text, `${path} is not current; run npm run docs`)
 })
 
 void t.test('every setting has its line', async (t) => {

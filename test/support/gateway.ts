@@ -49,7 +49,7 @@ export interface GatewayOptions {
 }
 
 export async function startGateway(options: GatewayOptions = {}): Promise<TestGateway> {
-	// Not on a first start: the commented gateway.yaml takes longer to read.
+	// Not a first start: the commented gateway.yaml takes longer to read.
 	const home = options.home ?? makeHome({ config: '# all defaults\n', ...options })
 	const env = {
 		...(await clusterEnv(home)),

@@ -51,10 +51,10 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 	return connected
 }
 
-/** Throws what the gateway refuses besides the missing token, so that nobody enters one in vain. */
+/** Throws if the gateway would refuse the channel for anything but the missing token, so that nobody types one in vain. */
 async function checkWithoutToken({ api }: Cli, { type, config }: { type: string; config: object }): Promise<void> {
 	try {
-		// A token named by the settings would not be missing.
+		// With a token that the settings name, this would create the channel.
 		await api.request('POST', '/v1/channels', { type, config: { ...config, bot_token_secret_ref: undefined } })
 	} catch (error) {
 		if (!(error instanceof CliError) || error.errors.every(({ path }) => path !== 'bot_token_ref')) throw error
