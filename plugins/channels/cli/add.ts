@@ -84,7 +84,7 @@ async function storeToken(cli: Cli, name: string): Promise<string> {
 		return (await cli.api.request<{ id: string }>('POST', '/v1/vault/secrets', body)).id
 	} catch (error) {
 		if (!(error instanceof CliError) || error.code !== 'already_exists') throw error
-		const advice = `use it with --secret ${name}, or give the new one another name with --name`
+		const advice = `use it with --secret ${name}, replace its value with: svc vault set ${name}, or store the new one under another --name`
 		throw new CliError('conflict', `the vault already has a secret ${name}; ${advice}`, { cause: error })
 	}
 }
