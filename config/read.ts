@@ -26,7 +26,6 @@ interface ConfigSource {
 	tree: Sections
 	origins: Overlay['origins']
 	warnings: Problem[]
-	unsetVariables: string[]
 }
 
 export interface ReadRequest {
@@ -41,11 +40,6 @@ export interface ReadRequest {
 	file?: string
 	/** Read in place of the content of the file, which need not exist. */
 	text?: string
-	/**
-	 * For a gateway that may run in another environment: a setting that refers to an unset variable counts as not set, unless it
-	 * is required.
-	 */
-	allowUnset?: boolean
 }
 
 /**
@@ -55,8 +49,10 @@ export interface ReadRequest {
  * Throws `config_invalid`. Its message has a line for each problem, `file:line:column: path: what is wrong`, and
  * `errors` the same as data. No message repeats a value, which may be a key.
  */
-export function readConfig(composition: Composition, request: ReadRequest): Config {
-	const { home, env: given, mustSay = false, file = configFile(home), text: givenText, allowUnset = false } = request
+export function readConfig(
+	composition: Composition,
+	{ home, env: given, mustSay = false, file = configFile(home), text: givenText }: ReadRequest,
+): Config {
 	const { env, warnings } = presentEnvironment(composition, given)
 	const text = givenText ?? readText(file)
 	const isMissing = !existsSync(file)
@@ -64,8 +60,7 @@ export function readConfig(composition: Composition, request: ReadRequest): Conf
 		const message = `is ${isMissing ? 'missing' : 'empty'}; write at least a comment for the defaults`
 		throw refusal(file, [{ path: '', message, where: { line: 1, column: 1 } }])
 	}
-	const unset: string[] = []
-	const parsed = parseTree(text, referenceReader(env, allowUnset ? unset : undefined))
+	const parsed = parseTree(text, referenceReader(env))
 	if (parsed.value === undefined) throw refusal(file, parsed.problems)
 	const tree = gatherSections(composition, parsed)
 	const overlay = applyEnvironment(composition, tree.value, env)
@@ -80,18 +75,10 @@ export function readConfig(composition: Composition, request: ReadRequest): Conf
 			where: place(pointAt, 'value', tree, overlay),
 		})),
 	]
-	// Only required settings with unset variables are wrong: this time, they are reported.
-	if (problems.length === 0 && error && allowUnset) return readConfig(composition, { ...request, allowUnset: false })
 	if (problems.length > 0 || error) throw refusal(file, problems)
 
 	const config = deepFreeze(withAbsolutePaths(composition, value, home))
-	sources.set(config, {
-		file,
-		tree,
-		origins: overlay.origins,
-		warnings: [...warnings, ...tree.warnings],
-		unsetVariables: [...new Set(unset)],
-	})
+	sources.set(config, { file, tree, origins: overlay.origins, warnings: [...warnings, ...tree.warnings] })
 	return config
 }
 
@@ -129,11 +116,6 @@ export function warn(config: Config, problem: LateProblem): string {
 export function warningsOf(config: Config): string[] {
 	const { file, warnings } = sourceOf(config)
 	return inOrder(warnings).map((problem) => refusal(file, [problem]).message)
-}
-
-/** The unset variables to which the file refers. Empty unless it was read with `allowUnset`: they are errors then. */
-export function unsetVariablesOf(config: Config): string[] {
-	return sourceOf(config).unsetVariables
 }
 
 function sourceOf(config: Config): ConfigSource {

@@ -7,7 +7,7 @@ import type { Position, Problem } from './problems.ts'
 export interface Tree {
 	value: unknown
 	problems: Problem[]
-	/** Paths without a value: it could not be read, which is already reported, or `replace` returned undefined. */
+	/** Paths whose value could not be read and is missing; their problem is already reported. */
 	broken: Set<string>
 	/** Paths whose text held references: it may stand for a number or a truth value. */
 	replaced: Set<string>
@@ -22,11 +22,10 @@ export interface Tree {
 const maxDepth = 64
 
 /**
- * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value; where it returns undefined, the value
- * is missing. Syntax errors leave `value` undefined. Anchors, aliases, merge keys, foreign tags and repeated keys are
- * problems: a setting stands where it holds.
+ * Parses YAML 1.2 (core schema) into a tree, with `replace` applied to every text value. Syntax errors leave `value`
+ * undefined. Anchors, aliases, merge keys, foreign tags and repeated keys are problems: a setting stands where it holds.
  */
-export function parseTree(text: string, replace: (text: string) => string | undefined): Tree {
+export function parseTree(text: string, replace: (text: string) => string): Tree {
 	const lines = new LineCounter()
 	const spots = new Map<string, { key: number; value: number }>([['', { key: 0, value: 0 }]])
 	const problems: Problem[] = []
@@ -105,8 +104,7 @@ export function parseTree(text: string, replace: (text: string) => string | unde
 		if (typeof value !== 'string') return value
 		try {
 			const result = replace(value)
-			if (result === undefined) broken.add(name)
-			else if (result !== value) replaced.add(name)
+			if (result !== value) replaced.add(name)
 			return result
 		} catch (error) {
 			return fail(name, offsetOf(node), messageOf(error))

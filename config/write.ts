@@ -16,7 +16,7 @@ import { configFile } from './home.ts'
 import type { Environment } from './home.ts'
 import { ConfigError, messageOf } from './problems.ts'
 import type { ProblemText } from './problems.ts'
-import { readConfig, unsetVariablesOf } from './read.ts'
+import { readConfig } from './read.ts'
 import type { Config } from './types.ts'
 
 export interface ChangeRequest {
@@ -26,8 +26,6 @@ export interface ChangeRequest {
 	change: (text: string) => string
 	/** Checks what the schema leaves to others; throws `config_invalid`. */
 	check?: (config: Config) => Promise<void>
-	/** As in `ReadRequest`. */
-	allowUnset?: boolean
 }
 
 export interface Change {
@@ -36,8 +34,6 @@ export interface Change {
 	changed: boolean
 	/** What was wrong before, and still is; a running gateway does not take such a file. */
 	problems: ProblemText[]
-	/** See `unsetVariablesOf`. */
-	unsetVariables: string[]
 }
 
 /**
@@ -47,17 +43,15 @@ export interface Change {
  */
 export async function changeConfig(
 	composition: Composition,
-	{ home, env, change, check, allowUnset = false }: ChangeRequest,
+	{ home, env, change, check }: ChangeRequest,
 ): Promise<Change> {
 	prepareHome(home)
 	const file = realpathSync(configFile(home))
 	const before = readFileSync(file, 'utf8')
 	const text = change(before)
-	let unsetVariables: string[] = []
 	const problemsIn = async (one: string): Promise<Refusal | undefined> => {
 		try {
-			const config = readConfig(composition, { home, env, text: one, allowUnset })
-			unsetVariables = unsetVariablesOf(config)
+			const config = readConfig(composition, { home, env, text: one })
 			await check?.(config)
 			return undefined
 		} catch (error) {
@@ -66,12 +60,12 @@ export async function changeConfig(
 		}
 	}
 	const problems = newProblems(await problemsIn(before), await problemsIn(text))
-	if (text === before) return { file, changed: false, problems, unsetVariables }
+	if (text === before) return { file, changed: false, problems }
 	replace(file, text, () => {
 		if (readFileSync(file, 'utf8') !== before)
 			throw new ConfigError('conflict', `${file} was changed meanwhile; try again`)
 	})
-	return { file, changed: true, problems, unsetVariables }
+	return { file, changed: true, problems }
 }
 
 /** Throws what is wrong with the new text, unless all of it was wrong before; answers with that then. */

@@ -42,10 +42,8 @@ export async function waitUntilApplied({ home, signal }: Cli, file: string): Pro
 }
 
 /** Warns of what still keeps the gateway from applying a changed file. */
-export function warnOfRemaining({ out }: Cli, { problems, unsetVariables }: Change): void {
+export function warnOfRemaining({ out }: Cli, { problems }: Change): void {
 	for (const { path, message } of problems) out.note(out.style.warn(`still wrong in the file: ${path}: ${message}`))
-	for (const name of unsetVariables)
-		out.note(out.style.warn(`${name} is not set in this shell; the gateway needs it in its environment.`))
 }
 
 /** What a command says at its end where the change is not in force: throws for a refused one, notes a late one. */

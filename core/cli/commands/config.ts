@@ -202,7 +202,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 		if (runs) await checkPlace(read, { home, env, ports: false })
 	}
 	const isNew = !existsSync(home)
-	const result = await changeConfig({ home, env, change: make, check, allowUnset: true })
+	const result = await changeConfig({ home, env, change: make, check })
 		.catch((error: unknown) => {
 			throw isFault(error, 'config_invalid') ? unchanged(cli, error, pathOf(key)) : error
 		})
@@ -210,10 +210,10 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 			if (isNew && existsSync(home)) cli.out.note(`Created a new home at ${home}.`)
 		})
 	warnOfRemaining(cli, result)
-	const { file, changed, problems, unsetVariables } = result
+	const { file, changed, problems } = result
 	const path = pathFor(key)
 	// What is in force may come from the environment all the same.
-	const now: Current = problems.length > 0 || unsetVariables.length > 0 ? explain(path) : current(cli, path)
+	const now: Current = problems.length > 0 ? explain(path) : current(cli, path)
 	const applied = wait ? await waitUntilApplied(cli, file) : null
 	const isLate = isAppliedAtStart(path)
 	cli.out.answer(

@@ -41,7 +41,7 @@ export function problemWith(part: Answers, { home, env }: Pick<Cli, 'home' | 'en
 	} as const
 	const { name, settings } = wantedFrom({ ...sample, ...part })
 	try {
-		readConfig({ home, env, allowUnset: true, text: JSON.stringify({ providers: { [name]: settings } }) })
+		readConfig({ home, env, text: JSON.stringify({ providers: { [name]: settings } }) })
 		return undefined
 	} catch (error) {
 		if (!isFault(error, 'config_invalid')) throw error

@@ -162,7 +162,6 @@ async function write(cli: Cli, { name, settings }: WantedProvider, options: Init
 		env,
 		change,
 		check: async (read) => void (await checkConfig(read, { home, env })),
-		allowUnset: true,
 	})
 	warnOfRemaining(cli, result)
 	if (keepsDefault)
@@ -175,7 +174,7 @@ async function write(cli: Cli, { name, settings }: WantedProvider, options: Init
 /** Undefined if the file contains an error, which writing reports. */
 function configNow({ home, env }: Cli): Config | undefined {
 	try {
-		return readConfig({ home, env, allowUnset: true })
+		return readConfig({ home, env })
 	} catch {
 		return undefined
 	}
@@ -186,9 +185,17 @@ function needsQuestions({ kind, model }: InitOptions): boolean {
 	return kind === undefined || (kind !== 'offline' && model === undefined)
 }
 
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+
 function answersFrom({ kind, name, baseUrl, model, keyEnv, keySecret }: InitOptions): Answers {
 	if (keyEnv !== undefined && keySecret !== undefined)
 		throw new CliError('usage', 'give either --key-env or --key-secret')
+	// Not repeated: it may be the key.
+	if (keyEnv !== undefined && !VARIABLE.test(keyEnv))
+		throw new CliError(
+			'usage',
+			'--key-env takes the name of an environment variable, such as OPENAI_API_KEY, not the key',
+		)
 	return {
 		...(kind !== undefined && isServerKind(kind) && { kind }),
 		...(name !== undefined && { name }),

@@ -82,12 +82,6 @@ export function keyNow({ cli, answers: { key } }: Inquiry): string | undefined {
 	return key?.from === 'vault' ? key.value : undefined
 }
 
-/** Whether the key is only in the vault or the environment of the gateway, out of reach of this program. */
-export function isKeyElsewhere(inquiry: Inquiry): boolean {
-	const { key } = inquiry.answers
-	return key !== undefined && key.from !== 'none' && keyNow(inquiry) === undefined
-}
-
 function looksLikeKey(name: string): boolean {
 	return name.startsWith('sk-') || name.length > 64
 }

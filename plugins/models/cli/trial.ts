@@ -1,7 +1,7 @@
 /** Tries the server with the answers so far. A refused answer can be corrected alone. */
 import { CliError } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { askAddress, askKey, askModel, askVariable, isKeyElsewhere, keyNow, typeKey } from './inquiry.ts'
+import { askAddress, askKey, askModel, askVariable, keyNow, typeKey } from './inquiry.ts'
 import type { Inquiry } from './inquiry.ts'
 import { askingUntil } from '../../../core/cli/doctor/asking.ts'
 import { listModels, tryModel } from '../server.ts'
@@ -27,7 +27,7 @@ export async function connect(inquiry: Inquiry): Promise<void> {
 		inquiry.wantsKey ||= verdict.state === 'denied'
 		// The question for the key follows.
 		const { key } = answers
-		if (verdict.state === 'denied' && (!key || isKeyElsewhere(inquiry))) return
+		if (verdict.state === 'denied' && (!key || (key.from === 'vault' && key.value === undefined))) return
 		const ways = waysFor[verdict.state].filter((way) => way !== 'model' && (way !== 'key' || key !== undefined))
 		if (!(await corrected(inquiry, verdict, [...ways, 'onward', 'leave'], 'Continue without this check'))) return
 	}
@@ -38,8 +38,8 @@ export async function tryAnswers(inquiry: Inquiry): Promise<void> {
 	const { answers, cli } = inquiry
 	const { out } = cli
 	for (;;) {
-		if (isKeyElsewhere(inquiry)) {
-			out.note('Not tested: only the gateway can read the key. Try it with svc run.')
+		if (answers.key?.from === 'vault' && keyNow(inquiry) === undefined) {
+			out.note('Not tested: only the gateway can read the key that its vault has. Try it with svc run.')
 			return
 		}
 		const { model = '' } = answers

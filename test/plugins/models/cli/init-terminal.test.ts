@@ -142,16 +142,6 @@ void t.test('an address, a key and a model that are wrong are corrected alone, a
 	t.equal(await answerOf(t, gateway), 'I am medium.')
 })
 
-void t.test('a key in a variable that this shell lacks is not tested', async (t) => {
-	const svc = init(t, ['--name', 'mine', '--base-url', keyed, '--key-env', 'NO_KEY'])
-	await svc.shows('Which model? (The server does not list them.)')
-	svc.type('small\r')
-	await svc.shows('Not tested: only the gateway can read the key.')
-	await svc.shows('NO_KEY is not set in this shell; the gateway needs it in its environment.')
-	t.equal(await svc.ended, 0)
-	t.match(readFileSync(svc.file, 'utf8'), 'api_key: ${NO_KEY}')
-})
-
 void t.test('Ctrl-C in the middle says what is kept, and the command that it prints continues', async (t) => {
 	const svc = init(t, ['--key-env', 'THE_KEY'], { env: { THE_KEY: KEY } })
 	await svc.shows('Where do the models run?')
