@@ -11,7 +11,8 @@ export function hint(composition: Composition, { type, message, path, context }:
 	if (context?.value === null && (type === 'any.only' || type.endsWith('.base')))
 		return 'has no value; give it one or remove the line'
 	if (type === 'any.only') {
-		const meant = typeof context?.value === 'string' ? suggest(context.value, context.valids as string[]) : undefined
+		const texts = (context?.valids as unknown[]).filter((one) => typeof one === 'string')
+		const meant = typeof context?.value === 'string' ? suggest(context.value, texts) : undefined
 		return meant ? `${message}; did you mean "${meant}"?` : message
 	}
 	if (type !== 'object.unknown' || message !== messages['object.unknown']) return message

@@ -7,6 +7,7 @@ import { exampleFile } from '../../config/example.ts'
 import { isFault } from '../../core/errors.ts'
 import { composition, setSetting, unsetSetting } from '../../core/host/config.ts'
 
+const RUNS = Number(process.env.FUZZ_RUNS ?? 300)
 const example = exampleFile(composition)
 
 const unusual = `# top
@@ -151,7 +152,7 @@ void t.test('whatever is set reads as it was set, and everything else as before'
 				now = after
 			}
 		}),
-		{ numRuns: 300 },
+		{ numRuns: RUNS, ...(process.env.FUZZ_RUNS === undefined && { seed: 1 }) },
 	)
 	t.ok(changed > 300, `${changed} changes`)
 })

@@ -6,6 +6,7 @@ import { configFile } from '../../config/home.ts'
 import { composition, readConfig } from '../../core/host/config.ts'
 import { isFault } from '../../core/errors.ts'
 
+const RUNS = Number(process.env.FUZZ_RUNS ?? 300)
 const home = t.testdir({ config: {} })
 const file = configFile(home)
 
@@ -138,6 +139,11 @@ void t.test('several providers need a default, and names must exist', (t) => {
 		'5:17: fallback.1: no such provider; there are one, two.',
 	])
 	t.same(problems('default_provider: openai'), ['1:19: default_provider: no such provider; there is offline.'])
+	t.end()
+})
+
+void t.test('a text in place of one of several numbers', (t) => {
+	t.same(problems('store: { replicas: three }'), ['1:20: store.replicas: must be one of 1, 3, 5'])
 	t.end()
 })
 
@@ -334,7 +340,7 @@ void t.test('whatever is typed into the file, it is taken or refused with a plac
 			}
 			return true
 		}),
-		{ numRuns: 300 },
+		{ numRuns: RUNS, ...(process.env.FUZZ_RUNS === undefined && { seed: 1 }) },
 	)
 	t.end()
 })
