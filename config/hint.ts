@@ -11,7 +11,7 @@ export function hint(composition: Composition, { type, message, path, context }:
 	if (context?.value === null && (type === 'any.only' || type.endsWith('.base')))
 		return 'has no value; give it one or remove the line'
 	if (type === 'any.only') {
-		const texts = (context?.valids as unknown[]).filter((one) => typeof one === 'string')
+		const texts = ((context?.valids ?? []) as unknown[]).filter((one) => typeof one === 'string')
 		const meant = typeof context?.value === 'string' ? suggest(context.value, texts) : undefined
 		return meant ? `${message}; did you mean "${meant}"?` : message
 	}
