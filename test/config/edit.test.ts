@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { parse } from 'yaml'
 import { inline } from '../../config/edit.ts'
-import { exampleFile } from '../../config/example.ts'
+import { exampleFile } from '../../docs/make/example.ts'
 import { isFault } from '../../core/errors.ts'
 import { composition, setSetting, unsetSetting } from '../../core/host/config.ts'
 

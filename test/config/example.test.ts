@@ -1,5 +1,5 @@
 import t from 'tap'
-import { exampleFile, switchedOn as withEverythingOn } from '../../config/example.ts'
+import { exampleFile, switchedOn as withEverythingOn } from '../../docs/make/example.ts'
 import { composition, readConfig } from '../../core/host/config.ts'
 
 const example = exampleFile(composition)

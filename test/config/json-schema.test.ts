@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
 import { parse } from 'yaml'
-import { exampleFile, switchedOn } from '../../config/example.ts'
+import { exampleFile, switchedOn } from '../../docs/make/example.ts'
 import { configFile } from '../../config/home.ts'
 import { jsonSchema } from '../../config/json-schema.ts'
 import { composition, readConfig } from '../../core/host/config.ts'

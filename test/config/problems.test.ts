@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { writeFileSync } from 'node:fs'
 import t from 'tap'
-import { exampleFile, switchedOn } from '../../config/example.ts'
+import { exampleFile, switchedOn } from '../../docs/make/example.ts'
 import { configFile } from '../../config/home.ts'
 import { composition, readConfig } from '../../core/host/config.ts'
 import { isFault } from '../../core/errors.ts'

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { exampleFile } from '../../../config/example.ts'
+import { exampleFile } from '../../../docs/make/example.ts'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { composition } from '../../../core/host/config.ts'
 import { svcFor } from '../../support/cli.ts'

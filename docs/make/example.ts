@@ -1,9 +1,9 @@
 /** The text of gateway.example.yaml, which a first start copies: every setting with its meaning and default, switched off by a `#`. */
-import type { Composition } from './composition.ts'
-import { inline } from './edit.ts'
-import { overridingVariables } from './environment.ts'
-import { jsonSchema } from './json-schema.ts'
-import type { JsonSchema } from './json-schema.ts'
+import type { Composition } from '../../config/composition.ts'
+import { inline } from '../../config/edit.ts'
+import { overridingVariables } from '../../config/environment.ts'
+import { jsonSchema } from '../../config/json-schema.ts'
+import type { JsonSchema } from '../../config/json-schema.ts'
 
 export function exampleFile(composition: Composition): string {
 	const { properties = {} } = jsonSchema(composition)
