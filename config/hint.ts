@@ -15,6 +15,7 @@ export function hint(composition: Composition, { type, message, path, context }:
 		const meant = typeof context?.value === 'string' ? suggest(context.value, texts) : undefined
 		return meant ? `${message}; did you mean "${meant}"?` : message
 	}
+	if (type === 'number.base' && /^\d+$/.test(String(context?.value))) return `${message}, without quotes`
 	if (type !== 'object.unknown' || message !== messages['object.unknown']) return message
 	const schema = jsonSchema(composition)
 	const meant = suggest(key, settingsAt(schema, path.slice(0, -1)))

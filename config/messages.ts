@@ -12,7 +12,7 @@ export const messages: LanguageMessages = {
 	'array.max': 'may have at most {{#limit}} entries',
 	'array.unique': 'is in the list twice; remove one',
 	'boolean.base': 'must be true or false',
-	'number.base': 'must be a whole number, without quotes',
+	'number.base': 'must be a whole number',
 	'number.infinity': 'must be a whole number',
 	'number.integer': 'must be a whole number',
 	'number.max': 'must be at most {{#limit}}',

@@ -200,9 +200,9 @@ void t.test('a wrong variable is named, with no place in the file', (t) => {
 	t.same(problems('server: { port: 8080 }', env).toSorted(), [
 		'environment: OPENAI_API_KEY: must be printable ASCII without spaces or line breaks',
 		'environment: SVC_HOST: must be a host name or IP address without scheme, port or path',
-		'environment: SVC_LEGACY_PORT: must be a whole number, without quotes',
+		'environment: SVC_LEGACY_PORT: must be a whole number',
 		'environment: SVC_LOG_LEVEL: must be one of trace, debug, info, warn, error, fatal, silent; did you mean "info"?',
-		'environment: SVC_PORT: must be a whole number, without quotes',
+		'environment: SVC_PORT: must be a whole number',
 	])
 	t.end()
 })
