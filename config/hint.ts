@@ -8,14 +8,15 @@ import { suggest } from './suggest.ts'
 /** joi's message for a wrong setting, with `did you mean "…"?` where something is close. */
 export function hint(composition: Composition, { type, message, path, context }: ValidationErrorItem): string {
 	const key = String(path.at(-1))
-	if (context?.value === null && (type === 'any.only' || type.endsWith('.base')))
+	const { value, valids = [] } = (context ?? {}) as { value?: unknown; valids?: unknown[] }
+	if (value === null && (type === 'any.only' || type.endsWith('.base')))
 		return 'has no value; give it one or remove the line'
 	if (type === 'any.only') {
-		const texts = ((context?.valids ?? []) as unknown[]).filter((one) => typeof one === 'string')
-		const meant = typeof context?.value === 'string' ? suggest(context.value, texts) : undefined
+		const texts = valids.filter((one) => typeof one === 'string')
+		const meant = typeof value === 'string' ? suggest(value, texts) : undefined
 		return meant ? `${message}; did you mean "${meant}"?` : message
 	}
-	if (type === 'number.base' && /^\d+$/.test(String(context?.value))) return `${message}, without quotes`
+	if (type === 'number.base' && typeof value === 'string' && /^\d+$/.test(value)) return `${message}, without quotes`
 	if (type !== 'object.unknown' || message !== messages['object.unknown']) return message
 	const schema = jsonSchema(composition)
 	const meant = suggest(key, settingsAt(schema, path.slice(0, -1)))

@@ -142,8 +142,10 @@ void t.test('several providers need a default, and names must exist', (t) => {
 	t.end()
 })
 
-void t.test('a text in place of one of several numbers', (t) => {
+void t.test('a text or a list in place of a number', (t) => {
 	t.same(problems('store: { replicas: three }'), ['1:20: store.replicas: must be one of 1, 3, 5'])
+	t.same(problems('server: { port: "80" }'), ['1:17: server.port: must be a whole number, without quotes'])
+	t.same(problems('server: { port: [80] }'), ['1:17: server.port: must be a whole number'])
 	t.end()
 })
 
