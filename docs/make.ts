@@ -1,11 +1,11 @@
 /** Generates files from the code (`npm run docs`): pages, parts of pages, and the files that a start copies into the home. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { exampleFile } from './make/example.ts'
 import { jsonSchema } from '../config/json-schema.ts'
 import { composition } from '../core/host/config.ts'
 import { configurationPage } from './make/configuration.ts'
 import { codesTable, pluginCodesTable, scopesTable } from './make/codes.ts'
 import { eventsPage } from './make/events.ts'
+import { exampleFile } from './make/example.ts'
 import { helpOfAll } from './make/help.ts'
 import { routesTable } from './make/routes.ts'
 

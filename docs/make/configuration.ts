@@ -2,9 +2,9 @@
 import { parse, stringify } from 'yaml'
 import { appliedAtStart } from '../../config/core-sections.ts'
 import { overridingVariables } from '../../config/environment.ts'
-import { exampleFile, switchedOn } from './example.ts'
 import type { Explanation } from '../../config/explain.ts'
 import { allKeys, composition, explain, pathOf } from '../../core/host/config.ts'
+import { exampleFile, switchedOn } from './example.ts'
 import { code, plain, table } from './markdown.ts'
 
 const head = `# Configuration

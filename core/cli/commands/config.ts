@@ -193,13 +193,13 @@ Examples:
 
 async function change(cli: Cli, make: (before: string) => string, key: string, { wait }: ConfigOptions): Promise<void> {
 	const { home, env } = cli
-	const runs = (await holderOf(home)) !== null
+	const isRunning = (await holderOf(home)) !== null
 	const check = async (read: Config): Promise<void> => {
 		refuseUnknownPlugin(read, home, pathOf(key))
 		// Plugins that would be left out do not refuse a change.
 		await checkConfig(read, { home, env })
 		// The running gateway may get other ports from its environment.
-		if (runs) await checkPlace(read, { home, env, ports: false })
+		if (isRunning) await checkPlace(read, { home, env, ports: false })
 	}
 	const isNew = !existsSync(home)
 	const result = await changeConfig({ home, env, change: make, check })

@@ -467,9 +467,9 @@ const mutants: Mutant[] = [
 		what: 'a status of its own',
 		file: 'incoming.ts',
 		take: "link.status('reconnecting', error.message)",
-		give: "link.status('mending', error.message)",
+		give: "link.status('fixing', error.message)",
 		caught: 'comes back after a cut, or says that it is lost',
-		says: /mending is no status/,
+		says: /fixing is no status/,
 	},
 	{
 		what: 'it hopes for its token to come back',

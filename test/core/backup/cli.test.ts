@@ -59,10 +59,10 @@ void t.test('with the gateway stopped, from the home itself, and back into a fre
 	renameSync(join(target, 'data'), join(staging, 'data'))
 	const into = [{ from: join(staging, 'data'), to: join(target, 'data') }]
 	writeFileSync(journalOf(target), JSON.stringify({ aside: [], into, staging }))
-	const mended = await startGateway({ home: target })
-	t.match((await mended.request('GET', '/v1/agents')).body, [{ name: 'ada' }])
+	const repaired = await startGateway({ home: target })
+	t.match((await repaired.request('GET', '/v1/agents')).body, [{ name: 'ada' }])
 	t.notOk(existsSync(journalOf(target)) || existsSync(staging))
-	await mended.stop()
+	await repaired.stop()
 
 	const again = await svc(['restore', join(home, 'backups', name), '--home', target])
 	t.equal(again.code, 5)

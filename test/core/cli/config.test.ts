@@ -182,7 +182,7 @@ void t.test('set and unset check first, write whole files, and keep comments, mo
 	t.equal((await svc(['config', 'get', 'providers."a.b".model'])).stdout, '5\n', 'text needs no quotes')
 })
 
-void t.test('a file that is wrong already can be mended in steps', async (t) => {
+void t.test('a file that is already wrong can be fixed in steps', async (t) => {
 	const home = homeFor(t, 'server: {port: x, host: 5}\n')
 	const svc = svcFor({ home })
 	const { code, stderr } = await svc(['config', 'set', 'server.port', '4000'])
@@ -241,7 +241,7 @@ void t.test('a running gateway takes a change over', async (t) => {
 	t.match(init.stdout, /The running gateway uses it\.\n\nNext:\n/)
 })
 
-void t.test('a change that the running gateway would refuse is not made, and it tells why', async (t) => {
+void t.test('a change that the running gateway would refuse is not made, and the reason is shown', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
 	const svc = svcFor(gateway)
@@ -292,9 +292,9 @@ void t.test('settings of built-in plugins are checked without a gateway', async 
 	t.equal(code, exitCodes.config)
 	t.match(stderr, /plugins\.tracing\.sise: .*\n.*plugins\.tracing\.color: .*\n.*plugins\.mcp-server\.nope: /)
 	t.match(stderr, 'plugins.metrics.nope', 'also of one that is off')
-	const mended = await svc(['config', 'unset', 'plugins.tracing.sise'])
-	t.equal(mended.code, 0)
-	t.match(mended.stderr, 'still wrong in the file: plugins.tracing.color')
+	const fixed = await svc(['config', 'unset', 'plugins.tracing.sise'])
+	t.equal(fixed.code, 0)
+	t.match(fixed.stderr, 'still wrong in the file: plugins.tracing.color')
 })
 
 void t.test('a plugin that does not exist is refused, with the one that was probably meant', async (t) => {

@@ -101,8 +101,8 @@ void t.test('a slip in the config of an agent is told, and done all the same', a
 	t.match(changed.stderr, '"x" is no provider of gateway.yaml')
 	t.match((await gateway.request('GET', '/v1/agents/ada')).body.config, { temprature: 0.2, provider: 'locl' })
 	const right = ['temprature=', 'fallback=', 'provider=local', 'limits.steps=4']
-	const mended = await athome(['agents', 'update', 'ada', '--set', ...right])
-	t.strictSame([mended.code, mended.stderr], [0, ''])
+	const corrected = await athome(['agents', 'update', 'ada', '--set', ...right])
+	t.strictSame([corrected.code, corrected.stderr], [0, ''])
 	const afar = await svc(['agents', 'create', 'bea', '--set', 'provider=theirs', 'modle=x'])
 	t.notMatch(afar.stderr, 'theirs', 'the settings of a gateway elsewhere are not known')
 	t.match(afar.stderr, 'did you mean "model"?')
