@@ -6,7 +6,7 @@
  *   a secret that its writer cannot know.
  *
  * Code that discloses a secret adds it. Events and a run's journal (plugins/runs/run-log.ts, core/events/event-bus.ts), records and jobs
- * (core/store/redacting.ts), logs (core/log/log.ts) and model requests (plugins/runs/executor.ts) are redacted there. HTTP responses are not: they consist of data that was redacted when it was written, and of the caller's own words.
+ * (core/store/redacting.ts), logs (core/log/log.ts) and model requests (plugins/runs/for-model.ts) are redacted there. HTTP responses are not: they consist of data that was redacted when it was written, and of the caller's own words.
  */
 import type { NewEvent } from '../protocol.ts'
 import { NAMELESS, SecretSet } from './secret-set.ts'

@@ -8,6 +8,7 @@ import { change } from '../../core/store/change.ts'
 import type { Decision } from '../../core/store/change.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import type { RunRecord } from './contract.ts'
+import type { JournalStep } from './journal-step.ts'
 import { keys } from './keys.ts'
 
 /** Tokens of each run of the family, by its id. Set, not added, so that recording twice counts once. */
@@ -41,4 +42,13 @@ export function adopt(parent: { value: RunRecord; rev: string }, child: string):
 	if (parent.value.family === undefined)
 		ops.push({ key: keys.family(agent_uid, run_id), value: { tokens: {} } satisfies Family, expect: null })
 	return { ops, family }
+}
+
+export function mayHaveFamily({ family, children }: RunRecord, steps: readonly JournalStep[]): boolean {
+	return family !== undefined || children !== undefined || hasActed(steps)
+}
+
+/** A model has answered with calls: before that, a run has no files and has started no others. */
+export function hasActed(steps: readonly JournalStep[]): boolean {
+	return steps.some(({ kind }) => kind === 'model')
 }

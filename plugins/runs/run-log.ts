@@ -254,3 +254,8 @@ function wasStreaming({ lastEvent }: RunJournal): boolean {
 	if (last.startsWith('security.') || last.startsWith('subagent.')) return true
 	return last.startsWith('model.') && last !== 'model.response'
 }
+
+/** For an append that is not awaited: if it cannot be written, the next one fails too, and that one is awaited. */
+export function unawaited(appended: Promise<void>): void {
+	appended.catch(() => {})
+}

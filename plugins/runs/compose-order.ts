@@ -1,0 +1,110 @@
+/** What a thread gets for a run: its models, tools, conversation and limits. */
+import type { Context, ToolDefinition } from '../../core/plugin.ts'
+import { usageOf } from '../../core/protocol.ts'
+import type { RunOrder } from '../../core/protocol.ts'
+import { NO_MARKS } from '../../sandbox/context/earlier.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
+import type {} from '../models/contract.ts'
+import { offeredTo } from './call-policy.ts'
+import { composeContext, contextWith, learnLimit } from './context.ts'
+import type { RunInputs, RunRecord } from './contract.ts'
+import { charge, mayHaveFamily } from './family.ts'
+import { forModel } from './for-model.ts'
+import { keys } from './keys.ts'
+import { systemFor } from './preamble.ts'
+import { unawaited } from './run-log.ts'
+import { isOffered } from './send-file.ts'
+import { isConcurrent, specOf } from './tool-specs.ts'
+import { toolsReady } from './tools-ready.ts'
+import type { Active } from './work.ts'
+
+async function toolsOf({ ctx, run, agent, lock }: Active): Promise<ToolDefinition[]> {
+	if (run.tools === 'none') return []
+	await toolsReady(ctx, agent, lock.signal)
+	const tools = await offeredTo(ctx, agent)
+	return tools.filter((tool) => isOffered(tool, run))
+}
+
+export async function composeOrder(work: Active): Promise<RunOrder> {
+	const { ctx, run, agent, limits, log, account, keep } = work
+	const { steps } = log.journal
+	const { orders, instead_of } = await ctx.use('models').choose(agent.config)
+	for (const { provider } of orders) log.involve({ provider })
+	// Once, at the run's beginning: a run that waited for a thread already has its step `about`.
+	if (instead_of !== undefined && steps.every(({ kind }) => kind === 'about')) {
+		const message = `no provider is set up in gateway.yaml, so the offline one answers instead of "${instead_of}"`
+		unawaited(
+			log.append([
+				{
+					event_type: 'model.fallback',
+					payload: { from: instead_of, to: orders[0]?.provider, code: 'provider_unknown', message },
+				},
+			]),
+		)
+	}
+	const given = work.begun?.given ?? (await storedInputs(ctx, run))
+	const { since, tools: clients = [], one_call, form } = given ?? {}
+	const [tools, elsewhere] = await Promise.all([
+		toolsOf(work),
+		mayHaveFamily(run, steps) ? charge(ctx.store, run, usageOf(steps)) : null,
+	])
+	// Of a run that has just begun, the journal is not written yet.
+	const about = steps[0]?.kind === 'about' ? steps[0].content : work.about
+	const models = given?.model ? orders.map((order) => adjusted(order, given.model)) : orders
+	const system = await systemFor(ctx, run, agent, tools)
+	const specs = [...tools.map(specOf), ...clients]
+	for (const step of steps) if (step.kind === 'shrunk') learnLimit(step.model, step.tokens)
+	const { history, context } = given?.history
+		? { history: given.history, context: contextWith(agent.config, models, NO_MARKS) }
+		: await composeContext(ctx, {
+				run,
+				config: agent.config,
+				models,
+				system,
+				tools: specs,
+				about,
+				prompt: run.prompt,
+				attachments: run.attachments,
+				since,
+			})
+	const redacted = await forModel(work, {
+		system,
+		...(about !== undefined && { about }),
+		history,
+		context,
+		prompt: run.prompt,
+		...(run.attachments && { attachments: run.attachments }),
+		...(since && { since }),
+		tools: specs,
+		...(form && { form }),
+		journal: steps.filter((step) => step.kind === 'model' || step.kind === 'tool' || step.kind === 'remark'),
+	})
+	return {
+		run_id: run.run_id,
+		agent_id: run.agent,
+		models,
+		...redacted,
+		...(clients.length > 0 && { client_tools: clients.map(({ name }) => name), one_call: one_call ?? false }),
+		concurrent_tools: tools.filter(isConcurrent).map(({ name }) => name),
+		limits,
+		remaining_ms: Math.max(0, limits.wall_time_s * 1000 - run.active_ms),
+		...(elsewhere !== null && { tokens_elsewhere: elsewhere }),
+		...(account.isLimited && { reserves: true as const }),
+		...(keep && { keeps_requests: true as const }),
+	}
+}
+
+async function storedInputs({ store }: Pick<Context, 'store'>, run: RunRecord): Promise<RunInputs | undefined> {
+	return run.given ? (await store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
+}
+
+/** The operator's limits still apply. */
+function adjusted(order: ModelOrder, { max_tokens, temperature, sampling }: RunInputs['model'] = {}): ModelOrder {
+	const tokens = Math.min(max_tokens ?? Infinity, order.params?.max_tokens ?? Infinity)
+	const params = {
+		...order.params,
+		...(temperature !== undefined && { temperature }),
+		...(tokens < Infinity && { max_tokens: tokens }),
+	}
+	return { ...order, params, ...(sampling && { sampling }) }
+}

@@ -1,0 +1,64 @@
+/** How an execution ends its run: by an answer, by an error, or because it was stopped. */
+import { usageOf } from '../../core/protocol.ts'
+import type { ModelAnswer, ModelUsage, NewEvent } from '../../core/protocol.ts'
+import type { Op } from '../../core/store/ports.ts'
+import type { RunEnd } from '../usage/contract.ts'
+import { learnFactor } from './context.ts'
+import type { RunRecord } from './contract.ts'
+import { end } from './ending.ts'
+import { charge, hasActed, mayHaveFamily } from './family.ts'
+import { completedWith, eventsOfAnswer, withShortReasoning } from './journal.ts'
+import { keys } from './keys.ts'
+import { fieldsOf } from './run-fields.ts'
+import type { Final, LoggedRun, Work } from './work.ts'
+
+export async function finish(
+	logged: LoggedRun & Partial<Pick<Work, 'account' | 'lock' | 'active_ms'>>,
+	outcome: Final,
+): Promise<void> {
+	const { ctx, run, log, account } = logged
+	const counting = (spent: readonly ModelUsage[] = []) =>
+		account && { count: (end?: RunEnd): Promise<Op[]> => account.count(spent, end) }
+	switch (outcome.status) {
+		case 'completed': {
+			const { usage, spent, ended_by } = outcome
+			const answer = withShortReasoning(log, outcome.answer)
+			learnFactor(answer)
+			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
+			const { steps } = log.journal
+			const stored = hasActed(steps) ? await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)) : undefined
+			const files = stored?.value.files
+			const payload = { usage, finish_reason: ended.finish_reason, ...(files && { files }) }
+			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]
+			if (mayHaveFamily(run, steps)) await charge(ctx.store, run, usage)
+			const step = { kind: 'model' as const, answer }
+			return end(ctx, logged, ended, { events, step, ...counting(spent) })
+		}
+		case 'failed': {
+			const { error, usage, spent = [] } = outcome
+			const answer = error.code === 'model_empty' ? await answerOfFiles(logged) : undefined
+			if (answer) return finish(logged, { status: 'completed', answer, usage, spent })
+			ctx.log.warn({ ...fieldsOf(run), code: error.code }, `a run failed: ${error.message}`)
+			const { provider_code } = error
+			const payload = { error: error.message, code: error.code, ...(provider_code && { provider_code }), usage }
+			const events = [{ event_type: 'run.failed', payload }]
+			return end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
+		}
+		case 'stopped': {
+			const actor = logged.lock?.stoppedBy
+			const events = [{ event_type: 'run.stopped', payload: actor ? { actor } : {} }]
+			return end(ctx, logged, { status: 'stopped', usage: usageOf(log.journal.steps) }, { events })
+		}
+	}
+}
+
+/** A model may send files and then say nothing: their names are its answer. Undefined for a run without files. */
+async function answerOfFiles({ ctx, run, log }: LoggedRun): Promise<ModelAnswer | undefined> {
+	const { files = [] } = (await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)))?.value ?? {}
+	const last = log.journal.steps.findLast((step) => step.kind === 'model')
+	if (files.length === 0 || !last) return undefined
+	const { provider, model } = last.answer
+	const content = files.map(({ name }) => name).join(', ')
+	const usage = { input_tokens: 0, output_tokens: 0 }
+	return { content, tool_calls: [], usage, provider, model, finish_reason: 'stop' }
+}

@@ -1,0 +1,108 @@
+/** A run in a thread: its order, and the answers to what the thread requests. */
+import { Fault, isFault, toWire } from '../../core/errors.ts'
+import { usageOf } from '../../core/protocol.ts'
+import type { NewEvent, RunOrder } from '../../core/protocol.ts'
+import { DEPARTED } from '../../core/runs/worker-threads.ts'
+import { modelKey } from '../../sandbox/context/budget.ts'
+import { isTextType } from '../../sandbox/text-type.ts'
+import type {} from '../attachments/contract.ts'
+import { composeOrder } from './compose-order.ts'
+import { learnFactor, learnLimit } from './context.ts'
+import { chargeOps } from './family.ts'
+import { forModel } from './for-model.ts'
+import { eventsOfAnswer, withShortReasoning } from './journal.ts'
+import type { JournalStep } from './journal-step.ts'
+import { appendWith } from './records.ts'
+import { fieldsOf } from './run-fields.ts'
+import { unawaited } from './run-log.ts'
+import { openCalls } from './thread-calls.ts'
+import { transcribe } from './transcribe.ts'
+import { waitsIn } from './waits.ts'
+import type { Active, Final, Paused } from './work.ts'
+
+/** Gives the run to a thread and serves the thread's requests. */
+export async function serveThread(work: Active): Promise<Final | Paused> {
+	const { ctx, run, log, account } = work
+	const { steps } = log.journal
+	const { signal } = work.lock
+	let order: RunOrder
+	try {
+		await transcribe(work)
+		order = await composeOrder(work)
+	} catch (error) {
+		if (!(error instanceof Fault)) throw error
+		return { status: 'failed', error: toWire(error), usage: usageOf(steps) }
+	}
+	if (signal.aborted || work.begun?.isRefused) return { status: 'stopped' }
+	const calls = openCalls(work, () => handle.hold())
+	const handle = ctx.pool.execute(order, {
+		event(event) {
+			if (event.event_type === 'model.request') return log.appendSoon(event)
+			ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
+			unawaited(log.append([event], shrinkIn(event)))
+		},
+		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
+		sent: (request) => work.keep?.(request),
+		reserve: (call) => account.reserve(call),
+		async model({ answer: told, spent }) {
+			const answer = withShortReasoning(log, told)
+			learnFactor(answer)
+			const step: JournalStep = { kind: 'model', answer }
+			const usage = usageOf([...steps, step])
+			const tokens_elsewhere = await appendWith(
+				log,
+				run.agent_uid,
+				{ events: eventsOfAnswer(answer), step },
+				async () => {
+					const { ops = [], result } = await chargeOps(ctx.store, run, usage)
+					return { ops: [...ops, ...(await account.count(spent))], result }
+				},
+			)
+			account.settle(spent)
+			const redacted = await forModel(work, answer)
+			calls.expect(redacted.tool_calls, answer.tool_calls)
+			return {
+				...(tokens_elsewhere !== null && { tokens_elsewhere }),
+				...(redacted !== told && { answer: redacted }),
+			}
+		},
+		async remark(remark) {
+			const { content, about } = remark
+			await log.append([{ event_type: 'message.remark', payload: { content, about } }], { kind: 'remark', ...remark })
+			return null
+		},
+		async blob({ blob, media_type }) {
+			const bytes = (await ctx.use('attachments').blobs.read(run.agent_uid, blob)) ?? null
+			// Text is redacted as a message is. What is in an image cannot be.
+			if (!bytes || !isTextType(media_type) || !log.redactor.active) return bytes
+			return Buffer.from(await forModel(work, new TextDecoder().decode(bytes)))
+		},
+		tool: ({ call }) => calls.call(call),
+	})
+	const abort = (): void => void handle.abort(String(signal.reason))
+	signal.addEventListener('abort', abort, { once: true })
+	try {
+		const outcome = await handle.outcome
+		if (signal.aborted) return { status: 'stopped' }
+		// Nothing would ever continue it.
+		if (outcome.status === 'paused' && waitsIn(log.journal).length === 0)
+			throw new Fault('thread_lost', 'the thread reported that the run waits, but there is nothing that it waits for')
+		return outcome
+	} catch (error) {
+		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
+		work.lock.departed = isFault(error, 'thread_lost') && error.cause === DEPARTED
+		throw error
+	} finally {
+		signal.removeEventListener('abort', abort)
+		await calls.close()
+	}
+}
+
+/** The step that a request which was too long leaves, for this run and later ones. */
+function shrinkIn({ event_type, payload }: NewEvent): JournalStep | undefined {
+	if (event_type !== 'context.shrunk') return undefined
+	const model = modelKey({ provider: String(payload.provider), model: String(payload.model) })
+	const tokens = Number(payload.tokens)
+	learnLimit(model, tokens)
+	return { kind: 'shrunk', model, tokens }
+}

@@ -1,0 +1,86 @@
+/** The calls of tools that a run's thread requests. */
+import type { ToolFile } from '../../core/plugin.ts'
+import type { ToolCallRequest, ToolReply } from '../../core/protocol.ts'
+import type {} from '../attachments/contract.ts'
+import { openAsks } from './asks.ts'
+import type { Asks } from './asks.ts'
+import { policyOf } from './call-policy.ts'
+import { forModel } from './for-model.ts'
+import { inContext } from './run-fields.ts'
+import { callTool } from './tool-call.ts'
+import { storeFiles } from './tool-files.ts'
+import { whyMissing } from './tools-ready.ts'
+import { askApproval, beginWait } from './waits.ts'
+import type { Active } from './work.ts'
+
+export interface ThreadCalls {
+	/** `redacted`: the calls of the model's latest answer as the thread gets them; `written`: as the model wrote them. */
+	expect(redacted: readonly ToolCallRequest[], written: readonly ToolCallRequest[]): void
+	/** `asTold`: the call as the thread has it. */
+	call(asTold: ToolCallRequest): Promise<ToolReply>
+	/** Aborts what still runs: a call may outlast the run, for example after its wall-time limit. */
+	close(): Promise<void>
+}
+
+/** What calls need; made with the first, since most runs make none. */
+interface Shared {
+	asks: Asks
+	signal: AbortSignal
+	over: AbortController
+}
+
+/** `hold`: as `openAsks` takes it. */
+export function openCalls(work: Active, hold: () => () => void): ThreadCalls {
+	const { ctx, run, agent, log } = work
+	const begun = new Set(log.journal.steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
+	/** Calls of the latest answer, by the id that the thread uses. */
+	let asWritten = new Map<string, ToolCallRequest>()
+	let shared: Shared | undefined
+	const share = (): Shared => {
+		const over = new AbortController()
+		const signal = AbortSignal.any([work.lock.signal, over.signal])
+		return { over, signal, asks: openAsks(work, signal, hold) }
+	}
+	return {
+		expect(redacted, written) {
+			asWritten = new Map(redacted.map(({ id }, at) => [id, written[at] as ToolCallRequest]))
+		},
+		async call(asTold) {
+			// The model's output may contain a secret. The tool gets it; the model does not get it again.
+			const call = asWritten.get(asTold.id) ?? asTold
+			const { asks, signal } = (shared ??= share())
+			const asking = asks.of(call)
+			const site = {
+				run_id: run.run_id,
+				agent,
+				conversation: run.conversation,
+				signal,
+				log,
+				policy: await policyOf(ctx, agent, log.journal),
+				ask: asking.ask,
+				asked: asking.close,
+				forModel: (text: string, also: ReadonlySet<string>) => forModel(work, text, also),
+				result_characters: work.limits.result_characters,
+				interrupted: begun.has(call.id),
+				attach: (files: readonly ToolFile[]) => storeFiles(ctx, run, agent, files),
+				whyMissing: (name: string) => whyMissing(ctx, agent, name),
+			}
+			// Read now, not when the run began: a reload may have brought other tools.
+			// What asks for it is a thread, in whose course this run is but one.
+			const result = await inContext(run, async () => {
+				const tools = run.tools === 'none' ? [] : await ctx.toolbox.list(agent)
+				return callTool(tools, call, site, ctx.log)
+			})
+			const waited_ms = asks.takeWaited()
+			work.waited_ms += waited_ms
+			if (result.status === 'waits') return beginWait(work, call, result.wait)
+			if (result.status === 'asks') return askApproval(work, call, result.wanted)
+			return waited_ms > 0 ? { ...result, waited_ms } : result
+		},
+		async close() {
+			shared?.over.abort('the run has ended')
+			// A run that continues from its journal must not be paused by a question that is no longer asked.
+			await shared?.asks.close()
+		},
+	}
+}
