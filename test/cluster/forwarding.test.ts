@@ -2,6 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import http from 'node:http'
+import net from 'node:net'
 import t from 'tap'
 import WebSocket from 'ws'
 import { openSigner } from '../../plugins/cluster/forwarding/proof.ts'
@@ -15,6 +16,14 @@ import { startMember } from '../support/cluster-gateways.ts'
 import { startNats, withoutNats } from '../support/nats.ts'
 import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
+
+/** The answer to bytes that no proper client sends, up to the end of the connection. */
+async function exchange(url: string, bytes: string): Promise<string> {
+	const { hostname, port } = new URL(url)
+	const socket = net.connect(Number(port), hostname)
+	socket.write(bytes)
+	return Buffer.concat(await socket.toArray()).toString()
+}
 
 void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, async (t) => {
 	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
@@ -58,6 +67,20 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		t.equal(await status({ 'x-forwarded-for': '203.0.113.7' }), 401, 'a proxy')
 		t.equal(await status({ origin: 'http://evil.example' }), 401, 'a page')
 		t.equal(await status({ authorization: 'Bearer svc_wrong' }), 401)
+	})
+
+	await t.test('a client hides no header from the working gateway by naming it in Connection', async (t) => {
+		const head = (method: string, more: string): string =>
+			`${method} /v1/agents/anna HTTP/1.1\r\nhost: localhost\r\n${more}\r\n\r\n`
+		const viaProxy = 'x-forwarded-for: 203.0.113.7\r\nconnection: close, x-forwarded-for'
+		t.match(await exchange(waiting.url, head('GET', viaProxy)), /^HTTP\/1.1 401 /, 'it would count as local')
+
+		// Without its length, the body would be read as another request, whose sender is a gateway of this machine.
+		const hidden = 'DELETE /v1/agents/anna HTTP/1.1\r\nhost: localhost\r\n\r\n'
+		const withBody = `x-forwarded-for: 203.0.113.7\r\nconnection: close, content-length\r\ncontent-length: ${hidden.length}`
+		for (const method of ['GET', 'DELETE', 'OPTIONS'])
+			t.match(await exchange(waiting.url, head(method, withBody) + hidden), /^HTTP\/1.1 4\d\d /, method)
+		t.equal((await working.request('GET', '/v1/agents/anna')).status, 200, 'the agent is still there')
 	})
 
 	await t.test('what was forwarded without proof is refused', async (t) => {

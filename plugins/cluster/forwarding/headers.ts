@@ -26,7 +26,7 @@ export function forwardedHeaders(
 	{ rawHeaders, method = 'GET' }: { rawHeaders: readonly string[]; method?: string | undefined },
 	{ kind, requestId, proof }: ForwardedAs & { proof: string },
 ): string[] {
-	const kept = withoutConnection(rawHeaders, [REQUEST_ID, ...(kind === 'probe' ? ['content-length'] : [])])
+	const kept = without(rawHeaders, [REQUEST_ID, ...(kind === 'probe' ? ['content-length'] : [])])
 	if (kind === 'request') {
 		const coding = valueOf(rawHeaders, 'transfer-encoding')
 		if (coding !== undefined) kept.push('transfer-encoding', coding)
@@ -41,16 +41,17 @@ export function forwardedHeaders(
 
 /** Those of an answer, as they go to the client. */
 export function answeredHeaders(rawHeaders: readonly string[]): string[] {
-	return withoutConnection(rawHeaders, [])
+	return without(rawHeaders, [])
 }
 
-function withoutConnection(rawHeaders: readonly string[], also: readonly string[]): string[] {
-	const named = (valueOf(rawHeaders, 'connection') ?? '').split(',').map((name) => name.trim().toLowerCase())
-	const dropped = new Set([...named, ...also])
-	return pairsOf(rawHeaders).flatMap(([name, value]) => {
-		const low = name.toLowerCase()
-		return ofConnection.has(low) || (dropped.has(low) && low !== 'host') ? [] : [name, value]
-	})
+/**
+ * What `Connection` names is kept: a client could name a header that a proxy added, and count as local without it, or
+ * `content-length`, and its body would be read as further requests.
+ */
+function without(rawHeaders: readonly string[], names: readonly string[]): string[] {
+	return pairsOf(rawHeaders)
+		.filter(([name]) => !ofConnection.has(name.toLowerCase()) && !names.includes(name.toLowerCase()))
+		.flat()
 }
 
 /** Of the first with this name, which is lower case. */
