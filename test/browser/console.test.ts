@@ -56,6 +56,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	model.on(/Tell me/, { text: '# Title\n\n- **bold** <img src=x onerror=alert(1)> [bad](javascript:alert(1))' })
+	model.on(/Quote me/, { text: '>'.repeat(20_000) })
 	model.on(/word "ready"/, 'ready')
 	const gateway = await startGateway({
 		config: `providers:\n  local: {kind: openai, base_url: "${model.url}", model: qwen3}\ndefault_provider: local\nplugins: {tides: true, loop: true}\n`,
@@ -342,6 +343,16 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByRole('link', { name: 'Tell me' }).click()
 		await page.locator('.timeline .message.assistant strong').waitFor()
 		await page.locator('.calls tr', { hasText: 'local/qwen3' }).waitFor()
+	})
+
+	await t.test('shows an answer that is not readable as Markdown, and the rest of its conversation', async (t) => {
+		const page = await open(t, '#/chat/bob')
+		await page.getByLabel('Message').fill('Quote me')
+		await page.getByRole('button', { name: 'Send' }).click()
+		await page.locator('.said.assistant', { hasText: '>>>>' }).waitFor()
+		await page.reload()
+		await page.locator('.said.user', { hasText: 'Quote me' }).waitFor()
+		await page.locator('.said.assistant', { hasText: '>>>>' }).waitFor()
 	})
 
 	await t.test('shows the rest of an answer after a reload, and what follows an answer to a question', async (t) => {

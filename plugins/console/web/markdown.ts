@@ -4,15 +4,15 @@
  */
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { lexer } from 'marked'
 import type { Token, Tokens } from 'marked'
+import { lexBounded } from '../../shared/bounded-markdown.ts'
 
 /** Beyond this a text shows as it is: to parse it could take long. */
 const LIMIT = 200_000
 
 export function markdown(text: string): TemplateResult {
 	if (text.length > LIMIT) return html`<pre>${text}</pre>`
-	return html`<div class="markdown">${lexer(text).map(block)}</div>`
+	return html`<div class="markdown">${lexBounded(text).map(block)}</div>`
 }
 
 function block(token: Token): unknown {
