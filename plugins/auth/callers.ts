@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { isDeepStrictEqual } from 'node:util'
 import { Fault, isFault } from '../../core/errors.ts'
 import { hasOneHost } from '../../core/http/one-host.ts'
 import { peerOf } from '../shared/peer.ts'
@@ -162,9 +163,11 @@ export function callersOf(
 		)
 	}
 
-	/** Keys are not asked again: access tokens are short-lived. */
-	const isCurrent = (claims: Claims): boolean =>
-		oidc?.issuer === claims.iss && claims.exp * 1000 > Date.now() && rulesFor(oidc.rules, claims).length > 0
+	/** Keys are not asked again: access tokens are short-lived. The rules may be others since, and permit less. */
+	const isCurrent = (claims: Claims, rules: Credentials['rules']): boolean =>
+		oidc?.issuer === claims.iss &&
+		claims.exp * 1000 > Date.now() &&
+		isDeepStrictEqual(rulesFor(oidc.rules, claims), rules)
 
 	return {
 		async authenticate(request, needs = {}, agent) {
@@ -199,9 +202,9 @@ export function callersOf(
 				throw error
 			}
 		},
-		async check({ token_id, local, bootstrap, claims, session }) {
+		async check({ token_id, local, bootstrap, claims, rules, session }) {
 			if (session !== undefined && !(await sessionOf?.get(session))) return false
-			if (claims) return isCurrent(claims)
+			if (claims) return isCurrent(claims, rules)
 			if (token_id !== null) return (await tokens.get(token_id))?.status === 'active'
 			return local && !bootstrap && auth_mode === 'loopback'
 		},

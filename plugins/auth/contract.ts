@@ -5,7 +5,7 @@ import type { Clearance } from '../../core/redactor/redactor.ts'
 import type { Actor } from '../../core/util/context.ts'
 import type { Payer } from '../usage/contract.ts'
 import type { CallerLimits } from './limits.ts'
-import type { Claims, OidcSettings } from './oidc/contract.ts'
+import type { Claims, OidcRule, OidcSettings } from './oidc/contract.ts'
 
 /** Who is calling: `request.auth.credentials` in a handler. */
 export interface Credentials {
@@ -19,6 +19,8 @@ export interface Credentials {
 	actor: Actor
 	/** Of a token of the identity provider. */
 	claims?: Claims
+	/** Those that matched these claims. */
+	rules?: readonly OidcRule[]
 	/** Of a browser that has signed in. */
 	session?: string
 	/** Daily limits of its runs. */
@@ -156,8 +158,8 @@ export interface Auth {
 	/** Origins whose pages may use the API. */
 	readonly cors_origins: AuthSettings['cors_origins']
 	/**
-	 * Whether this caller is still valid. False for a token that was revoked or has expired, and for a local caller once
-	 * auth_mode is token. For connections that stay open longer than one request.
+	 * Whether this caller is still valid. False for a token that was revoked or has expired, for a caller of the identity provider
+	 * whose rules were changed, and for a local caller once auth_mode is token. For connections that stay open longer than one request.
 	 */
 	check(credentials: Credentials): Promise<boolean>
 	/** A table of open requests, which outlives this instance: each ends within a second after `check` refuses its caller. */

@@ -108,5 +108,5 @@ function unavailable(message: string): Fault {
 }
 
 function keyOf({ token_id, local, claims, session = '' }: Credentials): string {
-	return `${local ? 'local' : 'remote'} ${token_id ?? ''} ${claims?.exp ?? ''} ${session}`
+	return `${local ? 'local' : 'remote'} ${token_id ?? ''} ${claims ? JSON.stringify(claims) : ''} ${session}`
 }

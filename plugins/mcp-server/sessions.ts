@@ -1,4 +1,5 @@
 /** The table of sessions: who may open one, the owner of each, and how they end. */
+import { isDeepStrictEqual } from 'node:util'
 import { Fault } from '../../core/errors.ts'
 import { once } from '../shared/once.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -65,10 +66,11 @@ export class Sessions implements McpServer, AsyncDisposable {
 		}, NOTICE_EVERY_MS).unref()
 	}
 
-	/** For others than its owner it does not exist. */
+	/** For others than its owner it does not exist, nor for its owner with a token that permits something else. */
 	#find(id: string, credentials: Credentials): McpSession {
 		const session = this.#sessions.get(id)
-		if (session && session.owner === ownerOf(credentials)) return session
+		const isOwn = session?.owner === ownerOf(credentials)
+		if (isOwn && isDeepStrictEqual(session.credentials.rules, credentials.rules)) return session
 		throw new Fault('not_found', 'there is no such session, or it has ended; send `initialize` to open another')
 	}
 

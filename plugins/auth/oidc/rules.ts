@@ -99,6 +99,7 @@ export function identityOf(
 		token_id: id,
 		actor,
 		claims,
+		rules,
 		...limitsOf(id, actor.label ?? claims.sub, limits),
 	}
 }

@@ -1,6 +1,6 @@
 /** Access tokens of the company's identity provider, on every surface: what they permit, and which are refused. */
 import { createHmac } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
@@ -163,13 +163,19 @@ void t.test('streams, WebSockets and MCP take them, and end with them', async (t
 	t.equal(await open('team-a'), 'open')
 	t.equal(await open('other'), 404)
 	const client = new Client({ name: 'test', version: '1' })
-	await client.connect(
-		new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
-			requestInit: { headers: { authorization: `Bearer ${support}` } },
-		}),
-	)
+	const transport = new StreamableHTTPClientTransport(new URL(`${gateway.url}/mcp`), {
+		requestInit: { headers: { authorization: `Bearer ${support}` } },
+	})
+	await client.connect(transport)
 	t.teardown(() => client.close())
 	const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+	const narrower = await issuer.sign({ realm: { roles: ['auditor'] } })
+	const inSession = { 'mcp-session-id': transport.sessionId ?? '', accept: 'application/json, text/event-stream' }
+	for (const [token, status] of [
+		[narrower, 404],
+		[support, 200],
+	] as const)
+		t.equal((await gateway.request('POST', '/mcp', { token, headers: inSession, body: ping })).status, status)
 	const unknown = await gateway.request('POST', '/mcp', { body: ping })
 	const [, document = ''] = /resource_metadata="([^"]+)"/.exec(unknown.headers.get('www-authenticate') ?? '') ?? []
 	t.match(await (await fetch(document)).json(), {
@@ -191,6 +197,31 @@ void t.test('streams, WebSockets and MCP take them, and end with them', async (t
 	Date.now = () => real() + 3_700_000
 	await stream.closed
 	t.pass('the stream ends with the token')
+})
+
+void t.test('what is open ends when the rules no longer permit the same', async (t) => {
+	const { issuer, gateway } = await start(t)
+	const support = await issuer.sign({ groups: 'support', active: true })
+	const operator = await issuer.sign({ groups: 'operators' })
+	const open = async (token: string) => {
+		const stream = await openStream(`${gateway.url}/v1/events/stream`, { token })
+		t.teardown(() => stream.close())
+		return stream
+	}
+	const [ends, stays] = [await open(support), await open(operator)]
+	const legacy = (gateway.running.gateway.status.url('legacy') ?? '').replace('http', 'ws')
+	const headers = { authorization: `Bearer ${support}` }
+	const socket = new WebSocket(`${legacy}/api/agents/team-a/chat/ws`, { headers })
+	await once(socket, 'open')
+	const socketClosed = once(socket, 'close')
+
+	const file = join(gateway.home, 'config/gateway.yaml')
+	writeFileSync(file, readFileSync(file, 'utf8').replace('[agents:read, runs:write, events:read]', '[agents:read]'))
+	await gateway.running.gateway.reload()
+	await Promise.all([ends.closed, socketClosed])
+	refused(t, await gateway.request('GET', '/v1/events/stream', { token: support }), { status: 403, code: 'forbidden' })
+	await gateway.request('POST', '/v1/agents', { token: operator, body: { name: 'team-d' } })
+	t.ok(await stays.waitFor((event) => event.agent_id === 'team-d'), 'that of another caller')
 })
 
 void t.test('each invalid token is refused', async (t) => {
