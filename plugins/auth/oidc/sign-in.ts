@@ -14,13 +14,15 @@ import { fetchFrom } from './fetch.ts'
 export interface SignIn {
 	/** `seed`: for the cookie. Throws `unavailable` if the provider cannot be reached. */
 	begin(redirect: string): Promise<{ url: string; seed: string }>
-	/** The claims of the ID token. `returned`: the address that the browser was sent to. Throws `forbidden`. */
+	/** The claims of the ID token. `returned`: the address that the browser was sent to. Throws `forbidden` and `unavailable`. */
 	complete(returned: URL, seed: string | undefined): Promise<Claims>
 }
 
 const SEED_BYTES = 32
 const SEED_FORM = /^[A-Za-z0-9_-]{43}$/
 const RETRY_AFTER_S = 10
+/** Requests for tokens at the same time: anyone can begin a sign-in, and end it with a code that is made up. */
+const EXCHANGES = 32
 
 /** Null without a client. */
 export function signInOf({ issuer, client_id, client_secret }: OidcSettings): SignIn | null {
@@ -36,6 +38,7 @@ export function signInOf({ issuer, client_id, client_secret }: OidcSettings): Si
 			})
 		}
 	}
+	let exchanges = 0
 	return {
 		async begin(redirect) {
 			const { buildAuthorizationUrl, calculatePKCECodeChallenge } = await import('openid-client')
@@ -58,6 +61,9 @@ export function signInOf({ issuer, client_id, client_secret }: OidcSettings): Si
 				)
 			const configuration = await reach()
 			const { authorizationCodeGrant } = await import('openid-client')
+			if (exchanges >= EXCHANGES)
+				throw new Fault('unavailable', 'too many people sign in at the same time; begin again in the console')
+			exchanges++
 			try {
 				const tokens = await authorizationCodeGrant(configuration, returned, {
 					expectedState: derived('state', seed),
@@ -71,6 +77,8 @@ export function signInOf({ issuer, client_id, client_secret }: OidcSettings): Si
 				throw new Fault('forbidden', 'the identity provider did not confirm the sign-in; begin again in the console', {
 					cause: error,
 				})
+			} finally {
+				exchanges--
 			}
 		},
 	}

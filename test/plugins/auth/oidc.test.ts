@@ -286,6 +286,38 @@ void t.test(
 	},
 )
 
+void t.test('anonymous callers have few requests sent to the issuer at a time', async (t) => {
+	let exchanges = 0
+	const issuer = createServer((request, response) => {
+		if (request.url === '/token') return void exchanges++
+		response.setHeader('content-type', 'application/json')
+		response.end(
+			JSON.stringify({ issuer: url, authorization_endpoint: `${url}/begin`, token_endpoint: `${url}/token` }),
+		)
+	})
+	issuer.listen(0, '127.0.0.1')
+	await once(issuer, 'listening')
+	const url = `http://127.0.0.1:${(issuer.address() as AddressInfo).port}`
+	const gateway = await startGateway({
+		config: `auth: {oidc: {issuer: '${url}', client_id: console, rules: [{when: {a: b}, scopes: ['*']}]}}\n`,
+	})
+	t.teardown(() => gateway.stop())
+	const { body, headers } = await gateway.request('POST', '/v1/auth/login')
+	const state = new URL(body.url).searchParams.get('state')
+	const cookie = headers.get('set-cookie')?.split(';')[0] ?? ''
+	let refused = 0
+	const answers = Array.from({ length: 40 }, async () => {
+		const path = `/v1/auth/callback?code=made-up&state=${state}`
+		const { status, body: page } = await gateway.request('GET', path, { headers: { cookie } })
+		if (status === 503 && /at the same time/.test(page)) refused++
+	})
+	await eventually(() => exchanges + refused === answers.length)
+	t.strictSame({ exchanges, refused }, { exchanges: 32, refused: 8 })
+	issuer.closeAllConnections()
+	issuer.close()
+	await Promise.all(answers)
+})
+
 void t.test('while the issuer cannot be reached, its tokens get 503, and the gateway its own', async (t) => {
 	const issuer = await startIssuer(t)
 	issuer.state.isDown = true
