@@ -179,6 +179,8 @@ export class Listeners {
 		const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#isUpgrade(request)
 		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
 		server.maxConnections = CONNECTION_LIMIT
+		// None is dropped: without the header that a proxy added last, a request would count as local. Their size is limited.
+		server.maxHeadersCount = 0
 		const pass = (request: IncomingMessage, response: ServerResponse): void => {
 			// Once it no longer listens, each connection ends with its next request; a busy client would keep it open.
 			if (!server.listening && !this.#spent.has(request.socket)) this.#spent.set(request.socket, request)

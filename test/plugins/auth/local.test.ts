@@ -291,6 +291,13 @@ void t.test('over real sockets', async (t) => {
 		t.equal((await ask(get, 'Host: evil.example')).status, 401)
 		t.equal((await ask('GET http://evil.example/v1/agents HTTP/1.1', host)).status, 401)
 	})
+	await t.test('sees the sign of a proxy behind as many headers as a request may have', async (t) => {
+		for (let count = 100; count <= 4_000; count += 100) {
+			const others = Array.from({ length: count }, () => 'a:')
+			const { status } = await ask(get, host, ...others, 'X-Forwarded-For: 203.0.113.7')
+			t.ok([401, 431].includes(status), `${status} with ${count} others`)
+		}
+	})
 	await t.test('refuses more than one Host header on every route', async (t) => {
 		for (const path of ['/v1/agents', '/healthz', '/nowhere']) {
 			const { status, body } = await ask(`GET ${path} HTTP/1.1`, host, 'Host: evil.example')
