@@ -111,6 +111,27 @@ void t.test('an upgrade to anything but WebSocket is ignored, and the request se
 	t.strictSame(await taken(), ['one', 'two'], 'nor done')
 })
 
+void t.test('a client cannot fill the memory with requests behind the last one of its connection', async (t) => {
+	const host = await startHost(t.testdir(), { 'recorder/index.js': recorder }, { recorder: {} })
+	t.teardown(() => host.stop())
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+	const socket = net.connect(Number(port), '127.0.0.1')
+	socket.on('error', () => {})
+	t.teardown(() => socket.destroy())
+	socket.write('GET /hold HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n')
+	const requests = 'GET /taken HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(10_000)
+	// More than the buffers of the system on both sides.
+	const LIMIT_BYTES = 16 * 1024 * 1024
+	let isTaken = true
+	while (isTaken && socket.bytesWritten < LIMIT_BYTES) {
+		socket.write(requests)
+		// Whatever the socket can take now, it has taken once other requests are answered.
+		for (let round = 0; socket.writableLength > 0 && round < 50; round++) await host.get('/taken')
+		isTaken = socket.writableLength === 0
+	}
+	t.notOk(isTaken, `${socket.bytesWritten} bytes were taken`)
+})
+
 void t.test('upgraded sockets whose clients stay do not hold up the end', async (t) => {
 	const taker = `export default { name: 'taker', start(ctx) {
 		ctx.upgrade('main', '/taken', (request, socket) => socket.write('taken'))
