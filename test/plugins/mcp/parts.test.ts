@@ -14,6 +14,7 @@ import { openCallTimer } from '../../../plugins/mcp/call-timer.ts'
 import { acceptHeld, compare, offered } from '../../../plugins/mcp/pins.ts'
 import { textOfResult } from '../../../plugins/mcp/results.ts'
 import type { McpRecord } from '../../../plugins/mcp/records.ts'
+import { toolsOf } from '../../../plugins/mcp/tools.ts'
 import { openTail } from '../../../plugins/mcp/tail.ts'
 import { openThrottle } from '../../../plugins/mcp/throttle.ts'
 import { wireName } from '../../../sandbox/wire-name.ts'
@@ -102,6 +103,18 @@ void t.test('a server that is switched on is connecting from the moment at which
 	)
 	t.strictSame(statusOf(false), ['disabled', 'disabled'])
 	t.end()
+})
+
+void t.test('arguments that a person edited are checked by the schema, without the patterns of a stranger', async (t) => {
+	const { definitions } = readDefinitions([
+		{ name: 'a', inputSchema: { properties: { text: { type: 'string', pattern: '^(a+)+$' } }, required: ['text'] } },
+	])
+	const connection = { record: { name: 'own' }, offered: () => definitions } as unknown as ServerConnection
+	const [tool] = toolsOf([connection], { find: () => undefined })
+	const check = async (args: object): Promise<void> => tool?.check?.(args as Record<string, unknown>, {} as never)
+	await t.rejects(check({ text: 1 }), { code: 'invalid_arguments', message: /of mcp__own__a are wrong: text must be string/ })
+	await t.rejects(check({}), { code: 'invalid_arguments', message: /text is missing/ })
+	await t.resolves(check({ text: 'aaa!' }), 'a pattern could take forever; the server checks it')
 })
 
 void t.test('a digest follows every word, and not the order of keys', async (t) => {
