@@ -24,13 +24,13 @@ export default definePlugin<McpSettings, McpServers>({
 	// Two processes of one server at the same time would share its files.
 	exclusive: true,
 	async start(ctx) {
-		const processes = openProcesses(join(ctx.gateway.home, 'run', 'mcp'), ctx.log)
+		const folder = join(ctx.gateway.home, 'run', 'mcp')
+		const processes = ctx.own(openProcesses(folder, ctx.log), 'processes of MCP servers')
 		await processes
 			.reap()
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'leftover processes could not be ended'))
 		const servers = serversOf(ctx, processes)
 		const { registry } = servers
-		ctx.defer(() => processes.stopAll(), 'processes of MCP servers')
 		ctx.defer(() => registry.close(), 'connections to MCP servers')
 		ctx.tools(async (agent) => toolsOf((await registry.of(agent)).values(), ctx))
 		ctx.extend('tools', { ready: (agent, signal) => awaitTools(registry, agent, signal) })

@@ -36,13 +36,12 @@ export interface ServerProcess {
 	stop(now?: boolean): Promise<void>
 }
 
-export interface Processes {
+/** Its disposal ends all of them. */
+export interface Processes extends AsyncDisposable {
 	/** Throws `mcp_failed` if the program cannot be started. */
 	start(order: ProcessOrder): Promise<ServerProcess>
 	/** Ends processes left over from an earlier gateway of this home. */
 	reap(): Promise<void>
-	/** Kills all of them immediately. */
-	stopAll(): Promise<void>
 }
 
 const END_OF_INPUT_MS = 800
@@ -54,6 +53,11 @@ const POLL_MS = 20
 export function openProcesses(folder: string, log: Logger): Processes {
 	const running = new Set<ServerProcess>()
 	const sweep = sharedSweep()
+	// A gateway that exits at once, such as after a second Ctrl-C, waits for nothing.
+	const killGroups = (): void => {
+		for (const { pid } of running) signalGroup(pid, 'SIGKILL')
+	}
+	process.once('exit', killGroups)
 
 	return {
 		async start({ command, args, env }) {
@@ -132,8 +136,9 @@ export function openProcesses(folder: string, log: Logger): Processes {
 			return server
 		},
 		reap: () => reap(folder, log),
-		async stopAll() {
+		async [Symbol.asyncDispose]() {
 			await Promise.all([...running].map((one) => one.stop()))
+			process.off('exit', killGroups)
 		},
 	}
 }

@@ -8,14 +8,49 @@ import { makeHome, send } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { gone, isRunning, servers, stdio } from '../../support/mcp.ts'
 import { spawnGateway } from '../../support/process.ts'
+import { eventually } from '../../support/wait.ts'
+
+const call = async (url: string, method: string, path: string, body?: object): Promise<Answer> =>
+	(await send(url + path, method, body ? { body } : {})).body
+
+void t.test('a gateway that is told twice to stop takes the groups of its servers along', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })
+	t.teardown(() => gateway.kill())
+	await call(gateway.url, 'POST', '/v1/agents', { name: 'ada' })
+	const { id } = await call(gateway.url, 'POST', '/v1/agents/ada/mcp', stdio('own', servers.fixture))
+	const { pid } = await call(gateway.url, 'GET', `/v1/agents/ada/mcp/${id}`)
+	const start = (tool: string): Promise<Answer> =>
+		call(gateway.url, 'POST', '/v1/agents/ada/runs', { prompt: `/tool mcp__own__${tool} {}`, conversation: tool })
+	const started = await start('children')
+	const { answer } = await eventually<Answer>(
+		() => call(gateway.url, 'GET', `/v1/runs/${started.run_id}`),
+		({ status }) => status === 'completed',
+	)
+	const [inGroup, outside] = (/\[(\d+),(\d+)\]/.exec(answer)?.slice(1) ?? []).map(Number) as [number, number]
+	t.teardown(() => process.kill(outside, 'SIGKILL'))
+	const { run_id } = await start('hang') // holds the gateway up
+	await eventually<Answer>(
+		() => call(gateway.url, 'GET', `/v1/runs/${run_id}`),
+		({ status }) => status === 'started',
+	)
+	const ended = eventually(
+		() => {
+			gateway.child.kill('SIGINT')
+			return gateway.child.exitCode
+		},
+		(code) => code !== null,
+	)
+	t.equal(await ended, 1)
+	t.strictSame(await gone([pid, inGroup]), [])
+})
 
 void t.test('servers of a gateway that was killed are ended by the next one', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await spawnGateway(home)
 	t.teardown(() => first.kill())
-	const call = async (url: string, method: string, path: string, body?: object): Promise<Answer> =>
-		(await send(url + path, method, body ? { body } : {})).body
 	const pids: number[] = []
 	await call(first.url, 'POST', '/v1/agents', { name: 'ada' })
 	for (const name of ['one', 'two']) {
