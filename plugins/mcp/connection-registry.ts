@@ -54,7 +54,7 @@ export function openConnectionRegistry(
 				const connection = await connectionTo(agent, record)
 				if (entry.isGone || isClosed) break
 				connections.set(record.id, connection)
-				if (record.enabled) connection.start()
+				if (record.enabled) void connection.start()
 			}
 			if (connections.size === 0 && !entry.isKept && registry.get(agent.uid) === entry) {
 				registry.delete(agent.uid)

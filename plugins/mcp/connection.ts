@@ -159,8 +159,9 @@ export class ServerConnection {
 		}
 	}
 
-	/** Begins to connect. `hurry`: a caller waits for it. */
-	start(hurry = false): void {
+	/** Begins to connect; while it is being stopped, once that is done. `hurry`: a caller waits for it. */
+	async start(hurry = false): Promise<void> {
+		if (this.#life?.signal.aborted) await this.#living
 		if (this.#life) return
 		if (this.#isGone || !this.record.enabled || this.#services.signal.aborted) return this.#turn('disabled')
 		this.#failures = 0
@@ -187,7 +188,7 @@ export class ServerConnection {
 	/** Ends the connection, if there is one, and reconnects. */
 	async restart(hurry = false): Promise<void> {
 		await this.stop()
-		this.start(hurry)
+		await this.start(hurry)
 	}
 
 	/** Stops it forever: a later start has no effect. */
@@ -379,7 +380,7 @@ export class ServerConnection {
 
 	#wake(): void {
 		if (this.#status !== 'error' || Date.now() - Date.parse(this.#lastError?.at ?? '') < STABLE_MS) return
-		this.start()
+		void this.start()
 		this.#isDoubtful = true
 	}
 

@@ -126,7 +126,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 			await records.add(agent, record, ctx.config.max_per_agent)
 			connections.set(id, connection)
 			await ctx.emit({ event_type: 'mcp.added', payload: aboutRecord(record) }, agent.name)
-			connection.start(true)
+			await connection.start(true)
 			await connection.settled(FIRST_CONNECTION_MS)
 			const { status, status_detail } = connection.state()
 			return { ...view(connection), ...(status !== 'connected' && { status_detail }) }
@@ -142,7 +142,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 			const connection = await find(agent, id)
 			connection.record.enabled = (await records.enable(agent, id, enabled)).enabled
 			if (enabled) {
-				connection.start(true)
+				await connection.start(true)
 				await connection.settled(FIRST_CONNECTION_MS)
 			} else await connection.stop()
 			return view(connection)

@@ -67,6 +67,18 @@ void t.test('a server that hears nothing is ended all the same', async (t) => {
 	t.strictSame(await gone([pid]), [])
 })
 
+void t.test('one that is switched on while it is being switched off comes back', async (t) => {
+	const eva = await follow(t, gateway, 'eva')
+	const { id } = await add(eva, stdio('own', servers.fixture))
+	await callTool(eva, 'mcp__own__deaf')
+	const turn = (enabled: boolean) => gateway.request('PATCH', `/v1/agents/eva/mcp/${id}`, { body: { enabled } })
+	const off = turn(false)
+	await eva.stream.waitFor('mcp.disconnected') // its process takes seconds to end
+	t.match(await turn(true), { status: 200, body: { status: 'connected' } })
+	t.equal((await off).status, 200)
+	t.match((await eva.call(`mcp/${id}`)).body, { status: 'connected' })
+})
+
 void t.test('an agent that is deleted takes its servers along, and its runs end', async (t) => {
 	const fay = await follow(t, gateway, 'fay')
 	const { id } = await add(fay, stdio('own', servers.fixture))

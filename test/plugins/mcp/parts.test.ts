@@ -93,7 +93,7 @@ void t.test('a server that is switched on is connecting from the moment at which
 	const statusOf = (enabled: boolean) => {
 		const connection = new ServerConnection({ name: 'own', enabled } as McpRecord, agent, undefined, services)
 		const seen = connection.status
-		connection.start()
+		void connection.start()
 		return [seen, connection.status]
 	}
 	t.strictSame(
