@@ -50,11 +50,12 @@ export function openConnectionRegistry(
 		if (!forChange && without.get(agent.uid)) return Promise.resolve(connections)
 		const entry: Loaded = { connections, loaded: Promise.resolve(connections), isGone: false, isKept: forChange }
 		entry.loaded = (async () => {
-			for (const record of await records.list(agent)) {
-				const connection = await connectionTo(agent, record)
-				if (entry.isGone || isClosed) break
-				connections.set(record.id, connection)
-				if (record.enabled) void connection.start()
+			const made: ServerConnection[] = []
+			for (const record of await records.list(agent)) made.push(await connectionTo(agent, record))
+			// Only now can nothing fail any more: one that was started and then forgotten would run beside its successor.
+			for (const connection of entry.isGone || isClosed ? [] : made) {
+				connections.set(connection.record.id, connection)
+				if (connection.record.enabled) void connection.start()
 			}
 			if (connections.size === 0 && !entry.isKept && registry.get(agent.uid) === entry) {
 				registry.delete(agent.uid)

@@ -84,6 +84,23 @@ void t.test('of many agents without servers only the last ones are remembered', 
 	t.equal(await registry.of(last), await registry.of(last, true), 'but to what is kept')
 })
 
+void t.test('where one server of an agent cannot be loaded, none is started until all can be', async (t) => {
+	const started: string[] = []
+	let isBroken = true
+	const registry = openConnectionRegistry(
+		{ list: async () => ['one', 'two'].map((id) => ({ id, enabled: true }) as McpRecord) },
+		async (_, record) => {
+			if (record.id === 'two' && isBroken) throw new Error('the store is away')
+			return { record, start: async () => void started.push(record.id) } as unknown as ServerConnection
+		},
+	)
+	const agent = { name: 'ada', uid: 'u-1' }
+	await t.rejects(registry.of(agent), { message: 'the store is away' })
+	isBroken = false
+	t.equal((await registry.of(agent)).size, 2)
+	t.strictSame(started, ['one', 'two'], 'each once')
+})
+
 void t.test('a server that is switched on is connecting from the moment at which it can be seen', (t) => {
 	const services = {
 		config: { call_timeout_s: 60, max_call_s: 600 },
