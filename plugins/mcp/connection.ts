@@ -27,7 +27,7 @@ import { openRefresher } from './refresher.ts'
 import type { Sampler } from './sampling.ts'
 import { loadSdk } from './sdk.ts'
 import { openTail } from './tail.ts'
-import type { Opened, TargetServices } from './target.ts'
+import type { TargetServices } from './target.ts'
 
 export interface ConnectionServices extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal' | 'redactor'> {
 	records: Records
@@ -83,7 +83,9 @@ export class ServerConnection {
 	readonly #calls: Calls
 	readonly #waiting = new Set<() => void>()
 	#status: McpStatus
-	#opened: Opened | null = null
+	#pid: number | null = null
+	/** Those that the server was given last: what it wrote may show them after its end. */
+	#values: Readonly<Record<string, string>> = {}
 	#link: Link | null = null
 	#lastSession: Session | null = null
 	#connectedAt: string | null = null
@@ -153,7 +155,7 @@ export class ServerConnection {
 				? this.#scrub(this.#lastSession.instructions).slice(0, INSTRUCTIONS_LIMIT)
 				: null,
 			connected_at: this.#connectedAt,
-			pid: this.#opened?.process?.pid ?? null,
+			pid: this.#pid,
 			stderr: this.#said.text((text) => this.#scrub(text)),
 			not_offered: this.#refused,
 		}
@@ -253,7 +255,7 @@ export class ServerConnection {
 			else if (wasConnected && signal.reason !== AT_ONCE)
 				this.#emit('mcp.disconnected', { status: 'disabled', reason: 'it was stopped' })
 			await link?.close()
-			this.#opened = null
+			this.#pid = null
 			if (this.#status === 'error' || this.#status === 'needs_login') return
 			await this.#pause(signal)
 		}
@@ -291,7 +293,10 @@ export class ServerConnection {
 					toolsChanged: refresh,
 				},
 				busy: () => this.#calls.size > 0,
-				opened: (opened) => (this.#opened = opened),
+				opened: ({ process, values }) => {
+					this.#pid = process?.pid ?? null
+					this.#values = values
+				},
 				signal,
 			})
 			try {
@@ -414,7 +419,7 @@ export class ServerConnection {
 	/** Redacts values that the server was given, and the agent's secrets, in its output. Call it before any cut. */
 	#scrub(text: string): string {
 		let scrubbed = this.#hideTokens(text)
-		for (const [name, value] of Object.entries(this.#opened?.values ?? {})) {
+		for (const [name, value] of Object.entries(this.#values)) {
 			if (value.length >= SCRUBBED_LENGTH) scrubbed = scrubbed.replaceAll(value, `[${name}]`)
 		}
 		return this.#services.redactor.of([this.agent]).text(scrubbed, 'record')

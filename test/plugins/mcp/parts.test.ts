@@ -128,7 +128,7 @@ void t.test('arguments that a person edited are checked by the schema, without t
 	])
 	const connection = { record: { name: 'own' }, offered: () => definitions } as unknown as ServerConnection
 	const [tool] = toolsOf([connection], { find: () => undefined })
-	const check = async (args: object): Promise<void> => tool?.check?.(args as Record<string, unknown>, {} as never)
+	const check = async (args: object): Promise<void> => tool?.check?.(args as Record<string, unknown>)
 	await t.rejects(check({ text: 1 }), { code: 'invalid_arguments', message: /of mcp__own__a are wrong: text must be string/ })
 	await t.rejects(check({}), { code: 'invalid_arguments', message: /text is missing/ })
 	await t.resolves(check({ text: 'aaa!' }), 'a pattern could take forever; the server checks it')

@@ -42,6 +42,18 @@ void t.test('a process gets the safe few variables, what its record names, and a
 	t.strictSame(body.env, { EMPTY: null, LEVEL: null }, 'names without values')
 })
 
+void t.test('a value that a program wrote stays hidden after it has ended', async (t) => {
+	const abe = await follow(t, gateway, 'abe')
+	const program = 'console.error(`my key is ${process.env.KEY}`); process.exit(1)'
+	const { id } = await add(abe, { ...stdio('own', '-e', program), env: { KEY: 'the-literal-value-1' } })
+	const ended = await until(gateway, 'abe', id, ({ pid, stderr }) => pid === null && stderr !== '')
+	t.match(ended.stderr, /^my key is \[KEY\]$/m)
+	t.match(ended.last_error.message, /my key is \[KEY\]/)
+	const { body } = await gateway.request('PATCH', `/v1/agents/abe/mcp/${id}`, { body: { enabled: false } })
+	t.equal(body.status, 'disabled')
+	t.notMatch(JSON.stringify((await abe.call(`mcp/${id}`)).body), /literal/)
+})
+
 void t.test('a secret needs a grant; taking it back ends the connection', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	const secret = await post('/v1/vault/secrets', { name: 'TOKEN', value: 'the-secret-value-1' })
