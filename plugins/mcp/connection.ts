@@ -29,7 +29,8 @@ import { loadSdk } from './sdk.ts'
 import { openTail } from './tail.ts'
 import type { TargetServices } from './target.ts'
 
-export interface ConnectionServices extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal' | 'redactor'> {
+export interface ConnectionServices
+	extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal' | 'redactor' | 'gateway'> {
 	records: Records
 	sampler: Sampler
 	/** Of a server at an address that does not have a token of its own. */
@@ -287,6 +288,7 @@ export class ServerConnection {
 				services: this.#services,
 				said: this.#said,
 				hooks: {
+					version: this.#services.gateway.version,
 					elicit: (request) => this.#calls.elicit(request),
 					...(this.record.sampling && { sample: (request, stop) => this.#calls.sample(request, stop) }),
 					...(this.record.roots && { roots: this.record.roots }),

@@ -32,6 +32,8 @@ export type Target =
 	| { kind: 'http' | 'sse'; url: URL; fetch: BoundedFetch }
 
 export interface Hooks {
+	/** Of the gateway, which the server is told. */
+	version: string
 	toolsChanged(): void
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
 	/** Lets a model answer. The server gets the messages of its Faults. Absent: the server is not allowed to ask. */
@@ -64,7 +66,6 @@ export interface CallOptions {
 	onprogress(): void
 }
 
-const CLIENT = { name: 'svc-gateway', title: 'Agent Gateway', version: '0.1.0' }
 const CONNECT_LIMIT_MS = { stdio: 60_000, http: 20_000, sse: 20_000 }
 const LIST_LIMIT_MS = 20_000
 const PING_LIMIT_MS = 10_000
@@ -131,7 +132,8 @@ async function connect(
 	hooks: Hooks,
 	signal: AbortSignal,
 ): Promise<Session> {
-	const client = new Client(CLIENT, {
+	const info = { name: 'svc-gateway', title: 'Agent Gateway', version: hooks.version }
+	const client = new Client(info, {
 		capabilities: {
 			elicitation: { form: { applyDefaults: true }, url: {} },
 			...(hooks.sample && { sampling: {} }),

@@ -23,6 +23,7 @@ const session = await signedIn(() =>
 	openSession(
 		{ kind: 'http', url, fetch: boundedFetch(login.authorize(fetcher), {}) },
 		{
+			version: '1.0.0',
 			toolsChanged() {},
 			trouble: (error) => console.error(error.message),
 			closed() {},

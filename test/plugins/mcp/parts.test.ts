@@ -122,17 +122,23 @@ void t.test('a server that is switched on is connecting from the moment at which
 	t.end()
 })
 
-void t.test('arguments that a person edited are checked by the schema, without the patterns of a stranger', async (t) => {
-	const { definitions } = readDefinitions([
-		{ name: 'a', inputSchema: { properties: { text: { type: 'string', pattern: '^(a+)+$' } }, required: ['text'] } },
-	])
-	const connection = { record: { name: 'own' }, offered: () => definitions } as unknown as ServerConnection
-	const [tool] = toolsOf([connection], { find: () => undefined })
-	const check = async (args: object): Promise<void> => tool?.check?.(args as Record<string, unknown>)
-	await t.rejects(check({ text: 1 }), { code: 'invalid_arguments', message: /of mcp__own__a are wrong: text must be string/ })
-	await t.rejects(check({}), { code: 'invalid_arguments', message: /text is missing/ })
-	await t.resolves(check({ text: 'aaa!' }), 'a pattern could take forever; the server checks it')
-})
+void t.test(
+	'arguments that a person edited are checked by the schema, without the patterns of a stranger',
+	async (t) => {
+		const { definitions } = readDefinitions([
+			{ name: 'a', inputSchema: { properties: { text: { type: 'string', pattern: '^(a+)+$' } }, required: ['text'] } },
+		])
+		const connection = { record: { name: 'own' }, offered: () => definitions } as unknown as ServerConnection
+		const [tool] = toolsOf([connection], { find: () => undefined })
+		const check = async (args: object): Promise<void> => tool?.check?.(args as Record<string, unknown>)
+		await t.rejects(check({ text: 1 }), {
+			code: 'invalid_arguments',
+			message: /of mcp__own__a are wrong: text must be string/,
+		})
+		await t.rejects(check({}), { code: 'invalid_arguments', message: /text is missing/ })
+		await t.resolves(check({ text: 'aaa!' }), 'a pattern could take forever; the server checks it')
+	},
+)
 
 void t.test('a digest follows every word, and not the order of keys', async (t) => {
 	const digestOf = (tool: object): string | undefined => readDefinitions([tool]).definitions[0]?.digest
