@@ -45,6 +45,7 @@ const MAX_STRAYS = programLimits.calls + programLimits.log_lines
 const MAX_CHANGES = 2 * programLimits.calls + 2
 const crashed = (how: string): ProgramOutcome => ({ ok: false, code: 'sandbox_crash', message: `its process ${how}` })
 
+/** Throws if no pipes can be made. */
 export function startHost({ file, args, env, cwd, program }: HostCommand): Host {
 	const child = spawn(file, args, {
 		stdio: ['pipe', 'ignore', 'ignore', 'pipe'],
@@ -54,7 +55,11 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 		// A terminal sends Ctrl-C to the process group, but a call may still complete while the gateway stops.
 		detached: process.platform !== 'win32',
 	})
-	const pipe = child.stdio[3] as Duplex
+	const pipe = child.stdio?.[3] as Duplex | undefined
+	if (!pipe) {
+		child.on('error', () => {}) // says the same
+		throw new Error('the gateway has too many open files')
+	}
 	child.stdin?.on('error', () => {}) // its exit event has the reason
 	child.stdin?.end(program)
 	const ready = Promise.withResolvers<void>()

@@ -371,6 +371,25 @@ void t.test('when the gateway dies, a host dies with it, whatever its program do
 	await until(() => !pids.some(isThere))
 })
 
+void t.test('without a free descriptor no process starts, and the error is caught', async (t) => {
+	const program = `
+		import { openSync } from 'node:fs'
+		import { startHost } from ${JSON.stringify(new URL('../../plugins/skills/host.ts', import.meta.url).href)}
+		process.on('uncaughtException', (error) => console.log('uncaught: ' + error.message))
+		console.log('ready')
+		try { for (;;) openSync('/dev/null') } catch {}
+		try { startHost({ file: '/bin/true', args: [], env: {}, cwd: '/', program: '' }) } catch ({ message }) { console.log(message) }`
+	const node = spawn(
+		'/bin/sh',
+		['-c', 'ulimit -n 64; exec "$0" --input-type=module -e "$1"', process.execPath, program],
+		{
+			stdio: ['ignore', 'pipe', 'inherit'],
+		},
+	)
+	const lines = await Array.fromAsync(createInterface({ input: node.stdout }))
+	t.strictSame(lines, ['ready', 'the gateway has too many open files'])
+})
+
 void t.test('the process itself may do nothing, should a program ever get out of its isolate', async (t) => {
 	let connections = 0
 	const server = createServer((socket) => {
