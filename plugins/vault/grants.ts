@@ -21,12 +21,17 @@ interface GrantRecord extends Omit<Grant, 'secret_id'> {
 	mark: Uint8Array
 }
 
+/** With the uid of its agent. */
+interface CheckedGrant extends Grant {
+	agent_uid: string
+}
+
 export interface GrantStore extends Grants {
 	of(agent: AgentRef, secret_id: string): Promise<Grant | undefined>
 	/** Ids of the secrets that the agent's model may see. */
 	revealed(agent: AgentRef): Promise<ReadonlySet<string>>
-	/** The agents with a grant for a secret. */
-	holdersOf(secret_id: string): Promise<AgentRef[]>
+	/** The agents with a grant, by the id of the secret. */
+	holders(): Promise<Map<string, AgentRef[]>>
 	/** Removes the grants of a deleted agent. */
 	forgetAgent(agent_uid: string): Promise<void>
 	/** Removes the grants of a deleted secret, within a change that has its turn. Returns how many there were. */
@@ -58,7 +63,7 @@ export function grantsOf(
 	ctx.defer(stop, 'following the grants')
 
 	/** Undefined if the vault did not write it. */
-	const checked = ({ key, value }: Entry<GrantRecord>): (Grant & { agent_uid: string }) | undefined => {
+	const checked = ({ key, value }: Entry<GrantRecord>): CheckedGrant | undefined => {
 		const [, , agent_uid, secret_id] = key as unknown as [string, string, string, string]
 		const { mark, ...rest } = value
 		const grant = { ...rest, agent_uid, secret_id }
@@ -66,15 +71,7 @@ export function grantsOf(
 		log.error({ agent: value.agent_id, secret_id }, 'a grant was changed outside the gateway; it does not count')
 		return undefined
 	}
-	const markOf = ({
-		grant_id,
-		agent_id,
-		agent_uid,
-		secret_id,
-		reveal,
-		hosts,
-		created_at,
-	}: Grant & { agent_uid: string }) =>
+	const markOf = ({ grant_id, agent_id, agent_uid, secret_id, reveal, hosts, created_at }: CheckedGrant) =>
 		mac(ring().index, [
 			'grant',
 			grant_id,
@@ -191,12 +188,11 @@ export function grantsOf(
 			if (before === changes && revealedTo.size < CACHE_LIMIT) revealedTo.set(uid, ids)
 			return ids
 		},
-		async holdersOf(secret_id) {
-			const entries = await collect(({ key }) => key[3] === secret_id)
-			return entries.flatMap((entry) => {
-				const grant = checked(entry)
-				return grant ? [{ name: grant.agent_id, uid: grant.agent_uid }] : []
-			})
+		async holders() {
+			const valid = (await collect(() => true)).flatMap((entry) => checked(entry) ?? [])
+			const bySecret = Map.groupBy(valid, ({ secret_id }) => secret_id)
+			const agentOf = ({ agent_id, agent_uid }: CheckedGrant): AgentRef => ({ name: agent_id, uid: agent_uid })
+			return new Map(Array.from(bySecret, ([id, grants]) => [id, grants.map(agentOf)]))
 		},
 		forgetAgent(agent_uid) {
 			ctx.redactor.forget(agent_uid)

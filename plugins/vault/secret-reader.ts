@@ -12,8 +12,11 @@ export interface SecretReader {
 	find(ref: string): Promise<OpenSecret | undefined>
 	/** Redacts the value in its reader's output from now on, also after a restart. Throws `store_damaged`. */
 	reveal(secret: OpenSecret, reader: AgentRef | 'gateway'): Promise<string>
-	/** Adds every secret that was ever read to the redactor: for the agents that have a grant, or for the gateway if there is no grant. */
-	announceRead(holdersOf: (secret_id: string) => Promise<readonly AgentRef[]>): Promise<void>
+	/**
+	 * Adds every secret that was ever read to the redactor: for the agents that have a grant, or for the gateway if there is no
+	 * grant. `holders`: by the id of the secret.
+	 */
+	announceRead(holders: ReadonlyMap<string, readonly AgentRef[]>): Promise<void>
 }
 
 export function secretReaderOf({ ctx: { store, redactor, log }, ring }: Desk): SecretReader {
@@ -59,15 +62,14 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: Desk): S
 			redactor.add(reader, { id: secret.id, name: secret.about.name, value })
 			return value
 		},
-		async announceRead(holdersOf) {
+		async announceRead(holders) {
 			for await (const { key, value: record } of store.list<SecretRecord>(keys.secrets)) {
 				const id = key.at(-1) as string
 				try {
 					const found = openSecret(id, record, ring())
 					if (!found.about.was_read) continue
 					const { secret, value } = await valueOf(found)
-					const holders = await holdersOf(id)
-					for (const reader of holders.length > 0 ? holders : (['gateway'] as const))
+					for (const reader of holders.get(id) ?? (['gateway'] as const))
 						redactor.add(reader, { id, name: secret.about.name, value })
 				} catch (error) {
 					log.error({ err: error, secret_id: id }, 'a secret cannot be read')

@@ -51,7 +51,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 	const grants = grantsOf(desk, find)
 	const secrets = secretsOf(desk, grants.forgetSecret)
 	ctx.redactor.showNamesTo('vault:read')
-	if (opened) await reader.announceRead(grants.holdersOf)
+	if (opened) await reader.announceRead(await grants.holders())
 
 	const granted = async (name: string, agent: AgentRef) => {
 		const secret = await byName(name)

@@ -149,6 +149,28 @@ void t.test('what was read is redacted from then on, also after a restart and in
 	t.equal(fourth.redactor.of(['gateway']).text('the key of a provider', 'log'), '[redacted:AGAIN]')
 })
 
+void t.test('a start reads the grants once, however many secrets were read', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { vault, agents, as } = await open(place)
+	await agents.create({ name: 'ada' })
+	for (const name of ['ONE', 'TWO', 'THREE']) {
+		await vault.secrets.create({ name, value: `the value of ${name}` })
+		await vault.grants.create({ agent_id: 'ada', secret: name, reveal: false })
+		await vault.read(name, await as('ada'))
+	}
+	const lists: string[] = []
+	const { store } = place.engine
+	const counting: Store = Object.assign(Object.create(store) as Store, {
+		list: ((prefix, options) => {
+			lists.push(prefix.join(' '))
+			return store.list(prefix, options)
+		}) satisfies Store['list'],
+	})
+	const { redactor } = await open(place, { store: counting })
+	t.equal(redactor.of([{ agent: 'ada' }]).text('the value of THREE', 'event'), '[redacted:THREE]')
+	t.equal(lists.filter((prefix) => prefix === 'vault grant').length, 1)
+})
+
 void t.test('the mark that a secret was read is durable before anybody has the value', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault } = await open(place)
