@@ -168,24 +168,24 @@ export class Login {
 		await this.#emit('mcp.logged_in', { issuer: issuer.issuer, scopes: scopesOf(tokens.scope ?? pending.scope) })
 	}
 
-	/** Revokes the tokens, as far as the authorization server can, and forgets them. */
+	/** Revokes the tokens, as far as that can be done, and forgets them. */
 	async logout(): Promise<void> {
 		const { revoke } = await oauth()
 		const kept = await this.#read()
 		this.#needed = null
 		if (!kept?.tokens) return this.#turns.run(() => this.#write(undefined))
 		const { issuer, tokens } = kept
-		const { information } = await this.#client(issuer, kept.redirect ?? '', kept.scope)
-		await this.#turns.run(() => this.#write(undefined))
-		for (const token of [tokens.refresh_token, tokens.access_token]) {
-			if (token === undefined) continue
-			await revoke(issuer, information, token, this.#fetch).catch((error: unknown) =>
-				this.#services.log.warn(
-					{ server: this.#record.name, reason: this.#clean(messageOf(error)) },
-					'a token of an MCP server could not be revoked',
-				),
-			)
+		const cannotRevoke = (error: unknown): undefined => {
+			const about = { server: this.#record.name, reason: this.#clean(messageOf(error)) }
+			this.#services.log.warn(about, 'tokens of an MCP server could not be revoked')
+			return undefined
 		}
+		// The agent may no longer have the grant for the client's secret.
+		const client = await this.#client(issuer, kept.redirect ?? '', kept.scope).catch(cannotRevoke)
+		await this.#turns.run(() => this.#write(undefined))
+		for (const token of [tokens.refresh_token, tokens.access_token])
+			if (client && token !== undefined)
+				await revoke(issuer, client.information, token, this.#fetch).catch(cannotRevoke)
 		await this.#emit('mcp.logged_out', { issuer: issuer.issuer })
 	}
 

@@ -223,13 +223,16 @@ void t.test('the client of an operator: with a secret, with a key, and for the a
 		['by-key', 'private_key', 'BY_KEY'],
 	] as const) {
 		const agent = await newAgent(t)
-		await grant(agent.name, secret)
+		const { grant_id } = (await grant(agent.name, secret)).body
 		const auth = { type: 'oauth', client_id, [field]: { secret } }
 		const { id, status } = await add(agent, { name: 'guarded', transport: 'http', url: server.url, auth })
 		t.equal(status, 'needs_login', client_id)
 		t.equal((await signIn(agent, id)).status, 200, client_id)
 		await until(gateway, agent.name, id, (one) => one.status === 'connected')
 		t.match((await agent.call(`mcp/${id}`)).body, { auth })
+		await gateway.request('DELETE', `/v1/vault/grants/${grant_id}`)
+		t.equal((await agent.call(`mcp/${id}/logout`, {})).status, 200, 'also where the tokens can no longer be revoked')
+		t.match((await agent.call(`mcp/${id}`)).body, { login: null })
 	}
 
 	const agent = await newAgent(t)
