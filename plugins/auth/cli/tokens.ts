@@ -1,22 +1,9 @@
 import { consent, yesOption } from '../../../core/cli/consent.ts'
-import { CliError } from '../../../core/cli/contract.ts'
-import { path } from '../../../core/cli/contract.ts'
+import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { expiryOf } from './expiry.ts'
 import { when } from '../../../core/cli/when.ts'
-
-interface Token {
-	id: string
-	scopes: string[]
-	agents?: string[]
-	label?: string
-	limits?: Record<string, number>
-	status: 'active' | 'revoked' | 'expired'
-	expires_at: string | null
-	created_at: string
-}
-
-type NewToken = Omit<Token, 'status'> & { token: string }
+import type { NewToken, Token } from '../contract.ts'
 
 interface CreateOptions extends LimitOptions {
 	scope: string[]

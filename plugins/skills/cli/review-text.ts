@@ -1,54 +1,10 @@
 /** The text of a skill's review: what it is, its permissions, its files, the findings, and its document. */
 import type { Style } from '../../../core/cli/contract.ts'
 import { when } from '../../../core/cli/when.ts'
-
-export interface Skill {
-	id: string
-	name: string
-	description: string
-	status: 'active' | 'quarantined'
-	installed_at: string
-}
-
-export interface FileEntry {
-	path: string
-	size: number
-	sha256: string
-	kind: 'document' | 'text' | 'script' | 'binary'
-	language?: string
-}
-
-export interface Review extends Skill {
-	digest: string
-	source: { kind: 'inline' | 'archive' | 'url'; url?: string; resolved_url?: string }
-	size: number
-	files: (FileEntry & { change: 'added' | 'changed' | 'same' | null })[]
-	removed_files: string[]
-	left_out: { path: string; why: 'link' | 'special' }[]
-	tool: string
-	approved_at: string | null
-	runtime: 'javascript' | null
-	parameters: { name: string; type: string; required: boolean; description: string }[]
-	permissions: Record<'primitives' | 'hosts' | 'secrets', string[]>
-	warnings?: string[]
-	findings: {
-		file: string
-		rule: string
-		severity: 'high' | 'medium' | 'low'
-		line: number
-		excerpt: string
-		message: string
-	}[]
-	replaces: string | null
-	diff: string | null
-	program: string | null
-	/** The document's line on which it begins; 1 is the first. */
-	program_line: number | null
-	markdown: string
-}
+import type { SkillReview } from '../contract.ts'
 
 /** With the complete program, if there is one. `full`: with the complete document, even if there is a diff. */
-export function reviewText(review: Review, style: Style, full = false): string {
+export function reviewText(review: SkillReview, style: Style, full = false): string {
 	const { diff, replaces } = review
 	const parts = [
 		about(review, style),
@@ -65,7 +21,7 @@ export function reviewText(review: Review, style: Style, full = false): string {
 		section(
 			style,
 			'Warnings',
-			(review.warnings ?? []).map((text) => style.warn(style.plain(text))),
+			review.warnings.map((text) => style.warn(style.plain(text))),
 		),
 		section(style, 'Files', review.files.length > 1 ? fileLines(review, style) : []),
 		section(style, 'Left out of it', leftOut(review, style)),
@@ -80,7 +36,7 @@ export function reviewText(review: Review, style: Style, full = false): string {
 	return parts.filter((part) => part !== '').join('\n\n')
 }
 
-function about(review: Review, style: Style): string {
+function about(review: SkillReview, style: Style): string {
 	const { name, description, status, source, runtime } = review
 	const from =
 		source.kind === 'inline'
@@ -110,7 +66,7 @@ function section(style: Style, title: string, lines: string[]): string {
 	return lines.length === 0 ? '' : [style.bold(title), ...lines.map((line) => `  ${line}`)].join('\n')
 }
 
-function permissions({ permissions: { primitives, hosts, secrets }, runtime }: Review): string[] {
+function permissions({ permissions: { primitives, hosts, secrets }, runtime }: SkillReview): string[] {
 	const declared = [
 		['primitives', primitives],
 		['hosts', hosts],
@@ -121,13 +77,13 @@ function permissions({ permissions: { primitives, hosts, secrets }, runtime }: R
 	return [runtime === null ? 'what the model may use anyway: it has no program' : 'nothing but its arguments']
 }
 
-function parameters(review: Review): string[] {
+function parameters(review: SkillReview): string[] {
 	return review.parameters.map(
 		({ name, type, required, description }) => `${name} (${type}${required ? '' : ', optional'}): ${description}`,
 	)
 }
 
-function findings(review: Review, style: Style): string[] {
+function findings(review: SkillReview, style: Style): string[] {
 	if (review.findings.length === 0) return ['nothing, which does not make it safe: read it']
 	const colour = { high: style.bad, medium: style.warn, low: style.dim }
 	return review.findings.flatMap(({ file, severity, line, rule, message, excerpt }) => [
@@ -138,7 +94,7 @@ function findings(review: Review, style: Style): string[] {
 
 /** One line a file. */
 export function fileLines(
-	{ files, removed_files = [] }: Pick<Review, 'files'> & Partial<Review>,
+	{ files, removed_files }: Pick<SkillReview, 'files' | 'removed_files'>,
 	style: Style,
 ): string[] {
 	const width = Math.max(0, ...files.map((file) => String(file.size).length))
@@ -153,7 +109,7 @@ export function fileLines(
 	]
 }
 
-function leftOut({ left_out }: Review, style: Style): string[] {
+function leftOut({ left_out }: SkillReview, style: Style): string[] {
 	return left_out.map(({ path, why }) => `${style.plain(path)} (${why === 'link' ? 'a link' : 'a special file'})`)
 }
 
@@ -163,7 +119,7 @@ export function fileText(text: string, style: Style): string {
 }
 
 /** Escaped here, so that nothing that a model would read is hidden from the reviewer. */
-function unseen({ markdown }: Review, style: Style): string[] {
+function unseen({ markdown }: SkillReview, style: Style): string[] {
 	const lines = markdown.replaceAll('\r\n', '\n').split('\n')
 	const found = lines.flatMap((line, at) => (style.plain(line) === line ? [] : [`${at + 1}: ${style.plain(line)}`]))
 	return found.length <= SHOWN ? found : [...found.slice(0, SHOWN), `and ${found.length - SHOWN} more`]
@@ -180,7 +136,7 @@ function changes(diff: string, style: Style): string[] {
 	})
 }
 
-function program({ program: code, program_line: first }: Review, style: Style): string[] {
+function program({ program: code, program_line: first }: SkillReview, style: Style): string[] {
 	return code === null ? [] : numbered(lines(code), style, first ?? 1)
 }
 

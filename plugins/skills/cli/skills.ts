@@ -4,8 +4,8 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { fileLines, fileText, reviewText } from './review-text.ts'
-import type { FileEntry, Review, Skill } from './review-text.ts'
 import { requestFor } from './source.ts'
+import type { FileContent, Skill, SkillReview } from '../contract.ts'
 import { DOCUMENT } from '../folder/contract.ts'
 import { digestOfListing, sha256 } from '../folder/digest.ts'
 import { when } from '../../../core/cli/when.ts'
@@ -164,18 +164,13 @@ async function skillsIn(
 	}
 }
 
-interface FileContent extends FileEntry {
-	text?: string
-	base64?: string
-}
-
 function contentOf(cli: Cli, agent: string, id: string, file: string): Promise<FileContent> {
 	const query = `?path=${encodeURIComponent(file)}`
 	return cli.api.request<FileContent>('GET', path`/v1/agents/${agent}/skills/${id}/files` + query)
 }
 
 /** All other files than the document, as they are approved. */
-async function textsOf(cli: Cli, agent: string, { id, files }: Review): Promise<string> {
+async function textsOf(cli: Cli, agent: string, { id, files }: SkillReview): Promise<string> {
 	const parts: string[] = []
 	for (const file of files) {
 		if (file.path === DOCUMENT || file.kind === 'binary') continue
@@ -192,17 +187,17 @@ function listed(cli: Cli, agent: string): Promise<Skill[]> {
 }
 
 /** Of several revisions of a name, the pending one is the one to review. */
-async function reviewOf(cli: Cli, agent: string, wanted: string): Promise<Review> {
+async function reviewOf(cli: Cli, agent: string, wanted: string): Promise<SkillReview> {
 	const list = await listed(cli, agent)
 	const waiting = list.filter((one) => one.status === 'quarantined' && one.name === wanted)
 	const { id } = found(waiting.length > 0 ? waiting : list, wanted)
-	return cli.api.request<Review>('GET', path`/v1/agents/${agent}/skills/${id}`)
+	return cli.api.request<SkillReview>('GET', path`/v1/agents/${agent}/skills/${id}`)
 }
 
 /** The digest to approve: of the exact text that was shown, or the one that the user names. */
 async function consented(
 	cli: Cli,
-	review: Review,
+	review: SkillReview,
 	agent: string,
 	{ digest, yes = false, full = false }: Approval,
 ): Promise<string> {

@@ -4,15 +4,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { when } from '../../../core/cli/when.ts'
-
-interface Grant {
-	grant_id: string
-	agent_id: string
-	secret_id: string
-	reveal: boolean
-	hosts?: string[]
-	created_at: string
-}
+import type { Grant } from '../contract.ts'
 
 /** With the secret's name, if the caller may see it. */
 type NamedGrant = Grant & { secret?: string }
