@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import { Fault, isFault } from '../../core/errors.ts'
@@ -247,8 +247,7 @@ function invalidToken(message: string): Fault {
 
 /** Compares in constant time; the hashes give both sides the same length. */
 function isSame(given: string, wanted: string): boolean {
-	const hash = (text: string): Buffer => createHash('sha256').update(text).digest()
-	return timingSafeEqual(hash(given), hash(wanted))
+	return timingSafeEqual(hash('sha256', given, 'buffer'), hash('sha256', wanted, 'buffer'))
 }
 
 /** Whether a request that needs one of these scopes may change something: none of them is for reading. */

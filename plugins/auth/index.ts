@@ -41,7 +41,8 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 		const scopeNames = new Set<string>()
 		const { oidc } = ctx.config
 		const own = (): string => (ctx.gateway.publicUrl() ?? '').replace(/\/+$/, '')
-		const login = { signIn: oidc && signInOf(oidc), sessions: sessionsOf(ctx), report: violationsOf(ctx) }
+		const report = violationsOf(ctx)
+		const login = { signIn: oidc && signInOf(oidc), sessions: sessionsOf(ctx), report }
 		const find = async (request: IncomingMessage): Promise<Session | undefined> => {
 			const base = ctx.gateway.publicUrl()
 			const cookie = base === null ? undefined : cookiesFor(base).of(request, 'session')
@@ -65,7 +66,7 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 				ctx.config,
 				tokens,
 				setupCode,
-				violationsOf(ctx),
+				report,
 				() => scopeNames,
 				verify,
 				oidc ? { find, get: login.sessions.get } : undefined,

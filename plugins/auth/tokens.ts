@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { Fault, isFault } from '../../core/errors.ts'
 import { newId, now, randomText } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -99,7 +99,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 			const token = `svc_${randomText(TOKEN_BYTES)}`
 			const details = { ...(agents && { agents }), ...(label !== undefined && { label }), ...(limits && { limits }) }
 			const shown = { id: newId(), scopes, ...details, expires_at, created_at: now() }
-			await write({ ...shown, hash: hashOf(token).toString('hex'), revoked_at: null }, mustBeFirst)
+			await write({ ...shown, hash: hash('sha256', token), revoked_at: null }, mustBeFirst)
 			await report('token.created', { token_id: shown.id, scopes, ...details, expires_at })
 			return { ...shown, token }
 		},
@@ -130,10 +130,10 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 		},
 		async find(text) {
 			if (!TOKEN_FORM.test(text)) return undefined
-			const hash = hashOf(text)
-			const pointer = await store.getShared<{ id: string }>(hashKey(hash.toString('hex')))
+			const hashed = hash('sha256', text)
+			const pointer = await store.getShared<{ id: string }>(hashKey(hashed))
 			const record = pointer && (await recordOf(pointer.value.id))
-			return record && timingSafeEqual(hash, Buffer.from(record.hash, 'hex')) ? view(record) : undefined
+			return record && timingSafeEqual(Buffer.from(hashed), Buffer.from(record.hash)) ? view(record) : undefined
 		},
 		async get(id) {
 			const record = await recordOf(id)
@@ -147,10 +147,6 @@ function removal({ id, hash }: TokenRecord): Op[] {
 		{ key: tokenKey(id), value: undefined },
 		{ key: hashKey(hash), value: undefined },
 	]
-}
-
-function hashOf(text: string): Buffer {
-	return createHash('sha256').update(text).digest()
 }
 
 /** As clients see it. */

@@ -1,7 +1,7 @@
 /** The tools that a server lists: checked, since a list may contain anything, and each with a digest of its definition. */
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
-import { isObject } from './fields.ts'
+import { isObject } from '../../core/util/is-object.ts'
 
 export interface Definition {
 	name: string

@@ -1,4 +1,6 @@
 /** One field of a form: how a person is asked for it, and what an answer means. */
+import { isObject } from '../../core/util/is-object.ts'
+
 export interface Field {
 	name: string
 	/** A primitive JSON Schema; written by the server, so it may contain anything. */
@@ -129,8 +131,4 @@ function kindOf({ type, format }: Record<string, unknown>, scrub: Field['scrub']
 	if (type === 'number') return 'a number'
 	if (type === 'array') return 'a list, separated by commas'
 	return typeof format === 'string' ? `text: ${scrub(format).slice(0, 50)}` : 'text'
-}
-
-export function isObject(value: unknown): value is Record<string, unknown> {
-	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -7,7 +7,7 @@ import type { Context, ToolCall } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { Runs } from '../runs/contract.ts'
 import type { McpSettings } from './contract.ts'
-import { isObject } from './fields.ts'
+import { isObject } from '../../core/util/is-object.ts'
 
 /** As the SDK has checked it. */
 export interface SamplingRequest {

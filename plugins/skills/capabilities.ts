@@ -40,7 +40,7 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 			`Uses ${nouns[kind]} ${name}, which permissions.${kind} lacks: it would be denied.`,
 		])
 	}
-	for (const line of first(PASSED_LIMIT, passedOn(program.code))) {
+	for (const line of passedOn(program.code).take(PASSED_LIMIT)) {
 		for (const kind of Object.values(methods)) unclear.add(kind)
 		findings.push([
 			'dynamic-name',
@@ -79,12 +79,6 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 		])
 	}
 	return findings
-}
-
-function first<T>(count: number, items: Iterable<T>): T[] {
-	const taken: T[] = []
-	for (const item of items) if (taken.push(item) === count) break
-	return taken
 }
 
 interface Use {

@@ -1,6 +1,7 @@
 /** The YAML front matter of a skill document as plain data, parsed under limits: its author is untrusted. */
 import { isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument } from 'yaml'
 import { Fault } from '../../core/errors.ts'
+import { isObject } from '../../core/util/is-object.ts'
 
 export interface FrontMatter {
 	/** JSON types only, strings as keys, never `__proto__`. */
@@ -38,7 +39,7 @@ export function readFrontMatter(document: string): FrontMatter {
 
 	const found = new Map<string, number>()
 	const data = plain(parsed.contents, [])
-	if (!isRecord(data)) throw invalid(2, 'the front matter must be a map with name and description')
+	if (!isObject(data)) throw invalid(2, 'the front matter must be a map with name and description')
 	return {
 		data,
 		lineOf(path) {
@@ -92,10 +93,6 @@ export function readFrontMatter(document: string): FrontMatter {
 
 export function invalid(line: number, message: string): Fault {
 	return new Fault('skill_invalid', `line ${line}: ${message}`)
-}
-
-export function isRecord(value: unknown): value is Record<string, unknown> {
-	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** A splitter of our own: those of libraries run `---js` heads as code. */

@@ -1,5 +1,6 @@
 /** The parameters of a skill: described to a model as JSON Schema, and checked at each call. */
 import { Fault } from '../../core/errors.ts'
+import { isObject } from '../../core/util/is-object.ts'
 import type { Parameter } from './contract.ts'
 
 /** As every model's API accepts it; a list requires `items` there. */
@@ -54,7 +55,7 @@ export function fits(type: Parameter['type'], value: unknown): boolean {
 		case 'array':
 			return Array.isArray(value)
 		case 'object':
-			return typeof value === 'object' && value !== null && !Array.isArray(value)
+			return isObject(value)
 		default:
 			return typeof value === type
 	}

@@ -6,9 +6,9 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import type {} from '../runs/contract.ts'
+import { isObject } from '../../core/util/is-object.ts'
 import type { Outlet, SecretReading } from '../vault/contract.ts'
 import type { Permissions } from './contract.ts'
-import { isRecord } from './front-matter.ts'
 import type { ProgramCall } from './program.ts'
 
 export interface SkillGrant {
@@ -56,7 +56,7 @@ export function powersOf(
 	const primitive = async (name: string, args: unknown): Promise<unknown> => {
 		demand('primitives', name)
 		// Under a grant that reveals, the result is the value itself.
-		if (name === 'vault.read' && isRecord(args) && typeof args.name === 'string') demand('secrets', args.name)
+		if (name === 'vault.read' && isObject(args) && typeof args.name === 'string') demand('secrets', args.name)
 		return ctx.use('runs').callPrimitive(call, name, args)
 	}
 
@@ -120,7 +120,7 @@ export function powersOf(
 	}
 
 	return async (what, body, signal) => {
-		if (!isRecord(body)) throw new Fault('invalid_request', 'a call needs its arguments')
+		if (!isObject(body)) throw new Fault('invalid_request', 'a call needs its arguments')
 		switch (what) {
 			case 'primitive':
 				return primitive(textOf(body.name), body.args ?? {})
@@ -140,11 +140,11 @@ interface ProgramRequest {
 }
 
 function requestOf(init: unknown): ProgramRequest {
-	const { method, headers = {}, body } = isRecord(init) ? init : {}
+	const { method, headers = {}, body } = isObject(init) ? init : {}
 	const wrong = (what: string): Fault => new Fault('invalid_request', `svc.fetch takes ${what}`)
 	if (method !== undefined && typeof method !== 'string') throw wrong('a method as text')
 	if (body !== undefined && body !== null && typeof body !== 'string') throw wrong('a body as text')
-	const pairs: unknown[] = Array.isArray(headers) ? headers : isRecord(headers) ? Object.entries(headers) : []
+	const pairs: unknown[] = Array.isArray(headers) ? headers : isObject(headers) ? Object.entries(headers) : []
 	const checked = pairs.map((pair): [string, string] => {
 		const [name, value] = Array.isArray(pair) ? (pair as unknown[]) : []
 		if (typeof name === 'string' && (typeof value === 'string' || typeof value === 'number'))

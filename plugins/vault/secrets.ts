@@ -1,6 +1,6 @@
 /** Storing, replacing, deleting and listing secrets. */
 import { Fault, isFault } from '../../core/errors.ts'
-import { newId } from '../../core/util/ids.ts'
+import { newId, timeOfId } from '../../core/util/ids.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type { Secret, Secrets } from './contract.ts'
@@ -164,5 +164,5 @@ function labels({ name, policy_label }: OpenSecret['about']) {
 
 /** When an id, a UUIDv7, was created. */
 function timeOf(id: string): string {
-	return new Date(Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)).toISOString()
+	return new Date(timeOfId(id) ?? 0).toISOString()
 }

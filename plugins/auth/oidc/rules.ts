@@ -1,5 +1,5 @@
 /** What a caller of the identity provider may do: the rules of `auth.oidc` that match the claims of its token. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault } from '../../../core/errors.ts'
 import { reaches } from '../../shared/agent-limit.ts'
 import type { Actor } from '../../../core/util/context.ts'
@@ -90,10 +90,7 @@ export function identityOf(
 ): Omit<Credentials, 'scope' | 'agents' | 'local'> {
 	const label = LABELS.map((name) => claims[name]).find((value) => typeof value === 'string' && value !== '')
 	const actor: Actor = { kind: 'oidc', id: claims.sub, ...(label !== undefined && { label: printable(String(label)) }) }
-	const id = `oidc:${createHash('sha256')
-		.update(JSON.stringify([claims.iss, claims.sub]))
-		.digest('hex')
-		.slice(0, 32)}`
+	const id = `oidc:${hash('sha256', JSON.stringify([claims.iss, claims.sub])).slice(0, 32)}`
 	const limits = rules.find((rule) => rule.limits)?.limits
 	return {
 		token_id: id,

@@ -1,5 +1,5 @@
 /** Sessions of the console: what a browser's cookie stands for. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { Fault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
 import { now, randomText } from '../../../core/util/ids.ts'
@@ -71,5 +71,5 @@ function hasEnded({ claims }: SessionRecord): boolean {
 }
 
 function idOf(cookie: string): string {
-	return createHash('sha256').update(cookie).digest('hex')
+	return hash('sha256', cookie)
 }

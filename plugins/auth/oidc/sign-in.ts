@@ -3,7 +3,7 @@
  * Core). Everything that the way back must prove is derived from a random seed in a cookie of the browser, so the gateway
  * keeps nothing, and only the browser that began can end it.
  */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Configuration } from 'openid-client'
 import { Fault } from '../../../core/errors.ts'
 import { randomText } from '../../../core/util/ids.ts'
@@ -100,5 +100,5 @@ async function discover(issuer: string, client_id: string, client_secret: string
 }
 
 function derived(what: 'state' | 'nonce' | 'verifier', seed: string): string {
-	return createHash('sha256').update(`${what} ${seed}`).digest('base64url')
+	return hash('sha256', `${what} ${seed}`, 'base64url')
 }
