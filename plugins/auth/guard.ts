@@ -78,7 +78,7 @@ function refuseLoophole(route: RequestRoute, rules: RouteAccess | false, { scope
 		const { plugin } = route.realm
 		throw new Fault(
 			'plugin_failed',
-			`plugin "${plugin}": the route ${route.method.toUpperCase()} ${route.path} ${problem}; its options.auth must be scoped(<scope>) as in core/http/routes.ts, false, or left out`,
+			`plugin "${plugin}": the route ${route.method.toUpperCase()} ${route.path} ${problem}; its options.auth must be { access: { scope: [<scope>, '*'] } }, false, or left out`,
 		)
 	}
 	if (strategies.join() !== STRATEGY || mode !== 'required')
