@@ -2,7 +2,7 @@
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
-import { errorIn, StreamError } from './failures.ts'
+import { throwErrorIn } from './failures.ts'
 import { countedUsage } from './usage.ts'
 import { countIn, isObject, objectIn, parsed, stringIn } from './values.ts'
 
@@ -38,14 +38,12 @@ export class MessageReader implements AnswerReader {
 				return
 			}
 		}
-		const error = errorIn(event)
-		if (error) throw new StreamError(error)
+		throwErrorIn(event)
 	}
 
 	takeWhole(message: unknown): void {
 		if (!isObject(message)) throw malformed('the message is not an object')
-		const error = errorIn(message)
-		if (error) throw new StreamError(error)
+		throwErrorIn(message)
 		if (!Array.isArray(message.content)) return
 		this.#answer.isUntouched = false
 		for (const [index, block] of message.content.entries()) this.#begin(index, block)

@@ -47,7 +47,13 @@ export function failureOf(
 /** A code that may be shown; one with a redacted part does not match. */
 const WORD = /^[A-Za-z][\w.-]{0,63}$/
 
-/** An error in the body of a response, in the middle of a stream or in place of an answer. */
+/** Throws StreamError for an error in the middle of a stream, or in place of an answer. */
+export function throwErrorIn(value: unknown): void {
+	const error = errorIn(value)
+	if (error) throw new StreamError(error)
+}
+
+/** An error in the body of a response. */
 export function errorIn(value: unknown): ServerError | undefined {
 	const { error } = objectIn(value)
 	if (error === undefined || error === null) return undefined

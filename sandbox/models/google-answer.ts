@@ -2,7 +2,7 @@
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
-import { errorIn, StreamError } from './failures.ts'
+import { throwErrorIn } from './failures.ts'
 import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
 
 type Part = Record<string, unknown>
@@ -23,8 +23,7 @@ export class ContentReader implements AnswerReader {
 
 	take(chunk: unknown): void {
 		if (!isObject(chunk)) throw malformed('a chunk is not an object')
-		const error = errorIn(chunk)
-		if (error) throw new StreamError(error)
+		throwErrorIn(chunk)
 		const answer = this.#answer
 		const [candidate] = listIn(chunk.candidates).map(objectIn)
 		const { blockReason } = objectIn(chunk.promptFeedback)

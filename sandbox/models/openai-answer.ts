@@ -2,7 +2,7 @@
 import type { ToolSpec, Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
-import { errorIn, StreamError } from './failures.ts'
+import { throwErrorIn } from './failures.ts'
 import { callsInText } from './text-calls.ts'
 import { TextGate } from './text-gate.ts'
 import { ThinkTags, withoutOpenTag } from './think-tags.ts'
@@ -33,8 +33,7 @@ export class ChatReader implements AnswerReader {
 
 	take(chunk: unknown): void {
 		if (!isObject(chunk)) throw malformed('a chunk is not an object')
-		const error = errorIn(chunk)
-		if (error) throw new StreamError(error)
+		throwErrorIn(chunk)
 		const answer = this.#answer
 		const [choice] = listIn(chunk.choices)
 		if ('choices' in chunk || 'usage' in chunk) answer.isUntouched = false

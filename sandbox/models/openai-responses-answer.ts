@@ -2,7 +2,7 @@
 import type { Usage } from '../../core/protocol.ts'
 import { malformed, textOrNothing } from './answer.ts'
 import type { AnswerBuilder, AnswerReader } from './answer.ts'
-import { errorIn, StreamError } from './failures.ts'
+import { errorIn, StreamError, throwErrorIn } from './failures.ts'
 import { countedUsage } from './usage.ts'
 import { isObject, listIn, objectIn, stringIn } from './values.ts'
 
@@ -41,15 +41,13 @@ export class ResponseReader implements AnswerReader {
 			case 'error':
 				throw new StreamError(errorIn({ error: isObject(event.error) ? event.error : event }) ?? unsaid)
 		}
-		const error = type === '' ? errorIn(event) : undefined
-		if (error) throw new StreamError(error)
+		if (type === '') throwErrorIn(event)
 	}
 
 	/** The response as it ends a stream, or in place of one. */
 	takeWhole(response: unknown): void {
 		if (!isObject(response)) throw malformed('the response is not an object')
-		const error = errorIn(response)
-		if (error) throw new StreamError(error)
+		throwErrorIn(response)
 		const answer = this.#answer
 		const { status, output, usage } = response
 		if (Array.isArray(output) || status !== undefined) answer.isUntouched = false

@@ -1,4 +1,4 @@
-import type { Compat } from '../order.ts'
+import type { AnswerForm, Compat } from '../order.ts'
 
 /** What a server can do beyond its dialect: what the operator set, and what its refusals taught. */
 export interface Traits extends Compat {
@@ -21,4 +21,12 @@ export interface Traits extends Compat {
 	forced?: false
 	/** Fields that are left out, by the dialect's names. */
 	drop?: readonly string[]
+}
+
+/** The parts of the form of an answer that this server is told. */
+export function toldForm(form: AnswerForm | undefined, { json, forced, tools }: Traits): AnswerForm {
+	return {
+		...(form?.json && json !== false && { json: form.json }),
+		...(form?.call && forced !== false && tools !== false && { call: form.call }),
+	}
 }
