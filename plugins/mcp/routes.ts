@@ -5,12 +5,8 @@ import { isFault } from '../../core/errors.ts'
 import { holds, scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
 import type { McpServers, McpSettings, NewMcpServer } from './contract.ts'
+import type { ServerParams } from './schemas.ts'
 import { added, details, newServer, params, paramsOfServer, shownNewServer, view } from './schemas.ts'
-
-interface ServerParams {
-	id: string
-	mcp_id: string
-}
 
 const tags = ['api', 'mcp']
 

@@ -5,6 +5,12 @@ import Joi from 'joi'
 const TEXT_LIMIT = 4_096
 const VALUE_LIMIT = 8_192
 
+/** Of the routes about one server. */
+export interface ServerParams {
+	id: string
+	mcp_id: string
+}
+
 const agent = Joi.string().max(64).required().description('Name of the agent.').example('ada')
 export const params = Joi.object({ id: agent })
 export const paramsOfServer = Joi.object({

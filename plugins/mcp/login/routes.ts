@@ -8,13 +8,9 @@ import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type {} from '../../agents/contract.ts'
 import type { McpServers, McpSettings } from '../contract.ts'
 import { paramsOfServer, view } from '../schemas.ts'
+import type { ServerParams } from '../schemas.ts'
 import { CALLBACK, CLIENT_DOCUMENT, clientDocument, redirectAddress } from './addresses.ts'
 import { clientMetadata } from './client-metadata.ts'
-
-interface ServerParams {
-	id: string
-	mcp_id: string
-}
 
 const tags = ['api', 'mcp']
 const COOKIE = 'svc-mcp-login'
@@ -119,9 +115,8 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			},
 		},
 		handler: async (request, h) => {
-			const returned = new URL(`http://gateway${request.raw.req.url}`)
 			try {
-				const { agent, server: one } = await servers.completeLogin(returned, cookieOf(request.raw.req, COOKIE))
+				const { agent, server: one } = await servers.completeLogin(request.url, cookieOf(request.raw.req, COOKIE))
 				const text = `The agent ${agent} can use the MCP server "${one.name}" now. You can close this page.`
 				return ctx.use('auth').loginPage(h, 200, { title: 'Signed in', text })
 			} catch (error) {
