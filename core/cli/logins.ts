@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, write
 import { join } from 'node:path'
 import { Fault, messageOf } from '../errors.ts'
 import { quoted } from '../util/quoted.ts'
+import { CliError } from './contract.ts'
 
 /** Beyond this, the oldest are removed. */
 const ADDRESSES = 100
@@ -15,9 +16,17 @@ function storedToken(home: string, url: string): string | undefined {
 	return Object.hasOwn(logins, url) ? logins[url] : undefined
 }
 
+/** Whether a text can be a token: visible ASCII. The error of `fetch` for a header with anything else would show it. */
+export function isToken(text: string): boolean {
+	return /^[\x21-\x7e]{1,4096}$/.test(text)
+}
+
 /** What a command sends to this address: the token of SVC_TOKEN, else the stored one. */
 export function tokenFor(env: Readonly<NodeJS.ProcessEnv>, home: string, url: string): string | undefined {
-	return env.SVC_TOKEN || storedToken(home, url)
+	if (!env.SVC_TOKEN) return storedToken(home, url)
+	const token = env.SVC_TOKEN.trim()
+	if (!isToken(token)) throw new CliError('usage', 'SVC_TOKEN does not contain a token; it is one word, such as svc_…')
+	return token
 }
 
 /** Replaces a token that is already stored for the address. */

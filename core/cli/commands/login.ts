@@ -1,7 +1,7 @@
 import { mustBeGateway, notAGateway, send } from '../connection.ts'
 import { CliError } from '../contract.ts'
 import type { Command } from '../command.ts'
-import { fileOf, storeToken } from '../logins.ts'
+import { fileOf, isToken, storeToken } from '../logins.ts'
 import { secretInput } from '../secret-input.ts'
 
 export default {
@@ -17,8 +17,7 @@ Examples:
 		const { api, env, home } = cli
 		const { url } = api
 		const token = (await secretInput(cli, `Token for ${url}`)).trim()
-		if (!/^[\x21-\x7e]{1,4096}$/.test(token))
-			throw new CliError('usage', 'this is not a token; it is one word, such as svc_…')
+		if (!isToken(token)) throw new CliError('usage', 'this is not a token; it is one word, such as svc_…')
 		// Not before the address is known to be a gateway.
 		await mustBeGateway(url)
 		const connection = { url: () => url, headers: () => ({ authorization: `Bearer ${token}` }) }

@@ -48,6 +48,19 @@ void t.test('login stores a valid token for this address, and every command uses
 	t.equal((await svc(['logout'])).code, exitCodes.not_found)
 })
 
+void t.test('a SVC_TOKEN that no header can hold is refused, and not shown', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const svc = svcFor({ home: gateway.home })
+	for (const SVC_TOKEN of ['svc_first\nsvc_second', 'svc_€']) {
+		const refused = await svc(['agents', 'list'], { env: { SVC_TOKEN } })
+		t.match(refused, { code: exitCodes.usage, stderr: /SVC_TOKEN does not contain a token/ })
+		t.notMatch(refused.stderr, 'svc_first')
+	}
+	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['*'] } })).body
+	t.equal((await svc(['agents', 'list'], { env: { SVC_TOKEN: `${token}\r\n` } })).code, 0, 'as read from a file')
+})
+
 void t.test('a token goes to its own address only, and to nothing that is not a gateway', async (t) => {
 	const gateway = await startGateway()
 	t.teardown(() => gateway.stop())
