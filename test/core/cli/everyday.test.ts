@@ -125,6 +125,7 @@ void t.test('audit: filters, times, pages behind each other', async (t) => {
 	t.equal((await svc(['audit', '--agent', 'eve', '--since', '1h'])).stdout.split('\n').length - 1, ids.length)
 	t.equal((await svc(['audit', '--agent', 'eve', '--until', '1h'])).stdout, '')
 	t.equal((await svc(['audit', '--since', 'yesterday'])).code, exitCodes.usage)
+	t.equal((await svc(['audit', '--since', '999999999d'])).code, exitCodes.usage, 'before all dates')
 })
 
 void t.test('completion: commands, options, choices and names of agents', async (t) => {
