@@ -36,31 +36,36 @@ const EX_TEMPFAIL = 75
 const SAME_SIGNAL_MS = 1_000
 const PARENT_CHECK_MS = 1_000
 
-const home = homeFolder(process.env)
 /** When the first signal to stop came. */
 let stopping = 0
 let hasWaited = false
 /** Percent of the upgrade, as the terminal shows them. */
 let shown = -1
-const handed = handedSockets(process.env)
 const tell = serviceManager(process.env, (message) => process.stderr.write(`${message}\n`))
 const stopWaiting = new AbortController()
 const endsWait = ['SIGINT', 'SIGTERM', 'disconnect'] as const
-const running = await boot({
-	home,
-	env: process.env,
-	handed,
-	noBackup: process.argv.includes('--no-backup'),
-	upgrading: showUpgrade,
-	made: (one) => (own.gateway = one),
-	stopWaiting: stopWaiting.signal,
-	waiting: showWait,
-}).catch((error: unknown) => {
+const { home, handed, running } = await start().catch((error: unknown) => {
 	if (stopWaiting.signal.aborted) process.exit(0)
 	if (!isFault(error)) write(error)
 	else process.stderr.write(`The gateway does not start.\n${error.message}\n`)
 	process.exit(!isFault(error) ? 1 : error.code === 'config_invalid' ? EX_CONFIG : EX_UNAVAILABLE)
 })
+
+async function start() {
+	const home = homeFolder(process.env)
+	const handed = handedSockets(process.env)
+	const running = await boot({
+		home,
+		env: process.env,
+		handed,
+		noBackup: process.argv.includes('--no-backup'),
+		upgrading: showUpgrade,
+		made: (one) => (own.gateway = one),
+		stopWaiting: stopWaiting.signal,
+		waiting: showWait,
+	})
+	return { home, handed, running }
+}
 
 /** Of a gateway that listens and forwards requests until it takes over. */
 function showWait({ url, holder }: Waiting): void {

@@ -1,8 +1,10 @@
 /** `svc` as a process, and as a function for tests. */
 import type { Command } from 'commander'
 import { homeFolder } from '../../config/home.ts'
+import { ConfigError } from '../../config/problems.ts'
 import { isFault, messageOf } from '../errors.ts'
 import { openApi } from './api.ts'
+import type { OpenApi } from './api.ts'
 import { CliError, exitCodes, exitOf } from './contract.ts'
 import type { Api, Cli, ExitName } from './contract.ts'
 import type { LineSource } from './lines.ts'
@@ -31,11 +33,12 @@ const SAME_SIGNAL_MS = 300
 /** Runs one command; returns its exit code. `argv` is what the user wrote after `svc`. */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
 	const { env, stdout, stderr, signal } = io
-	const home = homeFolder(env, io.cwd)
-	const api = openApi({ env, home, signal })
+	let api: OpenApi | undefined
 	try {
+		const home = homeFolder(env, io.cwd)
+		const opened = (api = openApi({ env, home, signal }))
 		const words = argv.length === 0 ? ['--help'] : argv
-		const given = (options: CliOptions): Cli => openCli(io, home, api, options)
+		const given = (options: CliOptions): Cli => openCli(io, home, opened, options)
 		const { program, problems } = await buildProgram(words, { stdout, stderr, cli: given })
 		for (const problem of problems) stderr.write(`svc: ${safe(problem)}\n`)
 		await program.parseAsync(withList(words, program), { from: 'user' })
@@ -43,7 +46,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 	} catch (error) {
 		const judged = judge(error, env)
 		// What made no sense to us may have come from something else.
-		const { exit, message, code = exit } = (judged.exit === 'internal' && (await api.serverProblem())) || judged
+		const { exit, message, code = exit } = (judged.exit === 'internal' && (await api?.serverProblem())) || judged
 		const json = argv.slice(0, argv.includes('--') ? argv.indexOf('--') : undefined).includes('--json')
 		if (message !== '') stderr.write(`${json ? safeJson({ error: { code, message } }) : `svc: ${safe(message)}`}\n`)
 		return exitCodes[exit]
@@ -87,6 +90,7 @@ function judge(error: unknown, env: Io['env']): { exit: ExitName; message: strin
 		const message = helped ? '' : error.message.replace(/^error: /, '')
 		return { exit: error.exitCode === 0 ? 'ok' : 'usage', message }
 	}
+	if (error instanceof ConfigError) return { exit: 'config', message: error.message, code: error.code }
 	if (isFault(error)) {
 		const exit = error.code === 'config_invalid' ? 'config' : exitOf(error.status)
 		return { exit, message: error.message, code: error.code }

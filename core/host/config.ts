@@ -11,6 +11,7 @@ import * as editing from '../../config/edit.ts'
 import * as environment from '../../config/environment.ts'
 import * as explaining from '../../config/explain.ts'
 import * as starting from '../../config/first-start.ts'
+import * as homes from '../../config/home.ts'
 import { ConfigError } from '../../config/problems.ts'
 import * as reading from '../../config/read.ts'
 import * as sections from '../../config/sections.ts'
@@ -37,6 +38,7 @@ export const migrateText = withFaults(sections.migrateText.bind(null, compositio
 export const presentEnvironment = (env: Environment): Environment =>
 	environment.presentEnvironment(composition, env).env
 export const unknownVariables = environment.unknownVariables.bind(null, composition)
+export const homeFolder = withFaults(homes.homeFolder)
 export const prepareHome = withFaults(starting.prepareHome)
 export const readText = withFaults(reading.readText)
 export const pathOf = withFaults(explaining.pathOf)

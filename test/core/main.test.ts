@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { makeHome } from '../support/gateway.ts'
-import { spawnGateway } from '../support/process.ts'
+import { spawnGateway, withoutUserHome } from '../support/process.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -81,6 +81,15 @@ void t.test('a configuration with an error keeps it from starting, and says wher
 	const home = makeHome({ config: 'server:\n  prot: 1\n' })
 	await t.rejects(spawnGateway(home), {
 		message: /\(78\).*gateway\.yaml:2:3: server\.prot.*server\.port|\(78\).*prot.*port/s,
+	})
+})
+
+void t.test('sockets or a user without a home that keep it from starting are named, too', async (t) => {
+	await t.rejects(spawnGateway(makeHome(), { LISTEN_FDS: '3' }), {
+		message: /\(78\):\nThe gateway does not start\.\nLISTEN_FDS hands over 3 sockets/,
+	})
+	await t.rejects(spawnGateway(makeHome(), { SVC_HOME: undefined, NODE_OPTIONS: withoutUserHome }), {
+		message: /\(78\):\nThe gateway does not start\.\nthis user has no home folder; set SVC_HOME/,
 	})
 })
 

@@ -16,6 +16,14 @@ const defaultFrom = process.env.SVC_TEST_SOURCES === '1' ? 'sources' : 'bundle'
 /** Made at the first start of a gateway, if the sources have changed. */
 let bundle: Promise<string> | undefined
 
+/** As NODE_OPTIONS: the system knows no home folder of the user, as in a container with a made-up user id. */
+export const withoutUserHome = `--import=data:text/javascript,${encodeURIComponent(`
+	import os from 'node:os'
+	import { syncBuiltinESMExports } from 'node:module'
+	os.homedir = () => { throw new Error('no such user') }
+	syncBuiltinESMExports()
+`)}`
+
 export interface GatewayProcess {
 	child: ChildProcess
 	url: string

@@ -13,6 +13,7 @@ import type { Test } from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
+import { withoutUserHome } from '../../support/process.ts'
 
 const svcFile = fileURLToPath(new URL('../../../core/svc.mjs', import.meta.url))
 
@@ -110,6 +111,12 @@ void t.test('an answer comes through a pipe as it is made; Ctrl-C stops the run'
 	t.equal(await svc.ended, exitCodes.interrupted)
 	const run_id = /stopped run ([0-9a-f-]{36})/.exec(svc.stderr())?.[1]
 	t.equal((await gateway.request('GET', `/v1/runs/${run_id}`)).body.status, 'stopped')
+})
+
+void t.test('a user without a home folder is told what to set', async (t) => {
+	const svc = start(t, ['status'], { env: { SVC_HOME: undefined, NODE_OPTIONS: withoutUserHome } })
+	t.equal(await svc.ended, exitCodes.config)
+	t.match(svc.stderr(), /^svc: this user has no home folder; set SVC_HOME to a folder for the gateway\n$/)
 })
 
 void t.test('a second Ctrl-C leaves at once', async (t) => {
