@@ -16,7 +16,7 @@ import { configFile } from './home.ts'
 import type { Environment } from './home.ts'
 import { ConfigError, messageOf } from './problems.ts'
 import type { ProblemText } from './problems.ts'
-import { readConfig } from './read.ts'
+import { readConfig, readText } from './read.ts'
 import type { Config } from './types.ts'
 
 export interface ChangeRequest {
@@ -47,6 +47,8 @@ export async function changeConfig(
 ): Promise<Change> {
 	prepareHome(home)
 	const file = realpathSync(configFile(home))
+	// Other text than UTF-8 would be written back with replacement characters.
+	readText(file)
 	const before = readFileSync(file, 'utf8')
 	const text = change(before)
 	const problemsIn = async (one: string): Promise<Refusal | undefined> => {
