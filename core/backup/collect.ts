@@ -36,7 +36,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		if (entry.isSymbolicLink() && gatewayLink.test(path)) return
 		if (!isMemberPath(path)) return void found.left_out.push(`${path}: an archive cannot store this name`)
 		// Even if the entry is not a link, one of its parent folders may be.
-		const real = await realpath(source).catch(absent)
+		const real = await realpath(source).catch(broken)
 		if (real === undefined) return void found.left_out.push(`${path}: a broken link`)
 		if (!real.startsWith(root + sep)) return void found.left_out.push(`${path}: a link that leads out of the home`)
 		const [top = ''] = real.slice(root.length + 1).split(sep)
@@ -81,4 +81,9 @@ export async function openPlain(path: string): Promise<FileHandle> {
 
 function absent(error: NodeJS.ErrnoException): undefined {
 	if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
+}
+
+/** Of a link that leads nowhere, or to itself. */
+function broken(error: NodeJS.ErrnoException): undefined {
+	if (error.code !== 'ELOOP') absent(error)
 }

@@ -11,6 +11,7 @@ import {
 	renameSync,
 	rmSync,
 	statSync,
+	symlinkSync,
 	writeFileSync,
 } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
@@ -63,6 +64,13 @@ async function recordsIn(home: string, store = 'data'): Promise<unknown[]> {
 function without(files: Record<string, string>, ...left: string[]): Record<string, string> {
 	return Object.fromEntries(Object.entries(files).filter(([path]) => !left.includes(path)))
 }
+
+void t.test('a link to itself is left out and named', async (t) => {
+	const at = join(folder, 'loop')
+	mkdirSync(join(at, 'home/skills'), { recursive: true })
+	symlinkSync('self', join(at, 'home/skills/self'))
+	t.match(await smallBackup(at), { left_out: ['skills/self: a broken link'] })
+})
 
 void t.test('a fresh home has everything, closed to others', async (t) => {
 	const home = join(folder, 'a', 'fresh')
