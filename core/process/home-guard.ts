@@ -1,4 +1,5 @@
 /** Keeps changes that another user could have made out of a running gateway. */
+import { existsSync } from 'node:fs'
 import type { Logger } from '../log/log.ts'
 import { isAllowed, refuseShared, sharedIn, sharedPlaces } from './shared-home.ts'
 
@@ -29,9 +30,16 @@ export function guardHome({ home, env, log, safeAgain, isReady }: GuardOptions):
 	let homeIsRefused = false
 	let timer: NodeJS.Timeout | undefined
 
+	const isShared = (folder: string): boolean => {
+		try {
+			return sharedIn(folder, home) !== undefined
+		} catch {
+			return existsSync(folder) // some of it was removed meanwhile, or all of it
+		}
+	}
 	const recheck = (): void => {
 		if (!isReady() || (homeIsRefused && sharedPlaces(home).length > 0)) return
-		for (const folder of refused) if (sharedIn(folder, home)) return
+		for (const folder of refused) if (isShared(folder)) return
 		clearInterval(timer)
 		timer = undefined
 		homeIsRefused = false

@@ -6,6 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { examine } from '../../../core/cli/doctor/doctor.ts'
+import { openLog } from '../../../core/log/log.ts'
+import { guardHome } from '../../../core/process/home-guard.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { GatewayOptions } from '../../support/gateway.ts'
 import { spawnGateway } from '../../support/process.ts'
@@ -217,3 +219,19 @@ void t.test(
 		t.strictSame((await diagnosis(home)).length, 1)
 	},
 )
+
+void t.test('a refused plugin that is removed is no longer looked at', { skip }, async (t) => {
+	const home = homeFor(t, 0o755, { files: { 'plugins/greeter/index.js': greeter } })
+	const folder = join(home, 'plugins/greeter')
+	chmodSync(folder, 0o777)
+	const isSafe = Promise.withResolvers<void>()
+	const log = openLog({ level: 'silent', format: 'json' })
+	const guard = guardHome({ home, env: {}, log, safeAgain: isSafe.resolve, isReady: () => true })
+	// The guard's own timer keeps no process alive.
+	const alive = setInterval(() => {}, 1_000)
+	t.teardown(() => clearInterval(alive))
+	t.teardown(() => guard[Symbol.dispose]())
+	t.match(guard.refusal(folder), /mode 0777/)
+	rmSync(folder, { recursive: true })
+	await isSafe.promise
+})
