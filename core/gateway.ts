@@ -245,7 +245,7 @@ export class Gateway {
 				`the change is refused, the last good configuration stays in force: ${message}`,
 			)
 			const payload = { message, ...(isFault(error) && error.errors && { errors: error.errors }) }
-			await this.events.emit({ event_type: 'config.rejected', payload })
+			await this.#say('config.rejected', payload)
 			throw error
 		}
 	}

@@ -1,4 +1,7 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
+import { startGateway } from '../support/gateway.ts'
 import { startHost } from '../support/host.ts'
 
 const world = globalThis as { diary?: string[]; broken?: boolean; release?: () => void }
@@ -302,6 +305,13 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 		t.match(refused, message)
 		t.equal((await host.get('/a')).status, 200)
 	}
+})
+
+void t.test('a refused change is refused for its own reason on a full disk, too', async (t) => {
+	const { home, running, stop } = await startGateway({ config: 'store: {min_free_mib: 1048576}\n' })
+	t.teardown(stop)
+	writeFileSync(join(home, 'config/gateway.yaml'), 'server: {prot: 1}\n')
+	await t.rejects(running.gateway.reload(), { code: 'config_invalid', message: /server\.prot/ })
 })
 
 void t.test('a hundred reloads leave one generation, and no instance behind', async (t) => {
