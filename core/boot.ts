@@ -224,10 +224,12 @@ export async function boot({
 		await gateway.start()
 		if (member && engine.tenure) await member.serves(engine.tenure)
 
+		/** Of third-party plugins. */
+		const folders = (): string[] =>
+			gateway.status.plugins().flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source))
 		const followPlugins = (): void => {
-			const plugins = gateway.status.plugins()
 			watcher
-				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
+				.follow(folders())
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
 		/** Undefined for an engine that other gateways cannot share. */
@@ -258,14 +260,16 @@ export async function boot({
 		function reload(): void {
 			void gateway.reload().catch(() => {})
 		}
-		const watcher = stack.use(new Watcher([file, join(home, 'plugins')], reload))
+		const notWatched = (error: unknown): void =>
+			log.warn({ err: error }, 'a file or folder cannot be watched, so its changes apply at the next reload')
+		const watcher = stack.use(new Watcher([file, join(home, 'plugins')], reload, notWatched))
 		followPlugins()
 		stack.defer(() => removeRuntimeFile(home))
 		publish()
 		await watcher.ready()
 		isWatched = true
 		// A change made until now has not been noticed yet.
-		if (digestNow(file) !== digest) reload()
+		if (digestNow(file) !== digest || folders().length > 0) reload()
 		return {
 			gateway,
 			config,

@@ -8,19 +8,25 @@ const QUIET_MS = 100
 
 /**
  * Watches files and folders, those that do not exist yet too, and further folders that come and go. `changed` is called
- * once for each burst.
+ * once for each burst, `failed` for each file or folder that cannot be watched.
  */
 export class Watcher implements AsyncDisposable {
 	readonly #paths: string[]
 	readonly #changed: () => void
+	readonly #failed: (error: unknown) => void
 	readonly #first: FSWatcher
 	/** One watcher each: chokidar does not report changes in a folder that is unwatched and then watched again. */
 	readonly #further = new Map<string, FSWatcher>()
 	#timer: NodeJS.Timeout | undefined
+	readonly #notice = (): void => {
+		clearTimeout(this.#timer)
+		this.#timer = setTimeout(this.#changed, QUIET_MS)
+	}
 
-	constructor(paths: string[], changed: () => void) {
+	constructor(paths: string[], changed: () => void, failed: (error: unknown) => void) {
 		this.#paths = paths
 		this.#changed = changed
+		this.#failed = failed
 		this.#first = this.#watch(paths)
 	}
 
@@ -33,7 +39,8 @@ export class Watcher implements AsyncDisposable {
 	async follow(folders: string[]): Promise<void> {
 		const wanted = new Set(folders.filter((folder) => !this.#paths.some((path) => folder.startsWith(path + sep))))
 		for (const folder of wanted) {
-			if (!this.#further.has(folder)) this.#further.set(folder, this.#watch([folder]))
+			// What changes before the watch is active is not reported.
+			if (!this.#further.has(folder)) this.#further.set(folder, this.#watch([folder]).once('ready', this.#notice))
 		}
 		for (const [folder, watcher] of this.#further) {
 			if (wanted.has(folder)) continue
@@ -49,10 +56,7 @@ export class Watcher implements AsyncDisposable {
 
 	#watch(paths: string[]): FSWatcher {
 		const watcher = watch(paths, { ignoreInitial: true, ignored: (path) => isIgnored(path, paths) })
-		return watcher.on('all', () => {
-			clearTimeout(this.#timer)
-			this.#timer = setTimeout(this.#changed, QUIET_MS)
-		})
+		return watcher.on('error', this.#failed).on('all', this.#notice)
 	}
 }
 

@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import { startHost } from '../support/host.ts'
@@ -305,6 +306,22 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 		t.match(refused, message)
 		t.equal((await host.get('/a')).status, 200)
 	}
+})
+
+void t.test('what changes between the start of a plugin and the first look at its folder is noticed', async (t) => {
+	const code = (version: string, start: string): string =>
+		`import { writeFileSync } from 'node:fs'; export default { name: 'NAME', version: '${version}', start() {${start}} }`
+	const second = code('2', '')
+	const first = code('1', `writeFileSync(import.meta.filename, ${JSON.stringify(second)})`)
+	const elsewhere = t.testdir({ 'index.js': first.replaceAll('NAME', 'elsewhere') })
+	const { running, stop } = await startGateway({
+		config: `plugins: {inside: true, elsewhere: {path: ${elsewhere}}}\n`,
+		files: { 'plugins/inside/index.js': first.replaceAll('NAME', 'inside') },
+	})
+	t.teardown(stop)
+	const { status } = running.gateway
+	for (const name of ['inside', 'elsewhere'])
+		while (status.plugins().find((one) => one.name === name)?.version !== '2') await pause(10)
 })
 
 void t.test('a refused change is refused for its own reason on a full disk, too', async (t) => {

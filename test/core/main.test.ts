@@ -1,7 +1,7 @@
 /** The gateway's process: how it is told to end, and what it leaves behind. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -75,6 +75,16 @@ void t.test('what a plugin throws in a timer is logged, and ends nobody', async 
 	t.teardown(() => gateway.kill())
 	while (!gateway.errors().includes('in a timer')) await pause(5)
 	t.equal((await fetch(`${gateway.url}/healthz`)).status, 200)
+})
+
+void t.test('what cannot be watched is logged, and does not keep it from ending', async (t) => {
+	const home = makeHome({ files: { 'plugins/README': 'for links' } })
+	symlinkSync('loop', join(home, 'plugins/loop'))
+	const gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	while (!/cannot be watched.*ELOOP|ELOOP.*cannot be watched/.test(gateway.errors())) await pause(5)
+	t.equal(await gateway.end(), 0)
+	t.notMatch(gateway.errors(), 'nothing caught it')
 })
 
 void t.test('a configuration with an error keeps it from starting, and says where', async (t) => {
