@@ -10,6 +10,7 @@ import type { LateProblem } from '../../config/read.ts'
 import { hintFor } from '../../config/suggest.ts'
 import { Fault } from '../errors.ts'
 import { canonicalJson } from '../util/canonical-json.ts'
+import { freeze } from '../util/freeze.ts'
 import type { WantedPlugin } from './desired-state.ts'
 import { BUILT_IN } from './loader.ts'
 import type { Loaded, Loader } from './loader.ts'
@@ -54,7 +55,7 @@ export function define(wanted: WantedPlugin, loaded: Loaded): Definition | LateP
 	const identity = canonicalJson([plugin.name, code, source, config])
 	return {
 		plugin,
-		config: deepFreeze(config),
+		config: freeze(config),
 		source,
 		fingerprint: hash('sha256', identity),
 	}
@@ -122,10 +123,3 @@ function unmetNeeds({ plugin }: Definition, wanted: readonly WantedPlugin[], loa
 		}))
 }
 
-function deepFreeze<T>(value: T): T {
-	if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
-		for (const inner of Object.values(value)) deepFreeze(inner)
-		Object.freeze(value)
-	}
-	return value
-}

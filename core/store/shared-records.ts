@@ -1,4 +1,5 @@
 /** Decoded records for `Store.getShared`: at most 4 MiB, by their stored size; in memory they take about twice as much. */
+import { freeze } from '../util/freeze.ts'
 import type { Entry } from './ports.ts'
 
 const MAX_BYTES = 4 * 1024 * 1024
@@ -36,11 +37,4 @@ export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
 		},
 		forget,
 	}
-}
-
-/** All of it, since a change by one reader would be a change for all. Only byte arrays cannot be frozen. */
-export function freeze<T>(value: T): T {
-	if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
-	for (const item of Object.values(value)) freeze(item)
-	return Object.freeze(value)
 }

@@ -248,6 +248,17 @@ void t.test('refuses wrong settings; tools and routes that do not fit leave out 
 	])
 })
 
+void t.test('a setting may be bytes', async (t) => {
+	const code = `export default {
+		name: 'bytes',
+		config: (joi) => joi.object({ salt: joi.binary().encoding('base64') }),
+		http: (server, ctx) => server.route({ method: 'GET', path: '/salt', handler: () => ctx.config.salt.toString() }),
+	}`
+	const host = await startHost(t.testdir(), { 'bytes/index.js': code }, { bytes: { salt: 'c2FsdA==' } })
+	t.teardown(() => host.stop())
+	t.match(await host.get('/salt'), { status: 200, body: 'salt' })
+})
+
 void t.test('what is said of a plugin is what is wrong with it now', async (t) => {
 	const host = await startHost(t.testdir(), { 'a/index.js': plugin('a') }, { a: {} })
 	t.teardown(() => host.stop())

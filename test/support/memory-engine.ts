@@ -22,8 +22,8 @@ import type {
 	ListOptions,
 } from '../../core/store/ports.ts'
 import type { LogEntry, Rev, Store } from '../../core/store/ports.ts'
-import { freeze } from '../../core/store/shared-records.ts'
 import { guarded, openWatchers } from '../../core/store/watchers.ts'
+import { freeze } from '../../core/util/freeze.ts'
 
 export interface MemoryOptions {
 	log?: Logger

@@ -1,0 +1,6 @@
+/** Freezes plain data with everything in it, for values that several parts share. Only byte arrays cannot be frozen. */
+export function freeze<T>(value: T): T {
+	if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
+	for (const item of Object.values(value)) freeze(item)
+	return Object.freeze(value)
+}
