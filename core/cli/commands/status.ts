@@ -1,3 +1,4 @@
+import type { PluginStatus } from '../../status.ts'
 import type { Command, StatusPart } from '../command.ts'
 import { builtInFiles } from '../command-table.ts'
 import { notAGateway } from '../connection.ts'
@@ -19,15 +20,9 @@ interface Refusal {
 	code?: string
 }
 
-interface Plugin {
-	name: string
-	state: string
-	last_error: string | null
-}
-
 interface Status extends Health {
 	url: string
-	plugins: Plugin[] | null
+	plugins: PluginStatus[] | null
 }
 
 export default {
@@ -85,7 +80,7 @@ async function partsOfPlugins(): Promise<StatusPart[]> {
 async function read(cli: Cli, health: Health, parts: StatusPart[]): Promise<Status> {
 	const { api } = cli
 	const [plugins, ...facts] = await Promise.all([
-		health.status === 'migrating' ? null : permitted(api.request<Plugin[]>('GET', '/v1/plugins')),
+		health.status === 'migrating' ? null : permitted(api.request<PluginStatus[]>('GET', '/v1/plugins')),
 		...parts.map((part) => part.read(cli)),
 	])
 	return Object.assign({ url: api.url, ...health, plugins }, ...facts) as Status

@@ -1,18 +1,11 @@
 /** `svc plugins [name]`: the plugins of the running gateway, and what is wrong with them. */
+import type { PluginStatus } from '../../status.ts'
 import type { Cli } from '../contract.ts'
 import { pick } from '../pick.ts'
 
-interface PluginState {
-	name: string
-	version: string | null
-	state: 'running' | 'failing' | 'failed'
-	last_error: string | null
-	generation: number | null
-}
-
 /** All of them in a table, or one in full. */
 export async function showState({ api, out }: Cli, name: string | undefined): Promise<void> {
-	const plugins = await api.request<PluginState[]>('GET', '/v1/plugins')
+	const plugins = await api.request<PluginStatus[]>('GET', '/v1/plugins')
 	if (name === undefined) {
 		out.answer(plugins, (list, style) =>
 			style.table(

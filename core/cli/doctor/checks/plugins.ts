@@ -1,14 +1,9 @@
 /** Plugins: as the running gateway reports them; while no gateway runs, third-party plugins are loaded. */
 import { desiredState } from '../../../host/desired-state.ts'
+import type { PluginStatus } from '../../../status.ts'
 import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding, CheckContext } from '../contract.ts'
 import { loadPlugins } from '../load-plugins.ts'
-
-interface PluginView {
-	name: string
-	state: 'running' | 'failing' | 'failed'
-	last_error: string | null
-}
 
 export const pluginChecks: Check[] = [
 	{
@@ -17,7 +12,7 @@ export const pluginChecks: Check[] = [
 		async run(context) {
 			const gateway = await context.gateway()
 			if (!gateway) return thirdParties(context)
-			const plugins = await gateway.get<PluginView[]>('/v1/plugins')
+			const plugins = await gateway.get<PluginStatus[]>('/v1/plugins')
 			const findings = plugins.flatMap(({ name, state, last_error }): Finding[] => {
 				if (last_error === null) return []
 				const todo = `fix what it names and save its files or gateway.yaml, which starts it again; or switch it off: plugins.${name}: false`
