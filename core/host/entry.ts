@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
+import { Fault, messageOf } from '../errors.ts'
 
 /** The path of a code file in a plugin's folder. `name` has no extension; the first that exists of `.ts`, `.js` and `.mjs` counts. */
 export function codeFile(folder: string, name: string): string | undefined {
@@ -8,15 +9,23 @@ export function codeFile(folder: string, name: string): string | undefined {
 
 /**
  * The file to load from a plugin's folder: index.ts, index.js or index.mjs, else what `exports` or `main` of its package.json
- * names. Undefined if there is none in the folder. Throws if package.json is not JSON.
+ * names. Undefined if there is none in the folder. Throws `plugin_invalid` if package.json is not JSON.
  */
 export function entryOf(folder: string): string | undefined {
 	const index = codeFile(folder, 'index')
 	if (index !== undefined || !existsSync(join(folder, 'package.json'))) return index
-	const { exports, main } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Record<string, unknown>
+	const { exports, main } = manifestIn(join(folder, 'package.json'))
 	const named = targetOf(exports) ?? main
 	const file = typeof named === 'string' ? resolve(folder, named) : undefined
 	return file?.startsWith(resolve(folder) + sep) && existsSync(file) ? file : undefined
+}
+
+function manifestIn(file: string): { exports?: unknown; main?: unknown } {
+	try {
+		return Object(JSON.parse(readFileSync(file, 'utf8')))
+	} catch (error) {
+		throw new Fault('plugin_invalid', `${file} is not valid JSON: ${messageOf(error)}`, { cause: error })
+	}
 }
 
 /** What `import` gets of the package itself. */

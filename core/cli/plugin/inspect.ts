@@ -33,7 +33,13 @@ export async function inspect(order: CheckOrder, inspector: Inspector): Promise<
 		findings,
 	})
 
-	const entry = entryOf(order.folder)
+	let entry: string | undefined
+	try {
+		entry = entryOf(order.folder)
+	} catch (error) {
+		wrong(messageOf(error), 'correct package.json')
+		return result()
+	}
 	if (entry === undefined) {
 		wrong('it has no entry file', 'add index.ts or index.js, or name the file as `main` in package.json')
 		return result()

@@ -30,6 +30,13 @@ const cases: Record<
 		found: [[/does not load: .*index\.ts:1/, /no enums/]],
 		valid: false,
 	},
+	manifest: {
+		code: '{ "main": }',
+		file: 'package.json',
+		args: [],
+		found: [[/package\.json is not valid JSON/, /correct package\.json/]],
+		valid: false,
+	},
 	value: {
 		code: "import { definePlugin } from 'svc-gateway'\nexport default definePlugin({ name: 'value' })",
 		found: [[/svc-gateway/, /import type|npm install/]],
