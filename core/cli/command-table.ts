@@ -33,13 +33,13 @@ export class CommandTable {
 	add(found: CommandSource): void {
 		const { plugin } = found
 		if ('problem' in found) return this.report(plugin ?? 'svc', found.problem)
-		const { commands, candidates = {} } = found.file
+		const { commands, candidates } = found.file
 		for (const [name, command] of Object.entries(commands)) {
 			const problem = this.#problemWith(name, command)
 			if (problem === undefined) this.#entries.set(name, { name, plugin, command })
 			else this.report(plugin ?? 'svc', problem)
 		}
-		for (const [name, one] of Object.entries(candidates))
+		for (const [name, one] of Object.entries(candidates ?? {}))
 			if (!this.#candidates.has(name)) this.#candidates.set(name, one)
 	}
 

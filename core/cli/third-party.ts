@@ -26,21 +26,22 @@ export async function* thirdPartyFiles({ home, env }: Cli, wanted: string | unde
 	for (const { name, file, folder } of plugins.toSorted(
 		(a, b) => Number(b.name === wanted) - Number(a.name === wanted),
 	)) {
-		const shared = ofHome ?? (isAllowed(env) ? undefined : sharedIn(folder, home))
-		if (shared) yield { plugin: name, problem: `its commands are not loaded: ${shared.problem}; run: ${shared.fix}` }
-		else yield await imported(name, file)
+		try {
+			const shared = ofHome ?? (isAllowed(env) ? undefined : sharedIn(folder, home))
+			yield shared
+				? { plugin: name, problem: `its commands are not loaded: ${shared.problem}; run: ${shared.fix}` }
+				: { plugin: name, file: await imported(file) }
+		} catch (error) {
+			yield { plugin: name, problem: error }
+		}
 	}
 }
 
-async function imported(plugin: string, path: string): Promise<CommandSource> {
-	try {
-		const module = import(pathToFileURL(path).href) as Promise<{ default?: CommandFile }>
-		const { default: file } = await within(IMPORT_MS, path, module)
-		if (typeof file?.commands === 'object' && file.commands !== null) return { plugin, file }
-		throw new Fault('plugin_invalid', `${path} must default-export an object with commands (see core/cli/command.ts)`)
-	} catch (error) {
-		return { plugin, problem: error }
-	}
+async function imported(path: string): Promise<CommandFile> {
+	const module = import(pathToFileURL(path).href) as Promise<{ default?: CommandFile }>
+	const { default: file } = await within(IMPORT_MS, path, module)
+	if (typeof file?.commands === 'object' && file.commands !== null) return file
+	throw new Fault('plugin_invalid', `${path} must default-export an object with commands (see core/cli/command.ts)`)
 }
 
 /** A file of a third-party plugin that gateway.yaml switches on. */

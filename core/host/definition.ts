@@ -122,4 +122,3 @@ function unmetNeeds({ plugin }: Definition, wanted: readonly WantedPlugin[], loa
 			message: `plugin "${name}" needs plugin "${need}", which is not switched on; set plugins.${need} to true, or plugins.${name} to false`,
 		}))
 }
-

@@ -240,8 +240,8 @@ async function digest(folder: string): Promise<string> {
 	}
 	for (const name of names.toSorted()) {
 		const file = join(folder, name)
-		const info = await stat(file)
-		if (!info.isFile()) continue
+		const info = await stat(file).catch(() => undefined)
+		if (!info?.isFile()) continue
 		bytes += info.size
 		limit(bytes > BYTE_LIMIT, `${BYTE_LIMIT / 1024 / 1024} MiB`)
 		hash.update(`${name}\0${info.size}\0`).update(await readFile(file))

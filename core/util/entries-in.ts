@@ -11,7 +11,7 @@ export function* entriesIn(folder: string, enters: (path: string, real: string) 
 	for (let below = waiting.pop(); below !== undefined; below = waiting.pop()) {
 		for (const name of readdirSync(join(folder, below))) {
 			const path = join(below, name)
-			if (!statSync(join(folder, path), { throwIfNoEntry: false })?.isDirectory()) {
+			if (!isFolder(join(folder, path))) {
 				yield path
 				continue
 			}
@@ -21,5 +21,14 @@ export function* entriesIn(folder: string, enters: (path: string, real: string) 
 			yield path
 			waiting.push(path)
 		}
+	}
+}
+
+/** False for a link that leads nowhere, or to itself. */
+function isFolder(path: string): boolean {
+	try {
+		return statSync(path).isDirectory()
+	} catch {
+		return false
 	}
 }

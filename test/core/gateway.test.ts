@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -246,6 +246,15 @@ void t.test('refuses wrong settings; tools and routes that do not fit leave out 
 		{ name: 't1', state: 'running', last_error: null },
 		{ name: 't2', state: 'failed', last_error: /both offer the primitive x\.y/ },
 	])
+})
+
+void t.test('links that lead nowhere keep no plugin from running', async (t) => {
+	const folder = t.testdir({ linked: {} })
+	symlinkSync('nowhere', join(folder, 'linked/dangling'))
+	symlinkSync('loop', join(folder, 'linked/loop'))
+	const host = await startHost(folder, { 'linked/index.js': plugin('linked') }, { linked: {} })
+	t.teardown(() => host.stop())
+	t.match(await host.get('/linked'), { status: 200, body: '1' })
 })
 
 void t.test('a setting may be bytes', async (t) => {

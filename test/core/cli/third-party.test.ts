@@ -1,5 +1,5 @@
 /** Commands of third-party plugins, as a user sees them: in help, in completion, and where something is wrong with them. */
-import { chmodSync, existsSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { exitCodes } from '../../../core/cli/contract.ts'
@@ -151,6 +151,21 @@ void t.test('a plugin cannot replace a command, nor be broken for the others', a
 		'it is asked first',
 	)
 	t.equal((await svc(['completion', 'words', '--', 'wea'])).stdout, 'weather\n')
+})
+
+void t.test('a link to itself, or null for candidates, breaks no command', async (t) => {
+	const cli =
+		"export default { commands: { other: { summary: 'Another', run({ out }) { out.write('other\\n') } } }, candidates: null }"
+	const { home, svc } = homeWith(
+		{ 'weather/cli.ts': weather, 'other/cli.js': cli },
+		'plugins: {weather: true, other: true}\n',
+	)
+	// Only in a home that others may enter each file counts.
+	chmodSync(home, 0o755)
+	symlinkSync('loop', join(home, 'plugins/weather/loop'))
+	const { code, stdout, stderr } = await svc(['other'])
+	t.strictSame([code, stdout, stderr], [0, 'other\n', ''])
+	t.equal((await svc(['--help'])).stderr, '')
 })
 
 void t.test('code that others could have written does not run', { skip: process.platform === 'win32' }, async (t) => {
