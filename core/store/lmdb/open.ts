@@ -13,6 +13,7 @@ import { readMark, writeMark } from './format-mark.ts'
 import { dataFile } from './tables.ts'
 import { openEventLog } from './log.ts'
 import { queueBacking, recoverJobs } from './queue.ts'
+import { openReserve } from './reserve.ts'
 import { openSnapshots } from './snapshots.ts'
 import { freeBytesOf, watchSpace } from './space.ts'
 import { openStore } from './store.ts'
@@ -38,10 +39,12 @@ export interface LmdbOptions {
 export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFrom }: LmdbOptions): Promise<Engine> {
 	const env = openFolder(path)
 	const space = watchSpace(path, minFreeBytes ?? 64 * 1024 * 1024, freeBytes)
-	const writer = openWriter(env, space, log)
+	const reserve = openReserve(path, env.root, space)
+	const writer = openWriter(env, space, reserve, log)
 	const snapshots = openSnapshots(env, writer, { path, log, apartFrom: copyApartFrom })
 	const close = async (): Promise<void> => {
 		await writer.drain()
+		reserve.close()
 		await snapshots.idle()
 		// After a failed commit lmdb-js would wait forever.
 		if (!writer.failed()) await env.root.close()

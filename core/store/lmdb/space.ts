@@ -13,6 +13,8 @@ export interface Space {
 	admit(size: CommitSize): void
 	/** The commit is durable, or has failed. */
 	done(size: CommitSize): void
+	/** Whether so many bytes may be used for something that can be left out. */
+	hasRoom(bytes: number): boolean
 	/** Null while there is space; otherwise why writes are refused. */
 	trouble(): string | null
 }
@@ -69,6 +71,10 @@ export function watchSpace(path: string, minFree: number, freeBytes: () => numbe
 		done({ cost }) {
 			pending -= cost
 			since += cost
+		},
+		hasRoom(bytes) {
+			checkIfOld()
+			return failure === null && left() - bytes >= 2 * minFree
 		},
 		trouble() {
 			checkIfOld()

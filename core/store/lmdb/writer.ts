@@ -9,6 +9,7 @@
 import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
 import type { Env } from './env.ts'
+import type { Reserve } from './reserve.ts'
 import type { Table } from './tables.ts'
 import { bytesPerWrite } from './space.ts'
 import type { CommitSize, Space } from './space.ts'
@@ -58,7 +59,7 @@ const maxBacklogBytes = 256 * 1024 * 1024
 /** If the disk does not respond for this long, all writes fail, so that no caller waits forever. */
 const answerWithinMs = 60_000
 
-export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
+export function openWriter({ root }: Env, space: Space, reserve: Reserve, log?: Logger): Writer {
 	/** Handed to LMDB, which accepts more until this turn of the event loop ends. */
 	let group: Unit[] | null = null
 	let accepting = false
@@ -70,10 +71,12 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 	let crowd = 0
 	let begun = 0
 	let pause: NodeJS.Timeout | undefined
+	/** The reserve is being extended, which no transaction may overlap. */
+	let extending = false
 	let failure: Fault | null = null
 	let draining: PromiseWithResolvers<void> | null = null
 	const watchdog = setTimeout(() => {
-		if (group) giveUp(new Error(`the disk has not answered for ${answerWithinMs / 1000} s`))
+		if (group || extending) giveUp(new Error(`the disk has not answered for ${answerWithinMs / 1000} s`))
 	}, answerWithinMs).unref()
 
 	root.on('beforecommit', () => {
@@ -117,12 +120,34 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 		const soon = performance.now() - begun < apartMs
 		if (soon && crowd > crowded && !draining) pause = setTimeout(beginNext, apartMs / 2)
 		else beginNext()
+		let bytes = 0
 		for (const unit of finished) {
 			space.done(unit.size)
+			bytes += unit.size.bytes
 			unit.settled?.(true)
 			unit.done.resolve()
 		}
-		if (!group) draining?.resolve()
+		extend(bytes)
+		settleDrain()
+	}
+
+	const extend = (committed: number): void => {
+		// What has just settled may have made the next write already.
+		if (group || pause || draining) return
+		const done = reserve.extend(committed)
+		if (!done) return
+		extending = true
+		watchdog.refresh()
+		void done.then(() => {
+			extending = false
+			if (failure) return
+			beginNext()
+			settleDrain()
+		})
+	}
+
+	const settleDrain = (): void => {
+		if (!group && !extending) draining?.resolve()
 	}
 
 	const takeGroup = (): Unit[] => {
@@ -179,7 +204,7 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 			const size = sizeOf(writes)
 			space.admit(size)
 			const unit: Unit = { writes, size, settled, done: Promise.withResolvers() }
-			if (!group && !pause) begin([unit])
+			if (!group && !pause && !extending) begin([unit])
 			else if (group && accepting && backlog.length === 0 && filled + size.cost <= groupCost) {
 				group.push(unit)
 				filled += size.cost
@@ -196,7 +221,7 @@ export function openWriter({ root }: Env, space: Space, log?: Logger): Writer {
 		async drain() {
 			draining ??= Promise.withResolvers()
 			if (pause) beginNext()
-			if (!group) draining.resolve()
+			settleDrain()
 			await draining.promise
 			clearTimeout(watchdog)
 		},
