@@ -1,4 +1,4 @@
-import { setTimeout as pause } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
 import { isFault } from '../../core/errors.ts'
 import { definePlugin } from '../../core/plugin.ts'
 import type { Context, ErrorCode } from '../../core/plugin.ts'
@@ -34,6 +34,8 @@ export default definePlugin<SubagentSettings>({
 /** A run may be a sub-agent, and may have started some. */
 async function runEnded(ctx: Context<SubagentSettings>, { run_id, agent_id }: EventEnvelope): Promise<void> {
 	if (run_id === null || agent_id === null) return
+	// Few runs have anything to do with sub-agents: reading that must not delay what clients hear of the end.
+	await nextTurn()
 	const run = await ctx
 		.use('runs')
 		.get(run_id)
