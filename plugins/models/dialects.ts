@@ -15,6 +15,11 @@ export interface Dialect {
 	isAnswer(body: unknown): boolean
 }
 
+/** Whether a text can be a key: others cannot be sent, and an error of the HTTP client would quote them. */
+export function isKey(text: string): boolean {
+	return /^[\x21-\x7e]+$/.test(text)
+}
+
 const bearer = (api_key?: string): Record<string, string> =>
 	api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }
 

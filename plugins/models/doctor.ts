@@ -3,7 +3,7 @@ import { NotChecked, error, note, ok, warning } from '../../core/cli/doctor/cont
 import type { Check, DoctorFile, Finding, CheckContext, Reply } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { Provider } from './contract.ts'
-import { dialectOf } from './dialects.ts'
+import { dialectOf, isKey } from './dialects.ts'
 import { placeChecks } from './place-checks.ts'
 
 /** Limit of model names that are shown. */
@@ -190,7 +190,7 @@ async function keyOf(
 	const secret = await (await context.secrets()).find(api_key.secret)
 	if (!secret) return { key: 'gone' }
 	if (secret.value === null) return { key: 'kept' }
-	return /^[\x21-\x7e]+$/.test(secret.value) ? { key: 'sent', value: secret.value } : { key: 'malformed' }
+	return isKey(secret.value) ? { key: 'sent', value: secret.value } : { key: 'malformed' }
 }
 
 /** Runs use another provider only if an agent names it, or as a fallback. */

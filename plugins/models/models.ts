@@ -4,6 +4,7 @@ import type { ModelOrder } from '../../sandbox/order.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 import type {} from '../vault/contract.ts'
 import type { EndpointOrder, Models, ModelSettings, Provider, SecretText } from './contract.ts'
+import { isKey } from './dialects.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
@@ -114,7 +115,7 @@ export function modelsOf({
 			const message = `the vault has no secret with the name in ${setting}; store it with svc vault set or POST /v1/vault/secrets, or change the setting in gateway.yaml`
 			throw new Fault('provider_unknown', message, { cause: error })
 		})
-		if (/^[\x21-\x7e]+$/.test(value)) return value
+		if (isKey(value)) return value
 		throw new Fault(
 			'provider_unknown',
 			`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks; give it another value with svc vault set, or PUT /v1/vault/secrets/{id}`,

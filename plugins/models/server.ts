@@ -1,7 +1,7 @@
 /** Whether a model server accepts an address, a key and a model, and its error if not. */
 import type { Reply, Request } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
-import { dialects } from './dialects.ts'
+import { dialects, isKey } from './dialects.ts'
 import type { ServerKind } from './dialects.ts'
 
 export interface Server {
@@ -59,6 +59,11 @@ async function call(
 	path: string,
 	request: Request & { timeout_ms: number },
 ): Promise<Reply | Exclude<ServerVerdict, { state: 'ok' }>> {
+	if (api_key !== undefined && !isKey(api_key))
+		return {
+			state: 'denied',
+			message: 'this cannot be a key: one is printable ASCII without spaces or line breaks; give another one',
+		}
 	try {
 		return await ask(base_url + path, { ...request, headers: dialects[kind].headers(api_key) })
 	} catch (error) {

@@ -80,6 +80,20 @@ void t.test('a server is tried with a key that is kept nowhere', async (t) => {
 	t.equal((await check({ secret: 'NONE_SUCH' })).status, 404)
 })
 
+void t.test('what cannot be a key is neither sent nor shown', async (t) => {
+	const value = 'first line\nsecond line'
+	await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'LINES', value } })
+	const sent = keys.length
+	for (const api_key of [{ secret: 'LINES' }, { value }]) {
+		const { body } = await gateway.request('POST', '/v1/providers/check', {
+			body: { kind: 'openai', base_url, model: 'qwen3', api_key },
+		})
+		t.match(body, { state: 'denied', message: /printable ASCII/, answers: false })
+		t.notMatch(body.message, /first|second/)
+	}
+	t.equal(keys.length, sent)
+})
+
 void t.test('an address where nothing listens', async (t) => {
 	const nothing = await gateway.request('POST', '/v1/providers/check', {
 		body: { kind: 'openai', base_url: 'http://127.0.0.1:9/v1', model: 'm' },
