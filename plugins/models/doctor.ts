@@ -95,7 +95,7 @@ export default {
 			},
 		),
 		ofEach('provider.model', 'whether the model servers have the models', ({ name, provider, reply, tried }) => {
-			const has = tried && tried.models.length > 0 ? tried.models : modelsIn(reply)
+			const has = tried && tried.models.length > 0 ? tried.models : modelsIn(provider, reply)
 			if (!has) return reply?.status === 404 ? ok(`provider ${name} has no list of its models`) : []
 			const missing = (['model', 'embedding_model'] as const).filter((setting) => {
 				const wanted = provider[setting]
@@ -199,19 +199,18 @@ function levelFor(isDefault: boolean): typeof error {
 }
 
 /** Undefined if the response does not contain it. */
-function modelsIn(reply: Reply | undefined): string[] | undefined {
-	const { data, models = data } = (reply?.body ?? {}) as { data?: unknown; models?: unknown }
-	if (reply?.status !== 200 || !Array.isArray(models)) return undefined
-	const names = models.flatMap((one: { id?: unknown; name?: unknown } | null) => {
-		const name = one?.id ?? one?.name
-		return typeof name === 'string' ? name : []
-	})
+function modelsIn({ kind }: Provider, reply: Reply | undefined): string[] | undefined {
+	if (reply?.status !== 200) return undefined
+	const names = dialectOf(kind)
+		.names(reply.body)
+		.filter((name) => typeof name === 'string')
 	return names.length > 0 ? names : undefined
 }
 
-/** Ollama adds a tag, `llama3:latest`; Gemini lists `models/gemini-2.5-flash`. */
-function isSame(listed: string, wanted: string): boolean {
-	return [wanted, `${wanted}:latest`, `models/${wanted}`].includes(listed)
+/** Ollama adds a tag, `llama3:latest`; Google's models are called `models/gemini-2.5-flash` in some places. */
+function isSame(...models: [listed: string, wanted: string]): boolean {
+	const [listed, wanted] = models.map((name) => name.replace(/^models\//, ''))
+	return listed === wanted || listed === `${wanted}:latest`
 }
 
 function listed(models: string[]): string {
