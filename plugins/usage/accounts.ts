@@ -110,14 +110,16 @@ export function accountsOf(
 			if (!payer) return { ops: async () => [], end() {} }
 			const { budget, close } = openForCaller(payer)
 			const one = { ...nothing, runs: 1 }
+			// The run may reserve a model call before its start is durable.
+			const id = `start ${run_id}`
 			return {
 				async ops() {
-					const refusal = await budget.reserve(run_id, one, (used, others) => startRefusal(payer, used, others))
+					const refusal = await budget.reserve(id, one, (used, others) => startRefusal(payer, used, others))
 					if (refusal) throw refusal
 					return [await addOp(store, agent, { day: today(), caller: payer.id, part: 'starts' }, one)]
 				},
 				end(isStarted) {
-					budget.settle(run_id, isStarted ? one : nothing)
+					budget.settle(id, isStarted ? one : nothing)
 					close()
 				},
 			}

@@ -1,6 +1,6 @@
 /**
  * What is used and reserved of a day's budget, for one agent, one caller or all. What is used is in the ledger and survives a
- * crash; a reservation exists in memory, for as long as its run is executed here, so a crash leaves none behind.
+ * crash; a reservation exists in memory, for as long as its run is started or executed here, so a crash leaves none behind.
  */
 import { roundCost } from '../../core/protocol.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
@@ -16,14 +16,14 @@ export interface Amount {
 export const nothing: Amount = { tokens: 0, cost: 0, runs: 0 }
 
 export interface Budget {
-	/** Adds the reservation of a run, in place of its last one, unless `refuse` returns something. Resolves to that, or to null. */
+	/** Adds the reservation of this id, in place of its last one, unless `refuse` returns something. Resolves to that, or to null. */
 	reserve<T>(
-		run_id: string,
+		id: string,
 		amount: Amount,
 		refuse: (used: Amount, reservedByOthers: Amount) => T | null,
 	): Promise<T | null>
-	/** Ends the reservation of a run, after `used` was written to the ledger. */
-	settle(run_id: string, used: Amount): void
+	/** Ends that reservation, after `used` was written to the ledger. */
+	settle(id: string, used: Amount): void
 }
 
 /** The ledger is read for at most this share of the time: in between, what is settled here is added to what was read. */
@@ -47,17 +47,17 @@ export function openBudget(read: (day: string) => Promise<Amount>): Budget {
 	}
 
 	return {
-		reserve: (run_id, amount, refuse) =>
+		reserve: (id, amount, refuse) =>
 			queue.run(async () => {
 				const used = await usedToday()
-				const others = [...reserved].flatMap(([id, one]) => (id === run_id ? [] : [one]))
+				const others = [...reserved].flatMap(([other, one]) => (other === id ? [] : [one]))
 				const refusal = refuse(used, sumOf(others))
-				if (refusal === null) reserved.set(run_id, amount)
-				else reserved.delete(run_id)
+				if (refusal === null) reserved.set(id, amount)
+				else reserved.delete(id)
 				return refusal
 			}),
-		settle(run_id, used) {
-			reserved.delete(run_id)
+		settle(id, used) {
+			reserved.delete(id)
 			if (known.day === today()) known.used = sumOf([known.used, used])
 		},
 	}

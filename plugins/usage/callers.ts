@@ -2,7 +2,6 @@
  * What the runs of callers with limits used on each day, in the scopes of the agents that ran, so that it is counted in the
  * commits of the runs. When an agent is deleted, its records move to a scope of the plugin's own.
  */
-import { roundCost } from '../../core/protocol.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key, Op, Store } from '../../core/store/ports.ts'
@@ -52,8 +51,7 @@ export async function usedBy(
 	for await (const { value } of store.list<Amount>(keys.keptCaller(day, caller))) amounts.push(value)
 	for await (const { uid } of agents)
 		for await (const { value } of store.list<Amount>(keys.caller(uid, day, caller))) amounts.push(value)
-	const used = sumOf(amounts)
-	return { ...used, cost: roundCost(used.cost) }
+	return sumOf(amounts)
 }
 
 /** For an agent that is being deleted. Each record is copied as it is, so this may be repeated after a crash. */
