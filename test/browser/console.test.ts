@@ -379,6 +379,14 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.locator('.said.assistant', { hasText: 'Tea it is.' }).waitFor()
 	})
 
+	await t.test('a chat shows why a run failed', async (t) => {
+		model.on(/Fail here/, { status: 400, message: 'no such tone' })
+		const page = await open(t, '#/chat/ada')
+		await page.getByLabel('Message').fill('Fail here')
+		await page.getByRole('button', { name: 'Send' }).click()
+		await page.locator('.problem', { hasText: 'no such tone' }).waitFor()
+	})
+
 	await t.test('follows a run from its start, answers its question, and survives a reload', async (t) => {
 		await api('PATCH', '/v1/agents/bob', { config: { provider: 'offline', tools: { ask: ['memory.store'] } } })
 		model.on(
@@ -554,6 +562,22 @@ void t.test('the console in token mode', { skip: noBrowser }, async (t) => {
 		'no address has it',
 	)
 	t.notOk(page.url().includes(token as string))
+})
+
+void t.test('the console of a gateway without skills, tool servers and channels', { skip: noBrowser }, async (t) => {
+	const gateway = await startGateway({
+		config: 'plugins: {skills: false, mcp: false, channels: false, telegram: false, discord: false}\n',
+	})
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada', persona: 'You count.' } })
+	const browser = await startBrowser([])
+	t.teardown(() => browser.close())
+	const page = await browser.newPage({ baseURL: gateway.url })
+	await page.goto('/#/inbox')
+	await page.getByText('Nothing needs your attention').waitFor()
+	await page.goto('/#/agents/ada')
+	t.equal(await page.getByLabel('Persona').inputValue(), 'You count.')
+	t.equal(await page.locator('.problem').count(), 0)
 })
 
 async function completed(gateway: TestGateway, run_id: string): Promise<void> {

@@ -59,6 +59,16 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 	return (await response.json()) as T
 }
 
+/** The same; undefined where the reader may not see it, or the plugin that has it is switched off. */
+export async function getIfThere<T>(path: string, signal: AbortSignal): Promise<T | undefined> {
+	try {
+		return await get<T>(path, signal)
+	} catch (error) {
+		if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return undefined
+		throw error
+	}
+}
+
 /** Sends JSON. Undefined for an answer without a body. */
 export async function change<T>(method: string, path: string, body?: unknown): Promise<T> {
 	const response = await send(path, {

@@ -49,7 +49,8 @@ export interface Step {
 	ended_at: string | null
 	duration_ms: number | null
 	usage?: Usage | null
-	error: { code?: string; message: string } | null
+	/** A code. */
+	error: string | null
 }
 
 export interface GatewayEvent {

@@ -1,6 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path } from '../api.ts'
+import { change, get, getIfThere, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, Page, status } from '../page.ts'
 import type { Agent, AgentItem, Skill } from '../types.ts'
@@ -21,7 +21,8 @@ class Agents extends Page {
 	declare name: string
 	#list: AgentItem[] | undefined
 	#agent: Agent | undefined
-	#skills: Skill[] = []
+	/** Undefined where the plugin is switched off. */
+	#skills: Skill[] | undefined
 	#saved: Changed | undefined
 
 	async enter(): Promise<void> {
@@ -35,7 +36,7 @@ class Agents extends Page {
 		}
 		const [agent, skills] = await Promise.all([
 			get<Agent>(path`/v1/agents/${name}`, signal),
-			get<Skill[]>(path`/v1/agents/${name}/skills`, signal),
+			getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal),
 		])
 		this.#agent = agent
 		this.#skills = skills
@@ -112,26 +113,30 @@ class Agents extends Page {
 					<button type="button" class="danger" @click=${() => this.#remove(agent.name)}>Delete agent</button>
 				</div>
 			</form>
-			<h2>Skills</h2>
+			${this.#skills ? this.#skillList(agent.name, this.#skills) : nothing}
+		`
+	}
+
+	#skillList(agent: string, skills: Skill[]): TemplateResult {
+		return html`<h2>Skills</h2>
 			${
-				this.#skills.length === 0
-					? empty('No skill yet. Install one:', html`<code>svc skills install ${agent.name} FOLDER</code>`)
+				skills.length === 0
+					? empty('No skill yet. Install one:', html`<code>svc skills install ${agent} FOLDER</code>`)
 					: html`<div class="scroll">
 							<table>
 								<tbody>
-									${this.#skills.map(
-										(skill) =>
+									${skills.map(
+										({ id, name, description, status: now }) =>
 											html`<tr>
-												<td>${status(skill.status)}</td>
-												<td><a href="#/agents/${agent.name}/skills/${skill.id}">${skill.name}</a></td>
-												<td class="wide">${skill.description}</td>
+												<td>${status(now)}</td>
+												<td><a href="#/agents/${agent}/skills/${id}">${name}</a></td>
+												<td class="wide">${description}</td>
 											</tr>`,
 									)}
 								</tbody>
 							</table>
 						</div>`
-			}
-		`
+			}`
 	}
 
 	#create(event: SubmitEvent): void {

@@ -274,7 +274,7 @@ class Chat extends Page {
 			if (event_type === 'message.assistant') exchange.answer = String(payload.content ?? '')
 			if (event_type.endsWith('.called'))
 				exchange.tools.push(String(payload.primitive ?? payload.tool ?? payload.skill ?? ''))
-			if (event_type === 'run.failed') failure = new Error(String(payload.message ?? 'the run failed'))
+			if (event_type === 'run.failed') failure = new Error(String(payload.error))
 			if (/^run\.(completed|failed|stopped)$/.test(event_type)) done.abort()
 			// It may be a pause of before, whose question was answered.
 			if (event_type === 'run.paused') void waits(run_id).then((isWaiting) => isWaiting && done.abort())

@@ -1,6 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { ApiError, get, path } from '../api.ts'
+import { get, getIfThere, path } from '../api.ts'
 import type { Series } from '../chart.ts'
 import '../chart.ts'
 import { cost, count, duration, when } from '../format.ts'
@@ -78,17 +78,12 @@ class Home extends Page {
 	/** What not every reader of this page may see. */
 	async #readMore(): Promise<void> {
 		const { signal } = this.left
-		const permitted = <T>(at: string): Promise<T | undefined> =>
-			get<T>(at, signal).catch((error: unknown) => {
-				if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return undefined
-				throw error
-			})
 		const [listed, saved] = await Promise.all([
-			permitted<{ channels: { id: string }[] }>('/v1/channels'),
-			permitted<{ backups: { created_at: string }[] }>('/v1/backups'),
+			getIfThere<{ channels: { id: string }[] }>('/v1/channels', signal),
+			getIfThere<{ backups: { created_at: string }[] }>('/v1/backups', signal),
 		])
 		const ids = listed?.channels.slice(0, CHANNELS).map(({ id }) => id) ?? []
-		const channels = await Promise.all(ids.map((id) => permitted<Channel>(path`/v1/channels/${id}`)))
+		const channels = await Promise.all(ids.map((id) => getIfThere<Channel>(path`/v1/channels/${id}`, signal)))
 		this.#channels = channels.filter((one) => one !== undefined)
 		this.#backup = saved && (saved.backups.at(-1) ?? null)
 	}

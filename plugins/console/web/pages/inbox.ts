@@ -1,6 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { ApiError, change, get, path } from '../api.ts'
+import { change, get, getIfThere, path } from '../api.ts'
 import { excerpt, json, when } from '../format.ts'
 import { empty, Page } from '../page.ts'
 import { follow } from '../stream.ts'
@@ -75,9 +75,9 @@ class Inbox extends Page {
 			Array.from({ length: AT_ONCE }, async () => {
 				for (let agent = agents.pop(); agent; agent = agents.pop()) {
 					const { name } = agent
-					const skills = await get<Skill[]>(path`/v1/agents/${name}/skills`, signal)
-					for (const skill of skills) if (skill.status === 'quarantined') found.push({ agent: name, skill })
-					for (const server of await get<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal))
+					for (const skill of (await getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal)) ?? [])
+						if (skill.status === 'quarantined') found.push({ agent: name, skill })
+					for (const server of (await getIfThere<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal)) ?? [])
 						if (server.status === 'needs_login' || server.held_tools) servers.push({ agent: name, server })
 				}
 			}),
@@ -89,14 +89,8 @@ class Inbox extends Page {
 	}
 
 	async #readChats(): Promise<void> {
-		this.#chats = await get<{ chats: WaitingChat[] }>('/v1/channels/waiting', this.left.signal).then(
-			({ chats }) => chats,
-			// A caller may see questions without seeing channels.
-			(error: unknown) => {
-				if (error instanceof ApiError && error.status === 403) return []
-				throw error
-			},
-		)
+		const waiting = await getIfThere<{ chats: WaitingChat[] }>('/v1/channels/waiting', this.left.signal)
+		this.#chats = waiting?.chats ?? []
 	}
 
 	#pair(event: SubmitEvent, { channel_id, external_chat_id, asked_by }: WaitingChat): void {
