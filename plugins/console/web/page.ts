@@ -1,7 +1,7 @@
 /** What every page has: its elements are in the document itself, whose one style sheet applies to them. */
 import { html, LitElement, nothing } from 'lit'
 import type { PropertyValues, TemplateResult } from 'lit'
-import { ApiError } from './api.ts'
+import { ApiError, change } from './api.ts'
 
 export abstract class Page extends LitElement {
 	/** Aborts when the page is left. */
@@ -58,6 +58,14 @@ export abstract class Page extends LitElement {
 			this.requestUpdate()
 		}
 	}
+
+	/** Sends a change, and reads the page again. */
+	protected apply(method: string, path: string, body?: unknown): void {
+		void this.attempt(async () => {
+			await change(method, path, body)
+			await this.enter()
+		})
+	}
 }
 
 function problemOf(error: unknown): TemplateResult {
@@ -82,4 +90,42 @@ export function empty(what: string, next?: unknown): TemplateResult {
 
 export function status(of: string): TemplateResult {
 	return html`<span class="status ${of}">${of}</span>`
+}
+
+export const loading = html`<p class="empty">Loading …</p>`
+
+/** A table that can be scrolled sideways. Without `heads` it has no head. */
+export function table(heads: readonly string[], rows: readonly TemplateResult[], kind?: string): TemplateResult {
+	const head = html`<thead>
+		<tr>
+			${heads.map((text) => html`<th>${text}</th>`)}
+		</tr>
+	</thead>`
+	return html`<div class="scroll">
+		<table class=${kind ?? nothing}>
+			${heads.length > 0 ? head : nothing}
+			<tbody>
+				${rows}
+			</tbody>
+		</table>
+	</div>`
+}
+
+/** The form that was submitted, and its fields by name. */
+export function submitted(event: SubmitEvent): { form: HTMLFormElement; text: (name: string) => string } {
+	event.preventDefault()
+	const form = event.target as HTMLFormElement
+	const data = new FormData(form)
+	return { form, text: (name) => String(data.get(name) ?? '') }
+}
+
+/** Returns what calls `work` after `ms`, once for all calls until then: events may come by the hundred. */
+export function soon(ms: number, work: () => unknown): () => void {
+	let timer: number | undefined
+	return () => {
+		timer ??= setTimeout(() => {
+			timer = undefined
+			work()
+		}, ms)
+	}
 }

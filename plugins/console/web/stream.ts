@@ -41,6 +41,11 @@ export async function follow({ query, signal, heard, isOpen }: StreamOptions): P
 	}
 }
 
+/** The same for a page, which shows no error where the gateway refuses. */
+export function listen(query: StreamOptions['query'], signal: AbortSignal, heard: StreamOptions['heard']): void {
+	follow({ query, signal, heard }).catch(() => {})
+}
+
 /** The frames of one response, to its end. */
 async function* framesOf(response: Response): AsyncGenerator<{ id?: string | undefined; data: string }> {
 	if (!response.body) return

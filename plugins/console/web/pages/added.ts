@@ -4,7 +4,7 @@ import type { TemplateResult } from 'lit'
 import type { ConsoleAccess } from '../../access.ts'
 import { change, get } from '../api.ts'
 import { Page } from '../page.ts'
-import { follow } from '../stream.ts'
+import { listen } from '../stream.ts'
 
 /** The page of a plugin, whose module fills it. */
 class Added extends Page {
@@ -26,10 +26,7 @@ class Added extends Page {
 			signal,
 			get: (path) => get(path, signal),
 			change: (method, path, body) => change(method, path, body),
-			follow: (query, heard) =>
-				void follow({ query, signal, heard: (event) => heard(event as unknown as Record<string, unknown>) }).catch(
-					() => {},
-				),
+			follow: (query, heard) => listen(query, signal, (event) => heard({ ...event })),
 		})
 	}
 

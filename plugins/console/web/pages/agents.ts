@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, getIfThere, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, Page, status } from '../page.ts'
+import { empty, loading, Page, status, submitted, table } from '../page.ts'
 import type { Agent, AgentItem, Skill } from '../types.ts'
 import { agentTabs } from './agent-tabs.ts'
 import './memory.ts'
@@ -43,33 +43,23 @@ class Agents extends Page {
 	}
 
 	protected content(): TemplateResult {
-		if (this.name !== '') return this.#agent ? this.#one(this.#agent) : html`<p class="empty">Loading …</p>`
+		if (this.name !== '') return this.#agent ? this.#one(this.#agent) : loading
 		return html`
 			<h1>Agents</h1>
 			${this.#list?.length === 0 ? empty('There is no agent yet. Create the first one below.') : nothing}
 			${
 				this.#list && this.#list.length > 0
-					? html`<div class="scroll">
-							<table>
-								<thead>
-									<tr>
-										<th>Name</th>
-										<th>Created</th>
-										<th></th>
-									</tr>
-								</thead>
-								<tbody>
-									${this.#list.map(
-										({ name, created_at }) =>
-											html`<tr>
-												<td class="wide"><a href="#/agents/${name}">${name}</a></td>
-												<td>${when(created_at)}</td>
-												<td><a href="#/chat/${name}">Chat</a></td>
-											</tr>`,
-									)}
-								</tbody>
-							</table>
-						</div>`
+					? table(
+							['Name', 'Created', ''],
+							this.#list.map(
+								({ name, created_at }) =>
+									html`<tr>
+										<td class="wide"><a href="#/agents/${name}">${name}</a></td>
+										<td>${when(created_at)}</td>
+										<td><a href="#/chat/${name}">Chat</a></td>
+									</tr>`,
+							),
+						)
 					: nothing
 			}
 			<form class="card narrow" @submit=${this.#create}>
@@ -122,44 +112,39 @@ class Agents extends Page {
 			${
 				skills.length === 0
 					? empty('No skill yet. Install one:', html`<code>svc skills install ${agent} FOLDER</code>`)
-					: html`<div class="scroll">
-							<table>
-								<tbody>
-									${skills.map(
-										({ id, name, description, status: now }) =>
-											html`<tr>
-												<td>${status(now)}</td>
-												<td><a href="#/agents/${agent}/skills/${id}">${name}</a></td>
-												<td class="wide">${description}</td>
-											</tr>`,
-									)}
-								</tbody>
-							</table>
-						</div>`
+					: table(
+							[],
+							skills.map(
+								({ id, name, description, status: now }) =>
+									html`<tr>
+										<td>${status(now)}</td>
+										<td><a href="#/agents/${agent}/skills/${id}">${name}</a></td>
+										<td class="wide">${description}</td>
+									</tr>`,
+							),
+						)
 			}`
 	}
 
 	#create(event: SubmitEvent): void {
-		event.preventDefault()
-		const form = event.target as HTMLFormElement
-		const { name, persona } = fieldsOf(form)
+		const { text } = submitted(event)
+		const [name, persona] = [text('name'), text('persona')]
 		void this.attempt(async () => {
 			await change('POST', '/v1/agents', { name, ...(persona && { persona }) })
-			location.hash = `/agents/${encodeURIComponent(name ?? '')}`
+			location.hash = `/agents/${encodeURIComponent(name)}`
 		})
 	}
 
 	#save(event: SubmitEvent): void {
-		event.preventDefault()
+		const { text } = submitted(event)
 		const agent = this.#agent
 		if (!agent) return
-		const { persona, config = '{}' } = fieldsOf(event.target as HTMLFormElement)
 		void this.attempt(async () => {
-			const wanted = parsed(config)
+			const wanted = parsed(text('config'))
 			// A key that was taken out is removed by null.
 			const gone = Object.keys(agent.config).filter((key) => !Object.hasOwn(wanted, key))
 			const body = {
-				persona: persona || null,
+				persona: text('persona') || null,
 				config: { ...wanted, ...Object.fromEntries(gone.map((key) => [key, null])) },
 			}
 			const saved = await change<Changed>('PATCH', path`/v1/agents/${agent.name}`, body)
@@ -176,10 +161,6 @@ class Agents extends Page {
 			location.hash = '/agents'
 		})
 	}
-}
-
-function fieldsOf(form: HTMLFormElement): Record<string, string> {
-	return Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]))
 }
 
 function parsed(text: string): Record<string, unknown> {

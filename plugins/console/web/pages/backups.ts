@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { count, size, when } from '../format.ts'
-import { empty, Page } from '../page.ts'
+import { empty, Page, table } from '../page.ts'
 
 interface Backup {
 	id: string
@@ -54,43 +54,29 @@ class BackupList extends Page {
 	}
 
 	#table(backups: Backup[]): TemplateResult {
-		return html`<div class="scroll">
-			<table>
-				<thead>
-					<tr>
-						<th>Taken</th>
-						<th>By</th>
-						<th>Size</th>
-						<th>Records</th>
-						<th>Version</th>
-						<th>File</th>
-						<th></th>
-					</tr>
-				</thead>
-				<tbody>
-					${backups.map(
-						({ id, file, bytes, created_at, trigger, gateway_version, records, includes_key, left_out }) =>
-							html`<tr>
-								<td>${when(created_at)}</td>
-								<td>${trigger}</td>
-								<td>${size(bytes)}</td>
-								<td>${count(records)}</td>
-								<td>${gateway_version}</td>
-								<td class="wide">
-									<code>${file}</code>
-									${includes_key ? html`<span class="chip">contains the vault's key</span>` : nothing}
-									${left_out.length === 0 ? nothing : html`<p class="note lines">Left out: ${left_out.join('\n')}</p>`}
-								</td>
-								<td>
-									<button class="danger" aria-label="Delete the backup ${id}" @click=${() => this.#remove(id)}>
-										Delete
-									</button>
-								</td>
-							</tr>`,
-					)}
-				</tbody>
-			</table>
-		</div>`
+		return table(
+			['Taken', 'By', 'Size', 'Records', 'Version', 'File', ''],
+			backups.map(
+				({ id, file, bytes, created_at, trigger, gateway_version, records, includes_key, left_out }) =>
+					html`<tr>
+						<td>${when(created_at)}</td>
+						<td>${trigger}</td>
+						<td>${size(bytes)}</td>
+						<td>${count(records)}</td>
+						<td>${gateway_version}</td>
+						<td class="wide">
+							<code>${file}</code>
+							${includes_key ? html`<span class="chip">contains the vault's key</span>` : nothing}
+							${left_out.length === 0 ? nothing : html`<p class="note lines">Left out: ${left_out.join('\n')}</p>`}
+						</td>
+						<td>
+							<button class="danger" aria-label="Delete the backup ${id}" @click=${() => this.#remove(id)}>
+								Delete
+							</button>
+						</td>
+					</tr>`,
+			),
+		)
 	}
 
 	#take(): void {
@@ -108,10 +94,7 @@ class BackupList extends Page {
 
 	#remove(id: string): void {
 		if (!confirm(`Delete the backup ${id}?`)) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/backups/${id}`)
-			await this.enter()
-		})
+		this.apply('DELETE', path`/v1/backups/${id}`)
 	}
 }
 

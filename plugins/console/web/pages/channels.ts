@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, Page, status } from '../page.ts'
+import { empty, loading, Page, status, submitted } from '../page.ts'
 import type { AgentItem } from '../types.ts'
 
 interface Binding {
@@ -56,7 +56,7 @@ class Channels extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#channels) return html`<p class="empty">Loading …</p>`
+		if (!this.#channels) return loading
 		if (this.#channels.length === 0)
 			return empty(
 				'No chat platform is connected. Connect one:',
@@ -86,13 +86,11 @@ class Channels extends Page {
 	}
 
 	#pair(event: SubmitEvent): void {
-		event.preventDefault()
-		const form = event.target as HTMLFormElement
-		const data = new FormData(form)
+		const { form, text } = submitted(event)
 		void this.attempt(async () => {
 			await change('POST', '/v1/channels/pair', {
-				pairing_code: String(data.get('code')).trim(),
-				agent_id: String(data.get('agent')),
+				pairing_code: text('code').trim(),
+				agent_id: text('agent'),
 			})
 			form.reset()
 			await this.enter()
@@ -101,10 +99,7 @@ class Channels extends Page {
 
 	#unbind({ id }: Channel, { binding_id, external_chat_id }: Binding): void {
 		if (!confirm(`Unpair the chat ${external_chat_id}?`)) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/channels/${id}/bindings/${binding_id}`)
-			await this.enter()
-		})
+		this.apply('DELETE', path`/v1/channels/${id}/bindings/${binding_id}`)
 	}
 }
 

@@ -1,7 +1,7 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get } from '../api.ts'
-import { Page, status } from '../page.ts'
+import { Page, status, table } from '../page.ts'
 
 interface Cluster {
 	in_cluster: boolean
@@ -37,33 +37,20 @@ class ClusterPage extends Page {
 			}
 			<section>
 				<h2>Gateways</h2>
-				<div class="scroll">
-					<table>
-						<thead>
-							<tr>
-								<th>Gateway</th>
-								<th>State</th>
-								<th>Version</th>
-								<th>Reads data up to format</th>
-								<th>Threads</th>
-								<th>Runs there</th>
-							</tr>
-						</thead>
-						<tbody>
-							${gateways.map(
-								({ name, version, format, works, threads, runs }) =>
-									html`<tr>
-										<td>${name}</td>
-										<td>${status(works ? 'working' : 'waiting')}</td>
-										<td>${version}</td>
-										<td>${format}</td>
-										<td>${threads}</td>
-										<td>${runs}</td>
-									</tr>`,
-							)}
-						</tbody>
-					</table>
-				</div>
+				${table(
+					['Gateway', 'State', 'Version', 'Reads data up to format', 'Threads', 'Runs there'],
+					gateways.map(
+						({ name, version, format, works, threads, runs }) =>
+							html`<tr>
+								<td>${name}</td>
+								<td>${status(works ? 'working' : 'waiting')}</td>
+								<td>${version}</td>
+								<td>${format}</td>
+								<td>${threads}</td>
+								<td>${runs}</td>
+							</tr>`,
+					),
+				)}
 				<p class="note">
 					A waiting gateway lends its threads to the working one. The data has format ${data_format}.
 					${isBehind ? html`Every gateway reads a newer one: <code>store.format</code> raises it.` : nothing}

@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get } from '../api.ts'
 import type { FieldError } from '../api.ts'
-import { empty, Page, status } from '../page.ts'
+import { empty, loading, Page, status, table } from '../page.ts'
 
 interface FileView {
 	file: string
@@ -39,7 +39,7 @@ class Configuration extends Page {
 
 	protected content(): TemplateResult {
 		const file = this.#file
-		if (!file) return html`<p class="empty">Loading …</p>`
+		if (!file) return loading
 		const errors = this.#verdict?.errors ?? file.errors
 		return html`
 			<h1>Configuration ${status(inWords[file.state])}</h1>
@@ -92,29 +92,18 @@ class Configuration extends Page {
 		${
 			changes.length === 0
 				? empty('This text changes no setting.')
-				: html`<div class="scroll">
-						<table>
-							<thead>
-								<tr>
-									<th>Setting</th>
-									<th>Now</th>
-									<th>Then</th>
-									<th></th>
-								</tr>
-							</thead>
-							<tbody>
-								${changes.map(
-									({ path, before, after, needs_restart }) =>
-										html`<tr>
-											<td><code>${path}</code></td>
-											<td>${shown(before)}</td>
-											<td>${shown(after)}</td>
-											<td>${needs_restart ? 'at the next start' : nothing}</td>
-										</tr>`,
-								)}
-							</tbody>
-						</table>
-					</div>`
+				: table(
+						['Setting', 'Now', 'Then', ''],
+						changes.map(
+							({ path, before, after, needs_restart }) =>
+								html`<tr>
+									<td><code>${path}</code></td>
+									<td>${shown(before)}</td>
+									<td>${shown(after)}</td>
+									<td>${needs_restart ? 'at the next start' : nothing}</td>
+								</tr>`,
+						),
+					)
 		}`
 	}
 

@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get } from '../api.ts'
 import { json, when } from '../format.ts'
-import { empty, Page } from '../page.ts'
+import { empty, Page, soon } from '../page.ts'
 import { follow } from '../stream.ts'
 import type { GatewayEvent } from '../types.ts'
 
@@ -19,7 +19,7 @@ class Events extends Page {
 	#filter: Record<string, string> = {}
 	#isLive = false
 	#isRead = false
-	#showing: number | undefined
+	readonly #showSoon = soon(SHOW_MS, () => this.requestUpdate())
 	#following = new AbortController()
 
 	async enter(): Promise<void> {
@@ -57,11 +57,7 @@ class Events extends Page {
 	#heard(event: GatewayEvent): void {
 		if (event.event_type === 'model.stream') return
 		this.#events = [event, ...this.#events.slice(0, KEPT - 1)]
-		if (this.#showing !== undefined) return
-		this.#showing = setTimeout(() => {
-			this.#showing = undefined
-			this.requestUpdate()
-		}, SHOW_MS)
+		this.#showSoon()
 	}
 
 	#submit(event: SubmitEvent): void {

@@ -4,7 +4,7 @@ import { get, getIfThere, path } from '../api.ts'
 import type { Series } from '../chart.ts'
 import '../chart.ts'
 import { cost, count, duration, when } from '../format.ts'
-import { Page, status } from '../page.ts'
+import { loading, Page, status, table } from '../page.ts'
 
 interface Health {
 	status: string
@@ -99,7 +99,7 @@ class Home extends Page {
 	}
 
 	protected content(): TemplateResult {
-		if (!this.#health) return html`<p class="empty">Loading …</p>`
+		if (!this.#health) return loading
 		const { status: now, version, uptime_s, checks } = this.#health
 		return html`
 			<h1>Home ${status(now)}</h1>
@@ -212,38 +212,25 @@ class Home extends Page {
 	#table(what: string, rows: [label: string, row: UsageRow][]): TemplateResult {
 		const total = ({ input_tokens, output_tokens }: UsageRow): number => input_tokens + output_tokens
 		const most = Math.max(1, ...rows.map(([, row]) => total(row)))
-		return html`<div class="scroll">
-			<table class="bars">
-				<thead>
-					<tr>
-						<th>${what}</th>
-						<th>Tokens</th>
-						<th>Runs</th>
-						<th>Failed</th>
-						<th>Median</th>
-						<th>Calls</th>
-						<th>Cost</th>
-					</tr>
-				</thead>
-				<tbody>
-					${rows.map(
-						([label, row]) =>
-							html`<tr>
-								<td>${label}</td>
-								<td>
-									<meter min="0" max=${most} value=${total(row)} aria-label="Tokens of ${label}"></meter>
-									${count(total(row))}
-								</td>
-								<td>${count((row.runs?.completed ?? 0) + (row.runs?.failed ?? 0))}</td>
-								<td>${count(row.runs?.failed ?? 0)}</td>
-								<td>${seconds(row.runs?.p50_s ?? null)}</td>
-								<td>${count(row.calls)}</td>
-								<td>${cost(row.cost)}</td>
-							</tr>`,
-					)}
-				</tbody>
-			</table>
-		</div>`
+		return table(
+			[what, 'Tokens', 'Runs', 'Failed', 'Median', 'Calls', 'Cost'],
+			rows.map(
+				([label, row]) =>
+					html`<tr>
+						<td>${label}</td>
+						<td>
+							<meter min="0" max=${most} value=${total(row)} aria-label="Tokens of ${label}"></meter>
+							${count(total(row))}
+						</td>
+						<td>${count((row.runs?.completed ?? 0) + (row.runs?.failed ?? 0))}</td>
+						<td>${count(row.runs?.failed ?? 0)}</td>
+						<td>${seconds(row.runs?.p50_s ?? null)}</td>
+						<td>${count(row.calls)}</td>
+						<td>${cost(row.cost)}</td>
+					</tr>`,
+			),
+			'bars',
+		)
 	}
 }
 

@@ -2,8 +2,8 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, getIfThere, path } from '../api.ts'
 import { excerpt, json, when } from '../format.ts'
-import { empty, Page } from '../page.ts'
-import { follow } from '../stream.ts'
+import { empty, loading, Page, soon, submitted } from '../page.ts'
+import { listen } from '../stream.ts'
 import type { AgentItem, Question, Run, Skill } from '../types.ts'
 
 /** Agents whose skills and tool servers are looked at. */
@@ -32,6 +32,7 @@ interface WaitingChat {
 
 /** No event tells of a chat that wants to be paired: anyone could fill the log with them. */
 const LOOK_MS = 10_000
+const READ_MS = 250
 
 /**
  * Everything that waits for a person: questions, approvals of calls, skills in quarantine, tool servers that need a login or have
@@ -44,22 +45,14 @@ class Inbox extends Page {
 	#chats: WaitingChat[] = []
 	#agents: string[] = []
 	#isLoaded = false
-	#soon: number | undefined
+	readonly #readSoon = soon(READ_MS, () => this.attempt(() => this.#read()))
 
 	async enter(): Promise<void> {
 		await this.#read()
 		const timer = setInterval(() => void this.attempt(() => this.#readChats()), LOOK_MS)
 		this.left.signal.addEventListener('abort', () => clearInterval(timer))
-		void follow({
-			query: { event_type: 'question.*,run.paused,run.resumed,skill.*,run.stopped,mcp.*' },
-			signal: this.left.signal,
-			heard: () => this.#again(),
-		}).catch(() => {})
-	}
-
-	#again(): void {
-		clearTimeout(this.#soon)
-		this.#soon = setTimeout(() => void this.attempt(() => this.#read()), 250)
+		const types = 'question.*,run.paused,run.resumed,skill.*,run.stopped,mcp.*'
+		listen({ event_type: types }, this.left.signal, this.#readSoon)
 	}
 
 	async #read(): Promise<void> {
@@ -94,8 +87,7 @@ class Inbox extends Page {
 	}
 
 	#pair(event: SubmitEvent, { channel_id, external_chat_id, asked_by }: WaitingChat): void {
-		event.preventDefault()
-		const agent_id = String(new FormData(event.target as HTMLFormElement).get('agent'))
+		const agent_id = submitted(event).text('agent')
 		void this.attempt(async () => {
 			await change('POST', '/v1/channels/pair', {
 				channel_id,
@@ -128,12 +120,12 @@ class Inbox extends Page {
 	}
 
 	protected content(): TemplateResult {
-		if (!this.#isLoaded) return html`<p class="empty">Loading …</p>`
+		if (!this.#isLoaded) return loading
 		const nothingWaits = this.#runs.length + this.#skills.length + this.#servers.length + this.#chats.length === 0
 		return html`
 			<h1>Inbox</h1>
 			${nothingWaits ? empty('Nothing needs your attention. Questions of agents, calls to approve, new skills, servers that need a login, changed tools and chats that wait to be paired appear here.') : nothing}
-			${this.#runs.map((run) => html`<svc-question .run=${run} @answered=${() => this.#again()}></svc-question>`)}
+			${this.#runs.map((run) => html`<svc-question .run=${run} @answered=${this.#readSoon}></svc-question>`)}
 			${this.#chats.map((chat) => this.#chatCard(chat))}
 			${this.#servers.map(({ agent, server }) => (server.status === 'needs_login' ? loginCard(agent, server) : changedCard(agent, server)))}
 			${this.#skills.map(
@@ -235,9 +227,7 @@ class QuestionCard extends Page {
 	}
 
 	#submit(event: SubmitEvent): void {
-		event.preventDefault()
-		const field = (event.target as HTMLFormElement).elements.namedItem('answer') as HTMLInputElement
-		void this.#answer({ answer: field.value })
+		void this.#answer({ answer: submitted(event).text('answer') })
 	}
 
 	#approveEdited(): void {

@@ -2,8 +2,8 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { excerpt } from '../format.ts'
-import { empty, Page, status } from '../page.ts'
-import { follow } from '../stream.ts'
+import { empty, loading, Page, status, submitted } from '../page.ts'
+import { listen } from '../stream.ts'
 import { agentTabs } from './agent-tabs.ts'
 
 interface Tool {
@@ -35,11 +35,7 @@ class McpPage extends Page {
 
 	async enter(): Promise<void> {
 		await this.#read()
-		void follow({
-			query: { event_type: 'mcp.*', agent_id: this.agent },
-			signal: this.left.signal,
-			heard: () => void this.attempt(() => this.#read()),
-		}).catch(() => {})
+		listen({ event_type: 'mcp.*', agent_id: this.agent }, this.left.signal, () => void this.attempt(() => this.#read()))
 	}
 
 	async #read(): Promise<void> {
@@ -72,7 +68,7 @@ class McpPage extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#servers) return html`<p class="empty">Loading …</p>`
+		if (!this.#servers) return loading
 		if (this.#servers.length === 0) return empty('No MCP server yet.')
 		return html`${this.#servers.map((server) => {
 			const held = server.tools.filter((tool) => tool.held)
@@ -129,16 +125,13 @@ class McpPage extends Page {
 	}
 
 	#add(event: SubmitEvent): void {
-		event.preventDefault()
-		const form = event.target as HTMLFormElement
-		const { name = '', target = '' } = Object.fromEntries(
-			[...new FormData(form)].map(([key, value]) => [key, String(value).trim()]),
-		)
+		const { form, text } = submitted(event)
+		const target = text('target').trim()
 		const isAddress = /^https?:/i.test(target)
 		const [command, ...args] = target.split(/\s+/)
 		const server = isAddress ? { transport: 'http', url: target } : { transport: 'stdio', command, args }
 		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/mcp`, { name, ...server })
+			await change('POST', path`/v1/agents/${this.agent}/mcp`, { name: text('name').trim(), ...server })
 			form.reset()
 			await this.#read()
 		})

@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, Page } from '../page.ts'
+import { empty, loading, Page, submitted, table } from '../page.ts'
 import { agentTabs } from './agent-tabs.ts'
 
 interface Memory {
@@ -63,90 +63,78 @@ class MemoryPage extends Page {
 			</form>
 			<h2>Compaction</h2>
 			<p class="note">Merges memories with the same content. The originals are archived, and you can undo it.</p>
-			<button @click=${() => this.#compact()}>Compact now</button>
+			<button @click=${() => this.apply('POST', path`/v1/agents/${this.agent}/memory/compact`)}>Compact now</button>
 			${this.#compactions.length === 0 ? nothing : this.#history()}
 		`
 	}
 
 	#list(): TemplateResult {
 		const list = this.#found ?? this.#memories
-		if (!list) return html`<p class="empty">Loading …</p>`
+		if (!list) return loading
 		if (list.length === 0)
 			return this.#found
 				? empty('Nothing was found.')
 				: empty('The agent remembers nothing yet. Store something below.')
-		return html`<div class="scroll">
-				<table>
-					<tbody>
-						${list.map(
-							(memory) =>
-								html`<tr>
-									<td class="wide lines">
-										${memory.content} ${memory.tags?.map((tag) => html`<span class="chip">${tag}</span>`)}
-									</td>
-									<td>
-										${memory.similarity === undefined ? when(memory.created_at) : `similarity ${memory.similarity.toFixed(2)}`}
-									</td>
-									<td>
-										<button
-											class="danger"
-											aria-label="Forget: ${memory.content.slice(0, 60)}"
-											@click=${() => this.#forget(memory.id)}
-										>
-											Forget
-										</button>
-									</td>
-								</tr>`,
-						)}
-					</tbody>
-				</table>
-			</div>
-			${
-				this.#found
-					? html`<button @click=${() => this.#showAll()}>Show all memories</button>`
-					: this.#next === null
-						? nothing
-						: html`<button @click=${() => this.attempt(() => this.#read(this.#next))}>Show older memories</button>`
-			}`
+		return html`${table(
+			[],
+			list.map(
+				(memory) =>
+					html`<tr>
+						<td class="wide lines">
+							${memory.content} ${memory.tags?.map((tag) => html`<span class="chip">${tag}</span>`)}
+						</td>
+						<td>
+							${memory.similarity === undefined ? when(memory.created_at) : `similarity ${memory.similarity.toFixed(2)}`}
+						</td>
+						<td>
+							<button
+								class="danger"
+								aria-label="Forget: ${memory.content.slice(0, 60)}"
+								@click=${() => this.#forget(memory.id)}
+							>
+								Forget
+							</button>
+						</td>
+					</tr>`,
+			),
+		)}
+		${
+			this.#found
+				? html`<button @click=${() => this.#showAll()}>Show all memories</button>`
+				: this.#next === null
+					? nothing
+					: html`<button @click=${() => this.attempt(() => this.#read(this.#next))}>Show older memories</button>`
+		}`
 	}
 
 	#history(): TemplateResult {
-		return html`<div class="scroll">
-			<table>
-				<thead>
-					<tr>
-						<th>Started</th>
-						<th>Status</th>
-						<th>Before</th>
-						<th>After</th>
-						<th></th>
-					</tr>
-				</thead>
-				<tbody>
-					${this.#compactions.map(
-						(one) =>
-							html`<tr>
-								<td>${when(one.started_at)}</td>
-								<td>${one.status}</td>
-								<td>${one.memories_before}</td>
-								<td>${one.memories_after ?? '–'}</td>
-								<td>
-									${
-										one.status === 'completed'
-											? html`<button @click=${() => this.#undo(one.compaction_id)}>Undo</button>`
-											: nothing
-									}
-								</td>
-							</tr>`,
-					)}
-				</tbody>
-			</table>
-		</div>`
+		return table(
+			['Started', 'Status', 'Before', 'After', ''],
+			this.#compactions.map(
+				(one) =>
+					html`<tr>
+						<td>${when(one.started_at)}</td>
+						<td>${one.status}</td>
+						<td>${one.memories_before}</td>
+						<td>${one.memories_after ?? '–'}</td>
+						<td>
+							${
+								one.status === 'completed'
+									? html`<button
+											@click=${() => this.apply('POST', path`/v1/agents/${this.agent}/memory/compactions/${one.compaction_id}/undo`)}
+										>
+											Undo
+										</button>`
+									: nothing
+							}
+						</td>
+					</tr>`,
+			),
+		)
 	}
 
 	#search(event: SubmitEvent): void {
-		event.preventDefault()
-		const q = String(new FormData(event.target as HTMLFormElement).get('q') ?? '').trim()
+		const q = submitted(event).text('q').trim()
 		if (q === '') return this.#showAll()
 		void this.attempt(async () => {
 			const query = new URLSearchParams({ q, limit: '20' })
@@ -160,11 +148,9 @@ class MemoryPage extends Page {
 	}
 
 	#store(event: SubmitEvent): void {
-		event.preventDefault()
-		const form = event.target as HTMLFormElement
-		const content = String(new FormData(form).get('content'))
+		const { form, text } = submitted(event)
 		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/memory`, { content })
+			await change('POST', path`/v1/agents/${this.agent}/memory`, { content: text('content') })
 			form.reset()
 			await this.#read(null)
 		})
@@ -176,20 +162,6 @@ class MemoryPage extends Page {
 			await change('DELETE', path`/v1/agents/${this.agent}/memory/${id}`)
 			this.#found = this.#found?.filter((one) => one.id !== id)
 			await this.#read(null)
-		})
-	}
-
-	#compact(): void {
-		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/memory/compact`)
-			await this.enter()
-		})
-	}
-
-	#undo(id: string): void {
-		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/memory/compactions/${id}/undo`)
-			await this.enter()
 		})
 	}
 }

@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { duration } from '../format.ts'
-import { empty, Page } from '../page.ts'
+import { empty, loading, Page, table } from '../page.ts'
 
 interface Provider {
 	name: string
@@ -98,37 +98,24 @@ class Models extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#providers) return html`<p class="empty">Loading …</p>`
+		if (!this.#providers) return loading
 		if (this.#providers.length === 0) return empty('No provider is set up: the built-in offline model answers.')
-		return html`<div class="scroll">
-			<table>
-				<thead>
-					<tr>
-						<th>Name</th>
-						<th>Kind</th>
-						<th>Address</th>
-						<th>Model</th>
-						<th>Key</th>
-						<th></th>
-					</tr>
-				</thead>
-				<tbody>
-					${this.#providers.map(
-						(one) =>
-							html`<tr>
-								<td>${one.name}</td>
-								<td>${one.kind}</td>
-								<td class="wide">${one.base_url ?? '–'}</td>
-								<td>${one.model ?? '–'}</td>
-								<td>${one.key === 'vault' ? `vault: ${one.key_secret}` : one.key}</td>
-								<td>
-									${one.is_default ? html`<span class="status completed">default</span>` : one.fallback ? 'fallback' : nothing}
-								</td>
-							</tr>`,
-					)}
-				</tbody>
-			</table>
-		</div>`
+		return table(
+			['Name', 'Kind', 'Address', 'Model', 'Key', ''],
+			this.#providers.map(
+				(one) =>
+					html`<tr>
+						<td>${one.name}</td>
+						<td>${one.kind}</td>
+						<td class="wide">${one.base_url ?? '–'}</td>
+						<td>${one.model ?? '–'}</td>
+						<td>${one.key === 'vault' ? `vault: ${one.key_secret}` : one.key}</td>
+						<td>
+							${one.is_default ? html`<span class="status completed">default</span>` : one.fallback ? 'fallback' : nothing}
+						</td>
+					</tr>`,
+			),
+		)
 	}
 
 	#field(name: keyof Form, label: string, placeholder: string, type = 'text'): TemplateResult {

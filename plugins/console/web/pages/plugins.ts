@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { Page, status } from '../page.ts'
+import { Page, status, table } from '../page.ts'
 
 interface Plugin {
 	name: string
@@ -41,23 +41,10 @@ class Plugins extends Page {
 			<p class="note">
 				Switch them on and off, and change their settings, in the <a href="#/config">configuration</a>.
 			</p>
-			<div class="scroll">
-				<table>
-					<thead>
-						<tr>
-							<th>Plugin</th>
-							<th>State</th>
-							<th>Version</th>
-							<th>Started</th>
-							<th>Holds</th>
-							<th></th>
-						</tr>
-					</thead>
-					<tbody>
-						${this.#plugins.map((one) => this.#row(one))}
-					</tbody>
-				</table>
-			</div>
+			${table(
+				['Plugin', 'State', 'Version', 'Started', 'Holds', ''],
+				this.#plugins.map((one) => this.#row(one)),
+			)}
 		`
 	}
 

@@ -3,8 +3,8 @@ import type { TemplateResult } from 'lit'
 import { change, get, hasToken, path } from '../api.ts'
 import { cost, duration, excerpt, json, tokens, when } from '../format.ts'
 import { markdown } from '../markdown.ts'
-import { Page, status } from '../page.ts'
-import { follow } from '../stream.ts'
+import { loading, Page, soon, status, table } from '../page.ts'
+import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, Step } from '../types.ts'
 import './inbox.ts'
 
@@ -30,7 +30,7 @@ class RunPage extends Page {
 	#events: GatewayEvent[] = []
 	/** The answer that is being written. */
 	#live = ''
-	#reading: number | undefined
+	readonly #readSoon = soon(READ_MS, () => this.attempt(() => this.#read()))
 	#children: Child[] = []
 
 	async enter(): Promise<void> {
@@ -39,11 +39,7 @@ class RunPage extends Page {
 		this.#children = []
 		this.#live = ''
 		await this.#read()
-		void follow({
-			query: { run_id: this.runId, last_event_id: '0' },
-			signal: this.left.signal,
-			heard: (event) => this.#heard(event),
-		}).catch(() => {})
+		listen({ run_id: this.runId, last_event_id: '0' }, this.left.signal, (event) => this.#heard(event))
 	}
 
 	async #read(): Promise<void> {
@@ -66,16 +62,12 @@ class RunPage extends Page {
 			if (event.event_type === 'model.response' || event.event_type === 'message.assistant') this.#live = ''
 		}
 		this.requestUpdate()
-		if (this.#reading !== undefined) return
-		this.#reading = setTimeout(() => {
-			this.#reading = undefined
-			void this.attempt(() => this.#read())
-		}, READ_MS)
+		this.#readSoon()
 	}
 
 	protected content(): TemplateResult {
 		const run = this.#run
-		if (!run) return html`<p class="empty">Loading …</p>`
+		if (!run) return loading
 		const isOver = run.ended_at !== null
 		return html`
 			<h1>Run of <a href="#/agents/${run.agent}">${run.agent}</a> ${status(run.status)}</h1>
@@ -128,26 +120,24 @@ class RunPage extends Page {
 		const endOf = (step: Step): number => (step.ended_at === null ? Date.now() : Date.parse(step.ended_at))
 		const whole = Math.max(1, ...this.#steps.map((step) => endOf(step) - begun))
 		return html`<h2>Calls</h2>
-			<div class="scroll">
-				<table class="calls">
-					<tbody>
-						${this.#steps.map((step) => {
-							const from = Date.parse(step.started_at) - begun
-							const width = Math.max(0.5, ((endOf(step) - begun - from) / whole) * 100)
-							return html`<tr class=${step.error ? 'bad' : step.kind}>
-								<td>${step.kind === 'model' ? `${step.provider}/${step.model}` : step.name}</td>
-								<td class="wide">
-									<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
-										<rect x=${(from / whole) * 100} y="1" width=${width} height="6"></rect>
-									</svg>
-								</td>
-								<td>${step.duration_ms === null ? '…' : duration(step.duration_ms)}</td>
-								<td>${step.usage ? tokens(step.usage) : nothing}</td>
-							</tr>`
-						})}
-					</tbody>
-				</table>
-			</div>`
+			${table(
+				[],
+				this.#steps.map((step) => {
+					const from = Date.parse(step.started_at) - begun
+					const width = Math.max(0.5, ((endOf(step) - begun - from) / whole) * 100)
+					return html`<tr class=${step.error ? 'bad' : step.kind}>
+						<td>${step.kind === 'model' ? `${step.provider}/${step.model}` : step.name}</td>
+						<td class="wide">
+							<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+								<rect x=${(from / whole) * 100} y="1" width=${width} height="6"></rect>
+							</svg>
+						</td>
+						<td>${step.duration_ms === null ? '…' : duration(step.duration_ms)}</td>
+						<td>${step.usage ? tokens(step.usage) : nothing}</td>
+					</tr>`
+				}),
+				'calls',
+			)}`
 	}
 
 	#event({ event_type, payload, timestamp }: GatewayEvent): TemplateResult {

@@ -2,8 +2,8 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get, path } from '../api.ts'
 import { duration, excerpt, tokens, when } from '../format.ts'
-import { empty, Page, status } from '../page.ts'
-import { follow } from '../stream.ts'
+import { empty, loading, Page, soon, status, table } from '../page.ts'
+import { listen } from '../stream.ts'
 import type { AgentItem, GatewayEvent, Run, RunStatus } from '../types.ts'
 
 const PAGE = 50
@@ -18,7 +18,7 @@ const statusAfter: Partial<Record<string, RunStatus>> = {
 	'run.failed': 'failed',
 	'run.stopped': 'stopped',
 }
-/** Changes show together, at most so often: events may come by the hundred. */
+/** Changes show together, at most so often. */
 const SHOW_MS = 250
 const READ_MS = 1_000
 
@@ -29,17 +29,14 @@ class Runs extends Page {
 	#status = ''
 	#runs: Run[] | undefined
 	#next: string | null = null
-	#showing: number | undefined
-	#reading: number | undefined
+	readonly #showSoon = soon(SHOW_MS, () => this.requestUpdate())
+	/** For new runs, and figures that no event tells. */
+	readonly #readSoon = soon(READ_MS, () => (this.#runs?.length ?? 0) <= PAGE && this.attempt(() => this.#read()))
 
 	async enter(): Promise<void> {
 		this.#agents = (await get<AgentItem[]>('/v1/agents', this.left.signal)).map(({ name }) => name)
 		await this.#read()
-		void follow({
-			query: { event_type: 'run.*' },
-			signal: this.left.signal,
-			heard: (event) => this.#heard(event),
-		}).catch(() => {})
+		listen({ event_type: 'run.*' }, this.left.signal, (event) => this.#heard(event))
 	}
 
 	async #read(more = false): Promise<void> {
@@ -68,23 +65,6 @@ class Runs extends Page {
 			this.#showSoon()
 		}
 		this.#readSoon()
-	}
-
-	#showSoon(): void {
-		if (this.#showing !== undefined) return
-		this.#showing = setTimeout(() => {
-			this.#showing = undefined
-			this.requestUpdate()
-		}, SHOW_MS)
-	}
-
-	/** For new runs, and figures that no event tells. */
-	#readSoon(): void {
-		if (this.#reading !== undefined) return
-		this.#reading = setTimeout(() => {
-			this.#reading = undefined
-			if ((this.#runs?.length ?? 0) <= PAGE) void this.attempt(() => this.#read())
-		}, READ_MS)
 	}
 
 	#filter(which: 'agent' | 'status', event: Event): void {
@@ -118,45 +98,31 @@ class Runs extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#runs) return html`<p class="empty">Loading …</p>`
+		if (!this.#runs) return loading
 		if (this.#runs.length === 0)
 			return empty('There are no such runs.', html`<a href="#/chat">Talk to an agent</a> to start one.`)
-		return html`<div class="scroll">
-				<table>
-					<thead>
-						<tr>
-							<th>Status</th>
-							<th>Agent</th>
-							<th>Prompt</th>
-							<th>Started by</th>
-							<th>Started</th>
-							<th>Took</th>
-							<th>Tokens</th>
-						</tr>
-					</thead>
-					<tbody>
-						${this.#runs.map(
-							(run) =>
-								html`<tr>
-									<td>${status(run.status)}</td>
-									<td>${run.agent}</td>
-									<td class="wide"><a href="#/runs/${run.run_id}">${excerpt(run.prompt) || '(no text)'}</a></td>
-									<td>${run.trigger}</td>
-									<td>${when(run.created_at)}</td>
-									<td>
-										${run.ended_at && run.started_at ? duration(Date.parse(run.ended_at) - Date.parse(run.started_at)) : '–'}
-									</td>
-									<td>${tokens(run.usage)}</td>
-								</tr>`,
-						)}
-					</tbody>
-				</table>
-			</div>
-			${
-				this.#next === null
-					? nothing
-					: html`<button @click=${() => this.attempt(() => this.#read(true))}>Show older runs</button>`
-			}`
+		return html`${table(
+			['Status', 'Agent', 'Prompt', 'Started by', 'Started', 'Took', 'Tokens'],
+			this.#runs.map(
+				(run) =>
+					html`<tr>
+						<td>${status(run.status)}</td>
+						<td>${run.agent}</td>
+						<td class="wide"><a href="#/runs/${run.run_id}">${excerpt(run.prompt) || '(no text)'}</a></td>
+						<td>${run.trigger}</td>
+						<td>${when(run.created_at)}</td>
+						<td>
+							${run.ended_at && run.started_at ? duration(Date.parse(run.ended_at) - Date.parse(run.started_at)) : '–'}
+						</td>
+						<td>${tokens(run.usage)}</td>
+					</tr>`,
+			),
+		)}
+		${
+			this.#next === null
+				? nothing
+				: html`<button @click=${() => this.attempt(() => this.#read(true))}>Show older runs</button>`
+		}`
 	}
 }
 

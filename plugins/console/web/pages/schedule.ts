@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, Page } from '../page.ts'
+import { empty, loading, Page, submitted, table } from '../page.ts'
 import { agentTabs } from './agent-tabs.ts'
 
 interface Heartbeat {
@@ -41,65 +41,46 @@ class Schedule extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#heartbeats) return html`<p class="empty">Loading …</p>`
+		if (!this.#heartbeats) return loading
 		if (this.#heartbeats.length === 0) return empty('The agent has no schedule yet.')
-		return html`<div class="scroll">
-			<table>
-				<thead>
-					<tr>
-						<th>When</th>
-						<th>Prompt</th>
-						<th>Next</th>
-						<th></th>
-					</tr>
-				</thead>
-				<tbody>
-					${this.#heartbeats.map(
-						(one) =>
-							html`<tr>
-								<td>${one.cron ?? (one.every === null ? 'once' : `every ${one.every}`)} ${one.timezone ?? nothing}</td>
-								<td class="wide">${one.prompt}</td>
-								<td>${one.paused ? 'paused' : one.next_at === null ? '–' : when(one.next_at)}</td>
-								<td>
-									<button @click=${() => this.#change(one, { paused: !one.paused })}>
-										${one.paused ? 'Resume' : 'Pause'}
-									</button>
-									<button class="danger" @click=${() => this.#remove(one)}>Delete</button>
-								</td>
-							</tr>`,
-					)}
-				</tbody>
-			</table>
-		</div>`
+		return table(
+			['When', 'Prompt', 'Next', ''],
+			this.#heartbeats.map(
+				(one) =>
+					html`<tr>
+						<td>${one.cron ?? (one.every === null ? 'once' : `every ${one.every}`)} ${one.timezone ?? nothing}</td>
+						<td class="wide">${one.prompt}</td>
+						<td>${one.paused ? 'paused' : one.next_at === null ? '–' : when(one.next_at)}</td>
+						<td>
+							<button @click=${() => this.#change(one, { paused: !one.paused })}>
+								${one.paused ? 'Resume' : 'Pause'}
+							</button>
+							<button class="danger" @click=${() => this.#remove(one)}>Delete</button>
+						</td>
+					</tr>`,
+			),
+		)
 	}
 
 	#add(event: SubmitEvent): void {
-		event.preventDefault()
-		const form = event.target as HTMLFormElement
-		const data = new FormData(form)
-		const time = String(data.get('when')).trim()
+		const { form, text } = submitted(event)
+		const time = text('when').trim()
 		const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
 		const at = time.includes(' ') ? { cron: time, timezone } : { every: time }
 		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/heartbeats`, { ...at, prompt: String(data.get('prompt')) })
+			await change('POST', path`/v1/agents/${this.agent}/heartbeats`, { ...at, prompt: text('prompt') })
 			form.reset()
 			await this.enter()
 		})
 	}
 
 	#change({ id }: Heartbeat, fields: object): void {
-		void this.attempt(async () => {
-			await change('PATCH', path`/v1/agents/${this.agent}/heartbeats/${id}`, fields)
-			await this.enter()
-		})
+		this.apply('PATCH', path`/v1/agents/${this.agent}/heartbeats/${id}`, fields)
 	}
 
 	#remove({ id }: Heartbeat): void {
 		if (!confirm('Delete this heartbeat?')) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/agents/${this.agent}/heartbeats/${id}`)
-			await this.enter()
-		})
+		this.apply('DELETE', path`/v1/agents/${this.agent}/heartbeats/${id}`)
 	}
 }
 

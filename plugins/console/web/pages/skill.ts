@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { Page, status } from '../page.ts'
+import { loading, Page, status } from '../page.ts'
 
 interface Review {
 	id: string
@@ -41,14 +41,16 @@ class SkillReview extends Page {
 
 	protected content(): TemplateResult {
 		const review = this.#review
-		if (!review) return html`<p class="empty">Loading …</p>`
-		const { primitives, hosts, secrets } = review.permissions
+		if (!review) return loading
+		const { digest, permissions } = review
+		const { primitives, hosts, secrets } = permissions
+		const approval = path`/v1/agents/${this.agent}/skills/${this.skill}/approve`
 		return html`
 			<h1>${review.name} ${status(review.status)}</h1>
 			<p>${shown(review.description)}</p>
 			<p class="note">
 				For <a href="#/agents/${this.agent}">${this.agent}</a> · from ${review.source.url ?? review.source.kind} ·
-				installed ${when(review.installed_at)} · SHA-256 <code>${review.digest}</code>
+				installed ${when(review.installed_at)} · SHA-256 <code>${digest}</code>
 			</p>
 			${[...review.findings, ...review.warnings].map((one) => html`<p class="warning">${textOf(one)}</p>`)}
 			<h2>What it may do</h2>
@@ -79,7 +81,9 @@ class SkillReview extends Page {
 			<div class="row">
 				${
 					review.status === 'quarantined'
-						? html`<button class="primary" @click=${() => this.#approve(review.digest)}>Approve this text</button>`
+						? html`<button class="primary" @click=${() => this.apply('POST', approval, { digest })}>
+								Approve this text
+							</button>`
 						: nothing
 				}
 				<button class="danger" @click=${() => this.#remove()}>Remove</button>
@@ -105,13 +109,6 @@ class SkillReview extends Page {
 			const url = path`/v1/agents/${this.agent}/skills/${this.skill}/files?path=${name}`
 			const { text, base64 } = await get<{ text?: string; base64?: string }>(url, this.left.signal)
 			this.#texts.set(name, text ?? `No text. Its bytes in base64:\n${base64 ?? ''}`)
-		})
-	}
-
-	#approve(digest: string): void {
-		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/skills/${this.skill}/approve`, { digest })
-			await this.enter()
 		})
 	}
 

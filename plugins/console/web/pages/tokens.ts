@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, Page, status } from '../page.ts'
+import { empty, loading, Page, status, submitted, table } from '../page.ts'
 
 interface Token {
 	id: string
@@ -64,65 +64,48 @@ class Tokens extends Page {
 	}
 
 	#list(): TemplateResult {
-		if (!this.#tokens) return html`<p class="empty">Loading …</p>`
+		if (!this.#tokens) return loading
 		if (this.#tokens.length === 0) return empty('No token yet.')
-		return html`<div class="scroll">
-			<table>
-				<thead>
-					<tr>
-						<th>Name</th>
-						<th>Status</th>
-						<th>Scopes</th>
-						<th>Agents</th>
-						<th>Limits</th>
-						<th>Expires</th>
-						<th>Created</th>
-						<th></th>
-					</tr>
-				</thead>
-				<tbody>
-					${this.#tokens.map(
-						(token) =>
-							html`<tr>
-								<td>${token.label ?? html`<code>${token.id.slice(-8)}</code>`}</td>
-								<td>${status(token.status)}</td>
-								<td class="wide">${token.scopes.join(' ')}</td>
-								<td>${token.agents?.join(' ') ?? 'all'}</td>
-								<td>${limitsText(token)}</td>
-								<td>${token.expires_at === null ? 'never' : when(token.expires_at)}</td>
-								<td>${when(token.created_at)}</td>
-								<td>
-									${
-										token.status === 'active'
-											? html`<button class="danger" @click=${() => this.#revoke(token)}>Revoke</button>`
-											: nothing
-									}
-								</td>
-							</tr>`,
-					)}
-				</tbody>
-			</table>
-		</div>`
+		return table(
+			['Name', 'Status', 'Scopes', 'Agents', 'Limits', 'Expires', 'Created', ''],
+			this.#tokens.map(
+				(token) =>
+					html`<tr>
+						<td>${token.label ?? html`<code>${token.id.slice(-8)}</code>`}</td>
+						<td>${status(token.status)}</td>
+						<td class="wide">${token.scopes.join(' ')}</td>
+						<td>${token.agents?.join(' ') ?? 'all'}</td>
+						<td>${limitsText(token)}</td>
+						<td>${token.expires_at === null ? 'never' : when(token.expires_at)}</td>
+						<td>${when(token.created_at)}</td>
+						<td>
+							${
+								token.status === 'active'
+									? html`<button class="danger" @click=${() => this.#revoke(token)}>Revoke</button>`
+									: nothing
+							}
+						</td>
+					</tr>`,
+			),
+		)
 	}
 
 	#create(event: SubmitEvent): void {
-		event.preventDefault()
-		const form = event.target as HTMLFormElement
-		const data = new FormData(form)
-		const text = (name: string): string => String(data.get(name) ?? '').trim()
+		const { form, text } = submitted(event)
 		const words = (name: string): string[] =>
 			text(name)
 				.split(/[\s,]+/)
 				.filter((word) => word !== '')
 		const agents = words('agents')
 		const days = Number(text('days'))
+		const label = text('label').trim()
 		const limits = Object.keys(LIMITS).flatMap((name) => (Number(text(name)) > 0 ? [[name, Number(text(name))]] : []))
 		void this.attempt(async () => {
 			const made = await change<{ token: string }>('POST', '/v1/auth/tokens', {
 				scopes: words('scopes'),
 				...(agents.length > 0 && { agents }),
 				...(limits.length > 0 && { limits: Object.fromEntries(limits) as Record<string, number> }),
-				...(text('label') !== '' && { label: text('label') }),
+				...(label !== '' && { label }),
 				...(days > 0 && { ttl: new Date(Date.now() + days * DAY_MS).toISOString() }),
 			})
 			this.#made = made.token
@@ -133,10 +116,7 @@ class Tokens extends Page {
 
 	#revoke({ id, label }: Token): void {
 		if (!confirm(`Revoke the token ${label ?? id}? Clients that use it are refused at once.`)) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/auth/tokens/${id}`)
-			await this.enter()
-		})
+		this.apply('DELETE', path`/v1/auth/tokens/${id}`)
 	}
 }
 

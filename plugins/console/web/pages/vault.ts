@@ -2,7 +2,7 @@ import { html } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, Page } from '../page.ts'
+import { empty, Page, submitted, table } from '../page.ts'
 import type { AgentItem } from '../types.ts'
 
 interface Secret {
@@ -56,55 +56,42 @@ class Vault extends Page {
 	}
 
 	#table(): TemplateResult {
-		return html`<div class="scroll">
-			<table>
-				<thead>
-					<tr>
-						<th>Secret</th>
-						<th>Stored</th>
-						<th>Agents that may use it</th>
-						<th></th>
-					</tr>
-				</thead>
-				<tbody>
-					${this.#secrets.map((secret) => {
-						const granted = this.#grants.filter((grant) => grant.secret_id === secret.id)
-						const others = this.#agents.filter((name) => !granted.some((grant) => grant.agent_id === name))
-						return html`<tr>
-							<td>${secret.name}</td>
-							<td>${when(secret.created_at)}</td>
-							<td class="wide">
-								${granted.map(
-									(grant) =>
-										html`<span class="chip"
-											>${grant.agent_id}${grant.hosts ? ` (${grant.hosts.join(', ')})` : ''}${grant.reveal ? ' (reads the value)' : ''}
-											<button
-												aria-label="Revoke ${secret.name} from ${grant.agent_id}"
-												@click=${() => this.#revoke(grant)}
-											>
-												×
-											</button></span
-										>`,
-								)}
-								<select aria-label="Grant ${secret.name} to" @change=${(event: Event) => this.#grant(secret, event)}>
-									<option value="">grant to …</option>
-									${others.map((name) => html`<option>${name}</option>`)}
-								</select>
-							</td>
-							<td><button class="danger" @click=${() => this.#remove(secret)}>Delete</button></td>
-						</tr>`
-					})}
-				</tbody>
-			</table>
-		</div>`
+		return table(
+			['Secret', 'Stored', 'Agents that may use it', ''],
+			this.#secrets.map((secret) => {
+				const granted = this.#grants.filter((grant) => grant.secret_id === secret.id)
+				const others = this.#agents.filter((name) => !granted.some((grant) => grant.agent_id === name))
+				return html`<tr>
+					<td>${secret.name}</td>
+					<td>${when(secret.created_at)}</td>
+					<td class="wide">
+						${granted.map(
+							(grant) =>
+								html`<span class="chip"
+									>${grant.agent_id}${grant.hosts ? ` (${grant.hosts.join(', ')})` : ''}${grant.reveal ? ' (reads the value)' : ''}
+									<button
+										aria-label="Revoke ${secret.name} from ${grant.agent_id}"
+										@click=${() => this.apply('DELETE', path`/v1/vault/grants/${grant.grant_id}`)}
+									>
+										×
+									</button></span
+								>`,
+						)}
+						<select aria-label="Grant ${secret.name} to" @change=${(event: Event) => this.#grant(secret, event)}>
+							<option value="">grant to …</option>
+							${others.map((name) => html`<option>${name}</option>`)}
+						</select>
+					</td>
+					<td><button class="danger" @click=${() => this.#remove(secret)}>Delete</button></td>
+				</tr>`
+			}),
+		)
 	}
 
 	#store(event: SubmitEvent): void {
-		event.preventDefault()
-		const form = event.target as HTMLFormElement
-		const { name, value } = Object.fromEntries(new FormData(form))
+		const { form, text } = submitted(event)
 		void this.attempt(async () => {
-			await change('POST', '/v1/vault/secrets', { name, value })
+			await change('POST', '/v1/vault/secrets', { name: text('name'), value: text('value') })
 			form.reset()
 			await this.enter()
 		})
@@ -115,25 +102,12 @@ class Vault extends Page {
 		const agent_id = field.value
 		field.value = ''
 		if (agent_id === '') return
-		void this.attempt(async () => {
-			await change('POST', '/v1/vault/grants', { agent_id, secret_id: id })
-			await this.enter()
-		})
-	}
-
-	#revoke({ grant_id }: Grant): void {
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/vault/grants/${grant_id}`)
-			await this.enter()
-		})
+		this.apply('POST', '/v1/vault/grants', { agent_id, secret_id: id })
 	}
 
 	#remove({ id, name }: Secret): void {
 		if (!confirm(`Delete the secret ${name}? Agents and settings that use it will fail.`)) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/vault/secrets/${id}`)
-			await this.enter()
-		})
+		this.apply('DELETE', path`/v1/vault/secrets/${id}`)
 	}
 }
 

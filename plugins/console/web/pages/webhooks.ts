@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, Page } from '../page.ts'
+import { empty, loading, Page, submitted, table } from '../page.ts'
 import { agentTabs } from './agent-tabs.ts'
 
 interface Webhook {
@@ -80,7 +80,7 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 	}
 
 	#list(): TemplateResult {
-		if (!this.#webhooks) return html`<p class="empty">Loading …</p>`
+		if (!this.#webhooks) return loading
 		if (this.#webhooks.length === 0) return empty('No webhook yet: create one for each service that should start runs.')
 		return html`${this.#webhooks.map(
 			({ slug, scheme, instructions, delivery_count }) =>
@@ -99,40 +99,26 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 
 	#delivered(list: Delivery[]): unknown {
 		if (list.length === 0) return nothing
-		return html`<div class="scroll">
-			<table>
-				<thead>
-					<tr>
-						<th>Received</th>
-						<th>From</th>
-						<th>Status</th>
-						<th></th>
-					</tr>
-				</thead>
-				<tbody>
-					${list.map(
-						(one) =>
-							html`<tr>
-								<td>${when(one.received_at)}</td>
-								<td>${one.source_ip}</td>
-								<td class=${one.status_code < 300 ? 'good' : 'warning'}>${one.status_code}</td>
-								<td class="wide">${one.run_id === null ? one.error : html`<a href="#/runs/${one.run_id}">run</a>`}</td>
-							</tr>`,
-					)}
-				</tbody>
-			</table>
-		</div>`
+		return table(
+			['Received', 'From', 'Status', ''],
+			list.map(
+				(one) =>
+					html`<tr>
+						<td>${when(one.received_at)}</td>
+						<td>${one.source_ip}</td>
+						<td class=${one.status_code < 300 ? 'good' : 'warning'}>${one.status_code}</td>
+						<td class="wide">${one.run_id === null ? one.error : html`<a href="#/runs/${one.run_id}">run</a>`}</td>
+					</tr>`,
+			),
+		)
 	}
 
 	#add(event: SubmitEvent): void {
-		event.preventDefault()
-		const form = event.target as HTMLFormElement
-		const { slug = '', instructions = '' } = Object.fromEntries(
-			[...new FormData(form)].map(([key, value]) => [key, String(value).trim()]),
-		)
+		const { form, text } = submitted(event)
+		const instructions = text('instructions').trim()
 		void this.attempt(async () => {
 			this.#made = await change<Made>('POST', path`/v1/agents/${this.agent}/webhooks`, {
-				slug,
+				slug: text('slug').trim(),
 				...(instructions !== '' && { instructions }),
 			})
 			form.reset()
@@ -141,10 +127,7 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 	}
 
 	#test(slug: string): void {
-		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/webhooks/${slug}/test`, { payload: { event: 'test' } })
-			await this.enter()
-		})
+		this.apply('POST', path`/v1/agents/${this.agent}/webhooks/${slug}/test`, { payload: { event: 'test' } })
 	}
 
 	#remove(slug: string): void {
