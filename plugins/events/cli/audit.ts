@@ -1,13 +1,8 @@
-import type { EventEnvelope } from '../../../core/store/ports.ts'
 import type { Command } from '../../../core/cli/command.ts'
+import { pages } from '../../../core/cli/pages.ts'
 import { lineOf, queryOf, filterOptions, withRunId } from './event-filter.ts'
-import type { FilterOptions } from './event-filter.ts'
+import type { EventPage, FilterOptions } from './event-filter.ts'
 import { pointInTime } from '../../../core/cli/time-input.ts'
-
-interface Page {
-	events: EventEnvelope[]
-	next_cursor: string | null
-}
 
 interface AuditOptions extends FilterOptions {
 	since?: string
@@ -17,9 +12,6 @@ interface AuditOptions extends FilterOptions {
 	limit: number
 	all?: boolean
 }
-
-/** The gateway's own limit for one page. */
-const PAGE = 500
 
 export default {
 	description: 'Read past events, newest first',
@@ -42,26 +34,22 @@ Examples:
   svc audit --json --type run.failed | jq -r .payload.error`,
 	async run(cli, given: AuditOptions) {
 		const options = await withRunId(cli, given)
-		const { limit, all = false, since, until, actor } = options
-		let left = all ? Infinity : limit
-		let cursor = options.cursor ?? null
-		do {
-			const query = new URLSearchParams({
-				...queryOf(options),
-				...(since !== undefined && { since: pointInTime(since) }),
-				...(until !== undefined && { until: pointInTime(until) }),
-				...(actor !== undefined && { actor }),
-				limit: String(Math.min(PAGE, left)),
-				...(cursor !== null && { cursor }),
-			})
-			const page = await cli.api.request<Page>('GET', `/v1/audit?${query.toString()}`)
+		const { limit, all = false, since, until, actor, cursor } = options
+		const query = {
+			...queryOf(options),
+			...(since !== undefined && { since: pointInTime(since) }),
+			...(until !== undefined && { until: pointInTime(until) }),
+			...(actor !== undefined && { actor }),
+			...(cursor !== undefined && { cursor }),
+		}
+		let next: string | null = null
+		for await (const page of pages<EventPage>(cli, '/v1/audit', 'events', all ? Infinity : limit, query)) {
 			for (const event of page.events) {
 				cli.out.line(event)
 				cli.out.write(`${lineOf(event, cli.out.style, options)}\n`)
 			}
-			left -= page.events.length
-			cursor = page.next_cursor
-		} while (left > 0 && cursor !== null)
-		if (cursor !== null) cli.out.note(cli.out.style.dim(`(there are older ones; continue with --cursor ${cursor})`))
+			next = page.next_cursor
+		}
+		if (next !== null) cli.out.note(cli.out.style.dim(`(there are older ones; continue with --cursor ${next})`))
 	},
 } satisfies Command

@@ -11,6 +11,11 @@ export interface FilterOptions {
 	full?: boolean
 }
 
+/** A page of the audit log, newest first. */
+export interface EventPage {
+	events: EventEnvelope[]
+}
+
 /** The options that `events` and `audit` share. */
 export const filterOptions = {
 	'--agent <agent>': 'of this agent',

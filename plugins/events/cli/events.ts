@@ -2,8 +2,9 @@ import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { CliError } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { pages } from '../../../core/cli/pages.ts'
 import { lineOf, queryOf, filterOptions, withRunId } from './event-filter.ts'
-import type { FilterOptions } from './event-filter.ts'
+import type { EventPage, FilterOptions } from './event-filter.ts'
 import { pointInTime } from '../../../core/cli/time-input.ts'
 
 export default {
@@ -80,22 +81,11 @@ Examples:
 
 /** The last `limit` events, oldest first. */
 async function past(cli: Cli, query: Record<string, string>, limit: number, since?: string): Promise<EventEnvelope[]> {
-	const found: EventEnvelope[] = []
-	let cursor: string | null = null
-	do {
-		const fields: Record<string, string> = {
-			...query,
-			...(since !== undefined && { since }),
-			...(cursor !== null && { cursor }),
-			limit: String(Math.min(PAGE, limit - found.length)),
-		}
-		const page: Page = await cli.api.request<Page>('GET', `/v1/audit?${new URLSearchParams(fields).toString()}`)
-		found.push(...page.events)
-		cursor = page.next_cursor
-	} while (found.length < limit && cursor !== null)
-	if (cursor !== null && since !== undefined)
+	const from = { ...query, ...(since !== undefined && { since }) }
+	const found = await Array.fromAsync(pages<EventPage>(cli, '/v1/audit', 'events', limit, from))
+	if (found.at(-1)?.next_cursor && since !== undefined)
 		cli.out.note(cli.out.style.dim(`(older events are left out; svc audit --since shows them)`))
-	return found.toReversed()
+	return found.flatMap(({ events }) => events).toReversed()
 }
 
 interface TailOptions extends FilterOptions {
@@ -106,12 +96,5 @@ interface TailOptions extends FilterOptions {
 	cursors?: boolean
 }
 
-interface Page {
-	events: EventEnvelope[]
-	next_cursor: string | null
-}
-
-/** The gateway's limit for one page. */
-const PAGE = 500
 /** How many events since a time are shown if no number is given. */
 const PAST_LIMIT = 10_000

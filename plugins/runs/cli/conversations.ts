@@ -6,7 +6,7 @@ import { count } from '../../../core/cli/count.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { ContextReport } from '../contract.ts'
-import { pages } from './pages.ts'
+import { pages } from '../../../core/cli/pages.ts'
 import type { Run } from './run-record.ts'
 
 interface ListedConversation {
@@ -108,13 +108,13 @@ Examples:
 
 async function list(cli: Cli, agent: string, limit: number): Promise<ListedConversation[]> {
 	const where = path`/v1/agents/${agent}/conversations`
-	const found = await pages<{ conversations: ListedConversation[] }>(cli, where, 'conversations', limit)
-	return found.flatMap(({ conversations }) => conversations)
+	const found = pages<{ conversations: ListedConversation[] }>(cli, where, 'conversations', limit)
+	return (await Array.fromAsync(found)).flatMap(({ conversations }) => conversations)
 }
 
 async function read(cli: Cli, agent: string, conversation: string, limit: number): Promise<ShownConversation> {
 	const where = path`/v1/agents/${agent}/conversations/${conversation}`
-	const found = await pages<ShownConversation>(cli, where, 'turns', limit)
+	const found = await Array.fromAsync(pages<ShownConversation>(cli, where, 'turns', limit))
 	return { ...found.at(-1)!, turns: found.flatMap(({ turns }) => turns) }
 }
 

@@ -2,7 +2,7 @@ import { path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { followRun, readRun } from './follow-run.ts'
-import { PAGE, pages } from './pages.ts'
+import { PAGE, pages } from '../../../core/cli/pages.ts'
 import type { Run } from './run-record.ts'
 import { saveFiles } from './save-files.ts'
 import type { KeptRequest } from '../requests.ts'
@@ -110,8 +110,8 @@ Examples:
 } satisfies Command
 
 async function listAll(cli: Cli, { status, limit }: { status?: string; limit: number }): Promise<Run[]> {
-	const found = await pages<{ runs: Run[] }>(cli, '/v1/runs', 'runs', limit, status === undefined ? {} : { status })
-	return found.flatMap(({ runs }) => runs)
+	const found = pages<{ runs: Run[] }>(cli, '/v1/runs', 'runs', limit, status === undefined ? {} : { status })
+	return (await Array.fromAsync(found)).flatMap(({ runs }) => runs)
 }
 
 /** A page may be shorter than its limit, so pages are requested until one is empty. */
