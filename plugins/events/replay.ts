@@ -1,7 +1,7 @@
 import type { EventBus } from '../../core/events/event-bus.ts'
 import { chunk } from '../shared/sse.ts'
 import type { LogPage } from '../../core/store/ports.ts'
-import type { EventFeed, Buffered, Frame, FeedReader } from './channel.ts'
+import type { EventFeed, Buffered, Frame, FeedReader } from './feed.ts'
 import { frame } from './frames.ts'
 
 /** Pages that are read in one turn of the event loop, so that a thousand clients that come back at once stop nobody. */
@@ -11,7 +11,7 @@ const PAGE_LIMIT = 128
 const WRITE_LIMIT = 64 * 1024
 
 interface Catching {
-	channel: EventFeed
+	feed: EventFeed
 	/** Events of the next page: fewer where they are large, since what is not written is read again. */
 	limit: number
 }
@@ -37,8 +37,8 @@ export class Replay {
 		this.#options = options
 	}
 
-	add(reader: FeedReader, channel: EventFeed): void {
-		this.#catching.set(reader, { channel, limit: PAGE_LIMIT / 8 })
+	add(reader: FeedReader, feed: EventFeed): void {
+		this.#catching.set(reader, { feed, limit: PAGE_LIMIT / 8 })
 		reader.connection.whenReady(() => this.#enqueue(reader))
 	}
 
@@ -69,17 +69,17 @@ export class Replay {
 	async #step(reader: FeedReader): Promise<void> {
 		const catching = this.#catching.get(reader)
 		if (!catching) return
-		const { channel, limit } = catching
-		channel.listen(reader)
+		const { feed, limit } = catching
+		feed.listen(reader)
 		let page: LogPage
 		try {
-			page = await this.#options.events.read(channel.filter, reader.cursor, limit)
+			page = await this.#options.events.read(feed.options.filter, reader.cursor, limit)
 		} catch (error) {
-			channel.buffered(reader)
+			feed.buffered(reader)
 			this.#options.failed(reader, error)
 			return
 		}
-		const buffered = channel.buffered(reader)
+		const buffered = feed.buffered(reader)
 		if (!this.#catching.has(reader)) return
 
 		const atEnd = this.#write(reader, page, catching)
@@ -89,25 +89,25 @@ export class Replay {
 			return
 		}
 		this.#catching.delete(reader)
-		channel.goLive(reader, missing(buffered, page))
+		feed.goLive(reader, missing(buffered, page))
 	}
 
 	/** True if the whole page was written and it was the last one. */
 	#write(reader: FeedReader, page: LogPage, catching: Catching): boolean {
-		const { channel } = catching
+		const { feed } = catching
 		let text = ''
 		let count = 0
 		let isOver = false
 		for (const { cursor, event } of page.entries) {
 			if (text.length >= WRITE_LIMIT) break
-			text += frame(cursor, channel.jsonOf(event))
+			text += frame(cursor, feed.options.jsonOf(event))
 			reader.cursor = cursor
 			count++
-			if ((isOver = channel.isLast(event))) break
+			if ((isOver = feed.options.isLast(event))) break
 		}
 		if (text !== '') reader.connection.write(chunk(text))
 		if (isOver) {
-			channel.finished(reader)
+			feed.options.finished(reader)
 			return false
 		}
 		const whole = count === page.entries.length

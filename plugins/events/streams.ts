@@ -6,8 +6,8 @@ import type { Clearance } from '../../core/redactor/redactor.ts'
 import { chunk, Connection, turnOf } from '../shared/sse.ts'
 import type { Cursor } from '../../core/store/ports.ts'
 import type { Credentials, OpenRequest, OpenRequests } from '../auth/contract.ts'
-import { EventFeed } from './channel.ts'
-import type { Frame, FeedReader } from './channel.ts'
+import { EventFeed } from './feed.ts'
+import type { Frame, FeedReader } from './feed.ts'
 import type { EventSettings, RunStream, StreamRequest } from './contract.ts'
 import { comment, frameMaker, greeting, jsonFor } from './frames.ts'
 import { Replay } from './replay.ts'
@@ -31,12 +31,12 @@ interface Beginning {
 }
 
 interface Stream extends FeedReader, OpenRequest {
-	channel: EventFeed
+	feed: EventFeed
 }
 
 export class Streams {
 	readonly #ctx: Context<EventSettings>
-	readonly #channels = new Map<string, EventFeed>()
+	readonly #feeds = new Map<string, EventFeed>()
 	readonly #open: OpenRequests<Stream>
 	readonly #replay: Replay
 	readonly #framesFor = new Map<Clearance, ReturnType<typeof frameMaker>>()
@@ -82,18 +82,18 @@ export class Streams {
 		const request = { credentials, filter: { run_id }, endsWithRun: true }
 		const at = this.#ctx.events.head()
 		const owner = {}
-		const channel = this.#channelOf(request)
-		channel.listen(owner)
+		const feed = this.#feedOf(request)
+		feed.listen(owner)
 		const drop = (): void => {
-			channel.buffered(owner)
-			this.#closeIdle(channel)
+			feed.buffered(owner)
+			this.#closeIdle(feed)
 		}
 		return {
 			drop,
 			open: (response) =>
 				this.#counted(() =>
 					this.#begin({ ...request, response }, () => {
-						const { frames, overflowed } = channel.buffered(owner)
+						const { frames, overflowed } = feed.buffered(owner)
 						return { at, missing: overflowed ? null : frames }
 					}),
 				).finally(drop),
@@ -148,7 +148,7 @@ export class Streams {
 		if (signal.aborted) throw new Fault('unavailable', 'event streams are being restarted; connect again')
 		if (!socket) return false
 		this.#open.mustHaveRoom(credentials)
-		const channel = this.#channelOf(request)
+		const feed = this.#feedOf(request)
 		const { at, missing } = begins()
 		// A client that is cut off before its first event resumes from here.
 		response.setHeader('x-last-event-id', at)
@@ -160,33 +160,33 @@ export class Streams {
 			connection,
 			credentials,
 			cursor: at,
-			channel,
+			feed,
 			end: ({ message }) => this.#end(stream, message),
 			beat: this.#beat(connection),
 		}
-		channel.readers.add(stream)
+		feed.readers.add(stream)
 		this.#open.enter(stream)
 		if (isOver) this.#finish(stream)
-		else if (missing) channel.goLive(stream, missing)
-		else this.#replay.add(stream, channel)
+		else if (missing) feed.goLive(stream, missing)
+		else this.#replay.add(stream, feed)
 		return true
 	}
 
 	/** False where it had been removed before. */
 	#remove(stream: Stream): boolean {
-		const { channel } = stream
+		const { feed } = stream
 		if (!this.#open.leave(stream)) return false
 		this.#size--
 		this.#replay.remove(stream)
-		channel.remove(stream)
-		this.#closeIdle(channel)
+		feed.remove(stream)
+		this.#closeIdle(feed)
 		return true
 	}
 
-	#closeIdle(channel: EventFeed): void {
-		if (!channel.isIdle || this.#channels.get(channel.key) !== channel) return
-		channel.close()
-		this.#channels.delete(channel.key)
+	#closeIdle(feed: EventFeed): void {
+		if (!feed.isIdle || this.#feeds.get(feed.options.key) !== feed) return
+		feed.close()
+		this.#feeds.delete(feed.options.key)
 	}
 
 	#end(stream: Stream, why: string): void {
@@ -199,18 +199,18 @@ export class Streams {
 		if (this.#remove(stream)) stream.connection.whenReady(() => stream.connection.end())
 	}
 
-	#channelOf({
+	#feedOf({
 		filter,
 		credentials,
 		endsWithRun = false,
 	}: Pick<NewStream, 'filter' | 'credentials' | 'endsWithRun'>): EventFeed {
 		const clearance = this.#ctx.redactor.clearanceOf(credentials.scope)
 		const key = keyOf(filter, clearance, endsWithRun)
-		const known = this.#channels.get(key)
+		const known = this.#feeds.get(key)
 		if (known) return known
 		const textOf = this.#framesFor.get(clearance) ?? frameMaker(clearance)
 		this.#framesFor.set(clearance, textOf)
-		const channel = new EventFeed({
+		const feed = new EventFeed({
 			key,
 			filter,
 			events: this.#ctx.events,
@@ -219,10 +219,10 @@ export class Streams {
 			isLast: ({ event_type }) => endsWithRun && RUN_ENDS.has(event_type),
 			finished: (reader) => this.#finish(reader as Stream),
 			dirty: (one) => this.#flushSoon(one),
-			behind: (reader) => this.#replay.add(reader, channel),
+			behind: (reader) => this.#replay.add(reader, feed),
 		})
-		this.#channels.set(key, channel)
-		return channel
+		this.#feeds.set(key, feed)
+		return feed
 	}
 
 	/** Sends its heartbeats. The first one comes at a random time, so that ten thousand do not come at once. */
@@ -237,15 +237,15 @@ export class Streams {
 	}
 
 	/** What one write to the disk brings, or one message of a thread, goes out together, at once. */
-	#flushSoon(channel: EventFeed): void {
-		this.#dirty.push(channel)
+	#flushSoon(feed: EventFeed): void {
+		this.#dirty.push(feed)
 		if (this.#dirty.length === 1) queueMicrotask(() => this.#flush())
 	}
 
 	#flush(): void {
 		const dirty = this.#dirty
 		this.#dirty = []
-		for (const channel of dirty) channel.flush()
+		for (const feed of dirty) feed.flush()
 	}
 }
 

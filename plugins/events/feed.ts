@@ -10,7 +10,7 @@ const BLOCK_LIMIT = 256 * 1024
 /** Events kept for a client during the read that may turn it live. Where there are more, it reads again. */
 const BUFFER_LIMIT = 1000
 
-/** A client, as far as its channel and the replay need to know it. */
+/** A client, as far as its feed and the replay need to know it. */
 export interface FeedReader {
 	readonly connection: Connection
 	/** Everything of its filter up to here has been written. */
@@ -32,21 +32,21 @@ export interface Buffered {
 	overflowed: boolean
 }
 
-export interface ChannelOptions {
+export interface FeedOptions {
 	/** Identifies it among the others. */
 	key: string
 	filter: LiveFilter
 	events: EventBus
-	/** The frame of an event, for readers of this channel. */
+	/** The frame of an event, for readers of this feed. */
 	textOf: (delivery: Delivery) => string
 	/** The JSON of an event that comes from the log. */
 	jsonOf: (event: EventEnvelope) => string
-	/** Whether the streams of this channel end with this event. */
+	/** Whether the streams of this feed end with this event. */
 	isLast: (event: EventEnvelope) => boolean
 	/** The last event has been written. */
 	finished: (reader: FeedReader) => void
 	/** `flush` must be called before the next turn of the event loop. */
-	dirty: (channel: EventFeed) => void
+	dirty: (feed: EventFeed) => void
 	/** A reader is no longer live; it must catch up from its cursor. */
 	behind: (reader: FeedReader) => void
 }
@@ -56,13 +56,8 @@ export interface ChannelOptions {
  * read the log until they have caught up.
  */
 export class EventFeed {
-	readonly key: string
-	readonly filter: LiveFilter
-	readonly jsonOf: ChannelOptions['jsonOf']
-	readonly isLast: ChannelOptions['isLast']
-	readonly finished: ChannelOptions['finished']
+	readonly options: FeedOptions
 	readonly readers = new Set<FeedReader>()
-	readonly #options: ChannelOptions
 	readonly #live = new Set<FeedReader>()
 	/** Readers, or what stands for them before they have a connection. */
 	readonly #joining = new Map<object, Buffered>()
@@ -72,13 +67,8 @@ export class EventFeed {
 	#cursor: Cursor = ''
 	#isOver = false
 
-	constructor(options: ChannelOptions) {
-		this.#options = options
-		this.key = options.key
-		this.filter = options.filter
-		this.jsonOf = options.jsonOf
-		this.isLast = options.isLast
-		this.finished = options.finished
+	constructor(options: FeedOptions) {
+		this.options = options
 		this.#unsubscribe = options.events.subscribe(options.filter, (delivery) => this.#receive(delivery))
 	}
 
@@ -112,8 +102,8 @@ export class EventFeed {
 		// What waits was heard before this moment: it is for those that were live already.
 		this.flush()
 		if (missing.length > 0) reader.connection.write(chunk(missing.map(({ text }) => text).join('')))
-		if (missing.some(({ isLast }) => isLast)) return this.finished(reader)
-		reader.cursor = this.#options.events.head()
+		if (missing.some(({ isLast }) => isLast)) return this.options.finished(reader)
+		reader.cursor = this.options.events.head()
 		this.#live.add(reader)
 	}
 
@@ -126,26 +116,26 @@ export class EventFeed {
 		for (const reader of this.#live) {
 			if (reader.connection.backlog > BACKLOG_LIMIT) {
 				this.#live.delete(reader)
-				this.#options.behind(reader)
+				this.options.behind(reader)
 				continue
 			}
 			reader.connection.write(block)
 			reader.cursor = this.#cursor
-			if (this.#isOver) this.finished(reader)
+			if (this.#isOver) this.options.finished(reader)
 		}
 	}
 
 	#receive(delivery: Delivery): void {
 		if (this.#live.size === 0 && this.#joining.size === 0) return
-		const text = this.#options.textOf(delivery)
-		const isLast = this.isLast(delivery.event)
+		const text = this.options.textOf(delivery)
+		const isLast = this.options.isLast(delivery.event)
 		for (const buffered of this.#joining.values()) {
 			if (buffered.frames.length < BUFFER_LIMIT)
 				buffered.frames.push({ event_id: delivery.event.event_id, text, isLast })
 			else buffered.overflowed = true
 		}
 		if (this.#live.size === 0) return
-		if (this.#length === 0) this.#options.dirty(this)
+		if (this.#length === 0) this.options.dirty(this)
 		this.#waiting.push(text)
 		this.#length += text.length
 		this.#cursor = delivery.cursor
