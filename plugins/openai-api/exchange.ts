@@ -88,15 +88,19 @@ async function conclude(
 			'conflict',
 			'the agent has asked a question in this conversation meanwhile; answer it, then send this again',
 		)
-	const answer: AgentAnswer = { text, usage, tool_calls: [], finish_reason: 'stop' }
-	if (status === 'asks') return answer
-	if (finish_reason === 'length' || finish_reason === 'content_filter') answer.finish_reason = finish_reason
+	if (status === 'asks') return { text, usage, tool_calls: [], finish_reason: 'stop' }
+	const answer: AgentAnswer = { text, usage, tool_calls: [], finish_reason: finishReasonOf(finish_reason) }
 	if (isTextAlone(asked)) return answer
 	const { tool_calls = [], answer: last } = await runs.get(run_id)
 	// What the agent says beside its tool calls is no part of the JSON.
 	if (isJson(asked)) answer.text = last ?? ''
 	if (tool_calls.length === 0) return answer
 	return { ...answer, tool_calls: ownCalls(run_id, tool_calls), finish_reason: 'tool_calls' }
+}
+
+/** Why an answer without calls ended, as OpenAI's clients know it. */
+export function finishReasonOf(reason: string | undefined): AgentAnswer['finish_reason'] {
+	return reason === 'length' || reason === 'content_filter' ? reason : 'stop'
 }
 
 /** Whether the run's record has no more than its events. A message may answer a question of an earlier run, which has tools of its own. */

@@ -8,7 +8,7 @@ import type { Key, Op } from '../../core/store/ports.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import { existedAt } from './conversations.ts'
 import { wrong } from './errors.ts'
-import { ownCalls } from './exchange.ts'
+import { finishReasonOf, ownCalls } from './exchange.ts'
 import type { AgentAnswer } from './exchange.ts'
 import { hexOf, responseId, responseIn } from './ids.ts'
 
@@ -139,7 +139,7 @@ async function endOf(ctx: StoredDeps, run: RunRecord): Promise<ResponseEnd | und
 	const { run_id, tool_calls = [], usage } = run
 	const at = Math.floor(Date.parse(run.ended_at ?? run.created_at) / 1000)
 	if (result.error) return { at, error: result.error }
-	const finish_reason = tool_calls.length > 0 ? 'tool_calls' : 'stop'
+	const finish_reason = tool_calls.length > 0 ? 'tool_calls' : finishReasonOf(run.finish_reason)
 	return { at, answer: { text: result.text, tool_calls: ownCalls(run_id, tool_calls), finish_reason, usage } }
 }
 

@@ -1,17 +1,24 @@
 /** What is kept of requests, and for how long. */
 import t from 'tap'
+import type { Test } from 'tap'
 import type { Context } from '../../../core/plugin.ts'
 import { sweep } from '../../../plugins/openai-api/stored.ts'
 import type { RunSettings } from '../../../plugins/runs/contract.ts'
 import { tidy } from '../../../plugins/runs/maintenance.ts'
 import { startGateway } from '../../support/gateway.ts'
+import type { TestGateway } from '../../support/gateway.ts'
+import { startModelServer } from '../../support/model-server.ts'
 
 const world = globalThis as { lentByKept?: Context<RunSettings> }
 const DAY_MS = 24 * 3600 * 1000
 
-void t.test('what a run is given goes with its end, the rest with the run', async (t) => {
+/** A gateway with one agent, and the context of a plugin in it. */
+async function start(
+	t: Test,
+	providers = '',
+): Promise<{ gateway: TestGateway; ctx: Context<RunSettings>; uid: string }> {
 	const gateway = await startGateway({
-		config: 'plugins: {openai-api: true, lender: true}\n',
+		config: `plugins: {openai-api: true, lender: true}\n${providers}`,
 		files: {
 			'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.lentByKept = ctx } }",
 		},
@@ -22,7 +29,34 @@ void t.test('what a run is given goes with its end, the rest with the run', asyn
 	})
 	const ctx = world.lentByKept as Context<RunSettings>
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
-	const { uid } = await ctx.use('agents').get('ada')
+	return { gateway, ctx, uid: (await ctx.use('agents').get('ada')).uid }
+}
+
+/** As a crash leaves a response, before its end could be written. */
+async function removeEnd({ store }: Context<RunSettings>, uid: string, id: string): Promise<void> {
+	const key = [`agent:${uid}`, 'openai-response', id.slice(-32)] as const
+	const { end: _, ...open } = (await store.get<{ end: unknown }>(key))?.value ?? { end: null }
+	await store.put(key, open)
+}
+
+void t.test('an answer that was cut off stays incomplete where its end could not be written', async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	model.on('too long', { text: 'And so', finishReason: 'length' })
+	const provider = `{kind: openai, base_url: '${model.url}', api_key: sk-test, model: m}`
+	const { gateway, ctx, uid } = await start(t, `providers: {mock: ${provider}}\n`)
+	const body = { model: 'ada', input: 'too long' }
+	const { id } = (await gateway.request('POST', '/v1/responses', { body })).body
+	const read = async () => (await gateway.request('GET', `/v1/responses/${id}`)).body
+	const whole = await read()
+	t.match(whole, { status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' } })
+	await removeEnd(ctx, uid, id as string)
+	const { status, incomplete_details, output } = whole
+	t.match(await read(), { status, incomplete_details, output })
+})
+
+void t.test('what a run is given goes with its end, the rest with the run', async (t) => {
+	const { gateway, ctx, uid } = await start(t)
 	const kept = async (kind: string): Promise<number> =>
 		(await Array.fromAsync(ctx.store.list([`agent:${uid}`, kind]))).length
 	const ask = async (input: string): Promise<{ id: string; output: { type: string }[] }> => {
@@ -38,13 +72,10 @@ void t.test('what a run is given goes with its end, the rest with the run', asyn
 	t.equal(called.output[0]?.type, 'function_call')
 	t.strictSame([await kept('given'), await kept('openai-response')], [1, 2], 'who goes on with the call needs it still')
 
-	// As a crash leaves them, before their ends could be written.
 	for (const { id } of [answered, called]) {
 		const read = async () => (await gateway.request('GET', `/v1/responses/${id}`)).body
 		const whole = await read()
-		const key = [`agent:${uid}`, 'openai-response', id.slice(-32)] as const
-		const { end: _, ...open } = (await ctx.store.get<{ end: unknown }>(key))?.value ?? { end: null }
-		await ctx.store.put(key, open)
+		await removeEnd(ctx, uid, id)
 		t.match(await read(), { status: 'completed', output: whole.output, usage: whole.usage })
 	}
 
