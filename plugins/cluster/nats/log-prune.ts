@@ -22,6 +22,8 @@ const youngInARow = 1000
 const rememberedRuns = 10_000
 /** Records that are removed together, and requests at the same time. */
 const batch = 200
+/** The same at the beginning of the log, where one request removes all of them. */
+const purged = 10_000
 
 /** Returns how many events were removed. A record is removed as a whole; a run loses its oldest ones only. */
 export async function pruneLog(
@@ -71,7 +73,7 @@ export async function pruneLog(
 		seqs.add(seq)
 		if (run !== null) runs.add(run)
 		removed += entries.length
-		if (seqs.size >= batch && !isBeginning) await flush()
+		if (seqs.size >= (isBeginning ? purged : batch)) await flush()
 	}
 	await flush()
 	return removed
