@@ -131,7 +131,7 @@ export function errorSchema(codes: Iterable<string>): JsonSchema {
 						path: { type: 'string', description: 'Its path, with dots; empty for the whole body.' },
 						message: { type: 'string' },
 						line: { type: 'integer', description: 'Line of a mistake in gateway.yaml, from 1.' },
-						column: { type: 'integer', description: 'Line of a mistake in gateway.yaml, from 1.' },
+						column: { type: 'integer', description: 'Column of a mistake in gateway.yaml, from 1.' },
 					},
 					required: ['path', 'message'],
 				},
