@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
+import { suggest } from '../../core/host/config.ts'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
@@ -217,10 +218,15 @@ async function warningsAbout(
 ): Promise<{ warnings?: FieldError[] }> {
 	const known = Object.keys(configKeys)
 	const unknown = Object.keys(config).filter((key) => config[key] !== null && !known.includes(key))
-	const message = `is stored, but the gateway does not use it; the keys are: ${known.join(', ')}`
-	const warnings = [...renames, ...unknown.map((key) => ({ path: `config.${key}`, message }))]
+	const warnings = [...renames, ...unknown.map((key) => ({ path: `config.${key}`, message: unusedKey(key, known) }))]
 	if (config.tools) warnings.push(...unusedPatterns(config.tools, await toolbox.list(agent)))
 	return warnings.length > 0 ? { warnings } : {}
+}
+
+function unusedKey(key: string, known: string[]): string {
+	const meant = suggest(key, known)
+	const choice = meant === undefined ? `the keys are: ${known.join(', ')}` : `did you mean "${meant}"?`
+	return `is stored, but the gateway does not use it; ${choice}`
 }
 
 /** A tool may also come later, so that is no error. */

@@ -1,8 +1,9 @@
-import { slipsIn } from './agent-config.ts'
+import { missingProviders } from './missing-providers.ts'
 import { settingsOf } from '../../../core/cli/assignments.ts'
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
+import type { FieldError } from '../../../core/errors.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { when } from '../../../core/cli/when.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
@@ -13,6 +14,11 @@ interface Agent {
 	config: Record<string, unknown>
 	created_at: string
 	skills?: { id: string; name: string }[]
+}
+
+interface ChangedAgent extends Agent {
+	/** About what the gateway stores and does not use. */
+	warnings?: FieldError[]
 }
 
 interface Fields {
@@ -67,8 +73,8 @@ Examples:
 			options: fieldOptions,
 			async run(cli, { agent: name, ...fields }: { agent: string } & Fields) {
 				const body = await bodyOf(cli, fields)
-				const made = await cli.api.request<Agent>('POST', '/v1/agents', { name, ...body })
-				warn(cli, body)
+				const made = await cli.api.request<ChangedAgent>('POST', '/v1/agents', { name, ...body })
+				warn(cli, made, body)
 				cli.out.answer(
 					made,
 					(agent, style) => `Created ${agent.name}. Try: ${style.bold(`svc run ${agent.name} "Hello"`)}`,
@@ -82,8 +88,8 @@ Examples:
 			async run(cli, { agent: name, ...fields }: { agent: string } & Fields) {
 				const body = await bodyOf(cli, fields)
 				if (Object.keys(body).length === 0) throw new CliError('usage', 'nothing to change; see --help for the options')
-				const changed = await cli.api.request<Agent>('PATCH', path`/v1/agents/${name}`, body)
-				warn(cli, body)
+				const changed = await cli.api.request<ChangedAgent>('PATCH', path`/v1/agents/${name}`, body)
+				warn(cli, changed, body)
 				cli.out.answer(changed, shown)
 			},
 		},
@@ -118,9 +124,10 @@ Examples:
 	},
 } satisfies Command
 
-function warn(cli: Cli, { config }: Body): void {
-	for (const slip of config ? slipsIn(cli, config) : [])
-		cli.out.note(cli.out.style.warn(`Note: ${cli.out.style.plain(slip)}`))
+function warn(cli: Cli, { warnings = [] }: ChangedAgent, { config = {} }: Body): void {
+	const { out } = cli
+	for (const text of [...warnings.map((one) => `${one.path} ${one.message}`), ...missingProviders(cli, config)])
+		out.note(out.style.warn(`Note: ${out.style.plain(text)}`))
 }
 
 async function bodyOf(cli: Cli, { persona, personaFile, set }: Fields): Promise<Body> {
