@@ -120,7 +120,7 @@ export class Replay {
 
 /**
  * What was heard during the read and is not in the page. The log shows nothing before it is heard, in the order in
- * which it is heard, so the page holds a beginning of `heard`.
+ * which it is heard, so the page holds a beginning of what was heard.
  */
 function missing(buffered: Buffered, page: LogPage): Frame[] {
 	const read = new Set(page.entries.map(({ event }) => event.event_id))

@@ -18,9 +18,9 @@ export async function askedOf(store: Store, run: RunRecord): Promise<OpenQuestio
 }
 
 /**
- * Calls `heard` with the questions of sub-agents that the run waits for: the one open now, each further one, and null
+ * Calls `listener` with the questions of sub-agents that the run waits for: the one open now, each further one, and null
  * when it is no longer open, wherever it was answered. The run's own questions are in its events.
- * Stops when the returned function is called. May be called before the run exists. `heard` must not throw.
+ * Stops when the returned function is called. May be called before the run exists. `listener` must not throw.
  */
 export function watchAsked(
 	{ store, events, log }: Pick<Context, 'store' | 'events' | 'log'>,

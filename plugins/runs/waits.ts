@@ -214,7 +214,7 @@ function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<Run
 	})
 }
 
-/** Gives the waiting call its result, after the events `told`, in one durable append. */
+/** Gives the waiting call its result, after the events `reports`, in one durable append. */
 async function giveResult(
 	{ ctx, run: { run_id }, agent, limits: { result_characters }, log }: Work,
 	call_id: string,
