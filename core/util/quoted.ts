@@ -1,4 +1,4 @@
-/** A path as one word of a shell. */
-export function quoted(path: string): string {
-	return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`
+/** A text as one word of a shell. */
+export function quoted(text: string): string {
+	return /^[\w.:/@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -6,7 +6,7 @@ export default {
 			summary: 'Set up the home folder and a model provider',
 			group: 'gateway',
 			order: 1,
-			load: () => import('../../plugins/models/cli/init.ts'),
+			load: () => import('./cli/init.ts'),
 		},
 	},
 } satisfies CommandFile

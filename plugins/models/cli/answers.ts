@@ -2,6 +2,7 @@
 import { readConfig } from '../../../core/host/config.ts'
 import { isFault } from '../../../core/errors.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { quoted } from '../../../core/util/quoted.ts'
 import type { ServerKind } from '../dialects.ts'
 
 /** The location of a provider's key. `value`: the typed key, which is sent only to the server and to the vault. */
@@ -58,15 +59,11 @@ export function commandFor({ kind, name, base_url, key, model }: Answers): strin
 		['--key-env', key?.from === 'env' ? key.variable : undefined],
 		['--key-secret', key?.from === 'vault' ? key.secret : undefined],
 		['--model', model],
-	].flatMap(([option, value]) => (value === undefined ? [] : [option, inShell(value)]))
+	].flatMap(([option, value]) => (value === undefined ? [] : [option, quoted(value)]))
 	return ['svc init', ...options].join(' ')
 }
 
 function settingOf(key: KeyPlace): string | { secret: string } | undefined {
 	if (key.from === 'none') return undefined
 	return key.from === 'env' ? `\${${key.variable}}` : { secret: key.secret }
-}
-
-function inShell(text: string): string {
-	return /^[\w.:/@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
