@@ -117,7 +117,7 @@ async function copyLog({ appends }: Contents, to: Engine, told: (count: number) 
 async function compare(from: Engine, to: Engine, signal: AbortSignal): Promise<void> {
 	const scopes = await Array.fromAsync(contentsOf(from).scopes())
 	const others = await Array.fromAsync(contentsOf(to).scopes())
-	mustBeEqual('scopes', [...scopes].toSorted(), [...others].toSorted())
+	mustBeEqual('scopes', scopes.toSorted(), others.toSorted())
 	for (const scope of scopes) {
 		const copies = to.store.list([scope])[Symbol.asyncIterator]()
 		for await (const { key, value } of from.store.list([scope])) {

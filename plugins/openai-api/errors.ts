@@ -54,9 +54,8 @@ export function wrong(param: string, message: string, code: FaultCode = 'invalid
 	return new Fault(code, message, { errors: [{ path: param, message }] })
 }
 
-function errorBody({ code, provider_code }: Codes, message: string, status: number, param: string | null): ErrorBody {
-	const shown = provider_code ?? codes[`${code} ${param}`] ?? codes[code] ?? code
-	return { error: { message, type: typeOf(status), param, code: shown } }
+function errorBody(given: Codes, message: string, status: number, param: string | null): ErrorBody {
+	return { error: { message, type: typeOf(status), param, code: codeFor(given, param) } }
 }
 
 interface Codes {
@@ -64,9 +63,9 @@ interface Codes {
 	provider_code?: string | undefined
 }
 
-/** The code of an error as OpenAI's clients know it. */
-export function codeFor({ code, provider_code }: Codes): string {
-	return provider_code ?? codes[code] ?? code
+/** The code of an error as OpenAI's clients know it. `param`: the field that is wrong. */
+export function codeFor({ code, provider_code }: Codes, param: string | null = null): string {
+	return provider_code ?? codes[`${code} ${param}`] ?? codes[code] ?? code
 }
 
 /** The same for a stream that has begun. */

@@ -218,11 +218,7 @@ export function openRecords(options: RecordsOptions): Records {
 	}
 
 	const store = withSingleWrites({
-		get: async <T>(key: Key) => {
-			const joined = joinKey(key)
-			const found = await get(joined)
-			return found as Entry<T> | undefined
-		},
+		get: async <T>(key: Key) => (await get(joinKey(key))) as Entry<T> | undefined,
 		getShared: <T>(key: Key) => getShared(joinKey(key)) as Entry<T> | undefined | Promise<Entry<T> | undefined>,
 		list: <T>(prefix: Key, options: ListOptions = {}) => list(prefix, options) as AsyncIterable<Entry<T>>,
 		async *keys(prefix, options = {}) {
