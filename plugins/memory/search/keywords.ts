@@ -27,14 +27,23 @@ const EVIDENCE = 1.2
 const SLIP_CHARACTERS = 5
 const SLIPS = 3
 
-/** A posting is `ordinal * COUNTS + count`: a small integer, which V8 keeps without an object of its own. */
+/** A posting is `ordinal * COUNTS + count`, an integer of 32 bits. */
 const COUNT_BITS = 6
 const COUNTS = 1 << COUNT_BITS
+
+/** In the order of their ordinals. */
+type Postings = readonly number[] | Uint32Array
+
+/** The postings of a term in more than `COMMON` memories: half the size of an array of numbers, and quicker to read. */
+interface CommonTerm {
+	items: Uint32Array
+	length: number
+}
 
 /** A term of a query. */
 interface Term {
 	/** The postings of each of its spellings that some memory has. */
-	lists: number[][]
+	lists: Postings[]
 	/** As `weightOf`, of its rarest spelling. */
 	weight: number
 }
@@ -51,7 +60,7 @@ export interface Wanted {
 }
 
 export class KeywordIndex {
-	readonly #postings = new Map<string, number[]>()
+	readonly #postings = new Map<string, number[] | CommonTerm>()
 	#lengths = new Uint32Array(256)
 	/** Number of memories right before one that are its neighbours. */
 	#back = new Uint8Array(256)
@@ -90,8 +99,11 @@ export class KeywordIndex {
 		for (const [term, count] of counts) {
 			const posting = ordinal * COUNTS + Math.min(count, COUNTS - 1)
 			const list = this.#postings.get(term)
-			if (list) list.push(posting)
-			else this.#postings.set(term, [posting])
+			if (!list) this.#postings.set(term, [posting])
+			else if (!Array.isArray(list)) append(list, posting)
+			else if (list.push(posting) > COMMON) {
+				this.#postings.set(term, { items: Uint32Array.from(list), length: list.length })
+			}
 		}
 		this.#postingCount += counts.size
 		this.#lengths[ordinal] = terms.length
@@ -118,7 +130,11 @@ export class KeywordIndex {
 	/** The terms of a query, for `search` and `overlap`; valid until the next change. `terms`: for each its spellings, as `questionOf` returns. */
 	find(terms: readonly string[][]): Term[] {
 		return terms.map((forms) => ({
-			lists: forms.map((form) => this.#postings.get(form) ?? []).filter((list) => list.length > 0),
+			lists: forms.flatMap((form) => {
+				const list = this.#postings.get(form)
+				if (!list) return []
+				return [Array.isArray(list) ? list : list.items.subarray(0, list.length)]
+			}),
 			// A term that no memory has is as rare as can be.
 			weight: forms.length === 0 ? 1 : Math.max(...forms.map((form) => this.weightOf(form))),
 		}))
@@ -160,14 +176,14 @@ export class KeywordIndex {
 	/** The best matches, best first. */
 	search(terms: readonly Term[], wanted: Wanted): Scored[] {
 		const found = terms
-			.map(({ lists }) => (lists.length === 1 ? (lists[0] as number[]) : lists.flat()))
-			.filter((list) => list.length > 0)
+			.filter(({ lists }) => lists.length > 0)
+			.map(({ lists }) => (lists.length === 1 ? (lists[0] as Postings) : joined(lists)))
 			.toSorted((a, b) => a.length - b.length)
 		let looked = 0
 		for (const [rank, list] of found.entries()) {
 			if (rank > 0 && looked + list.length > MOST_POSTINGS) break
 			looked += list.length
-			if (list.length <= COMMON) this.#open(list)
+			if (!(list instanceof Uint32Array)) this.#open(list)
 			else {
 				if (rank === 0) this.#touch(list, COUNT_BITS)
 				this.#add(list)
@@ -201,11 +217,11 @@ export class KeywordIndex {
 	}
 
 	/** Of each item of `list` the ordinal is what is above its lowest `bits`. */
-	#touch(list: readonly number[], bits: number): void {
+	#touch(list: Postings, bits: number): void {
 		const [touched, isTouched] = [this.#touched, this.#isTouched]
 		let count = this.#touchedCount
-		for (const value of list) {
-			const ordinal = value >>> bits
+		for (let at = 0; at < list.length; at++) {
+			const ordinal = (list[at] as number) >>> bits
 			if (isTouched[ordinal] === 1) continue
 			isTouched[ordinal] = 1
 			touched[count++] = ordinal
@@ -248,7 +264,7 @@ export class KeywordIndex {
 	}
 
 	/** Adds to the scores of touched memories. */
-	#add(list: readonly number[]): void {
+	#add(list: Uint32Array): void {
 		this.#matching = grown(this.#matching, list.length)
 		const [scores, lengths, isTouched, matching] = [this.#scores, this.#lengths, this.#isTouched, this.#matching]
 		const idf = this.#idf(list.length) * (K1 + 1)
@@ -257,7 +273,8 @@ export class KeywordIndex {
 		const perTerm = (K1 * B) / this.#averageLength
 		// Sifts without a branch, which the processor would often predict wrongly.
 		let matches = 0
-		for (const posting of list) {
+		for (let at = 0; at < list.length; at++) {
+			const posting = list[at] as number
 			matching[matches] = posting
 			matches += isTouched[posting >>> COUNT_BITS] as number
 		}
@@ -290,8 +307,7 @@ export class KeywordIndex {
 	}
 }
 
-/** Postings are in the order of their ordinals. */
-function holds(list: readonly number[], ordinal: number): boolean {
+function holds(list: Postings, ordinal: number): boolean {
 	let [from, to] = [0, list.length]
 	while (from < to) {
 		const middle = (from + to) >>> 1
@@ -299,4 +315,22 @@ function holds(list: readonly number[], ordinal: number): boolean {
 		else to = middle
 	}
 	return from < list.length && (list[from] as number) >>> COUNT_BITS === ordinal
+}
+
+function append(term: CommonTerm, posting: number): void {
+	term.items = grown(term.items, term.length + 1)
+	term.items[term.length++] = posting
+}
+
+/** The postings of several spellings of a term, one spelling after the other. */
+function joined(lists: readonly Postings[]): Postings {
+	const length = lists.reduce((sum, list) => sum + list.length, 0)
+	if (length <= COMMON) return lists.flatMap((list) => [...list])
+	const all = new Uint32Array(length)
+	let from = 0
+	for (const list of lists) {
+		all.set(list, from)
+		from += list.length
+	}
+	return all
 }
