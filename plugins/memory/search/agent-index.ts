@@ -155,9 +155,10 @@ export class AgentIndex {
 		})
 		const similar = near && this.#similarTo(near, most(CANDIDATES.vectors), weight, allowed)
 		const plain = isBuiltIn ? hashTerms(termsOf(text, this.#usual()).terms) : vector
+		const similarity = plain && this.#similarityTo(plain)
 		return fuse(byWord, similar, limit).map((ordinal) => ({
 			id: this.#ids[ordinal] as string,
-			similarity: plain ? this.#similarity(ordinal, plain) : null,
+			similarity: similarity?.(ordinal) ?? null,
 			relevance: Math.max(this.#keywords.overlap(ordinal, asked), isBuiltIn ? 0 : (similar?.closeness(ordinal) ?? 0)),
 		}))
 	}
@@ -192,8 +193,9 @@ export class AgentIndex {
 		const found = nearest(vectors, this.#graph, { query, most, floor, allowed })
 		const known = new Map(found.map(({ ordinal, score }) => [ordinal, score]))
 		const mean = vectors.meanCosine(query)
+		const cosine = vectors.cosinesWith(query)
 		const above = (ordinal: number): number =>
-			vectors.has(ordinal) ? Math.max(0, (known.get(ordinal) ?? vectors.cosine(ordinal, query)) - mean) : 0
+			vectors.has(ordinal) ? Math.max(0, (known.get(ordinal) ?? cosine(ordinal)) - mean) : 0
 		const best = (found[0]?.score ?? 0) - mean
 		return {
 			found,
@@ -227,9 +229,12 @@ export class AgentIndex {
 		for (let ordinal = 0; ordinal < this.#ids.length; ordinal++) if (vectors.has(ordinal)) this.#graph.add(ordinal)
 	}
 
-	#similarity(ordinal: number, query: Float32Array): number | null {
-		if (!this.#vectors?.has(ordinal) || query.length !== this.#vectors.dimensions) return null
-		return Math.round(Math.min(1, Math.max(0, this.#vectors.cosine(ordinal, query))) * 10_000) / 10_000
+	#similarityTo(query: Float32Array): ((ordinal: number) => number | null) | undefined {
+		const vectors = this.#vectors
+		if (!vectors || query.length !== vectors.dimensions) return undefined
+		const cosine = vectors.cosinesWith(query)
+		return (ordinal) =>
+			vectors.has(ordinal) ? Math.round(Math.min(1, Math.max(0, cosine(ordinal))) * 10_000) / 10_000 : null
 	}
 
 	/** An unknown term may be misspelt. Scanning all known terms takes time, so only for a few. */

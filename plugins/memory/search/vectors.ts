@@ -4,6 +4,7 @@
  */
 import { Best } from './best.ts'
 import type { Scored } from './best.ts'
+import { dotWith } from './dot.ts'
 import { grown } from './grown.ts'
 
 const START = 256
@@ -59,21 +60,11 @@ export class Vectors {
 		return this.#codes.subarray(ordinal * this.dimensions, (ordinal + 1) * this.dimensions)
 	}
 
-	/** -1 to 1; 0 if there is no vector. */
-	cosine(ordinal: number, query: Float32Array): number {
-		const codes = this.#codes
-		const from = ordinal * this.dimensions
-		const even = this.dimensions - (this.dimensions % 4)
-		// Four sums, since the processor adds to one of them while it still adds to the others.
-		let [a, b, c, d] = [0, 0, 0, 0]
-		for (let at = 0; at < even; at += 4) {
-			a += (query[at] as number) * (codes[from + at] as number)
-			b += (query[at + 1] as number) * (codes[from + at + 1] as number)
-			c += (query[at + 2] as number) * (codes[from + at + 2] as number)
-			d += (query[at + 3] as number) * (codes[from + at + 3] as number)
-		}
-		for (let at = even; at < this.dimensions; at++) a += (query[at] as number) * (codes[from + at] as number)
-		return (a + b + c + d) * (this.#scales[ordinal] ?? 0)
+	/** Cosines of a query with the vectors of ordinals: -1 to 1; 0 if there is no vector. Valid until the next change. */
+	cosinesWith(query: Float32Array): (ordinal: number) => number {
+		const [codes, scales, dimensions] = [this.#codes, this.#scales, this.dimensions]
+		const dot = dotWith(query)
+		return (ordinal) => dot(codes, ordinal * dimensions) * (scales[ordinal] ?? 0)
 	}
 
 	/** Of all vectors, from an even sample of at most 64; 0 if there are none. */
@@ -102,9 +93,10 @@ export class Vectors {
 	/** The nearest of `ordinals`, or of all if absent, that are at least as similar as `floor`; nearest first. */
 	scan(query: Float32Array, limit: number, floor: number, ordinals?: Iterable<number>): Scored[] {
 		const best = new Best(limit)
+		const cosine = this.cosinesWith(query)
 		const compare = (ordinal: number): void => {
 			if (!this.has(ordinal)) return
-			const score = this.cosine(ordinal, query)
+			const score = cosine(ordinal)
 			if (score >= floor) best.offer(ordinal, score)
 		}
 		if (ordinals) for (const ordinal of ordinals) compare(ordinal)
