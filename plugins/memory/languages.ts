@@ -129,18 +129,20 @@ export const languages: readonly Language[] = [
 	),
 ]
 
+/** The places in `languages` of those that have a function word. */
+const placesOf = new Map<string, number[]>()
+for (const [place, { function_words }] of languages.entries()) {
+	for (const word of function_words) placesOf.set(word, [...(placesOf.get(word) ?? []), place])
+}
+
 /** The language with most function words among `words`; `usual` where no other has more. */
 export function languageOf(words: readonly string[], usual?: Language): Language | undefined {
-	const count = (one: Language): number => {
-		let found = 0
-		for (const word of words) if (one.function_words.has(word)) found++
-		return found
+	const counts = languages.map(() => 0)
+	for (const word of words) {
+		for (const place of placesOf.get(word) ?? []) counts[place] = (counts[place] as number) + 1
 	}
 	let best = usual
-	let most = usual ? count(usual) : 0
-	for (const one of languages) {
-		const found = count(one)
-		if (found > most) [best, most] = [one, found]
-	}
+	let most = usual ? (counts[languages.indexOf(usual)] as number) : 0
+	for (const [place, count] of counts.entries()) if (count > most) [best, most] = [languages[place], count]
 	return best
 }

@@ -44,9 +44,8 @@ export function relatedOf(
 		const text = redactor.of([{ uid: agent.uid }]).text(shortened(prompt), 'record')
 		const embedder = await embeddings.embedderOf(agent)
 		const vector = await vectorOf(embedder, text)
-		const hits = await index.search(agent, embedder, { text, limit, tags: [], ...(vector && { vector }) })
-		const ids = hits.filter(({ relevance }) => relevance >= threshold).map(({ id }) => id)
-		const entries = await Promise.all(ids.map(async (id) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))))
+		const hits = await index.search(agent, embedder, { text, limit, threshold, tags: [], ...(vector && { vector }) })
+		const entries = await Promise.all(hits.map(({ id }) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))))
 		return newerFirst(entries.flatMap((entry) => (entry ? [shown(entry.value)] : [])))
 	}
 

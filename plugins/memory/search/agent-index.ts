@@ -138,7 +138,7 @@ export class AgentIndex {
 		this.#graph.changes = 0
 	}
 
-	search({ text, limit, vector, tags }: SearchQuery): Hit[] {
+	search({ text, limit, vector, tags, threshold }: SearchQuery): Hit[] {
 		const allowed = tags.length === 0 ? undefined : this.#having(tags)
 		const terms = questionOf(text, [...this.#languages.keys()], this.#usual())
 		const isBuiltIn = this.embedder === HASHING
@@ -156,10 +156,14 @@ export class AgentIndex {
 		const similar = near && this.#similarTo(near, most(CANDIDATES.vectors), weight, allowed)
 		const plain = isBuiltIn ? hashTerms(termsOf(text, this.#usual()).terms) : vector
 		const similarity = plain && this.#similarityTo(plain)
-		return fuse(byWord, similar, limit).map((ordinal) => ({
+		const found = fuse(byWord, similar, limit)
+		const isRelevant = (ordinal: number): boolean =>
+			threshold === undefined ||
+			this.#keywords.overlap(ordinal, asked) >= threshold ||
+			(!isBuiltIn && similar !== undefined && similar.closeness(similar.cosine(ordinal)) >= threshold)
+		return found.filter(isRelevant).map((ordinal) => ({
 			id: this.#ids[ordinal] as string,
 			similarity: similarity?.(ordinal) ?? null,
-			relevance: Math.max(this.#keywords.overlap(ordinal, asked), isBuiltIn ? 0 : (similar?.closeness(ordinal) ?? 0)),
 		}))
 	}
 
@@ -177,7 +181,7 @@ export class AgentIndex {
 			const scale = 1 / Math.sqrt(vectors.codes(seed).reduce((sum, code) => sum + code * code, 0))
 			const query = Float32Array.from(vectors.codes(seed), (code) => code * scale)
 			const around = this.#graph?.near(query, most * GROUP_CANDIDATES).filter((ordinal) => free.has(ordinal)) ?? free
-			const alike = vectors.scan(query, most, floor, around).map(({ ordinal }) => ordinal)
+			const alike = vectors.scan(vectors.cosinesWith(query), most, floor, around).map(({ ordinal }) => ordinal)
 			if (alike.length < 2) continue
 			for (const ordinal of alike) free.delete(ordinal)
 			groups.push(alike.toSorted((a, b) => a - b).map((ordinal) => this.#ids[ordinal] as string))
@@ -190,18 +194,18 @@ export class AgentIndex {
 		const vectors = this.#vectors
 		if (!vectors || query.length !== vectors.dimensions) return undefined
 		const floor = this.embedder === HASHING ? HASHING_FLOOR : 0
-		const found = nearest(vectors, this.#graph, { query, most, floor, allowed })
-		const known = new Map(found.map(({ ordinal, score }) => [ordinal, score]))
-		const mean = vectors.meanCosine(query)
 		const cosine = vectors.cosinesWith(query)
-		const above = (ordinal: number): number =>
-			vectors.has(ordinal) ? Math.max(0, (known.get(ordinal) ?? cosine(ordinal)) - mean) : 0
-		const best = (found[0]?.score ?? 0) - mean
+		const found = nearest(vectors, this.#graph, { query, cosine, most, floor, allowed })
+		const mean = vectors.meanCosine(query)
+		let highest = 0
+		for (const { score } of found) if (score > highest) highest = score
+		const best = highest - mean
 		return {
 			found,
 			weight,
-			relative: (ordinal) => (best <= 0 ? 0 : above(ordinal) / best),
-			closeness: (ordinal) => (mean >= 1 ? 0 : Math.min(1, above(ordinal) / (1 - mean))),
+			cosine: (ordinal) => (vectors.has(ordinal) ? cosine(ordinal) : mean),
+			relative: (score) => (best <= 0 ? 0 : Math.max(0, score - mean) / best),
+			closeness: (score) => (mean >= 1 ? 0 : Math.min(1, Math.max(0, score - mean) / (1 - mean))),
 		}
 	}
 

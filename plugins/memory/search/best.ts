@@ -3,57 +3,53 @@ export interface Scored {
 	score: number
 }
 
-/** Keeps the highest scores of many, in a heap whose root is the lowest of them. Of equal ones the older memory stays. */
+/** Keeps the highest scores of many, and of equal ones the older memory. */
 export class Best {
 	readonly #limit: number
-	/** Two arrays of numbers rather than one of objects, which each kept offer would allocate. */
-	readonly #scores: Float64Array
-	readonly #ordinals: Uint32Array
-	#count = 0
+	/** A heap once there are as many as the limit, whose root is the lowest; before, in the order of the offers. */
+	readonly #scores: number[] = []
+	readonly #ordinals: number[] = []
 
 	constructor(limit: number) {
 		this.#limit = limit
-		this.#scores = new Float64Array(limit)
-		this.#ordinals = new Uint32Array(limit)
+	}
+
+	/** The lowest kept score; undefined if fewer than the limit were offered. */
+	get least(): number | undefined {
+		return this.#scores.length < this.#limit ? undefined : this.#scores[0]
 	}
 
 	offer(ordinal: number, score: number): void {
-		if (this.#count < this.#limit) this.#up(this.#count++, ordinal, score)
+		const [scores, ordinals] = [this.#scores, this.#ordinals]
+		if (scores.length < this.#limit) {
+			ordinals.push(ordinal)
+			if (scores.push(score) === this.#limit) this.#order()
+		}
 		// Most scores are rejected here, at no cost.
-		else if (isBelow(this.#scores[0] as number, this.#ordinals[0] as number, score, ordinal)) this.#down(ordinal, score)
+		else if (isBelow(scores[0] as number, ordinals[0] as number, score, ordinal)) this.#place(0, ordinal, score)
 	}
 
-	/** Best first. Nothing is kept afterwards. */
-	take(): Scored[] {
-		const found: Scored[] = []
-		while (this.#count > 0) {
-			found.push({ ordinal: this.#ordinals[0] as number, score: this.#scores[0] as number })
-			const last = --this.#count
-			if (last > 0) this.#down(this.#ordinals[last] as number, this.#scores[last] as number)
+	/** In no order. */
+	kept(): Scored[] {
+		return this.#scores.map((score, at) => ({ ordinal: this.#ordinals[at] as number, score }))
+	}
+
+	/** Best first. */
+	sorted(): Scored[] {
+		return this.kept().sort((a, b) => b.score - a.score || a.ordinal - b.ordinal)
+	}
+
+	#order(): void {
+		for (let at = (this.#limit >> 1) - 1; at >= 0; at--) {
+			this.#place(at, this.#ordinals[at] as number, this.#scores[at] as number)
 		}
-		return found.reverse()
 	}
 
-	/** Places it at `from`, a free place, or above. */
-	#up(from: number, ordinal: number, score: number): void {
+	/** At `from`, in place of what is there, or below. */
+	#place(from: number, ordinal: number, score: number): void {
 		const [scores, ordinals] = [this.#scores, this.#ordinals]
+		const count = scores.length
 		let at = from
-		while (at > 0) {
-			const parent = (at - 1) >> 1
-			if (!isBelow(score, ordinal, scores[parent] as number, ordinals[parent] as number)) break
-			scores[at] = scores[parent] as number
-			ordinals[at] = ordinals[parent] as number
-			at = parent
-		}
-		scores[at] = score
-		ordinals[at] = ordinal
-	}
-
-	/** Replaces the root by it. */
-	#down(ordinal: number, score: number): void {
-		const [scores, ordinals] = [this.#scores, this.#ordinals]
-		const count = this.#count
-		let at = 0
 		while (2 * at + 1 < count) {
 			const [left, right] = [2 * at + 1, 2 * at + 2]
 			const child = right < count && this.#isBelow(right, left) ? right : left

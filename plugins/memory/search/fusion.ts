@@ -1,35 +1,40 @@
 import { Best } from './best.ts'
 import type { Scored } from './best.ts'
+import type { Matches } from './keywords.ts'
 
 /** The vector leg of one search. */
 export interface Similar {
+	/** In no order; the scores are cosines. */
 	found: readonly Scored[]
 	/** Beside the keywords. */
 	weight: number
+	/** Of a memory without a vector that of memories on average. */
+	cosine(ordinal: number): number
 	/** 0 for what memories are on average, 1 for the most similar one. */
-	relative(ordinal: number): number
+	relative(cosine: number): number
 	/** 0 for what memories are on average, 1 for the same text. */
-	closeness(ordinal: number): number
+	closeness(cosine: number): number
 }
 
 /**
  * Ordinals of both legs, best first: the keyword score relative to the best one, plus the weighted similarity. The scores
  * are added rather than the ranks, since ranks do not tell a clear match from one that is barely better than the next.
  */
-export function fuse(byWord: readonly Scored[], similar: Similar | undefined, limit: number): number[] {
-	if (!similar) return byWord.slice(0, limit).map(({ ordinal }) => ordinal)
-	const { found, weight, relative } = similar
-	const best = byWord[0]?.score ?? 1
-	// Most candidates cannot become one of the results by their similarity, which is then not computed.
-	const minimum = (byWord[limit - 1]?.score ?? 0) / best - weight
+export function fuse({ found: byWord, best, needed }: Matches, similar: Similar | undefined, limit: number): number[] {
 	const fused = new Best(limit)
-	const offer = (ordinal: number, score: number): void => {
-		if (score >= minimum) fused.offer(ordinal, score + weight * relative(ordinal))
-	}
-	for (const { ordinal, score } of byWord) offer(ordinal, score / best)
-	if (minimum <= 0) {
-		const worded = new Set(byWord.map(({ ordinal }) => ordinal))
-		for (const { ordinal } of found) if (!worded.has(ordinal)) offer(ordinal, 0)
-	}
-	return fused.take().map(({ ordinal }) => ordinal)
+	if (similar) {
+		const { found, weight, cosine, relative } = similar
+		// Most candidates cannot become one of the results by their similarity, which is then not computed.
+		const minimum = needed / best - weight
+		for (const { ordinal, score } of byWord) {
+			if (score / best >= minimum) fused.offer(ordinal, score / best + weight * relative(cosine(ordinal)))
+		}
+		if (minimum <= 0) {
+			const worded = new Set(byWord.map(({ ordinal }) => ordinal))
+			for (const { ordinal, score } of found) {
+				if (!worded.has(ordinal)) fused.offer(ordinal, weight * relative(score))
+			}
+		}
+	} else for (const { ordinal, score } of byWord) fused.offer(ordinal, score)
+	return fused.sorted().map(({ ordinal }) => ordinal)
 }

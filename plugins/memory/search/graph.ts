@@ -95,8 +95,11 @@ export class Graph {
 		if (this.size === 0) return found
 		const codes = new Int8Array(this.#vectors.dimensions)
 		if (encode(query, codes) === 0) return found
-		for (const key of this.#index.search(codes, Math.min(limit, this.size), 1).keys) {
-			const ordinal = this.#ordinals[Number(key)]
+		const { keys } = this.#index.search(codes, Math.min(limit, this.size), 1)
+		// Read as halves of 32 bits, the lower one first: labels are small, and a bigint would be an object each.
+		const halves = new Uint32Array(keys.buffer, keys.byteOffset, keys.length * 2)
+		for (let at = 0; at < halves.length; at += 2) {
+			const ordinal = this.#ordinals[halves[at] as number]
 			if (ordinal !== undefined && ordinal >= 0) found.push(ordinal)
 		}
 		return found

@@ -59,6 +59,15 @@ export interface Wanted {
 	allowed?: ((ordinal: number) => boolean) | undefined
 }
 
+export interface Matches {
+	/** In no order. */
+	found: Scored[]
+	/** The highest score; 1 if nothing is found. */
+	best: number
+	/** The lowest score of the needed results; 0 if fewer are found. */
+	needed: number
+}
+
 export class KeywordIndex {
 	readonly #postings = new Map<string, number[] | CommonTerm>()
 	#lengths = new Uint32Array(256)
@@ -173,8 +182,7 @@ export class KeywordIndex {
 			.map(({ other }) => other)
 	}
 
-	/** The best matches, best first. */
-	search(terms: readonly Term[], wanted: Wanted): Scored[] {
+	search(terms: readonly Term[], wanted: Wanted): Matches {
 		const found = terms
 			.filter(({ lists }) => lists.length > 0)
 			.map(({ lists }) => (lists.length === 1 ? (lists[0] as Postings) : joined(lists)))
@@ -193,19 +201,25 @@ export class KeywordIndex {
 	}
 
 	/** Returns the best, and resets the scores. Finds the needed ones first, since few others are then within the margin. */
-	#take({ limit, margin, most, allowed }: Wanted): Scored[] {
+	#take({ limit, margin, most, allowed }: Wanted): Matches {
 		const [scores, removed, ordinals, isTouched] = [this.#scores, this.#removed, this.#touched, this.#isTouched]
 		const count = this.#touchedCount
 		this.#touchedCount = 0
 		const first = new Best(limit)
+		let highest = 0
+		let needed = 0
 		for (let at = 0; at < count; at++) {
 			const ordinal = ordinals[at] as number
 			isTouched[ordinal] = 0
-			if (removed[ordinal] === 0 && (!allowed || allowed(ordinal))) first.offer(ordinal, scores[ordinal] as number)
-			else scores[ordinal] = 0
+			const score = scores[ordinal] as number
+			if (removed[ordinal] === 1 || (allowed && !allowed(ordinal))) scores[ordinal] = 0
+			else if (score > needed) {
+				if (score > highest) highest = score
+				first.offer(ordinal, score)
+				needed = first.least ?? 0
+			}
 		}
-		const needed = first.take()
-		const least = (needed[limit - 1]?.score ?? 0) - margin * (needed[0]?.score ?? 0)
+		const least = needed - margin * highest
 		const best = new Best(most)
 		for (let at = 0; at < count; at++) {
 			const ordinal = ordinals[at] as number
@@ -213,7 +227,7 @@ export class KeywordIndex {
 			scores[ordinal] = 0
 			if (score > 0 && score >= least) best.offer(ordinal, score)
 		}
-		return best.take()
+		return { found: best.kept(), best: highest || 1, needed }
 	}
 
 	/** Of each item of `list` the ordinal is what is above its lowest `bits`. */

@@ -9,6 +9,8 @@ const SPARE = 1.5
 
 export interface NearestQuery {
 	query: Float32Array
+	/** With the query. */
+	cosine: (ordinal: number) => number
 	most: number
 	/** The least cosine. */
 	floor: number
@@ -17,21 +19,21 @@ export interface NearestQuery {
 }
 
 /**
- * The nearest vectors, nearest first. Without a graph all are compared. Where only some are allowed, the graph is asked
+ * The nearest vectors, in no order. Without a graph all are compared. Where only some are allowed, the graph is asked
  * for so many that enough of those should be among them; if that costs more than comparing each allowed one, or too few are,
  * each allowed one is compared.
  */
 export function nearest(
 	vectors: Vectors,
 	graph: Graph | undefined,
-	{ query, most, floor, allowed }: NearestQuery,
+	{ query, cosine, most, floor, allowed }: NearestQuery,
 ): Scored[] {
-	if (!graph) return vectors.scan(query, most, floor, allowed)
-	if (!allowed) return vectors.scan(query, most, floor, graph.near(query, most))
+	if (!graph) return vectors.scan(cosine, most, floor, allowed)
+	if (!allowed) return vectors.scan(cosine, most, floor, graph.near(query, most))
 	const asked = Math.ceil((most * SPARE * vectors.count) / Math.max(1, allowed.size))
 	if (asked * GRAPH_COST < allowed.size) {
 		const found = graph.near(query, asked).filter((ordinal) => allowed.has(ordinal))
-		if (found.length >= most) return vectors.scan(query, most, floor, found)
+		if (found.length >= most) return vectors.scan(cosine, most, floor, found)
 	}
-	return vectors.scan(query, most, floor, allowed)
+	return vectors.scan(cosine, most, floor, allowed)
 }

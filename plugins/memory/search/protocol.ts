@@ -18,14 +18,17 @@ export interface SearchQuery {
 	vector?: Float32Array
 	/** Only memories that have all of these. */
 	tags: readonly string[]
+	/**
+	 * Only memories at least as relevant, 0–1: by words or, with an embedding model, by meaning, whichever is larger. Unlike
+	 * `similarity`, comparable between embedders.
+	 */
+	threshold?: number
 }
 
 export interface Hit {
 	id: string
 	/** 0–1; null if there is no vector yet. */
 	similarity: number | null
-	/** 0–1: by words or, with an embedding model, by meaning, whichever is larger. Unlike `similarity`, comparable between embedders. */
-	relevance: number
 }
 
 export interface IndexStatus {

@@ -90,10 +90,9 @@ export class Vectors {
 		return count === 0 ? mean : mean.map((value) => value / count)
 	}
 
-	/** The nearest of `ordinals`, or of all if absent, that are at least as similar as `floor`; nearest first. */
-	scan(query: Float32Array, limit: number, floor: number, ordinals?: Iterable<number>): Scored[] {
+	/** By the cosines with a query: the nearest of `ordinals`, or of all if absent, that are at least as similar as `floor`; in no order. */
+	scan(cosine: (ordinal: number) => number, limit: number, floor: number, ordinals?: Iterable<number>): Scored[] {
 		const best = new Best(limit)
-		const cosine = this.cosinesWith(query)
 		const compare = (ordinal: number): void => {
 			if (!this.has(ordinal)) return
 			const score = cosine(ordinal)
@@ -101,7 +100,7 @@ export class Vectors {
 		}
 		if (ordinals) for (const ordinal of ordinals) compare(ordinal)
 		else for (let ordinal = 0; ordinal < this.#scales.length; ordinal++) compare(ordinal)
-		return best.take()
+		return best.kept()
 	}
 }
 

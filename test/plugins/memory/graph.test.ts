@@ -6,7 +6,9 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, 
 import { join } from 'node:path'
 import t from 'tap'
 import { Graph } from '../../../plugins/memory/search/graph.ts'
+import type { Scored } from '../../../plugins/memory/search/best.ts'
 import { nearest } from '../../../plugins/memory/search/nearest.ts'
+import type { NearestQuery } from '../../../plugins/memory/search/nearest.ts'
 import { Vectors } from '../../../plugins/memory/search/vectors.ts'
 import { HASHING_DIMENSIONS, hashTerms } from '../../../plugins/memory/hashing.ts'
 import { termsOf } from '../../../plugins/memory/words.ts'
@@ -44,15 +46,20 @@ void t.test('the ten nearest are found as by looking at every vector', { timeout
 		const cosines = exact.map((vector) => dot(vector, query))
 		// Of many memories that are equally near any may come last, so a value counts, not a number.
 		const least = cosines.toSorted((a, b) => b - a)[TOP - 1] as number
-		const near = nearest(vectors, graph, { query, most: CANDIDATES, floor: 0 }).slice(0, TOP)
+		const cosine = vectors.cosinesWith(query)
+		const top = (options: Pick<NearestQuery, 'allowed'>): Scored[] =>
+			nearest(vectors, graph, { query, cosine, most: CANDIDATES, floor: 0, ...options })
+				.toSorted((a, b) => b.score - a.score)
+				.slice(0, TOP)
+		const near = top({})
 		found += near.filter(({ ordinal }) => (cosines[ordinal] as number) >= least - 1e-3).length
 
 		const leastInHalf = cosines.filter((_, at) => half.has(at)).toSorted((a, b) => b - a)[TOP - 1] as number
-		const inHalf = nearest(vectors, graph, { query, most: CANDIDATES, floor: 0, allowed: half }).slice(0, TOP)
+		const inHalf = top({ allowed: half })
 		t.ok(inHalf.every(({ ordinal }) => half.has(ordinal)))
 		foundInHalf += inHalf.filter(({ ordinal }) => (cosines[ordinal] as number) >= leastInHalf - 1e-3).length
 
-		const ofFew = nearest(vectors, graph, { query, most: CANDIDATES, floor: -1, allowed: few })
+		const ofFew = nearest(vectors, graph, { query, cosine, most: CANDIDATES, floor: -1, allowed: few })
 		t.strictSame(new Set(ofFew.map(({ ordinal }) => ordinal)), few, 'however far away')
 	}
 	const recall = found / (QUESTIONS * TOP)

@@ -19,12 +19,13 @@ void t.test('the highest of many scores are kept, of equal ones the older memory
 		const best = new Best(limit)
 		for (const { ordinal, score } of offers) best.offer(ordinal, score)
 		const sorted = offers.toSorted((a, b) => b.score - a.score || a.ordinal - b.ordinal)
-		t.strictSame(best.take(), sorted.slice(0, limit), `of 1,000 the ${limit} highest`)
+		t.strictSame(best.sorted(), sorted.slice(0, limit), `of 1,000 the ${limit} highest`)
 	}
 	const few = new Best(10)
 	few.offer(3, 1)
 	few.offer(4, 2)
-	t.strictSame(few.take(), [
+	t.equal(few.least, undefined)
+	t.strictSame(few.sorted(), [
 		{ ordinal: 4, score: 2 },
 		{ ordinal: 3, score: 1 },
 	])
@@ -38,13 +39,19 @@ void t.test('a search by keywords returns the needed results and those within th
 	for (const question of questions) {
 		const terms = index.find(questionOf(question, [termsOf(question).language]))
 		for (const allowed of [undefined, isEven]) {
-			const all = index.search(terms, { limit: LIMIT, margin: 1, most: MEMORIES, allowed })
+			const search = (margin: number, most: number): Scored[] => {
+				const { found, best, needed } = index.search(terms, { limit: LIMIT, margin, most, allowed })
+				const sorted = found.toSorted((a, b) => b.score - a.score || a.ordinal - b.ordinal)
+				t.strictSame([best, needed], [sorted[0]?.score, sorted[LIMIT - 1]?.score])
+				return sorted
+			}
+			const all = search(1, MEMORIES)
 			t.ok(all.length > LIMIT && all.every(({ ordinal }) => ordinal % 7 !== 0 && (allowed?.(ordinal) ?? true)))
 			const least = (all[LIMIT - 1] as Scored).score - 0.1 * (all[0] as Scored).score
 			const within = all.filter(({ score }) => score >= least)
-			t.strictSame(index.search(terms, { limit: LIMIT, margin: 0.1, most: MEMORIES, allowed }), within)
+			t.strictSame(search(0.1, MEMORIES), within)
 			const most = LIMIT + 2
-			t.strictSame(index.search(terms, { limit: LIMIT, margin: 0.1, most, allowed }), within.slice(0, most))
+			t.strictSame(search(0.1, most), within.slice(0, most))
 		}
 	}
 })
