@@ -91,7 +91,9 @@ port.on('message', (request: IndexRequest) => {
 async function answer({ id, call, params }: IndexRequest): Promise<void> {
 	const handler = handlers[call] as (params: unknown) => unknown
 	try {
-		send({ id, result: await handler(params) })
+		const result = handler(params)
+		// Sent at once where it is known: after an await, background work would come first.
+		send({ id, result: result instanceof Promise ? await result : result })
 	} catch (error) {
 		send({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) })
 	}
