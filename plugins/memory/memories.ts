@@ -95,7 +95,9 @@ export function memoriesOf(
 			const embedder = await embeddings.embedderOf(agent)
 			const vector = await embeddings.ofQuestion(embedder, text)
 			const hits = await index.search(agent, embedder, { text, limit, tags, ...(vector && { vector }) })
-			const entries = await Promise.all(hits.map(({ id }) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))))
+			const entries = await Promise.all(
+				hits.map(async ({ id }) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))),
+			)
 			const found: FoundMemory[] = hits.flatMap(({ similarity }, at) => {
 				const entry = entries[at] // deleted meanwhile: not shown
 				return entry ? [{ ...shown(entry.value), similarity }] : []

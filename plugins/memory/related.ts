@@ -45,7 +45,9 @@ export function relatedOf(
 		const embedder = await embeddings.embedderOf(agent)
 		const vector = await vectorOf(embedder, text)
 		const hits = await index.search(agent, embedder, { text, limit, threshold, tags: [], ...(vector && { vector }) })
-		const entries = await Promise.all(hits.map(({ id }) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))))
+		const entries = await Promise.all(
+			hits.map(async ({ id }) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))),
+		)
 		return newerFirst(entries.flatMap((entry) => (entry ? [shown(entry.value)] : [])))
 	}
 
