@@ -1,7 +1,7 @@
 /** Keys of an agent's config under the names that earlier versions had. */
 import type { Lifecycle, ResponseToolkit } from '@hapi/hapi'
-import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 
 /** Present paths by former ones: `{ 'limits.calls': 'limits.steps' }`. The value means the same under both. */
 export type RenamedKeys = Readonly<Record<string, string>>
@@ -37,8 +37,7 @@ function rename(config: ConfigTree, renamed: RenamedKeys): FieldError[] {
 		const to = placeOf(config, present, true)
 		const path = `config.${former}`
 		if (!to || Object.hasOwn(to.parent, to.key)) {
-			const message = `${path} is config.${present} now; remove one of the two`
-			throw new Fault('invalid_request', message, { errors: [{ path, message }] })
+			throw invalidField(path, `${path} is config.${present} now; remove one of the two`)
 		}
 		to.parent[to.key] = from.parent[from.key]
 		delete from.parent[from.key]

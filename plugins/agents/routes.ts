@@ -6,6 +6,7 @@ import type { FieldError } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import { reaches } from '../shared/agent-limit.ts'
 import type { AgentLimit } from '../shared/agent-limit.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import { scoped } from '../shared/scopes.ts'
 import { matches } from '../../core/util/pattern.ts'
 import { config, configChange, configKeys } from './config-schema.ts'
@@ -99,7 +100,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			const { approved, fields } = withoutApprovals(request.payload)
 			if (approved.length > 0) {
 				const message = 'config.approved_skills must be empty, since a new agent has no skills yet'
-				throw new Fault('invalid_request', message, { errors: [{ path: 'config.approved_skills', message }] })
+				throw invalidField('config.approved_skills', message)
 			}
 			const agent = await agents.create(fields)
 			return h.response({ ...view(agent), ...(await warningsAbout(ctx, agent, fields, renamesIn(request))) }).code(201)

@@ -8,6 +8,7 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import { openAmong } from './codes.ts'
 import type { OpenCode } from './codes.ts'
 import type { Answerers, Binding, ChannelSettings, WhoMayAnswer } from './contract.ts'
@@ -216,7 +217,7 @@ function withAnswerers(record: BindingRecord, { who_may_answer, paired_by }: Ans
 	}
 	if (next.who_may_answer === 'paired' && next.paired_by === undefined) {
 		const message = 'it is not known who paired this chat; give paired_by, the id of a user, as /whoami shows it'
-		throw new Fault('invalid_request', message, { errors: [{ path: 'paired_by', message }] })
+		throw invalidField('paired_by', message)
 	}
 	return next
 }

@@ -1,9 +1,9 @@
 /** The service: adding, showing, changing and deleting channels, and binding chats to agents. */
 import { Fault } from '../../core/errors.ts'
-import type { FieldError, Hint } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import type {} from '../vault/contract.ts'
 import { checkPowers, isUnguarded } from './access.ts'
 import type { Bindings } from './bindings.ts'
@@ -39,19 +39,20 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 	const checkSecret = async (ref: string): Promise<void> => {
 		if (await use('vault').has(ref)) return
 		const message = `bot_token_ref must name a secret in the vault; there is no secret "${ref}"`
-		throw wrong([{ path: 'bot_token_ref', message }], { route: 'POST /v1/vault/secrets', does: 'stores one' })
+		throw invalidField('bot_token_ref', message, { hint: { route: 'POST /v1/vault/secrets', does: 'stores one' } })
 	}
 	const checkConfig = (type: string, wanted: Record<string, unknown>): void => {
 		const bytes = Buffer.byteLength(JSON.stringify(wanted))
-		if (bytes > CONFIG_LIMIT_BYTES) {
-			const message = `config is ${bytes} bytes as JSON; the limit is ${CONFIG_LIMIT_BYTES}`
-			throw wrong([{ path: 'config', message }])
-		}
+		if (bytes > CONFIG_LIMIT_BYTES)
+			throw invalidField('config', `config is ${bytes} bytes as JSON; the limit is ${CONFIG_LIMIT_BYTES}`)
 		const adapter = connections.adapters().all.get(type)
 		const checked = adapter?.check(wanted)
-		if (checked && 'errors' in checked) throw wrong(checked.errors)
+		if (checked && 'errors' in checked)
+			throw new Fault('invalid_request', checked.errors.map(({ message }) => message).join('; '), {
+				errors: checked.errors,
+			})
 		const { error } = commonConfig.unknown().validate(wanted, { convert: false })
-		if (error) throw wrong([{ path: 'config', message: error.message }])
+		if (error) throw invalidField('config', error.message)
 	}
 	const announced = async (binding: Binding, via: 'request' | 'code'): Promise<Binding> => {
 		const { binding_id, channel_id, external_chat_id, agent_id } = binding
@@ -87,13 +88,13 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 				const names = [...adapters.all.values()].map((one) => one.aliases[0] ?? one.type)
 				const hint = 'if yours is missing, its plugin is not switched on'
 				const known = names.join(', ') || 'none'
-				throw wrong([{ path: 'type', message: `type must be one that a running plugin knows: ${known}; ${hint}` }])
+				throw invalidField('type', `type must be one that a running plugin knows: ${known}; ${hint}`)
 			}
 			checkConfig(adapter.type, wanted)
 			// Checked last: svc has the other fields checked before it asks for the token.
 			if (bot_token_ref === undefined) {
 				const message = 'bot_token_ref is required: id or name of the secret that holds the bot token'
-				throw wrong([{ path: 'bot_token_ref', message }])
+				throw invalidField('bot_token_ref', message)
 			}
 			await checkSecret(bot_token_ref)
 			const record: ChannelRecord = {
@@ -180,13 +181,6 @@ function view({ id, type, created_at }: ChannelRecord): Channel {
 
 function isTrusted({ scope }: Credentials): boolean {
 	return scope.includes('*')
-}
-
-function wrong(errors: FieldError[], hint?: Hint): Fault {
-	return new Fault('invalid_request', errors.map(({ message }) => message).join('; '), {
-		errors,
-		...(hint && { hint }),
-	})
 }
 
 function merge(config: Record<string, unknown>, change: Record<string, unknown>): Record<string, unknown> {

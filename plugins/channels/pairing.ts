@@ -1,12 +1,12 @@
 /** Pairing by code: a chat gets a code, and a caller who may change channels binds the chat with it. */
 import { Fault, isFault } from '../../core/errors.ts'
-import type { Hint } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type {} from '../agents/contract.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { change } from '../../core/store/change.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import { openAttempts } from './attempts.ts'
 import type { Bindings } from './bindings.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from './codes.ts'
@@ -58,7 +58,8 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 		if (typeof config.agent_id === 'string') {
 			const agent = await use('agents').find(config.agent_id)
 			if (agent) return agent
-			throw unclear(
+			throw invalidField(
+				'agent_id',
 				`config.agent_id of the channel names "${config.agent_id}", and there is no such agent; give agent_id`,
 			)
 		}
@@ -66,11 +67,11 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 		for await (const agent of use('agents').list()) {
 			agents.push(agent)
 			if (agents.length > 1)
-				throw unclear('there are several agents; give agent_id, or set config.agent_id of the channel')
+				throw invalidField('agent_id', 'there are several agents; give agent_id, or set config.agent_id of the channel')
 		}
 		const [only] = agents
 		if (only) return only
-		throw unclear('there is no agent yet', { route: 'POST /v1/agents', does: 'creates one' })
+		throw invalidField('agent_id', 'there is no agent yet', { hint: { route: 'POST /v1/agents', does: 'creates one' } })
 	}
 	const bindByCode = async (text: string, named: AgentRef | undefined, who?: WhoMayAnswer): Promise<Binding> => {
 		const code = readCode(text)
@@ -148,8 +149,4 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 /** The same for every reason, so that it reveals nothing. */
 function invalidCode(): Fault {
 	return new Fault('pairing_invalid', 'this pairing code is wrong, used or expired; the bot gives the chat a new one')
-}
-
-function unclear(message: string, hint?: Hint): Fault {
-	return new Fault('invalid_request', message, { errors: [{ path: 'agent_id', message }], ...(hint && { hint }) })
 }

@@ -1,6 +1,5 @@
 /** Checks that joi cannot express: of two forms, exactly one is given. */
-import { Fault } from '../../core/errors.ts'
-import type { FieldError } from '../../core/errors.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import type { Answerers, WhoMayAnswer } from './contract.ts'
 
 export interface ChannelRequest {
@@ -15,7 +14,7 @@ export type PairingRequest = Partial<Record<'pairing_code' | 'agent_id' | 'chann
 export function tokenRef({ bot_token_ref: ref, config }: ChannelRequest): ChannelRequest {
 	const { bot_token_secret_ref: nested, ...rest } = config ?? {}
 	if (ref !== undefined && nested !== undefined && nested !== ref)
-		throw wrong(
+		throw invalidField(
 			'config.bot_token_secret_ref',
 			'bot_token_ref and config.bot_token_secret_ref name two secrets; give one',
 		)
@@ -35,19 +34,14 @@ export function pairingRequest({
 	| ({ agent_id: string; channel_id: string; external_chat_id: string } & Answerers) {
 	const both = 'give either pairing_code, or agent_id, channel_id and external_chat_id'
 	if (pairing_code !== undefined) {
-		if (channel_id !== undefined) throw wrong('channel_id', both)
-		if (external_chat_id !== undefined) throw wrong('external_chat_id', both)
-		if (paired_by !== undefined) throw wrong('paired_by', 'a code knows who asked for it; leave paired_by out')
+		if (channel_id !== undefined) throw invalidField('channel_id', both)
+		if (external_chat_id !== undefined) throw invalidField('external_chat_id', both)
+		if (paired_by !== undefined) throw invalidField('paired_by', 'a code knows who asked for it; leave paired_by out')
 		return { pairing_code, agent_id, who_may_answer }
 	}
-	if (agent_id === undefined && channel_id === undefined && external_chat_id === undefined) throw wrong('', both)
-	if (agent_id === undefined) throw wrong('agent_id', `agent_id is missing: ${both}`)
-	if (channel_id === undefined) throw wrong('channel_id', `channel_id is missing: ${both}`)
-	if (external_chat_id === undefined) throw wrong('external_chat_id', `external_chat_id is missing: ${both}`)
+	if (agent_id === undefined && channel_id === undefined && external_chat_id === undefined) throw invalidField('', both)
+	if (agent_id === undefined) throw invalidField('agent_id', `agent_id is missing: ${both}`)
+	if (channel_id === undefined) throw invalidField('channel_id', `channel_id is missing: ${both}`)
+	if (external_chat_id === undefined) throw invalidField('external_chat_id', `external_chat_id is missing: ${both}`)
 	return { agent_id, channel_id, external_chat_id, who_may_answer, paired_by }
-}
-
-function wrong(path: string, message: string): Fault {
-	const errors: FieldError[] = [{ path, message }]
-	return new Fault('invalid_request', message, { errors })
 }

@@ -4,6 +4,7 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, GenerationView } from '../../core/plugin.ts'
 import { reaches } from '../shared/agent-limit.ts'
 import type { AgentLimit } from '../shared/agent-limit.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../auth/contract.ts'
 import type { EventSettings, Events } from './contract.ts'
@@ -157,8 +158,7 @@ async function isVisible(
 function badPosition(path: string, advice: string): (error: unknown) => never {
 	return (error) => {
 		if (!isFault(error, 'invalid_request')) throw error
-		const message = `${error.message}; ${advice}`
-		throw new Fault('invalid_request', message, { errors: [{ path, message }], cause: error })
+		throw invalidField(path, `${error.message}; ${advice}`, { cause: error })
 	}
 }
 

@@ -4,6 +4,7 @@ import { Fault } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import { change } from '../../core/store/change.ts'
 import { newId } from '../../core/util/ids.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type {
 	Heartbeat,
@@ -129,8 +130,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 function nextAt(schedule: Parameters<typeof nextBeat>[0], now: number): string {
 	const next = nextBeat(schedule, now, now)
 	if (next !== undefined) return new Date(next).toISOString()
-	const message = 'its time has passed while it was paused; give another one'
-	throw new Fault('invalid_request', message, { errors: [{ path: 'at', message }] })
+	throw invalidField('at', 'its time has passed while it was paused; give another one')
 }
 
 /** For events. */

@@ -1,6 +1,7 @@
 /** When a heartbeat beats: checking what was asked for, and computing the next time. */
 import { Cron } from 'croner'
-import { Fault, messageOf } from '../../core/errors.ts'
+import { messageOf } from '../../core/errors.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import { instantOf } from './instant.ts'
 import type { HeartbeatRequest, Schedule } from './contract.ts'
 
@@ -12,13 +13,14 @@ const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 /** Throws `invalid_request`, saying what is wrong with which field. */
 export function scheduleOf({ cron, timezone, every, at }: Omit<HeartbeatRequest, 'prompt'>, now: number): Schedule {
 	const given = Object.entries({ cron, every, at }).flatMap(([name, value]) => (value === undefined ? [] : [name]))
-	if (given.length === 0) throw invalid('', 'give cron, every or at')
-	if (given.length > 1) throw invalid(given[1] ?? '', `give only one of cron, every and at, not ${given.join(' and ')}`)
+	if (given.length === 0) throw invalidField('', 'give cron, every or at')
+	if (given.length > 1)
+		throw invalidField(given[1] ?? '', `give only one of cron, every and at, not ${given.join(' and ')}`)
 	if (timezone !== undefined) checkTimezone(timezone)
 	if (at !== undefined) return { cron: null, timezone: null, every: null, at: futureTime(at, timezone, now) }
 	if (every !== undefined) {
 		if (timezone !== undefined)
-			throw invalid('timezone', 'a timezone can be given with cron or at only; every counts from now')
+			throw invalidField('timezone', 'a timezone can be given with cron or at only; every counts from now')
 		checkEvery(every)
 		return { cron: null, timezone: null, every, at: null }
 	}
@@ -46,20 +48,20 @@ export function nextBeat(
 function futureTime(at: string, timezone: string | undefined, now: number): string {
 	const time = instantOf(at, timezone, now)
 	if (time === undefined)
-		throw invalid('at', 'at must be a time such as 2030-03-31T09:00:00+02:00, or such as "in 20 minutes"')
+		throw invalidField('at', 'at must be a time such as 2030-03-31T09:00:00+02:00, or such as "in 20 minutes"')
 	if (time === 'local')
-		throw invalid('at', 'at needs an offset, such as 2030-03-31T09:00:00+02:00 or …Z, or a timezone beside it')
-	if (time <= now) throw invalid('at', `at is in the past: it is ${new Date(now).toISOString()} now`)
-	if (time > now + LONGEST_AT_DAYS * units.d) throw invalid('at', 'at must be within ten years')
+		throw invalidField('at', 'at needs an offset, such as 2030-03-31T09:00:00+02:00 or …Z, or a timezone beside it')
+	if (time <= now) throw invalidField('at', `at is in the past: it is ${new Date(now).toISOString()} now`)
+	if (time > now + LONGEST_AT_DAYS * units.d) throw invalidField('at', 'at must be within ten years')
 	return new Date(time).toISOString()
 }
 
 function checkEvery(every: string): void {
 	const interval = millisecondsOf(every)
 	if (!(interval >= SHORTEST_MS)) {
-		throw invalid('every', 'every must be a whole number with s, m, h or d, such as 30m, and at least one minute')
+		throw invalidField('every', 'every must be a whole number with s, m, h or d, such as 30m, and at least one minute')
 	}
-	if (interval > LONGEST_DAYS * units.d) throw invalid('every', `every must be at most ${LONGEST_DAYS}d`)
+	if (interval > LONGEST_DAYS * units.d) throw invalidField('every', `every must be at most ${LONGEST_DAYS}d`)
 }
 
 /** NaN for an invalid interval. */
@@ -74,7 +76,7 @@ function checkTimezone(timezone: string): void {
 		new Intl.DateTimeFormat('en', { timeZone: timezone })
 	} catch (error) {
 		const message = `timezone "${timezone}" is not known; give an IANA name such as Europe/Berlin or UTC`
-		throw new Fault('invalid_request', message, { errors: [{ path: 'timezone', message }], cause: error })
+		throw invalidField('timezone', message, { cause: error })
 	}
 }
 
@@ -82,7 +84,7 @@ function checkCron(schedule: Schedule, now: number): void {
 	const { cron } = schedule
 	const fields = (cron ?? '').split(/\s+/).length
 	if (fields !== 5 && fields !== 6)
-		throw invalid(
+		throw invalidField(
 			'cron',
 			`cron must have five fields (minute hour day month weekday), such as "0 9 * * 1-5", or six with seconds in front`,
 		)
@@ -90,19 +92,15 @@ function checkCron(schedule: Schedule, now: number): void {
 	try {
 		beats = parse(schedule).nextRuns(3, new Date(now))
 	} catch (error) {
-		throw invalid('cron', `cron "${cron}" is not a pattern: ${messageOf(error).replace(/^CronPattern: /, '')}`)
+		throw invalidField('cron', `cron "${cron}" is not a pattern: ${messageOf(error).replace(/^CronPattern: /, '')}`)
 	}
-	if (beats.length === 0) throw invalid('cron', `cron "${cron}" never matches`)
+	if (beats.length === 0) throw invalidField('cron', `cron "${cron}" never matches`)
 	// Where the seconds' field has two values, two of any three beats in a row lie in one minute.
 	const tooClose = beats.some((beat, n) => n > 0 && beat.getTime() - (beats[n - 1]?.getTime() ?? 0) < SHORTEST_MS)
-	if (tooClose) throw invalid('cron', `cron "${cron}" fires more than once a minute; name at most one second`)
+	if (tooClose) throw invalidField('cron', `cron "${cron}" fires more than once a minute; name at most one second`)
 }
 
 /** A beat at a time that the clock skips comes right after the gap; a fixed time that occurs twice beats once. */
 function parse({ cron, timezone }: Pick<Schedule, 'cron' | 'timezone'>): Cron {
 	return new Cron(cron ?? '', { paused: true, mode: '5-or-6-parts', timezone: timezone ?? 'UTC' })
-}
-
-function invalid(path: string, message: string): Fault {
-	return new Fault('invalid_request', message, { errors: [{ path, message }] })
 }

@@ -1,6 +1,6 @@
 /** An approval as people read and answer it: what a tool call is asked with, and what an answer means. */
 import { hash } from 'node:crypto'
-import { Fault } from '../../core/errors.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
 import type { Answer } from './contract.ts'
 
@@ -40,21 +40,23 @@ export interface ApprovalAnswer {
 export function readApproval({ answer, arguments: args, reason }: Answer): ApprovalAnswer {
 	const text = answer.trim()
 	const found = /^(?:(approve[_ ]always)|(approve)|(edit)|(refuse)|#?([1-4])[.)]?)(?=$|[\s:,.;{`])[:,.;]?/i.exec(text)
-	if (!found) throw wrong('answer', `this is an approval; ${HOW}`)
+	if (!found) throw invalidField('answer', `this is an approval; ${HOW}`)
 	const [all, always, approve, edit, refuse, number] = found
 	const words = [approve, always, edit, refuse]
 	const at = number === undefined ? words.findIndex((word) => word !== undefined) : Number(number) - 1
 	const kind = approvalOptions[at] as ApprovalAnswer['answer']
 	const rest = text.slice(all.length).trim()
-	if (kind !== 'edit' && args !== undefined) throw wrong('arguments', 'arguments belong to the answer "edit" alone')
-	if (kind !== 'refuse' && reason !== undefined) throw wrong('reason', 'a reason belongs to the answer "refuse" alone')
+	if (kind !== 'edit' && args !== undefined)
+		throw invalidField('arguments', 'arguments belong to the answer "edit" alone')
+	if (kind !== 'refuse' && reason !== undefined)
+		throw invalidField('reason', 'a reason belongs to the answer "refuse" alone')
 	if (kind === 'refuse') {
 		const why = reason ?? rest
-		if (why.length > REASON_LIMIT) throw wrong('reason', `a reason has at most ${REASON_LIMIT} characters`)
+		if (why.length > REASON_LIMIT) throw invalidField('reason', `a reason has at most ${REASON_LIMIT} characters`)
 		return { answer: kind, ...(why !== '' && { reason: why }) }
 	}
 	if (kind === 'edit') return { answer: kind, arguments: args ?? readObject(rest) }
-	if (rest !== '') throw wrong('answer', `"${kind}" takes nothing after it; ${HOW}`)
+	if (rest !== '') throw invalidField('answer', `"${kind}" takes nothing after it; ${HOW}`)
 	return { answer: kind }
 }
 
@@ -64,11 +66,7 @@ function readObject(text: string): Record<string, unknown> {
 		const value = JSON.parse(json) as unknown
 		if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
 	} catch {}
-	throw wrong('arguments', 'write "edit" and after it all arguments of the call as one JSON object')
-}
-
-function wrong(path: string, message: string): Fault {
-	return new Fault('invalid_request', message, { errors: [{ path, message }] })
+	throw invalidField('arguments', 'write "edit" and after it all arguments of the call as one JSON object')
 }
 
 /** JSON whose characters are all seen: others, such as those that turn the direction of text, are written as escapes. */

@@ -1,5 +1,5 @@
 /** Where the results of runs go: what is stored when that is set up, and what is written with each run. */
-import { Fault } from '../../core/errors.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Deliver, Destination, Destinations, OpenDestination, RunRecord, Runs } from './contract.ts'
 
@@ -14,9 +14,13 @@ export function destinationOf(
 		const { deliver, origin } = destination
 		if (deliver === 'none') return destination
 		if (deliver === 'origin' && !origin)
-			throw wrong('deliver: origin is for what is set up in a chat; give none, or a channel and a chat')
+			throw invalidField(
+				'deliver',
+				'deliver: origin is for what is set up in a chat; give none, or a channel and a chat',
+			)
 		const destinations = destinationsIn(ctx)
-		if (!destinations) throw wrong('nothing can be delivered to chats while the plugin "channels" is switched off')
+		if (!destinations)
+			throw invalidField('deliver', 'nothing can be delivered to chats while the plugin "channels" is switched off')
 		return destinations.check(agent, destination)
 	}
 	return {
@@ -65,8 +69,4 @@ export async function begunDestination(
 
 function destinationsIn({ extensions }: DestinationDeps): Destinations | undefined {
 	return extensions('destination')[0]?.value
-}
-
-function wrong(message: string): Fault {
-	return new Fault('invalid_request', message, { errors: [{ path: 'deliver', message }] })
 }

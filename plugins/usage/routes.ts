@@ -1,6 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { Fault } from '../../core/errors.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { UsageBy, UsageService, UsageSettings } from './contract.ts'
@@ -132,16 +132,12 @@ export function routes(server: Server, _ctx: Context<UsageSettings>, usage: Usag
 function daysOf({ since, until }: Pick<Query, 'since' | 'until'>): { since: string; until: string } {
 	for (const [path, time] of Object.entries({ since, until })) {
 		const year = time?.getUTCFullYear() ?? 2000
-		if (year < 2000 || year > 2999) throw invalid(path, `${path} must be in the years from 2000 to 2999`)
+		if (year < 2000 || year > 2999) throw invalidField(path, `${path} must be in the years from 2000 to 2999`)
 	}
-	if (since && until && since > until) throw invalid('until', 'until must not be before since')
+	if (since && until && since > until) throw invalidField('until', 'until must not be before since')
 	const last = dayOf(until ? until.getTime() - 1 : Date.now())
 	return {
 		since: since ? dayOf(since.getTime()) : dayOf(Date.parse(last), 1 - DAYS),
 		until: dayOf(Date.parse(last), 1),
 	}
-}
-
-function invalid(path: string, message: string): Fault {
-	return new Fault('invalid_request', message, { errors: [{ path, message }] })
 }

@@ -8,6 +8,7 @@ import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import { mac } from './cipher.ts'
 import type { Grant, Grants } from './contract.ts'
 import { boundOf } from './desk.ts'
@@ -110,7 +111,7 @@ export function grantsOf(
 		async create({ agent_id, secret: ref, reveal, hosts }) {
 			if (hosts && reveal) {
 				const message = 'hosts cannot be given with reveal: a model that sees the value can send it anywhere'
-				throw new Fault('invalid_request', message, { errors: [{ path: 'hosts', message }] })
+				throw invalidField('hosts', message)
 			}
 			const { grant, secret } = await queue.run(async () => {
 				const [agent, secret] = [await agents().get(agent_id), await findSecret(ref)]

@@ -1,7 +1,7 @@
 /** Chats as destinations of results. A result uses the record of a reply, so it is sent as answers are. */
-import { Fault } from '../../../core/errors.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { Destinations, RunRecord } from '../../runs/contract.ts'
+import { invalidField } from '../../shared/invalid-field.ts'
 import type { Followed } from './followed.ts'
 import { boundTo, hasRoom, pendingOp, placeOf } from './place.ts'
 import type { PlaceRooms } from './place.ts'
@@ -33,7 +33,7 @@ export function destinationsOf(rooms: PlaceRooms, followed: (run: Followed) => P
 			const deliver = destination.deliver === 'origin' ? 'origin' : { channel: channel_id, chat: chat.id }
 			if (await boundTo(rooms, agent, place)) return { ...destination, deliver }
 			const message = `chat "${chat.id}" of channel "${channel_id}" is not bound to agent "${agent.name}"; pair it first, or give another chat, with the id of its channel (or the type, if only one channel has it)`
-			throw new Fault('invalid_request', message, { errors: [{ path: 'deliver', message }] })
+			throw invalidField('deliver', message)
 		},
 		async open(agent, destination, conversation) {
 			const place = await placeOf(rooms, destination)
