@@ -1,5 +1,6 @@
 /** The service: adding, showing, changing and deleting channels, and binding chats to agents. */
 import { Fault } from '../../core/errors.ts'
+import { suggest } from '../../config/suggest.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
@@ -86,7 +87,9 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 			const adapter = adapters.find(type)
 			if (!adapter) {
 				const names = [...adapters.all.values()].map((one) => one.aliases[0] ?? one.type)
-				const hint = 'if yours is missing, its plugin is not switched on'
+				const meant = suggest(type, names)
+				const hint =
+					meant === undefined ? 'if yours is missing, its plugin is not switched on' : `did you mean "${meant}"?`
 				const known = names.join(', ') || 'none'
 				throw invalidField('type', `type must be one that a running plugin knows: ${known}; ${hint}`)
 			}

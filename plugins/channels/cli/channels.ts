@@ -9,6 +9,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { count } from '../../../core/cli/count.ts'
+import { permitted } from '../../../core/cli/permitted.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { when } from '../../../core/cli/when.ts'
 
@@ -75,7 +76,7 @@ Examples:
 			async run(cli, { platform: type, ...options }: { platform: string } & ChannelOptions) {
 				const channel = await addChannel(cli, type, options)
 				cli.out.answer(channel, details)
-				mustWork(channel)
+				mustWork(channel, 'created')
 				cli.out.note('Send /start to the bot. It answers with a code: svc channels pair CODE')
 			},
 		},
@@ -95,7 +96,7 @@ Examples:
 				await cli.api.request('PATCH', path`/v1/channels/${id}`, body)
 				const channel = await settled(cli, id)
 				cli.out.answer(channel, details)
-				mustWork(channel)
+				mustWork(channel, 'changed')
 			},
 		},
 		pair: {
@@ -172,7 +173,9 @@ Examples:
 				)
 				const removed = await cli.api.request('DELETE', path`/v1/channels/${id}`)
 				cli.out.answer(removed, () => `Deleted ${id}.`)
-				cli.out.note(`Its token is still in the vault: svc vault delete ${bot_token_ref}`)
+				const secrets = await permitted(cli.api.request<{ id: string; name: string }[]>('GET', '/v1/vault/secrets'))
+				if (secrets?.some(({ id, name }) => [id, name].includes(bot_token_ref)))
+					cli.out.note(`Its token is still in the vault: svc vault delete ${bot_token_ref}`)
 			},
 		},
 	},

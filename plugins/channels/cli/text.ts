@@ -21,12 +21,12 @@ export function details(one: ChannelDetails, style: Style): string {
 	return `${fields}\n\n${style.table(['chat', 'agent', 'binding'], rows)}`
 }
 
-/** Throws a `CliError` that says why a channel is not connected. */
-export function mustWork({ connection, last_error, id }: ChannelDetails): void {
+/** Throws a `CliError` that says why a channel is not connected. `done`: what the command did. */
+export function mustWork({ connection, last_error, id }: ChannelDetails, done: 'created' | 'changed'): void {
 	if (connection === 'connected') return
 	const why = last_error ?? `it is ${connection}`
 	throw new CliError(
 		'failed',
-		`the channel was created, but is not connected: ${why}\nsvc channels show ${id} shows its state.`,
+		`the channel was ${done}, but is not connected: ${why}\nsvc channels show ${id} shows its state.`,
 	)
 }
