@@ -1,4 +1,5 @@
 /** Polls for updates, and confirms a batch only once it is accepted. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createRunner, createSource } from '@grammyjs/runner'
 import type { UpdateSink } from '@grammyjs/runner'
 import type { Update } from 'grammy/types'
@@ -73,7 +74,7 @@ export async function openFeed(
 	async function recover(error: unknown, signal: Signal): Promise<void> {
 		if (isCode(error, 409) && /webhook/i.test(error.description)) {
 			link.log.warn('the bot had a webhook, which would receive its messages; the webhook is removed')
-			await api.call.deleteWebhook({ drop_pending_updates: false }).catch(() => {})
+			await api.call.deleteWebhook({ drop_pending_updates: false }, signal).catch(() => {})
 		}
 		const failure = errorOf(error, link)
 		const isConflict = isCode(error, 409) && !/webhook/i.test(error.description)
@@ -127,14 +128,7 @@ function growing(count: number, longest: number): number {
 	return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 16), longest)
 }
 
-function pause(ms: number, signal: Signal): Promise<void> {
-	return new Promise((resolve) => {
-		const end = (): void => {
-			clearTimeout(timer)
-			signal.removeEventListener('abort', end)
-			resolve()
-		}
-		const timer = setTimeout(end, ms)
-		signal.addEventListener('abort', end)
-	})
+/** Ends early if the signal aborts. */
+async function pause(ms: number, signal: Signal): Promise<void> {
+	await sleep(ms, undefined, { signal: signal as AbortSignal, ref: false }).catch(() => {})
 }

@@ -1,5 +1,6 @@
 /** What comes in by Telegram, over the wire: nothing is confirmed before it is taken. */
 import t from 'tap'
+import { GrammyError } from 'grammy'
 import { openFeed } from '../../../plugins/telegram/feed.ts'
 import { startTelegram } from '../../support/telegram.ts'
 import type { TestTelegram } from '../../support/telegram.ts'
@@ -168,6 +169,30 @@ void t.test('a webhook is removed, and what it had pending comes here', async (t
 	await bot.heard(1)
 	const removal = telegram.calls.find(({ method }) => method === 'deleteWebhook')
 	t.strictSame(removal?.payload, { drop_pending_updates: false })
+})
+
+void t.test('a feed that ends does not wait for the removal of a webhook', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const { link, lost, close } = await connect(t, telegram)
+	await close()
+	const ending = new AbortController()
+	const removing = Promise.withResolvers<AbortSignal | undefined>()
+	const conflict = { error_code: 409, description: 'Conflict: a webhook is active' }
+	const call = {
+		async getUpdates() {
+			throw new GrammyError('no updates', { ok: false, ...conflict }, 'getUpdates', {})
+		},
+		deleteWebhook: (_options: object, signal?: AbortSignal) => {
+			removing.resolve(signal)
+			return new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+		},
+	}
+	const feed = await openFeed({ call } as never, { ...link, signal: ending.signal }, async () => {})
+	if (!t.ok(await removing.promise, 'the request can be aborted')) return
+	ending.abort()
+	await feed[Symbol.asyncDispose]()
+	t.strictSame(lost, [])
 })
 
 void t.test('a token that is revoked while it polls ends the connection for good', async (t) => {
