@@ -1,4 +1,5 @@
 /** Blobs: bytes by their content, such as an image that came with a message. They are stored in pieces. */
+import { Fault } from '../../core/errors.ts'
 import type { Store } from '../../core/store/ports.ts'
 import { digestIn, keys } from './blob-keys.ts'
 import type { BlobRecord } from './blob-keys.ts'
@@ -25,10 +26,15 @@ export async function readBlob(store: Reader, uid: string, blob: string): Promis
 	return at === record.size ? bytes : undefined
 }
 
-/** The bytes of a blob, piece by piece: it ends early if the blob is deleted meanwhile. */
+/** The bytes of a blob, piece by piece. Throws `not_found` if it is deleted meanwhile: what was yielded so far would look whole. */
 export async function* readPieces(store: Reader, uid: string, blob: string): AsyncGenerator<Uint8Array> {
 	const record = await recordOf(store, uid, blob)
-	if (record) yield* piecesOf(store, uid, record)
+	let size = 0
+	for await (const piece of record ? piecesOf(store, uid, record) : []) {
+		size += piece.length
+		yield piece
+	}
+	if (size !== record?.size) throw new Fault('not_found', 'the blob was deleted meanwhile')
 }
 
 async function* piecesOf(store: Reader, uid: string, { upload, pieces }: BlobRecord): AsyncGenerator<Uint8Array> {

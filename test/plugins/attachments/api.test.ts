@@ -1,6 +1,8 @@
 /** Attachments over HTTP: uploaded or sent along, shown in records and events, read back, and deleted with what has them. */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
+import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
@@ -176,6 +178,29 @@ void t.test('a blob is deleted with the last conversation that has it', async (t
 	t.equal((await read('eve', nameOf(png('shared')))).status, 200)
 	await gateway.request('DELETE', '/v1/agents/eve')
 	t.equal((await read('eve', nameOf(png('shared')))).status, 404)
+})
+
+void t.test('a download whose blob is deleted meanwhile ends with its connection', async (t) => {
+	const own = await startGateway()
+	t.teardown(() => own.stop())
+	await own.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const bytes = Buffer.alloc(19 * 1024 * 1024) // more than the buffers of a socket hold
+	const headers = { 'content-type': 'application/octet-stream' }
+	t.equal((await own.request('POST', '/v1/agents/ada/blobs', { body: bytes, headers })).status, 201)
+	const { hostname, port } = new URL(own.url)
+	const socket = connect(Number(port), hostname)
+	t.teardown(() => socket.destroy())
+	const head = `host: ${hostname}:${port}\r\n`
+	// A client that does not see where the first answer ends takes the second one for bytes of the file.
+	socket.write(`GET /v1/agents/ada/blobs/${nameOf(bytes)} HTTP/1.1\r\n${head}\r\n`)
+	socket.write(`GET /v1/health HTTP/1.1\r\n${head}connection: close\r\n\r\n`)
+	await once(socket, 'readable')
+	await own.request('DELETE', '/v1/agents/ada')
+	let answer = ''
+	socket.on('data', (part) => (answer += part.toString('latin1'))).on('error', () => {})
+	await once(socket, 'close')
+	t.ok(answer.length < bytes.length)
+	t.equal(answer.split('HTTP/1.1 200').length - 1, 1)
 })
 
 void t.test('the same key with other attachments is another request', async (t) => {
