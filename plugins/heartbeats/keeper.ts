@@ -1,5 +1,7 @@
 /** Keeps every heartbeat's next beat in the timetable, for as long as this instance serves. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import { agentScope } from '../../core/store/agent-scope.ts'
+import { change } from '../../core/store/change.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { beat } from './beat.ts'
 import type { HeartbeatSettings } from './contract.ts'
@@ -54,13 +56,16 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
  * When it is due; undefined if it is paused or was deleted. A time that is further away than the schedule says was computed while the
  * clock was ahead, or by other rules of its timezone: it is corrected.
  */
-async function punctual({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {
-	const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
-	if (!entry || entry.value.next_at === null) return undefined
-	const now = Date.now()
-	const due = Date.parse(entry.value.next_at)
-	const right = due > now ? Math.min(due, nextBeat(entry.value, now, now) ?? due) : due
-	if (right === due) return due
-	await store.update(entry.key, { ...entry.value, next_at: new Date(right).toISOString() }, entry.rev)
-	return right
+function punctual({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {
+	return change(store, agentScope(uid), async () => {
+		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
+		if (!entry || entry.value.next_at === null) return { result: undefined }
+		const { key, value, rev } = entry
+		const now = Date.now()
+		const due = Date.parse(entry.value.next_at)
+		const right = due > now ? Math.min(due, nextBeat(value, now, now) ?? due) : due
+		if (right === due) return { result: due }
+		const corrected = { ...value, next_at: new Date(right).toISOString() }
+		return { ops: [{ key, value: corrected, expect: rev }], result: right }
+	})
 }

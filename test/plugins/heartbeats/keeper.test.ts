@@ -9,7 +9,13 @@ import type { HeartbeatRecord } from '../../../plugins/heartbeats/records.ts'
 
 const ada = { name: 'ada', uid: 'u1' }
 
-function start(t: Test, { started }: { started: (id: string) => unknown }) {
+interface Options {
+	started: (id: string) => unknown
+	/** After a record was read. */
+	wasRead?: (id: string) => unknown
+}
+
+function start(t: Test, { started, wasRead }: Options) {
 	const { store } = openMemory()
 	const scope = new Scope()
 	t.teardown(() => scope.release(1_000))
@@ -32,8 +38,13 @@ function start(t: Test, { started }: { started: (id: string) => unknown }) {
 			},
 		},
 	}
+	const get: typeof store.get = async (key) => {
+		const entry = await store.get<never>(key)
+		await wasRead?.(key.at(-1) ?? '')
+		return entry
+	}
 	keepTime({
-		store,
+		store: { ...store, get },
 		config: { max_per_agent: 32, missed_grace_s: 3600 },
 		log: {
 			error: (fields: unknown) => t.fail(JSON.stringify(fields)),
@@ -144,6 +155,26 @@ void t.test('a time that was computed while the clock was ahead is put right', a
 	}
 	t.strictSame(await keeper.get('right'), before)
 	t.strictSame(keeper.told, [])
+})
+
+void t.test('one that is changed while its time is corrected keeps no other from firing', async (t) => {
+	const fired: string[] = []
+	let isChanged = false
+	const keeper = start(t, {
+		started: (id) => fired.push(id),
+		async wasRead(id) {
+			if (id !== 'ahead' || isChanged) return
+			isChanged = true
+			await keeper.put('ahead', 7_200_000, { prompt: 'changed' })
+		},
+	})
+	await keeper.put('ahead', 7_200_000) // further away than its interval: the clock was set back
+	await keeper.put('due', 20)
+	keeper.serve()
+	await until(() => fired.includes('due'))
+	const { prompt, next_at } = (await keeper.get('ahead')) ?? {}
+	t.equal(prompt, 'changed')
+	t.ok(Date.parse(next_at ?? '') < Date.now() + 7_000_000)
 })
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
