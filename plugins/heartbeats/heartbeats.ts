@@ -81,7 +81,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		const now = Date.now()
 		const schedule = scheduleOf(wanted, now)
 		const destination = await use('runs').destination(agent, deliver, call?.run_id)
-		const { record } = await addRecord(
+		return addRecord(
 			store,
 			agent,
 			{
@@ -97,7 +97,6 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 			},
 			config.max_per_agent,
 		)
-		return record
 	}
 
 	/** What an earlier attempt of a call made, also if it has beaten since. */

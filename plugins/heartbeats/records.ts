@@ -48,16 +48,16 @@ export const keys = {
 	ledger: (uid: string): Key => [agentScope(uid), 'heartbeats'],
 }
 
-/** Returns the record, and whether this call added it: an existing record with the same id stays as it is. */
+/** Returns the record: an existing one with the same id stays as it is. */
 export function addRecord(
 	store: Store,
 	{ uid, name }: AgentRef,
 	record: HeartbeatRecord,
 	limit: number,
-): Promise<{ record: HeartbeatRecord; isNew: boolean }> {
-	return changeLedger<{ record: HeartbeatRecord; isNew: boolean }>(store, uid, async (ledger) => {
+): Promise<HeartbeatRecord> {
+	return changeLedger(store, uid, async (ledger) => {
 		const earlier = await store.get<HeartbeatRecord>(keys.heartbeat(uid, record.id))
-		if (earlier) return { result: { record: earlier.value, isNew: false } }
+		if (earlier) return { result: earlier.value }
 		if (ledger.count >= limit) {
 			throw new Fault(
 				'conflict',
@@ -65,7 +65,7 @@ export function addRecord(
 			)
 		}
 		const op = { key: keys.heartbeat(uid, record.id), value: record, expect: null }
-		return { result: { record, isNew: true }, op, ledger: { ...ledger, count: ledger.count + 1 } }
+		return { result: record, op, ledger: { ...ledger, count: ledger.count + 1 } }
 	})
 }
 
