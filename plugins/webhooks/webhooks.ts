@@ -70,7 +70,6 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 				...(scheme && { scheme }),
 				...(secret !== undefined && { secret }),
 			})
-			await point(agent, id, slug, made.sealed.token_hash)
 			const record: WebhookRecord = {
 				id,
 				slug,
@@ -83,6 +82,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 				created_at: now(),
 			}
 			try {
+				await point(agent, id, slug, record.token_hash)
 				await addRecord(store, agent, record, config.max_per_agent)
 			} catch (error) {
 				secrets.retire(id)

@@ -2,6 +2,7 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { Fault, isFault } from '../../../core/errors.ts'
 import { newId } from '../../../core/util/ids.ts'
 import { keys } from '../../../plugins/webhooks/records.ts'
 import type { AcceptedRecord } from '../../../plugins/webhooks/records.ts'
@@ -56,6 +57,19 @@ void t.test('a call that is made again gives the same token and secret', async (
 			['webhook.rotated', { slug: 'deploy' }],
 		],
 	)
+})
+
+void t.test('a registration that fails does not count towards the limit', async (t) => {
+	const opened = await open(newPlace())
+	const ada = await opened.agent('ada')
+	const { put } = opened.store
+	opened.store.put = () => Promise.reject(new Fault('storage_full', 'the disk is full'))
+	for (let n = 0; n < 10_000; n++)
+		await opened.webhooks.register(ada, { slug: 'deploy' }).catch((error: unknown) => {
+			if (!isFault(error, 'storage_full')) throw error
+		})
+	opened.store.put = put
+	t.match(await opened.webhooks.register(ada, { slug: 'deploy' }), { webhook: { slug: 'deploy' } })
 })
 
 void t.test('a secret that a person sets is not shown to the agent that registered the webhook', async (t) => {
