@@ -4,6 +4,7 @@ import { now as isoNow } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { causedBy } from '../../core/util/context.ts'
 import type { NewEvent } from '../../core/protocol.ts'
+import { hasEvent } from '../shared/has-event.ts'
 import type { HeartbeatSettings } from './contract.ts'
 import { beatsOnce, conversationOf, endRecord, keys } from './records.ts'
 import type { Begun, HeartbeatRecord } from './records.ts'
@@ -119,17 +120,12 @@ function eventOf(
 }
 
 /** Was this beat reported before a crash? */
-async function wasTold(
+function wasTold(
 	{ events }: Context<HeartbeatSettings>,
 	agent: AgentRef,
 	{ id, next_at }: HeartbeatRecord,
 	{ at }: Begun,
 ): Promise<boolean> {
 	const filter = { agent_id: agent.name, types: ['heartbeat.fired', 'heartbeat.skipped'], since: at }
-	for (let cursor: string | null = null; ;) {
-		const { entries, next } = await events.read(filter, cursor, 100)
-		if (entries.some(({ event }) => event.payload.heartbeat_id === id && event.payload.due_at === next_at)) return true
-		if (next === null) return false
-		cursor = next
-	}
+	return hasEvent(events, filter, ({ payload }) => payload.heartbeat_id === id && payload.due_at === next_at)
 }

@@ -1,6 +1,6 @@
 import Joi from 'joi'
-import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
+import { asArguments } from '../shared/as-arguments.ts'
 import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings, Repeatable } from './contract.ts'
 import { changeKeys, requestKeys } from './request.ts'
 
@@ -64,15 +64,6 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 /** Descriptions cost tokens in each request: those that another tool gives are not repeated. */
 function briefly(keys: Record<string, Joi.Schema>, description: string): Record<string, Joi.Schema> {
 	return Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, schema.description(description)]))
-}
-
-async function asArguments<T>(work: () => Promise<T>): Promise<T> {
-	try {
-		return await work()
-	} catch (error) {
-		if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
-		throw error
-	}
 }
 
 function repeatable({ key, emit, run_id }: ToolCall): Repeatable {

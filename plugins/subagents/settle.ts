@@ -6,11 +6,11 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { Entry, Key, LogFilter } from '../../core/store/ports.ts'
+import { hasEvent } from '../shared/has-event.ts'
 import { SerialQueues } from '../shared/serial-queues.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 import { promptOf } from './result.ts'
-import { hasEventAbout } from './told.ts'
 
 type SubagentContext = Context<SubagentSettings>
 
@@ -74,7 +74,8 @@ async function isTold({ events }: SubagentContext, child: RunRecord, { parent_ru
 		{ run_id: parent_run_id, types },
 		{ agent_id: child.agent, types, since: child.created_at },
 	]
-	for (const filter of places) if (await hasEventAbout(events, filter, child.run_id)) return true
+	for (const filter of places)
+		if (await hasEvent(events, filter, ({ payload }) => payload.run_id === child.run_id)) return true
 	return false
 }
 

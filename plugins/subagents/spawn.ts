@@ -1,10 +1,11 @@
 import Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
-import type { Deliver, Destination, StartRequest } from '../runs/contract.ts'
+import type { Deliver, StartRequest } from '../runs/contract.ts'
+import { asArguments } from '../shared/as-arguments.ts'
+import { hasEvent } from '../shared/has-event.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 import { callId, conversationOf, keys } from './keys.ts'
-import { hasEventAbout } from './told.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const PERSONA_LIMIT_BYTES = 10 * 1024
@@ -77,7 +78,9 @@ async function start(
 			'subagent_limit',
 			`sub-agents may be nested ${max_depth} deep (subagents.max_depth), and this one would be at depth ${depth}; do the task yourself`,
 		)
-	const destination = wait ? undefined : await destinationOf(ctx, call, deliver)
+	const destination = wait
+		? undefined
+		: await asArguments(() => ctx.use('runs').destination(call.agent, deliver, call.run_id))
 	const { run_id } = await ctx.use('runs').start(call.agent, {
 		...task,
 		trigger: 'subagent',
@@ -98,19 +101,6 @@ async function start(
 	return run_id
 }
 
-async function destinationOf(
-	ctx: Context<SubagentSettings>,
-	call: ToolCall,
-	wanted: Deliver | undefined,
-): Promise<Destination> {
-	try {
-		return await ctx.use('runs').destination(call.agent, wanted, call.run_id)
-	} catch (error) {
-		if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
-		throw error
-	}
-}
-
 /** Within a skill's call nothing can wait for an answer: the run started for that is stopped again. */
 async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: string): Promise<unknown> {
 	try {
@@ -128,7 +118,8 @@ async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: s
 
 /** Only after a crash in the middle of the call: its durable part is in the log. */
 function isTold({ events }: Context<SubagentSettings>, parent: string, run_id: string): Promise<boolean> {
-	return hasEventAbout(events, { run_id: parent, types: ['subagent.spawned'] }, run_id)
+	const filter = { run_id: parent, types: ['subagent.spawned'] }
+	return hasEvent(events, filter, ({ payload }) => payload.run_id === run_id)
 }
 
 function cut({ redactor }: Context<SubagentSettings>, { agent }: ToolCall, whole: string): string {

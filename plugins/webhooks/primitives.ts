@@ -1,6 +1,6 @@
 import Joi from 'joi'
-import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
+import { asArguments } from '../shared/as-arguments.ts'
 import { schemeNames } from './contract.ts'
 import type { GivenWebhook, WebhookRequest, Webhooks, WebhookSettings } from './contract.ts'
 import { SLUG, SLUG_RULE } from './webhooks.ts'
@@ -44,12 +44,7 @@ export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks)
 }
 
 async function give(call: ToolCall, make: () => Promise<GivenWebhook>): Promise<GivenWebhook['webhook']> {
-	try {
-		const { webhook, secret_id } = await make()
-		call.reveal(secret_id)
-		return webhook
-	} catch (error) {
-		if (isFault(error, 'invalid_request')) throw new Fault('invalid_arguments', error.message, { cause: error })
-		throw error
-	}
+	const { webhook, secret_id } = await asArguments(make)
+	call.reveal(secret_id)
+	return webhook
 }

@@ -1,6 +1,7 @@
 /** The events about what was sent to a chat, and what was not. */
 import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
+import { hasEvent } from '../../shared/has-event.ts'
 import type { Reply } from './records.ts'
 import type { Failure } from './transmit.ts'
 import { tellUndelivered } from './unasked.ts'
@@ -48,7 +49,7 @@ export async function reportError(
 }
 
 /** Were these messages reported before the gateway crashed? */
-async function wasReported({ events }: ReportContext, run_id: string, ids: readonly string[]): Promise<boolean> {
-	const { entries } = await events.read({ run_id, types: ['channel.message_sent'] }, null, 100, true)
-	return entries.some(({ event }) => JSON.stringify(event.payload.message_ids) === JSON.stringify(ids))
+function wasReported({ events }: ReportContext, run_id: string, ids: readonly string[]): Promise<boolean> {
+	const filter = { run_id, types: ['channel.message_sent'] }
+	return hasEvent(events, filter, ({ payload }) => JSON.stringify(payload.message_ids) === JSON.stringify(ids))
 }
