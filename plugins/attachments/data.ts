@@ -1,4 +1,5 @@
 import { Fault } from '../../core/errors.ts'
+import { tooLarge } from './write-blob.ts'
 
 /** The bytes of base64, or of a `data:` URL. Throws `invalid_request`, `payload_too_large`. */
 export function decodeData(data: string, max_bytes: number): { bytes: Uint8Array; media_type?: string } {
@@ -15,11 +16,7 @@ export function decodeData(data: string, max_bytes: number): { bytes: Uint8Array
 }
 
 function base64(text: string, max_bytes: number): Uint8Array {
-	if (text.length * 0.75 > max_bytes + 1024)
-		throw new Fault(
-			'payload_too_large',
-			`an attachment may have at most ${max_bytes} bytes (attachments.max_mib); send a smaller one`,
-		)
+	if (text.length * 0.75 > max_bytes + 1024) throw tooLarge(max_bytes)
 	const padding = text.indexOf('=')
 	// Each character is looked at once: an expression with two runs of blanks takes quadratic time.
 	if (/[^A-Za-z0-9+/_\-\s=]/.test(text) || (padding >= 0 && /[^=\s]/.test(text.slice(padding))))

@@ -129,7 +129,7 @@ function publish(
 	})
 }
 
-function tooLarge(bytes: number): Fault {
+export function tooLarge(bytes: number): Fault {
 	return new Fault(
 		'payload_too_large',
 		`an attachment may have at most ${bytes} bytes (attachments.max_mib); send a smaller one`,

@@ -1,27 +1,21 @@
 import type { EventType } from '../../core/plugin.ts'
 
+const times = {
+	heartbeat_id: 'Its id.',
+	cron: 'Its cron expression, or null.',
+	timezone: 'Its time zone, or null.',
+	every: 'Its interval, such as `30m`, or null.',
+	at: 'When it fires, if only once; otherwise null.',
+}
+
 export default {
 	'heartbeat.created': {
 		description: 'A heartbeat was set up for an agent.',
-		payload: {
-			heartbeat_id: 'Its id.',
-			cron: 'Its cron expression, or null.',
-			timezone: 'Its time zone, or null.',
-			every: 'Its interval, such as `30m`, or null.',
-			at: 'When it fires, if only once; otherwise null.',
-			next_at: 'When it fires first.',
-		},
+		payload: { ...times, next_at: 'When it fires first.' },
 	},
 	'heartbeat.changed': {
 		description: 'A heartbeat was changed, paused or resumed.',
-		payload: {
-			heartbeat_id: 'Its id.',
-			cron: 'Its cron expression, or null.',
-			timezone: 'Its time zone, or null.',
-			every: 'Its interval, such as `30m`, or null.',
-			at: 'When it fires, if only once; otherwise null.',
-			next_at: 'When it fires next; null while it is paused.',
-		},
+		payload: { ...times, next_at: 'When it fires next; null while it is paused.' },
 	},
 	'heartbeat.fired': {
 		description: 'A heartbeat started a run.',

@@ -31,8 +31,8 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 
 	return {
 		async list(agent) {
-			const found: Heartbeat[] = []
-			for await (const { value } of store.list<HeartbeatRecord>(keys.heartbeats(agent.uid))) found.push(view(value))
+			const records = store.list<HeartbeatRecord>(keys.heartbeats(agent.uid))
+			const found = await Array.fromAsync(records, ({ value }) => view(value))
 			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
 		},
 		async create(agent, request, call) {

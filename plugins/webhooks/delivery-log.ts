@@ -17,16 +17,15 @@ export async function deliveriesOf(
 	id: string,
 	{ limit, before }: { limit: number; before?: string },
 ): Promise<WebhookDelivery[]> {
-	const found: WebhookDelivery[] = []
 	const after = before === undefined ? {} : { after: keys.accepted(uid, id, before) }
-	const accepted = keys.allAccepted(uid, id)
-	for await (const { value } of store.list<AcceptedRecord>(accepted, { reverse: true, limit, ...after })) {
+	const range = store.list<AcceptedRecord>(keys.allAccepted(uid, id), { reverse: true, limit, ...after })
+	const accepted = await Array.fromAsync(range, ({ value }): WebhookDelivery => {
 		const { seen: _, ...shown } = value
-		found.push(shown)
-	}
-	const rejected = await rejectedOf(store, uid, id)
-	found.push(...rejected.filter(({ delivery_id }) => before === undefined || delivery_id < before))
-	return found.toSorted(newestFirst).slice(0, limit)
+		return shown
+	})
+	const ring = await Array.fromAsync(store.list<WebhookDelivery>(keys.allRejected(uid, id)), ({ value }) => value)
+	const rejected = ring.filter(({ delivery_id }) => before === undefined || delivery_id < before)
+	return [...accepted, ...rejected].toSorted(newestFirst).slice(0, limit)
 }
 
 /** The number of accepted deliveries, and the time of the latest. */
@@ -68,12 +67,6 @@ async function nextPlace(store: Store, uid: string, id: string): Promise<number>
 		next = (Number(key.at(-1)) + 1) % REJECTED
 	}
 	return next
-}
-
-async function rejectedOf(store: Store, uid: string, id: string): Promise<WebhookDelivery[]> {
-	const found: WebhookDelivery[] = []
-	for await (const { value } of store.list<WebhookDelivery>(keys.allRejected(uid, id))) found.push(value)
-	return found
 }
 
 function newestFirst(a: WebhookDelivery, b: WebhookDelivery): number {

@@ -1,6 +1,7 @@
 /** What a delivery says of itself, once its signature is right and its payload is read. */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import { TOLERANCE_S } from './schemes.ts'
 import type { Scheme } from './schemes.ts'
 import { isTimely } from './times.ts'
 
@@ -18,7 +19,7 @@ const LONGEST_CHALLENGE = 1_000
 
 /** `value`: the payload. `now`: milliseconds since 1970. */
 export function detailsOf(
-	{ ids, id_field, time_field, event, challenge, signatures, tolerance_s }: Scheme,
+	{ ids, id_field, time_field, event, challenge, signatures, tolerance_s = TOLERANCE_S }: Scheme,
 	headers: IncomingHttpHeaders,
 	value: unknown,
 	now: number = Date.now(),
@@ -33,17 +34,16 @@ export function detailsOf(
 	}
 	if (challenge && fields.type === 'url_verification' && typeof fields.challenge === 'string')
 		return { challenge: fields.challenge.slice(0, LONGEST_CHALLENGE) }
-	const name = ids.map((one) => one.toLowerCase()).find((one) => headers[one] !== undefined && headers[one] !== '')
+	const header = ids.map((one) => one.toLowerCase()).find((one) => headers[one] !== undefined && headers[one] !== '')
 	const own = id_field === undefined ? undefined : fields[id_field]
-	const typeName =
-		name === undefined ? (typeof own === 'string' && own !== '' ? own : undefined) : String(headers[name])
-	if (typeName !== undefined && typeName.length > LONGEST)
-		return { problem: `${name ?? id_field} may have ${LONGEST} characters at most` }
+	const id = header === undefined ? (typeof own === 'string' && own !== '' ? own : undefined) : String(headers[header])
+	if (id !== undefined && id.length > LONGEST)
+		return { problem: `${header ?? id_field} may have ${LONGEST} characters at most` }
 	// A signature of a time is as good as an id: a repetition within the tolerance has the same.
 	const [timed] = signatures.filter(({ time, read }) => time !== undefined || read === 'fields')
 	const signed = timed && headers[timed.header.toLowerCase()]
 	return {
-		sender_id: typeName ?? (signed === undefined ? undefined : `signature ${hash('sha256', String(signed))}`),
+		sender_id: id ?? (signed === undefined ? undefined : `signature ${hash('sha256', String(signed))}`),
 		event: event === undefined ? undefined : headers[event.toLowerCase()]?.toString(),
 	}
 }

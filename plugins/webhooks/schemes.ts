@@ -18,8 +18,8 @@ export interface Scheme {
 	challenge?: true
 	/** The secret is base64 after `whsec_`; otherwise its text is the key. */
 	key?: 'base64'
-	/** Seconds by which a time may differ from the gateway's. */
-	tolerance_s: number
+	/** Seconds by which a time may differ from the gateway's. Default `TOLERANCE_S`. */
+	tolerance_s?: number
 }
 
 export interface SignatureRule {
@@ -41,7 +41,7 @@ export interface SignatureRule {
 }
 
 /** Seconds; what most senders recommend. */
-const TOLERANCE_S = 300
+export const TOLERANCE_S = 300
 
 const standard = (prefix: string): SignatureRule => ({
 	header: `${prefix}-Signature`,
@@ -60,32 +60,27 @@ export const schemes: Readonly<Record<Exclude<SchemeName, 'custom'>, Scheme>> = 
 		],
 		ids: ['X-Delivery-Id', 'X-GitHub-Delivery', 'Webhook-Id'],
 		event: 'X-GitHub-Event',
-		tolerance_s: TOLERANCE_S,
 	},
 	github: {
 		signatures: [{ header: 'X-Hub-Signature-256', read: 'plain', prefix: 'sha256=' }],
 		ids: ['X-GitHub-Delivery'],
 		event: 'X-GitHub-Event',
 		forms: true,
-		tolerance_s: TOLERANCE_S,
 	},
 	gitlab: {
 		signatures: [{ header: 'X-Gitlab-Token', read: 'token' }],
 		ids: ['Idempotency-Key', 'X-Gitlab-Event-UUID'],
 		event: 'X-Gitlab-Event',
-		tolerance_s: TOLERANCE_S,
 	},
 	'standard-webhooks': {
 		signatures: [standard('Webhook'), standard('Svix')],
 		ids: ['Webhook-Id', 'Svix-Id'],
 		key: 'base64',
-		tolerance_s: TOLERANCE_S,
 	},
 	stripe: {
 		signatures: [{ header: 'Stripe-Signature', read: 'fields', signed: '{timestamp}.{body}' }],
 		ids: [],
 		id_field: 'id',
-		tolerance_s: TOLERANCE_S,
 	},
 	slack: {
 		signatures: [
@@ -101,26 +96,22 @@ export const schemes: Readonly<Record<Exclude<SchemeName, 'custom'>, Scheme>> = 
 		id_field: 'event_id',
 		forms: true,
 		challenge: true,
-		tolerance_s: TOLERANCE_S,
 	},
 	shopify: {
 		signatures: [{ header: 'X-Shopify-Hmac-Sha256', read: 'plain', encoding: 'base64' }],
 		ids: ['X-Shopify-Webhook-Id'],
 		event: 'X-Shopify-Topic',
-		tolerance_s: TOLERANCE_S,
 	},
 	linear: {
 		signatures: [{ header: 'Linear-Signature', read: 'plain' }],
 		ids: ['Linear-Delivery'],
 		time_field: 'webhookTimestamp',
 		event: 'Linear-Event',
-		tolerance_s: TOLERANCE_S,
 	},
 	sentry: {
 		signatures: [{ header: 'Sentry-Hook-Signature', read: 'plain' }],
 		ids: ['Request-ID'],
 		event: 'Sentry-Hook-Resource',
-		tolerance_s: TOLERANCE_S,
 	},
 	gitea: {
 		signatures: [
@@ -129,13 +120,11 @@ export const schemes: Readonly<Record<Exclude<SchemeName, 'custom'>, Scheme>> = 
 		],
 		ids: ['X-Gitea-Delivery', 'X-Forgejo-Delivery'],
 		event: 'X-Gitea-Event',
-		tolerance_s: TOLERANCE_S,
 	},
 	bitbucket: {
 		signatures: [{ header: 'X-Hub-Signature', read: 'plain', prefix: 'sha256=' }],
 		ids: ['X-Request-UUID', 'X-Request-Id'],
 		event: 'X-Event-Key',
-		tolerance_s: TOLERANCE_S,
 	},
 }
 
@@ -158,6 +147,6 @@ function customScheme(given: CustomScheme): Scheme {
 	return {
 		signatures: [rule],
 		ids: id_header === undefined ? [] : [id_header],
-		tolerance_s: tolerance_s ?? TOLERANCE_S,
+		...(tolerance_s !== undefined && { tolerance_s }),
 	}
 }

@@ -3,7 +3,7 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { isTimely } from './times.ts'
-import { schemes } from './schemes.ts'
+import { schemes, TOLERANCE_S } from './schemes.ts'
 import type { Scheme, SignatureRule } from './schemes.ts'
 
 /**
@@ -14,14 +14,14 @@ export function signatureProblem(
 	headers: IncomingHttpHeaders,
 	key: KeyObject,
 	body: Uint8Array,
-	scheme: Scheme = schemes.svc,
+	{ signatures, tolerance_s = TOLERANCE_S }: Scheme = schemes.svc,
 	now: number = Date.now(),
 ): string | null {
-	const given = scheme.signatures.filter(({ header }) => textOf(headers, header) !== undefined)
-	const [first] = scheme.signatures
+	const given = signatures.filter(({ header }) => textOf(headers, header) !== undefined)
+	const [first] = signatures
 	if (given.length === 0) return `the signature is missing; send the header ${first?.header} with ${wanted(first)}`
 	for (const rule of given) {
-		const problem = problemOf(rule, headers, key, body, scheme.tolerance_s, now)
+		const problem = problemOf(rule, headers, key, body, tolerance_s, now)
 		if (problem !== null) return problem
 	}
 	return null
