@@ -82,12 +82,9 @@ export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapter
 	const problems: string[] = []
 	for (const { plugin, value, run } of extensions) {
 		const found = lookAt(value, run)
-		const problem = typeof found === 'string' ? found : undefined
-		if (problem !== undefined) problems.push(`plugin "${plugin}" adds a channel that cannot be used: ${problem}`)
-		else if (typeof found === 'object') {
-			if (all.has(found.type)) problems.push(`plugin "${plugin}" adds a second channel of the type ${found.type}`)
-			else all.set(found.type, found)
-		}
+		if (typeof found === 'string') problems.push(`plugin "${plugin}" adds a channel that cannot be used: ${found}`)
+		else if (all.has(found.type)) problems.push(`plugin "${plugin}" adds a second channel of the type ${found.type}`)
+		else all.set(found.type, found)
 	}
 	const aliases = new Map<string, Adapter>()
 	for (const one of all.values()) for (const alias of one.aliases) if (!aliases.has(alias)) aliases.set(alias, one)

@@ -53,6 +53,7 @@ const WAITING_LIMIT = 1_000
 /** Delay after a failed attempt, such as while the disk is full. */
 const RECONCILE_AGAIN_MS = 5_000
 const TROUBLE_LIMIT = 1_000
+
 export function openConnections(ctx: ConnectionContext, directory: Directory, dialogue: () => Dialogue): Connections {
 	const { config, log, signal } = ctx
 	const table = new Map<string, ConnectionEntry>()
@@ -196,12 +197,15 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			void stop(entry)
 			const live = liveOf(entry, adapter, wanted.config)
 			entry.live = live
-			const claim = 'token' in wanted ? claimOf(record.type, wanted.token) : undefined
-			const holder = claim === undefined ? undefined : holders.get(claim)
-			if (claim === undefined || holder !== undefined || !('token' in wanted)) {
-				const reason =
-					'blocked' in wanted ? wanted.blocked : `channel ${holder} has the same bot token; delete one of the two`
-				rest(entry, { connection: 'error', bot: null, last_error: reason })
+			if ('blocked' in wanted) {
+				rest(entry, { connection: 'error', bot: null, last_error: wanted.blocked })
+				continue
+			}
+			const claim = claimOf(record.type, wanted.token)
+			const holder = holders.get(claim)
+			if (holder !== undefined) {
+				const last_error = `channel ${holder} has the same bot token; delete one of the two`
+				rest(entry, { connection: 'error', bot: null, last_error })
 				continue
 			}
 			holders.set(claim, record.id)

@@ -118,18 +118,13 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		}
 		await pending.load()
 	}
-	const failed = (error: unknown): void => {
+	const failed = (error: unknown): false => {
 		if (!signal.aborted) log.error({ err: error }, 'the pending answers to chats could not be checked')
+		return false
 	}
 	async function loadAndWatch(): Promise<void> {
 		await ctx.serving
-		for (let isLoaded = false; !isLoaded;) {
-			isLoaded = await load().then(
-				() => true,
-				(error: unknown) => (failed(error), false),
-			)
-			if (!isLoaded) await sleep(AGAIN_MS, undefined, { signal, ref: false })
-		}
+		while (!(await load().then(() => true, failed))) await sleep(AGAIN_MS, undefined, { signal, ref: false })
 		void watch().catch(() => {})
 	}
 	async function watch(): Promise<never> {
