@@ -4,6 +4,7 @@ import { fileLoader } from './files.ts'
 import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
 import type { ChatRef, Connection, Link } from '../channels/adapter.ts'
 import { openClient, UPLOAD_MS } from './client.ts'
+import { TOKEN } from './config.ts'
 import type { DiscordConfig } from './config.ts'
 import { Closed, faultOf, isUnauthorized } from './faults.ts'
 import { openIntake } from './intake.ts'
@@ -24,7 +25,7 @@ const NO_CONTENT =
 
 /** As for `ChannelAdapter.connect`. If the privileged intent is refused, it connects without it and reports that. */
 export async function connect(link: Link<DiscordConfig>, { recover_ms = RECOVER_MS } = {}): Promise<Connection> {
-	if (!/^[\x21-\x7e]{1,1000}$/.test(link.token))
+	if (!TOKEN.test(link.token))
 		throw link.error(
 			'refused',
 			'the secret is not a bot token: it contains white space or other characters that no token has',

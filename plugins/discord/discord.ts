@@ -1,4 +1,5 @@
 import type { ChannelAdapter } from '../channels/adapter.ts'
+import { API_ROOT } from './config.ts'
 import type { DiscordConfig } from './config.ts'
 
 export const discord: ChannelAdapter<DiscordConfig> = {
@@ -22,7 +23,7 @@ export const discord: ChannelAdapter<DiscordConfig> = {
 					.string()
 					.uri({ scheme: ['http', 'https'] })
 					.max(2000)
-					.default('https://discord.com/api'),
+					.default(API_ROOT),
 			})
 			.unknown(),
 	// discord.js is large: a gateway without such a channel does not load it.

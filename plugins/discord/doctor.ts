@@ -1,8 +1,8 @@
 /** The checks of `svc doctor` with Discord. */
 import type {} from '../channels/adapter.ts'
 import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
+import { API_ROOT, TOKEN } from './config.ts'
 
-const API_ROOT = 'https://discord.com/api'
 /** Bits of an application's flags: the intent for those in many servers, and for the others. */
 const MESSAGE_CONTENT = (1 << 18) | (1 << 19)
 
@@ -12,7 +12,7 @@ const fromPortal =
 export default {
 	bots: {
 		async chat_b({ token, config: { api_root = API_ROOT } }, context) {
-			if (!/^[\x21-\x7e]{1,256}$/.test(token)) return { message: 'it is not a bot token', fix: fromPortal }
+			if (!TOKEN.test(token)) return { message: 'it is not a bot token', fix: fromPortal }
 			const root = String(api_root).replace(/\/+$/, '')
 			const { status, body } = await context.ask(`${root}/v10/applications/@me`, {
 				headers: { authorization: `Bot ${token}` },

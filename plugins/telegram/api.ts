@@ -5,7 +5,7 @@ import type { ApiClientOptions, RawApi } from 'grammy'
 import { fetcherFor, guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 import type { GuardedInit } from '../../core/fetch/guarded-fetch.ts'
 import type { Link, LoadOptions } from '../channels/adapter.ts'
-import { API_ROOT } from './config.ts'
+import { API_ROOT, TOKEN } from './config.ts'
 import type { TelegramConfig } from './config.ts'
 
 export const POLL_S = 30
@@ -32,9 +32,9 @@ export type OptionalMethod =
 	| 'sendMessageDraft'
 	| 'sendChatAction'
 
-/** Throws `refused` for a token that no bot can have: it becomes a part of the address. */
+/** Throws `refused` for a token that no bot can have. */
 export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'token' | 'config' | 'error'>): BotApi {
-	if (!/^[A-Za-z0-9:_-]{1,256}$/.test(token))
+	if (!TOKEN.test(token))
 		throw error(
 			'refused',
 			'the secret of bot_token_ref is not a bot token such as 123456:ABC-DEF; @BotFather gives one',

@@ -1,16 +1,14 @@
 /** The checks of `svc doctor` with Telegram. */
 import type {} from '../channels/adapter.ts'
 import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
-import { API_ROOT } from './config.ts'
+import { API_ROOT, TOKEN } from './config.ts'
 
 const fromBotFather = 'copy the token that @BotFather shows into the secret of the channel: svc vault set NAME'
 
 export default {
 	bots: {
 		async chat_a({ token, config: { api_root = API_ROOT } }, context) {
-			// It becomes part of the address.
-			if (!/^[A-Za-z0-9:_-]{1,256}$/.test(token))
-				return { message: 'it is not a bot token such as 123456:ABC-DEF', fix: fromBotFather }
+			if (!TOKEN.test(token)) return { message: 'it is not a bot token such as 123456:ABC-DEF', fix: fromBotFather }
 			const root = String(api_root).replace(/\/+$/, '')
 			const { status } = await context.ask(`${root}/bot${token}/getMe`)
 			const isKnown = status !== 401 && status !== 404
