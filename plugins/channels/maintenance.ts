@@ -18,7 +18,8 @@ export function maintain(ctx: Context<ChannelSettings>, channels: RunningChannel
 	}
 	const carefully = (work: Promise<void>): void =>
 		void work.catch((error: unknown) => {
-			if (!signal.aborted) log.error({ err: error }, 'the maintenance of channels failed; it is tried again')
+			if (!signal.aborted)
+				log.error({ err: error }, 'the maintenance of channels failed; it is repeated at the next start')
 		})
 
 	ctx.on('agent.deleted', () => carefully(inEach(bindings.sweep)))

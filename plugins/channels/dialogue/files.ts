@@ -5,7 +5,7 @@ import type { Attachment } from '../../../core/protocol.ts'
 import { Late, within } from '../../../core/util/deadline.ts'
 import type {} from '../../attachments/contract.ts'
 import type { Connection, IncomingFile } from '../adapter.ts'
-import { texts } from './texts.ts'
+import { count, texts } from './texts.ts'
 
 export interface LoadedFiles {
 	attachments: Attachment[]
@@ -34,13 +34,13 @@ export interface Loading {
 export async function loadFiles({ use }: Pick<Context, 'use'>, loading: Loading): Promise<LoadedFiles> {
 	const { agent, files, more_files, signal } = loading
 	const { limits } = use('attachments')
-	const count = Math.min(files.length, limits.max_per_message)
+	const taken = Math.min(files.length, limits.max_per_message)
 	const loaded: LoadedFiles = { attachments: [], lines: [] }
 	let bytes = 0
 	const began = performance.now()
 	const left = (): number => Math.max(0, began + loading.max_ms - performance.now())
 
-	for (const file of files.slice(0, count)) {
+	for (const file of files.slice(0, taken)) {
 		const max_bytes = Math.min(limits.max_mib * MIB, limits.max_mib_per_message * MIB - bytes)
 		try {
 			const attachment = await one(file, max_bytes)
@@ -52,8 +52,8 @@ export async function loadFiles({ use }: Pick<Context, 'use'>, loading: Loading)
 			loaded.lines.push(texts.lost(file.what, whyOf(error, max_bytes)))
 		}
 	}
-	const others = more_files + files.length - count
-	if (others > 0) loaded.lines.push(texts.lost(`${others} more files`, 'these are too many'))
+	const others = more_files + files.length - taken
+	if (others > 0) loaded.lines.push(texts.lost(count(others, 'more file'), 'too many files'))
 	return loaded
 
 	async function one({ ref, name, media_type, seconds, size = 0 }: IncomingFile, max_bytes: number) {

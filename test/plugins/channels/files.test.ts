@@ -99,7 +99,7 @@ void t.test('what cannot be loaded is told, and the message is answered all the 
 	t.equal(
 		run?.prompt,
 		'[With it came a file, which could not be loaded: the room answered with status 404]\n\n' +
-			'[With it came 2 more files, which could not be loaded: these are too many]',
+			'[With it came 2 more files, which could not be loaded: too many files]',
 	)
 })
 
