@@ -1,4 +1,5 @@
-import { readRuntimeFile } from '../process/runtime-file.ts'
+import { statSync } from 'node:fs'
+import { readRuntimeFile, runtimeFileOf } from '../process/runtime-file.ts'
 import { CliError } from './contract.ts'
 
 const DEFAULT = 'http://127.0.0.1:3000'
@@ -6,13 +7,15 @@ const DEFAULT = 'http://127.0.0.1:3000'
 /**
  * Where the gateway is, without a slash at its end: `SVC_URL`, else what the home's gateway wrote down, else port 3000.
  * Read again for each request, since a gateway that was started again may have another port; while it is away, the address
- * stays what it was, and never becomes that of another gateway.
+ * stays what it was, and never becomes that of another gateway. Throws `unavailable` where `SVC_HOME` names a home without a
+ * running gateway: the one at port 3000 has another home.
  */
 export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): () => string {
 	let latest: string | undefined
 	return () => {
-		latest = env.SVC_URL ? checked(env.SVC_URL) : (writtenDown(home) ?? latest ?? DEFAULT)
-		return latest
+		latest = env.SVC_URL ? checked(env.SVC_URL) : (writtenDown(home) ?? latest)
+		if (latest === undefined && env.SVC_HOME && isAbsent(runtimeFileOf(home))) throw noGateway(home)
+		return latest ?? DEFAULT
 	}
 }
 
@@ -24,6 +27,21 @@ function writtenDown(home: string): string | undefined {
 	} catch {
 		return undefined
 	}
+}
+
+/** False where this user may not look: an administrator may use the gateway of a closed home. */
+function isAbsent(file: string): boolean {
+	try {
+		statSync(file)
+		return false
+	} catch (error) {
+		return ['ENOENT', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '')
+	}
+}
+
+function noGateway(home: string): CliError {
+	const advice = 'start one with "svc start", or set SVC_HOME to the home of the one you mean, or SVC_URL to its address'
+	return new CliError('unavailable', `no gateway runs with the home ${home}; ${advice}`)
 }
 
 function checked(text: string): string {

@@ -122,6 +122,20 @@ void t.test('without a gateway the home is named that was asked', async (t) => {
 	t.notMatch(named.stderr, 'SVC_HOME', 'an address was given')
 })
 
+void t.test('with a home that was named, no gateway of another home is asked', async (t) => {
+	const home = makeHome()
+	t.teardown(() => rmSync(home, { recursive: true }))
+	for (const command of ['agents', 'status']) {
+		const { code, stdout, stderr } = await svcFor({ home })([command])
+		t.equal(code, exitCodes.unavailable)
+		t.equal(stdout, '')
+		t.match(stderr, `no gateway runs with the home ${home}; start one with "svc start", or set SVC_HOME`)
+	}
+	mkdirSync(join(home, 'run'))
+	writeFileSync(join(home, 'run/gateway.json'), JSON.stringify({ url: gateway.url }))
+	t.match((await svcFor({ home })(['agents'])).stdout, 'ada', 'as soon as one runs')
+})
+
 void t.test('status says whether a token is missing, wrong or too narrow', async (t) => {
 	const closed = await startGateway({ config: 'auth_mode: token\n' })
 	t.teardown(() => closed.stop())
