@@ -1,10 +1,12 @@
 /** Commander's program: the commands of the host, of built-in plugins and of third-party ones, of which only the wanted one is loaded. */
-import { Command as Program, CommanderError } from 'commander'
+import { CommanderError } from 'commander'
+import type { Command as Program } from 'commander'
 import { addCommand } from './build-command.ts'
 import type { Candidates, Command, TopCommand } from './command.ts'
 import { builtInFiles, CommandTable } from './command-table.ts'
 import type { Cli } from './contract.ts'
 import type { Sink } from './output.ts'
+import { Parser } from './parser.ts'
 import { thirdPartyFiles } from './third-party.ts'
 import { version } from './version.ts'
 
@@ -38,7 +40,7 @@ export async function buildProgram(
 	argv: readonly string[],
 	{ stdout, stderr, cli, all = false }: ProgramOptions,
 ): Promise<Built> {
-	const program = new Program('svc')
+	const program = new Parser('svc')
 		.description('Runs and uses a gateway for agents.')
 		.option('--json', 'print JSON; streams print one document per line')
 		.option('--quiet', 'print only the result')

@@ -37,7 +37,12 @@ void t.test('what is written wrong is refused with a suggestion', async (t) => {
 		[['agnts'], /unknown command 'agnts'\n\(Did you mean agents\?\)/],
 		[['agents', 'crate'], /unknown command 'crate'\n\(Did you mean create\?\)/],
 		[['agents', 'list', '--jsn'], /unknown option '--jsn'\n\(Did you mean --json\?\)/],
-		[['agents', 'show'], /missing required argument 'agent'/],
+		[['xyzzy'], /unknown command 'xyzzy'\n"svc --help" lists the commands\.$/m],
+		[['vault', 'remove', 'KEY'], /unknown command 'remove'\nThere are: list, set, .*delete/],
+		[['agents', 'list', '--foo'], /unknown option '--foo'\n"svc agents list --help" lists the options\.$/m],
+		[['agents', 'show'], /missing required argument 'agent'\nUsage: svc agents show \[options\] <agent>$/m],
+		[['backup', 'list', 'x'], /too many arguments .*\nUsage: svc backup list \[options\]$/m],
+		[['tokens', 'create'], /'--scope <scope...>' not specified\n"svc tokens create --help" lists the options\.$/m],
 		[['runs', 'list', 'ada', '--limit', '0'], /whole number from 1 to 10000/],
 	] as const) {
 		const { code, stdout, stderr } = await svc([...argv])
