@@ -1,14 +1,19 @@
 /** Runs by the partial ids that users type. */
 import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
-import { partOfId, shortId } from './short-ids.ts'
+import { partOfId, shortId, wholeId } from './short-ids.ts'
 
 /** Number of newest runs that tab completion offers. */
 const RUNS = 50
 
 /** The id of the run for a whole id, its beginning or its end. Throws a `CliError` if several match, or none. */
 export async function runIdOf({ api }: Cli, typed: string): Promise<string> {
-	if (!partOfId.test(typed)) return typed
+	if (wholeId.test(typed)) return typed
+	if (!partOfId.test(typed))
+		throw new CliError(
+			'not_found',
+			`"${typed}" is not the id of a run; give at least 4 characters of one that "svc runs list" shows`,
+		)
 	const query = new URLSearchParams({ id: typed.toLowerCase(), limit: '2' })
 	const { runs } = await api.request<{ runs: { run_id: string }[] }>('GET', `/v1/runs?${query.toString()}`)
 	const [only, other] = runs

@@ -2,6 +2,7 @@
 
 const LENGTH = 8
 const uuid = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi
+export const wholeId = new RegExp(`^${uuid.source}$`, 'i')
 /** What may be the beginning or end of an id. */
 export const partOfId = /^[0-9a-f-]{4,35}$/i
 

@@ -1,8 +1,16 @@
+import { CliError } from './contract.ts'
+
 const units: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** `12h` becomes the time that long ago; anything else is returned unchanged, as is a time that is too long ago for a date. */
+/** `12h` becomes the time that long ago; a time in ISO 8601 is returned unchanged. Throws a usage error for anything else. */
 export function pointInTime(text: string): string {
 	const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
+	// Too long ago for a date, it is no time either.
 	const time = new Date(Date.now() - Number(count) * (units[unit] ?? 0))
-	return Number.isNaN(time.getTime()) ? text : time.toISOString()
+	if (!Number.isNaN(time.getTime())) return time.toISOString()
+	if (/^\d{4}-\d\d-\d\d/.test(text)) return text
+	throw new CliError(
+		'usage',
+		`"${text}" is not a time; write 2030-01-31, 2030-01-31T12:00:00Z, or how long ago: 30m, 12h, 7d`,
+	)
 }

@@ -13,10 +13,11 @@ export function whenWithZone(iso: string | null | undefined): string {
 	return `${when(iso)} ${parts.find(({ type }) => type === 'timeZoneName')?.value ?? ''}`.trimEnd()
 }
 
-/** The time of day alone, with milliseconds: `13:00:05.250`. */
-export function timeOfDay(iso: string): string {
-	const time = new Date(iso)
-	return `${clock(time)}.${String(time.getMilliseconds()).padStart(3, '0')}`
+/** With milliseconds: `2030-01-31 13:00:05.250`; of today the time of day alone, unless `dated`. */
+export function moment(iso: string, { dated }: { dated: boolean }): string {
+	const whole = `${when(iso)}.${String(new Date(iso).getMilliseconds()).padStart(3, '0')}`
+	const [today = ''] = when(new Date().toISOString()).split(' ')
+	return dated || !whole.startsWith(today) ? whole : whole.slice(today.length + 1)
 }
 
 function clock(time: Date): string {

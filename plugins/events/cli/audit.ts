@@ -43,13 +43,16 @@ Examples:
 			...(cursor !== undefined && { cursor }),
 		}
 		let next: string | null = null
+		let isEmpty = true
 		for await (const page of pages<EventPage>(cli, '/v1/audit', 'events', all ? Infinity : limit, query)) {
 			for (const event of page.events) {
 				cli.out.line(event)
-				cli.out.write(`${lineOf(event, cli.out.style, options)}\n`)
+				cli.out.write(`${lineOf(event, cli.out.style, { ...options, dated: true })}\n`)
 			}
 			next = page.next_cursor
+			isEmpty &&= page.events.length === 0
 		}
+		if (isEmpty) cli.out.note(cli.out.style.dim('(no such events)'))
 		if (next !== null) cli.out.note(cli.out.style.dim(`(there are older ones; continue with --cursor ${next})`))
 	},
 } satisfies Command

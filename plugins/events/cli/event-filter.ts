@@ -2,7 +2,7 @@ import type { EventEnvelope } from '../../../core/store/ports.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { shortId, withShortIds } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
-import { timeOfDay } from '../../../core/cli/when.ts'
+import { moment } from '../../../core/cli/when.ts'
 
 export interface FilterOptions {
 	agent?: string
@@ -38,8 +38,8 @@ export async function withRunId<T extends FilterOptions>(cli: Cli, options: T): 
 	return options.run === undefined ? options : { ...options, run: await runIdOf(cli, options.run) }
 }
 
-/** An event as one line, with the ends of ids unless `full`. */
-export function lineOf(event: EventEnvelope, style: Style, { full = false } = {}): string {
+/** An event as one line, with the ends of ids unless `full`, and the date of today if `dated`. */
+export function lineOf(event: EventEnvelope, style: Style, { full = false, dated = false } = {}): string {
 	const { timestamp, agent_id, event_type } = event
 	const run_id = event.run_id === null || full ? event.run_id : shortId(event.run_id)
 	const about = [agent_id, run_id].filter((one) => one !== null).join(' ')
@@ -47,7 +47,7 @@ export function lineOf(event: EventEnvelope, style: Style, { full = false } = {}
 	const { actor: _who, ...what } = event.payload
 	const rest = full ? JSON.stringify(event.payload) : withShortIds(JSON.stringify(what))
 	const shown = rest === '{}' ? '' : rest.length > PAYLOAD_LIMIT ? `${rest.slice(0, PAYLOAD_LIMIT)}…` : rest
-	return `${style.dim(timeOfDay(timestamp))} ${kind} ${style.plain(about)} ${style.dim(style.plain(shown))}`.trimEnd()
+	return `${style.dim(moment(timestamp, { dated }))} ${kind} ${style.plain(about)} ${style.dim(style.plain(shown))}`.trimEnd()
 }
 
 /** Characters of a payload that a line shows; --json has all. */

@@ -62,7 +62,11 @@ void t.test('runs: list in pages, show, cancel', async (t) => {
 	t.match(status.stdout, 'svc questions list')
 	t.equal((await svc(['runs', 'cancel', paused])).code, 0)
 	t.equal((await ada.read(paused)).status, 'stopped')
-	t.equal((await svc(['runs', 'show', 'nothing'])).code, exitCodes.not_found)
+	for (const odd of ['nothing', '0']) {
+		const unknown = await svc(['runs', 'show', odd])
+		t.equal(unknown.code, exitCodes.not_found)
+		t.match(unknown.stderr, `"${odd}" is not the id of a run; give at least 4 characters of one`)
+	}
 })
 
 void t.test('status with a token that permits little says so', async (t) => {
@@ -124,7 +128,13 @@ void t.test('audit: filters, times, pages behind each other', async (t) => {
 	t.match(older.stdout, /^[^\n]+"prompt 0"\}\n$/)
 	t.equal((await svc(['audit', '--agent', 'eve', '--since', '1h'])).stdout.split('\n').length - 1, ids.length)
 	t.equal((await svc(['audit', '--agent', 'eve', '--until', '1h'])).stdout, '')
-	t.equal((await svc(['audit', '--since', 'yesterday'])).code, exitCodes.usage)
+	const unclear = await svc(['audit', '--since', 'yesterday'])
+	t.equal(unclear.code, exitCodes.usage)
+	t.match(unclear.stderr, /"yesterday" is not a time; write .* how long ago: 30m, 12h, 7d/)
+	const none = await svc(['audit', '--agent', 'nobody'])
+	t.strictSame([none.code, none.stdout], [0, ''])
+	t.match(none.stderr, '(no such events)')
+	t.match((await svc(['audit', '--agent', 'eve', '--limit', '1'])).stdout, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} /)
 	t.equal((await svc(['audit', '--since', '999999999d'])).code, exitCodes.usage, 'before all dates')
 })
 
