@@ -40,7 +40,8 @@ function isAbsent(file: string): boolean {
 }
 
 function noGateway(home: string): CliError {
-	const advice = 'start one with "svc start", or set SVC_HOME to the home of the one you mean, or SVC_URL to its address'
+	const advice =
+		'start one with "svc start", or set SVC_HOME to the home of the one you mean, or SVC_URL to its address'
 	return new CliError('unavailable', `no gateway runs with the home ${home}; ${advice}`)
 }
 

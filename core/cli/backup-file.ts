@@ -2,13 +2,19 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { readConfig } from '../host/config.ts'
 import { fileOf, idOfFile, idPattern } from '../backup/names.ts'
+import { CliError } from './contract.ts'
 import type { Cli } from './contract.ts'
 
-/** The file of a backup that a user names: a file that is there, else an id or a bare name in the folder of the home's settings. */
+/**
+ * The file of a backup that a user names: a file that is there, else an id or a bare name in the folder of the home's settings.
+ * Throws `not_found` for anything else.
+ */
 export function fileGiven(cli: Cli, given: string): string {
 	const id = idPattern.test(given) ? given : idOfFile(given)
 	const file = resolve(cli.cwd, given)
-	return id === undefined || existsSync(file) ? file : fileOf(folderOf(cli), id)
+	if (existsSync(file)) return file
+	if (id !== undefined) return fileOf(folderOf(cli), id)
+	throw new CliError('not_found', `there is no file ${file}, and "${given}" is not the id of a backup: svc backup list`)
 }
 
 export function folderOf({ env, home }: Pick<Cli, 'env' | 'home'>): string {

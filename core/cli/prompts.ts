@@ -35,7 +35,7 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 	): Promise<T> {
 		const message = plain(question, { lines: true })
 		if (!canAsk)
-			throw new CliError('usage', `there is no terminal to ask "${message}"; see --help for the option to use instead`)
+			throw new CliError('usage', `there is no terminal to ask "${message}"; --help shows how to give the answer`)
 		// Few commands ask, so it is loaded at the first question.
 		const clack = await import('@clack/prompts')
 		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common & {

@@ -25,7 +25,7 @@ export function refuseSecretArguments(command: Command): void {
 /** The secret, from the hidden prompt or standard input. Throws a usage error for an empty one. */
 export async function secretInput(cli: Cli, question: string): Promise<string> {
 	const secret = await cli.ask.secret(question)
-	if (secret === '') throw new CliError('usage', 'the secret is empty; nothing was changed')
+	if (secret === '') throw new CliError('usage', `${question} is empty; nothing was changed`)
 	return secret
 }
 

@@ -141,10 +141,12 @@ function npm({ env, signal }: Surroundings, cwd: string, args: string[]): Promis
 	})
 }
 
-/** npm's own words, without its log file and codes. */
+/** npm's own words, without its log file, and without the code that it puts before each line. */
 function reasonIn(stderr: string): string {
 	const lines = stderr
 		.split('\n')
-		.flatMap((line) => /^npm (?:error|ERR!) (?!code|errno|syscall|A complete log)(.+)/.exec(line)?.[1] ?? [])
+		.flatMap((line) => /^npm (?:error|ERR!) (?!code|errno|syscall|path|A complete log)(.+)/.exec(line)?.[1] ?? [])
+		.map((line) => line.replace(/^(?:404|e[a-z]+)(?: +|$)/, ''))
+		.filter((line) => line !== '' && !/^(?:This is related to|Note that you can also|tarball, folder)/.test(line))
 	return lines.slice(0, 5).join(' ').trim()
 }

@@ -83,7 +83,7 @@ Examples:
 				...(applied?.state === 'in_force' ? ['The running gateway uses it.'] : []),
 				'',
 				runs ? 'Next:' : `Next: ${style.bold('svc start')}, and in another terminal`,
-				...(mustStore === undefined ? [] : [`  svc vault set ${mustStore}`]),
+				...(mustStore === undefined ? [] : [`  svc vault set ${mustStore}   (unless the vault has it)`]),
 				'  svc agents create ada',
 				'  svc run ada "Hello"',
 			].join('\n'),

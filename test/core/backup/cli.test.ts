@@ -90,7 +90,9 @@ void t.test('what is damaged, missing or not a home is said', async (t) => {
 		t.match(err, /damaged/)
 	}
 	t.notOk(existsSync(nowhere))
-	t.equal((await svc(['backup', 'verify', 'missing'])).code, 4)
+	const missing = await svc(['backup', 'verify', 'missing'])
+	t.equal(missing.code, 4)
+	t.match(missing.err, /missing, and "missing" is not the id of a backup: svc backup list$/m)
 	const lost = await svc(['backup', 'create'], { env: { SVC_HOME: nowhere } })
 	t.equal(lost.code, 4)
 	t.match(lost.err, /no home/)

@@ -129,6 +129,8 @@ void t.test('where the registry has no package of a name but a folder has it, th
 	const unknown = await install()
 	t.equal(unknown.code, exitCodes.not_found)
 	t.notMatch(unknown.stderr, './mine')
+	t.match(unknown.stderr, /^svc: npm: Not Found - GET http\S+mine\b/m)
+	t.notMatch(unknown.stderr, /404|tarball|\be404/i, 'only what tells something')
 	write(src, 'mine/package.json', { name: 'mine', version: '1.0.0', type: 'module' })
 	const meant = await install()
 	t.equal(meant.code, exitCodes.not_found)
