@@ -1,4 +1,7 @@
-/** The checks of `svc doctor`: each model server is asked once for its models; the response answers most checks. */
+/**
+ * The checks of `svc doctor`: each model server is asked for its models; the response answers most checks. It is asked again
+ * without the key: a list that is public says nothing about the key.
+ */
 import { NotChecked, error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Check, DoctorFile, Finding, CheckContext, Reply } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
@@ -24,6 +27,8 @@ interface ProbedProvider {
 	tried?: Tried
 	/** Absent if it did not answer, for the reason of `problem`. */
 	reply?: Reply
+	/** It has a key, and lists its models without it too. */
+	isOpen?: boolean
 	problem?: string
 	/** When it answered. */
 	at: number
@@ -66,7 +71,7 @@ export default {
 		ofEach(
 			'provider.key',
 			'whether the model servers accept their keys',
-			({ name, provider, reply, key, tried, isDefault }) => {
+			({ name, provider, reply, key, tried, isOpen, isDefault }) => {
 				const setting = `providers.${name}.api_key`
 				if (key === 'gone')
 					return levelFor(isDefault)(
@@ -80,6 +85,8 @@ export default {
 					)
 				if (key === 'kept')
 					return ok(`the vault has the key of provider ${name}; it was not tried, since only the gateway gets it`)
+				if (isOpen)
+					return ok(`provider ${name} lists its models without a key, so this does not test its key; a run does`)
 				if (tried?.state === 'ok') return ok(`provider ${name} accepts its key`)
 				if (!tried && reply?.status !== 401 && reply?.status !== 403)
 					return reply
@@ -148,8 +155,14 @@ async function ask(
 		for (const [parameter, text] of Object.entries(provider.query ?? {})) url.searchParams.set(parameter, text)
 		const reply = await context.ask(url.href, { headers: headersOf(provider, value) })
 		const at = Date.now()
+		if (key === 'sent' && reply.status === 200) {
+			const bare = await context.ask(url.href, { headers: headersOf(provider, undefined) }).catch(() => undefined)
+			return { ...about, reply, at, isOpen: bare?.status === 200 }
+		}
 		const tried = key === 'kept' ? await triedByGateway(context, provider) : undefined
-		return tried ? { ...about, reply, at, key: 'sent', tried } : { ...about, reply, at }
+		return tried
+			? { ...about, reply, at, key: 'sent', tried, isOpen: tried.state === 'ok' && reply.status === 200 }
+			: { ...about, reply, at }
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
 		return { ...about, problem: messageOf(thrown), at: Date.now() }

@@ -408,6 +408,14 @@ void t.test('model servers', async (t) => {
 		message: /house refuses its key \(401\)/,
 		fix: /svc vault set HOUSE_KEY/,
 	})
+	await t.test('a list of models that is public tells nothing about a key', async (t) => {
+		const { plant, heal } = set({ isOpen: true, key: 'another' })
+		plant()
+		t.teardown(heal)
+		t.match((await examined((await well).home, ['provider.key'])).checks, [
+			{ level: 'ok', message: /house lists its models without a key, so this does not test its key/ },
+		])
+	})
 	await finds(
 		t,
 		'provider.key',

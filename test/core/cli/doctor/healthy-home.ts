@@ -25,6 +25,8 @@ interface FaultyModels {
 	models: string[]
 	dimensions: number
 	key: string
+	/** It lists its models without a key, too. */
+	isOpen: boolean
 	/** What its clock differs by. */
 	offMs: number
 	/** It never answers. */
@@ -38,6 +40,7 @@ async function startModels(t: Test): Promise<FaultyModels> {
 		models: ['small-chat', 'small-embed'],
 		dimensions: 8,
 		key: modelKey,
+		isOpen: false,
 		offMs: 0,
 		hangs: false,
 		status: undefined,
@@ -51,7 +54,8 @@ async function startModels(t: Test): Promise<FaultyModels> {
 			const answer = (status: number, body: unknown): void =>
 				void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 			if (model.status !== undefined) return answer(model.status, {})
-			if (request.headers.authorization !== `Bearer ${model.key}`)
+			const isPublic = model.isOpen && request.url === '/v1/models'
+			if (!isPublic && request.headers.authorization !== `Bearer ${model.key}`)
 				return answer(401, { error: { message: `Incorrect API key provided: ${request.headers.authorization}` } })
 			if (request.url === '/v1/models') return answer(200, { data: model.models.map((id) => ({ id })) })
 			const { input } = JSON.parse(text) as { input: string[] }

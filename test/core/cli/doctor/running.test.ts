@@ -67,6 +67,14 @@ void t.test('faults of a gateway that runs', async (t) => {
 	await connected(home)
 	const found = async (id: string) => problems(await examined(home, [id]))
 
+	await t.test('a list of models that is public', async (t) => {
+		models.isOpen = true
+		t.teardown(() => void (models.isOpen = false))
+		t.match((await examined(home, ['provider.key'])).checks, [
+			{ level: 'ok', message: /house lists its models without a key, so this does not test its key/ },
+		])
+	})
+
 	await t.test('a key of the vault, which the gateway tries', async (t) => {
 		models.key = 'another'
 		t.teardown(() => void (models.key = modelKey))
