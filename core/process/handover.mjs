@@ -11,6 +11,11 @@ export const root = fileURLToPath(new URL('../..', import.meta.url))
 
 const windows = process.platform === 'win32'
 
+/** What the gateway and svc are written for. */
+const NODE_MAJOR = 24
+/** EX_UNAVAILABLE, as when the gateway cannot start. */
+const UNAVAILABLE = 69
+
 /** Of the gateway's process. Young objects get room: by default V8 lets it grow to 48 MiB and more a thread, for nothing that we would notice. */
 export const gatewayFlags = ['--max-semi-space-size=16']
 
@@ -21,10 +26,17 @@ export const compileCache =
 		? join(root, 'node_modules/.cache/compile')
 		: join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc-gateway/compile'))
 
-/** node_modules/.bin/node, if it is installed; else the Node that runs this. */
+/** node_modules/.bin/node, if it is installed; else the Node that runs this. Ends the process if that one is too old. */
 export function pinnedNode() {
 	const node = join(root, 'node_modules/.bin', windows ? 'node.cmd' : 'node')
-	return existsSync(node) ? node : process.execPath
+	if (existsSync(node)) return node
+	if (Number.parseInt(process.versions.node) >= NODE_MAJOR) return process.execPath
+	// An installed package has its Node elsewhere, or none on some systems.
+	process.stderr.write(
+		`svc needs Node ${NODE_MAJOR} or newer, and ${process.execPath} is Node ${process.versions.node}. ` +
+			`Put a newer one first in PATH, or run svc by npx.\n`,
+	)
+	return process.exit(UNAVAILABLE)
 }
 
 /**

@@ -135,6 +135,19 @@ void t.test('of several that start at once in a fresh clone one installs, and al
 	t.equal(readdirSync(join(root, '.install')).length, 1, 'the lock does not grow')
 })
 
+void t.test('a Node that is too old, where none is installed, says what is needed', async (t) => {
+	const root = makeClone(t)
+	const older = join(root, 'older.mjs')
+	writeFileSync(
+		older,
+		"Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.20.2' } })",
+	)
+	const started = launch(t, root, 'start', { NODE_OPTIONS: `--import=${older}` })
+	t.equal(await started.ended, 69)
+	t.match(started.text(), /svc needs Node 24 or newer, and \S+ is Node 20\.20\.2\. Put a newer one first in PATH/)
+	t.notMatch(started.text(), 'running')
+})
+
 void t.test('the lock of a killed process is free; while its npm still runs, it is not', async (t) => {
 	const root = makeClone(t)
 	// In the place of npm, a program that never ends.
