@@ -32,7 +32,8 @@ export async function finish(
 			const events: NewEvent[] = [...eventsOfAnswer(answer), { event_type: 'run.completed', payload }]
 			if (mayHaveFamily(run, steps)) await charge(ctx.store, run, usage)
 			const step = { kind: 'model' as const, answer }
-			return end(ctx, logged, ended, { events, step, ...counting(spent) })
+			await end(ctx, logged, ended, { events, step, ...counting(spent) })
+			return account?.settle(spent)
 		}
 		case 'failed': {
 			const { error, usage, spent = [] } = outcome
@@ -42,7 +43,8 @@ export async function finish(
 			const { provider_code } = error
 			const payload = { error: error.message, code: error.code, ...(provider_code && { provider_code }), usage }
 			const events = [{ event_type: 'run.failed', payload }]
-			return end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
+			await end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
+			return account?.settle(spent)
 		}
 		case 'stopped': {
 			const actor = logged.lock?.stoppedBy

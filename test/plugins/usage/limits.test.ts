@@ -88,6 +88,15 @@ void t.test('the limit of the gateway is that of all agents together, also of de
 	t.match(await failure(cid, 'hello'), { code: 'limit_cost', error: /^the cost of mock \(unpriced\) is unknown/ })
 })
 
+void t.test('what the last call of a run used counts at once, however long the ledger takes to read', async (t) => {
+	const gateway = await start(t, 'usage: {limits: {cost_per_day: 0.05}}')
+	// The ledger is read again only after twenty times as long as its reading took.
+	for (let i = 0; i < 300; i++) await gateway.request('POST', '/v1/agents', { body: { name: `agent-${i}` } })
+	const ada = await follow(t, gateway, 'ada')
+	await ada.complete('hello')
+	t.match(await failure(ada, 'hello'), { code: 'limit_cost', error: /^the gateway has spent 0\.065 of its 0\.05/ })
+})
+
 void t.test('concurrent runs reserve before they call, and a reservation ends with its call', async (t) => {
 	const gateway = await start(t)
 	// Without tools, whose descriptions take thousands of tokens: the reservation of one call exceeds the limit, three calls do not.
