@@ -74,7 +74,9 @@ export class Gateway {
 	/** The last event of its own could not be written. */
 	#isMute = false
 	/** How often a plugin was to start again as it is; part of its fingerprint. */
-	readonly #restarts = new Map<string, number>()
+	#restarts: ReadonlyMap<string, number> = new Map()
+	/** Plugins to start again with the next reload: one in progress may have read the settings before. */
+	#toRestart: string[] = []
 
 	constructor(options: GatewayOptions) {
 		const { engine, env, pool, log, redactor } = options
@@ -213,20 +215,17 @@ export class Gateway {
 		const known = this.status.plugins().map(({ name }) => name)
 		if (!known.includes(plugin))
 			throw new Fault('not_found', `no plugin "${plugin}" is switched on; these are: ${known.join(', ')}`)
-		const before = this.#restarts.get(plugin)
-		this.#restarts.set(plugin, (before ?? 0) + 1)
-		try {
-			await this.reload()
-		} catch (error) {
-			if (before === undefined) this.#restarts.delete(plugin)
-			else this.#restarts.set(plugin, before)
-			throw error
-		}
+		this.#toRestart.push(plugin)
+		await this.reload()
 	}
 
 	async #reloadOnce(): Promise<void> {
 		const generations = this.#generations
 		if (this.#state === 'draining') return
+		const before = this.#restarts
+		const restarts = new Map(before)
+		for (const plugin of new Set(this.#toRestart.splice(0))) restarts.set(plugin, (restarts.get(plugin) ?? 0) + 1)
+		this.#restarts = restarts
 		try {
 			const changed = await this.#apply(this.#options.readDesired(true), false)
 			const isFixed = this.#configError !== null
@@ -238,6 +237,7 @@ export class Gateway {
 			)
 			void this.#say('config.reloaded', { generation: generations.number })
 		} catch (error) {
+			this.#restarts = before
 			const message = messageOf(error)
 			this.#configError = message
 			this.#log.error(
