@@ -10,7 +10,7 @@ export function answerOverlongBody({ events, headers, raw: { req }, route }: Req
 	const { maxBytes = 0, output } = route.settings.payload ?? {}
 	if (output !== 'data') return
 	// hapi answers without reading it, and Node would read all of it.
-	if (Number(headers['content-length']) > maxBytes) return dropRest(req)
+	if (Number(headers['content-length']) > maxBytes) return dropUpTo(maxBytes + REST_BYTES, req)
 	if (headers['transfer-encoding'] === undefined) return
 	let bytes = 0
 	// On its own, hapi destroys the request at the limit, and with it the connection, before it sends the answer. This listener
@@ -18,14 +18,15 @@ export function answerOverlongBody({ events, headers, raw: { req }, route }: Req
 	events.on('peek', (chunk: string | Buffer) => {
 		const before = bytes
 		bytes += chunk.length
-		if (before <= maxBytes && bytes > maxBytes) dropRest(req)
+		if (before <= maxBytes && bytes > maxBytes) dropUpTo(REST_BYTES, req)
 	})
 }
 
-function dropRest(req: IncomingMessage): void {
-	let rest = REST_BYTES
+/** Ends the connection after so many bytes. */
+function dropUpTo(limit: number, req: IncomingMessage): void {
+	let bytes = 0
 	req.on('data', (part: Buffer) => {
-		rest -= part.length
-		if (rest < 0) req.destroy()
+		bytes += part.length
+		if (bytes > limit) req.destroy()
 	})
 }
