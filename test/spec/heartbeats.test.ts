@@ -486,7 +486,8 @@ void t.test('what is to fire once does so, however late and busy, and no second 
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
 	const config = `${settings}default_provider: held\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`
-	const once = { every: null, at: ago(72 * HOUR_MS), next_at: ago(72 * HOUR_MS) }
+	const at = ago(72 * HOUR_MS)
+	const once = { every: null, at, next_at: at }
 	const { home, id } = await prepared(t, () => ({}), { config, prompt: 'the reminder' })
 	let gateway = await startGateway({ home })
 	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'a long one' } })

@@ -80,7 +80,7 @@ void t.test('a run is named by the end or the beginning of its id, unless severa
 	const none = await svc(['runs', 'show', 'ffffffffffff'])
 	t.equal(none.code, exitCodes.not_found)
 	const audit = await svc(['audit', '--run', run_id.slice(-8), '--type', 'run.completed'])
-	t.match(audit.out, /^\d\d:\d\d:\d\d\.\d{3} run\.completed ada [0-9a-f]{8} /)
+	t.match(audit.out, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} run\.completed ada [0-9a-f]{8} /)
 	t.notMatch(audit.out, run_id)
 	t.match((await svc(['audit', '--full', '--run', run_id, '--type', 'run.completed'])).out, run_id)
 })
