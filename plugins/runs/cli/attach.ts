@@ -1,4 +1,4 @@
-/** Files that go along with a prompt. */
+/** What starts a run: a prompt, files that go along with it, and the name of its conversation. */
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { CliError, path } from '../../../core/cli/contract.ts'
@@ -13,11 +13,20 @@ const reasons: Record<string, string> = {
 	EISDIR: 'it is a folder; name the files in it',
 }
 
+export interface RunExtras {
+	attachments?: readonly Uploaded[]
+	/** Absent: the agent's current session. */
+	conversation?: string | undefined
+}
+
 /** The body of POST /v1/agents/{name}/runs. */
-export function runOf(prompt: string, attachments: readonly Uploaded[] = []): object {
-	if (attachments.length === 0) return { prompt }
+export function runOf(prompt: string, { attachments = [], conversation }: RunExtras): object {
 	const files = attachments.map(({ blob, name }) => ({ blob, ...(name !== undefined && { name }) }))
-	return { ...(prompt.trim() !== '' && { prompt }), attachments: files }
+	return {
+		...((prompt.trim() !== '' || files.length === 0) && { prompt }),
+		...(files.length > 0 && { attachments: files }),
+		...(conversation !== undefined && { conversation }),
+	}
 }
 
 /** Uploads the files, one after another. */

@@ -4,9 +4,12 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 
 export default {
-	description: 'Talk with an agent: each line is a prompt, in the session that its runs share',
+	description:
+		'Talk with an agent: each line is a prompt, in the session that its runs share or in a conversation of its own',
 	arguments: '<agent>',
 	options: {
+		'--conversation <name>':
+			'a conversation by a name that you choose, which begins with its first prompt; default: the current session',
 		'--ids': 'show the ids of runs',
 		'--no-history': 'neither read nor write the history of prompts',
 	},
@@ -21,15 +24,19 @@ conversations, which are kept in svc/chat-history below XDG_STATE_HOME or ~/.loc
 
 Examples:
   svc chat ada
+  svc chat ada --conversation trip
   printf 'My name is Ann.\\nWho am I?\\n' | svc chat ada`,
-	async run(cli, { agent, ...options }: { agent: string; ids?: boolean; history: boolean }) {
+	async run(
+		cli,
+		{ agent, conversation, ...options }: { agent: string; conversation?: string; ids?: boolean; history: boolean },
+	) {
 		await cli.api.request('GET', path`/v1/agents/${agent}`)
 		if (cli.ask.canAsk)
 			cli.out.note(
 				cli.out.style.dim(`Talking with ${agent}. /help shows the commands, /quit leaves; Ctrl-C stops an answer.`),
 			)
 		const history = openHistory(options.history ? historyFile(cli.env) : undefined)
-		const allAnswered = await converse(cli, agent, { history, ids: options.ids ? 'full' : 'short' })
+		const allAnswered = await converse(cli, agent, { history, conversation, ids: options.ids ? 'full' : 'short' })
 		if (!allAnswered && !cli.ask.canAsk) throw new CliError('failed', 'not every prompt was answered')
 	},
 } satisfies Command

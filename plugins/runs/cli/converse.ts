@@ -18,6 +18,8 @@ interface Talk {
 
 interface ChatOptions {
 	history?: History
+	/** By its name. Absent: the agent's current session. */
+	conversation?: string | undefined
 	/** How runs are shown; `short`: only in commands to type, by the end of their id. */
 	ids?: 'short' | 'full'
 }
@@ -33,7 +35,7 @@ const AHEAD_LIMIT = 20
 export async function converse(
 	cli: Cli,
 	agent: string,
-	{ history, ids = 'short' }: ChatOptions = {},
+	{ history, conversation, ids = 'short' }: ChatOptions = {},
 ): Promise<boolean> {
 	const { api, ask, out } = cli
 	const lines = await ask.lines('> ', history)
@@ -74,6 +76,12 @@ export async function converse(
 				talk?.leave.abort()
 				return 'over'
 			case '/new':
+				if (conversation !== undefined) {
+					out.note(
+						'Only the session can begin anew. For another conversation, start svc chat with another --conversation.',
+					)
+					return 'again'
+				}
 				talk?.interrupt.abort()
 				await talk?.ended
 				await api.request('POST', path`/v1/agents/${agent}/reset`)
@@ -105,6 +113,7 @@ export async function converse(
 			startRun(cli, agent, prompt, {
 				signal: AbortSignal.any([signal, interrupt.signal]),
 				leave: leave.signal,
+				conversation,
 				ids,
 				stuck: listening.resolve,
 				// An answer may begin with a slash.
@@ -156,7 +165,7 @@ function reported({ signal, out }: Cli, error: unknown): boolean {
 
 const known = new Set(['/new', '/stop', '/exit', '/quit', '/help'])
 
-export const chatCommands = `  /new    begin a new session; an unfinished answer is stopped
+export const chatCommands = `  /new    begin a new session; an unfinished answer is stopped (not with --conversation)
   /stop   stop every run of the agent
   /quit   leave, as /exit, Ctrl-C and Ctrl-D do; an unfinished answer continues without you
   /help   show these

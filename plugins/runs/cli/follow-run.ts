@@ -3,7 +3,7 @@ import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli, StreamedEvent } from '../../../core/cli/contract.ts'
 import { runOf } from './attach.ts'
-import type { Uploaded } from './attach.ts'
+import type { RunExtras } from './attach.ts'
 import { runAhead, waitingNote } from './run-ahead.ts'
 import type { Ahead } from './run-ahead.ts'
 import { askUser } from './run-question.ts'
@@ -31,20 +31,13 @@ export interface FollowOptions extends QuestionHooks {
 	leave?: AbortSignal
 	/** How runs are shown, default `full`; `short`: only in commands to type, by the end of their id. */
 	ids?: 'short' | 'full'
-	/** Of a new run: what comes with its prompt. */
-	attachments?: Uploaded[]
 }
 
 /** Starts a run and follows it to its end, as `Follower` describes. Ctrl-C stops it. */
-export function startRun(cli: Cli, agent: string, prompt: string, options: FollowOptions = {}): Promise<Run> {
+export function startRun(cli: Cli, agent: string, prompt: string, options: FollowOptions & RunExtras): Promise<Run> {
 	const start = async (): Promise<string> => {
 		const until = { signal: AbortSignal.timeout(START_MS) }
-		const { run_id } = await cli.api.request<Run>(
-			'POST',
-			path`/v1/agents/${agent}/runs`,
-			runOf(prompt, options.attachments),
-			until,
-		)
+		const { run_id } = await cli.api.request<Run>('POST', path`/v1/agents/${agent}/runs`, runOf(prompt, options), until)
 		return run_id
 	}
 	const stop = (run_id: string): Promise<boolean> => cancel(cli, run_id, options.ids)

@@ -9,6 +9,7 @@ interface RunArguments {
 	agent: string
 	prompt: string[]
 	attach?: string[]
+	conversation?: string
 	detach?: boolean
 }
 
@@ -18,6 +19,8 @@ export default {
 	arguments: '<agent> [prompt...]',
 	options: {
 		'--attach <file...>': 'images, files and recordings for the agent, after the prompt; the prompt may then be absent',
+		'--conversation <name>':
+			'a conversation by a name that you choose, which begins with its first run; default: the current session',
 		'--detach': 'only start the run, and show its id',
 	},
 	examples: `
@@ -33,14 +36,16 @@ Examples:
   svc run ada "What is new?"
   git diff | svc run ada - > review.md
   svc run ada "What is on it?" --attach photo.jpg
+  svc run ada --conversation trip "Where can I stay in Turin?"
   svc run ada --quiet "Summarize the day" | mail -s Today me@example.com
   svc run ada --json "Hello" | jq -r .event_type
   svc runs follow $(svc run ada --detach "Take your time")`,
-	async run(cli, { agent, prompt: words, attach = [], ...options }: RunArguments) {
+	async run(cli, { agent, prompt: words, attach = [], conversation, detach }: RunArguments) {
 		const prompt = await promptOf(cli, words, attach.length > 0)
 		const attachments = await uploaded(cli, agent, attach)
-		if (!options.detach) return void (await startRun(cli, agent, prompt, { attachments }))
-		const started = await cli.api.request<Run>('POST', path`/v1/agents/${agent}/runs`, runOf(prompt, attachments))
+		const extras = { attachments, conversation }
+		if (!detach) return void (await startRun(cli, agent, prompt, extras))
+		const started = await cli.api.request<Run>('POST', path`/v1/agents/${agent}/runs`, runOf(prompt, extras))
 		cli.out.answer(started, (run) => run.run_id)
 	},
 } satisfies Command

@@ -122,6 +122,25 @@ void t.test('--quiet shows the answer and nothing else; - reads the prompt', asy
 	t.equal((await svc(['run', 'off', '-'], { input: ' \n' })).code, exitCodes.usage)
 })
 
+void t.test('--conversation names the conversation of a run, and of a chat', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'guide', config: { provider: 'offline' } } })
+	t.equal((await svc(['run', 'guide', '--conversation', 'trip', 'one'])).code, 0)
+	t.equal((await svc(['run', 'guide', '--conversation', 'trip', '--detach', 'two'])).code, 0)
+	const input = 'three\n/new\nfour\n/exit\n'
+	const { code, stderr } = await svc(['chat', 'guide', '--conversation', 'trip'], { input })
+	t.equal(code, 0)
+	t.match(stderr, /start svc chat with another --conversation/)
+	const { body } = await gateway.request('GET', '/v1/agents/guide/runs')
+	t.strictSame(
+		body.map((run: { conversation: string; prompt: string }) => [run.conversation, run.prompt]),
+		['four', 'three', 'two', 'one'].map((prompt) => ['api:trip', prompt]),
+	)
+	t.match(await svc(['run', 'guide', '--conversation', 'a\nb', 'five']), {
+		code: exitCodes.usage,
+		stderr: /conversation/,
+	})
+})
+
 void t.test('--detach only starts it; runs follow shows it to its end, also when that has come', async (t) => {
 	const started = await svc(['run', 'ada', '--detach', 'slowly'])
 	const run_id = started.stdout.trim()
