@@ -7,34 +7,62 @@ const PROBLEMS = 5
 const CHECKS = 100_000
 const DEPTH = 100
 
+const types: ReadonlySet<string> = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'])
+/** Keywords that can make a value invalid, and are not checked: a pattern could take forever, and the others are rare. */
+const unchecked = [
+	'$dynamicRef',
+	'$recursiveRef',
+	'contains',
+	'dependencies',
+	'dependentRequired',
+	'dependentSchemas',
+	'format',
+	'if',
+	'pattern',
+	'patternProperties',
+	'propertyNames',
+	'unevaluatedItems',
+	'unevaluatedProperties',
+	'uniqueItems',
+]
+
 type Schema = Record<string, unknown>
 
 interface SchemaCheck {
 	root: unknown
 	problems: string[]
 	left: number
+	/** Something was not checked, so without problems the value may fit or not. */
+	isPartial: boolean
 }
 
 /**
  * What is wrong with the value, at most five sentences; none if it fits. Understands types, `enum`, `const`, objects, lists,
- * bounds of lengths and numbers, `anyOf`, `oneOf`, `allOf`, `not` and local references. `pattern`, `format` and other
- * keywords are not checked: a pattern could take forever.
+ * bounds of lengths and numbers, `anyOf`, `oneOf`, `allOf`, `not`, `nullable` as in OpenAPI, and local references. What else
+ * the schema demands makes no value wrong, nor does a type of no standard.
  */
 export function problemsIn(value: unknown, schema: unknown): string[] {
-	const check: SchemaCheck = { root: schema, problems: [], left: CHECKS }
+	const check: SchemaCheck = { root: schema, problems: [], left: CHECKS, isPartial: false }
 	visit(check, value, schema, '', 0)
 	return check.problems.slice(0, PROBLEMS)
 }
 
 function visit(check: SchemaCheck, value: unknown, schema: unknown, path: string, depth: number): void {
 	if (schema === false) return say(check, path, 'is not allowed')
-	if (!isObject(schema) || check.problems.length >= PROBLEMS || check.left-- <= 0 || depth > DEPTH) return
+	if (!isObject(schema) || check.problems.length >= PROBLEMS) return
+	const isTooMuch = check.left-- <= 0 || depth > DEPTH
+	check.isPartial ||= isTooMuch || isPartly(schema)
+	if (isTooMuch) return
 	const at = (more: string): string => (path === '' ? more : `${path}.${more}`)
 	const below = (inner: unknown, innerSchema: unknown, where: string): void =>
 		visit(check, inner, innerSchema, where, depth + 1)
 
-	if (typeof schema.$ref === 'string') below(value, referred(check.root, schema.$ref), path)
-	if (!hasType(value, schema.type)) return say(check, path, `must be ${[schema.type].flat().join(' or ')}`)
+	if (typeof schema.$ref === 'string') {
+		const target = referred(check.root, schema.$ref)
+		check.isPartial ||= target === undefined
+		below(value, target, path)
+	}
+	if (!hasType(value, schema)) return say(check, path, `must be ${[schema.type].flat().join(' or ')}`)
 	if (Array.isArray(schema.enum) && !schema.enum.some((one) => isSame(one, value)))
 		say(check, path, `must be one of ${shown(schema.enum)}`)
 	if ('const' in schema && !isSame(schema.const, value)) say(check, path, `must be ${shown(schema.const)}`)
@@ -61,16 +89,31 @@ function visit(check: SchemaCheck, value: unknown, schema: unknown, path: string
 
 /** `anyOf`, `oneOf` and `not`. */
 function choose(check: SchemaCheck, value: unknown, schema: Schema, path: string, depth: number): void {
-	const fits = (one: unknown): boolean => {
-		const inner: SchemaCheck = { root: check.root, problems: [], left: check.left }
+	const judge = (one: unknown): 'fits' | 'may fit' | 'does not fit' => {
+		const inner: SchemaCheck = { root: check.root, problems: [], left: check.left, isPartial: false }
 		visit(inner, value, one, path, depth + 1)
 		check.left = inner.left
-		return inner.problems.length === 0
+		if (inner.problems.length > 0) return 'does not fit'
+		check.isPartial ||= inner.isPartial
+		return inner.isPartial ? 'may fit' : 'fits'
 	}
-	const [any, one] = [listOf(schema.anyOf), listOf(schema.oneOf)]
-	if (any.length > 0 && !any.some(fits)) say(check, path, `must fit one of the ${any.length} schemas of anyOf`)
-	if (one.length > 0 && one.filter(fits).length !== 1) say(check, path, `must fit exactly one schema of oneOf`)
-	if (schema.not !== undefined && fits(schema.not)) say(check, path, 'must not fit the schema of not')
+	const any = listOf(schema.anyOf)
+	if (any.length > 0 && any.every((one) => judge(one) === 'does not fit'))
+		say(check, path, `must fit one of the ${any.length} schemas of anyOf`)
+	const judged = listOf(schema.oneOf).map(judge)
+	const fitting = judged.filter((one) => one === 'fits').length
+	if (judged.length > 0 && (fitting > 1 || (fitting === 0 && !judged.includes('may fit'))))
+		say(check, path, `must fit exactly one schema of oneOf`)
+	if (schema.not !== undefined && judge(schema.not) === 'fits') say(check, path, 'must not fit the schema of not')
+}
+
+/** It has more than is checked here. */
+function isPartly(schema: Schema): boolean {
+	return (
+		unchecked.some((name) => Object.hasOwn(schema, name)) ||
+		Array.isArray(schema.items) ||
+		!typesOf(schema).every(isKnown)
+	)
 }
 
 function checkRange(check: SchemaCheck, path: string, size: number, schema: Schema, name: string, unit: string): void {
@@ -90,9 +133,18 @@ function checkNumber(check: SchemaCheck, path: string, value: number, schema: Sc
 	if (Math.abs(parts - Math.round(parts)) > 1e-9) say(check, path, `must be a multiple of ${step}`)
 }
 
-function hasType(value: unknown, type: unknown): boolean {
-	const types = [type].flat().filter((one) => typeof one === 'string')
-	return types.length === 0 || types.some((one) => isOf(value, one))
+function typesOf({ type }: Schema): string[] {
+	return [type].flat().filter((one) => typeof one === 'string')
+}
+
+function isKnown(type: string): boolean {
+	return types.has(type)
+}
+
+function hasType(value: unknown, schema: Schema): boolean {
+	const wanted = typesOf(schema)
+	if (wanted.length === 0 || !wanted.every(isKnown) || (value === null && schema.nullable === true)) return true
+	return wanted.some((one) => isOf(value, one))
 }
 
 function isOf(value: unknown, type: string): boolean {
@@ -110,9 +162,9 @@ function isOf(value: unknown, type: string): boolean {
 	}
 }
 
-/** A reference to another document, or to nothing, allows everything. */
+/** Undefined for a reference to another document, to an anchor or to nothing: it allows everything. */
 function referred(root: unknown, ref: string): unknown {
-	if (!ref.startsWith('#')) return undefined
+	if (!/^#(\/|$)/.test(ref)) return undefined
 	let found = root
 	for (const part of ref.slice(1).split('/').slice(1)) {
 		const name = decode(part).replaceAll('~1', '/').replaceAll('~0', '~')

@@ -92,14 +92,46 @@ void t.test('JSON is checked by its schema', async (t) => {
 		[{ $ref: 'https://example.com/other' }, 1, []],
 		[{ properties: { constructor: { type: 'string' } } }, {}, []],
 		[true, 1, []],
+		[{ type: 'string', nullable: true }, null, []],
+		[{ type: 'string', nullable: true }, 1, ['the value must be string']],
+		[{ properties: { a: { type: 'float' }, b: { type: ['any', 'string'] } } }, { a: 1, b: 1 }, []],
+		[{ type: 'object', properties: { a: { $ref: '#text' } }, $defs: { t: { $anchor: 'text' } } }, { a: 'x' }, []],
+		[{ type: 'object', properties: { a: { $ref: '#' } } }, { a: 'x' }, ['a must be object']],
 	]
 	for (const [given, value, problems] of cases) t.strictSame(problemsIn(value, given), problems, JSON.stringify(given))
+})
+
+void t.test('what is not checked makes no valid value wrong', async (t) => {
+	const cases: [schema: unknown, value: unknown][] = [
+		[{ not: { type: 'string', pattern: '^x' } }, 'a'],
+		[{ not: { required: ['a'], properties: { a: { format: 'uri' } } } }, { a: 'b' }],
+		[{ not: { not: { not: { pattern: '^x' } } } }, 'a'],
+		[{ not: { $ref: 'https://example.com/other' } }, 'a'],
+		[{ oneOf: [{ pattern: '^a' }, { pattern: '^b' }] }, 'a'],
+		[
+			{
+				oneOf: [
+					{ type: 'string', format: 'uri' },
+					{ type: 'string', format: 'email' },
+				],
+			},
+			'a@example.com',
+		],
+		[{ oneOf: [{ if: { const: 'a' }, else: false }, { const: 'a' }, { const: 'b' }] }, 'b'],
+	]
+	for (const [given, value] of cases) t.strictSame(problemsIn(value, given), [], JSON.stringify(given))
+	const none = ['the value must fit exactly one schema of oneOf']
+	t.strictSame(problemsIn(1, { oneOf: [{ type: 'string', pattern: '^a' }, { type: 'string' }] }), none)
+	t.strictSame(problemsIn('a', { oneOf: [{ minLength: 1 }, { const: 'a' }, { pattern: '^b' }] }), none)
+	const long = Array.from({ length: 150_000 }, () => 1)
+	t.strictSame(problemsIn(long, { not: { items: { type: 'integer' } } }), [], 'too long to be checked')
 })
 
 void t.test('schemas that never end are left', async (t) => {
 	t.strictSame(problemsIn(1, { $ref: '#' }), [])
 	const many = { anyOf: Array.from({ length: 9 }, () => ({ $ref: '#' })) }
 	t.strictSame(problemsIn(1, many), [])
+	t.strictSame(problemsIn('a', { format: 'uri', allOf: [{ $ref: '#' }, { $ref: '#' }] }), [])
 	const pattern = { type: 'string', pattern: '^(a+)+$' }
 	t.strictSame(problemsIn(`${'a'.repeat(50)}!`, pattern), [], 'patterns are not checked')
 	const long = Array.from({ length: 50_000 }, () => 'x')
