@@ -107,6 +107,7 @@ function unavailable(message: string): Fault {
 	return new Fault('unavailable', message, { headers: { 'retry-after': String(RETRY_AFTER_S) } })
 }
 
-function keyOf({ token_id, local, claims, session = '' }: Credentials): string {
-	return `${local ? 'local' : 'remote'} ${token_id ?? ''} ${claims ? JSON.stringify(claims) : ''} ${session}`
+/** The same for those whose `check` has the same result. */
+function keyOf({ token_id, local, claims, rules, session = '' }: Credentials): string {
+	return `${local ? 'local' : 'remote'} ${token_id ?? ''} ${claims ? JSON.stringify([claims, rules]) : ''} ${session}`
 }

@@ -11,6 +11,8 @@ import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'j
 import t from 'tap'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
+import type { Credentials } from '../../../plugins/auth/contract.ts'
+import { OpenRequestTable } from '../../../plugins/auth/open-requests.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
@@ -222,6 +224,28 @@ void t.test('what is open ends when the rules no longer permit the same', async 
 	refused(t, await gateway.request('GET', '/v1/events/stream', { token: support }), { status: 403, code: 'forbidden' })
 	await gateway.request('POST', '/v1/agents', { token: operator, body: { name: 'team-d' } })
 	t.ok(await stays.waitFor((event) => event.agent_id === 'team-d'), 'that of another caller')
+})
+
+void t.test('of one token, only what was opened with former rules ends', async (t) => {
+	const former = [{ when: { groups: 'support' }, scopes: ['*'] }]
+	const current = [{ when: { groups: 'support' }, scopes: ['events:read'] }]
+	const claims = { iss: 'https://login.example.com', sub: 'grace', exp: 4_000_000_000 }
+	const table = new OpenRequestTable({ what: 'streams are open' }, async ({ rules }) => rules === current)
+	const open = (rules: NonNullable<Credentials['rules']>) => {
+		const actor = { kind: 'oidc' as const, id: 'grace' }
+		const credentials: Credentials = { token_id: 'oidc:grace', scope: [], local: false, actor, claims, rules }
+		const ended = Promise.withResolvers<void>()
+		const one = { credentials, end: () => void (table.leave(one) && ended.resolve()) }
+		table.enter(one)
+		return { one, ended: ended.promise }
+	}
+	// A request that was let in before the change may be entered after it.
+	const before = open(former)
+	const stays = open(current)
+	const late = open(former)
+	await Promise.all([before.ended, late.ended])
+	t.strictSame([...table], [stays.one])
+	table.leave(stays.one)
 })
 
 void t.test('each invalid token is refused', async (t) => {
