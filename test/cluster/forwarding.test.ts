@@ -83,6 +83,11 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		t.equal((await working.request('GET', '/v1/agents/anna')).status, 200, 'the agent is still there')
 	})
 
+	await t.test('a request that announces trailers is forwarded', async (t) => {
+		const head = 'GET /v1/agents/anna HTTP/1.1\r\nhost: localhost\r\ntrailer: digest\r\nconnection: close\r\n\r\n'
+		t.match(await exchange(waiting.url, head), /^HTTP\/1.1 200 /)
+	})
+
 	await t.test('what was forwarded without proof is refused', async (t) => {
 		const { key } = secretFrom(await installationKey(working.home, {}), 'svc')
 		const sign = openSigner()

@@ -6,6 +6,8 @@ const ofConnection = new Set([
 	'connection',
 	'keep-alive',
 	'proxy-connection',
+	// No trailers are forwarded, and Node refuses to announce them without chunks.
+	'trailer',
 	'transfer-encoding',
 	'upgrade',
 	// Answered at this connection already.
