@@ -113,6 +113,8 @@ export async function boot({
 		let inForce = config
 		/** Of the file as it was read last. */
 		let digest: string | null = null
+		/** Logged already: many reloads have other reasons than the file. */
+		let warned: string[] = []
 		const redactor = openRedactor()
 		const log = openLog(config.log, redactor)
 		for (const note of notes) log.warn(note)
@@ -175,7 +177,9 @@ export async function boot({
 				const text = readText(file)
 				digest = digestOf(text)
 				latest = readConfig({ home, env, text, mustSay: running })
-				for (const line of warningsOf(latest)) log.warn(line)
+				const warnings = warningsOf(latest)
+				for (const line of warnings) if (!warned.includes(line)) log.warn(line)
+				warned = warnings
 				warnOfLate(latest, config, log)
 				const desired = desiredState(latest)
 				return only ? { ...desired, plugins: desired.plugins.filter(({ name }) => only.includes(name)) } : desired

@@ -87,6 +87,23 @@ void t.test('what cannot be watched is logged, and does not keep it from ending'
 	t.notMatch(gateway.errors(), 'nothing caught it')
 })
 
+void t.test('what should be changed in the settings is said once, not at each reload', async (t) => {
+	const code = (start: string): string =>
+		`import { writeFileSync } from 'node:fs'; export default { name: 'own', start({ log }) {${start}} }`
+	const second = code(`log.warn('started again')`)
+	const home = makeHome({
+		config: 'plugins: {chat-a: true, own: true}\n',
+		files: {
+			'plugins/own/index.js': code(`writeFileSync(import.meta.filename, ${JSON.stringify(second)})`),
+		},
+	})
+	const gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	while (!/started again/.test(gateway.errors())) await pause(5)
+	await gateway.end()
+	t.equal(gateway.errors().match(/the plugin is named telegram now/g)?.length, 1)
+})
+
 void t.test('a configuration with an error keeps it from starting, and says where', async (t) => {
 	const home = makeHome({ config: 'server:\n  prot: 1\n' })
 	await t.rejects(spawnGateway(home), {
