@@ -23,7 +23,6 @@ export { isAppliedAtStart } from '../../config/core-sections.ts'
 export { isSecretName, isSecretText, withoutSecrets } from '../../config/hidden.ts'
 export { configFile } from '../../config/home.ts'
 export type { Environment } from '../../config/home.ts'
-export { suggest } from '../../config/suggest.ts'
 export type { Config } from '../../config/types.ts'
 
 export const composition = compose(await declarations())

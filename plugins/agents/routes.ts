@@ -1,6 +1,6 @@
 import type { Server } from '@hapi/hapi'
 import Joi from 'joi'
-import { suggest } from '../../core/host/config.ts'
+import { suggest } from '../../config/suggest.ts'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import type { Context, ToolDefinition } from '../../core/plugin.ts'

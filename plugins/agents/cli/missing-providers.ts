@@ -1,4 +1,5 @@
-import { readConfig, suggest } from '../../../core/host/config.ts'
+import { suggest } from '../../../config/suggest.ts'
+import { readConfig } from '../../../core/host/config.ts'
 import { readRuntimeFile } from '../../../core/process/runtime-file.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 
