@@ -272,7 +272,7 @@ export async function boot({
 		publish()
 		await watcher.ready()
 		isWatched = true
-		// A change made until now has not been noticed yet.
+		// A change made until now has not been noticed yet; one in a plugin's folder shows only in a reload.
 		if (digestNow(file) !== digest || folders().length > 0) reload()
 		return {
 			gateway,

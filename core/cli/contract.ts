@@ -20,8 +20,9 @@ export interface Cli {
 
 /**
  * The gateway's HTTP API, at `SVC_URL`, else where the home's `run/gateway.json` says, else, without `SVC_HOME`, at
- * http://127.0.0.1:3000, with the token of `SVC_TOKEN` where it is set, else the one that `svc login` stored for that address. Every call throws a `CliError` that says what to change: with the gateway's own
- * message, or how to start one where none answers.
+ * http://127.0.0.1:3000, with the token of `SVC_TOKEN` where it is set, else the one that `svc login` stored for that
+ * address. Every call throws a `CliError` that says what to change: with the gateway's own message, or how to start one where
+ * none answers.
  */
 export interface Api {
 	readonly url: string

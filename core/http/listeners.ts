@@ -185,7 +185,7 @@ export class Listeners {
 			// Once it no longer listens, each connection ends with its next request; a busy client would keep it open.
 			if (!server.listening && !this.#spent.has(request.socket)) this.#spent.set(request.socket, request)
 			const last = this.#spent.get(request.socket)
-			// It is never sent, but counts as data that waits: of that Node takes a little, and reads no more of the connection.
+			// It is never sent, but counts as output that waits: Node stops reading from a connection with much of it.
 			if (last && last !== request) return void response.end()
 			if (last) response.shouldKeepAlive = false
 			for (const [name, value] of safety) response.setHeader(name, value)

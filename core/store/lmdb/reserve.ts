@@ -2,7 +2,7 @@
  * Zeros between the last page of LMDB and the end of the data file. A commit that makes the file longer also writes the new
  * length and the places of new blocks to the disk, and takes a third longer.
  *
- * LMDB reads and keeps only what its heads refer to: whatever follows the last page may have any length and contents, also
+ * LMDB uses only pages that its meta pages refer to: whatever follows the last page may have any length and contents, also
  * after a crash. But zeros must not arrive after a page that LMDB writes in the same place. So they are written between two
  * transactions only, and the next one waits for them.
  */
@@ -22,11 +22,11 @@ export interface Reserve {
 	close(): void
 }
 
-/** By the numbers of Linux: file systems on which a block that is written again stays where it is, ext4 and XFS. */
+/** Types of file systems, as `statfs` returns them, that overwrite a block in its place: ext4 and XFS. */
 const inPlace: ReadonlySet<number> = new Set([0xef53, 0x5846_5342])
 
 const pageBytes = 4096
-/** So many follow the last page once they are extended: an eighth of the data, within these limits. Below a half of that, they are. */
+/** How many zeros there are to be: an eighth of the data, within these limits. With less than half of that, more are written. */
 const least = 128 * 1024
 const most = 1024 * 1024
 
