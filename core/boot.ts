@@ -161,6 +161,7 @@ export async function boot({
 					...(upgrading && { onProgress: upgrading }),
 				})
 			: null
+		const loader = new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins'), guard.refusal)
 		const gateway = new Gateway({
 			version,
 			upgrade,
@@ -169,7 +170,7 @@ export async function boot({
 			redactor,
 			engine,
 			pool,
-			loader: new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins'), guard.refusal),
+			loader,
 			log,
 			readDesired(running) {
 				digest = null
@@ -228,12 +229,10 @@ export async function boot({
 		await gateway.start()
 		if (member && engine.tenure) await member.serves(engine.tenure)
 
-		/** Of third-party plugins. */
-		const folders = (): string[] =>
-			gateway.status.plugins().flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source))
 		const followPlugins = (): void => {
+			const plugins = gateway.status.plugins()
 			watcher
-				.follow(folders())
+				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
 		}
 		/** Undefined for an engine that other gateways cannot share. */
@@ -264,16 +263,24 @@ export async function boot({
 		function reload(): void {
 			void gateway.reload().catch(() => {})
 		}
-		const notWatched = (error: unknown): void =>
-			log.warn({ err: error }, 'a file or folder cannot be watched, so its changes apply at the next reload')
-		const watcher = stack.use(new Watcher([file, join(home, 'plugins')], reload, notWatched))
+		// Not in any case: a reload starts again what has failed.
+		const reloadOutdated = (): void => void loader.isOutdated().then((isOutdated) => isOutdated && reload())
+		const watcher = stack.use(
+			new Watcher([file, join(home, 'plugins')], {
+				changed: reload,
+				failed: (error) =>
+					log.warn({ err: error }, 'a file or folder cannot be watched, so its changes apply at the next reload'),
+				follows: reloadOutdated,
+			}),
+		)
 		followPlugins()
 		stack.defer(() => removeRuntimeFile(home))
 		publish()
 		await watcher.ready()
 		isWatched = true
-		// A change made until now has not been noticed yet; one in a plugin's folder shows only in a reload.
-		if (digestNow(file) !== digest || folders().length > 0) reload()
+		// A change made until now has not been noticed yet.
+		if (digestNow(file) === digest) reloadOutdated()
+		else reload()
 		return {
 			gateway,
 			config,

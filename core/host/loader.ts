@@ -77,6 +77,13 @@ export class Loader {
 		return loaded
 	}
 
+	/** Whether the files of a third-party plugin are others than those that were loaded last. */
+	async isOutdated(): Promise<boolean> {
+		const folders = [...this.#cache.values()].filter(({ source }) => source !== BUILT_IN)
+		const now = await Promise.all(folders.map(({ source }) => digest(source).catch(() => undefined)))
+		return folders.some(({ code }, at) => code !== now[at])
+	}
+
 	async #loadFolder(name: string, path: string, cached: Loaded | undefined): Promise<Loaded> {
 		const folder = resolve(this.#pluginsFolder, path)
 		const entry = entryOf(folder)

@@ -6,27 +6,31 @@ import type { FSWatcher } from 'chokidar'
 /** Editors write a file by rename, in several steps; a plugin's files change one after another. */
 const QUIET_MS = 100
 
-/**
- * Watches files and folders, those that do not exist yet too, and further folders that come and go. `changed` is called
- * once for each burst, `failed` for each file or folder that cannot be watched.
- */
+export interface WatchOptions {
+	/** Called once for each burst. */
+	changed: () => void
+	/** Called for each file or folder that cannot be watched. */
+	failed: (error: unknown) => void
+	/** Called when a further folder begins to be watched: what changed in it before is not reported. */
+	follows: () => void
+}
+
+/** Watches files and folders, those that do not exist yet too, and further folders that come and go. */
 export class Watcher implements AsyncDisposable {
 	readonly #paths: string[]
-	readonly #changed: () => void
-	readonly #failed: (error: unknown) => void
+	readonly #options: WatchOptions
 	readonly #first: FSWatcher
 	/** One watcher each: chokidar does not report changes in a folder that is unwatched and then watched again. */
 	readonly #further = new Map<string, FSWatcher>()
 	#timer: NodeJS.Timeout | undefined
 	readonly #notice = (): void => {
 		clearTimeout(this.#timer)
-		this.#timer = setTimeout(this.#changed, QUIET_MS)
+		this.#timer = setTimeout(this.#options.changed, QUIET_MS)
 	}
 
-	constructor(paths: string[], changed: () => void, failed: (error: unknown) => void) {
+	constructor(paths: string[], options: WatchOptions) {
 		this.#paths = paths
-		this.#changed = changed
-		this.#failed = failed
+		this.#options = options
 		this.#first = this.#watch(paths)
 	}
 
@@ -39,8 +43,8 @@ export class Watcher implements AsyncDisposable {
 	async follow(folders: string[]): Promise<void> {
 		const wanted = new Set(folders.filter((folder) => !this.#paths.some((path) => folder.startsWith(path + sep))))
 		for (const folder of wanted) {
-			// What changes before the watch is active is not reported.
-			if (!this.#further.has(folder)) this.#further.set(folder, this.#watch([folder]).once('ready', this.#notice))
+			if (!this.#further.has(folder))
+				this.#further.set(folder, this.#watch([folder]).once('ready', this.#options.follows))
 		}
 		for (const [folder, watcher] of this.#further) {
 			if (wanted.has(folder)) continue
@@ -56,7 +60,7 @@ export class Watcher implements AsyncDisposable {
 
 	#watch(paths: string[]): FSWatcher {
 		const watcher = watch(paths, { ignoreInitial: true, ignored: (path) => isIgnored(path, paths) })
-		return watcher.on('error', this.#failed).on('all', this.#notice)
+		return watcher.on('error', this.#options.failed).on('all', this.#notice)
 	}
 }
 

@@ -344,6 +344,26 @@ void t.test('what changes between the start of a plugin and the first look at it
 		while (status.plugins().find((one) => one.name === name)?.version !== '2') await pause(10)
 })
 
+void t.test('a start does not reload where nothing has changed meanwhile', async (t) => {
+	const started: string[] = []
+	const all = globalThis as { started?: string[] }
+	all.started = started
+	const code = (name: string, more = ''): string =>
+		`export default { name: '${name}', start() { globalThis.started.push('${name}'); ${more} } }`
+	const elsewhere = t.testdir({ 'index.js': code('elsewhere') })
+	const { running, stop } = await startGateway({
+		config: `plugins: {inside: true, fails: true, elsewhere: {path: ${elsewhere}}}\n`,
+		files: {
+			'plugins/inside/index.js': code('inside'),
+			'plugins/fails/index.js': code('fails', `throw new Error('not today')`),
+		},
+	})
+	t.teardown(stop)
+	await running.gateway.reload()
+	t.strictSame(started.toSorted(), ['elsewhere', 'fails', 'fails', 'inside'], 'a reload tries again what failed')
+	t.equal(running.gateway.status.generation(), 2)
+})
+
 void t.test('a refused change is refused for its own reason on a full disk, too', async (t) => {
 	const { home, running, stop } = await startGateway({ config: 'store: {min_free_mib: 1048576}\n' })
 	t.teardown(stop)
