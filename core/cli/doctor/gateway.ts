@@ -3,10 +3,13 @@ import { runtimeFileOf, readRuntimeFile } from '../../process/runtime-file.ts'
 import { fromWire, isFault } from '../../errors.ts'
 import type { Fault, WireError } from '../../errors.ts'
 import { holderOf } from '../../process/lock.ts'
+import { CliError } from '../contract.ts'
 import { tokenFor } from '../logins.ts'
 import { statOf } from './stat-of.ts'
 import { NotChecked } from './contract.ts'
 import type { CheckContext, Request, RunningGateway } from './contract.ts'
+
+const other = 'give one that may read everything: svc login, or SVC_TOKEN=svc_… svc doctor'
 
 /** Whether one runs is asked of the home's lock: a file may be left of one that was killed. */
 export async function findGateway({
@@ -24,8 +27,16 @@ export async function findGateway({
 		post: <T>(path: string, body: object) => call<T>(path, { method: 'POST', body }),
 	}
 
+	function tokenAt(url: string): string | undefined {
+		try {
+			return tokenFor(env, home, url)
+		} catch (error) {
+			throw error instanceof CliError ? new NotChecked(error.message, other) : error
+		}
+	}
+
 	async function call<T>(path: string, request: Request): Promise<T> {
-		const token = url === null ? undefined : tokenFor(env, home, url)
+		const token = url === null ? undefined : tokenAt(url)
 		const headers = token ? { headers: { authorization: `Bearer ${token}` } } : {}
 		const reply = await (url === null ? undefined : ask(url + path, { ...request, ...headers }).catch(faultOnly))
 		if (!reply || isFault(reply)) {
@@ -37,10 +48,7 @@ export async function findGateway({
 		const { code = 'unavailable', message = 'without a word' } = (body ?? {}) as Partial<WireError>
 		const source = env.SVC_TOKEN ? 'of SVC_TOKEN' : 'that svc login stored'
 		if (status === 401)
-			throw new NotChecked(
-				token ? `the gateway refuses the token ${source}` : 'the gateway requires a token',
-				'give one that may read everything: svc login, or SVC_TOKEN=svc_… svc doctor',
-			)
+			throw new NotChecked(token ? `the gateway refuses the token ${source}` : 'the gateway requires a token', other)
 		if (status === 403)
 			throw new NotChecked(
 				`the token ${source} may not read this (${message})`,

@@ -58,6 +58,10 @@ void t.test('a gateway that wants a token gets that of SVC_TOKEN, and what it ke
 	])
 	const wrong = await examined(home, ['token.expiry'], { env: { ...env, SVC_TOKEN: `svc_${'x'.repeat(43)}` } })
 	t.match(wrong.checks, [{ message: /refuses the token of SVC_TOKEN/ }])
+	const none = await examined(home, ['token.expiry'], { env: { ...env, SVC_TOKEN: 'two words' } })
+	t.match(none.checks, [
+		{ level: 'note', message: /not checked: SVC_TOKEN does not contain a token/, fix: /SVC_TOKEN=/ },
+	])
 })
 
 void t.test('faults of a gateway that runs', async (t) => {
