@@ -126,16 +126,17 @@ export class AgentIndex {
 		return false
 	}
 
-	/** Set if the graph has changed since it was last saved. */
+	/** Saves the graph if it has changed since. A file that cannot be written only slows down the next start. */
 	save(): void {
 		if (!this.#graph || this.#graph.changes === 0 || this.#graph.size < GRAPH_FROM / 2) return
+		this.#graph.changes = 0 // before the attempt: one that fails is repeated after as many changes again
 		const ids = this.#graph.labels.map((ordinal) => this.#ids[ordinal] ?? '')
-		saveGraph(this.#folder, this.uid, this.#graph, {
-			embedder: this.embedder,
-			dimensions: this.#vectors?.dimensions ?? 0,
-			ids,
-		})
-		this.#graph.changes = 0
+		const dimensions = this.#vectors?.dimensions ?? 0
+		try {
+			saveGraph(this.#folder, this.uid, this.#graph, { embedder: this.embedder, dimensions, ids })
+		} catch (error) {
+			process.emitWarning(`the graph of ${this.uid} was not saved: ${String(error)}`)
+		}
 	}
 
 	search({ text, limit, vector, tags, threshold }: SearchQuery): Hit[] {

@@ -12,7 +12,7 @@ import {
 	readSync,
 	renameSync,
 	rmSync,
-	writeSync,
+	writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import type { Graph } from './graph.ts'
@@ -52,10 +52,7 @@ export function saveGraph(
 		sync(made)
 		const body: IndexManifest = { format: FORMAT, ...about, sha256: digestOf(made) }
 		const text = JSON.stringify(body)
-		const handle = openSync(manifest, 'w', 0o600)
-		writeSync(handle, `${hash('sha256', text)}\n${text}`)
-		fsyncSync(handle)
-		closeSync(handle)
+		writeFileSync(manifest, `${hash('sha256', text)}\n${text}`, { mode: 0o600, flush: true })
 		renameSync(made, files.graph)
 		renameSync(manifest, files.manifest)
 	} finally {

@@ -78,7 +78,7 @@ const handlers: Handlers = {
 		if (file) removeFiles(folder, uid)
 	},
 	close() {
-		for (const index of indexes.values()) save(index)
+		for (const index of indexes.values()) index.save()
 		port.unref()
 	},
 }
@@ -119,18 +119,9 @@ function makeRoom(inUse: string): void {
 		if (bytes <= index_mib * 1024 * 1024) return
 		if (uid === inUse || !index.isReady) continue
 		bytes -= index.bytes
-		save(index)
+		index.save()
 		indexes.delete(uid)
 		send({ evicted: uid })
-	}
-}
-
-/** A file that cannot be written only slows down the next start. */
-function save(index: AgentIndex): void {
-	try {
-		index.save()
-	} catch (error) {
-		process.emitWarning(`the graph of ${index.uid} was not saved: ${String(error)}`)
 	}
 }
 

@@ -2,7 +2,7 @@
  * The graph: it finds what looking at every vector finds, and its file is never trusted further than its checksum.
  * MEMORY_LARGE=1 does it with 100,000 memories, MEMORY_DAMAGES=all with every damage: by default one of each kind.
  */
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Graph } from '../../../plugins/memory/search/graph.ts'
@@ -91,6 +91,17 @@ void t.test('a graph comes back from its file, with what was added and removed s
 	t.equal((await ask(second, 'Zebulon'))[0], added?.id, 'what was added is')
 	await second[Symbol.asyncDispose]()
 	t.strictSame(second.failures, [])
+})
+
+void t.test('a graph that cannot be saved does not end its thread', async (t) => {
+	const one = openThread()
+	t.teardown(() => removeFolder(one.folder))
+	mkdirSync(join(one.folder, `${UID}.usearch.${process.pid}.tmp`)) // where the file is written first
+	await fill(one, UID, rows)
+	await graphed(one, UID)
+	t.equal((await ask(one, 'Maya bought the red bicycle')).length, TOP)
+	await one[Symbol.asyncDispose]()
+	t.strictSame(one.failures, [])
 })
 
 type Damage = [string, (graph: string, manifest: string) => void]
