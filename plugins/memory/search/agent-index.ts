@@ -15,6 +15,8 @@ import { Vectors } from './vectors.ts'
 const GRAPH_FROM = 4_096
 /** Number of changes after which the file of a graph is saved early. */
 const SAVE_AFTER = 4_096
+/** Removed memories keep their place, and the postings of their terms, until there are as many as this and as others. */
+const MOST_REMOVED = 4_096
 /** Candidates of each index, unless more results are requested. */
 const CANDIDATES = { words: 100, vectors: 40 }
 
@@ -54,6 +56,12 @@ export class AgentIndex {
 
 	get isReady(): boolean {
 		return this.#isReady
+	}
+
+	/** Time to fill it again, without what was removed. */
+	get isMostlyRemoved(): boolean {
+		const removed = this.#ids.length - this.#ordinals.size
+		return this.#isReady && removed >= MOST_REMOVED && removed > this.#ordinals.size
 	}
 
 	/** Approximate size in memory. */

@@ -47,6 +47,7 @@ const handlers: Handlers = {
 	remove({ uid, ids }) {
 		const index = use(uid)
 		for (const id of ids) index?.remove(id)
+		if (index?.isMostlyRemoved) evict(index)
 		return index !== undefined
 	},
 	search: ({ uid, question }) => use(uid)?.search(question) ?? null,
@@ -119,10 +120,14 @@ function makeRoom(inUse: string): void {
 		if (bytes <= index_mib * 1024 * 1024) return
 		if (uid === inUse || !index.isReady) continue
 		bytes -= index.bytes
-		index.save()
-		indexes.delete(uid)
-		send({ evicted: uid })
+		evict(index)
 	}
+}
+
+function evict(index: AgentIndex): void {
+	index.save()
+	indexes.delete(index.uid)
+	send({ evicted: index.uid })
 }
 
 /** Continues building graphs while there are any to build, handling messages in between. */

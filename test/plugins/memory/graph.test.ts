@@ -104,6 +104,23 @@ void t.test('a graph that cannot be saved does not end its thread', async (t) =>
 	t.strictSame(one.failures, [])
 })
 
+void t.test('an index of mostly removed memories is given up, to be filled anew', async (t) => {
+	const one = openThread()
+	t.teardown(() => removeFolder(one.folder))
+	const lost: string[] = []
+	one.thread.onLost((uid) => lost.push(uid))
+	const [kept, ...others] = rows
+	await fill(one, UID, [kept as (typeof rows)[0]])
+	for (let round = 0; round < 100 && lost.length === 0; round++) {
+		const added = others.slice(0, 500).map((row) => ({ ...row, id: `${row.id} ${round}` }))
+		await one.thread.ask('add', { uid: UID, rows: added })
+		await one.thread.ask('remove', { uid: UID, ids: added.map(({ id }) => id) })
+	}
+	t.strictSame(lost, [UID])
+	t.equal(await one.thread.ask('status', { uid: UID }), null)
+	await one[Symbol.asyncDispose]()
+})
+
 type Damage = [string, (graph: string, manifest: string) => void]
 
 /** One of each kind: a file that is missing, cut off, or altered where only a checksum shows it. */
