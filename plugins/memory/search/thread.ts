@@ -24,6 +24,7 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 	let worker: Worker | undefined
 	let lost: (uid: string) => void = () => {}
 	let last = 0
+	let isClosed = false
 	const waiting = new Map<number, PendingCall>()
 
 	const start = (): Worker => {
@@ -58,6 +59,7 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 				headers: { 'retry-after': '1' },
 			})
 		}
+		if (isClosed) throw new Fault('unavailable', 'the search index is closed')
 		worker ??= start()
 		const id = ++last
 		return new Promise<Result<C>>((resolve, reject) => {
@@ -70,10 +72,10 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 		ask: async (call, params) => ask(call, params),
 		onLost: (listener) => void (lost = listener),
 		async [Symbol.asyncDispose]() {
-			if (!worker) return
-			const ending = worker
-			await ask('close', null).catch(failed)
-			await ending.terminate()
+			const closed = worker && ask('close', null).catch(failed)
+			isClosed = true
+			await closed
+			await worker?.terminate()
 		},
 	}
 }

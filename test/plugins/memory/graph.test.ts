@@ -121,6 +121,14 @@ void t.test('an index of mostly removed memories is given up, to be filled anew'
 	await one[Symbol.asyncDispose]()
 })
 
+void t.test('a thread that was ended is not started again', async (t) => {
+	const one = openThread()
+	t.teardown(() => removeFolder(one.folder))
+	await fill(one, UID, rows.slice(0, 1))
+	await one[Symbol.asyncDispose]()
+	await t.rejects(one.thread.ask('status', { uid: UID }), { code: 'unavailable' })
+})
+
 type Damage = [string, (graph: string, manifest: string) => void]
 
 /** One of each kind: a file that is missing, cut off, or altered where only a checksum shows it. */
