@@ -11,14 +11,14 @@ export function newerFirst<T extends Pick<Memory, 'id' | 'replaces' | 'replaced_
 		for (const id of memory.replaces ?? []) successors.set(id, memory)
 	}
 	const ordered: T[] = []
-	const begun = new Set<string>()
-	const place = (memory: T): void => {
-		if (begun.has(memory.id)) return
-		begun.add(memory.id)
-		const next = successors.get(memory.id)
-		if (next) place(next)
-		ordered.push(memory)
+	const placed = new Set<string>()
+	for (const memory of memories) {
+		const chain: T[] = []
+		for (let one: T | undefined = memory; one && !placed.has(one.id); one = successors.get(one.id)) {
+			placed.add(one.id)
+			chain.push(one)
+		}
+		for (const one of chain.toReversed()) ordered.push(one)
 	}
-	for (const memory of memories) place(memory)
 	return ordered
 }

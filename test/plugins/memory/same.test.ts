@@ -89,3 +89,12 @@ void t.test('links that form a ring lose nothing', (t) => {
 	)
 	t.end()
 })
+
+void t.test('a long chain of replacements is ordered, the newest first', (t) => {
+	const chain = Array.from({ length: 50_000 }, (_, n) => ({ id: String(n), replaces: [String(n - 1)] }))
+	t.strictSame(
+		newerFirst(chain).map(({ id }) => id),
+		chain.toReversed().map(({ id }) => id),
+	)
+	t.end()
+})
