@@ -103,20 +103,13 @@ export function memoriesOf(
 				return entry ? [{ ...shown(entry.value), similarity }] : []
 			})
 			found.push(...(await successorsOf(agent.uid, found)))
-			const without = found.filter(({ similarity }) => similarity === null)
-			const made =
-				without.length === 0
-					? []
-					: await index.similarity(
-							text,
-							without.map(({ content }) => content),
-						)
-			const ids = without.map(({ id }) => id)
-			const results = found.map(({ similarity, ...memory }): SearchResult => ({
+			const results = newerFirst(found).slice(0, limit)
+			const without = results.flatMap(({ similarity, content }) => (similarity === null ? content : []))
+			const made = without.length === 0 ? [] : await index.similarity(text, without)
+			return results.map(({ similarity, ...memory }): SearchResult => ({
 				...memory,
-				similarity: similarity ?? made[ids.indexOf(memory.id)] ?? 0,
+				similarity: similarity ?? made.shift() ?? 0,
 			}))
-			return newerFirst(results).slice(0, limit)
 		},
 
 		async forget(agent, id) {
