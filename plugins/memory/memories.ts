@@ -49,7 +49,7 @@ export function memoriesOf(
 			const earlier = call === undefined ? undefined : await known(uid, call)
 			if (earlier) return { ...earlier, content: text, tags: labels }
 
-			await counts.reserve(uid, config.max_per_agent)
+			let isReserved = false
 			let isNew = false
 			const record = await change(store, agentScope(uid), async () => {
 				isNew = false
@@ -62,6 +62,8 @@ export function memoriesOf(
 				}
 				const other = call === undefined ? undefined : await known(uid, call)
 				if (other) return { result: { ...other, content: text, tags: labels } }
+				if (!isReserved) await counts.reserve(uid, config.max_per_agent)
+				isReserved = true
 				isNew = true
 				if (older && !replaces) replaced.push(older)
 				const made: MemoryRecord = {
@@ -78,10 +80,10 @@ export function memoriesOf(
 					ops.push({ key: keys.call(uid, call), value: { id, created_at } satisfies CallRecord, expect: null })
 				return { ops: [...ops, ...linkOps(uid, replaced, id)], result: made }
 			}).catch((error: unknown) => {
-				counts.add(uid, -1)
+				if (isReserved) counts.add(uid, -1)
 				throw error
 			})
-			if (!isNew) counts.add(uid, -1)
+			if (isReserved && !isNew) counts.add(uid, -1)
 			await index.added(agent, [record])
 			if (isNew) await embeddings.make(agent, await embeddings.embedderOf(agent), [record.id])
 			return shown(record)

@@ -124,3 +124,17 @@ void t.test('a search for anything but 1 to 100 results is refused', async (t) =
 	t.equal((await memory.search(ada, 'harbour', 1)).length, 1)
 	t.equal((await memory.search(ada, 'harbour', 100)).length, 1)
 })
+
+void t.test('at the limit, what is stored already can be stored again', async (t) => {
+	const gateway = await startGateway({ config: 'memory:\n  max_per_agent: 1\n' })
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const store = (content: string, tags: string[]) =>
+		gateway.request('POST', '/v1/agents/ada/memory', { body: { content, tags } })
+	const first = await store('The gate is green.', ['gate'])
+	const again = await store('The gate is green.', ['colour'])
+	t.match(again, { status: 201, body: { id: first.body.id, tags: ['gate', 'colour'] } })
+	t.match(await store('The gate is high.', []), { status: 409, body: { code: 'conflict' } })
+	await gateway.request('DELETE', `/v1/agents/ada/memory/${first.body.id}`)
+	t.equal((await store('The gate is high.', [])).status, 201, 'no place is lost')
+})
