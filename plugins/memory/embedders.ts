@@ -80,7 +80,7 @@ async function embedByServer(
 		maxRetries: 0,
 	})
 	try {
-		const input = texts.map((text) => text.slice(0, TEXT_CHARACTERS))
+		const input = texts.map((text) => text.slice(0, TEXT_CHARACTERS).toWellFormed())
 		const { data } = await client.embeddings.create({ model, input, encoding_format: 'float' }, { signal })
 		return vectorsOf(data, texts.length)
 	} catch (error) {
@@ -92,16 +92,21 @@ async function embedByServer(
 
 function vectorsOf(data: unknown, count: number): Float32Array[] {
 	if (!Array.isArray(data) || data.length !== count) throw new Error(`it did not answer with ${count} vectors`)
-	const vectors: Float32Array[] = []
+	const vectors: Float32Array[] = Array.from({ length: count }, () => new Float32Array())
 	for (const [at, item] of (data as { index?: number; embedding?: unknown }[]).entries()) {
 		const { index = at, embedding } = item ?? {}
-		if (!Array.isArray(embedding) || !embedding.every((value) => Number.isFinite(value))) {
+		if (!Array.isArray(embedding) || !embedding.every(isFloat32)) {
 			throw new Error('it answered with something that is no vector')
 		}
 		vectors[index] = normalise(Float32Array.from(embedding as number[]))
 	}
 	const dimensions = vectors[0]?.length ?? 0
-	const isWhole = vectors.length === count && vectors.every((vector) => vector?.length === dimensions)
+	const isWhole = vectors.length === count && vectors.every((vector) => vector.length === dimensions)
 	if (!isWhole || dimensions === 0 || dimensions > MOST_DIMENSIONS) throw new Error('its vectors do not fit together')
 	return vectors
+}
+
+/** A larger number would become infinite. */
+function isFloat32(value: unknown): boolean {
+	return typeof value === 'number' && Number.isFinite(Math.fround(value))
 }

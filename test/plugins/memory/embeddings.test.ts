@@ -1,6 +1,9 @@
 /** Embeddings by a server: a real one on the other side of HTTP, which may fail. */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { once } from 'node:events'
 import { rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import type { Test } from 'tap'
 import { makeHome, startGateway } from '../../support/gateway.ts'
@@ -12,7 +15,7 @@ interface World {
 	model: ModelServer
 	home: string
 	/** What the server does with the next requests. */
-	mood: { now: 'well' | 'fails' | 'lies' }
+	mood: { now: 'well' | 'fails' | 'lies' | 'huge' }
 	start(): Promise<TestGateway>
 	/** Texts that the server was asked to embed so far. */
 	asked(): string[]
@@ -25,6 +28,8 @@ async function world(t: Test): Promise<World> {
 	model.mock.onEmbedding(/^/, ({ embeddingInput = '', model: name }) => {
 		if (mood.now === 'fails') return { error: { message: 'out of order', type: 'scripted' }, status: 500 }
 		if (mood.now === 'lies') return { embedding: [] }
+		if (mood.now === 'huge') return { embedding: [1e300, 0, 0, 0] }
+		return { error: { message: 'a text is too long', type: 'scripted' }, status: 400 }
 		const isMedical = /physician|doctor/i.test(embeddingInput)
 		const embedding = isMedical ? [1, 0.1, 0, 0] : [0, 0.1, 1, 0]
 		return { embedding: name === 'larger' ? [...embedding, 0, 0] : embedding }
@@ -124,13 +129,44 @@ void t.test('so they are when the gateway was stopped before', async (t) => {
 })
 
 void t.test('what is no vector is taken for none', async (t) => {
-	const { start, mood } = await world(t)
-	mood.now = 'lies'
+	for (const now of ['lies', 'huge'] as const) {
+		const { start, mood } = await world(t)
+		mood.now = now
+		const gateway = await start()
+		await fillAgent(gateway)
+		const [found] = await search(gateway, 'plumber')
+		t.match(found, { content: PLUMBER }, now)
+		t.ok(found.similarity > 0 && found.similarity <= 1, `${now}: by the built-in embedder`)
+	}
+})
+
+void t.test('a long text is not cut within a character', async (t) => {
+	const { start, asked } = await world(t)
 	const gateway = await start()
-	await fillAgent(gateway)
-	const [found] = await search(gateway, 'plumber')
-	t.match(found, { content: PLUMBER })
-	t.ok(found.similarity > 0 && found.similarity <= 1, 'by the built-in embedder')
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	await gateway.request('POST', '/v1/agents/ada/memory', { body: { content: `x${'😀'.repeat(4_000)}` } })
+	t.strictSame(
+		asked().map((text) => text.isWellFormed()),
+		[true],
+	)
+})
+
+void t.test('an answer that lacks one of the vectors is refused', async (t) => {
+	const server = createServer((_, response) => {
+		const data = [0, 2, 2].map((index) => ({ object: 'embedding', index, embedding: [1, 0] }))
+		response.setHeader('content-type', 'application/json').end(JSON.stringify({ object: 'list', data }))
+	}).listen(0, '127.0.0.1')
+	await once(server, 'listening')
+	t.teardown(() => server.close())
+	const { port } = server.address() as AddressInfo
+	const gateway = await startGateway({
+		config: `plugins: {openai-api: true}\nproviders:\n  one:\n    kind: openai\n    base_url: http://127.0.0.1:${port}/v1\n    model: chat\n    embedding_model: small\ndefault_provider: one\n`,
+	})
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const body = { model: 'ada', input: ['one', 'two', 'three'] }
+	const answer = await gateway.request('POST', '/v1/embeddings', { body })
+	t.match(answer, { status: 502, body: { error: { code: 'embedding_failed' } } })
 })
 
 void t.test('another embedder makes all of them anew, while words are found', async (t) => {
