@@ -49,9 +49,12 @@ export function embeddingsOf(
 	const backlogs = new Map<string, Backlog>()
 	const questions = new BoundedMap<string, Float32Array>(QUESTIONS_KEPT)
 
-	const makeBatch = async ({ agent: { uid }, embedder, lacking, abort }: Backlog): Promise<void> => {
+	const makeBatch = async ({ agent: { uid }, embedder, lacking, abort }: Backlog, most: number): Promise<void> => {
 		if (!embedder.embed) return lacking.clear()
-		const ids = [...lacking].slice(0, BATCH)
+		const ids = [...lacking.values().take(most)]
+		// If this fails, others come first.
+		for (const id of ids) lacking.delete(id)
+		for (const id of ids) lacking.add(id)
 		const found = await Promise.all(ids.map((id) => store.get<MemoryRecord>(keys.memory(uid, id))))
 		const records = found.flatMap((entry) => entry?.value ?? [])
 		if (records.length > 0) {
@@ -81,14 +84,19 @@ export function embeddingsOf(
 
 	const work = async (backlog: Backlog): Promise<void> => {
 		const { agent, embedder, lacking, abort } = backlog
-		for (let failures = 0; lacking.size > 0 && !abort.signal.aborted && !signal.aborted;) {
-			const attempt = makeBatch(backlog)
+		let failures = 0
+		// Servers refuse a whole request for one of its texts. So after a failure texts are sent by one, then by two and so on.
+		let most = BATCH
+		while (lacking.size > 0 && !abort.signal.aborted && !signal.aborted) {
+			const attempt = makeBatch(backlog, most)
 			backlog.attempt = attempt.catch(() => {})
 			try {
 				await attempt
 				failures = 0
+				most = Math.min(BATCH, most * 2)
 			} catch (error) {
 				if (abort.signal.aborted || signal.aborted) return
+				most = 1
 				const delay = DELAYS_MS[failures++]
 				log.warn({ agent: agent.name, embedder: embedder.id, lacking: lacking.size }, messageOf(error))
 				if (delay === undefined) return

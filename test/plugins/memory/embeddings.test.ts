@@ -29,7 +29,8 @@ async function world(t: Test): Promise<World> {
 		if (mood.now === 'fails') return { error: { message: 'out of order', type: 'scripted' }, status: 500 }
 		if (mood.now === 'lies') return { embedding: [] }
 		if (mood.now === 'huge') return { embedding: [1e300, 0, 0, 0] }
-		return { error: { message: 'a text is too long', type: 'scripted' }, status: 400 }
+		if (/refused/.test(embeddingInput))
+			return { error: { message: 'a text is too long', type: 'scripted' }, status: 400 }
 		const isMedical = /physician|doctor/i.test(embeddingInput)
 		const embedding = isMedical ? [1, 0.1, 0, 0] : [0, 0.1, 1, 0]
 		return { embedding: name === 'larger' ? [...embedding, 0, 0] : embedding }
@@ -138,6 +139,19 @@ void t.test('what is no vector is taken for none', async (t) => {
 		t.match(found, { content: PLUMBER }, now)
 		t.ok(found.similarity > 0 && found.similarity <= 1, `${now}: by the built-in embedder`)
 	}
+})
+
+void t.test('a text that the server refuses keeps no other from being embedded', async (t) => {
+	const { start, mood } = await world(t)
+	const first = await start()
+	mood.now = 'fails'
+	await first.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	await first.request('POST', '/v1/agents/ada/memory', { body: { content: PHYSICIAN } })
+	await first.request('POST', '/v1/agents/ada/memory', { body: { content: 'This one is refused.' } })
+	await first.stop()
+	mood.now = 'well'
+	const second = await start()
+	t.match(await foundByMeaning(second), { content: PHYSICIAN, similarity: 1 })
 })
 
 void t.test('a long text is not cut within a character', async (t) => {
