@@ -206,7 +206,8 @@ function joined(
 	tags: readonly string[],
 	replaced: readonly Entry<MemoryRecord>[],
 ): { ops?: Op[]; result: MemoryRecord } {
-	const all = [...new Set([...value.tags, ...tags])].slice(0, MOST_TAGS)
+	// One that a compaction made may have more, which stay.
+	const all = [...new Set([...value.tags, ...tags])].slice(0, Math.max(MOST_TAGS, value.tags.length))
 	const others = replaced.filter((one) => one.value.id !== value.id)
 	if (all.length === value.tags.length && others.length === 0) return { result: value }
 	const { replaced_by, replaces = [], ...rest } = value

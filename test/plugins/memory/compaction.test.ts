@@ -118,6 +118,19 @@ void t.test('undone, everything is as it was', async (t) => {
 	refused(t, unknown, { status: 404, code: 'not_found' })
 })
 
+void t.test('tags of merged memories are kept when the same content is stored again', async (t) => {
+	const { gateway, agent } = await offline(t)
+	const tags = (letter: string): string[] => Array.from({ length: 12 }, (_, n) => `${letter}${n}`)
+	const store = (content: string, letter: string) =>
+		gateway.request('POST', '/v1/agents/ada/memory', { body: { content, tags: tags(letter) } })
+	await store('Rex is a dog', 'a')
+	await store('Rex is a dog.', 'b')
+	await compact(agent)
+	t.equal((await store('Rex is a dog.', 'c')).status, 201)
+	const [{ tags: kept }] = await all(gateway)
+	t.strictSame(kept, [...tags('a'), ...tags('b')])
+})
+
 void t.test('of two compactions the later one is undone first', async (t) => {
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, ['One.', 'one', 'Two.'])
