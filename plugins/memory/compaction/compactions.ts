@@ -121,9 +121,7 @@ export function compactionsOf(
 
 	const bringBack = async (agent: AgentRef, record: CompactionRecord): Promise<CompactionRecord> => {
 		await counts.settled(agent.uid)
-		for await (const entry of store.list<GroupRecord>(keys.groups(agent.uid, record.compaction_id))) {
-			await undoGroup(ctx, agent, entry)
-		}
+		for await (const key of store.keys(keys.groups(agent.uid, record.compaction_id))) await undoGroup(ctx, agent, key)
 		counts.forget(agent.uid)
 		await index.drop(agent.uid, false) // they return to their old positions, between others
 		const undone: CompactionRecord = { ...record, status: 'undone' }

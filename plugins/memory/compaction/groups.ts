@@ -2,7 +2,8 @@
 import { isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
-import type { Entry, Op } from '../../../core/store/ports.ts'
+import { change } from '../../../core/store/change.ts'
+import type { Key, Op } from '../../../core/store/ports.ts'
 import { keys } from '../records.ts'
 import { leadsTo, saysTheSame } from '../same.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
@@ -39,22 +40,25 @@ export async function applyGroup({ store }: Stores, { uid }: AgentRef, group: Gr
 	}
 }
 
-/** Restores the originals. May be repeated. */
-export async function undoGroup({ store }: Stores, { uid }: AgentRef, entry: Entry<GroupRecord>): Promise<void> {
-	const { made } = entry.value
-	const { compaction, group } = made.made_by ?? { compaction: '', group: '' }
-	const ops: Op[] = [
-		{ key: entry.key, value: undefined, expect: entry.rev },
-		{ key: keys.memory(uid, made.id), value: undefined },
-		{ key: keys.vector(uid, made.id), value: undefined },
-	]
-	let same: string | undefined
-	for await (const { key, value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
-		ops.push({ key, value: undefined }, { key: keys.memory(uid, value.id), value })
-		if (saysTheSame(value.content, made.content)) same = value.id
-	}
-	ops.push(leadsTo(uid, made.content, same))
-	await store.commit(agentScope(uid), ops)
+/** Restores the originals, unless they were forgotten. May be repeated. */
+export async function undoGroup({ store }: Stores, { uid }: AgentRef, groupKey: Key): Promise<void> {
+	await change(store, agentScope(uid), async () => {
+		const entry = await store.get<GroupRecord>(groupKey)
+		if (!entry) return { result: undefined }
+		const { made } = entry.value
+		const { compaction, group } = made.made_by ?? { compaction: '', group: '' }
+		const ops: Op[] = [
+			{ key: groupKey, value: undefined, expect: entry.rev },
+			{ key: keys.memory(uid, made.id), value: undefined },
+			{ key: keys.vector(uid, made.id), value: undefined },
+		]
+		let same: string | undefined
+		for await (const { key, value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
+			ops.push({ key, value: undefined }, { key: keys.memory(uid, value.id), value })
+			if (saysTheSame(value.content, made.content)) same = value.id
+		}
+		return { ops: [...ops, leadsTo(uid, made.content, same)], result: undefined }
+	})
 }
 
 async function dropGroup(store: Context['store'], uid: string, compaction: string, group: string): Promise<false> {

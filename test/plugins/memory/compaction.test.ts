@@ -131,6 +131,33 @@ void t.test('tags of merged memories are kept when the same content is stored ag
 	t.strictSame(kept, [...tags('a'), ...tags('b')])
 })
 
+void t.test('what is forgotten while its compaction is undone does not stop the undoing', async (t) => {
+	const { gateway, agent } = await offline(t)
+	await fill(gateway, ['One.', 'one', 'Two.', 'two'])
+	const { compaction_id } = await compact(agent)
+	const ctx = world.lent as Context
+	const made = (await all(gateway)).find(({ content }) => content === 'one')
+	const forgotten = Promise.withResolvers<void>()
+	const { store } = ctx
+	const { commit } = store
+	// Forgets it between the reading of its group and the commit that restores its originals.
+	store.commit = async (scope, ops) => {
+		if (
+			ops.length > 0 &&
+			ops.some(({ key, value }) => key[1] === 'memory' && key[2] === made.id && value === undefined)
+		) {
+			store.commit = commit
+			await gateway.request('DELETE', `/v1/agents/ada/memory/${made.id}`)
+			forgotten.resolve()
+		}
+		return commit.call(store, scope, ops)
+	}
+	t.teardown(() => (store.commit = commit))
+	t.equal((await agent.call(`memory/compactions/${compaction_id}/undo`, {})).status, 200)
+	await forgotten.promise
+	t.strictSame(textsOf(await all(gateway)), ['Two.', 'two'])
+})
+
 void t.test('of two compactions the later one is undone first', async (t) => {
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, ['One.', 'one', 'Two.'])
