@@ -161,9 +161,8 @@ export function compactionsOf(
 				await carryOut(agent, record)
 			}
 			exclusively(agent, work).catch((error: unknown) => {
-				if (!isBegun) return begun.reject(error as Error)
-				if (isFault(error, 'not_found')) return // the agent was deleted
-				log.error({ err: error, agent: agent.name }, 'a compaction was interrupted; the next start completes it')
+				if (isBegun) interrupted(agent, error)
+				else begun.reject(error as Error)
 			})
 			return view(await begun.promise)
 		},
@@ -193,14 +192,20 @@ export function compactionsOf(
 				for (const record of await listed(agent.uid)) {
 					if (ctx.signal.aborted) return
 					if (!underWay.includes(record.status) || working.has(agent.uid)) continue
-					await exclusively(agent, async () => {
-						if (record.status === 'planning') await fail(agent, record, 'the gateway was stopped meanwhile')
-						else if (record.status === 'applying') await end(agent, await apply(agent, record))
-						else await bringBack(agent, record)
-					})
+					const complete = async (): Promise<unknown> => {
+						if (record.status === 'planning') return fail(agent, record, 'the gateway was stopped meanwhile')
+						if (record.status === 'applying') return end(agent, await apply(agent, record))
+						return bringBack(agent, record)
+					}
+					await exclusively(agent, complete).catch((error: unknown) => interrupted(agent, error))
 				}
 			}
 		},
+	}
+
+	function interrupted({ name }: AgentRef, error: unknown): void {
+		if (isFault(error, 'not_found')) return // the agent was deleted
+		log.error({ err: error, agent: name }, 'a compaction was interrupted; the next start completes it')
 	}
 
 	/** Completed ones are kept, since they can be undone. */

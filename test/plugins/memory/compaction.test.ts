@@ -288,6 +288,12 @@ void t.test('one that a crash cut off is brought to its end, or has changed noth
 		const made = { id: `made-${group}`, content: `Made ${group}.`, tags: [], created_at: record.started_at, made_by }
 		await put(['memory-group', 'c2', String(group)], { ids: two, made })
 	}
+	// Its plan cannot be read.
+	await first.request('POST', '/v1/agents', { body: { name: 'aaron' } })
+	const { uid: damaged } = (await world.lent?.use('agents').get('aaron')) ?? { uid: '' }
+	const unreadable = { ...record, agent: 'aaron', compaction_id: 'c3', status: 'applying' }
+	await world.lent?.store.put([`agent:${damaged}`, 'memory-compaction', 'c3'], unreadable)
+	await world.lent?.store.put([`agent:${damaged}`, 'memory-group', 'c3', '0'], {})
 	await first.stop()
 
 	const second = await startGateway({ home })
