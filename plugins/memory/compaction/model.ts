@@ -1,4 +1,5 @@
 /** Asks an agent's model by a run without tools, in a conversation of its own. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type {} from '../../agents/contract.ts'
 import type {} from '../../models/contract.ts'
@@ -21,15 +22,11 @@ export function modelOf(
 		for (;;) {
 			const { promise, resolve } = Promise.withResolvers<void>()
 			waiting.set(run_id, resolve)
-			const timer = setTimeout(resolve, LOOK_AGAIN_MS).unref()
-			ctx.signal.addEventListener('abort', () => resolve(), { once: true })
 			try {
 				const run = await ctx.use('runs').get(run_id)
 				if (run.ended_at !== null) return run
-				await promise
-				if (ctx.signal.aborted) throw modelFailed('the gateway stops')
+				await Promise.race([promise, sleep(LOOK_AGAIN_MS, undefined, { signal: ctx.signal, ref: false })])
 			} finally {
-				clearTimeout(timer)
 				waiting.delete(run_id)
 			}
 		}
