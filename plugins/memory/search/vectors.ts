@@ -108,7 +108,7 @@ export class Vectors {
 export function encode(vector: Float32Array, codes: Int8Array): number {
 	let most = 0
 	for (let at = 0; at < vector.length; at++) most = Math.max(most, Math.abs(vector[at] as number))
-	if (most === 0) return 0
+	if (!(most > 0)) return 0 // NaN too
 	const factor = 127 / most
 	for (let at = 0; at < codes.length; at++) codes[at] = Math.round((vector[at] as number) * factor)
 	return most / 127

@@ -2,7 +2,16 @@
  * The graph: it finds what looking at every vector finds, and its file is never trusted further than its checksum.
  * MEMORY_LARGE=1 does it with 100,000 memories, MEMORY_DAMAGES=all with every damage: by default one of each kind.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+	existsSync,
+	mkdirSync,
+	readdirSync,
+	readFileSync,
+	rmSync,
+	statSync,
+	truncateSync,
+	writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Graph } from '../../../plugins/memory/search/graph.ts'
@@ -68,6 +77,15 @@ void t.test('the ten nearest are found as by looking at every vector', { timeout
 	const recallInHalf = foundInHalf / (QUESTIONS * TOP)
 	t.comment(`recall@10 of half of them, by a tag: ${recallInHalf}`)
 	t.ok(recallInHalf >= 0.95, `${(recallInHalf * 100).toFixed(1)} % of the nearest allowed ones were found`)
+})
+
+void t.test('a vector with something that is no number is none', (t) => {
+	const vectors = new Vectors(2)
+	vectors.set(0, Float32Array.of(1, 0))
+	vectors.set(1, Float32Array.of(NaN, 1))
+	t.equal(vectors.count, 1)
+	t.equal(Math.round(vectors.meanCosine(Float32Array.of(1, 0))), 1)
+	t.end()
 })
 
 void t.test('a graph comes back from its file, with what was added and removed since', async (t) => {
