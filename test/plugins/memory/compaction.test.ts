@@ -142,10 +142,7 @@ void t.test('what is forgotten while its compaction is undone does not stop the 
 	const { commit } = store
 	// Forgets it between the reading of its group and the commit that restores its originals.
 	store.commit = async (scope, ops) => {
-		if (
-			ops.length > 0 &&
-			ops.some(({ key, value }) => key[1] === 'memory' && key[2] === made.id && value === undefined)
-		) {
+		if (ops.some(({ key, value }) => key[1] === 'memory' && key[2] === made.id && value === undefined)) {
 			store.commit = commit
 			await gateway.request('DELETE', `/v1/agents/ada/memory/${made.id}`)
 			forgotten.resolve()
