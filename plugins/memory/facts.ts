@@ -1,5 +1,5 @@
 /** Stores facts of a conversation before the turns that hold them leave their model's window. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { LongTermMemory } from './contract.ts'
 
@@ -20,7 +20,7 @@ export async function keepFacts(
 		const normalized = wordsOf(fact).join(' ')
 		const known = await memories.search(agent, fact, LOOKED_AT)
 		if (known.some(({ content }) => wordsOf(content).join(' ') === normalized)) continue
-		const key = `fact:${createHash('sha256').update(normalized).digest('hex')}`
+		const key = `fact:${hash('sha256', normalized)}`
 		// It was said before newer memories were stored, so it replaces none.
 		ids.push((await memories.store(agent, { content: fact, tags: [TAG], replaces: [], key })).id)
 	}

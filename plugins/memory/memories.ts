@@ -45,7 +45,7 @@ export function memoriesOf(
 			const { uid } = agent
 			const text = redacted(agent, content)
 			const labels = [...new Set(tags.map((tag) => redacted(agent, tag)))]
-			const call = key === undefined ? undefined : hashOf(key)
+			const call = key === undefined ? undefined : hash('sha256', key)
 			const earlier = call === undefined ? undefined : await known(uid, call)
 			if (earlier) return { ...earlier, content: text, tags: labels }
 
@@ -227,8 +227,4 @@ function linkOps(uid: string, replaced: readonly Entry<MemoryRecord>[], id: stri
 		const linked: MemoryRecord = { ...value, ...(links.length > 0 && { replaces: links }), replaced_by: id }
 		return { key: keys.memory(uid, value.id), value: linked, expect: rev }
 	})
-}
-
-function hashOf(key: string): string {
-	return hash('sha256', key)
 }

@@ -23,12 +23,10 @@ export interface Known {
 	opsFor(id: string): Op[]
 }
 
-type Stores = Pick<Store, 'get'>
-
 /** Words before the first number that show that it is the value of something, not its name. */
 const WORDS_BEFORE = 3
 
-export async function knownOf(store: Stores, uid: string, content: string): Promise<Known> {
+export async function knownOf(store: Pick<Store, 'get'>, uid: string, content: string): Promise<Known> {
 	const found = await Promise.all(
 		keysOf(uid, content).map(async (key) => {
 			const entry = await store.get<SameRecord>(key)
@@ -46,7 +44,7 @@ export async function knownOf(store: Stores, uid: string, content: string): Prom
 }
 
 /** The writes that delete the records of a text, where they lead to this memory. */
-export async function forgetSame(store: Stores, uid: string, { id, content }: MemoryRecord): Promise<Op[]> {
+export async function forgetSame(store: Pick<Store, 'get'>, uid: string, { id, content }: MemoryRecord): Promise<Op[]> {
 	const entries = await Promise.all(keysOf(uid, content).map((key) => store.get<SameRecord>(key)))
 	return entries.flatMap((entry) => (entry?.value.id === id ? [{ key: entry.key, value: undefined }] : []))
 }
@@ -63,11 +61,11 @@ export function leadsTo(uid: string, content: string, id: string | undefined): O
 /** Under which a text is found: one or two keys. */
 export function keysOf(uid: string, content: string): Key[] {
 	const shape = shapeOf(content)
-	return [sameKey(uid, content), ...(shape === undefined ? [] : [keys.same(uid, `~${sha256(shape)}`)])]
+	return [sameKey(uid, content), ...(shape === undefined ? [] : [keys.same(uid, `~${hash('sha256', shape)}`)])]
 }
 
 function sameKey(uid: string, content: string): Key {
-	return keys.same(uid, sha256(plain(content)))
+	return keys.same(uid, hash('sha256', plain(content)))
 }
 
 /** Spaces and the form of characters say nothing; upper case may. */
@@ -92,8 +90,4 @@ function differInOne(one: string, other: string): boolean {
 			.split(' ')
 			.filter((word, at) => word !== words[at]).length === 1
 	)
-}
-
-function sha256(text: string): string {
-	return hash('sha256', text)
 }

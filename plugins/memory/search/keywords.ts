@@ -89,11 +89,6 @@ export class KeywordIndex {
 	/** Postings of touched ordinals. */
 	#matching = new Uint32Array(256)
 
-	/** Number of ordinals assigned so far, including removed ones. */
-	get count(): number {
-		return this.#count
-	}
-
 	/** Approximate size in memory. */
 	get bytes(): number {
 		return this.#postingCount * 12 + this.#postings.size * 160 + this.#lengths.length * 19
