@@ -9,7 +9,7 @@ export function codeFile(folder: string, name: string): string | undefined {
 
 /**
  * The file to load from a plugin's folder: index.ts, index.js or index.mjs, else what `exports` or `main` of its package.json
- * names. Undefined if there is none in the folder. Throws `plugin_invalid` if package.json is not JSON.
+ * names. Undefined if the folder has none. Throws `plugin_invalid` if package.json is not JSON.
  */
 export function entryOf(folder: string): string | undefined {
 	const index = codeFile(folder, 'index')

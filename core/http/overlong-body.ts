@@ -22,7 +22,7 @@ export function answerOverlongBody({ events, headers, raw: { req }, route }: Req
 	})
 }
 
-/** Ends the connection after so many bytes. */
+/** Reads and drops the body, and ends the connection once it exceeds `limit` bytes. */
 function dropUpTo(limit: number, req: IncomingMessage): void {
 	let bytes = 0
 	req.on('data', (part: Buffer) => {

@@ -32,7 +32,7 @@ export type Target =
 	| { kind: 'http' | 'sse'; url: URL; fetch: BoundedFetch }
 
 export interface Hooks {
-	/** Of the gateway, which the server is told. */
+	/** The gateway's version, which is sent to the server. */
 	version: string
 	toolsChanged(): void
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>

@@ -96,7 +96,7 @@ function vectorsOf(data: unknown, count: number): Float32Array[] {
 	for (const [at, item] of (data as { index?: number; embedding?: unknown }[]).entries()) {
 		const { index = at, embedding } = item ?? {}
 		if (!Array.isArray(embedding) || !embedding.every(isFloat32)) {
-			throw new Error('it answered with something that is no vector')
+			throw new Error('it answered with something that is not a vector')
 		}
 		vectors[index] = normalise(Float32Array.from(embedding as number[]))
 	}

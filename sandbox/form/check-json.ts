@@ -38,8 +38,8 @@ interface SchemaCheck {
 
 /**
  * What is wrong with the value, at most five sentences; none if it fits. Understands types, `enum`, `const`, objects, lists,
- * bounds of lengths and numbers, `anyOf`, `oneOf`, `allOf`, `not`, `nullable` as in OpenAPI, and local references. What else
- * the schema demands makes no value wrong, nor does a type of no standard.
+ * bounds of lengths and numbers, `anyOf`, `oneOf`, `allOf`, `not`, `nullable` as in OpenAPI, and local references. Other
+ * keywords, and types that JSON Schema does not have, never make a value wrong.
  */
 export function problemsIn(value: unknown, schema: unknown): string[] {
 	const check: SchemaCheck = { root: schema, problems: [], left: CHECKS, isPartial: false }

@@ -7,7 +7,7 @@ import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
-import { toldForm } from './traits.ts'
+import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { isObject, listIn, objectIn, parsed } from './values.ts'
 
@@ -39,7 +39,7 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
 	const { temperature, top_p, stop, parallel_tool_calls } = params
 	const drop = new Set(traits.drop)
-	const { json, call } = toldForm(asked.form, traits)
+	const { json, call } = supportedForm(asked.form, traits)
 	// A model that thinks cannot be made to call a tool.
 	const mayThink = !drop.has('thinking') && !call && isContinuable(order, turns)
 	const thinking = mayThink ? thinkingOf(params, traits) : {}

@@ -8,7 +8,7 @@ import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
-import { toldForm } from './traits.ts'
+import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { isObject, listIn, objectIn, parsed } from './values.ts'
 
@@ -87,7 +87,7 @@ function merged(body: Record<string, unknown>, extra: Record<string, unknown> = 
 }
 
 function formOf({ form }: ModelRequest, traits: Traits): object {
-	const { json, call } = toldForm(form, traits)
+	const { json, call } = supportedForm(form, traits)
 	return {
 		...(json && { responseMimeType: 'application/json', ...(json.schema && { responseJsonSchema: json.schema }) }),
 		...(call && { toolConfig: { functionCallingConfig: { mode: 'ANY', allowedFunctionNames: call } } }),

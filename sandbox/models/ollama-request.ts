@@ -8,7 +8,7 @@ import { toolsOf } from './openai-request.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { toolsInText } from './tools-in-text.ts'
-import { toldForm } from './traits.ts'
+import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { isObject, objectIn, parsed } from './values.ts'
 
@@ -23,7 +23,7 @@ export function chatBody(order: ModelOrder, asked: ModelRequest, traits: Traits)
 	const { system, tools, turns } = request
 	const { temperature, top_p, max_tokens, stop, seed, reasoning_effort } = order.params ?? {}
 	const { options, ...extra } = order.extra_body ?? {}
-	const { json } = toldForm(asked.form, traits)
+	const { json } = supportedForm(asked.form, traits)
 	const body: Record<string, unknown> = {
 		model: order.model,
 		messages: [

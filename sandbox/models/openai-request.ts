@@ -9,7 +9,7 @@ import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
-import { toldForm } from './traits.ts'
+import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { isObject, listIn, objectIn, parsed } from './values.ts'
 
@@ -61,7 +61,7 @@ export function toolsOf(tools: readonly ToolSpec[], { simple_schemas: areSimple 
 }
 
 function formOf({ form }: ModelRequest, traits: Traits): object {
-	const { json, call: [name, ...others] = [] } = toldForm(form, traits)
+	const { json, call: [name, ...others] = [] } = supportedForm(form, traits)
 	return {
 		...(json && {
 			response_format: json.schema ? { type: 'json_schema', json_schema: json } : { type: 'json_object' },

@@ -7,7 +7,7 @@ import type { ModelRequest, Turn } from './provider.ts'
 import { openState } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
-import { toldForm } from './traits.ts'
+import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { listIn, objectIn } from './values.ts'
 
@@ -24,7 +24,7 @@ export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Tra
 		...(reasoning_effort !== undefined && { effort: reasoning_effort }),
 		...(reasons && { summary: 'auto' }),
 	}
-	const { json, call } = toldForm(asked.form, traits)
+	const { json, call } = supportedForm(asked.form, traits)
 	const text = {
 		...(verbosity !== undefined && { verbosity }),
 		...(json && { format: json.schema ? { type: 'json_schema', ...json } : { type: 'json_object' } }),

@@ -23,8 +23,8 @@ export interface Traits extends Compat {
 	drop?: readonly string[]
 }
 
-/** The parts of the form of an answer that this server is told. */
-export function toldForm(form: AnswerForm | undefined, { json, forced, tools }: Traits): AnswerForm {
+/** The parts of the form of an answer that this server supports. */
+export function supportedForm(form: AnswerForm | undefined, { json, forced, tools }: Traits): AnswerForm {
 	return {
 		...(form?.json && json !== false && { json: form.json }),
 		...(form?.call && forced !== false && tools !== false && { call: form.call }),

@@ -15,8 +15,8 @@ import { dataFile } from './tables.ts'
 
 export interface Reserve {
 	/**
-	 * To be called after a commit of so many bytes. Undefined if there are enough zeros; else settles once there are, and never
-	 * rejects. Until then no transaction may begin.
+	 * To be called after each commit, with its size in bytes. Undefined if there are enough zeros; else settles once there are,
+	 * and never rejects. Until then no transaction may begin.
 	 */
 	extend(committed: number): Promise<void> | undefined
 	close(): void

@@ -13,7 +13,7 @@ export interface Space {
 	admit(size: CommitSize): void
 	/** The commit is durable, or has failed. */
 	done(size: CommitSize): void
-	/** Whether so many bytes may be used for something that can be left out. */
+	/** Whether there is room for `bytes` that are not necessary. */
 	hasRoom(bytes: number): boolean
 	/** Null while there is space; otherwise why writes are refused. */
 	trouble(): string | null

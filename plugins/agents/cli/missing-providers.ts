@@ -16,7 +16,7 @@ export function missingProviders(cli: Cli, { provider, fallback }: Readonly<Reco
 		.map((name) => {
 			const meant = suggest(name, providers)
 			const choice = meant === undefined ? `there are: ${providers.join(', ')}` : `did you mean "${meant}"?`
-			return `"${name}" is no provider of gateway.yaml, so runs fail; ${choice}`
+			return `gateway.yaml has no provider "${name}", so runs fail; ${choice}`
 		})
 }
 

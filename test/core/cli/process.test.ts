@@ -113,7 +113,7 @@ void t.test('an answer comes through a pipe as it is made; Ctrl-C stops the run'
 	t.equal((await gateway.request('GET', `/v1/runs/${run_id}`)).body.status, 'stopped')
 })
 
-void t.test('a user without a home folder is told what to set', async (t) => {
+void t.test('without a home folder, the error says what to set', async (t) => {
 	const svc = start(t, ['status'], { env: { SVC_HOME: undefined, NODE_OPTIONS: withoutUserHome } })
 	t.equal(await svc.ended, exitCodes.config)
 	t.match(svc.stderr(), /^svc: this user has no home folder; set SVC_HOME to a folder for the gateway\n$/)

@@ -13,7 +13,7 @@ import { eventually } from '../../support/wait.ts'
 const call = async (url: string, method: string, path: string, body?: object): Promise<Answer> =>
 	(await send(url + path, method, body ? { body } : {})).body
 
-void t.test('a gateway that is told twice to stop takes the groups of its servers along', async (t) => {
+void t.test('a second signal to a stopping gateway kills the process groups of its MCP servers', async (t) => {
 	const home = makeHome()
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const gateway = await spawnGateway(home, { SVC_LOG_LEVEL: 'info' })

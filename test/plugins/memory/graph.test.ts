@@ -79,7 +79,7 @@ void t.test('the ten nearest are found as by looking at every vector', { timeout
 	t.ok(recallInHalf >= 0.95, `${(recallInHalf * 100).toFixed(1)} % of the nearest allowed ones were found`)
 })
 
-void t.test('a vector with something that is no number is none', (t) => {
+void t.test('a vector that contains NaN is ignored', (t) => {
 	const vectors = new Vectors(2)
 	vectors.set(0, Float32Array.of(1, 0))
 	vectors.set(1, Float32Array.of(NaN, 1))
