@@ -6,7 +6,9 @@ import type { Request } from '@hapi/hapi'
 const REST_BYTES = 16 * 1024 * 1024
 
 /** Must be called before hapi reads the body. The time is bounded by the `requestTimeout` of the listener. */
-export function answerOverlongBody({ events, headers, raw: { req }, route }: Request): void {
+export function answerOverlongBody(request: Request): void {
+	const { headers, route } = request
+	const { req } = request.raw
 	const { maxBytes = 0, output } = route.settings.payload ?? {}
 	if (output !== 'data') return
 	// hapi answers without reading it, and Node would read all of it.
@@ -15,7 +17,7 @@ export function answerOverlongBody({ events, headers, raw: { req }, route }: Req
 	let bytes = 0
 	// On its own, hapi destroys the request at the limit, and with it the connection, before it sends the answer. This listener
 	// makes hapi read a copy of the stream. At the limit it destroys only the copy, and reads the rest before it answers.
-	events.on('peek', (chunk: string | Buffer) => {
+	request.events.on('peek', (chunk: string | Buffer) => {
 		const before = bytes
 		bytes += chunk.length
 		if (before <= maxBytes && bytes > maxBytes) dropUpTo(REST_BYTES, req)
