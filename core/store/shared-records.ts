@@ -1,4 +1,5 @@
 /** Decoded records for `Store.getShared`: at most 4 MiB, by their stored size; in memory they take about twice as much. */
+import { AgedMap } from '../util/aged-map.ts'
 import { freeze } from '../util/freeze.ts'
 import type { Entry } from './ports.ts'
 
@@ -17,7 +18,7 @@ export interface SharedRecords {
 
 export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
 	/** In the order of reading. */
-	const kept = new Map<string, { entry: Entry<unknown> | undefined; cost: number }>()
+	const kept = new AgedMap<string, { entry: Entry<unknown> | undefined; cost: number }>()
 	let total = 0
 	const forget = (key: string): void => {
 		const one = kept.get(key)
@@ -32,7 +33,7 @@ export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
 			if (cost > maxBytes) return entry
 			kept.set(key, { entry, cost })
 			total += cost
-			while (total > maxBytes) forget(kept.keys().next().value as string)
+			while (total > maxBytes) total -= kept.takeOldest()?.[1].cost ?? total
 			return entry
 		},
 		forget,

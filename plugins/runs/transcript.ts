@@ -2,6 +2,7 @@
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Journal } from './run-log.ts'
+import { AgedMap } from '../../core/util/aged-map.ts'
 import { charactersOf } from '../../core/runs/kept-messages.ts'
 import { resultId } from './results.ts'
 import type { RunInputs, RunRecord } from './contract.ts'
@@ -20,7 +21,7 @@ interface KeptTranscript {
 }
 
 /** By run; an ended run no longer changes. */
-const transcripts = new Map<string, KeptTranscript>()
+const transcripts = new AgedMap<string, KeptTranscript>()
 let cached = 0
 
 /**
@@ -61,13 +62,13 @@ function keep(run_id: string, messages: readonly ChatMessage[]): void {
 	forgetTranscript(run_id)
 	transcripts.set(run_id, { messages, characters, isUsed: false })
 	cached += characters
-	for (const [oldest, kept] of transcripts) {
-		if (cached <= CACHE_CHARACTERS) return
-		if (kept.isUsed) {
-			// It gets a second chance, behind the others.
-			transcripts.delete(oldest)
-			transcripts.set(oldest, { ...kept, isUsed: false })
-		} else forgetTranscript(oldest)
+	while (cached > CACHE_CHARACTERS) {
+		const oldest = transcripts.takeOldest()
+		if (!oldest) return
+		const [id, kept] = oldest
+		// It gets a second chance, behind the others.
+		if (kept.isUsed) transcripts.set(id, { ...kept, isUsed: false })
+		else cached -= kept.characters
 	}
 }
 

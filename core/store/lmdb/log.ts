@@ -1,4 +1,5 @@
 import type { Logger } from '../../log/log.ts'
+import { AgedMap } from '../../util/aged-map.ts'
 import { checkEntries, fenced } from '../events.ts'
 import { untilNoConflict } from '../change.ts'
 import { checkOps } from '../ops.ts'
@@ -29,16 +30,15 @@ const top = 'zzzzzzzzzzzz'
 /** The log's newest record is never pruned, so that no position is ever used twice. */
 export function openEventLog(tables: Tables, writer: Writer, store: LmdbStore, log?: Logger): EventLog {
 	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
-	const ends = new Map<string, RunEnd>()
+	const ends = new AgedMap<string, RunEnd>()
 	let durable = lastPosition(tables)
 	let next = durable + 1
 
 	const remember = (run: string, end: RunEnd): void => {
-		ends.delete(run)
 		ends.set(run, end)
-		const [oldest] = ends
+		const oldest = ends.size > rememberedRuns && ends.takeOldest()
 		// Events that are not durable yet cannot be read from the index.
-		if (oldest && ends.size > rememberedRuns && oldest[1].position <= durable) ends.delete(oldest[0])
+		if (oldest && oldest[1].position > durable) ends.set(...oldest)
 	}
 
 	const appendOnce = async (

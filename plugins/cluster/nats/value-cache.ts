@@ -1,4 +1,5 @@
 /** Values that were read or written last, as bytes: at most 32 MiB in all. What is larger than 64 KiB is not kept. */
+import { AgedMap } from '../../../core/util/aged-map.ts'
 
 const MAX_BYTES = 32 * 1024 * 1024
 const MAX_VALUE_BYTES = 64 * 1024
@@ -12,7 +13,7 @@ export interface ValueCache {
 
 export function openValueCache(): ValueCache {
 	/** The one that was used longest ago first. */
-	const held = new Map<string, { seq: number; bytes: Buffer }>()
+	const held = new AgedMap<string, { seq: number; bytes: Buffer }>()
 	let total = 0
 	const remove = (key: string): void => {
 		const one = held.get(key)
@@ -22,7 +23,6 @@ export function openValueCache(): ValueCache {
 		get(key, seq) {
 			const one = held.get(key)
 			if (one?.seq !== seq) return undefined
-			held.delete(key)
 			held.set(key, one)
 			return one.bytes
 		},
@@ -31,7 +31,7 @@ export function openValueCache(): ValueCache {
 			if (bytes.length > MAX_VALUE_BYTES) return
 			held.set(key, { seq, bytes })
 			total += bytes.length
-			while (total > MAX_BYTES) remove(held.keys().next().value as string)
+			while (total > MAX_BYTES) total -= held.takeOldest()?.[1].bytes.length ?? total
 		},
 		delete: remove,
 	}

@@ -1,0 +1,32 @@
+/**
+ * A map that finds its oldest entry at once. The first entry of a new iterator is slow to find in a map whose oldest entries are
+ * always deleted: V8 leaves holes in their places, and an iterator passes over them, 5 µs in a map of 10,000 entries.
+ */
+export class AgedMap<K, V> extends Map<K, V> {
+	/** Everything before it has been taken. Kept for a while only: it keeps all tables alive that the map has outgrown since. */
+	#order: MapIterator<[K, V]> | undefined
+	/** How many entries may be set until the iterator is given up. */
+	#left = 0
+
+	/** The entry becomes the newest. */
+	override set(key: K, value: V): this {
+		if (this.#left > 0 && --this.#left === 0) this.#order = undefined
+		this.delete(key)
+		return super.set(key, value)
+	}
+
+	/** Removes the entry that was set longest ago and returns it; undefined if there is none. */
+	takeOldest(): [key: K, value: V] | undefined {
+		if (!this.#order) {
+			this.#order = this.entries()
+			this.#left = this.size
+		}
+		const { value: oldest, done } = this.#order.next()
+		if (done) {
+			this.#order = undefined
+			return undefined
+		}
+		this.delete(oldest[0])
+		return oldest
+	}
+}
