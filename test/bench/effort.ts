@@ -9,7 +9,7 @@ export interface Effort {
 	/** Single runs, for latency, and those before them: V8 compiles for the first 4,000. */
 	single: number
 	singleWarmUp: number
-	/** REST requests of a round. V8 compiles for the first 60,000, which the rounds that warm up must exceed. */
+	/** REST requests of a round. V8 compiles for the first 60,000, as many as the rounds that warm up have. */
 	requests: number
 	/** Webhook deliveries of a round; V8 compiles for the first 12,000. */
 	deliveries: number
