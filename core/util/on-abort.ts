@@ -1,4 +1,10 @@
-const listening = new WeakMap<AbortSignal, Set<() => void>>()
+interface Listeners {
+	all: Set<() => void>
+	/** The signal's own listener, which calls all of them. */
+	tell(): void
+}
+
+const listening = new WeakMap<AbortSignal, Listeners>()
 
 /**
  * Calls `listener` when the signal aborts, unless the returned function was called before. For signals with thousands of
@@ -6,16 +12,22 @@ const listening = new WeakMap<AbortSignal, Set<() => void>>()
  */
 export function onAbort(signal: AbortSignal, listener: () => void): () => void {
 	const listeners = listening.get(signal) ?? listen(signal)
-	listeners.add(listener)
-	return () => void listeners.delete(listener)
+	listeners.all.add(listener)
+	return () => {
+		if (!listeners.all.delete(listener) || listeners.all.size > 0) return
+		// Node keeps a signal of `AbortSignal.any` in memory for as long as it has a listener.
+		signal.removeEventListener('abort', listeners.tell)
+		listening.delete(signal)
+	}
 }
 
-function listen(signal: AbortSignal): Set<() => void> {
-	const listeners = new Set<() => void>()
-	listening.set(signal, listeners)
+function listen(signal: AbortSignal): Listeners {
+	const all = new Set<() => void>()
 	const tell = (): void => {
-		for (const listener of listeners) listener()
+		for (const listener of all) listener()
 	}
 	signal.addEventListener('abort', tell, { once: true })
+	const listeners = { all, tell }
+	listening.set(signal, listeners)
 	return listeners
 }
