@@ -12,6 +12,7 @@ import { texts } from './texts.ts'
 import { transmit } from './transmit.ts'
 import type { Failure, Way } from './transmit.ts'
 import { transmitFile } from './transmit-file.ts'
+import type { FileOutcome } from './transmit-file.ts'
 
 interface Progress {
 	saying: Saying
@@ -57,7 +58,7 @@ async function sendOne(
 	record: OpenReply,
 	progress: Progress,
 	{ file, at, until }: Numbered,
-): Promise<{ status: 'sent'; id: string } | Failure> {
+): Promise<FileOutcome> {
 	const { run_id, agent, agent_uid, channel_id, chat } = record.value
 	const { files } = progress.saying
 	const after = progress.saying.ids.at(-1)

@@ -6,9 +6,8 @@ import type { Line } from './lines.ts'
 import { markOf } from './mark.ts'
 import type { Upload } from './records.ts'
 import { texts } from './texts.ts'
-import { readThrown } from './thrown.ts'
-import { ID_LIMIT, NotRemembered, pausesOf } from './transmit.ts'
-import type { Way } from './transmit.ts'
+import { idOf, pausesOf, remembered, thrownBy } from './transmit.ts'
+import type { Failure, Way } from './transmit.ts'
 
 export interface FileOrder extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {
 	channel_id: string
@@ -23,7 +22,7 @@ export interface FileOrder extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'
 	remember(upload: Upload): Promise<void>
 }
 
-export type FileOutcome = { status: 'sent'; id: string } | { status: 'refused'; message: string } | { status: 'late' }
+export type FileOutcome = { status: 'sent'; id: string } | Failure
 
 /** Files of all channels that are in memory to be sent. */
 const UPLOADS = 4
@@ -45,9 +44,7 @@ export async function transmitFile(way: Way, order: FileOrder): Promise<FileOutc
 		try {
 			return await sendOnce(line)
 		} catch (error) {
-			if (error instanceof NotRemembered) throw error.cause
-			ctx.signal.throwIfAborted()
-			const thrown = readThrown(error)
+			const thrown = thrownBy(error, ctx.signal)
 			const { code, message } = thrown
 			if (code === 'format' || code === 'refused') return { status: 'refused', message }
 			isUnknown ||= code === undefined
@@ -60,7 +57,7 @@ export async function transmitFile(way: Way, order: FileOrder): Promise<FileOutc
 		if (!connection.sendFile) return { status: 'refused', message: texts.noFiles }
 		if (isUnknown && connection.findFile) {
 			const found = await lines.call(channel_id, async () => connection.findFile?.(file, upload?.mark))
-			if (found) return sent(found)
+			if (found) return { status: 'sent', id: idOf(found) }
 			isUnknown = false
 		}
 		await pace.take(channel, chat, ctx.signal)
@@ -70,25 +67,13 @@ export async function transmitFile(way: Way, order: FileOrder): Promise<FileOutc
 			if (!bytes) return { status: 'refused', message: texts.fileGone }
 			// Each attempt has its own mark, since `findFile` does not search far beyond it.
 			const mark = markOf(connection, chat, ctx.log)
-			if (!upload || upload.mark !== mark) await remember(mark === undefined ? {} : { mark })
-			return sent(await lines.call(channel_id, async () => connection.sendFile?.(file, bytes)))
+			if (!upload || upload.mark !== mark) {
+				upload = mark === undefined ? {} : { mark }
+				await remembered(order.remember(upload))
+			}
+			return { status: 'sent', id: idOf(await lines.call(channel_id, async () => connection.sendFile?.(file, bytes))) }
 		} finally {
 			release()
 		}
 	}
-
-	async function remember(next: Upload): Promise<void> {
-		upload = next
-		try {
-			await order.remember(next)
-		} catch (error) {
-			throw new NotRemembered('not remembered', { cause: error })
-		}
-	}
-}
-
-/** An adapter is third-party code. */
-function sent(message: { id: string } | undefined): FileOutcome {
-	if (message === undefined) throw new Error('the adapter returned no message')
-	return { status: 'sent', id: String(message.id).slice(0, ID_LIMIT) }
 }

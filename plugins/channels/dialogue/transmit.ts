@@ -65,7 +65,7 @@ const FIRST_DELAY_MS = 500
 const MAX_DELAY_MS = 60_000
 const LEAST_WAIT_MS = 50
 /** Characters of an id of the platform. */
-export const ID_LIMIT = 256
+const ID_LIMIT = 256
 
 /** Throws what `remember` throws, and the reason of the instance's signal. */
 export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
@@ -89,14 +89,11 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 		const { part } = made
 		if (part.text === '') return { status: 'nothing' }
 		try {
-			const id = await sendOnce(line, chosen, part)
-			return { status: 'sent', id: String(id).slice(0, ID_LIMIT), next: part.next }
+			return { status: 'sent', id: idOf(await sendOnce(line, chosen, part)), next: part.next }
 		} catch (error) {
-			if (error instanceof NotRemembered) throw error.cause
-			ctx.signal.throwIfAborted()
-			order.calling?.(false)
-			const thrown = readThrown(error)
+			const thrown = thrownBy(error, ctx.signal)
 			const { code, message } = thrown
+			order.calling?.(false)
 			switch (code) {
 				case 'format':
 					ctx.log.debug({ channel_id, reason: message }, `a message is sent in another format than ${chosen.markup}`)
@@ -117,7 +114,7 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 	}
 
 	/** One attempt, or the result of an earlier one. */
-	async function sendOnce({ channel, connection }: Line, format: Format, part: MessagePart): Promise<string> {
+	async function sendOnce({ channel, connection }: Line, format: Format, part: MessagePart): Promise<{ id: string }> {
 		const message = outgoing(part.text, format.markup)
 		if (preview && preview.id === null) await findPreview({ channel, connection }, message)
 		if (preview?.id && connection.edit) {
@@ -127,12 +124,12 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 			order.calling?.(true)
 			await edit()
 			order.edited?.(edit)
-			return id
+			return { id }
 		}
 		if (isUnknown && connection.find) {
 			const mark = attempt?.mark
 			const found = await lines.call(channel_id, async () => connection.find?.(message, mark))
-			if (found) return found.id
+			if (found) return found
 			isUnknown = false
 		}
 		await (order.isHint ? pace.takeLast(channel, chat, ctx.signal) : pace.take(channel, chat, ctx.signal))
@@ -140,10 +137,10 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 		const mark = markOf(connection, chat, ctx.log)
 		if (!attempt || attempt.mark !== mark) {
 			attempt = { ...limitsOf(format), ...(mark !== undefined && { mark }) }
-			await remember()
+			await remembered(order.remember(attempt, preview))
 		}
 		order.calling?.(true)
-		return (await lines.call(channel_id, () => connection.send(message))).id
+		return lines.call(channel_id, () => connection.send(message))
 	}
 
 	/** Was the preview sent? If the platform cannot say, it is sent again: the nonce makes the platform return the same message. */
@@ -158,15 +155,7 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 			const { id } = await lines.call(channel_id, () => connection.send(message))
 			preview = { ...preview, id }
 		}
-		await remember()
-	}
-
-	async function remember(): Promise<void> {
-		try {
-			await order.remember(attempt, preview)
-		} catch (error) {
-			throw new NotRemembered('not remembered', { cause: error })
-		}
+		await remembered(order.remember(attempt, preview))
 	}
 
 	function outgoing(text: string, markup: Format['markup']): OutgoingMessage {
@@ -176,7 +165,29 @@ export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
 	}
 }
 
-export class NotRemembered extends Error {}
+class NotRemembered extends Error {}
+
+/** What `remember` of an order throws must not count as an error of the platform. */
+export async function remembered(work: Promise<void>): Promise<void> {
+	try {
+		await work
+	} catch (error) {
+		throw new NotRemembered('not remembered', { cause: error })
+	}
+}
+
+/** What an attempt threw. Throws what ends the work. */
+export function thrownBy(error: unknown, signal: AbortSignal): Thrown {
+	if (error instanceof NotRemembered) throw error.cause
+	signal.throwIfAborted()
+	return readThrown(error)
+}
+
+/** The id of a message that was sent. An adapter is third-party code. */
+export function idOf(message: { id: string } | undefined): string {
+	if (message === undefined) throw new Error('the adapter returned no message')
+	return String(message.id).slice(0, ID_LIMIT)
+}
 
 function isSame(a: Format, b: Format): boolean {
 	return a.markup === b.markup && a.max_length === b.max_length && a.max_bytes === b.max_bytes
