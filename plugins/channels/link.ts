@@ -22,13 +22,8 @@ export interface LinkOptions {
 	dropped(why: string): void
 }
 
-export interface OpenLink {
-	link: Link
-	/** From now on it does nothing. */
-	end(): void
-}
-
-export function openLink(options: LinkOptions): OpenLink {
+/** `end`: from then on the link does nothing. */
+export function openLink(options: LinkOptions): { link: Link; end(): void } {
 	const { channel, dialogue, queue } = options
 	const ending = new AbortController()
 	const { signal } = ending

@@ -3,13 +3,13 @@ import type { Context } from '../../core/plugin.ts'
 import type { ChannelSettings } from './contract.ts'
 import type { ChannelParts, RunningChannels } from './channels.ts'
 
-type MaintainedParts = Pick<ChannelParts, 'directory' | 'bindings' | 'pairing'>
-
 const CODES_EVERY_MS = 10 * 60_000
 
-export function maintain(ctx: Context<ChannelSettings>, channels: RunningChannels, parts: MaintainedParts): void {
-	const { log, signal } = ctx
-	const { directory, bindings, pairing } = parts
+export function maintain(
+	{ log, signal, on, every, serving }: Context<ChannelSettings>,
+	channels: RunningChannels,
+	{ directory, bindings, pairing }: ChannelParts,
+): void {
 	const inEach = async (work: (channel_id: string) => Promise<void>): Promise<void> => {
 		for (const { id } of await directory.list()) {
 			if (signal.aborted) return
@@ -22,12 +22,12 @@ export function maintain(ctx: Context<ChannelSettings>, channels: RunningChannel
 				log.error({ err: error }, 'the maintenance of channels failed; it is repeated at the next start')
 		})
 
-	ctx.on('agent.deleted', () => carefully(inEach(bindings.sweep)))
-	ctx.every(CODES_EVERY_MS, () => inEach(pairing.sweep))
+	on('agent.deleted', () => carefully(inEach(bindings.sweep)))
+	every(CODES_EVERY_MS, () => inEach(pairing.sweep))
 	const begin = async (): Promise<void> => {
 		await channels.finishDeletions()
 		await inEach(bindings.sweep)
 		await inEach(pairing.sweep)
 	}
-	void ctx.serving.then(() => carefully(begin()))
+	void serving.then(() => carefully(begin()))
 }

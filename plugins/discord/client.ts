@@ -11,12 +11,6 @@ export interface ClientOptions {
 	onLeaving(): void
 }
 
-export interface EndingClient {
-	client: Client
-	/** Ends it with its timers and sockets. Settles within some seconds, even if the other side does not respond. */
-	end(): Promise<void>
-}
-
 /** Limit of one request, its answer included. discord.js repeats it once, which is safe for all of our requests. */
 const REQUEST_MS = 15_000
 /** The same for a request with a file. */
@@ -34,8 +28,14 @@ const GUILDS_MS = 5_000
 const KEPT =
 	/^(?:READY|RESUMED|GUILD_(?:CREATE|UPDATE|DELETE|ROLE_[A-Z]+)|(?:CHANNEL|THREAD)_(?:CREATE|UPDATE|DELETE|LIST_SYNC))$/
 
-/** discord.js's client without caches of users, members and messages, which are not needed and would grow for days. */
-export function openClient({ api_root, fetcher, message_content, onLeaving }: ClientOptions): EndingClient {
+/**
+ * discord.js's client without caches of users, members and messages, which are not needed and would grow for days. `end` ends it
+ * with its timers and sockets, within some seconds, even if the other side does not respond.
+ */
+export function openClient({ api_root, fetcher, message_content, onLeaving }: ClientOptions): {
+	client: Client
+	end(): Promise<void>
+} {
 	const strategy = endingStrategy(onLeaving)
 	const { Guilds, GuildMessages, DirectMessages, MessageContent } = GatewayIntentBits
 	const client = new Client({

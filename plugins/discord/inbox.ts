@@ -1,29 +1,20 @@
 import type { DiscordMessage } from './incoming.ts'
 
-/** Messages from the gateway's socket, accepted one after another. A chat that is behind waits until it has caught up. */
-export interface Inbox {
-	push(message: DiscordMessage): void
-	/** Holds everything until `resume`. */
-	pause(): void
-	/** Resumes, but holds messages of these chats until they are `released`. Chats held before are no longer held. */
-	resume(behind: Iterable<string>): void
-	/** Resumes this chat too, without messages that were accepted elsewhere. */
-	release(chat_id: string, taken: ReadonlySet<string>): void
-	/** Drops all waiting messages; accepts no more. */
-	close(): void
-}
-
 /** Messages that wait, in all chats. */
 const WAITING = 5_000
 
-/** @param failed called once if a message was not accepted, or too many wait; the inbox is closed then. */
-export function openInbox(take: (message: DiscordMessage) => Promise<void>, failed: (error: unknown) => void): Inbox {
+/**
+ * Messages from the gateway's socket, accepted one after another. A chat that is behind waits until it has caught up. `failed` is
+ * called once if a message was not accepted, or too many wait; the inbox is closed then.
+ */
+export function openInbox(take: (message: DiscordMessage) => Promise<void>, failed: (error: unknown) => void) {
 	let waiting: DiscordMessage[] = []
 	let behind = new Map<string, DiscordMessage[]>()
 	let held = 0
 	let state: 'open' | 'paused' | 'closed' = 'open'
 	let isTaking = false
 
+	/** Drops all waiting messages; accepts no more. */
 	const close = (): void => {
 		state = 'closed'
 		waiting = []
@@ -54,16 +45,18 @@ export function openInbox(take: (message: DiscordMessage) => Promise<void>, fail
 		}
 	}
 	return {
-		push(message) {
+		push(message: DiscordMessage): void {
 			if (state === 'closed') return
 			waiting.push(message)
 			if (waiting.length + held > WAITING) fail(new Error(`more than ${WAITING} messages wait to be accepted`))
 			else void pump()
 		},
-		pause() {
+		/** Holds everything until `resume`. */
+		pause(): void {
 			if (state === 'open') state = 'paused'
 		},
-		resume(chats) {
+		/** Resumes, but holds messages of these chats until they are `released`. Chats held before are no longer held. */
+		resume(chats: Iterable<string>): void {
 			if (state === 'closed') return
 			waiting = [...[...behind.values()].flat(), ...waiting]
 			held = 0
@@ -71,7 +64,8 @@ export function openInbox(take: (message: DiscordMessage) => Promise<void>, fail
 			state = 'open'
 			void pump()
 		},
-		release(chat_id, taken) {
+		/** Resumes this chat too, without messages that were accepted elsewhere. */
+		release(chat_id: string, taken: ReadonlySet<string>): void {
 			const kept = behind.get(chat_id)
 			if (!kept) return
 			behind.delete(chat_id)

@@ -9,17 +9,11 @@ import type { WebSocket } from 'ws'
 type Build = NonNullable<WebSocketOptions['buildStrategy']>
 type Manager = Parameters<Build>[0]
 
-export interface EndingStrategy {
-	build: Build
-	/** From now on nothing connects. */
-	end(): void
-}
-
 /** Time for the other side to close; ws would wait for 30 s, during which a dead connection would look healthy. */
 const GOODBYE_MS = 2_000
 
-/** @param onLeaving called when a socket is dropped and will be opened again. */
-export function endingStrategy(onLeaving: () => void): EndingStrategy {
+/** `onLeaving` is called when a socket is dropped and will be opened again. From `end` on nothing connects. */
+export function endingStrategy(onLeaving: () => void): { build: Build; end(): void } {
 	let ended = false
 	return {
 		build(manager) {

@@ -3,19 +3,8 @@ import type { NewEvent } from '../../core/protocol.ts'
 import { noticesOf } from '../../core/redactor/notices.ts'
 import type { TextStream, View } from '../../core/redactor/view.ts'
 
-export interface RunRedaction {
-	/** For text of this run that goes elsewhere, such as to its model. */
-	readonly view: View
-	/** The redacted events, and among them those that report what was redacted in them or in `step`. */
-	redacted<S>(events: readonly NewEvent[], step: S): { events: readonly NewEvent[]; step: S }
-	/** What can be shown of a live event so far, with the events that report its redactions; empty if all of it is held back. */
-	live(event: NewEvent): { event: NewEvent | null; notices: NewEvent[] }
-	/** The rest of the unfinished answer, which is complete with `next`. Null if nothing remains. */
-	rest(next: readonly NewEvent[]): NewEvent | null
-}
-
 /** `report` receives what happens while none of the methods is running. */
-export function redactionOf(plain: View, report: (notice: NewEvent) => void): RunRedaction {
+export function redactionOf(plain: View, report: (notice: NewEvent) => void) {
 	let notices: NewEvent[] | null = null
 	const notice = noticesOf((event) => (notices ? notices.push(event) : report(event)), Infinity)
 	const view = plain.reportingTo(notice)
@@ -37,8 +26,10 @@ export function redactionOf(plain: View, report: (notice: NewEvent) => void): Ru
 	}
 
 	return {
+		/** For text of this run that goes elsewhere, such as to its model. */
 		view,
-		redacted(events, step) {
+		/** The redacted events, and among them those that report what was redacted in them or in `step`. */
+		redacted<S>(events: readonly NewEvent[], step: S): { events: readonly NewEvent[]; step: S } {
 			if (!view.active) return { events, step }
 			const kept = noticing(() => view.data(step, 'record'))
 			let pending = kept.notices
@@ -51,7 +42,8 @@ export function redactionOf(plain: View, report: (notice: NewEvent) => void): Ru
 			})
 			return { events: redacted, step: kept.result }
 		},
-		live(event) {
+		/** What can be shown of a live event so far, with the events that report its redactions; empty if all of it is held back. */
+		live(event: NewEvent): { event: NewEvent | null; notices: NewEvent[] } {
 			const { content } = event.payload
 			if (!view.active && !answer) return { event, notices: [] }
 			if (typeof content !== 'string') {
@@ -62,7 +54,8 @@ export function redactionOf(plain: View, report: (notice: NewEvent) => void): Ru
 			const shown = noticing(() => stream.push(content))
 			return { event: shown.result === '' ? null : withContent(event, shown.result), notices: shown.notices }
 		},
-		rest(next) {
+		/** The rest of the unfinished answer, which is complete with `next`. Null if nothing remains. */
+		rest(next: readonly NewEvent[]): NewEvent | null {
 			const type = answer && next.find((event) => event.event_type.startsWith('model.'))?.event_type
 			if (!answer || type === undefined) return null
 			const isSame = type === 'model.continued' || (continues && type === 'model.request')

@@ -13,15 +13,6 @@ import { whyMissing } from './tools-ready.ts'
 import { askApproval, beginWait } from './waits.ts'
 import type { Active } from './work.ts'
 
-export interface ThreadCalls {
-	/** `redacted`: the calls of the model's latest answer as the thread gets them; `written`: as the model wrote them. */
-	expect(redacted: readonly ToolCallRequest[], written: readonly ToolCallRequest[]): void
-	/** `asTold`: the call as the thread has it. */
-	call(asTold: ToolCallRequest): Promise<ToolReply>
-	/** Aborts what still runs: a call may outlast the run, for example after its wall-time limit. */
-	close(): Promise<void>
-}
-
 /** What calls need; made with the first, since most runs make none. */
 interface Shared {
 	asks: Asks
@@ -30,7 +21,7 @@ interface Shared {
 }
 
 /** `hold`: as `openAsks` takes it. */
-export function openCalls(work: Active, hold: () => () => void): ThreadCalls {
+export function openCalls(work: Active, hold: () => () => void) {
 	const { ctx, run, agent, log } = work
 	const begun = new Set(log.journal.steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
 	/** Calls of the latest answer, by the id that the thread uses. */
@@ -42,10 +33,12 @@ export function openCalls(work: Active, hold: () => () => void): ThreadCalls {
 		return { over, signal, asks: openAsks(work, signal, hold) }
 	}
 	return {
-		expect(redacted, written) {
+		/** `redacted`: the calls of the model's latest answer as the thread gets them; `written`: as the model wrote them. */
+		expect(redacted: readonly ToolCallRequest[], written: readonly ToolCallRequest[]): void {
 			asWritten = new Map(redacted.map(({ id }, at) => [id, written[at] as ToolCallRequest]))
 		},
-		async call(asTold) {
+		/** `asTold`: the call as the thread has it. */
+		async call(asTold: ToolCallRequest): Promise<ToolReply> {
 			// The model's output may contain a secret. The tool gets it; the model does not get it again.
 			const call = asWritten.get(asTold.id) ?? asTold
 			const { asks, signal } = (shared ??= share())
@@ -77,7 +70,8 @@ export function openCalls(work: Active, hold: () => () => void): ThreadCalls {
 			if (result.status === 'asks') return askApproval(work, call, result.wanted)
 			return waited_ms > 0 ? { ...result, waited_ms } : result
 		},
-		async close() {
+		/** Aborts what still runs: a call may outlast the run, for example after its wall-time limit. */
+		async close(): Promise<void> {
 			shared?.over.abort('the run has ended')
 			// A run that continues from its journal must not be paused by a question that is no longer asked.
 			await shared?.asks.close()
