@@ -19,9 +19,9 @@ import { showPresence } from './dialogue/presence.ts'
 import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
 import { sayIn } from './dialogue/say.ts'
+import { tellUndelivered } from './dialogue/report.ts'
 import { openSessions } from './dialogue/sessions.ts'
 import { texts } from './dialogue/texts.ts'
-import { tellUndelivered } from './dialogue/unasked.ts'
 import type { Dialogue, Registry } from './parts.ts'
 
 const DAY_MS = 24 * 3_600_000

@@ -12,21 +12,7 @@ import { keys } from './keys.ts'
 import { isEnded } from './standing.ts'
 import type { Work } from './work.ts'
 
-export interface Asks {
-	/** The questions of one call. */
-	of(call: ToolCallRequest): CallAsks
-	/** Withdraws the open questions of all calls, and refuses later ones. */
-	close(): Promise<void>
-	/** Milliseconds spent waiting for answers since the last time that this was called. */
-	takeWaited(): number
-}
-
-export interface CallAsks {
-	/** Settles with the answer; a second question waits for the first. See `ToolCall.ask`. */
-	ask(text: QuestionText): Promise<string>
-	/** Withdraws the open question, and refuses later ones. */
-	close(): Promise<void>
-}
+export type Asks = ReturnType<typeof openAsks>
 
 /** Limit of questions of a run that wait for their turn. */
 const WAITING_LIMIT = 16
@@ -38,7 +24,7 @@ const OPTIONS_LIMIT = 64
  * A run shows one question at a time, whichever of its calls asks. `signal` aborts when the run has ended; `hold` stops its
  * wall clock until the returned function is called.
  */
-export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void): Asks {
+export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void) {
 	const withdrawn = new AbortController()
 	const queue = openSerialQueue(WAITING_LIMIT, tooMany)
 	let waited_ms = 0
@@ -54,29 +40,33 @@ export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void
 		}
 	}
 	return {
-		of(call) {
+		/** The questions of one call. */
+		of(call: ToolCallRequest) {
 			const closed = new AbortController()
 			const over = AbortSignal.any([signal, withdrawn.signal, closed.signal])
 			const own = new Set<Promise<unknown>>()
 			return {
-				ask(text) {
+				/** Settles with the answer; a second question waits for the first. See `ToolCall.ask`. */
+				ask(text: QuestionText): Promise<string> {
 					const answer = queue.run(() => askNow(call, text, over))
 					own.add(answer)
-					const forget = (): void => void own.delete(answer)
-					answer.then(forget, forget)
+					answer.finally(() => own.delete(answer)).catch(() => {})
 					return answer
 				},
-				async close() {
+				/** Withdraws the open question, and refuses later ones. */
+				async close(): Promise<void> {
 					closed.abort('the call has ended')
 					await Promise.allSettled(own)
 				},
 			}
 		},
-		async close() {
+		/** Withdraws the open questions of all calls, and refuses later ones. */
+		async close(): Promise<void> {
 			withdrawn.abort('the run has ended')
 			await queue.idle()
 		},
-		takeWaited() {
+		/** Milliseconds spent waiting for answers since the last time that this was called. */
+		takeWaited(): number {
 			const waited = waited_ms
 			waited_ms = 0
 			return waited

@@ -1,6 +1,9 @@
 /** The connection of each channel, for sending; callers wait while it is not connected. */
 import { within } from '../../../core/util/deadline.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
+import { onAbort } from '../../../core/util/on-abort.ts'
+import { openSemaphore } from '../../../core/util/semaphore.ts'
+import type { Semaphore } from '../../../core/util/semaphore.ts'
 import type { Connection } from '../adapter.ts'
 import type { LiveChannel, Registry } from '../parts.ts'
 import { Counts } from './counts.ts'
@@ -39,7 +42,8 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 	const waiting = new Map<string, Set<(isThere: boolean) => void>>()
 	/** Ids are never reused, so it is safe to forget the oldest. */
 	const gone = new BoundedMap<string, true>(GONE_LIMIT)
-	const slots = new Map<string, { free: number; queue: (() => void)[] }>()
+	/** Of a channel, once it made a call. */
+	const places = new Map<string, Semaphore>()
 	const asides = new Counts()
 
 	const notify = (channel_id: string, isThere: boolean): void => {
@@ -66,16 +70,13 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 			}
 		},
 		async call(channel_id, make) {
-			const slot = slots.get(channel_id) ?? { free: CALL_LIMIT, queue: [] }
-			slots.set(channel_id, slot)
-			if (slot.free > 0) slot.free--
-			else await new Promise<void>((resolve) => slot.queue.push(resolve))
+			const own = places.get(channel_id) ?? openSemaphore(CALL_LIMIT)
+			if (!gone.has(channel_id)) places.set(channel_id, own)
+			const release = await own.take()
 			try {
 				return await within(CALL_MS, 'the platform', make())
 			} finally {
-				const next = slot.queue.shift()
-				if (next) next()
-				else if (++slot.free === CALL_LIMIT) slots.delete(channel_id)
+				release()
 			}
 		},
 		aside(channel_id, make) {
@@ -85,6 +86,7 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 		},
 		forget(channel_id) {
 			gone.set(channel_id, true)
+			places.delete(channel_id)
 			notify(channel_id, false)
 		},
 	}
@@ -94,11 +96,10 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 		const all = waiting.get(channel_id) ?? new Set()
 		waiting.set(channel_id, all.add(resolve))
 		const timer = setTimeout(resolve, Math.min(until - Date.now(), TIMER_LIMIT_MS), false).unref()
-		const aborted = (): void => reject(signal.reason as Error)
-		signal.addEventListener('abort', aborted, { once: true })
+		const stay = onAbort(signal, () => reject(signal.reason))
 		return promise.finally(() => {
 			clearTimeout(timer)
-			signal.removeEventListener('abort', aborted)
+			stay()
 			all.delete(resolve)
 			if (all.size === 0 && waiting.get(channel_id) === all) waiting.delete(channel_id)
 		})

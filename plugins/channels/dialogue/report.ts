@@ -4,9 +4,9 @@ import type { NewEvent } from '../../../core/protocol.ts'
 import { hasEvent } from '../../shared/has-event.ts'
 import type { Reply } from './records.ts'
 import type { Failure } from './transmit.ts'
-import { tellUndelivered } from './unasked.ts'
 
-type ReportContext = Pick<Context, 'use' | 'emit' | 'log' | 'events'>
+type EmitContext = Pick<Context, 'emit' | 'log'>
+type ReportContext = EmitContext & Pick<Context, 'use' | 'events'>
 
 /** Characters of a platform's reason for refusing. */
 const ERROR_LIMIT = 500
@@ -18,12 +18,10 @@ export async function reportSent(ctx: ReportContext, reply: Reply, ids: string[]
 	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
 	const payload = { channel_id, run_id, chat_id: chat.id, ...thread, message_ids: ids }
 	const event: NewEvent = { event_type: 'channel.message_sent', payload }
-	try {
+	await logged(ctx, event, async () => {
 		if (await ctx.use('runs').report({ run_id, agent_uid }, [event])) return
 		await ctx.emit(event, agent) // the run was deleted in the meantime
-	} catch (error) {
-		ctx.log.error({ err: error, event_type: event.event_type }, 'an event of a channel could not be written')
-	}
+	})
 }
 
 export async function reportFailure(ctx: ReportContext, reply: Reply, outcome: Failure): Promise<void> {
@@ -35,16 +33,36 @@ export async function reportFailure(ctx: ReportContext, reply: Reply, outcome: F
 
 /** Emits `channel.error`. */
 export async function reportError(
-	ctx: ReportContext,
+	ctx: EmitContext,
 	{ channel_id, run_id, agent, chat }: Reply,
 	code: string,
 	message: string,
 ): Promise<void> {
 	const payload = { channel_id, run_id, chat_id: chat.id, code, message: message.slice(0, ERROR_LIMIT) }
+	const event: NewEvent = { event_type: 'channel.error', payload }
+	await logged(ctx, event, () => ctx.emit(event, agent))
+}
+
+/** Emits `message.undelivered`: a result or a message was not delivered, and is not tried again. */
+export async function tellUndelivered(
+	ctx: EmitContext,
+	{ run_id, agent, channel_id, chat }: Reply,
+	code: string,
+	message: string,
+): Promise<void> {
+	const event: NewEvent = {
+		event_type: 'message.undelivered',
+		payload: { run_id, channel_id, chat_id: chat.id, code, message },
+	}
+	await logged(ctx, event, () => ctx.emit(event, agent))
+}
+
+/** What was sent, or was not, remains so even if the event cannot be written. */
+async function logged({ log }: EmitContext, { event_type }: NewEvent, write: () => Promise<void>): Promise<void> {
 	try {
-		await ctx.emit({ event_type: 'channel.error', payload }, agent)
+		await write()
 	} catch (error) {
-		ctx.log.error({ err: error, event_type: 'channel.error' }, 'an event of a channel could not be written')
+		log.error({ err: error, event_type }, 'an event of a channel could not be written')
 	}
 }
 

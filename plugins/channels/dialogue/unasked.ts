@@ -5,6 +5,7 @@ import type { PlaceRooms } from './place.ts'
 import { keys } from './records.ts'
 import type { Reply } from './records.ts'
 import { Gone } from './reply.ts'
+import { tellUndelivered } from './report.ts'
 import { texts } from './texts.ts'
 
 interface UnaskedRooms {
@@ -44,21 +45,6 @@ export async function note({ ctx, rooms }: UnaskedRooms, reply: Reply, content: 
 /** It reached nobody: takes it out of the chat's conversation. May be repeated. */
 export async function withdraw({ ctx }: Pick<UnaskedRooms, 'ctx'>, reply: Reply): Promise<void> {
 	await ctx.use('runs').unsay(agentOf(reply), reply.noted ?? reply.run_id)
-}
-
-/** Reports a result or a message that was not delivered and is not tried again. */
-export async function tellUndelivered(
-	{ emit, log }: Pick<Context, 'emit' | 'log'>,
-	{ run_id, agent, channel_id, chat }: Reply,
-	code: string,
-	message: string,
-): Promise<void> {
-	try {
-		const payload = { run_id, channel_id, chat_id: chat.id, code, message }
-		await emit({ event_type: 'message.undelivered', payload }, agent)
-	} catch (error) {
-		log.error({ err: error, run_id }, 'the event of a message that was not delivered could not be written')
-	}
 }
 
 function agentOf({ agent, agent_uid }: Reply): AgentRef {
