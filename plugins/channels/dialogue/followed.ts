@@ -2,6 +2,7 @@
 import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
+import { onAbort } from '../../../core/util/on-abort.ts'
 import type { OpenQuestion, RunListener } from '../../runs/contract.ts'
 import type { ChatRef } from '../adapter.ts'
 import { Counts } from './counts.ts'
@@ -245,13 +246,13 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		async idle(place, signal) {
 			const { promise, resolve } = Promise.withResolvers<void>()
 			const look = (): void => {
-				if (!isBusy(place)) resolve()
+				if (signal.aborted || !isBusy(place)) resolve()
 			}
 			waiting.add(look)
-			signal.addEventListener('abort', () => resolve(), { once: true })
-			if (signal.aborted) resolve()
+			const stay = onAbort(signal, look)
 			look()
 			await promise
+			stay()
 			waiting.delete(look)
 		},
 	}

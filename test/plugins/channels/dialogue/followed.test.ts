@@ -1,4 +1,5 @@
 /** Runs that chats wait for: nothing is looked up for one that is not stored yet, since that would show it as deleted. */
+import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { followRuns } from '../../../../plugins/channels/dialogue/followed.ts'
 import type { FollowHooks } from '../../../../plugins/channels/dialogue/followed.ts'
@@ -44,4 +45,21 @@ void t.test('a run that could not be stored is not followed', async (t) => {
 	})
 	await t.rejects(refused, /the disk is full/)
 	t.equal(runs.get('run'), undefined)
+})
+
+void t.test('who waited until a conversation is idle leaves no listener at its signal', async (t) => {
+	const runs = followRuns(ctx, hooks)
+	await runs.start(async (_listener, follow) => follow(reply))
+	const { signal } = new AbortController()
+	const idle = runs.idle(reply, signal)
+	t.equal(getEventListeners(signal, 'abort').length, 1)
+	for (const run of runs.all()) runs.ended(run)
+	await idle
+	t.equal(getEventListeners(signal, 'abort').length, 0)
+
+	const leaving = new AbortController()
+	await runs.start(async (_listener, follow) => follow({ ...reply, run_id: 'next' }))
+	const left = runs.idle(reply, leaving.signal)
+	leaving.abort()
+	await left
 })
