@@ -56,7 +56,6 @@ export interface FollowedRuns {
 	start(begin: (listener: RunListener, follow: (reply: Reply) => void) => Promise<unknown>): Promise<void>
 	/** Follows a run that exists, unless it is followed already. A run that was deleted has no events. */
 	follow(reply: Reply): Promise<Followed>
-	get(run_id: string): Followed | undefined
 	forget(run_id: string): void
 	all(): Iterable<Followed>
 	working(): Iterable<Followed>
@@ -235,7 +234,6 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			}
 			return run
 		},
-		get: (run_id) => runs.get(run_id),
 		forget,
 		all: () => runs.values(),
 		working: () => working,
