@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import { invalidField } from '../shared/invalid-field.ts'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
+import { isObject } from '../../core/util/is-object.ts'
 import type { Answer } from './contract.ts'
 
 export const approvalOptions = ['approve', 'approve_always', 'edit', 'refuse']
@@ -64,7 +65,7 @@ function readObject(text: string): Record<string, unknown> {
 	const json = /^(`{3,})(?:json)?\s([\s\S]*)\1$/.exec(text)?.[2] ?? text
 	try {
 		const value = JSON.parse(json) as unknown
-		if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+		if (isObject(value)) return value
 	} catch {}
 	throw invalidField('arguments', 'write "edit" and after it all arguments of the call as one JSON object')
 }

@@ -17,7 +17,7 @@ import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, StandingA
 import { enqueue } from './ending.ts'
 import { keys } from './keys.ts'
 import { jobOf } from './records.ts'
-import { isEnded } from './standing.ts'
+import { isEnded, isUnanswered } from './standing.ts'
 import type { JournalStep } from './journal-step.ts'
 import { findTool } from '../../sandbox/wire-name.ts'
 import { parseArguments } from './tool-specs.ts'
@@ -178,7 +178,7 @@ export function expireApprovals(ctx: Context<RunSettings>): void {
 export async function expireApproval(ctx: Context<RunSettings>, uid: string, question_id: string): Promise<void> {
 	const job = await change<Job | null>(ctx.store, agentScope(uid), async () => {
 		const question = await ctx.store.get<Question>(keys.question(uid, question_id))
-		if (!question || question.value.answer !== null || question.value.closed) return { result: null }
+		if (!question || !isUnanswered(question.value)) return { result: null }
 		const closed: Op = { key: question.key, value: { ...question.value, closed: 'expired' }, expect: question.rev }
 		const run = await ctx.store.get<RunRecord>(keys.run(uid, question.value.run_id))
 		if (!run || isEnded(run.value.status)) return { ops: [closed], result: null }

@@ -20,9 +20,13 @@ export async function currentSession(store: Store, agent: AgentRef): Promise<str
 
 /** Throws `not_found` for a conversation without runs, unless it is the current session. */
 export async function mustExist(store: Store, agent: AgentRef, conversation: string): Promise<void> {
-	for await (const _ of store.keys(keys.turns(agent.uid, conversation), { limit: 1 })) return
-	if (conversation === (await currentSession(store, agent))) return
-	throw noConversation(agent, conversation)
+	if (await hasTurns(store, agent.uid, conversation)) return
+	if (conversation !== (await currentSession(store, agent))) throw noConversation(agent, conversation)
+}
+
+export async function hasTurns(store: Store, uid: string, conversation: string): Promise<boolean> {
+	for await (const _ of store.keys(keys.turns(uid, conversation), { limit: 1 })) return true
+	return false
 }
 
 export function noConversation(agent: AgentRef, conversation: string): Fault {

@@ -6,6 +6,7 @@ import { resultsKey } from './results.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type {} from '../attachments/contract.ts'
 import type { Question, RunRecord, Runs } from './contract.ts'
+import { hasTurns } from './conversation.ts'
 import { stop } from './ending.ts'
 import type { RunDeps } from './ending.ts'
 import { keys } from './keys.ts'
@@ -32,8 +33,7 @@ export async function forgetConversation(ctx: RunDeps, uid: AgentRef['uid'], con
 	await store.delete(keys.marks(uid, conversation))
 	await store.delete(keys.summary(uid, conversation))
 	const summaries = conversationOfSummaries(conversation)
-	for await (const _ of store.keys(keys.turns(uid, summaries), { limit: 1 }))
-		await forgetConversation(ctx, uid, summaries)
+	if (await hasTurns(store, uid, summaries)) await forgetConversation(ctx, uid, summaries)
 	await store.delete(keys.forgetting(uid, conversation))
 }
 

@@ -4,13 +4,14 @@ import type { Context } from '../../core/plugin.ts'
 import { expireApproval, expireApprovals, isOverdue } from './approvals.ts'
 import { closeQuestion } from './asks.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
-import { end, openLog } from './ending.ts'
+import { openLog } from './ending.ts'
+import { finish } from './finish.ts'
 import { forgetRun } from './forget.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry } from './keys.ts'
 import { forgetEndedNotes } from './notes.ts'
 import { hasOpenChild } from './records.ts'
-import { isEnded } from './standing.ts'
+import { isEnded, isUnanswered } from './standing.ts'
 import { forgetEndedSummaries } from './summary-record.ts'
 import { pruneRequests } from './requests.ts'
 import { IDEMPOTENCY_MS } from './start.ts'
@@ -39,7 +40,7 @@ export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void>
 		}
 		for await (const { key, value } of store.list<Question>(keys.questions(uid))) {
 			const asked = Date.parse(value.asked_at)
-			const isOpen = value.answer === null && value.closed === undefined
+			const isOpen = isUnanswered(value)
 			if (isOpen && value.kind === 'approval') {
 				if (isOverdue(value, at)) await expireApproval(ctx, uid, value.question_id)
 			} else if (isOpen && asked < at - config.question_ttl_days * DAY_MS) await expire(ctx, uid, value)
@@ -67,16 +68,11 @@ async function expire(ctx: Context<RunSettings>, uid: string, question: Question
 	// Its call is still in flight and is notified.
 	if (question.live) return void (await closeQuestion(ctx.store, uid, question.question_id, 'expired'))
 	await withRun(question.run_id, async () => {
-		const entry = await ctx.store.get<RunRecord>(keys.run(uid, question.run_id))
-		if (entry?.value.status !== 'paused') return
-		const error = {
-			code: 'question_expired' as const,
-			message: `nobody answered the question within ${ctx.config.question_ttl_days} days (runs.question_ttl_days)`,
-		}
-		const run = entry.value
-		const log = await openLog(ctx, run)
-		if (!log) return
-		const payload = { error: error.message, code: error.code, usage: run.usage }
-		await end(ctx, { run, log }, { status: 'failed', error }, { events: [{ event_type: 'run.failed', payload }] })
+		const run = (await ctx.store.get<RunRecord>(keys.run(uid, question.run_id)))?.value
+		const log = run?.status === 'paused' ? await openLog(ctx, run) : null
+		if (!run || !log) return
+		const message = `nobody answered the question within ${ctx.config.question_ttl_days} days (runs.question_ttl_days)`
+		const error = { code: 'question_expired' as const, message }
+		await finish({ ctx, run, log }, { status: 'failed', error, usage: run.usage })
 	})
 }

@@ -31,7 +31,7 @@ import { forgetAllNotes } from './notes.ts'
 import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
 import { findRun, getRun, jobOf } from './records.ts'
-import { isEnded } from './standing.ts'
+import { isEnded, isUnanswered } from './standing.ts'
 import { openRoom } from './room.ts'
 import { takeIn } from './start.ts'
 import { summariesOf } from './summaries.ts'
@@ -192,9 +192,9 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const asked = (await store.get<Question>(keys.question(agent.uid, question_id)))?.value
 			const told = typeof given === 'string' ? { answer: given } : given
 			// What is asked never changes; whether it is still open is decided below.
-			const isOpenYet = asked && asked.answer === null && !asked.closed
 			const actor = causeNow()?.actor
-			const taken = isOpenYet ? await takeAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
+			const taken =
+				asked && isUnanswered(asked) ? await takeAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
 			const job = await change<Job | null>(store, agentScope(agent.uid), async () => {
 				const question = await store.get<Question>(keys.question(agent.uid, question_id))
 				if (!question)
@@ -320,7 +320,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	}
 
 	async function isOpen(question: Question, uid: string): Promise<boolean> {
-		if (question.answer !== null || question.closed) return false
+		if (!isUnanswered(question)) return false
 		const run = await store.get<RunRecord>(keys.run(uid, question.run_id))
 		return run !== undefined && !isEnded(run.value.status)
 	}

@@ -1,7 +1,7 @@
 /** A run's current state, from its events alone: for followers in the gateway, and for `svc` over HTTP. */
 import type { QuestionText } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
-import type { RunStatus } from './contract.ts'
+import type { Question, RunStatus } from './contract.ts'
 
 /** As in a run's record. */
 export interface Standing {
@@ -51,6 +51,11 @@ export function standingAfter(
 /** The question that paused the run. */
 export function openQuestion({ status, question }: Standing): Standing['question'] {
 	return status === 'paused' ? question : null
+}
+
+/** Nobody has answered the question, and it was not closed without an answer. */
+export function isUnanswered({ answer, closed }: Pick<Question, 'answer' | 'closed'>): boolean {
+	return answer === null && closed === undefined
 }
 
 export function isEnded(status: RunStatus): boolean {

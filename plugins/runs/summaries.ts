@@ -46,10 +46,11 @@ const CONVERSATIONS = 10_000
 /** Where people who are not the agent's own may speak, facts are stored only if the agent's config says so. */
 const PUBLIC: readonly string[] = ['webhook', 'openai']
 
-interface TurnBlock {
-	runs: RunRecord[]
-	messages: (readonly ChatMessage[])[]
-	lines: string[]
+interface Turn {
+	run: RunRecord
+	messages: readonly ChatMessage[]
+	/** As the model is shown it. */
+	lines: string
 	tokens: number
 }
 
@@ -59,7 +60,8 @@ interface SummaryWork {
 	request: ContextRequest
 	leaving: Leaving
 	previous: SummaryRecord | undefined
-	blocks: TurnBlock[]
+	/** What each model call gets. */
+	blocks: Turn[][]
 	/** Characters that the summary may have. */
 	characters: number
 }
@@ -138,16 +140,16 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 	async function summarize(
 		work: SummaryWork,
 		previous: SummaryRecord | undefined,
-		block: TurnBlock,
+		block: readonly Turn[],
 	): Promise<SummaryRecord | undefined> {
 		const { agent, conversation, characters } = work
 		const { text, facts, run } = await textOf(work, previous, block)
-		const [first, last] = [block.runs[0], block.runs.at(-1)]
+		const [first, last] = [block[0]?.run, block.at(-1)?.run]
 		if (!first || !last) return previous
 		const record: SummaryRecord = {
 			since: previous?.since ?? first.run_id,
 			through: last.run_id,
-			turns: (previous?.turns ?? 0) + block.runs.length,
+			turns: (previous?.turns ?? 0) + block.length,
 			text: ctx.redactor
 				.of([{ uid: agent.uid }])
 				.text(text, 'record')
@@ -168,11 +170,13 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 	async function textOf(
 		{ agent, conversation, request, characters }: SummaryWork,
 		previous: SummaryRecord | undefined,
-		{ runs: turns, messages, lines }: TurnBlock,
+		block: readonly Turn[],
 	): Promise<{ text: string; facts: string[]; run?: RunRecord }> {
 		const { models } = request
+		const messages = block.map((turn) => turn.messages)
 		if (models[0]?.kind === 'offline') return { text: plainSummary(previous?.text, messages, characters), facts: [] }
-		const isPublic = turns.some(({ trigger }) => PUBLIC.includes(trigger))
+		const isPublic = block.some((turn) => PUBLIC.includes(turn.run.trigger))
+		const lines = block.map((turn) => turn.lines)
 		const facts = (agent.config.context?.facts ?? !isPublic) && ctx.extensions('facts').length > 0
 		const prompt = promptOf(previous?.text, lines, { characters, facts })
 		const run = await askForSummary(ctx, runs, agent, conversation, { prompt, models })
@@ -222,7 +226,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 				planned.reject(error as Error)
 				ctx.log.debug({ err: error }, 'a conversation was not compacted')
 			})
-			return (await planned.promise).blocks.reduce((sum, block) => sum + block.runs.length, 0)
+			return (await planned.promise).blocks.flat().length
 		},
 	}
 
@@ -244,27 +248,28 @@ async function blocksOf(
 	{ uid }: AgentRecord,
 	conversation: string,
 	{ after, through, room }: { after: string | undefined; through: string; room: number },
-): Promise<TurnBlock[]> {
-	const turns: { run: RunRecord; messages: readonly ChatMessage[]; line: string; tokens: number }[] = []
-	let tokens = 0
+): Promise<Turn[][]> {
+	const turns: Turn[] = []
+	let sum = 0
 	for await (const run of newestFirst(ctx.store, { uid }, conversation)) {
 		if (after !== undefined && run.run_id <= after) break
 		if (run.run_id > through || run.started_at === null || run.tool_calls) continue
 		const messages = await transcriptOf(ctx, run, false)
-		const line = linesOf(messages, room * 2)
-		const own = tokensIn(line)
-		tokens += own
-		if (tokens > room * BLOCKS && turns.length > 0) break
-		turns.push({ run, messages, line, tokens: own })
+		const lines = linesOf(messages, room * 2)
+		const tokens = tokensIn(lines)
+		sum += tokens
+		if (sum > room * BLOCKS && turns.length > 0) break
+		turns.push({ run, messages, lines, tokens })
 	}
-	const blocks: TurnBlock[] = []
-	for (const { run, messages, line, tokens: own } of turns.toReversed()) {
-		let block = blocks.at(-1)
-		if (!block || block.tokens + own > room) blocks.push((block = { runs: [], messages: [], lines: [], tokens: 0 }))
-		block.runs.push(run)
-		block.messages.push(messages)
-		block.lines.push(line)
-		block.tokens += own
+	const blocks: Turn[][] = []
+	let left = -1
+	for (const turn of turns.toReversed()) {
+		left -= turn.tokens
+		if (left >= 0) blocks.at(-1)?.push(turn)
+		else {
+			blocks.push([turn])
+			left = room - turn.tokens
+		}
 	}
 	return blocks
 }

@@ -3,6 +3,8 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
 import type { ContextSummary } from '../../sandbox/order.ts'
+import { deleteAll } from '../shared/delete-all.ts'
+import { hasTurns } from './conversation.ts'
 import { keys } from './keys.ts'
 
 export interface SummaryRecord extends ContextSummary {
@@ -32,11 +34,6 @@ export function writeSummary(store: Store, uid: string, conversation: string, re
 
 /** Deletes what is kept about conversations of which no turn is left. */
 export async function forgetEndedSummaries(store: Store, uid: string): Promise<void> {
-	for (const prefix of [keys.summaries(uid), keys.allMarks(uid)]) {
-		for await (const key of store.keys(prefix)) {
-			let isEnded = true
-			for await (const _ of store.keys(keys.turns(uid, key.at(-1) ?? ''), { limit: 1 })) isEnded = false
-			if (isEnded) await store.delete(key)
-		}
-	}
+	for (const prefix of [keys.summaries(uid), keys.allMarks(uid)])
+		await deleteAll(store, prefix, async ({ key }) => !(await hasTurns(store, uid, key.at(-1) ?? '')))
 }

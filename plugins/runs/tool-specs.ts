@@ -3,6 +3,7 @@ import Joi from 'joi'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { ToolDefinition } from '../../core/plugin.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
+import { isObject } from '../../core/util/is-object.ts'
 
 const DESCRIPTION_LIMIT = 4096
 /** Characters of arguments up to which all mistakes are reported; reporting a hundred thousand would take a second. */
@@ -41,10 +42,9 @@ export function parseArguments(tool: ToolDefinition, text: string): Record<strin
 			`the arguments of ${tool.name} are not JSON (${messageOf(error)}); send one JSON object. You wrote: ${text}`,
 		)
 	}
-	if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+	if (!isObject(value))
 		throw new Fault('invalid_arguments', `the arguments of ${tool.name} must be one JSON object. You wrote: ${text}`)
-	}
-	if (!Joi.isSchema(tool.parameters)) return value as Record<string, unknown>
+	if (!Joi.isSchema(tool.parameters)) return value
 	const checked = tool.parameters.validate(value, { abortEarly: text.length > ALL_MISTAKES_LIMIT, convert: false })
 	if (checked.error)
 		throw new Fault('invalid_arguments', `the arguments of ${tool.name} are wrong: ${checked.error.message}`)
@@ -78,5 +78,5 @@ function withoutSizes(schema: Record<string, unknown>): Record<string, unknown> 
 
 function shortened(value: unknown): unknown {
 	if (Array.isArray(value)) return value.map(shortened)
-	return typeof value === 'object' && value !== null ? withoutSizes(value as Record<string, unknown>) : value
+	return isObject(value) ? withoutSizes(value) : value
 }

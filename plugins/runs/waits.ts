@@ -21,7 +21,7 @@ import type { Question, RunRecord } from './contract.ts'
 import { eventOfChild, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
 import { appendWith } from './records.ts'
-import { isEnded } from './standing.ts'
+import { isEnded, isUnanswered } from './standing.ts'
 import type { Work } from './work.ts'
 
 /** Limit of runs that wait for the end of one run. */
@@ -119,7 +119,7 @@ async function pauseOps(
 		const stored = await store.get<Question>(key)
 		if (!stored && asked) ops.push({ key, value: asked, expect: null })
 		const open = stored?.value ?? asked
-		if (open && open.answer === null && !open.closed) question = textOf(open)
+		if (open && isUnanswered(open)) question = textOf(open)
 	}
 	const { waits_for: _earlier, waits_for_all: _others, ...before } = entry.value
 	const value: RunRecord = {
