@@ -29,24 +29,7 @@ export interface BindingRecord {
 	created_at: string
 }
 
-export interface Bindings {
-	list(channel_id: string): Promise<Binding[]>
-	/** As described at `Registry.bound`. */
-	bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined>
-	/**
-	 * Binds the chat that `chatIn` picks, which gets the channel's open codes and may throw. The codes of the chat are used up
-	 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` if the channel has reached its limit.
-	 */
-	bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => BoundBy): Promise<Binding>
-	/** Undefined if the channel has no such binding. */
-	chatOf(channel_id: string, binding_id: string): Promise<string | undefined>
-	/** As `Channels.changeBinding`. */
-	change(channel_id: string, binding_id: string, change: Answerers): Promise<Binding>
-	/** Returns the binding that was removed. Throws `not_found`. */
-	unbind(channel_id: string, binding_id: string): Promise<Binding>
-	/** Removes those of deleted agents. */
-	sweep(channel_id: string): Promise<void>
-}
+export type Bindings = ReturnType<typeof bindingsOf>
 
 /** The chat to bind, and who may answer there. */
 export interface BoundBy extends Answerers {
@@ -61,7 +44,7 @@ const BATCH = 49
 const LOOKUP_LIMIT = 17
 const ID = /^[0-9a-f-]{36}$/
 
-export function bindingsOf({ store, config, use }: BindingContext): Bindings {
+export function bindingsOf({ store, config, use }: BindingContext) {
 	const isThere = async ({ agent_id, agent_uid }: BindingRecord): Promise<boolean> =>
 		(await use('agents').find(agent_id))?.uid === agent_uid
 
@@ -111,7 +94,7 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 		})
 
 	return {
-		async list(channel_id) {
+		async list(channel_id: string): Promise<Binding[]> {
 			const found: BindingRecord[] = []
 			const isCurrent = asking()
 			for await (const { value } of store.list<BindingRecord>(keys.chats(channel_id)))
@@ -120,7 +103,8 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 				.toSorted((a, b) => (a.binding_id < b.binding_id ? -1 : 1)) // ids sort by time
 				.map((record) => view(channel_id, record))
 		},
-		async bound(channel_id, chat_ids) {
+		/** As described at `Registry.bound`. */
+		async bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined> {
 			for (const chat_id of chat_ids.slice(0, LOOKUP_LIMIT)) {
 				const record = (await ofChat(channel_id, chat_id))?.value
 				if (!record || !(await isThere(record))) continue
@@ -136,7 +120,11 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 			}
 			return undefined
 		},
-		async bind(channel_id, agent, chatIn) {
+		/**
+		 * Binds the chat that `chatIn` picks, which gets the channel's open codes and may throw. The codes of the chat are used up
+		 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` if the channel has reached its limit.
+		 */
+		async bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => BoundBy): Promise<Binding> {
 			const record = await change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([ledgerOf(channel_id), store.get<OpenCode[]>(keys.codes(channel_id))])
 				const open = openAmong(codes?.value ?? [], Date.now())
@@ -172,8 +160,10 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 			})
 			return view(channel_id, record)
 		},
+		/** Undefined if the channel has no such binding. */
 		chatOf,
-		async change(channel_id, binding_id, wanted) {
+		/** As `Channels.changeBinding`. */
+		async change(channel_id: string, binding_id: string, wanted: Answerers): Promise<Binding> {
 			const record = await change(store, scopeOf(channel_id), async () => {
 				await ledgerOf(channel_id)
 				const { key, value, rev } = await byId(channel_id, binding_id)
@@ -182,11 +172,13 @@ export function bindingsOf({ store, config, use }: BindingContext): Bindings {
 			})
 			return view(channel_id, record)
 		},
-		async unbind(channel_id, binding_id) {
+		/** Returns the binding that was removed. Throws `not_found`. */
+		async unbind(channel_id: string, binding_id: string): Promise<Binding> {
 			const [record] = await remove(channel_id, async () => [await byId(channel_id, binding_id)])
 			return view(channel_id, record as BindingRecord)
 		},
-		async sweep(channel_id) {
+		/** Removes those of deleted agents. */
+		async sweep(channel_id: string): Promise<void> {
 			const gone: string[] = []
 			const isCurrent = asking()
 			for await (const { value } of store.list<BindingRecord>(keys.chats(channel_id)))

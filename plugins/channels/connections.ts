@@ -15,20 +15,7 @@ import type { Supervisor } from './supervisor.ts'
 import { wantedIn } from './wanted.ts'
 import type { ConnectionSettings, WantedConnection } from './wanted.ts'
 
-export interface Connections extends AsyncDisposable {
-	adapters(): Adapters
-	/**
-	 * Opens and closes connections to match the stored channels. Settles once that has started, and never throws. `again`:
-	 * selects channels that are tried again although their platform refused them.
-	 */
-	reconcile(again?: (channel: ChannelRecord) => boolean): Promise<void>
-	/** Undefined if it does not exist, or no running plugin has its type. */
-	live(id: string): LiveChannel | undefined
-	standing(channel: ChannelRecord): Standing
-	/** Ends the connection of a deleted channel. Settles once it is closed. */
-	drop(id: string): Promise<void>
-	onConnected(listener: (channel: LiveChannel) => void): void
-}
+export type Connections = ReturnType<typeof openConnections>
 
 type ConnectionContext = Pick<
 	Context<ChannelSettings>,
@@ -54,7 +41,7 @@ const WAITING_LIMIT = 1_000
 const RECONCILE_AGAIN_MS = 5_000
 const TROUBLE_LIMIT = 1_000
 
-export function openConnections(ctx: ConnectionContext, directory: Directory, dialogue: () => Dialogue): Connections {
+export function openConnections(ctx: ConnectionContext, directory: Directory, dialogue: () => Dialogue) {
 	const { config, log, signal } = ctx
 	const table = new Map<string, ConnectionEntry>()
 	/** Connections that are being closed, by type and token: until then no other connection may use the token. */
@@ -255,17 +242,23 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 	}
 
 	return {
-		adapters: () => adaptersOf(ctx.extensions('channel')),
+		adapters: (): Adapters => adaptersOf(ctx.extensions('channel')),
+		/**
+		 * Opens and closes connections to match the stored channels. Settles once that has started, and never throws. `again`:
+		 * selects channels that are tried again although their platform refused them.
+		 */
 		reconcile,
-		live: (id) => table.get(id)?.live,
-		standing(record) {
+		/** Undefined if it does not exist, or no running plugin has its type. */
+		live: (id: string): LiveChannel | undefined => table.get(id)?.live,
+		standing(record: ChannelRecord): Standing {
 			const entry = table.get(record.id)
 			if (entry) return entry.supervisor?.standing ?? entry.standing
 			const isKnown = this.adapters().all.has(record.type)
 			return isKnown ? { connection: 'connecting', bot: null, last_error: null } : disabled(record.type)
 		},
+		/** Ends the connection of a deleted channel. Settles once it is closed. */
 		drop,
-		onConnected: (listener) => void listeners.push(listener),
+		onConnected: (listener: (channel: LiveChannel) => void): void => void listeners.push(listener),
 		async [Symbol.asyncDispose]() {
 			clearTimeout(later)
 			await Promise.all([...table.values()].map(stop))

@@ -33,31 +33,13 @@ interface ListedChannel {
 	created_at: string
 }
 
-export interface Directory {
-	/** In the order of creation. */
-	list(): Promise<ChannelRecord[]>
-	find(id: string): Promise<ChannelRecord | undefined>
-	/** Throws `not_found`. */
-	get(id: string): Promise<ChannelRecord>
-	/** Throws `conflict` if there are already `limit` channels. */
-	add(record: ChannelRecord, limit: number): Promise<void>
-	/** `next` may throw, and may be called several times. Throws `not_found`. */
-	change(id: string, next: (record: ChannelRecord) => Promise<ChannelRecord>): Promise<ChannelRecord>
-	/** Marks it as deleted: from now on it accepts no bindings and no codes. Throws `not_found`. */
-	close(id: string): Promise<ChannelRecord>
-	/** Removes all records of a closed channel except its mark. May be repeated. */
-	sweep(id: string): Promise<void>
-	/** Removes the mark, and the channel from the list. May be repeated. */
-	erase(id: string): Promise<void>
-	/** Channels whose deletion was interrupted, and ids whose creation was. */
-	leftovers(): Promise<{ id: string; record: ChannelRecord | undefined }[]>
-}
+export type Directory = ReturnType<typeof directoryOf>
 
 const ID = /^[0-9a-f-]{36}$/
 /** A creation in progress has its id in the list before its record exists. */
 const CREATION_MS = 60_000
 
-export function directoryOf(store: Store): Directory {
+export function directoryOf(store: Store) {
 	const entryOf = async (id: string) => (ID.test(id) ? store.get<ChannelRecord>(keys.channel(id)) : undefined)
 	const listed = async (): Promise<ListedChannel[]> => (await store.get<ListedChannel[]>(keys.index))?.value ?? []
 	const changeList = (next: (list: ListedChannel[]) => ListedChannel[]): Promise<void> =>
@@ -73,16 +55,19 @@ export function directoryOf(store: Store): Directory {
 	}
 
 	return {
-		async list() {
+		/** In the order of creation. */
+		async list(): Promise<ChannelRecord[]> {
 			const entries = await Promise.all((await listed()).map(({ id }) => entryOf(id)))
 			return entries.flatMap((entry) => (entry && !entry.value.deleting ? entry.value : []))
 		},
-		async find(id) {
+		async find(id: string): Promise<ChannelRecord | undefined> {
 			const entry = await entryOf(id)
 			return entry && !entry.value.deleting ? entry.value : undefined
 		},
-		get: async (id) => (await active(id)).value,
-		async add(record, limit) {
+		/** Throws `not_found`. */
+		get: async (id: string): Promise<ChannelRecord> => (await active(id)).value,
+		/** Throws `conflict` if there are already `limit` channels. */
+		async add(record: ChannelRecord, limit: number): Promise<void> {
 			const { id, created_at } = record
 			await changeList((list) => {
 				if (list.length < limit) return [...list, { id, created_at }]
@@ -97,13 +82,15 @@ export function directoryOf(store: Store): Directory {
 				{ key: keys.ledger(id), value: ledger, expect: null },
 			])
 		},
-		change: (id, next) =>
+		/** `next` may throw, and may be called several times. Throws `not_found`. */
+		change: (id: string, next: (record: ChannelRecord) => Promise<ChannelRecord>): Promise<ChannelRecord> =>
 			change(store, scopeOf(id), async () => {
 				const { key, value, rev } = await active(id)
 				const result = await next(value)
 				return { ops: result === value ? [] : [{ key, value: result, expect: rev }], result }
 			}),
-		close: (id) =>
+		/** Marks it as deleted: from now on it accepts no bindings and no codes. Throws `not_found`. */
+		close: (id: string): Promise<ChannelRecord> =>
 			change(store, scopeOf(id), async () => {
 				const { key, value, rev } = await active(id)
 				const closed: BindingCount = { bindings: 0, closed: true }
@@ -114,15 +101,18 @@ export function directoryOf(store: Store): Directory {
 				]
 				return { ops, result: value }
 			}),
-		async sweep(id) {
+		/** Removes all records of a closed channel except its mark. May be repeated. */
+		async sweep(id: string): Promise<void> {
 			const mark = keys.channel(id).at(-1)
 			await deleteAll(store, [scopeOf(id)], ({ key }) => key.length !== 2 || key[1] !== mark)
 		},
-		async erase(id) {
+		/** Removes the mark, and the channel from the list. May be repeated. */
+		async erase(id: string): Promise<void> {
 			await store.delete(keys.channel(id))
 			await changeList((list) => list.filter((one) => one.id !== id))
 		},
-		async leftovers() {
+		/** Channels whose deletion was interrupted, and ids whose creation was. */
+		async leftovers(): Promise<{ id: string; record: ChannelRecord | undefined }[]> {
 			const found: Awaited<ReturnType<Directory['leftovers']>> = []
 			for (const { id, created_at } of await listed()) {
 				const record = (await entryOf(id))?.value

@@ -16,16 +16,7 @@ import type { ChannelRecord, Directory } from './directory.ts'
 import { noChannel } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
 
-export interface Pairing {
-	/** As for `Registry.pairingCode`. Throws `not_found` if the channel was deleted. */
-	issue(channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }>
-	/** As for `Channels.pair`. */
-	pair(code: string, agent_id: string | undefined, caller: Credentials, who?: WhoMayAnswer): Promise<Binding>
-	/** As for `Channels.waiting`. */
-	waiting(): Promise<WaitingChat[]>
-	/** Deletes the expired codes of a channel. */
-	sweep(channel_id: string): Promise<void>
-}
+export type Pairing = ReturnType<typeof pairingOf>
 
 type PairingContext = Pick<Context, 'store' | 'use' | 'emit'>
 
@@ -33,7 +24,7 @@ const WAITING_LIMIT = 100
 const USED_LIMIT = 1_000
 const SHOWN_LIMIT = 200
 
-export function pairingOf({ store, use, emit }: PairingContext, directory: Directory, bindings: Bindings): Pairing {
+export function pairingOf({ store, use, emit }: PairingContext, directory: Directory, bindings: Bindings) {
 	const attempts = openAttempts()
 	/** Codes that were valid recently: a caller who has one did not guess it. */
 	const used = new BoundedMap<string, true>(USED_LIMIT)
@@ -88,7 +79,8 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 	}
 
 	return {
-		issue: (channel_id, chat_id, by) =>
+		/** As for `Registry.pairingCode`. Throws `not_found` if the channel was deleted. */
+		issue: (channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }> =>
 			change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([
 					store.get<{ closed?: true }>(keys.ledger(channel_id)),
@@ -107,7 +99,13 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 					result: { code, expires_at: value.at(-1)?.expires_at ?? '' },
 				}
 			}),
-		pair: (code, agent_id, caller, who_may_answer) =>
+		/** As for `Channels.pair`. */
+		pair: (
+			code: string,
+			agent_id: string | undefined,
+			caller: Credentials,
+			who_may_answer?: WhoMayAnswer,
+		): Promise<Binding> =>
 			queue.run(async () => {
 				const who = caller.token_id ?? 'local'
 				await attempts.check(who)
@@ -123,7 +121,8 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 					throw error
 				}
 			}),
-		async waiting() {
+		/** As for `Channels.waiting`. */
+		async waiting(): Promise<WaitingChat[]> {
 			const found: WaitingChat[] = []
 			for (const { id: channel_id } of await directory.list()) {
 				const open = await openIn(channel_id)
@@ -135,7 +134,8 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 			}
 			return found.toSorted((a, b) => (a.expires_at > b.expires_at ? -1 : 1)).slice(0, SHOWN_LIMIT)
 		},
-		sweep: (channel_id) =>
+		/** Deletes the expired codes of a channel. */
+		sweep: (channel_id: string): Promise<void> =>
 			change(store, scopeOf(channel_id), async () => {
 				const codes = await store.get<OpenCode[]>(keys.codes(channel_id))
 				const open = openAmong(codes?.value ?? [], Date.now())

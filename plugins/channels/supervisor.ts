@@ -11,15 +11,7 @@ import { openLink } from './link.ts'
 import type { LinkOptions } from './link.ts'
 import type { Standing } from './news.ts'
 
-export interface Supervisor {
-	readonly standing: Standing
-	/** Undefined while it is not connected. */
-	connection(): Connection | undefined
-	/** Tries again if the platform has refused; otherwise does nothing. */
-	again(): void
-	/** The connection does nothing more. Settles once it is closed, within 10 s. */
-	stop(): Promise<void>
-}
+export type Supervisor = ReturnType<typeof supervise>
 
 export interface SupervisorOptions extends Pick<
 	LinkOptions,
@@ -44,7 +36,7 @@ interface ConnectionEnd extends Failure {
 	connected_ms: number
 }
 
-export function supervise(options: SupervisorOptions): Supervisor {
+export function supervise(options: SupervisorOptions) {
 	const { adapter, token, log } = options
 	const stopping = new AbortController()
 	const { signal } = stopping
@@ -147,11 +139,14 @@ export function supervise(options: SupervisorOptions): Supervisor {
 		get standing() {
 			return standing
 		},
-		connection: () => (standing.connection === 'connected' ? current : undefined),
-		again() {
+		/** Undefined while it is not connected. */
+		connection: (): Connection | undefined => (standing.connection === 'connected' ? current : undefined),
+		/** Tries again if the platform has refused; otherwise does nothing. */
+		again(): void {
 			if (standing.connection === 'error') wake?.()
 		},
-		stop() {
+		/** The connection does nothing more. Settles once it is closed, within 10 s. */
+		stop(): Promise<void> {
 			stopping.abort()
 			wake?.()
 			return ended

@@ -16,13 +16,7 @@ const MAX_BYTES = 16 * 1024 * 1024
 /** Longer pauses are left to the gateway: `limited` delays only the chat that exceeded its limit. */
 const SHORT_PAUSE_S = 2
 
-export interface BotApi extends AsyncDisposable {
-	call: Api
-	/** Does this server know the method? Checked once, by a request without arguments, which has no effect. */
-	knows(method: OptionalMethod): Promise<boolean>
-	/** Downloads a file, of at most 20 MB on Telegram's own server. Errors do not contain its address, which has the token. */
-	download(file_id: string, options: LoadOptions): Promise<Uint8Array>
-}
+export type BotApi = ReturnType<typeof openApi>
 
 /** Newer methods, which self-hosted and test servers may not have. */
 export type OptionalMethod =
@@ -33,7 +27,7 @@ export type OptionalMethod =
 	| 'sendChatAction'
 
 /** Throws `refused` for a token that no bot can have. */
-export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'token' | 'config' | 'error'>): BotApi {
+export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'token' | 'config' | 'error'>) {
 	if (!TOKEN.test(token))
 		throw error(
 			'refused',
@@ -63,14 +57,16 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 	const known = new Map<OptionalMethod, boolean>()
 	return {
 		call,
-		async knows(method) {
+		/** Does this server know the method? Checked once, by a request without arguments, which has no effect. */
+		async knows(method: OptionalMethod): Promise<boolean> {
 			const before = known.get(method)
 			if (before !== undefined) return before
 			const does = await answersTo(call.raw, method)
 			known.set(method, does)
 			return does
 		},
-		async download(file_id, { signal, max_bytes }) {
+		/** Downloads a file, of at most 20 MB on Telegram's own server. Errors do not contain its address, which has the token. */
+		async download(file_id: string, { signal, max_bytes }: LoadOptions): Promise<Uint8Array> {
 			const { file_path } = await call.getFile(file_id, signal as Parameters<typeof call.getFile>[1])
 			// A server of one's own may name a path on its disk instead.
 			if (!file_path || /^[/\\]|\.\.|:/.test(file_path)) throw new Error('the Bot API server offers no download')

@@ -14,16 +14,9 @@ const COUNTERS = 1000
 /** The ids of supergroups are below it: -100 and the number of the supergroup, in digits. */
 const SUPERGROUPS_BELOW = -1_000_000_000_000
 
-export interface Marks {
-	/** A message with this id exists, and is known. */
-	saw(chat_id: number | string, message_id: number): void
-	/** The highest id of this chat's counter; undefined if none was seen. */
-	mark(chat_id: string): string | undefined
-	/** Is this the id of a known message? */
-	knows(chat_id: string, message_id: number): boolean
-}
+export type Marks = ReturnType<typeof openMarks>
 
-export function openMarks(known: readonly KnownChat[]): Marks {
+export function openMarks(known: readonly KnownChat[]) {
 	const counters = new BoundedMap<string, { top: number; ids: Set<number> }>(COUNTERS)
 
 	function saw(chat_id: number | string, message_id: number): void {
@@ -41,9 +34,13 @@ export function openMarks(known: readonly KnownChat[]): Marks {
 			if (Number.isSafeInteger(message_id)) saw(id, message_id)
 	}
 	return {
+		/** A message with this id exists, and is known. */
 		saw,
-		mark: (chat_id) => counters.get(counterOf(chat_id))?.top.toString(),
-		knows: (chat_id, message_id) => counters.get(counterOf(chat_id))?.ids.has(message_id) === true,
+		/** The highest id of this chat's counter; undefined if none was seen. */
+		mark: (chat_id: string): string | undefined => counters.get(counterOf(chat_id))?.top.toString(),
+		/** Is this the id of a known message? */
+		knows: (chat_id: string, message_id: number): boolean =>
+			counters.get(counterOf(chat_id))?.ids.has(message_id) === true,
 	}
 }
 

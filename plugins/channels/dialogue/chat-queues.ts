@@ -3,15 +3,9 @@ import type { Logger } from '../../../core/log/log.ts'
 import { SerialQueues } from '../../shared/serial-queues.ts'
 
 /** Chats are named as `chatKey` does. A job that fails is logged. */
-export interface ChatQueues extends AsyncDisposable {
-	push(chat: string, job: () => Promise<void>): void
-	/** Starts the job now, or returns false if the chat's queue is not empty. `wanted` aborts once another job waits behind it. */
-	offer(chat: string, job: (wanted: AbortSignal) => Promise<void>): boolean
-	/** Jobs that wait or are running. */
-	length(chat: string): number
-}
+export type ChatQueues = ReturnType<typeof openChatQueues>
 
-export function openChatQueues(log: Logger): ChatQueues {
+export function openChatQueues(log: Logger) {
 	const queues = new SerialQueues()
 	/** Of jobs that were offered. */
 	const wanted = new Map<string, AbortController>()
@@ -22,14 +16,16 @@ export function openChatQueues(log: Logger): ChatQueues {
 	}
 	return {
 		push,
-		offer(chat, job) {
+		/** Starts the job now, or returns false if the chat's queue is not empty. `wanted` aborts once another job waits behind it. */
+		offer(chat: string, job: (wanted: AbortSignal) => Promise<void>): boolean {
 			if (queues.length(chat) > 0) return false
 			const controller = new AbortController()
 			push(chat, () => job(controller.signal).finally(() => wanted.delete(chat)))
 			wanted.set(chat, controller)
 			return true
 		},
-		length: (chat) => queues.length(chat),
+		/** Jobs that wait or are running. */
+		length: (chat: string): number => queues.length(chat),
 		[Symbol.asyncDispose]: () => queues.idle(),
 	}
 }

@@ -48,28 +48,7 @@ export interface Followed {
 	resume(): void
 }
 
-export interface FollowedRuns {
-	/**
-	 * Follows the run that `begin` starts, which must call `follow` before anything can happen in it. Throws what `begin`
-	 * throws; then the run is not followed.
-	 */
-	start(begin: (listener: RunListener, follow: (reply: Reply) => void) => Promise<unknown>): Promise<void>
-	/** Follows a run that exists, unless it is followed already. A run that was deleted has no events. */
-	follow(reply: Reply): Promise<Followed>
-	forget(run_id: string): void
-	all(): Iterable<Followed>
-	working(): Iterable<Followed>
-	/** The runs of an agent in a chat, or in a thread of it, oldest first. */
-	inChat(agent_uid: string, channel_id: string, chat: ChatRef): Followed[]
-	/** Number of runs of a channel. */
-	count(channel_id: string): number
-	/** Whether a run that a message of the conversation started is not over. */
-	isBusy(place: ConversationPlace): boolean
-	/** Settles once that is no longer so, or `signal` aborts. */
-	idle(place: ConversationPlace, signal: AbortSignal): Promise<void>
-	/** The run was found to be over. */
-	ended(run: Followed): void
-}
+export type FollowedRuns = ReturnType<typeof followRuns>
 
 /** A conversation in a chat, or in a thread of it. */
 export interface ConversationPlace {
@@ -90,7 +69,7 @@ export interface FollowHooks {
 /** Characters kept of an unfinished answer. */
 const DRAFT_LIMIT = 16 * 1024
 
-export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHooks): FollowedRuns {
+export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHooks) {
 	const runs = new Map<string, Followed & { stop(): void }>()
 	const chats = new Map<string, Set<Followed>>()
 	const working = new Set<Followed>()
@@ -206,7 +185,11 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		counts.add(channel_id, -1)
 	}
 	return {
-		async start(begin) {
+		/**
+		 * Follows the run that `begin` starts, which must call `follow` before anything can happen in it. Throws what `begin`
+		 * throws; then the run is not followed.
+		 */
+		async start(begin: (listener: RunListener, follow: (reply: Reply) => void) => Promise<unknown>): Promise<void> {
 			let run: Followed | undefined
 			const stop = new AbortController()
 			try {
@@ -218,7 +201,8 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 				throw error
 			}
 		},
-		async follow(reply) {
+		/** Follows a run that exists, unless it is followed already. A run that was deleted has no events. */
+		async follow(reply: Reply): Promise<Followed> {
 			const { run_id } = reply
 			const before = runs.get(run_id)
 			if (before) return before
@@ -235,13 +219,20 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			return run
 		},
 		forget,
-		all: () => runs.values(),
-		working: () => working,
-		inChat: (uid, channel_id, chat) => [...(chats.get(keyOf(uid, channel_id, chat)) ?? [])],
-		count: (channel_id) => counts.of(channel_id),
+		all: (): Iterable<Followed> => runs.values(),
+		working: (): Iterable<Followed> => working,
+		/** The runs of an agent in a chat, or in a thread of it, oldest first. */
+		inChat: (uid: string, channel_id: string, chat: ChatRef): Followed[] => [
+			...(chats.get(keyOf(uid, channel_id, chat)) ?? []),
+		],
+		/** Number of runs of a channel. */
+		count: (channel_id: string): number => counts.of(channel_id),
+		/** Whether a run that a message of the conversation started is not over. */
 		isBusy,
+		/** The run was found to be over. */
 		ended,
-		async idle(place, signal) {
+		/** Settles once the conversation is not busy, or `signal` aborts. */
+		async idle(place: ConversationPlace, signal: AbortSignal): Promise<void> {
 			const { promise, resolve } = Promise.withResolvers<void>()
 			const look = (): void => {
 				if (signal.aborted || !isBusy(place)) resolve()

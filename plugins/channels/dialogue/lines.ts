@@ -13,21 +13,7 @@ export interface Line {
 	connection: Connection
 }
 
-export interface Lines {
-	/** Settles once the channel is connected. Undefined if it was deleted, or is not connected by `until` (ms since 1970). Throws when the signal aborts. */
-	open(channel_id: string, until: number): Promise<Line | undefined>
-	/** The same, without waiting. */
-	now(channel_id: string): Line | undefined
-	/** Makes a call, as soon as not too many others of this channel are running. On a timeout it throws, and the outcome is unknown. */
-	call<T>(channel_id: string, make: () => Promise<T>): Promise<T>
-	/**
-	 * Makes an optional call that delays no other. It throws after a timeout of a few seconds; the outcome is unknown then.
-	 * Undefined if too many such calls are running.
-	 */
-	aside(channel_id: string, make: () => Promise<void>): Promise<void> | undefined
-	/** The channel was deleted: ends every wait for it. */
-	forget(channel_id: string): void
-}
+export type Lines = ReturnType<typeof openLines>
 
 /** Concurrent calls of one channel. */
 const CALL_LIMIT = 64
@@ -38,7 +24,7 @@ const ASIDE_MS = 5_000
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 const GONE_LIMIT = 1_000
 
-export function openLines(registry: Registry, signal: AbortSignal): Lines {
+export function openLines(registry: Registry, signal: AbortSignal) {
 	const waiting = new Map<string, Set<(isThere: boolean) => void>>()
 	/** Ids are never reused, so it is safe to forget the oldest. */
 	const gone = new BoundedMap<string, true>(GONE_LIMIT)
@@ -59,8 +45,10 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 		return channel && connection && { channel, connection }
 	}
 	return {
+		/** Undefined if the channel is not connected. */
 		now,
-		async open(channel_id, until) {
+		/** Settles once the channel is connected. Undefined if it was deleted, or is not connected by `until` (ms since 1970). Throws when the signal aborts. */
+		async open(channel_id: string, until: number): Promise<Line | undefined> {
 			for (;;) {
 				signal.throwIfAborted()
 				if (Date.now() >= until || gone.has(channel_id)) return undefined
@@ -69,7 +57,8 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 				if (!(await connected(channel_id, until))) return undefined
 			}
 		},
-		async call(channel_id, make) {
+		/** Makes a call, as soon as not too many others of this channel are running. On a timeout it throws, and the outcome is unknown. */
+		async call<T>(channel_id: string, make: () => Promise<T>): Promise<T> {
 			const own = places.get(channel_id) ?? openSemaphore(CALL_LIMIT)
 			if (!gone.has(channel_id)) places.set(channel_id, own)
 			const release = await own.take()
@@ -79,12 +68,17 @@ export function openLines(registry: Registry, signal: AbortSignal): Lines {
 				release()
 			}
 		},
-		aside(channel_id, make) {
+		/**
+		 * Makes an optional call that delays no other. It throws after a timeout of a few seconds; the outcome is unknown then.
+		 * Undefined if too many such calls are running.
+		 */
+		aside(channel_id: string, make: () => Promise<void>): Promise<void> | undefined {
 			if (asides.of(channel_id) >= ASIDE_LIMIT) return undefined
 			asides.add(channel_id)
 			return within(ASIDE_MS, 'the platform', make()).finally(() => asides.add(channel_id, -1))
 		},
-		forget(channel_id) {
+		/** The channel was deleted: ends every wait for it. */
+		forget(channel_id: string): void {
 			gone.set(channel_id, true)
 			places.delete(channel_id)
 			notify(channel_id, false)

@@ -11,31 +11,7 @@ import { scopeOf } from '../keys.ts'
 import { keys } from './records.ts'
 import type { ChatMark, KnownChatRecord, SeenMessage, SentMessage, Talk } from './records.ts'
 
-export interface Marks {
-	isKnown(channel_id: string, message: IncomingMessage): Promise<boolean>
-	/** To be called before the agent accepts messages of this chat; has no effect if it has done so before. */
-	introduce(channel_id: string, message: IncomingMessage, agent: AgentRef): Promise<void>
-	/** Writes in the agent's scope that record the message. They conflict if it is recorded already. */
-	ops(channel_id: string, message: IncomingMessage, agent: AgentRef): Promise<Op[]>
-	/** Those writes are durable now. */
-	took(channel_id: string, message: IncomingMessage): Promise<void>
-	/** Records a message that led to no run. */
-	note(channel_id: string, message: IncomingMessage): Promise<void>
-	/** The message needed no action, and is not recorded: only the position of the feed counts. */
-	pass(channel_id: string, message: IncomingMessage): Promise<void>
-	/** Sets the position of the feed, whatever was accepted. Stored the first time, and later every few seconds. */
-	advance(channel_id: string, cursor: string): Promise<void>
-	cursor(channel_id: string): Promise<string | null>
-	chats(channel_id: string): Promise<KnownChat[]>
-	kindOf(channel_id: string, chat_id: string): Promise<ChatKind>
-	/** Ids of what contains the chat, the nearest first. */
-	within(channel_id: string, chat_id: string): Promise<readonly string[]>
-	/** Writes the positions of the feeds: an agent's records were deleted, perhaps with the newest positions. */
-	keepCursors(): Promise<void>
-	forget(channel_id: string): Promise<void>
-	/** Deletes records of messages accepted before `before`, ISO 8601. */
-	prune(before: string): Promise<void>
-}
+export type Marks = ReturnType<typeof openMarks>
 
 /** Former agents of one chat whose records are checked for a message. */
 const AGENT_LIMIT = 4
@@ -51,7 +27,7 @@ interface Feed {
 	cursor: string | null
 }
 
-export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, registry: Registry): Marks {
+export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, registry: Registry) {
 	const { store } = ctx
 	const feeds = new Map<string, Promise<Feed>>()
 	const chats = new BoundedMap<string, KnownChatRecord>(CACHE_LIMIT)
@@ -118,7 +94,7 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 	}
 
 	return {
-		async isKnown(channel_id, { id, chat }) {
+		async isKnown(channel_id: string, { id, chat }: IncomingMessage): Promise<boolean> {
 			const known = await chatOf(channel_id, chat.id)
 			if (!known) return false
 			const places: Key[] = [
@@ -128,13 +104,15 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			const found = await Promise.all(places.map((key) => store.get<SeenMessage>(key)))
 			return found.some((entry) => entry !== undefined)
 		},
-		async introduce(channel_id, { chat }, { uid }) {
+		/** To be called before the agent accepts messages of this chat; has no effect if it has done so before. */
+		async introduce(channel_id: string, { chat }: IncomingMessage, { uid }: AgentRef): Promise<void> {
 			const known = await chatOf(channel_id, chat.id)
 			if (known?.agents.at(-1) === uid) return
 			const agents = [...(known?.agents ?? []).filter((one) => one !== uid), uid].slice(-AGENT_LIMIT)
 			await saveChat(channel_id, { ...(known ?? blank(chat)), agents, at: now() })
 		},
-		async ops(channel_id, message, { uid }) {
+		/** Writes in the agent's scope that record the message. They conflict if it is recorded already. */
+		async ops(channel_id: string, message: IncomingMessage, { uid }: AgentRef): Promise<Op[]> {
 			const { id, chat } = message
 			const before = await store.get<ChatMark>(keys.mark(uid, channel_id, chat.id))
 			return [
@@ -142,8 +120,10 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 				{ key: keys.mark(uid, channel_id, chat.id), value: await markFor(channel_id, message, before?.value ?? null) },
 			]
 		},
+		/** Those writes are durable now. */
 		took: advance,
-		async note(channel_id, message) {
+		/** Records a message that led to no run. */
+		async note(channel_id: string, message: IncomingMessage): Promise<void> {
 			const { id, chat } = message
 			const known = (await chatOf(channel_id, chat.id)) ?? blank(chat)
 			const mark = await markFor(channel_id, message, known.mark)
@@ -151,11 +131,13 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			await saveChat(channel_id, { ...known, mark, at: now() }, [seen])
 			await advance(channel_id, message)
 		},
-		async pass(channel_id, { cursor }) {
+		/** The message needed no action, and is not recorded: only the position of the feed counts. */
+		async pass(channel_id: string, { cursor }: IncomingMessage): Promise<void> {
 			const feed = await feedOf(channel_id)
 			feed.cursor = newer(feed.cursor, cursor)
 		},
-		async advance(channel_id, cursor) {
+		/** Sets the position of the feed, whatever was accepted. Stored the first time, and later every few seconds. */
+		async advance(channel_id: string, cursor: string): Promise<void> {
 			const feed = await feedOf(channel_id)
 			const isNew = feed.cursor === null
 			feed.cursor = newer(feed.cursor, cursor)
@@ -164,8 +146,8 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			await store.put(keys.feed(channel_id), { ...feed })
 			keptAt.set(channel_id, performance.now())
 		},
-		cursor: async (channel_id) => (await feedOf(channel_id)).cursor,
-		async chats(channel_id) {
+		cursor: async (channel_id: string): Promise<string | null> => (await feedOf(channel_id)).cursor,
+		async chats(channel_id: string): Promise<KnownChat[]> {
 			const found: { chat: KnownChatRecord; last_id: string; taken: number }[] = []
 			for await (const { value: chat } of store.list<KnownChatRecord>(keys.chats(channel_id))) {
 				const marks = await marksOf(channel_id, chat)
@@ -184,12 +166,16 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			}
 			return known
 		},
-		kindOf: async (channel_id, chat_id) => (await chatOf(channel_id, chat_id))?.kind ?? 'private',
-		within: async (channel_id, chat_id) => (await chatOf(channel_id, chat_id))?.within ?? [],
-		async keepCursors() {
+		kindOf: async (channel_id: string, chat_id: string): Promise<ChatKind> =>
+			(await chatOf(channel_id, chat_id))?.kind ?? 'private',
+		/** Ids of what contains the chat, the nearest first. */
+		within: async (channel_id: string, chat_id: string): Promise<readonly string[]> =>
+			(await chatOf(channel_id, chat_id))?.within ?? [],
+		/** Writes the positions of the feeds: an agent's records were deleted, perhaps with the newest positions. */
+		async keepCursors(): Promise<void> {
 			for (const [channel_id, feed] of feeds) await store.put(keys.feed(channel_id), { ...(await feed) })
 		},
-		async forget(channel_id) {
+		async forget(channel_id: string): Promise<void> {
 			feeds.delete(channel_id)
 			keptAt.delete(channel_id)
 			for (const [name] of chats) if (name.startsWith(`${channel_id} `)) chats.delete(name)
@@ -201,7 +187,8 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 				await sweep(keys.talks(uid), (value) => (value as Talk).channel_id === channel_id)
 			}
 		},
-		async prune(before) {
+		/** Deletes records of messages accepted before `before`, ISO 8601. */
+		async prune(before: string): Promise<void> {
 			const isOld = (value: unknown): boolean => (value as SeenMessage).at < before
 			for (const channel_id of feeds.keys()) {
 				await sweep(keys.allNoted(channel_id), isOld)

@@ -11,14 +11,7 @@ import type { SplitPosition } from './split.ts'
 import { transmit } from './transmit.ts'
 import type { Way } from './transmit.ts'
 
-export interface Notices {
-	/** Sends it once the chat is free. Dropped if too many wait there, or it could not be sent in time. */
-	say(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void
-	/** Sends it to a chat without an agent, once nothing else waits to be sent in the channel. */
-	hint(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void
-	/** Whether this chat may get a hint; counts it toward the limit per minute. False if too many hints wait in the channel. */
-	mayHint(channel_id: string, chat_id: string): boolean
-}
+export type Notices = ReturnType<typeof openNotices>
 
 interface Notice {
 	channel_id: string
@@ -40,7 +33,7 @@ const HINTS_WAITING_LIMIT = 100
 /** Chats whose hints are counted. */
 const CHAT_LIMIT = 10_000
 
-export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues): Notices {
+export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues) {
 	const { ctx } = way
 	const hinted = new BoundedMap<string, { since: number; count: number }>(CHAT_LIMIT)
 	/** Hints that wait, by channel. */
@@ -80,14 +73,17 @@ export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues): No
 		return true
 	}
 	return {
-		say(channel_id, chat, text, reply_to) {
+		/** Sends it once the chat is free. Dropped if too many wait there, or it could not be sent in time. */
+		say(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void {
 			queue({ channel_id, chat, text, reply_to, isHint: false })
 		},
-		hint(channel_id, chat, text, reply_to) {
+		/** Sends it to a chat without an agent, once nothing else waits to be sent in the channel. */
+		hint(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void {
 			const done = (): void => hinting.add(channel_id, -1)
 			if (queue({ channel_id, chat, text, reply_to, isHint: true }, done)) hinting.add(channel_id)
 		},
-		mayHint(channel_id, chat_id) {
+		/** Whether this chat may get a hint; counts it toward the limit per minute. False if too many hints wait in the channel. */
+		mayHint(channel_id: string, chat_id: string): boolean {
 			if (hinting.of(channel_id) >= HINTS_WAITING_LIMIT) return false
 			const name = chatKey(channel_id, chat_id)
 			const now = performance.now()

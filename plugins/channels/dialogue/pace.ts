@@ -9,16 +9,7 @@ interface Chat {
 	kind: ChatKind
 }
 
-export interface Pace {
-	/** Waits for its turn and takes it. Throws with the signal. */
-	take(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void>
-	/** Waits for a turn that no other sender waits for. Throws when the signal aborts. */
-	takeLast(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void>
-	/** Takes a turn if that needs no waiting. */
-	takeNow(channel: LiveChannel, chat: Chat): boolean
-	/** The platform said to send nothing there for so long: some seconds at most, then it is asked again. */
-	hold(channel: LiveChannel, chat: Chat, ms: number): void
-}
+export type Pace = ReturnType<typeof openPace>
 
 const CHAT_MS = 1_000
 const CHANNEL_MS = 35
@@ -26,7 +17,7 @@ export const HOLD_LIMIT_MS = 10_000
 /** Above this number of chats, those that are free are forgotten. */
 const SWEEP_AT = 1_000
 
-export function openPace(): Pace {
+export function openPace() {
 	/** When the next message may be sent, by chat and by channel, by the clock of `performance`. */
 	const next = new Map<string, number>()
 
@@ -51,7 +42,8 @@ export function openPace(): Pace {
 		Math.max(0, ...names.map((name) => (next.get(name) ?? 0) - now))
 
 	return {
-		async take(channel, chat, signal) {
+		/** Waits for its turn and takes it. Throws with the signal. */
+		async take(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void> {
 			signal.throwIfAborted()
 			const name = nameOf(channel, chat)
 			// While a chat waits, it does not use up a turn of the channel.
@@ -59,12 +51,15 @@ export function openPace(): Pace {
 			const at = reserve(channel, chat, performance.now())
 			for (let wait; (wait = at - performance.now()) > 0;) await pause(wait, signal)
 		},
-		async takeLast(channel, chat, signal) {
+		/** Waits for a turn that no other sender waits for. Throws when the signal aborts. */
+		async takeLast(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void> {
 			signal.throwIfAborted()
 			while (!takeNow(channel, chat)) await pause(waitFor(performance.now(), nameOf(channel, chat), channel.id), signal)
 		},
+		/** Takes a turn if that needs no waiting. */
 		takeNow,
-		hold(channel, chat, ms) {
+		/** The platform said to send nothing there for so long: some seconds at most, then it is asked again. */
+		hold(channel: LiveChannel, chat: Chat, ms: number): void {
 			const name = nameOf(channel, chat)
 			next.set(name, Math.max(next.get(name) ?? 0, performance.now() + Math.min(ms, HOLD_LIMIT_MS)))
 		},

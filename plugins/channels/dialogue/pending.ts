@@ -23,20 +23,7 @@ import type { PendingMessage } from './records.ts'
 import { startRun } from './start-run.ts'
 import { texts } from './texts.ts'
 
-export interface PendingMessages extends AsyncDisposable {
-	/** Messages of this chat that have no run yet: later ones must be added, too. */
-	inChat(channel_id: string, chat_id: string): number
-	count(channel_id: string): number
-	hasRoom(channel_id: string, chat_id: string): boolean
-	/** Durable when it settles, together with `also`, which are in the agent's scope. Throws `conflict`, and then has no effect. */
-	add(message: PendingMessage, also: Op[]): Promise<void>
-	/** Takes up what an earlier process accepted. May be repeated. */
-	load(): Promise<void>
-	/** Drops those of a chat, or of a thread of it. Returns their number; their runs have not started, and never will. */
-	drop(agent_uid: string, channel_id: string, chat: ChatRef): Promise<number>
-	/** The channel or the agent was deleted, with its records. */
-	forget(which: { channel_id: string } | { agent_uid: string }): void
-}
+export type PendingMessages = ReturnType<typeof openPending>
 
 export interface PendingRooms {
 	ctx: Pick<Context, 'store' | 'use' | 'log' | 'signal'>
@@ -71,7 +58,7 @@ const WAIT_MS = 120_000
 /** Delay before a failed start is retried, such as while the store was unavailable. */
 const AGAIN_MS = 5_000
 
-export function openPending(rooms: PendingRooms): PendingMessages {
+export function openPending(rooms: PendingRooms) {
 	const { ctx } = rooms
 	const { store, log, signal } = ctx
 	/** By chat, oldest first. */
@@ -203,22 +190,27 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 	}
 
 	return {
+		/** Messages of this chat that have no run yet: later ones must be added, too. */
 		inChat,
-		count: (channel_id) => counts.of(channel_id),
-		hasRoom: (channel_id, chat_id) => counts.of(channel_id) < CHANNEL_LIMIT && inChat(channel_id, chat_id) < CHAT_LIMIT,
-		async add(message, also) {
+		count: (channel_id: string): number => counts.of(channel_id),
+		hasRoom: (channel_id: string, chat_id: string): boolean =>
+			counts.of(channel_id) < CHANNEL_LIMIT && inChat(channel_id, chat_id) < CHAT_LIMIT,
+		/** Durable when it settles, together with `also`, which are in the agent's scope. Throws `conflict`, and then has no effect. */
+		async add(message: PendingMessage, also: Op[]): Promise<void> {
 			const { id, agent_uid, channel_id } = message
 			const record: Op = { key: keys.pending(agent_uid, channel_id, id), value: message, expect: null }
 			await store.commit(agentScope(agent_uid), [record, ...also])
 			enqueue(message)
 		},
-		async load() {
+		/** Takes up what an earlier process accepted. May be repeated. */
+		async load(): Promise<void> {
 			const found: PendingMessage[] = []
 			for await (const { uid } of ctx.use('agents').list())
 				for await (const { value } of store.list<PendingMessage>(keys.allPending(uid))) found.push(value)
 			for (const one of found.toSorted((a, b) => (a.id < b.id ? -1 : 1))) enqueue(one)
 		},
-		async drop(agent_uid, channel_id, { id, thread_id }) {
+		/** Drops those of a chat, or of a thread of it. Returns their number; their runs have not started, and never will. */
+		async drop(agent_uid: string, channel_id: string, { id, thread_id }: ChatRef): Promise<number> {
 			let count = 0
 			for (const entry of [...(chats.get(chatKey(channel_id, id)) ?? [])].toReversed()) {
 				if (entry.agent_uid !== agent_uid || entry.chat.thread_id !== thread_id) continue
@@ -228,7 +220,8 @@ export function openPending(rooms: PendingRooms): PendingMessages {
 			}
 			return count
 		},
-		forget(which) {
+		/** The channel or the agent was deleted, with its records. */
+		forget(which: { channel_id: string } | { agent_uid: string }): void {
 			const is = (entry: QueuedMessage): boolean =>
 				'channel_id' in which ? entry.channel_id === which.channel_id : entry.agent_uid === which.agent_uid
 			for (const queue of chats.values()) for (const entry of queue) if (is(entry)) entry.dropped.abort(new Gone())

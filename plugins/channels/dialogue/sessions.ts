@@ -9,25 +9,19 @@ import type { BoundChat } from '../parts.ts'
 import { conversationOf, keys } from './records.ts'
 import type { Session } from './records.ts'
 
-export interface ChatSessions {
-	/** Runs of one conversation execute one after another. */
-	current(channel_id: string, bound: BoundChat, chat: ChatRef): Promise<string>
-	/** Begins another one. Durable when it settles, together with `also`, which are in the agent's scope. */
-	begin(channel_id: string, bound: BoundChat, chat: ChatRef, also: Op[]): Promise<void>
-	/** Forgets those that began before `before`, ISO 8601, once no conversation of the chat has runs any more. */
-	prune(before: string): Promise<void>
-}
+export type ChatSessions = ReturnType<typeof openSessions>
 
 /** Chats of which it is remembered. */
 const CACHE_LIMIT = 5_000
 
-export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'use' | 'signal'>): ChatSessions {
+export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'use' | 'signal'>) {
 	/** Ids of sessions; null where a chat never began another one. */
 	const known = new BoundedMap<string, string | null>(CACHE_LIMIT)
 	const nameOf = ({ uid }: AgentRef, first: string): string => `${uid} ${first}`
 
 	return {
-		async current(channel_id, { agent, ...bound }, chat) {
+		/** Runs of one conversation execute one after another. */
+		async current(channel_id: string, { agent, ...bound }: BoundChat, chat: ChatRef): Promise<string> {
 			const first = conversationOf(bound, chat)
 			const name = nameOf(agent, first)
 			let session = known.get(name)
@@ -37,7 +31,8 @@ export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'us
 			}
 			return conversationOf(bound, chat, session)
 		},
-		async begin(channel_id, { agent, ...bound }, chat, also) {
+		/** Begins another one. Durable when it settles, together with `also`, which are in the agent's scope. */
+		async begin(channel_id: string, { agent, ...bound }: BoundChat, chat: ChatRef, also: Op[]): Promise<void> {
 			const first = conversationOf(bound, chat)
 			const old = await store.get<Session>(keys.session(agent.uid, channel_id, first))
 			const value: Session = { session: newId(), first, at: now() }
@@ -45,7 +40,8 @@ export function openSessions({ store, use, signal }: Pick<Context, 'store' | 'us
 			known.set(nameOf(agent, first), value.session)
 			await use('runs').forgetNotes(agent, conversationOf(bound, chat, old?.value.session ?? null))
 		},
-		async prune(before) {
+		/** Forgets those that began before `before`, ISO 8601, once no conversation of the chat has runs any more. */
+		async prune(before: string): Promise<void> {
 			for await (const { name, uid } of use('agents').list()) {
 				const isEmpty = async (conversation: string): Promise<boolean> =>
 					(await use('runs').history({ name, uid }, conversation, 1)).length === 0
