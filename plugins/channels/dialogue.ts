@@ -40,7 +40,6 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const queues = ctx.own(openChatQueues(log), 'messages on their way to chats')
 	const pace = openPace()
 	const lines = openLines(registry, signal)
-	const way = { ctx, lines, pace }
 	const sessions = openSessions(ctx)
 	const runs = followRuns(ctx, {
 		due: (run) => speak(run),
@@ -49,12 +48,12 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		},
 		working: () => presence.wake(),
 	})
-	const presence = showPresence(way, queues, runs)
-	const notices = openNotices(way, queues)
+	const presence = showPresence({ ctx, lines, pace }, queues, runs)
+	const notices = openNotices({ ctx, lines, pace }, queues)
 	const marks = openMarks(ctx, registry)
 	const pending = ctx.own(openPending({ ctx, registry, runs, notices, lines }), 'messages that wait for their files')
-	const rooms = { ctx, registry, marks, sessions, runs }
-	ctx.extend('destination', destinationsOf(rooms, begin))
+	const deps = { ctx, registry, lines, pace, marks, sessions, runs }
+	ctx.extend('destination', destinationsOf(deps, begin))
 
 	/** Sends what is due, once everything before it in this chat was sent. */
 	function speak(run: Followed): void {
@@ -65,7 +64,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			run.queued = false
 			if (signal.aborted) return
 			try {
-				for (const one of upTo(run)) if (await deliver({ ...way, rooms }, one)) runs.forget(one.reply.run_id)
+				for (const one of upTo(run)) if (await deliver(deps, one)) runs.forget(one.reply.run_id)
 			} catch (error) {
 				if (signal.aborted) return
 				log.error({ err: error, run_id, channel_id }, 'an answer could not be sent to its chat; this will be retried')
@@ -151,10 +150,10 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	})
 
 	return {
-		say: sayIn(rooms),
+		say: sayIn(deps),
 		async receive(channel, message) {
 			await loaded
-			await receive({ ctx, registry, marks, runs, notices, sessions, pending }, channel, message)
+			await receive({ ...deps, notices, pending }, channel, message)
 		},
 		advance: (channel_id, cursor) => marks.advance(channel_id, cursor),
 		cursor: (channel_id) => marks.cursor(channel_id),

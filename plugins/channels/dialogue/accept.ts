@@ -9,10 +9,10 @@ import type { Marks } from './marks.ts'
 import type { PendingMessages } from './pending.ts'
 import { PENDING_LIMIT } from './place.ts'
 import { startRun } from './start-run.ts'
-import type { RunStart, StartRooms } from './start-run.ts'
+import type { RunStart, StartDeps } from './start-run.ts'
 import { texts } from './texts.ts'
 
-export interface AcceptRooms extends StartRooms {
+export interface AcceptDeps extends StartDeps {
 	marks: Pick<Marks, 'isKnown' | 'ops' | 'took'>
 	pending: Pick<PendingMessages, 'add' | 'count' | 'hasRoom' | 'inChat'>
 	runs: Pick<FollowedRuns, 'start' | 'count' | 'isBusy'>
@@ -27,13 +27,13 @@ export class KnownMessage extends Error {}
 
 /** Durable when it settles. False if too much waits already. Throws `KnownMessage`, and `not_found` if the agent was deleted. */
 export async function accept(
-	rooms: AcceptRooms,
+	deps: AcceptDeps,
 	channel: LiveChannel,
 	bound: BoundChat,
 	message: IncomingMessage,
 	conversation: string,
 ): Promise<boolean> {
-	const { runs, pending, marks } = rooms
+	const { runs, pending, marks } = deps
 	if (runs.count(channel.id) + pending.count(channel.id) >= PENDING_LIMIT) return false
 	const { id, kind, thread_id } = message.chat
 	const accepted: Accepted = {
@@ -51,18 +51,18 @@ export async function accept(
 	const isBehind = pending.inChat(channel.id, id) > 0
 	const merges = channel.config.during_run === 'merged' && (isBehind || runs.isBusy(place))
 	const isLater = merges || isBehind || message.attachments !== undefined
-	const isTaken = isLater ? await startLater(rooms, bound, accepted, merges) : await startAtOnce(rooms, accepted)
+	const isTaken = isLater ? await startLater(deps, bound, accepted, merges) : await startAtOnce(deps, accepted)
 	if (isTaken) await marks.took(channel.id, message)
 	return isTaken
 }
 
 /** One commit: the run, the message's id, and the pending answer. */
-async function startAtOnce(rooms: AcceptRooms, { message, ...start }: Accepted): Promise<boolean> {
-	const { marks } = rooms
+async function startAtOnce(deps: AcceptDeps, { message, ...start }: Accepted): Promise<boolean> {
+	const { marks } = deps
 	const { agent, channel_id } = start
 	let isRetry = false
 	try {
-		await startRun(rooms, {
+		await startRun(deps, {
 			...start,
 			attachments: [],
 			async also() {
@@ -80,7 +80,7 @@ async function startAtOnce(rooms: AcceptRooms, { message, ...start }: Accepted):
 
 /** One commit: the message and its id. */
 async function startLater(
-	{ marks, pending }: AcceptRooms,
+	{ marks, pending }: AcceptDeps,
 	{ binding_id }: BoundChat,
 	{ message, agent, ...start }: Accepted,
 	merges: boolean,

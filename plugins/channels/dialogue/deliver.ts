@@ -4,13 +4,15 @@ import { now } from '../../../core/util/ids.ts'
 import type { RunRecord } from '../../runs/contract.ts'
 import type { Followed } from './followed.ts'
 import type { Reply } from './records.ts'
-import type { PlaceRooms } from './place.ts'
+import { boundTo } from './place.ts'
+import type { PlaceDeps } from './place.ts'
 import { Gone, openReply } from './reply.ts'
+import { tellUndelivered } from './report.ts'
 import { sendDue } from './send-due.ts'
 import type { DueText } from './send-due.ts'
 import { NOTHING_TO_SAY, texts, withNewlines } from './texts.ts'
-import type { Way } from './transmit.ts'
-import { mayBeSent, note, withdraw } from './unasked.ts'
+import type { SendDeps } from './transmit.ts'
+import { note, withdraw } from './unasked.ts'
 
 const ANSWER_AGE_MS = 24 * 3_600_000
 /** Characters of an answer that are sent to a chat. */
@@ -23,8 +25,8 @@ interface Due extends Omit<DueText, 'text'> {
 }
 
 /** Sends all that is due now. Settles once there is nothing more to send, or nothing more can be sent. True if the run needs no further messages. */
-export async function deliver(way: Way & { ctx: Context; rooms: PlaceRooms }, run: Followed): Promise<boolean> {
-	const { ctx } = way
+export async function deliver(deps: SendDeps & PlaceDeps, run: Followed): Promise<boolean> {
+	const { ctx } = deps
 	for (;;) {
 		ctx.signal.throwIfAborted()
 		let record = await openReply(ctx, run.reply)
@@ -33,17 +35,20 @@ export async function deliver(way: Way & { ctx: Context; rooms: PlaceRooms }, ru
 		if (!due) return false
 		try {
 			if (record.value.unasked && due.text !== null) {
-				if (!(await mayBeSent(way, record.value))) {
-					await withdraw(way, record.value)
+				// Bindings may have changed while the run executed, or its channel was not connected.
+				const bound = await boundTo(deps, { uid: record.value.agent_uid }, record.value)
+				if (!bound) {
+					await tellUndelivered(ctx, record.value, 'unbound', 'the chat is not bound to the agent any more')
+					await withdraw(ctx, record.value)
 					await record.remove()
 					return true
 				}
-				if (due.isLast) await note(way, record.value, due.text)
+				if (due.isLast) await note(deps, bound, record.value, due.text)
 				record = (await openReply(ctx, run.reply)) ?? record
 			}
-			const sent_id = due.text === null ? undefined : await sendDue(way, record, run, { ...due, text: due.text })
+			const sent_id = due.text === null ? undefined : await sendDue(deps, record, run, { ...due, text: due.text })
 			if (due.isLast) {
-				if (sent_id === undefined) await withdraw(way, record.value)
+				if (sent_id === undefined) await withdraw(ctx, record.value)
 				await record.remove({ sent_id })
 				return true
 			}

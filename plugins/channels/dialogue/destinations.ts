@@ -4,7 +4,7 @@ import type { Destinations, RunRecord } from '../../runs/contract.ts'
 import { invalidField } from '../../shared/invalid-field.ts'
 import type { Followed } from './followed.ts'
 import { boundTo, hasRoom, pendingOp, placeOf } from './place.ts'
-import type { PlaceRooms } from './place.ts'
+import type { PlaceDeps } from './place.ts'
 import { keys } from './records.ts'
 import type { Reply, Talk } from './records.ts'
 import { texts } from './texts.ts'
@@ -13,8 +13,8 @@ import { texts } from './texts.ts'
 const DEPTH_LIMIT = 8
 
 /** `followed`: looks at a run that may have ended meanwhile. */
-export function destinationsOf(rooms: PlaceRooms, followed: (run: Followed) => Promise<unknown>): Destinations {
-	const { ctx, registry, runs, sessions } = rooms
+export function destinationsOf(deps: PlaceDeps, followed: (run: Followed) => Promise<unknown>): Destinations {
+	const { ctx, registry, runs, sessions } = deps
 	const { store } = ctx
 	return {
 		async origin(run) {
@@ -27,16 +27,16 @@ export function destinationsOf(rooms: PlaceRooms, followed: (run: Followed) => P
 			return undefined
 		},
 		async check(agent, destination) {
-			const place = await placeOf(rooms, destination)
+			const place = await placeOf(deps, destination)
 			if (!place) return destination
 			const { channel_id, chat } = place
 			const deliver = destination.deliver === 'origin' ? 'origin' : { channel: channel_id, chat: chat.id }
-			if (await boundTo(rooms, agent, place)) return { ...destination, deliver }
+			if (await boundTo(deps, agent, place)) return { ...destination, deliver }
 			const message = `chat "${chat.id}" of channel "${channel_id}" is not bound to agent "${agent.name}"; pair it first, or give another chat, with the id of its channel (or the type, if only one channel has it)`
 			throw invalidField('deliver', message)
 		},
 		async open(agent, destination, conversation) {
-			const place = await placeOf(rooms, destination)
+			const place = await placeOf(deps, destination)
 			if (!place) return undefined
 			const { channel_id, chat } = place
 			const failed = (code: string, message: string) => ({
@@ -45,9 +45,9 @@ export function destinationsOf(rooms: PlaceRooms, followed: (run: Followed) => P
 				failed: { code, message },
 				ops: () => [],
 			})
-			const bound = await boundTo(rooms, agent, place)
+			const bound = await boundTo(deps, agent, place)
 			if (!bound) return failed('unbound', 'the chat is not bound to the agent any more')
-			if (!hasRoom(rooms, place)) return failed('queue_full', 'too many answers wait for the channel')
+			if (!hasRoom(deps, place)) return failed('queue_full', 'too many answers wait for the channel')
 			const current = await sessions.current(channel_id, bound, chat)
 			return {
 				channel_id,

@@ -18,7 +18,7 @@ import type { Reply } from './records.ts'
 import type { ChatSessions } from './sessions.ts'
 import { texts } from './texts.ts'
 
-export interface Rooms {
+export interface IntakeDeps {
 	ctx: Pick<Context, 'use' | 'find' | 'emit' | 'log' | 'signal'>
 	registry: Registry
 	marks: Marks
@@ -35,8 +35,8 @@ const LAST = '~'
 const ATTEMPTS = 3
 
 /** Settles once the message is durable. Throws if it could not be accepted. */
-export async function receive(rooms: Rooms, channel: LiveChannel, message: IncomingMessage): Promise<void> {
-	const { registry, marks } = rooms
+export async function receive(deps: IntakeDeps, channel: LiveChannel, message: IncomingMessage): Promise<void> {
+	const { registry, marks } = deps
 	const { chat, sender } = message
 	const { allowed_senders, answer } = channel.config
 	const isAllowed = !allowed_senders || allowed_senders.includes(sender.id)
@@ -48,7 +48,7 @@ export async function receive(rooms: Rooms, channel: LiveChannel, message: Incom
 		if (await marks.isKnown(channel.id, message)) return marks.pass(channel.id, message)
 		try {
 			return await causedBy({ actor: { kind: 'channel', id: channel.id, label: sender.id } }, () =>
-				bound ? forAgent(rooms, channel, bound, message) : forNobody(rooms, channel, message),
+				bound ? forAgent(deps, channel, bound, message) : forNobody(deps, channel, message),
 			)
 		} catch (error) {
 			if (error instanceof KnownMessage) return
@@ -58,7 +58,7 @@ export async function receive(rooms: Rooms, channel: LiveChannel, message: Incom
 }
 
 /** The chat has no agent: sends a hint how to get one, at most a few times a minute. */
-async function forNobody({ registry, marks, notices }: Rooms, channel: LiveChannel, message: IncomingMessage) {
+async function forNobody({ registry, marks, notices }: IntakeDeps, channel: LiveChannel, message: IncomingMessage) {
 	const { chat } = message
 	const mayHint = notices.mayHint(channel.id, chat.id)
 	// No record for a repeated request: if the platform delivers it again, it is dropped again.
@@ -72,24 +72,28 @@ async function forNobody({ registry, marks, notices }: Rooms, channel: LiveChann
 	notices.hint(channel.id, chat, text, message.id)
 }
 
-async function forAgent(rooms: Rooms, channel: LiveChannel, bound: BoundChat, message: IncomingMessage): Promise<void> {
+async function forAgent(
+	deps: IntakeDeps,
+	channel: LiveChannel,
+	bound: BoundChat,
+	message: IncomingMessage,
+): Promise<void> {
 	const { chat, text } = message
 	const command = message.addressed ? commandIn(text) : undefined
-	if (command) return obey(rooms, channel, bound, message, command)
+	if (command) return obey(deps, channel, bound, message, command)
 	const isText = text.trim() !== ''
-	if (!isText && !message.attachments) return refuse(rooms, channel, message, texts.onlyText)
+	if (!isText && !message.attachments) return refuse(deps, channel, message, texts.onlyText)
 
-	await rooms.marks.introduce(channel.id, message, bound.agent)
-	const conversation = await rooms.sessions.current(channel.id, bound, chat)
-	const asking = askingIn(rooms.runs.inChat(bound.agent.uid, channel.id, chat), conversation)
-	if (asking && !isText) return refuse(rooms, channel, message, texts.answerInText)
+	await deps.marks.introduce(channel.id, message, bound.agent)
+	const conversation = await deps.sessions.current(channel.id, bound, chat)
+	const asking = askingIn(deps.runs.inChat(bound.agent.uid, channel.id, chat), conversation)
+	if (asking && !isText) return refuse(deps, channel, message, texts.answerInText)
 	if (asking && !mayAnswer(bound, message)) {
 		// Whatever else that person writes is a message like any other, and waits for its turn.
-		if (asking.question && isAnswer(asking.question, text)) return refuse(rooms, channel, message, texts.notYours)
-	} else if (asking && (await wasAsked(asking)) && (await answerQuestion(rooms, channel, bound.agent, message, asking)))
+		if (asking.question && isAnswer(asking.question, text)) return refuse(deps, channel, message, texts.notYours)
+	} else if (asking && (await wasAsked(asking)) && (await answerQuestion(deps, channel, bound.agent, message, asking)))
 		return
-	if (!(await accept(rooms, channel, bound, message, conversation)))
-		await refuse(rooms, channel, message, texts.tooMuch)
+	if (!(await accept(deps, channel, bound, message, conversation))) await refuse(deps, channel, message, texts.tooMuch)
 }
 
 /** Of the runs that wait for an answer from this conversation, the one whose question the chat saw last. */
@@ -114,13 +118,13 @@ async function wasAsked(run: Followed): Promise<boolean> {
 
 /** False if no run waits for the answer any more. */
 async function answerQuestion(
-	rooms: Rooms,
+	deps: IntakeDeps,
 	channel: LiveChannel,
 	agent: AgentRef,
 	message: IncomingMessage,
 	run: Followed,
 ): Promise<boolean> {
-	const { ctx, marks } = rooms
+	const { ctx, marks } = deps
 	const { question } = run
 	if (!question) return false
 	try {
@@ -129,7 +133,7 @@ async function answerQuestion(
 	} catch (error) {
 		if (isFault(error, 'already_answered', 'conflict', 'not_found')) return false
 		if (question.kind === 'approval' && isFault(error, 'invalid_request', 'invalid_arguments', 'unavailable')) {
-			await refuse(rooms, channel, message, texts.notApproved(error.message))
+			await refuse(deps, channel, message, texts.notApproved(error.message))
 			return true
 		}
 		throw error
@@ -160,13 +164,13 @@ function answerOf({ options = [] }: QuestionText, text: string): string {
 }
 
 async function obey(
-	rooms: Rooms,
+	deps: IntakeDeps,
 	channel: LiveChannel,
 	bound: BoundChat,
 	message: IncomingMessage,
 	command: Command,
 ): Promise<void> {
-	const { marks, notices, sessions, pending } = rooms
+	const { marks, notices, sessions, pending } = deps
 	const { chat, sender } = message
 	const isEnd = command.name === 'new' || command.name === 'stop'
 	const dropped = isEnd ? await pending.drop(bound.agent.uid, channel.id, chat) : 0
@@ -189,7 +193,7 @@ async function obey(
 		case 'new':
 		case 'stop': {
 			// A run that does not stop at once must not keep the messages of other chats waiting.
-			void stop(rooms, rooms.runs.inChat(bound.agent.uid, channel.id, chat)).then((stopped) => {
+			void stop(deps, deps.runs.inChat(bound.agent.uid, channel.id, chat)).then((stopped) => {
 				const count = dropped + stopped
 				if (command.name === 'new') return say(texts.newSession(count))
 				say(count > 0 ? texts.stopped : texts.nothingToStop)
@@ -200,27 +204,27 @@ async function obey(
 			return say(texts.help)
 		case 'model': {
 			const mayChange = bound.answered_by === sender.id
-			return answer(() => modelText(rooms.ctx, agent, command.argument, mayChange))
+			return answer(() => modelText(deps.ctx, agent, command.argument, mayChange))
 		}
 		case 'usage':
-			return answer(() => usageText(rooms.ctx, agent))
+			return answer(() => usageText(deps.ctx, agent))
 		case 'context':
-			return answer(async () => contextText(rooms.ctx, agent, await conversation()))
+			return answer(async () => contextText(deps.ctx, agent, await conversation()))
 		case 'compact':
-			return answer(async () => compactText(rooms.ctx, agent, await conversation()))
+			return answer(async () => compactText(deps.ctx, agent, await conversation()))
 	}
 
 	/** Not awaited, so that messages of other chats do not wait for it. */
 	function answer(ask: () => Promise<string>): void {
 		ask().then(say, (error: unknown) => {
-			rooms.ctx.log.warn({ err: error, command: command.name }, 'a command of a chat failed')
+			deps.ctx.log.warn({ err: error, command: command.name }, 'a command of a chat failed')
 			say(isFault(error) && error.status < 500 ? texts.commandFailed(error.message) : texts.commandBroken)
 		})
 	}
 }
 
 /** Returns how many runs were stopped. */
-async function stop({ ctx }: Rooms, runs: Followed[]): Promise<number> {
+async function stop({ ctx }: IntakeDeps, runs: Followed[]): Promise<number> {
 	let count = 0
 	// The newest first, so that no run becomes active only to be stopped.
 	for (const run of runs.toReversed()) {
@@ -236,13 +240,13 @@ async function stop({ ctx }: Rooms, runs: Followed[]): Promise<number> {
 	return count
 }
 
-async function refuse({ marks, notices }: Rooms, channel: LiveChannel, message: IncomingMessage, text: string) {
+async function refuse({ marks, notices }: IntakeDeps, channel: LiveChannel, message: IncomingMessage, text: string) {
 	await marks.note(channel.id, message)
 	notices.say(channel.id, message.chat, text, message.id)
 }
 
 /** Emitted in the run that the message started or answers. Only after that run has begun, since it writes its own first event. */
-export function tellReceived(ctx: Rooms['ctx'], reply: Reply, message_id: string): void {
+export function tellReceived(ctx: IntakeDeps['ctx'], reply: Reply, message_id: string): void {
 	const { run_id, channel_id, chat, agent } = reply
 	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
 	const payload = { channel_id, chat_id: chat.id, ...thread, message_id }

@@ -1,5 +1,4 @@
 /** Short messages of the gateway itself: hints, and replies to commands. They matter only for a short time, and are not stored. */
-import type { Context } from '../../../core/plugin.ts'
 import { newId } from '../../../core/util/ids.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { ChatKind, ChatRef } from '../adapter.ts'
@@ -9,7 +8,7 @@ import { Counts } from './counts.ts'
 import { nonceOf } from './records.ts'
 import type { SplitPosition } from './split.ts'
 import { transmit } from './transmit.ts'
-import type { Way } from './transmit.ts'
+import type { SendDeps } from './transmit.ts'
 
 export type Notices = ReturnType<typeof openNotices>
 
@@ -33,8 +32,8 @@ const HINTS_WAITING_LIMIT = 100
 /** Chats whose hints are counted. */
 const CHAT_LIMIT = 10_000
 
-export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues) {
-	const { ctx } = way
+export function openNotices(deps: SendDeps, queues: ChatQueues) {
+	const { ctx } = deps
 	const hinted = new BoundedMap<string, { since: number; count: number }>(CHAT_LIMIT)
 	/** Hints that wait, by channel. */
 	const hinting = new Counts()
@@ -45,7 +44,7 @@ export function openNotices(way: Way & { ctx: Context }, queues: ChatQueues) {
 		let place: SplitPosition = { offset: 0, fence: null }
 		for (let n = 0; place.offset < text.length; n++) {
 			if (ctx.signal.aborted) return
-			const outcome = await transmit(way, {
+			const outcome = await transmit(deps, {
 				channel_id,
 				chat,
 				...(reply_to !== undefined && chat.kind === 'group' && n === 0 && { reply_to }),

@@ -25,7 +25,7 @@ import { texts } from './texts.ts'
 
 export type PendingMessages = ReturnType<typeof openPending>
 
-export interface PendingRooms {
+export interface PendingDeps {
 	ctx: Pick<Context, 'store' | 'use' | 'log' | 'signal'>
 	registry: Pick<Registry, 'bound'>
 	runs: Pick<FollowedRuns, 'start' | 'count' | 'idle'>
@@ -58,8 +58,8 @@ const WAIT_MS = 120_000
 /** Delay before a failed start is retried, such as while the store was unavailable. */
 const AGAIN_MS = 5_000
 
-export function openPending(rooms: PendingRooms) {
-	const { ctx } = rooms
+export function openPending(deps: PendingDeps) {
+	const { ctx } = deps
 	const { store, log, signal } = ctx
 	/** By chat, oldest first. */
 	const chats = new Map<string, QueuedMessage[]>()
@@ -97,7 +97,7 @@ export function openPending(rooms: PendingRooms) {
 		const end = AbortSignal.any([signal, entry.dropped.signal])
 		let { since } = entry
 		if (entry.merges) {
-			await rooms.runs.idle(entry, end)
+			await deps.runs.idle(entry, end)
 			since = performance.now()
 		}
 		while (!end.aborted) {
@@ -128,17 +128,17 @@ export function openPending(rooms: PendingRooms) {
 		const removals: Op[] = entries.map(({ key, rev }) => ({ key, value: undefined, expect: rev }))
 		const refuse = async (text: string): Promise<void> => {
 			await store.commit(agentScope(agent_uid), removals)
-			rooms.notices.say(channel_id, chat, text, message_id)
+			deps.notices.say(channel_id, chat, text, message_id)
 		}
 		const isBound = async (): Promise<boolean> =>
-			(await rooms.registry.bound(channel_id, [chat.id, ...newest.within]))?.binding_id === newest.binding_id
+			(await deps.registry.bound(channel_id, [chat.id, ...newest.within]))?.binding_id === newest.binding_id
 
 		if (!(await isBound())) return void (await store.commit(agentScope(agent_uid), removals))
 		const files = messages.flatMap((one) => one.files)
 		const more_files = messages.reduce((sum, one) => sum + one.more_files, 0)
 		const max_ms = Math.max(0, Math.min(LOAD_MS, since + WAIT_MS - performance.now()))
 		const release = files.length > 0 ? await loading.take(end, false, agent_uid) : undefined
-		const connection = async (until: number) => (await rooms.lines.open(channel_id, until))?.connection
+		const connection = async (until: number) => (await deps.lines.open(channel_id, until))?.connection
 		const { attachments, lines } = await loadFiles(ctx, {
 			agent,
 			files,
@@ -150,7 +150,7 @@ export function openPending(rooms: PendingRooms) {
 		end.throwIfAborted()
 		if (!(await isBound())) return void (await store.commit(agentScope(agent_uid), removals))
 		try {
-			await startRun(rooms, {
+			await startRun(deps, {
 				agent,
 				conversation,
 				channel_id,

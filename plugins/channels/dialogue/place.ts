@@ -11,7 +11,7 @@ import type { ChatSessions } from './sessions.ts'
 
 export type ChatPlace = Pick<Reply, 'channel_id' | 'chat'>
 
-export interface PlaceRooms {
+export interface PlaceDeps {
 	ctx: Pick<Context, 'store' | 'use' | 'extensions'>
 	registry: Registry
 	marks: Pick<Marks, 'kindOf' | 'within'>
@@ -24,7 +24,7 @@ export const PENDING_LIMIT = 5_000
 
 /** Undefined for `none`. */
 export async function placeOf(
-	{ marks, registry }: PlaceRooms,
+	{ marks, registry }: PlaceDeps,
 	{ deliver, origin }: Destination,
 ): Promise<ChatPlace | undefined> {
 	if (deliver === 'origin') return origin as unknown as ChatPlace | undefined
@@ -35,23 +35,23 @@ export async function placeOf(
 
 /** The chat of a conversation of this agent, or of a binding in which nothing was said yet. */
 export async function placeOfConversation(
-	rooms: PlaceRooms,
+	deps: PlaceDeps,
 	agent: AgentRef,
 	conversation: string,
 ): Promise<ChatPlace | undefined> {
-	const talk = await rooms.ctx.store.get<Talk>(keys.talk(agent.uid, conversation))
+	const talk = await deps.ctx.store.get<Talk>(keys.talk(agent.uid, conversation))
 	if (talk) return { channel_id: talk.value.channel_id, chat: talk.value.chat }
 	const [, binding_id] = /^channel:([0-9a-f-]{36})$/.exec(conversation) ?? []
-	const found = binding_id === undefined ? undefined : await rooms.registry.chatOf(binding_id)
+	const found = binding_id === undefined ? undefined : await deps.registry.chatOf(binding_id)
 	if (!found) return undefined
-	const place = await placeIn(rooms.marks, found.channel_id, found.chat_id)
+	const place = await placeIn(deps.marks, found.channel_id, found.chat_id)
 	// The caller must not learn whether another agent has such a chat.
-	return (await boundTo(rooms, agent, place)) && place
+	return (await boundTo(deps, agent, place)) && place
 }
 
 /** The binding of the chat, if it is one of this agent's. */
 export async function boundTo(
-	{ registry, marks }: Pick<PlaceRooms, 'registry' | 'marks'>,
+	{ registry, marks }: Pick<PlaceDeps, 'registry' | 'marks'>,
 	{ uid }: Pick<AgentRef, 'uid'>,
 	{ channel_id, chat }: ChatPlace,
 ): Promise<BoundChat | undefined> {
@@ -59,7 +59,7 @@ export async function boundTo(
 	return bound?.agent.uid === uid ? bound : undefined
 }
 
-export function hasRoom({ runs }: PlaceRooms, { channel_id }: ChatPlace): boolean {
+export function hasRoom({ runs }: PlaceDeps, { channel_id }: ChatPlace): boolean {
 	return runs.count(channel_id) < PENDING_LIMIT
 }
 
@@ -74,6 +74,6 @@ export function pendingOp(
 	return { key: keys.reply(uid, channel_id, run_id), value, expect: null }
 }
 
-async function placeIn(marks: PlaceRooms['marks'], channel_id: string, chat_id: string): Promise<ChatPlace> {
+async function placeIn(marks: PlaceDeps['marks'], channel_id: string, chat_id: string): Promise<ChatPlace> {
 	return { channel_id, chat: { id: chat_id, kind: await marks.kindOf(channel_id, chat_id) } }
 }

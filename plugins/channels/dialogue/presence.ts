@@ -2,7 +2,6 @@
  * Shows that a run is working: a typing indicator, and a preview of its answer. Never delays messages: it is shown only if
  * the chat is free, and failures are ignored.
  */
-import type { Context } from '../../../core/plugin.ts'
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { Format, OutgoingMessage } from '../adapter.ts'
@@ -20,7 +19,7 @@ import type { OpenReply } from './reply.ts'
 import { withNewlines } from './texts.ts'
 import { readThrown } from './thrown.ts'
 import { limitsOf } from './transmit.ts'
-import type { Way } from './transmit.ts'
+import type { SendDeps } from './transmit.ts'
 
 const TICK_MS = 250
 /** A run that answers earlier shows no typing indicator and no preview. */
@@ -46,8 +45,8 @@ interface ShownPresence {
 	preview: number
 }
 
-export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, runs: FollowedRuns): { wake(): void } {
-	const { ctx, lines } = way
+export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedRuns): { wake(): void } {
+	const { ctx, lines } = deps
 	/** When each chat was last shown something. */
 	const shown = new BoundedMap<string, ShownPresence>(CHAT_LIMIT)
 	let stopTicking: (() => void) | undefined
@@ -80,7 +79,7 @@ export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, ru
 		const mode = line.channel.can.preview?.[chat.kind]
 		const isDue = now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS
 		if (mode && !run.plain && isDue && liveText(run, line) !== '') {
-			const isTaken = queues.offer(key, (wanted) => attempt(run, () => preview(way, line, run, mode, wanted)))
+			const isTaken = queues.offer(key, (wanted) => attempt(run, () => preview(deps, line, run, mode, wanted)))
 			if (isTaken) last.preview = now
 			return
 		}
@@ -110,7 +109,7 @@ export function showPresence(way: Way & { ctx: Context }, queues: ChatQueues, ru
 			const { code, message, retry_after_ms } = readThrown(error)
 			const { channel_id, chat } = run.reply
 			const channel = lines.now(channel_id)?.channel
-			if (code === 'limited' && channel) way.pace.hold(channel, chat, retry_after_ms || PREVIEW_MS)
+			if (code === 'limited' && channel) deps.pace.hold(channel, chat, retry_after_ms || PREVIEW_MS)
 			if (code !== 'limited' || retry_after_ms > HOLD_LIMIT_MS) run.plain = true
 			ctx.log.debug({ channel_id, reason: message }, 'a preview could not be shown')
 		}
@@ -128,13 +127,13 @@ function liveText(run: Followed, { channel }: Line): string {
 }
 
 async function preview(
-	way: Way & { ctx: Context },
+	deps: SendDeps,
 	line: Line,
 	run: Followed,
 	mode: 'draft' | 'edit',
 	wanted: AbortSignal,
 ): Promise<void> {
-	const { ctx } = way
+	const { ctx } = deps
 	const { chat, run_id, reply_to } = run.reply
 	const { channel, connection } = line
 	const format = channel.can.formats[0]
@@ -152,14 +151,14 @@ async function preview(
 		nonce,
 	}
 	if (mode === 'draft') {
-		if (!(await briefly(way, channel.id, async () => connection.draft?.(message), wanted))) return
+		if (!(await briefly(deps, channel.id, async () => connection.draft?.(message), wanted))) return
 	} else {
 		if (!connection.edit) return
 		const record = await openReply(ctx, run.reply)
-		if (!record || record.value.saying || !run.working || !way.pace.takeNow(channel, chat)) return
+		if (!record || record.value.saying || !run.working || !deps.pace.takeNow(channel, chat)) return
 		const { asked, preview } = record.value
 		if (!preview)
-			await begin(way, line, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, format)
+			await begin(deps, line, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, format)
 		else if (preview.id !== null) {
 			const { id, nonce } = preview
 			const edit = async (): Promise<void> => {
@@ -168,15 +167,20 @@ async function preview(
 				run.late = late
 				return call
 			}
-			if (!(await briefly(way, channel.id, edit, wanted))) return
+			if (!(await briefly(deps, channel.id, edit, wanted))) return
 		}
 	}
 	run.shown = text
 }
 
 /** Waits only a moment longer once something is due in the chat. False if too many optional calls are running. */
-async function briefly(way: Way, channel_id: string, make: () => Promise<void>, wanted: AbortSignal): Promise<boolean> {
-	const call = way.lines.aside(channel_id, make)
+async function briefly(
+	deps: SendDeps,
+	channel_id: string,
+	make: () => Promise<void>,
+	wanted: AbortSignal,
+): Promise<boolean> {
+	const call = deps.lines.aside(channel_id, make)
 	if (!call) return false
 	const { promise, reject } = Promise.withResolvers<never>()
 	let timer: NodeJS.Timeout | undefined
@@ -196,19 +200,19 @@ async function briefly(way: Way, channel_id: string, make: () => Promise<void>, 
 
 /** Sends the message that is then edited until it becomes the answer. */
 async function begin(
-	way: Way & { ctx: Context },
+	deps: SendDeps,
 	{ channel, connection }: Line,
 	record: OpenReply,
 	message: OutgoingMessage,
 	format: Format,
 ): Promise<void> {
 	const { text, nonce } = message
-	const mark = markOf(connection, message.chat, way.ctx.log)
+	const mark = markOf(connection, message.chat, deps.ctx.log)
 	const sent = { nonce, text, ...limitsOf(format), ...(mark !== undefined && { mark }) }
 	await record.change({ preview: { ...sent, id: null } })
 	let id: string
 	try {
-		id = String((await way.lines.call(channel.id, () => connection.send(message))).id)
+		id = String((await deps.lines.call(channel.id, () => connection.send(message))).id)
 	} catch (error) {
 		if (readThrown(error).code) await record.change({ preview: null })
 		throw error

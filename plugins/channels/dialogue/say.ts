@@ -2,13 +2,13 @@
 import { Fault } from '../../../core/errors.ts'
 import type { Channels } from '../contract.ts'
 import { boundTo, hasRoom, pendingOp, placeOfConversation } from './place.ts'
-import type { PlaceRooms } from './place.ts'
+import type { PlaceDeps } from './place.ts'
 
 /** As `Channels.say`. */
-export function sayIn(rooms: PlaceRooms): Channels['say'] {
-	const { ctx, sessions } = rooms
+export function sayIn(deps: PlaceDeps): Channels['say'] {
+	const { ctx, sessions } = deps
 	return async (agent, conversation, content, key) => {
-		const place = await placeOfConversation(rooms, agent, conversation)
+		const place = await placeOfConversation(deps, agent, conversation)
 		if (!place)
 			throw new Fault(
 				'not_found',
@@ -16,9 +16,9 @@ export function sayIn(rooms: PlaceRooms): Channels['say'] {
 				{ hint: { route: 'GET /v1/channels', does: 'lists channels, whose bindings are chats' } },
 			)
 		const { channel_id, chat } = place
-		const bound = await boundTo(rooms, agent, place)
+		const bound = await boundTo(deps, agent, place)
 		if (!bound) throw new Fault('conflict', `chat "${chat.id}" is not bound to agent "${agent.name}"; pair it first`)
-		if (!hasRoom(rooms, place))
+		if (!hasRoom(deps, place))
 			throw new Fault('queue_full', 'too many answers wait for this channel; send it again later', {
 				headers: { 'retry-after': '5' },
 			})

@@ -1,5 +1,4 @@
 /** Sends a text, and the files that follow it, from where an earlier attempt ended. */
-import type { Context } from '../../../core/plugin.ts'
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import type { Followed } from './followed.ts'
@@ -11,7 +10,7 @@ import type { OpenReply } from './reply.ts'
 import { reportFailure, reportSent } from './report.ts'
 import { texts } from './texts.ts'
 import { transmit } from './transmit.ts'
-import type { Failure, Order, Way } from './transmit.ts'
+import type { Failure, Order, SendDeps } from './transmit.ts'
 
 export interface DueText {
 	/** As `Saying.what`. */
@@ -29,12 +28,12 @@ export interface DueText {
  * last message.
  */
 export async function sendDue(
-	way: Way & { ctx: Context },
+	deps: SendDeps,
 	record: OpenReply,
 	run: Followed,
 	due: DueText,
 ): Promise<string | undefined> {
-	const { ctx } = way
+	const { ctx } = deps
 	const earlier = record.value.saying?.what === due.what ? record.value.saying : null
 	const saying: Saying = earlier ?? {
 		what: due.what,
@@ -43,9 +42,9 @@ export async function sendDue(
 		attempt: null,
 		kept: false,
 	}
-	const textSent = saying.files ? { saying } : await sendText(way, record, run, due, saying)
+	const textSent = saying.files ? { saying } : await sendText(deps, record, run, due, saying)
 	const sent =
-		textSent.failure || !due.files ? textSent : await sendFiles(way, record, due.files, textSent.saying, due.until)
+		textSent.failure || !due.files ? textSent : await sendFiles(deps, record, due.files, textSent.saying, due.until)
 	const { ids } = sent.saying
 	if (sent.failure) {
 		await reportFailure(ctx, record.value, sent.failure)
@@ -56,7 +55,7 @@ export async function sendDue(
 
 /** Without files nothing is stored after the last part: the end of the record, or the next question, follows it. */
 async function sendText(
-	way: Way & { ctx: Context },
+	deps: SendDeps,
 	record: OpenReply,
 	run: Followed,
 	due: DueText,
@@ -64,9 +63,9 @@ async function sendText(
 ): Promise<{ saying: Saying; failure?: Failure }> {
 	const { run_id, agent_uid, channel_id, chat, reply_to } = record.value
 	const kept = earlier.kept
-		? await way.ctx.store.get<{ text: string }>(keys.text(agent_uid, channel_id, run_id))
+		? await deps.ctx.store.get<{ text: string }>(keys.text(agent_uid, channel_id, run_id))
 		: undefined
-	const source = kept?.value.text ?? namesHidden.text(await withLines(way, record, due))
+	const source = kept?.value.text ?? namesHidden.text(await withLines(deps, record, due))
 	const isLast = (place: Saying['place']): boolean => place.offset >= source.length
 	let saying = earlier
 	while (!isLast(saying.place)) {
@@ -93,7 +92,7 @@ async function sendText(
 			edited: (again) => void run.late?.then(again).catch(() => {}),
 			remember: (next, preview) => record.change({ saying: { ...saying, attempt: next }, preview }),
 		}
-		const outcome = await transmit(way, order)
+		const outcome = await transmit(deps, order)
 		if (outcome.status === 'nothing') break
 		if (outcome.status !== 'sent') return { saying, failure: outcome }
 		saying = { ...saying, place: outcome.next, ids: [...ids, outcome.id], attempt: null }
@@ -110,9 +109,9 @@ async function sendText(
 }
 
 /** With a line for each file that will not be sent. */
-async function withLines(way: Way, { value }: OpenReply, { text, files, until }: DueText): Promise<string> {
+async function withLines(deps: SendDeps, { value }: OpenReply, { text, files, until }: DueText): Promise<string> {
 	if (!files) return text
-	const can = (await way.lines.open(value.channel_id, until))?.channel.can
+	const can = (await deps.lines.open(value.channel_id, until))?.channel.can
 	const lines = files.flatMap((file) => {
 		const why = reasonNotToSend(file, can)
 		return why === undefined ? [] : [texts.fileLeft(file, value.agent, why)]

@@ -1,5 +1,4 @@
 /** Sends the files of an answer, each once, and a line in place of one that the platform refuses. */
-import type { Context } from '../../../core/plugin.ts'
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import type {} from '../../attachments/contract.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
@@ -10,7 +9,7 @@ import type { OpenReply } from './reply.ts'
 import { reportError } from './report.ts'
 import { texts } from './texts.ts'
 import { transmit } from './transmit.ts'
-import type { Failure, Way } from './transmit.ts'
+import type { Failure, SendDeps } from './transmit.ts'
 import { transmitFile } from './transmit-file.ts'
 import type { FileOutcome } from './transmit-file.ts'
 
@@ -22,7 +21,7 @@ interface Progress {
 
 /** `earlier` has `files`: those that are done are not sent again. Fails if it is too late, or the chat takes no messages. */
 export async function sendFiles(
-	way: Way & { ctx: Context },
+	deps: SendDeps,
 	record: OpenReply,
 	files: readonly AnswerFile[],
 	earlier: Saying,
@@ -37,9 +36,9 @@ export async function sendFiles(
 	}
 	for (const [at, file] of files.entries()) {
 		if (at < (progress.saying.files?.done ?? 0)) continue
-		const line = await way.lines.open(record.value.channel_id, until)
+		const line = await deps.lines.open(record.value.channel_id, until)
 		const isNamed = line !== undefined && reasonNotToSend(file, line.channel.can) !== undefined
-		const outcome = isNamed ? undefined : await sendOne(way, record, progress, { file, at, until })
+		const outcome = isNamed ? undefined : await sendOne(deps, record, progress, { file, at, until })
 		if (outcome && outcome.status !== 'sent') return { saying: progress.saying, failure: outcome }
 		const ids = [...progress.saying.ids, ...(outcome ? [outcome.id] : [])]
 		await progress.store({ ids, attempt: null }, { done: at + 1, upload: null }, outcome?.id)
@@ -54,7 +53,7 @@ interface Numbered {
 }
 
 async function sendOne(
-	way: Way & { ctx: Context },
+	deps: SendDeps,
 	record: OpenReply,
 	progress: Progress,
 	{ file, at, until }: Numbered,
@@ -65,21 +64,21 @@ async function sendOne(
 	const place = { channel_id, chat, until, ...(after !== undefined && { after }) }
 	let line = files?.line
 	if (line === undefined) {
-		const outcome = await transmitFile(way, {
+		const outcome = await transmitFile(deps, {
 			...place,
 			nonce: nonceOf(`${run_id} file`, at),
 			file: { ...file, name: namesHidden.text(file.name) },
-			bytes: () => way.ctx.use('attachments').blobs.read(agent_uid, file.blob),
+			bytes: () => deps.ctx.use('attachments').blobs.read(agent_uid, file.blob),
 			upload: files?.upload ?? null,
 			remember: (upload) => progress.store({}, { done: at, upload }),
 		})
 		if (outcome.status !== 'refused') return outcome
-		await reportError(way.ctx, record.value, 'refused', `${file.name}: ${outcome.message}`)
+		await reportError(deps.ctx, record.value, 'refused', `${file.name}: ${outcome.message}`)
 		line = namesHidden.text(texts.fileLeft(file, agent, outcome.message))
 		await progress.store({ attempt: null }, { done: at, upload: null, line })
 	}
 	// Of a line that is longer than a message, the beginning has the name.
-	const outcome = await transmit(way, {
+	const outcome = await transmit(deps, {
 		...place,
 		nonce: nonceOf(`${run_id} file-line`, at),
 		source: line,

@@ -19,14 +19,14 @@ export interface RunStart extends Pick<PendingMessage, 'conversation' | 'channel
 	also(): Promise<Op[]>
 }
 
-export interface StartRooms {
+export interface StartDeps {
 	ctx: Pick<Context, 'use'>
 	runs: Pick<FollowedRuns, 'start' | 'count'>
 }
 
 /** One commit: the run, the pending answer, and `also`. Throws what `Runs.start` throws. */
 export async function startRun(
-	{ ctx, runs }: StartRooms,
+	{ ctx, runs }: StartDeps,
 	{ agent, channel_id, chat, message_id, merged = [], conversation, also, ...start }: RunStart,
 ): Promise<void> {
 	const owe = async (run_id: string, follow: (reply: Reply) => void): Promise<Op[]> => {

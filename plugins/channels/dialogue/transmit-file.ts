@@ -7,7 +7,7 @@ import { markOf } from './mark.ts'
 import type { Upload } from './records.ts'
 import { texts } from './texts.ts'
 import { idOf, pausesOf, remembered, thrownBy } from './transmit.ts'
-import type { Failure, Way } from './transmit.ts'
+import type { Failure, SendDeps } from './transmit.ts'
 
 export interface FileOrder extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {
 	channel_id: string
@@ -29,14 +29,14 @@ const UPLOADS = 4
 const uploads = openSemaphore(UPLOADS)
 
 /** Throws what `remember` throws, and the reason of the instance's signal. */
-export async function transmitFile(way: Way, order: FileOrder): Promise<FileOutcome> {
-	const { ctx, lines, pace } = way
+export async function transmitFile(deps: SendDeps, order: FileOrder): Promise<FileOutcome> {
+	const { ctx, lines, pace } = deps
 	const { channel_id, chat, until, nonce, after } = order
 	const { type, name, media_type, size } = order.file
 	const file: OutgoingFile = { chat, ...(after !== undefined && { after }), type, name, media_type, size, nonce }
 	let { upload } = order
 	let isUnknown = upload !== null
-	const pause = pausesOf(way, order, 'a file')
+	const pause = pausesOf(deps, order, 'a file')
 
 	for (;;) {
 		const line = await lines.open(channel_id, until)

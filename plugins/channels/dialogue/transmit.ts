@@ -55,8 +55,8 @@ export type SendOutcome =
 
 export type Failure = Exclude<SendOutcome, { status: 'sent' } | { status: 'nothing' }>
 
-export interface Way {
-	ctx: Pick<Context, 'log' | 'signal'>
+export interface SendDeps {
+	ctx: Context
 	lines: Lines
 	pace: Pace
 }
@@ -68,15 +68,15 @@ const LEAST_WAIT_MS = 50
 const ID_LIMIT = 256
 
 /** Throws what `remember` throws, and the reason of the instance's signal. */
-export async function transmit(way: Way, order: Order): Promise<SendOutcome> {
-	const { ctx, lines, pace } = way
+export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcome> {
+	const { ctx, lines, pace } = deps
 	const { channel_id, chat, until } = order
 	let { attempt, preview } = order
 	let isUnknown = attempt !== null
 	let format = 0
 	/** The part made of the source, so that another attempt need not make it again. */
 	let made: { format: Format; part: MessagePart } | undefined
-	const pause = pausesOf(way, order, 'a message')
+	const pause = pausesOf(deps, order, 'a message')
 
 	for (;;) {
 		const line = await lines.open(channel_id, until)
@@ -195,7 +195,7 @@ function isSame(a: Format, b: Format): boolean {
 
 /** Returns what waits after a failed attempt: as long as the platform wants, or longer each time. `what`: what is sent, for the log. */
 export function pausesOf(
-	{ ctx: { log, signal } }: Pick<Way, 'ctx'>,
+	{ ctx: { log, signal } }: Pick<SendDeps, 'ctx'>,
 	{ channel_id, until }: Pick<Order, 'channel_id' | 'until'>,
 	what: string,
 ): (thrown: Thrown) => Promise<void> {

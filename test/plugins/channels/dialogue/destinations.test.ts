@@ -1,6 +1,6 @@
 import t from 'tap'
 import { destinationsOf } from '../../../../plugins/channels/dialogue/destinations.ts'
-import type { PlaceRooms } from '../../../../plugins/channels/dialogue/place.ts'
+import type { PlaceDeps } from '../../../../plugins/channels/dialogue/place.ts'
 import type { Destination } from '../../../../plugins/runs/contract.ts'
 
 const ada = { name: 'ada', uid: 'u1' }
@@ -8,14 +8,14 @@ const destination: Destination = { deliver: { channel: 'c1', chat: '7' } }
 
 /** A chat that is bound to ada, in a channel with so many pending answers. */
 function open(pending: number) {
-	const rooms = {
+	const deps = {
 		ctx: {},
 		registry: { named: async () => 'c1', bound: async () => ({ agent: ada }), channel: () => ({ label: 'Loop' }) },
 		marks: { kindOf: async () => 'private', within: async () => [] },
 		sessions: { current: async () => 'channel:b1' },
 		runs: { count: () => pending },
-	} as unknown as PlaceRooms
-	return destinationsOf(rooms, async () => {}).open(ada, destination, 'heartbeat:h1')
+	} as unknown as PlaceDeps
+	return destinationsOf(deps, async () => {}).open(ada, destination, 'heartbeat:h1')
 }
 
 void t.test('a channel with 5,000 pending answers gets no more', async (t) => {
