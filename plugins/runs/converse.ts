@@ -1,14 +1,13 @@
 /** Sends a message in a conversation and follows it to its answer. */
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Op } from '../../core/store/ports.ts'
-import { watchAhead } from './ahead.ts'
 import type { Exchange, NewMessage, RunListener, RunRecord, Runs } from './contract.ts'
 import { Follower, isNotOpen } from './follower.ts'
-import type { FollowerPlace } from './follower.ts'
+import type { FollowerDeps } from './follower.ts'
 
 /** As `Runs.converse`. */
 export async function converse(
-	ctx: FollowerPlace,
+	ctx: FollowerDeps,
 	runs: Runs,
 	agent: AgentRef,
 	message: NewMessage,
@@ -39,7 +38,7 @@ export async function converse(
 
 /** As `Runs.follow`. */
 export async function follow(
-	ctx: FollowerPlace,
+	ctx: FollowerDeps,
 	runs: Runs,
 	run_id: string,
 	listener: RunListener = {},
@@ -81,4 +80,23 @@ async function send(
 		return (await also?.(run_id, true)) ?? []
 	}
 	return { run: await runs.start(agent, { ...start, conversation, also: begun }) }
+}
+
+/**
+ * Calls `blocked` when the run ahead of `run` in its conversation queue waits for an answer to its own question or a
+ * sub-agent's. That answer may come days later or never. Stops when the returned function is called.
+ */
+function watchAhead({ events, log }: FollowerDeps, runs: Runs, run: RunRecord, blocked: () => void): () => void {
+	const agent = { name: run.agent, uid: run.agent_uid }
+	const check = async (): Promise<void> => {
+		const ahead = await runs.active(agent, run.conversation)
+		if (ahead && ahead.run_id !== run.run_id && (await runs.asked(ahead))) blocked()
+	}
+	const watch = (): void =>
+		void check().catch((error: unknown) =>
+			log.error({ err: error, run_id: run.run_id }, 'the run ahead of a queued run could not be checked'),
+		)
+	const leave = events.subscribe({ agent_id: run.agent, types: ['run.paused'] }, watch)
+	watch()
+	return leave
 }

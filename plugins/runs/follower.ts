@@ -8,7 +8,7 @@ import { openQuestion, standingAfter } from './standing.ts'
 import type { Standing } from './standing.ts'
 import type { OpenQuestion, Exchange, RunListener, RunRecord, RunResult, Runs } from './contract.ts'
 
-export type FollowerPlace = Pick<Context, 'store' | 'events' | 'log'>
+export type FollowerDeps = Pick<Context, 'store' | 'events' | 'log'>
 
 interface RelayedQuestion {
 	asked: OpenQuestion
@@ -21,7 +21,7 @@ interface RelayedQuestion {
  */
 export class Follower implements Exchange {
 	readonly run_id: string
-	readonly #ctx: FollowerPlace
+	readonly #ctx: FollowerDeps
 	readonly #runs: Runs
 	readonly #listener: RunListener
 	readonly #result = Promise.withResolvers<RunResult>()
@@ -38,7 +38,7 @@ export class Follower implements Exchange {
 	#watchesBelow = false
 	#isOver = false
 
-	constructor(ctx: FollowerPlace, runs: Runs, run_id: string, listener: RunListener) {
+	constructor(ctx: FollowerDeps, runs: Runs, run_id: string, listener: RunListener) {
 		this.#ctx = ctx
 		this.#runs = runs
 		this.run_id = run_id

@@ -143,9 +143,7 @@ Examples:
 		unbind: {
 			description: 'Unbind a chat from its agent, by the id of the chat or of the binding',
 			arguments: '<channel> <chat>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { channel: wanted, chat, ...options }: { channel: string; chat: string; yes?: boolean }) {
 				const { id, bindings } = await findChannel(cli.api, wanted)
 				const { binding_id, agent_id, external_chat_id } = pick(bindings, chat, {
@@ -161,9 +159,7 @@ Examples:
 		remove: {
 			description: 'Delete a channel and its bindings; its token stays in the vault',
 			arguments: '<channel>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { channel: wanted, ...options }: { channel: string; yes?: boolean }) {
 				const { id, type, bindings, bot_token_ref } = await findChannel(cli.api, wanted)
 				await consent(

@@ -28,7 +28,7 @@ export type PendingMessages = ReturnType<typeof openPending>
 export interface PendingDeps {
 	ctx: Pick<Context, 'store' | 'use' | 'log' | 'signal'>
 	registry: Pick<Registry, 'bound'>
-	runs: Pick<FollowedRuns, 'start' | 'count' | 'idle'>
+	runs: Pick<FollowedRuns, 'start' | 'idle'>
 	notices: Pick<Notices, 'say'>
 	lines: Pick<Lines, 'open'>
 }

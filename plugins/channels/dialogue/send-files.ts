@@ -2,7 +2,7 @@
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import type {} from '../../attachments/contract.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
-import { reasonNotToSend } from './file-reason.ts'
+import type { Abilities } from '../adapter.ts'
 import { nonceOf } from './records.ts'
 import type { Saying, SayingFiles } from './records.ts'
 import type { OpenReply } from './reply.ts'
@@ -46,17 +46,11 @@ export async function sendFiles(
 	return { saying: progress.saying }
 }
 
-interface Numbered {
-	file: AnswerFile
-	at: number
-	until: number
-}
-
 async function sendOne(
 	deps: SendDeps,
 	record: OpenReply,
 	progress: Progress,
-	{ file, at, until }: Numbered,
+	{ file, at, until }: { file: AnswerFile; at: number; until: number },
 ): Promise<FileOutcome> {
 	const { run_id, agent, agent_uid, channel_id, chat } = record.value
 	const { files } = progress.saying
@@ -88,4 +82,10 @@ async function sendOne(
 		remember: (attempt) => progress.store({ attempt }, { done: at, upload: null, line }),
 	})
 	return outcome.status === 'nothing' ? { status: 'refused', message: 'the line about a file is empty' } : outcome
+}
+
+/** Why a channel with these abilities does not send a file; undefined if it does. */
+export function reasonNotToSend({ size }: Pick<AnswerFile, 'size'>, can: Abilities | undefined): string | undefined {
+	if (!can?.files) return texts.noFiles
+	return size > can.files.max_bytes ? texts.fileTooLarge(can.files.max_bytes) : undefined
 }

@@ -21,7 +21,7 @@ export interface RunStart extends Pick<PendingMessage, 'conversation' | 'channel
 
 export interface StartDeps {
 	ctx: Pick<Context, 'use'>
-	runs: Pick<FollowedRuns, 'start' | 'count'>
+	runs: Pick<FollowedRuns, 'start'>
 }
 
 /** One commit: the run, the pending answer, and `also`. Throws what `Runs.start` throws. */
