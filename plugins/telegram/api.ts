@@ -7,6 +7,7 @@ import type { GuardedInit } from '../../core/fetch/guarded-fetch.ts'
 import type { Link, LoadOptions } from '../channels/adapter.ts'
 import { API_ROOT, TOKEN } from './config.ts'
 import type { TelegramConfig } from './config.ts'
+import { errorOf, isCode } from './errors.ts'
 
 export const POLL_S = 30
 /** Limit of each request, long polls included: a silent connection is detected 15 s after its poll should have ended. */
@@ -27,7 +28,8 @@ export type OptionalMethod =
 	| 'sendChatAction'
 
 /** Throws `refused` for a token that no bot can have. */
-export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'token' | 'config' | 'error'>) {
+export function openApi(link: Pick<Link<TelegramConfig>, 'token' | 'config' | 'error'>) {
+	const { token, config, error } = link
 	if (!TOKEN.test(token))
 		throw error(
 			'refused',
@@ -57,11 +59,17 @@ export function openApi({ token, config, error }: Pick<Link<TelegramConfig>, 'to
 	const known = new Map<OptionalMethod, boolean>()
 	return {
 		call,
-		/** Does this server know the method? Checked once, by a request without arguments, which has no effect. */
+		/**
+		 * Does this server know the method? Checked once, by a request without arguments, which has no effect: if that fails, nothing
+		 * was sent yet.
+		 */
 		async knows(method: OptionalMethod): Promise<boolean> {
 			const before = known.get(method)
 			if (before !== undefined) return before
-			const does = await answersTo(call.raw, method)
+			const does = await answersTo(call.raw, method).catch((failed: unknown) => {
+				const failure = errorOf(failed, link)
+				throw isCode(failed, 401) || 'code' in failure ? failed : error('failed', failure.message)
+			})
 			known.set(method, does)
 			return does
 		},

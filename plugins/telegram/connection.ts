@@ -1,9 +1,17 @@
 /** One bot, connected. */
 import type { Update } from 'grammy/types'
 import { messageOf } from '../../core/errors.ts'
-import type { Connection, IncomingMessage, Link, Markup, OutgoingFile, OutgoingMessage } from '../channels/adapter.ts'
+import type {
+	ChatRef,
+	Connection,
+	IncomingMessage,
+	Link,
+	Markup,
+	OutgoingFile,
+	OutgoingMessage,
+} from '../channels/adapter.ts'
 import { openApi } from './api.ts'
-import type { BotApi, OptionalMethod } from './api.ts'
+import type { OptionalMethod } from './api.ts'
 import { errorOf, isCode } from './errors.ts'
 import { openFeed } from './feed.ts'
 import { openFind } from './find.ts'
@@ -44,7 +52,8 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	}
 
 	/** Throws an error that says whether the message was sent. */
-	async function doing<T>(markup: Markup, work: () => Promise<T>): Promise<T> {
+	async function inChat<T>({ chat, markup }: { chat: ChatRef; markup?: Markup }, work: () => Promise<T>): Promise<T> {
+		outgoing.checkChat(chat, link)
 		try {
 			return await work()
 		} catch (error) {
@@ -55,10 +64,9 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	}
 
 	/** Throws before anything is sent. */
-	async function prepare(message: OutgoingMessage, method: OptionalMethod | undefined): Promise<void> {
-		outgoing.checkChat(message.chat, link)
-		if (method === undefined || (await knows(api, method, link))) return
-		if (message.markup === 'markdown') throw link.error('format', 'this Bot API server does not support rich messages')
+	async function prepare({ markup }: OutgoingMessage, method: OptionalMethod | undefined): Promise<void> {
+		if (method === undefined || (await api.knows(method))) return
+		if (markup === 'markdown') throw link.error('format', 'this Bot API server does not support rich messages')
 		throw link.error('refused', 'this Bot API server does not support drafts')
 	}
 
@@ -75,58 +83,42 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	return {
 		name: `@${me.username}`,
 		send: (message) =>
-			doing(message.markup, async () => {
+			inChat(message, async () => {
 				await prepare(message, richMethod(message))
 				const id = await outgoing.send(api, message)
 				marks.saw(message.chat.id, id)
 				return { id: String(id) }
 			}),
 		edit: (id, message) =>
-			doing(message.markup, async () => {
+			inChat(message, async () => {
 				await prepare(message, richMethod(message))
 				await outgoing.edit(api, Number(id), message)
 			}),
 		draft: (message) =>
-			doing(message.markup, async () => {
+			inChat(message, async () => {
 				await prepare(message, draftMethod(message))
 				await outgoing.draft(api, message)
 			}),
 		typing: (chat) =>
-			doing('plain', async () => {
-				outgoing.checkChat(chat, link)
-				if (await knows(api, 'sendChatAction', link)) await outgoing.typing(api, chat)
+			inChat({ chat }, async () => {
+				if (await api.knows('sendChatAction')) await outgoing.typing(api, chat)
 			}),
 		mark: (chat) => marks.mark(chat.id),
 		find: (message, mark) =>
-			doing(message.markup, async () => {
+			inChat(message, async () => {
 				await prepare(message, richMethod(message))
 				return find(message, mark)
 			}),
 		sendFile: (file, bytes) =>
-			doing('plain', async () => {
-				outgoing.checkChat(file.chat, link)
-				if (!(await knows(api, 'sendDocument', link)))
+			inChat(file, async () => {
+				if (!(await api.knows('sendDocument')))
 					throw link.error('refused', 'this Bot API server does not support files')
 				const id = await outgoing.sendFile(api, file, bytes)
 				marks.saw(file.chat.id, id)
 				return { id: String(id) }
 			}),
-		findFile: (file, mark) =>
-			doing('plain', async () => {
-				outgoing.checkChat(file.chat, link)
-				return findFile(file, mark)
-			}),
+		findFile: (file, mark) => inChat(file, () => findFile(file, mark)),
 		load: api.download,
 		close: () => open.disposeAsync(),
-	}
-}
-
-/** If this request fails, nothing was sent yet. */
-async function knows(api: BotApi, method: OptionalMethod, link: Link): Promise<boolean> {
-	try {
-		return await api.knows(method)
-	} catch (error) {
-		const failure = errorOf(error, link)
-		throw isCode(error, 401) || 'code' in failure ? error : link.error('failed', failure.message)
 	}
 }
