@@ -77,7 +77,7 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 		...view(record),
 		bot_token_ref: record.bot_token_ref,
 		config: record.config,
-		...connections.standing(record),
+		...connections.stateOf(record),
 		bindings: await bindings.list(record.id),
 	})
 
@@ -117,7 +117,7 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 		list: async () => (await directory.list()).map(view),
 		async connections() {
 			const records = await directory.list()
-			return records.map((record) => ({ type: record.type, connection: connections.standing(record).connection }))
+			return records.map((record) => ({ type: record.type, connection: connections.stateOf(record).connection }))
 		},
 		get: async (id) => detailed(await directory.get(id)),
 		async change(id, change, caller) {

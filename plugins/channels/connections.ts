@@ -8,7 +8,7 @@ import type { Adapter, Adapters } from './adapters.ts'
 import type { ChannelSettings, CommonConfig } from './contract.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
 import { openNews } from './news.ts'
-import type { Standing } from './news.ts'
+import type { ChannelState } from './news.ts'
 import type { Dialogue, LiveChannel } from './parts.ts'
 import { supervise } from './supervisor.ts'
 import type { Supervisor } from './supervisor.ts'
@@ -30,9 +30,9 @@ interface ConnectionEntry {
 	closed?: Promise<void>
 	live?: LiveChannel
 	/** The state shown without a supervisor. */
-	standing: Standing
+	state: ChannelState
 	queue: SerialQueue
-	news: (standing: Standing) => void
+	news: (state: ChannelState) => void
 }
 
 /** Messages of a channel that wait to be accepted. */
@@ -56,7 +56,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		const { id: channel_id, type } = record
 		const entry: ConnectionEntry = {
 			record,
-			standing: { connection: 'connecting', bot: null, last_error: null },
+			state: { connection: 'connecting', bot: null, last_error: null },
 			queue: openSerialQueue(
 				WAITING_LIMIT,
 				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel are already waiting`),
@@ -91,10 +91,10 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		entry.closed = closed
 		await closed
 	}
-	const rest = (entry: ConnectionEntry, standing: Standing): void => {
+	const rest = (entry: ConnectionEntry, state: ChannelState): void => {
 		void stop(entry)
-		entry.standing = standing
-		entry.news(standing)
+		entry.state = state
+		entry.news(state)
 	}
 	const connected = (channel: LiveChannel): void => {
 		for (const listener of listeners) {
@@ -125,14 +125,14 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			queue: entry.queue,
 			retry_max_s: config.retry_max_s,
 			after: Promise.resolve(closing.get(claimOf(record.type, token))),
-			changed: (standing) => {
-				if (entry.live === live) entry.news(standing)
+			changed: (state) => {
+				if (entry.live === live) entry.news(state)
 			},
 			connected: () => {
 				if (entry.live === live) connected(live)
 			},
 		})
-		entry.news(entry.supervisor.standing)
+		entry.news(entry.supervisor.state)
 	}
 
 	const reconcileOnce = async (again: (channel: ChannelRecord) => boolean): Promise<void> => {
@@ -250,9 +250,9 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		reconcile,
 		/** Undefined if it does not exist, or no running plugin has its type. */
 		live: (id: string): LiveChannel | undefined => table.get(id)?.live,
-		standing(record: ChannelRecord): Standing {
+		stateOf(record: ChannelRecord): ChannelState {
 			const entry = table.get(record.id)
-			if (entry) return entry.supervisor?.standing ?? entry.standing
+			if (entry) return entry.supervisor?.state ?? entry.state
 			const isKnown = this.adapters().all.has(record.type)
 			return isKnown ? { connection: 'connecting', bot: null, last_error: null } : disabled(record.type)
 		},
@@ -285,6 +285,6 @@ function claimOf(type: string, token: string): string {
 	return `${type}\n${token}`
 }
 
-function disabled(type: string): Standing {
+function disabled(type: string): ChannelState {
 	return { connection: 'disabled', bot: null, last_error: `no running plugin has channels of the type ${type}` }
 }

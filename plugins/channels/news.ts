@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { ConnectionState } from './contract.ts'
 
-export interface Standing {
+export interface ChannelState {
 	connection: ConnectionState
 	bot: string | null
 	last_error: string | null
@@ -23,12 +23,12 @@ const WAITING_LIMIT = 32
 export function openNews(
 	emit: (type: NewsType, payload: { bot?: string | null; error?: string | null }) => Promise<void>,
 	signal: AbortSignal,
-): (standing: Standing) => void {
+): (state: ChannelState) => void {
 	let up = false
 	let error: string | null = null
 	let left = BURST
 	let refilled = performance.now()
-	let waiting: Standing[] = []
+	let waiting: ChannelState[] = []
 	let busy = false
 
 	const turn = async (): Promise<void> => {
@@ -38,7 +38,7 @@ export function openNews(
 		if (left === 0) await pause(REFILL_MS, undefined, { signal, ref: false })
 		else left--
 	}
-	const report = async (next: Standing): Promise<void> => {
+	const report = async (next: ChannelState): Promise<void> => {
 		const isUp = next.connection === 'connected'
 		if (isUp && !up) {
 			await turn()
@@ -66,9 +66,9 @@ export function openNews(
 			busy = false
 		}
 	}
-	return (standing) => {
+	return (state) => {
 		if (waiting.length >= WAITING_LIMIT) waiting = []
-		waiting.push(standing)
+		waiting.push(state)
 		if (!busy) void tellAll()
 	}
 }

@@ -9,7 +9,7 @@ import { failureOf } from './failure.ts'
 import type { Failure } from './failure.ts'
 import { openLink } from './link.ts'
 import type { LinkOptions } from './link.ts'
-import type { Standing } from './news.ts'
+import type { ChannelState } from './news.ts'
 
 export type Supervisor = ReturnType<typeof supervise>
 
@@ -22,7 +22,7 @@ export interface SupervisorOptions extends Pick<
 	/** What must be closed before this one connects. */
 	after: Promise<unknown>
 	/** Receives each new state. */
-	changed(standing: Standing): void
+	changed(state: ChannelState): void
 	/** Called when it is connected or reconnected. */
 	connected(): void
 }
@@ -40,15 +40,15 @@ export function supervise(options: SupervisorOptions) {
 	const { adapter, token, log } = options
 	const stopping = new AbortController()
 	const { signal } = stopping
-	let standing: Standing = { connection: 'connecting', bot: null, last_error: null }
+	let state: ChannelState = { connection: 'connecting', bot: null, last_error: null }
 	let current: Connection | undefined
 	let wasConnected = false
 	let wake: (() => void) | undefined
 
-	const set = (change: Partial<Standing>): void => {
+	const set = (change: Partial<ChannelState>): void => {
 		if (signal.aborted) return
-		standing = { ...standing, ...change }
-		options.changed(standing)
+		state = { ...state, ...change }
+		options.changed(state)
 	}
 
 	/** From connecting to the end of the connection, for whatever reason. */
@@ -136,14 +136,14 @@ export function supervise(options: SupervisorOptions) {
 	})
 
 	return {
-		get standing() {
-			return standing
+		get state() {
+			return state
 		},
 		/** Undefined while it is not connected. */
-		connection: (): Connection | undefined => (standing.connection === 'connected' ? current : undefined),
+		connection: (): Connection | undefined => (state.connection === 'connected' ? current : undefined),
 		/** Tries again if the platform has refused; otherwise does nothing. */
 		again(): void {
-			if (standing.connection === 'error') wake?.()
+			if (state.connection === 'error') wake?.()
 		},
 		/** The connection does nothing more. Settles once it is closed, within 10 s. */
 		stop(): Promise<void> {

@@ -17,7 +17,7 @@ import type { Answer, AskedQuestion, Question, RunRecord, RunSettings, StandingA
 import { enqueue } from './ending.ts'
 import { keys } from './keys.ts'
 import { jobOf } from './records.ts'
-import { isEnded, isUnanswered } from './standing.ts'
+import { isEnded, isUnanswered } from './run-state.ts'
 import type { JournalStep } from './journal-step.ts'
 import { findTool } from '../../sandbox/wire-name.ts'
 import { parseArguments } from './tool-specs.ts'

@@ -7,7 +7,7 @@ import type { Store } from '../../core/store/ports.ts'
 import type { OpenQuestion, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import { findRun } from './records.ts'
-import { isEnded } from './standing.ts'
+import { isEnded } from './run-state.ts'
 
 /** Limit of runs below one that waits for them. */
 const TREE_LIMIT = 64

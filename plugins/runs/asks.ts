@@ -9,7 +9,7 @@ import type { Op, Store } from '../../core/store/ports.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { AskedQuestion, Question, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
-import { isEnded } from './standing.ts'
+import { isEnded } from './run-state.ts'
 import type { Work } from './work.ts'
 
 export type Asks = ReturnType<typeof openAsks>

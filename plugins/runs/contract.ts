@@ -14,11 +14,10 @@ import type {
 	ToolSpec,
 	Usage,
 } from '../../core/protocol.ts'
-import type { AnswerForm, ModelOrder, ModelParams } from '../../sandbox/order.ts'
+import type { AnswerForm, ContextSummary, ModelOrder, ModelParams } from '../../sandbox/order.ts'
 import type { AgentLimits, AgentRecord } from '../agents/contract.ts'
 import type { EventEnvelope, Op } from '../../core/store/ports.ts'
 import type { FitItem } from '../../sandbox/context/fit.ts'
-import type { SummaryRecord } from './summary-record.ts'
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
 
@@ -499,6 +498,15 @@ export interface ContextReport {
 	items: FitItem[]
 	/** The newest summary of older turns. */
 	summary: SummaryRecord | null
+}
+
+/** The stored summary of a conversation's older turns. */
+export interface SummaryRecord extends ContextSummary {
+	/** The oldest turn that it covers. */
+	since: string
+	/** How many turns it covers. */
+	turns: number
+	made_at: string
 }
 
 /** Stores facts of turns that leave their model's window, at the extension point `facts`. */

@@ -13,7 +13,7 @@ import type { RunRecord } from './contract.ts'
 import { endIn, originIn } from './journal.ts'
 import { keys } from './keys.ts'
 import { aboutJob, appendWith, endOps } from './records.ts'
-import { isEnded } from './standing.ts'
+import { isEnded } from './run-state.ts'
 import type { Ended } from './records.ts'
 import { withRun } from './run-lock.ts'
 

@@ -4,8 +4,8 @@ import type { Context } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { AnswerStream } from './answer-stream.ts'
 import { watchAsked } from './asked.ts'
-import { openQuestion, standingAfter } from './standing.ts'
-import type { Standing } from './standing.ts'
+import { openQuestion, stateAfter } from './run-state.ts'
+import type { RunState } from './run-state.ts'
 import type { OpenQuestion, Exchange, RunListener, RunRecord, RunResult, Runs } from './contract.ts'
 
 export type FollowerDeps = Pick<Context, 'store' | 'events' | 'log'>
@@ -30,7 +30,7 @@ export class Follower implements Exchange {
 	readonly #releases: (() => void)[]
 	/** Events before `begin`; null after it. */
 	#held: EventEnvelope[] | null = []
-	#standing: Standing = { status: 'queued', question: null }
+	#state: RunState = { status: 'queued', question: null }
 	/** The question that the listener is answering. */
 	#asking: RelayedQuestion | undefined
 	/** The id of the question that this follower answered last. */
@@ -124,7 +124,7 @@ export class Follower implements Exchange {
 		const end = this.#answer.handle(event)
 		if (this.#isBroken()) return
 		if (end) return this.finish(end)
-		this.#apply(standingAfter(this.#standing, event))
+		this.#apply(stateAfter(this.#state, event))
 		if (event.payload.waits_for !== undefined) this.#watchBelow()
 	}
 
@@ -135,10 +135,10 @@ export class Follower implements Exchange {
 		this.#releases.push(watchAsked(this.#ctx, this.run_id, (asked) => this.#hearBelow(asked)))
 	}
 
-	#apply(standing: Standing): void {
-		if (standing === this.#standing) return
-		const [before, open] = [openQuestion(this.#standing), openQuestion(standing)]
-		this.#standing = standing
+	#apply(state: RunState): void {
+		if (state === this.#state) return
+		const [before, open] = [openQuestion(this.#state), openQuestion(state)]
+		this.#state = state
 		if (open) this.#ask({ ...open, run_id: this.run_id })
 		else if (before) this.#withdraw()
 	}

@@ -4,7 +4,7 @@ import type {} from '../agents/contract.ts'
 import type { RunStatus } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue, IndexEntry } from './keys.ts'
-import { isEnded } from './standing.ts'
+import { isEnded } from './run-state.ts'
 
 export interface RunPlace {
 	run_id: string

@@ -9,7 +9,7 @@ import type { Job, Op, Store } from '../../core/store/ports.ts'
 import type { RunInputs, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue, IndexEntry } from './keys.ts'
-import { isEnded } from './standing.ts'
+import { isEnded } from './run-state.ts'
 
 export type Ended = Pick<RunRecord, 'status'> &
 	Partial<Pick<RunRecord, 'answer' | 'tool_calls' | 'finish_reason' | 'error' | 'usage'>>

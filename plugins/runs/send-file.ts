@@ -11,7 +11,7 @@ import type { AttachmentSource } from '../attachments/contract.ts'
 import type { AnswerFile, RunRecord } from './contract.ts'
 import { defaultName, fileOfConversation } from './conversation-files.ts'
 import { keys } from './keys.ts'
-import { isEnded } from './standing.ts'
+import { isEnded } from './run-state.ts'
 import { siteOf } from './tool-call.ts'
 
 const NAME = 'conversation.send_file'

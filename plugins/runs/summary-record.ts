@@ -2,18 +2,10 @@
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
-import type { ContextSummary } from '../../sandbox/order.ts'
 import { deleteAll } from '../shared/delete-all.ts'
+import type { SummaryRecord } from './contract.ts'
 import { hasTurns } from './conversation.ts'
 import { keys } from './keys.ts'
-
-export interface SummaryRecord extends ContextSummary {
-	/** The oldest turn that it covers. */
-	since: string
-	/** How many turns it covers. */
-	turns: number
-	made_at: string
-}
 
 export async function readSummary(store: Store, uid: string, conversation: string): Promise<SummaryRecord | undefined> {
 	return (await store.get<SummaryRecord>(keys.summary(uid, conversation)))?.value

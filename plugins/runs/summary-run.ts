@@ -5,7 +5,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { RunRecord, Runs } from './contract.ts'
-import { isEnded } from './standing.ts'
+import { isEnded } from './run-state.ts'
 import { persona } from './summary-text.ts'
 
 /** Attempts of one model call, for the time limit. */

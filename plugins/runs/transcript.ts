@@ -8,7 +8,7 @@ import { resultId } from './results.ts'
 import type { RunInputs, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import { messagesIn } from './journal.ts'
-import { isEnded } from './standing.ts'
+import { isEnded } from './run-state.ts'
 
 /** Characters of all transcripts in memory together. */
 const CACHE_CHARACTERS = 16 * 1024 * 1024

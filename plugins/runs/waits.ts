@@ -21,7 +21,7 @@ import type { Question, RunRecord } from './contract.ts'
 import { eventOfChild, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
 import { appendWith } from './records.ts'
-import { isEnded, isUnanswered } from './standing.ts'
+import { isEnded, isUnanswered } from './run-state.ts'
 import type { Work } from './work.ts'
 
 /** Limit of runs that wait for the end of one run. */

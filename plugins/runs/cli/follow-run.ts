@@ -11,8 +11,8 @@ import type { Asking, QuestionHooks } from './run-question.ts'
 import type { Question, Run } from './run-record.ts'
 import { runView } from './run-view.ts'
 import type { RunView } from './run-view.ts'
-import { isEnded, openQuestion, standingAfter } from '../standing.ts'
-import type { Standing } from '../standing.ts'
+import { isEnded, openQuestion, stateAfter } from '../run-state.ts'
+import type { RunState } from '../run-state.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 
 /** To start a run; Ctrl-C does not interrupt it, since stopping a run needs its id. */
@@ -83,7 +83,7 @@ class Follower {
 	readonly #over = new AbortController()
 	#view: RunView = noView
 	#asking: Asking | undefined
-	#standing: Standing = { status: 'queued', question: null }
+	#state: RunState = { status: 'queued', question: null }
 	/** The conversation in whose queue it waits. */
 	#queuedIn: string | undefined
 	/** The run ahead of it, as last shown. */
@@ -154,7 +154,7 @@ class Follower {
 				continue
 			}
 			this.#handle(event, run_id)
-			if (isEnded(this.#standing.status)) return
+			if (isEnded(this.#state.status)) return
 		}
 	}
 
@@ -162,15 +162,15 @@ class Follower {
 		this.#cli.out.line(event)
 		this.#view.show(event)
 		this.#heedAnswer(event)
-		const before = this.#standing
-		const standing = standingAfter(before, event)
-		if (standing === before) return
-		this.#standing = standing
-		const question = openQuestion(standing)
-		if (standing.status === 'queued') this.#queue(String(event.payload.conversation), run_id)
+		const before = this.#state
+		const state = stateAfter(before, event)
+		if (state === before) return
+		this.#state = state
+		const question = openQuestion(state)
+		if (state.status === 'queued') this.#queue(String(event.payload.conversation), run_id)
 		else if (question) this.#ask(question, run_id)
-		else if (standing.waits_for) this.#catchUp(run_id, REPLAY_MS)
-		else if (standing.status !== before.status) this.#begin()
+		else if (state.waits_for) this.#catchUp(run_id, REPLAY_MS)
+		else if (state.status !== before.status) this.#begin()
 	}
 
 	/** Shows which run it waits for in its conversation queue, and what that run waits for. */
@@ -207,7 +207,7 @@ class Follower {
 			if (event.run_id === this.#ahead?.run_id && ends.includes(event.event_type)) this.#asking?.withdraw()
 			if (turns.has(event.event_type)) this.#queue(this.#queuedIn, run_id)
 		}
-		if (this.#standing.waits_for && event.event_type === 'run.paused') this.#catchUp(run_id, REPLAY_MS)
+		if (this.#state.waits_for && event.event_type === 'run.paused') this.#catchUp(run_id, REPLAY_MS)
 	}
 
 	#heedAnswer({ event_type, payload }: EventEnvelope): void {
@@ -233,7 +233,7 @@ class Follower {
 		const checkRecord = async (): Promise<void> => {
 			const run = await readRun(this.#cli, run_id)
 			if (run.ended_at !== null) return void setTimeout(() => this.#over.abort(), patience).unref()
-			this.#standing = run
+			this.#state = run
 			if (run.status === 'queued') return this.#queue(run.conversation, run_id)
 			if (this.#queuedIn !== undefined) this.#begin()
 			if (run.open_question) this.#ask(run.open_question, run_id)

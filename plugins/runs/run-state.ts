@@ -4,7 +4,7 @@ import type { EventEnvelope } from '../../core/store/ports.ts'
 import type { Question, RunStatus } from './contract.ts'
 
 /** As in a run's record. */
-export interface Standing {
+export interface RunState {
 	status: RunStatus
 	/** The run's own question. It needs an answer if the run is paused. */
 	question: (QuestionText & { question_id: string }) | null
@@ -13,10 +13,10 @@ export interface Standing {
 }
 
 /** The state after an event of the run, of any type; the same object if the event changes nothing. */
-export function standingAfter(
-	before: Standing,
+export function stateAfter(
+	before: RunState,
 	{ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>,
-): Standing {
+): RunState {
 	const { question } = before
 	const isOpen = question !== null && question.question_id === payload.question_id
 	switch (event_type) {
@@ -30,7 +30,7 @@ export function standingAfter(
 				? before
 				: { status: 'started', question: null }
 		case 'question.asked':
-			return { ...before, question: payload as unknown as Standing['question'] }
+			return { ...before, question: payload as unknown as RunState['question'] }
 		case 'question.answered':
 			return isOpen ? { ...before, question: null } : before
 		case 'run.paused':
@@ -49,7 +49,7 @@ export function standingAfter(
 }
 
 /** The question that paused the run. */
-export function openQuestion({ status, question }: Standing): Standing['question'] {
+export function openQuestion({ status, question }: RunState): RunState['question'] {
 	return status === 'paused' ? question : null
 }
 

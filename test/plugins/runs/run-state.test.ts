@@ -1,12 +1,12 @@
 /** Where a run stands by its events. */
 import t from 'tap'
-import { isEnded, openQuestion, standingAfter } from '../../../plugins/runs/standing.ts'
-import type { Standing } from '../../../plugins/runs/standing.ts'
+import { isEnded, openQuestion, stateAfter } from '../../../plugins/runs/run-state.ts'
+import type { RunState } from '../../../plugins/runs/run-state.ts'
 
-function after(...events: [string, Record<string, unknown>?][]): Standing {
-	let standing: Standing = { status: 'queued', question: null }
-	for (const [event_type, payload = {}] of events) standing = standingAfter(standing, { event_type, payload })
-	return standing
+function after(...events: [string, Record<string, unknown>?][]): RunState {
+	let state: RunState = { status: 'queued', question: null }
+	for (const [event_type, payload = {}] of events) state = stateAfter(state, { event_type, payload })
+	return state
 }
 const ask = (question_id: string): [string, Record<string, unknown>][] => [
 	['question.asked', { question_id, question: `${question_id}?` }],
@@ -26,19 +26,19 @@ void t.test('a question is open from the pause to the answer', async (t) => {
 })
 
 void t.test('a run that waits for another run asks nothing', async (t) => {
-	const standing = after(['run.started'], ['run.paused', { waits_for: 'r' }])
-	t.match(standing, { status: 'paused', waits_for: 'r' })
-	t.equal(openQuestion(standing), null)
+	const state = after(['run.started'], ['run.paused', { waits_for: 'r' }])
+	t.match(state, { status: 'paused', waits_for: 'r' })
+	t.equal(openQuestion(state), null)
 	t.notOk(after(['run.paused', { waits_for: 'r' }], ['run.resumed', { reason: 'subagent', run_id: 'r' }]).waits_for)
 })
 
 void t.test('a run ends once, and other events change nothing', async (t) => {
 	for (const status of ['completed', 'failed', 'stopped']) {
-		const standing = after(['run.started'], [`run.${status}`])
-		t.equal(standing.status, status)
-		t.ok(isEnded(standing.status))
+		const state = after(['run.started'], [`run.${status}`])
+		t.equal(state.status, status)
+		t.ok(isEnded(state.status))
 	}
-	const standing = after(['run.started'])
-	t.notOk(isEnded(standing.status))
-	t.equal(standingAfter(standing, { event_type: 'model.request', payload: {} }), standing)
+	const state = after(['run.started'])
+	t.notOk(isEnded(state.status))
+	t.equal(stateAfter(state, { event_type: 'model.request', payload: {} }), state)
 })
