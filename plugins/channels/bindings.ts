@@ -103,7 +103,7 @@ export function bindingsOf({ store, config, use }: BindingContext) {
 				.toSorted((a, b) => (a.binding_id < b.binding_id ? -1 : 1)) // ids sort by time
 				.map((record) => view(channel_id, record))
 		},
-		/** As described at `Registry.bound`. */
+		/** The binding of the first of these ids that is bound to an agent that still exists. */
 		async bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined> {
 			for (const chat_id of chat_ids.slice(0, LOOKUP_LIMIT)) {
 				const record = (await ofChat(channel_id, chat_id))?.value

@@ -258,6 +258,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		},
 		/** Ends the connection of a deleted channel. Settles once it is closed. */
 		drop,
+		/** `listener` is called when a channel is connected or reconnected: pending messages can be sent. */
 		onConnected: (listener: (channel: LiveChannel) => void): void => void listeners.push(listener),
 		async [Symbol.asyncDispose]() {
 			clearTimeout(later)

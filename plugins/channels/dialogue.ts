@@ -22,7 +22,8 @@ import { sayIn } from './dialogue/say.ts'
 import { tellUndelivered } from './dialogue/report.ts'
 import { openSessions } from './dialogue/sessions.ts'
 import { texts } from './dialogue/texts.ts'
-import type { Dialogue, Registry } from './parts.ts'
+import type { Dialogue } from './parts.ts'
+import type { Registry } from './registry.ts'
 
 const DAY_MS = 24 * 3_600_000
 const PRUNE_MS = 6 * 3_600_000

@@ -79,7 +79,10 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 	}
 
 	return {
-		/** As for `Registry.pairingCode`. Throws `not_found` if the channel was deleted. */
+		/**
+		 * A new code for this chat, for which the user `by` asked. If there are more than three open codes, the oldest is dropped.
+		 * Throws `not_found` if the channel was deleted.
+		 */
 		issue: (channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }> =>
 			change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([

@@ -5,7 +5,8 @@ import { onAbort } from '../../../core/util/on-abort.ts'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { Semaphore } from '../../../core/util/semaphore.ts'
 import type { Connection } from '../adapter.ts'
-import type { LiveChannel, Registry } from '../parts.ts'
+import type { LiveChannel } from '../parts.ts'
+import type { Registry } from '../registry.ts'
 import { Counts } from './counts.ts'
 
 export interface Line {

@@ -2,7 +2,8 @@ import t from 'tap'
 import { openMemory } from '../../../support/memory-engine.ts'
 import { openMarks } from '../../../../plugins/channels/dialogue/marks.ts'
 import type { IncomingMessage } from '../../../../plugins/channels/adapter.ts'
-import type { LiveChannel, Registry } from '../../../../plugins/channels/parts.ts'
+import type { LiveChannel } from '../../../../plugins/channels/parts.ts'
+import type { Registry } from '../../../../plugins/channels/registry.ts'
 
 const message = (id: string, cursor: string): IncomingMessage => ({
 	id,

@@ -9,7 +9,8 @@ import { texts } from '../../../../plugins/channels/dialogue/texts.ts'
 import { readThrown } from '../../../../plugins/channels/dialogue/thrown.ts'
 import { transmit } from '../../../../plugins/channels/dialogue/transmit.ts'
 import type { Connection } from '../../../../plugins/channels/adapter.ts'
-import type { LiveChannel, Registry } from '../../../../plugins/channels/parts.ts'
+import type { LiveChannel } from '../../../../plugins/channels/parts.ts'
+import type { Registry } from '../../../../plugins/channels/registry.ts'
 
 // What is waited for holds no process.
 const held = setInterval(() => {}, 1_000)
