@@ -58,12 +58,10 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 	const announced = async (binding: Binding, via: 'request' | 'code'): Promise<Binding> => {
 		const { binding_id, channel_id, external_chat_id, agent_id } = binding
 		await emit({ event_type: 'channel.paired', payload: { channel_id, binding_id, external_chat_id, via } }, agent_id)
-		const live = connections.live(channel_id)
-		try {
-			if (live) dialogue.paired(live, { id: external_chat_id }, agent_id)
-		} catch (error) {
-			log.warn({ err: error, channel_id }, 'a chat could not be notified that it is paired')
-		}
+		if (connections.live(channel_id))
+			dialogue
+				.paired(channel_id, { id: external_chat_id }, agent_id)
+				.catch((error: unknown) => log.warn({ err: error, channel_id }, 'a chat could not be told that it is paired'))
 		return binding
 	}
 	const finishDeletion = async (id: string, type: string | undefined): Promise<void> => {

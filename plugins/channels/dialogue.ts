@@ -159,10 +159,9 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		advance: (channel_id, cursor) => marks.advance(channel_id, cursor),
 		cursor: (channel_id) => marks.cursor(channel_id),
 		chats: (channel_id) => marks.chats(channel_id),
-		paired(channel, chat, agent_id) {
-			void marks
-				.kindOf(channel.id, chat.id)
-				.then((kind) => notices.say(channel.id, { ...chat, kind }, texts.paired(agent_id)), failed)
+		async paired(channel_id, chat, agent_id) {
+			const kind = await marks.kindOf(channel_id, chat.id)
+			notices.say(channel_id, { ...chat, kind }, texts.paired(agent_id))
 		},
 		async forget(channel_id) {
 			lines.forget(channel_id)

@@ -42,7 +42,7 @@ export interface Dialogue {
 	/** As `Channels.say`. */
 	say: Channels['say']
 	/** Sends a confirmation to a chat that was just bound. */
-	paired(channel: LiveChannel, chat: ChatRef, agent_id: string): void
+	paired(channel_id: string, chat: ChatRef, agent_id: string): Promise<void>
 	/** Deletes the records of a deleted channel, and answers that waited for it. May be repeated. */
 	forget(channel_id: string): Promise<void>
 }

@@ -16,7 +16,9 @@ export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Run
 	return {
 		async say(agent, { conversation, content, about, idempotency, also }) {
 			const { uid, name } = agent
-			const repeated = idempotency && repetition(store, uid, `said:${idempotency.key}`, repeatableBody(idempotency))
+			const repeated =
+				idempotency &&
+				repetition(store, uid, `said:${idempotency.key}`, { prompt: idempotency.body, trigger: 'message' })
 			const earlier = await repeated?.find()
 			if (earlier) return { message: earlier, isNew: false }
 			const message = recordOf(agent, { conversation, content, about })
@@ -50,10 +52,6 @@ export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Run
 			if (entry?.value.said) await forgetRun(ctx, entry.value)
 		},
 	}
-}
-
-function repeatableBody({ body }: NonNullable<SaidMessage['idempotency']>): { prompt: string; trigger: string } {
-	return { prompt: body, trigger: 'message' }
 }
 
 /** Another call with the same key was first. */
