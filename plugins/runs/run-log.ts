@@ -211,7 +211,6 @@ function runLogOf(
 		enqueue({ kind: 'entries', entries, step, change: change && redacted(change), done, isLazy })
 		return done.promise
 	}
-	// If it cannot be written, the next append reports that.
 	const writers: Writer[] = [{ agent: run.agent_id }]
 	// What it redacts is in the events or the step too, which report it.
 	const view = redactor.of(writers).reportingTo(() => {})
@@ -219,7 +218,7 @@ function runLogOf(
 		scope,
 		ops: async () => (await ops()).map((op) => redactedOp(view, op)),
 	})
-	const redaction = redactionOf(redactor.of(writers), (notice) => void append([notice]).catch(() => {}))
+	const redaction = redactionOf(redactor.of(writers), (notice) => unawaited(append([notice])))
 
 	return {
 		journal,
@@ -227,12 +226,12 @@ function runLogOf(
 		involve: (writer) => void writers.push(writer),
 		ended: ended.promise,
 		append: (events, step, change) => append(events, step, change),
-		appendSoon: (event) => void append([event], undefined, undefined, true).catch(() => {}),
+		appendSoon: (event) => unawaited(append([event], undefined, undefined, true)),
 		live(event) {
 			if (closed) return
 			const shown = redaction.live(event)
 			if (shown.event) showLive(shown.event)
-			if (shown.notices.length > 0) append(shown.notices).catch(() => {})
+			if (shown.notices.length > 0) unawaited(append(shown.notices))
 		},
 		close() {
 			closed = true

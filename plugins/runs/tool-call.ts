@@ -1,6 +1,7 @@
 /** One call of a tool by a model, with the events and the journal step of its begin and end. */
 import { Fault, messageOf, toWire } from '../../core/errors.ts'
 import type { JournalStep } from './journal-step.ts'
+import { unawaited } from './run-log.ts'
 import type { RunLog } from './run-log.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { AgentRef, QuestionText, ToolCall, ToolDefinition, ToolFile, Wait } from '../../core/plugin.ts'
@@ -105,7 +106,7 @@ export async function callTool(
 		[{ event_type: events.called, payload: { ...about, arguments: shown(request.arguments, site) } }],
 		begun,
 	)
-	if (repeatable) recorded.catch(() => {}) // the append of the result fails too, and that one is awaited
+	if (repeatable) unawaited(recorded)
 	else await recorded
 
 	const revealed = new Set<string>()
@@ -273,7 +274,7 @@ function callOf(request: ToolCallRequest, site: CallSite, revealed: Set<string>,
 		conversation: site.conversation,
 		key: `${site.run_id}:${request.id}`,
 		signal,
-		emit: (event) => void site.log.append([event]).catch(() => {}), // the append of the result fails too
+		emit: (event) => unawaited(site.log.append([event])),
 		pause: (question) => new Pause(question),
 		ask: site.ask,
 		waitFor: (run_id) => new Pause({ run_id }),
