@@ -85,7 +85,7 @@ export async function takeAnswer(
 		case 'approve_always': {
 			const key = keys.approval(agent.uid, digest)
 			if (await store.get(key)) return taken
-			if ((await standing(store, agent)).length >= STANDING_LIMIT)
+			if ((await standingApprovals(store, agent)).length >= STANDING_LIMIT)
 				throw new Fault(
 					'conflict',
 					`${STANDING_LIMIT} calls of this agent are approved permanently, which is the limit; revoke some, or answer "approve"`,
@@ -99,7 +99,7 @@ export async function takeAnswer(
 }
 
 /** Newest first. */
-export async function standing(store: Store, { uid }: AgentRef): Promise<StandingApproval[]> {
+export async function standingApprovals(store: Store, { uid }: AgentRef): Promise<StandingApproval[]> {
 	const found: StandingApproval[] = []
 	for await (const { key, value } of store.list<Omit<StandingApproval, 'approval_id'>>(keys.approvals(uid)))
 		found.push({ approval_id: key.at(-1) ?? '', ...value })

@@ -25,7 +25,7 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 	await ctx.serving
 	const free = (): number => (ctx.gateway.state() === 'draining' ? 0 : ctx.pool.capacity + CLAIMED_LIMIT)
 	for await (const lease of ctx.queue.claim(free, ctx.signal, false)) {
-		take(ctx, lease).catch((error: unknown) =>
+		executeJob(ctx, lease).catch((error: unknown) =>
 			ctx.log.error({ err: error, ...aboutJob(lease.job) }, 'a job could not be returned to the queue'),
 		)
 	}
@@ -52,11 +52,11 @@ export function executeNow(ctx: Context<RunSettings>, run: RunIds, attempt = 1):
 		},
 	}
 	// What started it, such as a request, is over long before its end.
-	withoutContext(() => void inPlace(ctx, { run_id, uid: agent_uid, agent }, claim))
+	withoutContext(() => void executeInTurn(ctx, { run_id, uid: agent_uid, agent }, claim))
 }
 
-function take(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
-	return inPlace(ctx, lease.job.body as unknown as IndexEntry & { run_id: string }, {
+function executeJob(ctx: Context<RunSettings>, lease: Lease): Promise<void> {
+	return executeInTurn(ctx, lease.job.body as unknown as IndexEntry & { run_id: string }, {
 		begin() {
 			lease.begin()
 			return lease.attempt
@@ -74,7 +74,7 @@ interface Claim {
 	release(delayMs?: number): unknown
 }
 
-async function inPlace(
+async function executeInTurn(
 	ctx: Context<RunSettings>,
 	{ run_id, uid, agent }: IndexEntry & { run_id: string },
 	claim: Claim,

@@ -9,7 +9,7 @@ import { change } from '../../core/store/change.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
-import { revoke, standing, takeAnswer, unwatchExpiry } from './approvals.ts'
+import { revoke, standingApprovals, takeAnswer, unwatchExpiry } from './approvals.ts'
 import { untilBegun } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
@@ -33,7 +33,7 @@ import { saidOf } from './said.ts'
 import { findRun, getRun, jobOf } from './records.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
 import { openRoom } from './room.ts'
-import { takeIn } from './start.ts'
+import { createRun } from './start.ts'
 import { summariesOf } from './summaries.ts'
 import { tellHolder, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
@@ -69,7 +69,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const cause = causeNow()
 			const payer = cause?.actor.kind === 'agent' ? undefined : cause?.payer
 			const counted = ctx.use('usage').start(run_id, agent, payer)
-			const { run, isNew } = await takeIn(
+			const { run, isNew } = await createRun(
 				ctx,
 				agent,
 				run_id,
@@ -239,7 +239,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			unwatchExpiry(question_id)
 			if (job) enqueue(ctx, job)
 		},
-		approvals: (agent) => standing(store, agent),
+		approvals: (agent) => standingApprovals(store, agent),
 		revokeApproval: (agent, approval_id) => revoke(store, agent, approval_id),
 		appendEvents: (run, events) => appendTo(run, events, false),
 		report: (run, events) => appendTo(run, events, true),

@@ -37,7 +37,7 @@ interface StartDeps {
 }
 
 /** `isNew` is false if the idempotency key returned an earlier run. */
-export async function takeIn(
+export async function createRun(
 	ctx: Context<RunSettings>,
 	agent: AgentRef,
 	run_id: string,

@@ -81,7 +81,7 @@ async function forAgent(
 ): Promise<void> {
 	const { chat, text } = message
 	const command = message.addressed ? commandIn(text) : undefined
-	if (command) return obey(deps, channel, bound, message, command)
+	if (command) return handleCommand(deps, channel, bound, message, command)
 	const isText = text.trim() !== ''
 	if (!isText && !message.attachments) return refuse(deps, channel, message, texts.onlyText)
 
@@ -164,7 +164,7 @@ function answerOf({ options = [] }: QuestionText, text: string): string {
 	return sameWords ?? (byNumber === undefined ? undefined : options[Number(byNumber) - 1]) ?? words
 }
 
-async function obey(
+async function handleCommand(
 	deps: IntakeDeps,
 	channel: LiveChannel,
 	bound: BoundChat,

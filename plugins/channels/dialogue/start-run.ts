@@ -29,7 +29,7 @@ export async function startRun(
 	{ ctx, runs }: StartDeps,
 	{ agent, channel_id, chat, message_id, merged = [], conversation, also, ...start }: RunStart,
 ): Promise<void> {
-	const owe = async (run_id: string, follow: (reply: Reply) => void): Promise<Op[]> => {
+	const writesOf = async (run_id: string, follow: (reply: Reply) => void): Promise<Op[]> => {
 		const ops = await also()
 		const reply = newReply({
 			run_id,
@@ -50,6 +50,6 @@ export async function startRun(
 		]
 	}
 	await runs.start((listener, follow) =>
-		ctx.use('runs').converse(agent, { ...start, conversation, also: (run_id) => owe(run_id, follow) }, listener),
+		ctx.use('runs').converse(agent, { ...start, conversation, also: (run_id) => writesOf(run_id, follow) }, listener),
 	)
 }

@@ -4,7 +4,7 @@ import type { Cli, History } from '../../../core/cli/contract.ts'
 import { startRun } from './follow-run.ts'
 
 /** `none`: not a command. `over`: do not wait for the current answer. */
-type Obeyed = 'none' | 'again' | 'over'
+type CommandOutcome = 'none' | 'again' | 'over'
 
 /** An answer that the conversation waits for. */
 interface Talk {
@@ -42,25 +42,25 @@ export async function converse(
 	const ahead: string[] = []
 	let talk: Talk | undefined
 	/** The latest command: at a question it may run a moment longer than the answer that it ends. */
-	let obeying: Promise<unknown> = Promise.resolve()
+	let handling: Promise<unknown> = Promise.resolve()
 	let isLeaving = false
 	let allAnswered = true
 
 	while (!isLeaving) {
 		const line = ahead.shift() ?? (await lines.next())
 		if (line === undefined) break
-		if (line.trim() === '' || (await obey(line)) !== 'none') continue
+		if (line.trim() === '' || (await handleCommand(line)) !== 'none') continue
 		if (!(await answered(line.trim()))) allAnswered = false
 	}
 	return allAnswered
 
-	async function obey(line: string): Promise<Obeyed> {
+	async function handleCommand(line: string): Promise<CommandOutcome> {
 		const text = line.trimEnd()
 		// What the offline provider understands; pasted text is never a command.
 		if (!text.startsWith('/') || /^\/tool\b/.test(text) || text.includes('\n')) return 'none'
 		try {
-			const done = order(text)
-			obeying = done.catch(() => {})
+			const done = execute(text)
+			handling = done.catch(() => {})
 			return await done
 		} catch (error) {
 			if (!reported(cli, error)) throw error
@@ -68,7 +68,7 @@ export async function converse(
 		}
 	}
 
-	async function order(text: string): Promise<Obeyed> {
+	async function execute(text: string): Promise<CommandOutcome> {
 		switch (text) {
 			case '/exit':
 			case '/quit':
@@ -117,7 +117,7 @@ export async function converse(
 				ids,
 				stuck: listening.resolve,
 				// An answer may begin with a slash.
-				command: async (text) => (known.has(text) ? obey(text) : 'none'),
+				command: async (text) => (known.has(text) ? handleCommand(text) : 'none'),
 			}),
 		)
 		const ended = followed.then(
@@ -138,7 +138,7 @@ export async function converse(
 				throw error
 			})
 		const [answer, commands] = await Promise.allSettled([followed, listened])
-		await obeying
+		await handling
 		for (const one of [answer, commands]) if (one.status === 'rejected' && !reported(cli, one.reason)) throw one.reason
 		return answer.status === 'fulfilled' && !leave.signal.aborted
 	}
@@ -147,7 +147,7 @@ export async function converse(
 		for (;;) {
 			const line = await lines.meanwhile(until)
 			if (line === undefined) return
-			if (line.trim() === '' || (await obey(line)) !== 'none') continue
+			if (line.trim() === '' || (await handleCommand(line)) !== 'none') continue
 			ahead.push(line)
 			if (!ask.canAsk || ahead.length === AHEAD_LIMIT) return
 			out.note(out.style.dim('  (comes after this answer)'))

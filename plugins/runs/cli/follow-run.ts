@@ -150,7 +150,7 @@ class Follower {
 		for (let next = await first; next.done !== true; next = await events.next()) {
 			const { event } = next.value
 			if (event.run_id !== run_id) {
-				this.#hearBelow(event, run_id)
+				this.#handleOther(event, run_id)
 				continue
 			}
 			this.#handle(event, run_id)
@@ -161,7 +161,7 @@ class Follower {
 	#handle(event: EventEnvelope, run_id: string): void {
 		this.#cli.out.line(event)
 		this.#view.show(event)
-		this.#heedAnswer(event)
+		this.#noteAnswer(event)
 		const before = this.#state
 		const state = stateAfter(before, event)
 		if (state === before) return
@@ -201,8 +201,8 @@ class Follower {
 	}
 
 	/** An event of another run of the agent: a sub-agent that this one waits for, or a run ahead of it. */
-	#hearBelow(event: EventEnvelope, run_id: string): void {
-		this.#heedAnswer(event)
+	#handleOther(event: EventEnvelope, run_id: string): void {
+		this.#noteAnswer(event)
 		if (this.#queuedIn !== undefined) {
 			if (event.run_id === this.#ahead?.run_id && ends.includes(event.event_type)) this.#asking?.withdraw()
 			if (turns.has(event.event_type)) this.#queue(this.#queuedIn, run_id)
@@ -210,7 +210,7 @@ class Follower {
 		if (this.#state.waits_for && event.event_type === 'run.paused') this.#catchUp(run_id, REPLAY_MS)
 	}
 
-	#heedAnswer({ event_type, payload }: EventEnvelope): void {
+	#noteAnswer({ event_type, payload }: EventEnvelope): void {
 		if (event_type === 'question.answered' && payload.question_id === this.#asking?.question_id)
 			this.#asking?.withdraw(String(payload.answer))
 	}
