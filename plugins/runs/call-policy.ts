@@ -10,13 +10,7 @@ import { ARGUMENTS_LIMIT, approvalDigest } from './approval-text.ts'
 import { keys } from './keys.ts'
 import { parseArguments } from './tool-specs.ts'
 
-export interface CallPolicy {
-	ruling(tool: ToolDefinition): Ruling
-	/** How a person approved the call, if one did. */
-	approved(call_id: string): ApprovedStep | undefined
-	/** Whether calls with this digest were approved for good. */
-	isStanding(digest: string): Promise<boolean>
-}
+export type CallPolicy = Awaited<ReturnType<typeof policyOf>>
 
 type ApprovedStep = Extract<JournalStep, { kind: 'approved' }>
 
@@ -30,19 +24,18 @@ export interface WantedCall {
 }
 
 /** The policy of an agent as it is now, which may differ from when the run began. */
-export async function policyOf(
-	{ store, use }: Pick<Context, 'store' | 'use'>,
-	agent: AgentRecord,
-	journal: Journal,
-): Promise<CallPolicy> {
+export async function policyOf({ store, use }: Pick<Context, 'store' | 'use'>, agent: AgentRecord, journal: Journal) {
 	const agents = use('agents')
 	const current = await agents.find(agent.name)
 	const { tools } = current?.uid === agent.uid ? current.config : agent.config
 	return {
-		ruling: (tool) => agents.rulingOn(tools, tool),
-		approved: (call_id) =>
+		ruling: (tool: ToolDefinition): Ruling => agents.rulingOn(tools, tool),
+		/** How a person approved the call, if one did. */
+		approved: (call_id: string): ApprovedStep | undefined =>
 			journal.steps.find((step): step is ApprovedStep => step.kind === 'approved' && step.call_id === call_id),
-		isStanding: async (digest) => (await store.get(keys.approval(agent.uid, digest))) !== undefined,
+		/** Whether calls with this digest were approved for good. */
+		isStanding: async (digest: string): Promise<boolean> =>
+			(await store.get(keys.approval(agent.uid, digest))) !== undefined,
 	}
 }
 

@@ -2,27 +2,23 @@
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { texts } from './texts.ts'
 
-export interface RunProgress {
-	/** Names of the tools that are being called, by call. */
-	readonly running: ReadonlyMap<string, string>
-	/** Calls that have ended. */
-	readonly done: number
-	/** Takes note of an event, if it is the beginning or the end of a call. */
-	add(event: Pick<EventEnvelope, 'payload'>): void
-}
+export type RunProgress = ReturnType<typeof openProgress>
 
 /** Calls whose end was missed, such as those that wait for a person, are dropped beyond this number. */
 const RUNNING_LIMIT = 16
 
-export function openProgress(): RunProgress {
+export function openProgress() {
 	const running = new Map<string, string>()
 	let done = 0
 	return {
+		/** Names of the tools that are being called, by call. */
 		running,
+		/** Calls that have ended. */
 		get done() {
 			return done
 		},
-		add({ payload }) {
+		/** Takes note of an event, if it is the beginning or the end of a call. */
+		add({ payload }: Pick<EventEnvelope, 'payload'>): void {
 			const { call_id, arguments: args } = payload
 			if (typeof call_id !== 'string') return
 			const name = nameOf(payload)

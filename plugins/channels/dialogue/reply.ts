@@ -7,12 +7,7 @@ import type { Op, Rev } from '../../../core/store/ports.ts'
 import { keys } from './records.ts'
 import type { Reply, SentMessage } from './records.ts'
 
-export interface OpenReply {
-	readonly value: Reply
-	/** Throws `Gone` where the agent or the channel was deleted. */
-	change(change: Partial<Reply>, beside?: Beside): Promise<void>
-	remove(beside?: Pick<Beside, 'sent_id'>): Promise<void>
-}
+export type OpenReply = NonNullable<Awaited<ReturnType<typeof openReply>>>
 
 /** What is stored with it, in the same write. */
 interface Beside {
@@ -32,7 +27,7 @@ export class Gone extends Error {}
 export async function openReply(
 	ctx: Pick<Context, 'store' | 'signal'>,
 	{ agent_uid, channel_id, run_id }: Pick<Reply, 'agent_uid' | 'channel_id' | 'run_id'>,
-): Promise<OpenReply | undefined> {
+) {
 	const key = keys.reply(agent_uid, channel_id, run_id)
 	const textKey = keys.text(agent_uid, channel_id, run_id)
 	const entry = await ctx.store.get<Reply>(key)
@@ -61,13 +56,14 @@ export async function openReply(
 		get value() {
 			return value
 		},
-		async change(change, beside = {}) {
+		/** Throws `Gone` where the agent or the channel was deleted. */
+		async change(change: Partial<Reply>, beside: Beside = {}): Promise<void> {
 			const next = { ...value, ...change }
 			const textOp = beside.text === undefined ? [] : [{ key: textKey, value: { text: beside.text } }]
 			await write(next, [...textOp, ...sentOp(beside)])
 			value = next
 		},
-		async remove(beside = {}) {
+		async remove(beside: Pick<Beside, 'sent_id'> = {}): Promise<void> {
 			await write(undefined, [{ key: textKey, value: undefined }, ...sentOp(beside)])
 		},
 	}
