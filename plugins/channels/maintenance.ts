@@ -1,4 +1,5 @@
 /** Removes what is no longer needed: interrupted deletions, bindings of deleted agents, expired codes. */
+import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { ChannelSettings } from './contract.ts'
 import type { ChannelParts, RunningChannels } from './channels.ts'
@@ -13,7 +14,9 @@ export function maintain(
 	const inEach = async (work: (channel_id: string) => Promise<void>): Promise<void> => {
 		for (const { id } of await directory.list()) {
 			if (signal.aborted) return
-			await work(id)
+			await work(id).catch((error: unknown) => {
+				if (!isFault(error, 'not_found')) throw error // the channel was deleted meanwhile
+			})
 		}
 	}
 	const carefully = (work: Promise<void>): void =>

@@ -17,15 +17,18 @@ void t.test('all listeners of a signal share one of its own, and those that left
 	t.end()
 })
 
-void t.test('without listeners nothing is left at a signal, which may be one that its listener keeps in memory', (t) => {
-	const signal = AbortSignal.any([new AbortController().signal])
-	const leaves = [onAbort(signal, () => {}), onAbort(signal, () => {})]
-	for (const leave of leaves) leave()
-	t.equal(listenersOf(signal), 0)
-	const again = onAbort(signal, () => {})
-	for (const leave of leaves) leave()
-	t.equal(listenersOf(signal), 1, 'one who left earlier takes nobody along')
-	again()
-	t.equal(listenersOf(signal), 0)
-	t.end()
-})
+void t.test(
+	'without listeners nothing is left at a signal, which may be one that its listener keeps in memory',
+	(t) => {
+		const signal = AbortSignal.any([new AbortController().signal])
+		const leaves = [onAbort(signal, () => {}), onAbort(signal, () => {})]
+		for (const leave of leaves) leave()
+		t.equal(listenersOf(signal), 0)
+		const again = onAbort(signal, () => {})
+		for (const leave of leaves) leave()
+		t.equal(listenersOf(signal), 1, 'one who left earlier takes nobody along')
+		again()
+		t.equal(listenersOf(signal), 0)
+		t.end()
+	},
+)
