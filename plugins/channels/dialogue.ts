@@ -19,7 +19,7 @@ import { showPresence } from './dialogue/presence.ts'
 import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
 import { sayIn } from './dialogue/say.ts'
-import { tellUndelivered } from './dialogue/report.ts'
+import { reportUndelivered } from './dialogue/report.ts'
 import { openSessions } from './dialogue/sessions.ts'
 import { texts } from './dialogue/texts.ts'
 import type { Dialogue } from './parts.ts'
@@ -167,7 +167,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			lines.forget(channel_id)
 			for (const { reply } of runs.all()) {
 				if (reply.channel_id !== channel_id) continue
-				if (reply.unasked) await tellUndelivered(ctx, reply, 'deleted', 'the channel was deleted')
+				if (reply.unasked) await reportUndelivered(ctx, reply, 'deleted', 'the channel was deleted')
 				runs.forget(reply.run_id)
 			}
 			pending.forget({ channel_id })

@@ -7,7 +7,7 @@ import type { Reply } from './records.ts'
 import { boundTo } from './place.ts'
 import type { PlaceDeps } from './place.ts'
 import { Gone, openReply } from './reply.ts'
-import { tellUndelivered } from './report.ts'
+import { reportUndelivered } from './report.ts'
 import { sendDue } from './send-due.ts'
 import type { DueText } from './send-due.ts'
 import { NOTHING_TO_SAY, texts, withNewlines } from './texts.ts'
@@ -38,7 +38,7 @@ export async function deliver(deps: SendDeps & PlaceDeps, run: Followed): Promis
 				// Bindings may have changed while the run executed, or its channel was not connected.
 				const bound = await boundTo(deps, { uid: record.value.agent_uid }, record.value)
 				if (!bound) {
-					await tellUndelivered(ctx, record.value, 'unbound', 'the chat is not bound to the agent any more')
+					await reportUndelivered(ctx, record.value, 'unbound', 'the chat is not bound to the agent any more')
 					await withdraw(ctx, record.value)
 					await record.remove()
 					return true

@@ -27,7 +27,7 @@ export async function reportSent(ctx: ReportContext, reply: Reply, ids: string[]
 export async function reportFailure(ctx: ReportContext, reply: Reply, outcome: Failure): Promise<void> {
 	const message =
 		outcome.status === 'refused' ? outcome.message.slice(0, ERROR_LIMIT) : 'the channel was not connected in time'
-	if (reply.unasked) await tellUndelivered(ctx, reply, outcome.status, message)
+	if (reply.unasked) await reportUndelivered(ctx, reply, outcome.status, message)
 	else await reportError(ctx, reply, outcome.status, message)
 }
 
@@ -44,7 +44,7 @@ export async function reportError(
 }
 
 /** Emits `message.undelivered`: a result or a message was not delivered, and is not tried again. */
-export async function tellUndelivered(
+export async function reportUndelivered(
 	ctx: EmitContext,
 	{ run_id, agent, channel_id, chat }: Reply,
 	code: string,
