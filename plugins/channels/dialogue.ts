@@ -10,7 +10,7 @@ import { followRuns } from './dialogue/followed.ts'
 import type { Followed } from './dialogue/followed.ts'
 import { receive, tellReceived } from './dialogue/intake.ts'
 import { chatKey, openChatQueues } from './dialogue/chat-queues.ts'
-import { openLines } from './dialogue/lines.ts'
+import { openPlatforms } from './dialogue/platforms.ts'
 import { openMarks } from './dialogue/marks.ts'
 import { openNotices } from './dialogue/notices.ts'
 import { openPace } from './dialogue/pace.ts'
@@ -40,7 +40,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const { store, log, signal } = ctx
 	const queues = ctx.own(openChatQueues(log), 'messages on their way to chats')
 	const pace = openPace()
-	const lines = openLines(registry, signal)
+	const platforms = openPlatforms(registry, signal)
 	const sessions = openSessions(ctx)
 	const runs = followRuns(ctx, {
 		due: (run) => speak(run),
@@ -49,11 +49,14 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		},
 		working: () => presence.wake(),
 	})
-	const presence = showPresence({ ctx, lines, pace }, queues, runs)
-	const notices = openNotices({ ctx, lines, pace }, queues)
+	const presence = showPresence({ ctx, platforms, pace }, queues, runs)
+	const notices = openNotices({ ctx, platforms, pace }, queues)
 	const marks = openMarks(ctx, registry)
-	const pending = ctx.own(openPending({ ctx, registry, runs, notices, lines }), 'messages that wait for their files')
-	const deps = { ctx, registry, lines, pace, marks, sessions, runs }
+	const pending = ctx.own(
+		openPending({ ctx, registry, runs, notices, platforms }),
+		'messages that wait for their files',
+	)
+	const deps = { ctx, registry, platforms, pace, marks, sessions, runs }
 	ctx.extend('destination', destinationsOf(deps, begin))
 
 	/** Sends what is due, once everything before it in this chat was sent. */
@@ -164,7 +167,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			notices.say(channel_id, { ...chat, kind }, texts.paired(agent_id))
 		},
 		async forget(channel_id) {
-			lines.forget(channel_id)
+			platforms.forget(channel_id)
 			for (const { reply } of runs.all()) {
 				if (reply.channel_id !== channel_id) continue
 				if (reply.unasked) await reportUndelivered(ctx, reply, 'deleted', 'the channel was deleted')

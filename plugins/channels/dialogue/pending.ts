@@ -16,7 +16,7 @@ import { chatKey } from './chat-queues.ts'
 import { Counts } from './counts.ts'
 import { loadFiles } from './files.ts'
 import type { FollowedRuns } from './followed.ts'
-import type { Lines } from './lines.ts'
+import type { Platforms } from './platforms.ts'
 import type { Notices } from './notices.ts'
 import { keys } from './records.ts'
 import type { PendingMessage } from './records.ts'
@@ -30,7 +30,7 @@ export interface PendingDeps {
 	registry: Pick<Registry, 'bound'>
 	runs: Pick<FollowedRuns, 'start' | 'idle'>
 	notices: Pick<Notices, 'say'>
-	lines: Pick<Lines, 'open'>
+	platforms: Pick<Platforms, 'open'>
 }
 
 /** What is in memory of a pending message. */
@@ -138,7 +138,7 @@ export function openPending(deps: PendingDeps) {
 		const more_files = messages.reduce((sum, one) => sum + one.more_files, 0)
 		const max_ms = Math.max(0, Math.min(LOAD_MS, since + WAIT_MS - performance.now()))
 		const release = files.length > 0 ? await loading.take(end, false, agent_uid) : undefined
-		const connection = async (until: number) => (await deps.lines.open(channel_id, until))?.connection
+		const connection = async (until: number) => (await deps.platforms.open(channel_id, until))?.connection
 		const { attachments, lines } = await loadFiles(ctx, {
 			agent,
 			files,

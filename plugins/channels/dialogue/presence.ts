@@ -8,7 +8,7 @@ import type { Format, OutgoingMessage } from '../adapter.ts'
 import type { Followed, FollowedRuns } from './followed.ts'
 import { chatKey } from './chat-queues.ts'
 import type { ChatQueues } from './chat-queues.ts'
-import type { Line } from './lines.ts'
+import type { ConnectedChannel } from './platforms.ts'
 import { markOf } from './mark.ts'
 import { HOLD_LIMIT_MS } from './pace.ts'
 import { nextPart } from './part.ts'
@@ -46,7 +46,7 @@ interface ShownPresence {
 }
 
 export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedRuns): { wake(): void } {
-	const { ctx, lines } = deps
+	const { ctx, platforms } = deps
 	/** When each chat was last shown something. */
 	const shown = new BoundedMap<string, ShownPresence>(CHAT_LIMIT)
 	let stopTicking: (() => void) | undefined
@@ -70,26 +70,26 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 
 	function show(run: Followed): void {
 		const { channel_id, chat } = run.reply
-		const line = lines.now(channel_id)
-		if (!line) return
+		const connected = platforms.now(channel_id)
+		if (!connected) return
 		const key = chatKey(channel_id, chat.id)
 		const now = performance.now()
 		const last = shown.get(key) ?? { typing: -Infinity, isTyping: false, preview: -Infinity }
 		shown.set(key, last)
-		const mode = line.channel.can.preview?.[chat.kind]
+		const mode = connected.channel.can.preview?.[chat.kind]
 		const isDue = now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS
-		if (mode && !run.plain && isDue && liveText(run, line) !== '') {
-			const isTaken = queues.offer(key, (wanted) => attempt(run, () => preview(deps, line, run, mode, wanted)))
+		if (mode && !run.plain && isDue && liveText(run, connected) !== '') {
+			const isTaken = queues.offer(key, (wanted) => attempt(run, () => preview(deps, connected, run, mode, wanted)))
 			if (isTaken) last.preview = now
 			return
 		}
-		const { typing_ms } = line.channel.can
-		const { connection } = line
+		const { typing_ms } = connected.channel.can
+		const { connection } = connected
 		if (typing_ms === undefined || !connection.typing) return
 		if (now < run.since + TYPING_AFTER_MS || now < last.typing + typing_ms * TYPING_PART) return
 		if (last.isTyping || queues.length(key) > 0) return
 		// Outside of the queue: nothing waits for it.
-		const call = lines.aside(channel_id, async () => {
+		const call = platforms.aside(channel_id, async () => {
 			try {
 				last.isTyping = true
 				await connection.typing?.(chat)
@@ -108,7 +108,7 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 			if (error instanceof Gone) return
 			const { code, message, retry_after_ms } = readThrown(error)
 			const { channel_id, chat } = run.reply
-			const channel = lines.now(channel_id)?.channel
+			const channel = platforms.now(channel_id)?.channel
 			if (code === 'limited' && channel) deps.pace.hold(channel, chat, retry_after_ms || PREVIEW_MS)
 			if (code !== 'limited' || retry_after_ms > HOLD_LIMIT_MS) run.plain = true
 			ctx.log.debug({ channel_id, reason: message }, 'a preview could not be shown')
@@ -117,7 +117,7 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 }
 
 /** The answer so far, and what the run calls; '' if there is nothing to show yet. */
-function liveText(run: Followed, { channel }: Line): string {
+function liveText(run: Followed, { channel }: ConnectedChannel): string {
 	const { draft, progress, since } = run
 	const answer = draft.trim() === '' ? '' : draft
 	if (channel.config.progress === false || performance.now() < since + PROGRESS_AFTER_MS) return answer
@@ -128,17 +128,17 @@ function liveText(run: Followed, { channel }: Line): string {
 
 async function preview(
 	deps: SendDeps,
-	line: Line,
+	connected: ConnectedChannel,
 	run: Followed,
 	mode: 'draft' | 'edit',
 	wanted: AbortSignal,
 ): Promise<void> {
 	const { ctx } = deps
 	const { chat, run_id, reply_to } = run.reply
-	const { channel, connection } = line
+	const { channel, connection } = connected
 	const format = channel.can.formats[0]
 	if (!format) return
-	const source = namesHidden.text(withNewlines(liveText(run, line)))
+	const source = namesHidden.text(withNewlines(liveText(run, connected)))
 	const { text } = await nextPart(source, { offset: 0, fence: null }, format)
 	if (text === '' || text === run.shown) return
 	const { markup } = format
@@ -158,7 +158,7 @@ async function preview(
 		if (!record || record.value.saying || !run.working || !deps.pace.takeNow(channel, chat)) return
 		const { asked, preview } = record.value
 		if (!preview)
-			await begin(deps, line, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, format)
+			await begin(deps, connected, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, format)
 		else if (preview.id !== null) {
 			const { id, nonce } = preview
 			const edit = async (): Promise<void> => {
@@ -180,7 +180,7 @@ async function briefly(
 	make: () => Promise<void>,
 	wanted: AbortSignal,
 ): Promise<boolean> {
-	const call = deps.lines.aside(channel_id, make)
+	const call = deps.platforms.aside(channel_id, make)
 	if (!call) return false
 	const { promise, reject } = Promise.withResolvers<never>()
 	let timer: NodeJS.Timeout | undefined
@@ -201,7 +201,7 @@ async function briefly(
 /** Sends the message that is then edited until it becomes the answer. */
 async function begin(
 	deps: SendDeps,
-	{ channel, connection }: Line,
+	{ channel, connection }: ConnectedChannel,
 	record: OpenReply,
 	message: OutgoingMessage,
 	format: Format,
@@ -212,7 +212,7 @@ async function begin(
 	await record.change({ preview: { ...sent, id: null } })
 	let id: string
 	try {
-		id = String((await deps.lines.call(channel.id, () => connection.send(message))).id)
+		id = String((await deps.platforms.call(channel.id, () => connection.send(message))).id)
 	} catch (error) {
 		if (readThrown(error).code) await record.change({ preview: null })
 		throw error

@@ -110,7 +110,7 @@ async function sendText(
 /** With a line for each file that will not be sent. */
 async function withLines(deps: SendDeps, { value }: OpenReply, { text, files, until }: DueText): Promise<string> {
 	if (!files) return text
-	const can = (await deps.lines.open(value.channel_id, until))?.channel.can
+	const can = (await deps.platforms.open(value.channel_id, until))?.channel.can
 	const lines = files.flatMap((file) => {
 		const why = reasonNotToSend(file, can)
 		return why === undefined ? [] : [texts.fileLeft(file, value.agent, why)]

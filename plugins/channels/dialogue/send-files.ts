@@ -36,8 +36,8 @@ export async function sendFiles(
 	}
 	for (const [at, file] of files.entries()) {
 		if (at < (progress.saying.files?.done ?? 0)) continue
-		const line = await deps.lines.open(record.value.channel_id, until)
-		const isNamed = line !== undefined && reasonNotToSend(file, line.channel.can) !== undefined
+		const connected = await deps.platforms.open(record.value.channel_id, until)
+		const isNamed = connected !== undefined && reasonNotToSend(file, connected.channel.can) !== undefined
 		const outcome = isNamed ? undefined : await sendOne(deps, record, progress, { file, at, until })
 		if (outcome && outcome.status !== 'sent') return { saying: progress.saying, failure: outcome }
 		const ids = [...progress.saying.ids, ...(outcome ? [outcome.id] : [])]

@@ -2,7 +2,7 @@
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import type { OutgoingFile } from '../adapter.ts'
-import type { Line } from './lines.ts'
+import type { ConnectedChannel } from './platforms.ts'
 import { markOf } from './mark.ts'
 import type { Upload } from './records.ts'
 import { texts } from './texts.ts'
@@ -30,7 +30,7 @@ const uploads = openSemaphore(UPLOADS)
 
 /** Throws what `remember` throws, and the reason of the instance's signal. */
 export async function transmitFile(deps: SendDeps, order: FileOrder): Promise<FileOutcome> {
-	const { ctx, lines, pace } = deps
+	const { ctx, platforms, pace } = deps
 	const { channel_id, chat, until, nonce, after } = order
 	const { type, name, media_type, size } = order.file
 	const file: OutgoingFile = { chat, ...(after !== undefined && { after }), type, name, media_type, size, nonce }
@@ -39,10 +39,10 @@ export async function transmitFile(deps: SendDeps, order: FileOrder): Promise<Fi
 	const pause = pausesOf(deps, order, 'a file')
 
 	for (;;) {
-		const line = await lines.open(channel_id, until)
-		if (!line) return { status: 'late' }
+		const connected = await platforms.open(channel_id, until)
+		if (!connected) return { status: 'late' }
 		try {
-			return await sendOnce(line)
+			return await sendOnce(connected)
 		} catch (error) {
 			const thrown = thrownBy(error, ctx.signal)
 			const { code, message } = thrown
@@ -53,10 +53,10 @@ export async function transmitFile(deps: SendDeps, order: FileOrder): Promise<Fi
 	}
 
 	/** One attempt, or the result of an earlier one. */
-	async function sendOnce({ channel, connection }: Line): Promise<FileOutcome> {
+	async function sendOnce({ channel, connection }: ConnectedChannel): Promise<FileOutcome> {
 		if (!connection.sendFile) return { status: 'refused', message: texts.noFiles }
 		if (isUnknown && connection.findFile) {
-			const found = await lines.call(channel_id, async () => connection.findFile?.(file, upload?.mark))
+			const found = await platforms.call(channel_id, async () => connection.findFile?.(file, upload?.mark))
 			if (found) return { status: 'sent', id: idOf(found) }
 			isUnknown = false
 		}
@@ -71,7 +71,10 @@ export async function transmitFile(deps: SendDeps, order: FileOrder): Promise<Fi
 				upload = mark === undefined ? {} : { mark }
 				await remembered(order.remember(upload))
 			}
-			return { status: 'sent', id: idOf(await lines.call(channel_id, async () => connection.sendFile?.(file, bytes))) }
+			return {
+				status: 'sent',
+				id: idOf(await platforms.call(channel_id, async () => connection.sendFile?.(file, bytes))),
+			}
 		} finally {
 			release()
 		}

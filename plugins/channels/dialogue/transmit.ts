@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../../core/plugin.ts'
 import type { ChatKind, ChatRef, Format, OutgoingMessage } from '../adapter.ts'
-import type { Line, Lines } from './lines.ts'
+import type { ConnectedChannel, Platforms } from './platforms.ts'
 import { markOf } from './mark.ts'
 import type { Pace } from './pace.ts'
 import { nextPart } from './part.ts'
@@ -57,7 +57,7 @@ export type Failure = Exclude<SendOutcome, { status: 'sent' } | { status: 'nothi
 
 export interface SendDeps {
 	ctx: Context
-	lines: Lines
+	platforms: Platforms
 	pace: Pace
 }
 
@@ -69,7 +69,7 @@ const ID_LIMIT = 256
 
 /** Throws what `remember` throws, and the reason of the instance's signal. */
 export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcome> {
-	const { ctx, lines, pace } = deps
+	const { ctx, platforms, pace } = deps
 	const { channel_id, chat, until } = order
 	let { attempt, preview } = order
 	let isUnknown = attempt !== null
@@ -79,9 +79,9 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 	const pause = pausesOf(deps, order, 'a message')
 
 	for (;;) {
-		const line = await lines.open(channel_id, until)
-		if (!line) return { status: 'late' }
-		const { formats } = line.channel.can
+		const connected = await platforms.open(channel_id, until)
+		if (!connected) return { status: 'late' }
+		const { formats } = connected.channel.can
 		const chosen = offered(formats, attempt) ?? formats[format]
 		if (!chosen) return { status: 'refused', message: 'the platform accepts none of the formats that its plugin names' }
 		if (!made || !isSame(made.format, chosen))
@@ -89,7 +89,7 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 		const { part } = made
 		if (part.text === '') return { status: 'nothing' }
 		try {
-			return { status: 'sent', id: idOf(await sendOnce(line, chosen, part)), next: part.next }
+			return { status: 'sent', id: idOf(await sendOnce(connected, chosen, part)), next: part.next }
 		} catch (error) {
 			const thrown = thrownBy(error, ctx.signal)
 			const { code, message } = thrown
@@ -114,12 +114,16 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 	}
 
 	/** One attempt, or the result of an earlier one. */
-	async function sendOnce({ channel, connection }: Line, format: Format, part: MessagePart): Promise<{ id: string }> {
+	async function sendOnce(
+		{ channel, connection }: ConnectedChannel,
+		format: Format,
+		part: MessagePart,
+	): Promise<{ id: string }> {
 		const message = outgoing(part.text, format.markup)
 		if (preview && preview.id === null) await findPreview({ channel, connection }, message)
 		if (preview?.id && connection.edit) {
 			const { id } = preview
-			const edit = (): Promise<void> => lines.call(channel_id, async () => connection.edit?.(id, message))
+			const edit = (): Promise<void> => platforms.call(channel_id, async () => connection.edit?.(id, message))
 			await pace.take(channel, chat, ctx.signal)
 			order.calling?.(true)
 			await edit()
@@ -128,7 +132,7 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 		}
 		if (isUnknown && connection.find) {
 			const mark = attempt?.mark
-			const found = await lines.call(channel_id, async () => connection.find?.(message, mark))
+			const found = await platforms.call(channel_id, async () => connection.find?.(message, mark))
 			if (found) return found
 			isUnknown = false
 		}
@@ -140,19 +144,19 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 			await remembered(order.remember(attempt, preview))
 		}
 		order.calling?.(true)
-		return lines.call(channel_id, () => connection.send(message))
+		return platforms.call(channel_id, () => connection.send(message))
 	}
 
 	/** Was the preview sent? If the platform cannot say, it is sent again: the nonce makes the platform return the same message. */
-	async function findPreview({ channel, connection }: Line, message: OutgoingMessage): Promise<void> {
+	async function findPreview({ channel, connection }: ConnectedChannel, message: OutgoingMessage): Promise<void> {
 		if (!preview) return
 		const { text, markup, mark } = preview
 		if (connection.find) {
-			const found = await lines.call(channel_id, async () => connection.find?.({ ...message, text, markup }, mark))
+			const found = await platforms.call(channel_id, async () => connection.find?.({ ...message, text, markup }, mark))
 			preview = found ? { ...preview, id: found.id } : null
 		} else {
 			await pace.take(channel, chat, ctx.signal)
-			const { id } = await lines.call(channel_id, () => connection.send(message))
+			const { id } = await platforms.call(channel_id, () => connection.send(message))
 			preview = { ...preview, id }
 		}
 		await remembered(order.remember(attempt, preview))

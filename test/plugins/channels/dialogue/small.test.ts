@@ -2,7 +2,7 @@
 import t from 'tap'
 import { markOf } from '../../../../plugins/channels/dialogue/mark.ts'
 import { openChatQueues } from '../../../../plugins/channels/dialogue/chat-queues.ts'
-import { openLines } from '../../../../plugins/channels/dialogue/lines.ts'
+import { openPlatforms } from '../../../../plugins/channels/dialogue/platforms.ts'
 import { openNotices } from '../../../../plugins/channels/dialogue/notices.ts'
 import { openPace } from '../../../../plugins/channels/dialogue/pace.ts'
 import { texts } from '../../../../plugins/channels/dialogue/texts.ts'
@@ -43,7 +43,7 @@ function wayTo(connection?: Partial<Connection>) {
 	const redactor = { text: (text: string) => text }
 	const { signal } = giveUp
 	const ctx = { log, redactor, signal } as unknown as Parameters<typeof openNotices>[0]['ctx']
-	return { ctx, lines: openLines(registry, signal), pace: openPace(), warnings }
+	return { ctx, platforms: openPlatforms(registry, signal), pace: openPace(), warnings }
 }
 
 void t.test('whatever was thrown can be read', async (t) => {
@@ -111,7 +111,7 @@ void t.test('of hints no more than a hundred wait in a channel', async (t) => {
 	}
 	t.equal(hints, 100)
 	t.equal(notices.mayHint('another', 'stranger'), true)
-	way.lines.forget('c')
+	way.platforms.forget('c')
 	await queues[Symbol.asyncDispose]()
 	t.equal(notices.mayHint('c', 'stranger-149'), true, 'there is room again')
 })

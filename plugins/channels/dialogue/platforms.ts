@@ -1,4 +1,4 @@
-/** The connection of each channel, for sending; callers wait while it is not connected. */
+/** Calls to the platforms of channels. Callers wait while a channel is not connected. */
 import { within } from '../../../core/util/deadline.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { onAbort } from '../../../core/util/on-abort.ts'
@@ -9,12 +9,12 @@ import type { LiveChannel } from '../parts.ts'
 import type { Registry } from '../registry.ts'
 import { Counts } from './counts.ts'
 
-export interface Line {
+export interface ConnectedChannel {
 	channel: LiveChannel
 	connection: Connection
 }
 
-export type Lines = ReturnType<typeof openLines>
+export type Platforms = ReturnType<typeof openPlatforms>
 
 /** Concurrent calls of one channel. */
 const CALL_LIMIT = 64
@@ -25,7 +25,7 @@ const ASIDE_MS = 5_000
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 const GONE_LIMIT = 1_000
 
-export function openLines(registry: Registry, signal: AbortSignal) {
+export function openPlatforms(registry: Registry, signal: AbortSignal) {
 	const waiting = new Map<string, Set<(isThere: boolean) => void>>()
 	/** Ids are never reused, so it is safe to forget the oldest. */
 	const gone = new BoundedMap<string, true>(GONE_LIMIT)
@@ -40,7 +40,7 @@ export function openLines(registry: Registry, signal: AbortSignal) {
 	}
 	registry.onConnected(({ id }) => notify(id, true))
 
-	const now = (channel_id: string): Line | undefined => {
+	const now = (channel_id: string): ConnectedChannel | undefined => {
 		const channel = registry.channel(channel_id)
 		const connection = channel?.connection()
 		return channel && connection && { channel, connection }
@@ -49,12 +49,12 @@ export function openLines(registry: Registry, signal: AbortSignal) {
 		/** Undefined if the channel is not connected. */
 		now,
 		/** Settles once the channel is connected. Undefined if it was deleted, or is not connected by `until` (ms since 1970). Throws when the signal aborts. */
-		async open(channel_id: string, until: number): Promise<Line | undefined> {
+		async open(channel_id: string, until: number): Promise<ConnectedChannel | undefined> {
 			for (;;) {
 				signal.throwIfAborted()
 				if (Date.now() >= until || gone.has(channel_id)) return undefined
-				const line = now(channel_id)
-				if (line) return line
+				const found = now(channel_id)
+				if (found) return found
 				if (!(await connected(channel_id, until))) return undefined
 			}
 		},
