@@ -1,25 +1,22 @@
 /** Ends processes that an earlier gateway of this home left behind, and no others. */
 import { readFileSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '../../core/log/log.ts'
 import { findMarked, isRunning } from './process-table.ts'
 import type { RunningProcess, ProcessMark } from './process-table.ts'
-import { signal, signalGroup } from './signals.ts'
-import { PAUSE_MS, SWEEPS, VARIABLE } from './sweep.ts'
+import { signalGroup } from './signals.ts'
+import { VARIABLE, sweep } from './sweep.ts'
 
 /** `folder`: the home's `run/mcp`, with a file for each process that had not ended. */
 export async function reap(folder: string, log: Logger): Promise<void> {
 	const left = leftovers(folder)
 	if (left.size === 0) return
-	for (let round = 0; round < SWEEPS; round++) {
-		const marked = (await findMarked(VARIABLE)).filter((one) => left.has(one.mark))
-		const groups = groupsOf(left, marked)
-		if (marked.length === 0 && groups.length === 0) break
-		if (round === 0) log.warn({ processes: marked.length }, 'MCP servers outlived an earlier gateway and are stopped')
+	const marked = (await findMarked(VARIABLE)).filter((one) => left.has(one.mark))
+	const groups = groupsOf(left, marked)
+	if (marked.length > 0 || groups.length > 0) {
+		log.warn({ processes: marked.length }, 'MCP servers outlived an earlier gateway and are stopped')
 		for (const group of groups) signalGroup(group, 'SIGKILL')
-		for (const { pid } of marked) signal(pid, 'SIGKILL')
-		await pause(PAUSE_MS)
+		await sweep(left)
 	}
 	for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true, maxRetries: 2 })
 }
@@ -50,8 +47,8 @@ function readMark(file: string): ProcessMark | undefined {
 }
 
 /**
- * The groups that certainly belong to a leftover: the leader is still the same process, or has ended and a member has the mark.
- * As long as a group has members, the system does not reuse its number.
+ * The groups that certainly belong to a leftover: the leader is still the same process, or has ended and a member has the
+ * mark. As long as a group has members, the system does not reuse its number.
  */
 function groupsOf(left: ReadonlyMap<string, ProcessMark | undefined>, marked: readonly RunningProcess[]): number[] {
 	const groups = new Set<number>()

@@ -6,32 +6,31 @@ import { signal } from './signals.ts'
 /** In the environment of each server's process, with a unique value, and so in that of every process that it starts. */
 export const VARIABLE = 'SVC_MCP_PROCESS'
 /** Stray processes may start others during the search. */
-export const SWEEPS = 3
-export const PAUSE_MS = 20
+const SWEEPS = 3
+const PAUSE_MS = 20
 
-/**
- * Ends every process that has one of the requested marks. One scan of all processes of the machine serves every request
- * made before it began.
- */
+/** Ends every process that has one of the marks. */
+export async function sweep(marks: { has(mark: string): boolean }): Promise<void> {
+	for (let round = 0; round < SWEEPS; round++) {
+		const found = (await findMarked(VARIABLE)).filter((one) => marks.has(one.mark))
+		if (found.length === 0) return
+		for (const { pid } of found) signal(pid, 'SIGKILL')
+		await pause(PAUSE_MS)
+	}
+}
+
+/** The same, for many callers: one scan of all processes of the machine serves every request made before it began. */
 export function sharedSweep(): (mark: string) => Promise<void> {
 	let waiting = new Set<string>()
 	let next: Promise<void> | undefined
 	let current: Promise<void> = Promise.resolve()
-	const run = async (marks: ReadonlySet<string>): Promise<void> => {
-		for (let round = 0; round < SWEEPS; round++) {
-			const found = (await findMarked(VARIABLE)).filter((one) => marks.has(one.mark))
-			if (found.length === 0) return
-			for (const { pid } of found) signal(pid, 'SIGKILL')
-			await pause(PAUSE_MS)
-		}
-	}
 	return (mark) => {
 		waiting.add(mark)
 		return (next ??= current.then(() => {
 			const marks = waiting
 			waiting = new Set()
 			next = undefined
-			return (current = run(marks))
+			return (current = sweep(marks))
 		}))
 	}
 }
