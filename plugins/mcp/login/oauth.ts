@@ -21,7 +21,7 @@ import { InvalidClientMetadataError, InvalidGrantError } from '@modelcontextprot
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
 import { Fault, isFault } from '../../../core/errors.ts'
-import { clientMetadata } from './client-metadata.ts'
+import { clientMetadata } from './client.ts'
 
 /** Where the tokens of a server come from. Plain data, at most a few documents of 64 KiB. */
 export interface Issuer {
@@ -60,11 +60,6 @@ export interface Tokens {
 	renew_at: number | null
 }
 
-export interface Started {
-	url: URL
-	code_verifier: string
-}
-
 /** A lifetime beyond this counts as this: dates end somewhere. */
 const LONGEST_S = 10 * 366 * 24 * 3600
 /** How long before its end a token is renewed, or a fifth of its lifetime if that is less. */
@@ -81,7 +76,8 @@ export function challengeOf(response: Response): Challenge {
 
 /**
  * Finds the authorization server of an MCP server. Returns undefined if its documents tell of none, unless it uses OAuth for
- * certain: then the endpoints are those of the specification of 2025-03-26. Throws a Fault if they cannot be trusted: another resource, another issuer, no PKCE; and what `fetch` throws.
+ * certain: then the endpoints are those of the specification of 2025-03-26. Throws a Fault if they cannot be trusted: another
+ * resource, another issuer, no PKCE; and what `fetch` throws.
  */
 export async function findIssuer(
 	server: URL,
@@ -172,17 +168,16 @@ function algorithmOf(pem: string): string {
 }
 
 export async function authorizationUrl(
-	{ issuer, metadata, resource }: Issuer,
+	issuer: Issuer,
 	client: ClientInformation,
 	{ redirect, scope, state }: { redirect: string; scope: string | undefined; state: string },
-): Promise<Started> {
-	const { authorizationUrl: url, codeVerifier } = await startAuthorization(issuer, {
-		...(metadata && { metadata }),
+): Promise<{ url: URL; code_verifier: string }> {
+	const { authorizationUrl: url, codeVerifier } = await startAuthorization(issuer.issuer, {
+		...placeOf(issuer),
 		clientInformation: client,
 		redirectUrl: redirect,
 		...(scope !== undefined && { scope }),
 		state,
-		...(resource !== undefined && { resource }),
 	})
 	if (url.protocol !== 'https:' && url.protocol !== 'http:')
 		throw refused(`its authorization endpoint begins with ${url.protocol}`)
@@ -191,20 +186,18 @@ export async function authorizationUrl(
 
 /** Redeems a code. */
 export async function exchange(
-	{ issuer, metadata, resource }: Issuer,
+	issuer: Issuer,
 	client: AuthClient,
 	{ code, code_verifier, redirect }: { code: string; code_verifier: string; redirect: string },
 	fetch: FetchLike,
 ): Promise<Tokens> {
 	return tokensOf(
-		await exchangeAuthorization(issuer, {
-			...(metadata && { metadata }),
-			clientInformation: client.information,
+		await exchangeAuthorization(issuer.issuer, {
+			...placeOf(issuer),
+			...identityOf(client),
 			authorizationCode: code,
 			codeVerifier: code_verifier,
 			redirectUri: redirect,
-			...(resource !== undefined && { resource }),
-			...(client.authenticate && { addClientAuthentication: client.authenticate }),
 			fetchFn: fetch,
 		}),
 	)
@@ -212,22 +205,14 @@ export async function exchange(
 
 /** Undefined if the server no longer accepts the refresh token: a person must sign in again. */
 export async function refresh(
-	{ issuer, metadata, resource }: Issuer,
+	issuer: Issuer,
 	client: AuthClient,
 	refresh_token: string,
 	fetch: FetchLike,
 ): Promise<Tokens | undefined> {
 	try {
-		return tokensOf(
-			await refreshAuthorization(issuer, {
-				...(metadata && { metadata }),
-				clientInformation: client.information,
-				refreshToken: refresh_token,
-				...(resource !== undefined && { resource }),
-				...(client.authenticate && { addClientAuthentication: client.authenticate }),
-				fetchFn: fetch,
-			}),
-		)
+		const wanted = { ...placeOf(issuer), ...identityOf(client), refreshToken: refresh_token, fetchFn: fetch }
+		return tokensOf(await refreshAuthorization(issuer.issuer, wanted))
 	} catch (error) {
 		if (error instanceof InvalidGrantError) return undefined
 		throw error
@@ -236,7 +221,7 @@ export async function refresh(
 
 /** Tokens for the agent itself, without a person. */
 export async function ownTokens(
-	{ issuer, metadata, resource }: Issuer,
+	issuer: Issuer,
 	client: AuthClient,
 	scope: string | undefined,
 	fetch: FetchLike,
@@ -254,13 +239,19 @@ export async function ownTokens(
 		saveCodeVerifier() {},
 		codeVerifier: () => '',
 	}
-	return tokensOf(
-		await fetchToken(provider, issuer, {
-			...(metadata && { metadata }),
-			...(resource !== undefined && { resource: resource as unknown as URL }),
-			fetchFn: fetch,
-		}),
-	)
+	return tokensOf(await fetchToken(provider, issuer.issuer, { ...placeOf(issuer), fetchFn: fetch }))
+}
+
+/**
+ * What each request says of where the tokens come from, and what they are for. The SDK passes `resource` on as text, although
+ * the types of `fetchToken` want a URL, which would add a slash.
+ */
+function placeOf({ metadata, resource }: Issuer) {
+	return { ...(metadata && { metadata }), ...(resource !== undefined && { resource: resource as unknown as URL }) }
+}
+
+function identityOf({ information, authenticate }: AuthClient) {
+	return { clientInformation: information, ...(authenticate && { addClientAuthentication: authenticate }) }
 }
 
 /** Revokes a token (RFC 7009), where the server offers that. */
@@ -289,7 +280,7 @@ function tokensOf({ access_token, refresh_token, scope, expires_in }: OAuthToken
 	}
 }
 
-/** Whether two issuers are the same. RFC 8414 compares them as text; one slash at the end is the only difference that servers and their documents have. */
+/** RFC 8414 compares issuers as text; a slash at the end is the only difference that servers and their documents have. */
 export function isSame(a: string, b: string): boolean {
 	return a.replace(/\/$/, '') === b.replace(/\/$/, '')
 }

@@ -9,8 +9,7 @@ import type {} from '../../agents/contract.ts'
 import type { McpServers, McpSettings } from '../contract.ts'
 import { paramsOfServer, view } from '../schemas.ts'
 import type { ServerParams } from '../schemas.ts'
-import { CALLBACK, CLIENT_DOCUMENT, clientDocument, redirectAddress } from './addresses.ts'
-import { clientMetadata } from './client-metadata.ts'
+import { CALLBACK, CLIENT_DOCUMENT, clientDocument, clientMetadata, redirectAddress } from './client.ts'
 
 const tags = ['api', 'mcp']
 const COOKIE = 'svc-mcp-login'

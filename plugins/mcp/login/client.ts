@@ -1,4 +1,4 @@
-/** The gateway's own addresses in a login. */
+/** The gateway as a client of authorization servers: its addresses, and what they are told of it. */
 import type { GatewayStatus } from '../../../core/status.ts'
 
 export const CALLBACK = '/v1/mcp/callback'
@@ -15,6 +15,17 @@ export function redirectAddress(gateway: Reached): string {
 export function clientDocument(gateway: Reached): string | null {
 	const at = base(gateway)
 	return at.startsWith('https://') ? `${at}${CLIENT_DOCUMENT}` : null
+}
+
+/** For a registration; with `client_id`, the client ID metadata document. */
+export function clientMetadata(redirect: string) {
+	return {
+		client_name: 'Agent Gateway',
+		redirect_uris: [redirect],
+		grant_types: ['authorization_code', 'refresh_token'],
+		response_types: ['code'],
+		token_endpoint_auth_method: 'none',
+	}
 }
 
 function base(gateway: Reached): string {
