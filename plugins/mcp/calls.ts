@@ -8,7 +8,7 @@ import type { Link } from './link.ts'
 import { openCallTimer } from './call-timer.ts'
 import type { CallTimer } from './call-timer.ts'
 import { filesOfResult, textOfResult } from './results.ts'
-import type { Sampled, Sampler, SamplingRequest } from './sampling.ts'
+import type { Sample, Sampled, SamplingRequest } from './sampling.ts'
 import { loadSdk } from './sdk.ts'
 
 export interface CallsOptions {
@@ -24,19 +24,20 @@ export interface CallsOptions {
 	scrub(text: string): string
 	/** Redacts tokens of a login alone: a complete result, which is redacted as every result is afterwards. */
 	hideTokens(text: string): string
-	sampler: Sampler
+	sample: Sample
 }
 
 export interface Calls {
 	readonly size: number
 	/**
-	 * Makes a call and returns text for a model, with the files of the result if it has some. Throws `mcp_unavailable` (not connected, or too many calls),
-	 * `mcp_timeout`, `mcp_failed` (the tool or server reported it, or the connection was lost), `stopped`.
+	 * Makes a call and returns text for a model, with the files of the result if it has some. Throws `mcp_unavailable` (not
+	 * connected, or too many calls), `mcp_timeout`, `mcp_failed` (the tool or server reported it, or the connection was lost),
+	 * `stopped`.
 	 */
 	make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached>
 	/** A question of the server names no call, so it is asked only if just one run can be meant. */
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
-	/** The same for its requests to the agent's model. Throws a Fault if none, or more than one run can be meant, and as `Sampler`. */
+	/** The same for its requests to the agent's model. Throws a Fault if no run or several can be meant, and as `Sample`. */
 	sample(request: SamplingRequest, signal: AbortSignal): Promise<Sampled>
 }
 
@@ -57,7 +58,7 @@ export function openCalls({
 	whyLost,
 	scrub,
 	hideTokens,
-	sampler,
+	sample,
 }: CallsOptions): Calls {
 	const underWay = new Set<Call>()
 
@@ -174,7 +175,7 @@ export function openCalls({
 			const { site, timer } = call
 			const resume = timer.hold()
 			try {
-				return await sampler.sample(server, request, site, AbortSignal.any([site.signal, signal]), scrub)
+				return await sample(server, request, site, AbortSignal.any([site.signal, signal]), scrub)
 			} finally {
 				resume()
 			}

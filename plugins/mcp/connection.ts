@@ -24,7 +24,7 @@ import { compare, offered } from './pins.ts'
 import type { Pins } from './pins.ts'
 import type { McpRecord, Records } from './records.ts'
 import { openRefresher } from './refresher.ts'
-import type { Sampler } from './sampling.ts'
+import type { Sample } from './sampling.ts'
 import { loadSdk } from './sdk.ts'
 import { openTail } from './tail.ts'
 import type { TargetServices } from './target.ts'
@@ -32,27 +32,11 @@ import type { TargetServices } from './target.ts'
 export interface ConnectionServices
 	extends TargetServices, Pick<Context<McpSettings>, 'log' | 'signal' | 'redactor' | 'gateway'> {
 	records: Records
-	sampler: Sampler
-	/** Of a server at an address that does not have a token of its own. */
+	sample: Sample
 	login?: Login | undefined
 	/** Limits how many connections are made at the same time: a thousand servers must not start simultaneously. */
 	starting: Semaphore
 }
-
-export type ConnectionState = Pick<
-	McpServerDetails,
-	| 'status'
-	| 'status_detail'
-	| 'last_error'
-	| 'failures'
-	| 'server'
-	| 'protocol_version'
-	| 'instructions'
-	| 'connected_at'
-	| 'pid'
-	| 'stderr'
-	| 'not_offered'
->
 
 /** Of a program. A server at an address may be started again at any time. */
 const FAILURES = 5
@@ -79,6 +63,9 @@ const SCRUBBED_LENGTH = 8
 export class ServerConnection {
 	readonly record: McpRecord
 	readonly agent: AgentRef
+	/** Of a server at an address that does not have a token of its own. */
+	readonly login: Login | undefined
+	pins: Pins
 	readonly #services: ConnectionServices
 	readonly #said = openTail(STDERR_LIMIT)
 	readonly #calls: Calls
@@ -93,7 +80,6 @@ export class ServerConnection {
 	#lastError: McpServerDetails['last_error'] = null
 	#failures = 0
 	#refused: string[] = []
-	#pins: Pins
 	#life: AbortController | null = null
 	#living: Promise<void> = Promise.resolve()
 	/** Ends the current pause between attempts. */
@@ -112,7 +98,8 @@ export class ServerConnection {
 		// It can be seen before it is started, and is not switched off.
 		this.#status = record.enabled ? 'connecting' : 'disabled'
 		this.agent = agent
-		this.#pins = pins ?? { tools: [] }
+		this.login = services.login
+		this.pins = pins ?? { tools: [] }
 		this.#isKnown = pins !== undefined
 		this.#services = services
 		this.#calls = openCalls({
@@ -123,27 +110,15 @@ export class ServerConnection {
 			whyLost: () => (this.#link ? '' : (this.#lastError?.message ?? '')),
 			scrub: (text) => this.#scrub(text),
 			hideTokens: (text) => this.#hideTokens(text),
-			sampler: services.sampler,
+			sample: services.sample,
 		})
-	}
-
-	get login(): Login | undefined {
-		return this.#services.login
 	}
 
 	get status(): McpStatus {
 		return this.#status
 	}
 
-	get pins(): Pins {
-		return this.#pins
-	}
-
-	set pins(pins: Pins) {
-		this.#pins = pins
-	}
-
-	state(): ConnectionState {
+	state() {
 		return {
 			status: this.#status,
 			status_detail: this.#detail(),
@@ -213,7 +188,7 @@ export class ServerConnection {
 		const isExpected = !this.#isDoubtful && (this.#status === 'connecting' || this.#status === 'reconnecting')
 		const isUp = this.#status === 'connected' || this.#status === 'needs_login' || isExpected
 		this.#wake()
-		return isUp ? offered(this.#pins) : []
+		return isUp ? offered(this.pins) : []
 	}
 
 	/**
@@ -314,7 +289,7 @@ export class ServerConnection {
 			this.#connectedAt = now()
 			this.#turn('connected')
 			const { protocol_version } = link.session
-			const tools = offered(this.#pins).length
+			const tools = offered(this.pins).length
 			this.#emit('mcp.connected', { protocol_version, tools })
 			this.#logged = ''
 			this.#services.log.info({ agent: this.agent.name, server: this.record.name, tools }, 'an MCP server is connected')
@@ -332,7 +307,7 @@ export class ServerConnection {
 			held = next.held
 			return next.changed ? next.pins : undefined
 		})
-		this.#pins = pins ?? { tools: [] }
+		this.pins = pins ?? { tools: [] }
 		this.#isKnown = true
 		this.#refused = refused.slice(0, REFUSED)
 		if (held.length === 0) return
@@ -372,7 +347,7 @@ export class ServerConnection {
 
 	/** Why a person must sign in, if one must. */
 	get #needed(): string | null {
-		return this.#services.login?.needed ?? null
+		return this.login?.needed ?? null
 	}
 
 	get #isProgram(): boolean {
@@ -428,7 +403,7 @@ export class ServerConnection {
 	}
 
 	#hideTokens(text: string): string {
-		return (this.#services.login?.secrets ?? []).reduce((all, secret) => all.replaceAll(secret, '[token]'), text)
+		return (this.login?.secrets ?? []).reduce((all, secret) => all.replaceAll(secret, '[token]'), text)
 	}
 
 	#turn(status: McpStatus): void {

@@ -96,7 +96,7 @@ function bound(
 					hasIds ||= byte === LETTER_I && (endedLine || size === 1)
 					endsLine = byte === NEWLINE || byte === RETURN
 					if (isStream && endsLine && endedLine) {
-						wait = Math.max(wait, throttle.take(size))
+						wait = Math.max(wait, throttle(size))
 						size = 0
 					}
 				}

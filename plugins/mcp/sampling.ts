@@ -28,19 +28,17 @@ export interface Sampled {
 	[more: string]: unknown
 }
 
-export interface Sampler {
-	/**
-	 * Answers a request of `server` during `call`. Throws `invalid_request` for what it does not support, `rate_limited` after too
-	 * many requests of the run, and the error of the run that should have answered. `scrub` redacts the server's texts.
-	 */
-	sample(
-		server: string,
-		request: SamplingRequest,
-		call: ToolCall,
-		signal: AbortSignal,
-		scrub: (text: string) => string,
-	): Promise<Sampled>
-}
+/**
+ * Answers a request of `server` during `call`. Throws `invalid_request` for what it does not support, `rate_limited` after
+ * too many requests of the run, and the error of the run that should have answered. `scrub` redacts the server's texts.
+ */
+export type Sample = (
+	server: string,
+	request: SamplingRequest,
+	call: ToolCall,
+	signal: AbortSignal,
+	scrub: (text: string) => string,
+) => Promise<Sampled>
 
 const MESSAGES = 100
 /** Of all messages and the system prompt together. */
@@ -52,59 +50,57 @@ const LIMIT_MS = 300_000
 /** Instead of the agent's persona, which the server must not see. */
 const PERSONA = 'You answer a request of a program. Answer with what it asks for and nothing else.'
 
-export function openSampler({
+export function samplerOf({
 	find,
 	config,
 	signal: ends,
-}: Pick<Context<McpSettings>, 'find' | 'config' | 'signal'>): Sampler {
+}: Pick<Context<McpSettings>, 'find' | 'config' | 'signal'>): Sample {
 	const counts = new BoundedMap<string, number>(RUNS)
-	return {
-		async sample(server, request, call, signal, scrub) {
-			const { systemPrompt, history, prompt } = read(request, scrub)
-			const runs = find('runs')
-			if (!runs) throw new Fault('unavailable', 'sampling needs the plugin "runs", which is switched off')
-			const { parent, children = [] } = await runs.get(call.run_id)
-			const earlier = counts.has(call.run_id) ? 0 : await samplingsAmong(runs, children)
-			const count = counts.get(call.run_id) ?? earlier
-			if (count >= config.max_samplings_per_run)
-				throw new Fault(
-					'rate_limited',
-					`${count} requests for sampling were made in this run, which is the limit (mcp.max_samplings_per_run)`,
-				)
-			counts.set(call.run_id, count + 1)
-			const { temperature, stopSequences = [], maxTokens } = request
-			const { run_id } = await runs.start(call.agent, {
-				prompt,
-				persona: systemPrompt === '' ? PERSONA : systemPrompt,
-				trigger: 'sampling',
-				conversation: `sampling:${call.run_id}`,
-				parent: { run_id: call.run_id, depth: (parent?.depth ?? 0) + 1 },
-				tools: 'none',
-				given: {
-					history,
-					model: {
-						max_tokens: Math.min(maxTokens, config.max_sampling_tokens),
-						...(temperature !== undefined && { temperature }),
-						...(stopSequences.length > 0 && { sampling: { stop: stopSequences } }),
-					},
+	return async (server, request, call, signal, scrub) => {
+		const { systemPrompt, history, prompt } = read(request, scrub)
+		const runs = find('runs')
+		if (!runs) throw new Fault('unavailable', 'sampling needs the plugin "runs", which is switched off')
+		const { parent, children = [] } = await runs.get(call.run_id)
+		const earlier = counts.has(call.run_id) ? 0 : await samplingsAmong(runs, children)
+		const count = counts.get(call.run_id) ?? earlier
+		if (count >= config.max_samplings_per_run)
+			throw new Fault(
+				'rate_limited',
+				`${count} requests for sampling were made in this run, which is the limit (mcp.max_samplings_per_run)`,
+			)
+		counts.set(call.run_id, count + 1)
+		const { temperature, stopSequences = [], maxTokens } = request
+		const { run_id } = await runs.start(call.agent, {
+			prompt,
+			persona: systemPrompt === '' ? PERSONA : systemPrompt,
+			trigger: 'sampling',
+			conversation: `sampling:${call.run_id}`,
+			parent: { run_id: call.run_id, depth: (parent?.depth ?? 0) + 1 },
+			tools: 'none',
+			given: {
+				history,
+				model: {
+					max_tokens: Math.min(maxTokens, config.max_sampling_tokens),
+					...(temperature !== undefined && { temperature }),
+					...(stopSequences.length > 0 && { sampling: { stop: stopSequences } }),
 				},
-			})
-			call.emit({ event_type: 'mcp.sampling', payload: { server, sampling_run_id: run_id } })
-			const stop = AbortSignal.any([signal, ends, AbortSignal.timeout(LIMIT_MS)])
-			const { result } = await runs.follow(run_id, { signal: stop, stopsRun: true })
-			const { model, finish_reason, status, error } = await result.catch(() => {
-				throw new Fault('stopped', 'the request for sampling was cancelled, or took too long')
-			})
-			const { answer } = await runs.get(run_id)
-			if (status !== 'completed' || answer === null)
-				throw new Fault('mcp_failed', `the model did not answer: ${error?.message ?? 'its run was stopped'}`)
-			return {
-				role: 'assistant',
-				content: { type: 'text', text: answer },
-				model: model ?? '',
-				stopReason: finish_reason === 'length' ? 'maxTokens' : 'endTurn',
-			}
-		},
+			},
+		})
+		call.emit({ event_type: 'mcp.sampling', payload: { server, sampling_run_id: run_id } })
+		const stop = AbortSignal.any([signal, ends, AbortSignal.timeout(LIMIT_MS)])
+		const { result } = await runs.follow(run_id, { signal: stop, stopsRun: true })
+		const { model, finish_reason, status, error } = await result.catch(() => {
+			throw new Fault('stopped', 'the request for sampling was cancelled, or took too long')
+		})
+		const { answer } = await runs.get(run_id)
+		if (status !== 'completed' || answer === null)
+			throw new Fault('mcp_failed', `the model did not answer: ${error?.message ?? 'its run was stopped'}`)
+		return {
+			role: 'assistant',
+			content: { type: 'text', text: answer },
+			model: model ?? '',
+			stopReason: finish_reason === 'length' ? 'maxTokens' : 'endTurn',
+		}
 	}
 }
 

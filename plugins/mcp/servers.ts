@@ -17,7 +17,7 @@ import type { Pin } from './pins.ts'
 import type { Processes } from './processes.ts'
 import { noServer, recordsOf } from './records.ts'
 import type { McpRecord } from './records.ts'
-import { openSampler } from './sampling.ts'
+import { samplerOf } from './sampling.ts'
 import { sealValues } from './values.ts'
 
 /** How long an answer waits for a first connection. */
@@ -35,7 +35,7 @@ export interface ServersOfAll extends McpServers {
 export function serversOf(ctx: Context<McpSettings>, processes: Processes): ServersOfAll {
 	const records = recordsOf(ctx.store)
 	const starting = openSemaphore(STARTING_LIMIT, { hold_ms: STARTING_MS })
-	const services: ConnectionServices = { ...ctx, sampler: openSampler(ctx), processes, records, starting }
+	const services: ConnectionServices = { ...ctx, sample: samplerOf(ctx), processes, records, starting }
 	const connectionTo = async (agent: AgentRef, record: McpRecord): Promise<ServerConnection> => {
 		// Loaded with the first server: an idle gateway does not keep the protocol's code in memory.
 		const connection = await import('./connection.ts')
@@ -68,8 +68,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 			return details(await find(agent, id))
 		},
 		async login(agent, id, browser) {
-			const connection = await find(agent, id)
-			return loginOf(connection).begin(browser)
+			return loginOf(await find(agent, id)).begin(browser)
 		},
 		async completeLogin(returned, browser, of) {
 			const answer = returned.searchParams

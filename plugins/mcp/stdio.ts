@@ -51,7 +51,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 		const throttle = openThrottle()
 		stderr.setEncoding('utf8').on('data', (text: string) => {
 			said.push(text)
-			const wait = throttle.take(text.length)
+			const wait = throttle(text.length)
 			if (wait === 0) return
 			stderr.pause()
 			setTimeout(() => stderr.resume(), wait)
@@ -71,7 +71,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 					pieces = []
 					size = 0
 					from = at + 1
-					const wait = throttle.take(line.length, take(line.toString('utf8')))
+					const wait = throttle(line.length, take(line.toString('utf8')))
 					if (wait > 0) await pause(wait)
 					if (closed) return
 				}

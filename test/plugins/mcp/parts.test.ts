@@ -461,16 +461,16 @@ void t.test('a throttle waits for the rest of its window; a tail keeps the end',
 	let now = 0
 	const throttle = openThrottle(() => now)
 	t.strictSame(
-		Array.from({ length: 99 }, () => throttle.take(10)).filter((wait) => wait > 0),
+		Array.from({ length: 99 }, () => throttle(10)).filter((wait) => wait > 0),
 		[],
 	)
 	now = 6
-	t.equal(throttle.take(10), 14)
+	t.equal(throttle(10), 14)
 	now = 20
-	t.equal(throttle.take(10), 0)
-	t.equal(throttle.take(5 * 1024 * 1024), 20)
+	t.equal(throttle(10), 0)
+	t.equal(throttle(5 * 1024 * 1024), 20)
 	now = 40
-	t.equal(throttle.take(10, 100), 20)
+	t.equal(throttle(10, 100), 20)
 
 	const tail = openTail(10)
 	tail.push('one\n')
