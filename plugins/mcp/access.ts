@@ -1,4 +1,4 @@
-/** Which callers may add which servers: programs on this machine and addresses in its network need more than the permission to change an agent. */
+/** Which callers may add which servers: to change an agent is not enough for programs on this machine and addresses in its network. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { FetchPolicy } from '../../core/fetch/guarded-fetch.ts'
 import type { McpSettings, NewMcpServer } from './contract.ts'
@@ -42,7 +42,7 @@ export function checkReferences({ env, headers, url, auth }: NewMcpServer, named
 	}
 }
 
-/** Throws `forbidden`, naming the scope, for what only an operator allows a server: to use the agent's model, or to know folders. */
+/** Throws `forbidden`, naming the scope, for what only an operator allows a server: the agent's model, and folders. */
 export function checkAllowances({ sampling = false, roots = [] }: NewMcpServer): void {
 	const field = sampling ? 'sampling' : 'roots'
 	if (sampling || roots.length > 0) throw new Fault('forbidden', `${field} requires the scope "*"`)

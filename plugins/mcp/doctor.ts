@@ -113,9 +113,7 @@ async function running(context: CheckContext): Promise<Seen[]> {
 		for (const { id, status } of listed.slice(0, SERVERS - servers.length)) {
 			if (status === 'disabled') continue
 			const details = await gateway.get<McpServerDetails>(`${path}/${id}`)
-			const { name, transport, command, url, status_detail } = details
-			const about = { ...(command !== undefined && { command }), ...(url !== undefined && { url }) }
-			servers.push({ agent, id, name, transport, ...about, now: { status: details.status, status_detail } })
+			servers.push({ ...details, agent, now: details })
 		}
 	}
 	return servers

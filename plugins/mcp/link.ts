@@ -65,7 +65,7 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 				trouble(error) {
 					trouble = messageOf(error).slice(0, TROUBLE_LIMIT)
 					// Such as a broken event stream. A process is reported when it ends.
-					if (session && record.transport !== 'stdio') void check(session)
+					if (record.transport !== 'stdio') void check()
 				},
 				closed: () => over.resolve((trouble || 'the server closed the connection') + lastWords(options)),
 			},
@@ -77,32 +77,31 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 		throw withTrouble(error, trouble && trouble + lastWords(options))
 	}
 
-	const open = session
 	// Ends with the connection. The plugin's own timers have a common limit, which connections must not exhaust.
 	const timer = setInterval(() => {
-		if (!options.busy()) void check(open)
+		if (!options.busy()) void check()
 	}, PING_EVERY_MS)
 	timer.unref()
 	let missed = 0
 	let checking = false
 	return {
-		session: open,
+		session,
 		over: over.promise,
-		check: () => check(open),
+		check,
 		lose: over.resolve,
 		async close() {
 			clearInterval(timer)
 			signal.removeEventListener('abort', kill)
-			if (signal.reason !== AT_ONCE) await open.close().catch(() => {})
+			if (signal.reason !== AT_ONCE) await session?.close().catch(() => {})
 			await opened.release()
 		},
 	}
 
-	async function check(current: Session): Promise<void> {
-		if (checking) return
+	async function check(): Promise<void> {
+		if (!session || checking) return
 		checking = true
 		try {
-			await current.ping()
+			await session.ping()
 			missed = 0
 		} catch (error) {
 			missed++

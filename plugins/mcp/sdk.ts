@@ -1,8 +1,4 @@
-/** What uses the SDK of MCP (session.ts), loaded when it is first needed. */
-import type * as Sdk from './session.ts'
+import { once } from '../shared/once.ts'
 
-let sdk: Promise<typeof Sdk> | undefined
-
-export function loadSdk(): Promise<typeof Sdk> {
-	return (sdk ??= import('./session.ts'))
-}
+/** What uses the SDK of MCP, loaded when it is first needed. */
+export const loadSdk = once(() => import('./session.ts'))

@@ -170,7 +170,7 @@ async function connect(
 
 	const abort = (): void => void client.close()
 	signal.addEventListener('abort', abort, { once: true })
-	// Each request gets its own signal by `during`: the SDK never removes its listener, and would cancel requests answered long ago.
+	// Each request gets a signal of its own (`during`): the SDK never removes its listener, and would cancel old requests.
 	try {
 		await during(signal, (own) => client.connect(transport, { timeout: CONNECT_LIMIT_MS[kind], signal: own }))
 	} catch (error) {

@@ -1,4 +1,4 @@
-/** Secrets that are sent to a server: in `env`, `headers` and `url`, inserted only for a connection, and in the arguments of calls. */
+/** Secrets that are sent to a server: in `env`, `headers` and `url`, only for a connection; and in the arguments of calls. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
 import type { SecretReading } from '../vault/contract.ts'
@@ -7,21 +7,12 @@ import type { McpRecord } from './records.ts'
 
 type ValueDeps = Pick<Context, 'use' | 'emit'>
 
-export type KeptValues = Pick<McpRecord, 'names' | 'values' | 'secrets'>
-
-export interface OpenedValues {
-	/** The values of `env` or `headers`. */
-	values: Record<string, string>
-	/** The address of a server over HTTP. */
-	url?: URL
-}
-
-/** For a new record. `url`: see `OpenedValues`; it is stored with its handles. */
+/** For a new record. `url`: of a server over HTTP; it is stored with its handles. */
 export async function sealValues(
 	{ wanted, url }: { wanted: Record<string, McpValue>; url: string | undefined },
 	id: string,
 	ctx: Pick<Context, 'use' | 'find'>,
-): Promise<KeptValues> {
+): Promise<Pick<McpRecord, 'names' | 'values' | 'secrets'>> {
 	const entries = Object.entries(wanted)
 	const texts = entries.map(([name, value]) => [name, typeof value === 'string' ? value : handleOf(value.secret)])
 	return {
@@ -33,18 +24,22 @@ export async function sealValues(
 }
 
 /**
- * Throws `vault_denied` if the agent has no grant for a needed secret, or the grant's hosts do not include the server,
+ * The values of `env` or `headers`, and the address of a server over HTTP. Throws `vault_denied` if the agent has no grant for a needed secret, or the grant's hosts do not include the server,
  * and `forbidden` if the caller who added the server may not have secrets sent to it.
  */
-export async function openValues(record: McpRecord, agent: AgentRef, ctx: ValueDeps): Promise<OpenedValues> {
-	if (record.secrets.length > 0 && !record.secrets_allowed) throw notAllowed(record)
-	const reading = readingOf(record, agent, (event) => {
-		void ctx.emit(event, agent.name).catch(() => {}) // the read itself reports a store that refuses writes
-	})
-	const { url } = record
+export async function openValues(
+	record: McpRecord,
+	agent: AgentRef,
+	ctx: ValueDeps,
+): Promise<{ values: Record<string, string>; url?: URL }> {
+	const { id, url, values, secrets } = record
+	if (secrets.length > 0 && !record.secrets_allowed) throw notAllowed(record)
+	const reading = readingOf(record, agent, emitter(agent, ctx))
+	const vault = () => ctx.use('vault')
+	const opened = values && (JSON.parse(await vault().unseal(values, aboutOf(id))) as Record<string, string>)
 	return {
-		values: await openSealed(record, reading, ctx),
-		...(url !== undefined && { url: new URL(await filledUrl(url, record.secrets, reading, ctx)) }),
+		values: opened ? await vault().fill(opened, reading) : {},
+		...(url !== undefined && { url: new URL(await filledUrl(url, secrets, reading, ctx)) }),
 	}
 }
 
@@ -76,7 +71,7 @@ export async function readSecret(
 	ctx: ValueDeps,
 ): Promise<string> {
 	if (!record.secrets_allowed) throw notAllowed(record)
-	const reading = readingOf(record, agent, (event) => void ctx.emit(event, agent.name).catch(() => {}))
+	const reading = readingOf(record, agent, emitter(agent, ctx))
 	return ctx.use('vault').fill(handleOf(secret), { ...reading, outlet: { url: endpoint, keepTo() {} } })
 }
 
@@ -93,14 +88,9 @@ function readingOf({ name, url }: McpRecord, agent: AgentRef, emit: SecretReadin
 	return { agent, via: `mcp:${name}`, emit, ...(address && { outlet: { url: address, keepTo } }) }
 }
 
-async function openSealed(
-	{ values, id }: McpRecord,
-	reading: SecretReading,
-	ctx: Pick<Context, 'use'>,
-): Promise<Record<string, string>> {
-	if (values === null) return {}
-	const vault = ctx.use('vault')
-	return vault.fill(JSON.parse(await vault.unseal(values, aboutOf(id))) as Record<string, string>, reading)
+/** The read itself reports a store that refuses writes. */
+function emitter(agent: AgentRef, { emit }: Pick<Context, 'emit'>): SecretReading['emit'] {
+	return (event) => void emit(event, agent.name).catch(() => {})
 }
 
 /** A value cannot change where the address leads: it is encoded, and an address with a handle in its host is not a URL. */

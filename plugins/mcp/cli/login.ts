@@ -6,14 +6,8 @@ import type { McpServer, McpServerDetails } from '../contract.ts'
 
 const LOOK_MS = 500
 
-interface WantedLogin {
-	agent: string
-	id: string
-	name: string
-}
-
 /** Settles with the server once the login has ended, in the browser or by an address that is pasted. */
-export async function signIn(cli: Cli, { agent, id, name }: WantedLogin): Promise<McpServer> {
+export async function signIn(cli: Cli, agent: string, { id, name }: McpServer): Promise<McpServer> {
 	const server = path`/v1/agents/${agent}/mcp/${id}`
 	const { url, expires_at } = await cli.api.request<{ url: string; expires_at: string }>('POST', `${server}/login`)
 	const before = (await cli.api.request<McpServerDetails>('GET', server)).login?.signed_in_at ?? null

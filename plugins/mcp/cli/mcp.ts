@@ -99,11 +99,11 @@ Examples:
 			description: 'Sign in to a server, in a browser of any machine',
 			arguments: '<agent> <server>',
 			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
-				const { id, name } = await find(cli, agent, wanted)
-				const signedIn = await signIn(cli, { agent, id, name })
+				const server = await find(cli, agent, wanted)
+				const signedIn = await signIn(cli, agent, server)
 				cli.out.answer(signedIn, state)
 				if (signedIn.status !== 'connected' && signedIn.status !== 'connecting')
-					throw new CliError('failed', `${name} is not connected: svc mcp show ${agent} ${name}`)
+					throw new CliError('failed', `${server.name} is not connected: svc mcp show ${agent} ${server.name}`)
 			},
 		},
 		logout: {

@@ -19,7 +19,7 @@ export interface AddOptions {
 	wait?: boolean
 }
 
-/** The body that adds a server: a program after `--`, or an address. Throws a `CliError` if it is both or neither, or contains a secret. */
+/** The body that adds a server: a program after `--`, or an address. Throws a `CliError` for both, neither, and a secret in it. */
 export function mcpRequest(name: string, command: readonly string[], options: AddOptions): Record<string, unknown> {
 	const { url, transport, env = [], header = [], sampling = false, root = [] } = options
 	const allowances = { ...(sampling && { sampling }), ...(root.length > 0 && { roots: root.map(addressOf) }) }
