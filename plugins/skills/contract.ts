@@ -1,6 +1,6 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Approver } from '../agents/contract.ts'
-import type { FileKind } from './file-kind.ts'
+import type { FileInfo } from './file-kind.ts'
 import type { LeftOut, SkillFolder } from './folder/contract.ts'
 
 export type SkillStatus = 'active' | 'quarantined'
@@ -36,29 +36,14 @@ export interface Parameter {
 /** The origin of a skill: text or files in a request, an archive in a request, or an address. */
 export type Source = { kind: 'inline' } | { kind: 'archive' } | { kind: 'url'; url: string; resolved_url: string }
 
-export type { FileKind } from './file-kind.ts'
-
 /** A file of a skill, as its review lists it. */
-export interface ReviewedFile {
-	path: string
-	/** Bytes. */
-	size: number
-	/** In hex. */
-	sha256: string
-	kind: FileKind
-	/** The language of a script, which does not run here. */
-	language?: string
+export interface ReviewedFile extends FileInfo {
 	/** Against the active revision; null if there is none. */
 	change: 'added' | 'changed' | 'same' | null
 }
 
 /** The content of one file: `text`, or `base64` if it is not UTF-8 text. */
-export interface FileContent {
-	path: string
-	size: number
-	sha256: string
-	kind: FileKind
-	language?: string
+export interface FileContent extends FileInfo {
 	text?: string
 	base64?: string
 }

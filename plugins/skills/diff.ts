@@ -13,7 +13,7 @@ const DIFF_LIMIT = 256 * 1024
 
 const diffs = new BoundedMap<string, string>(32)
 
-/** Unified; invisible characters are escaped, as everywhere but in the files themselves. Of files that are no text a line says how they changed. */
+/** Unified, with invisible characters escaped. Of files that are no text a line says how they changed. */
 export function diffOf(before: readonly SkillFile[], after: readonly SkillFile[]): string {
 	const key = [before, after].map((files) => digestOfListing(files.map(listingOf))).join(' ')
 	const known = diffs.get(key) ?? makeDiff(before, after)

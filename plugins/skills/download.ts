@@ -44,8 +44,7 @@ export async function download(url: string, path: string | undefined, allowPriva
 	try {
 		const page = archiveAddressOf(url)
 		const { bytes, resolved_url } = await fetched(page?.url ?? url, allowPrivate)
-		const wanted = path ?? (page?.path === '' ? undefined : page?.path)
-		const folder = archiveKind(bytes) ? await unpack(bytes, wanted) : folderOfDocument(bytes)
+		const folder = archiveKind(bytes) ? await unpack(bytes, path ?? (page?.path || undefined)) : folderOfDocument(bytes)
 		return { folder, source: { kind: 'url', url, resolved_url } }
 	} finally {
 		active--

@@ -1,12 +1,18 @@
 /** What a file of a skill is, for its review and for the model: nothing of it is executed here but the document's program. */
 import { DOCUMENT } from './folder/contract.ts'
+import type { SkillFile } from './folder/contract.ts'
+import { listingOf } from './folder/digest.ts'
+import type { ListedFile } from './folder/digest.ts'
 
-export type FileKind = 'document' | 'text' | 'script' | 'binary'
-
-export interface KindOfFile {
-	kind: FileKind
-	/** The language of a script. */
+/** A file without its bytes: as it is stored, and as clients see it. */
+export interface FileInfo extends ListedFile {
+	kind: 'document' | 'text' | 'script' | 'binary'
+	/** The language of a script, which does not run here. */
 	language?: string
+}
+
+export function infoOf(file: SkillFile): FileInfo {
+	return { ...listingOf(file), ...kindOf(file) }
 }
 
 const languages: Record<string, string> = {
@@ -62,7 +68,7 @@ const interpreters: Record<string, string> = {
 	uv: 'Python',
 }
 
-export function kindOf(path: string, bytes: Uint8Array): KindOfFile {
+function kindOf({ path, bytes }: SkillFile): Pick<FileInfo, 'kind' | 'language'> {
 	if (path === DOCUMENT) return { kind: 'document' }
 	const text = textIn(bytes)
 	if (text === undefined) return { kind: 'binary' }

@@ -3,7 +3,7 @@ import { Fault, isFault } from '../../core/errors.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
 import type { FromHost, HostCallKind, ToHost } from '../../sandbox/host-protocol.ts'
 import type { Logger } from '../../core/log/log.ts'
-import { isTooDeep, readJson } from './json.ts'
+import { readJson } from './json.ts'
 import type { ProgramCall } from './program.ts'
 
 type CallMessage = Extract<FromHost, { kind: 'call' }>
@@ -35,9 +35,10 @@ export function answerCalls(
 
 	const answer = async (call: number, what: What, body: string): Promise<void> => {
 		try {
-			if (isTooDeep(body))
+			const given = readJson(body)
+			if (given === undefined)
 				throw new Fault('invalid_arguments', `the arguments are nested deeper than ${programLimits.depth}`)
-			const text = JSON.stringify(await called(what, readJson(body), controller.signal)) ?? 'null'
+			const text = JSON.stringify(await called(what, given, controller.signal)) ?? 'null'
 			if (text.length > programLimits.answer_length) {
 				throw new Fault(
 					'payload_too_large',

@@ -178,7 +178,10 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		}, KEPT_MS).unref()
 	}
 
-	/** `newcomer`: an owner who is about to wait. Beyond `processes` one after the other, since who may take them is decided when they are ready. */
+	/**
+	 * `newcomer`: an owner who is about to wait. Beyond `processes` one after the other, since who may take them is decided when
+	 * they are ready.
+	 */
 	function growFor(newcomer?: string): void {
 		const wanted = waiting.size + (newcomer === undefined ? 0 : 1)
 		if (wanted <= starting) return

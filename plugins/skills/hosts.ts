@@ -14,10 +14,7 @@ import { watch } from './watchdog.ts'
 import type { WallTime } from './watchdog.ts'
 
 export interface HostOptions {
-	settings: Pick<
-		SkillSettings,
-		'processes' | 'waiting_processes' | 'max_waiting' | 'memory_mib' | 'process_mib' | 'cpu_s' | 'wall_time_s'
-	>
+	settings: Omit<SkillSettings, 'allow_private_urls' | 'max_per_agent' | 'max_mib_per_agent'>
 	log: Logger
 	/** Orders after which a process is replaced, so that leftovers of them do not grow. */
 	orders_per_process?: number

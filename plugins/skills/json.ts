@@ -11,7 +11,7 @@ export function readJson(text: string): unknown {
 }
 
 /** V8 parses JSON of any depth, but recursive functions over it, such as `JSON.stringify`, overflow the stack. */
-export function isTooDeep(text: string): boolean {
+function isTooDeep(text: string): boolean {
 	let depth = 0
 	let quoted = false
 	for (let at = 0; at < text.length; at++) {

@@ -4,12 +4,13 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { readDocument } from './document.ts'
 import type { SkillDocument } from './document.ts'
+import { infoOf } from './file-kind.ts'
+import type { FileInfo } from './file-kind.ts'
 import { DOCUMENT } from './folder/contract.ts'
 import { digestOfListing, listingOf, sha256 } from './folder/digest.ts'
 import { changeIndex, erasing } from './records.ts'
 import type { IndexEntry } from './records.ts'
-import { readFiles, readListing, readStoredDocument, readStoredFile, stored } from './stored-files.ts'
-import type { StoredFile } from './stored-files.ts'
+import { readFiles, readListing, readStoredDocument, readStoredFile } from './stored-files.ts'
 
 /** Limit of parsed documents in memory; each at most 272 KiB of text. */
 const PARSED_LIMIT = 256
@@ -22,7 +23,7 @@ const CHANGED = {
 export interface ApprovedSkill {
 	document: SkillDocument
 	/** Its document too. */
-	files: StoredFile[]
+	files: FileInfo[]
 }
 
 export interface Library {
@@ -33,7 +34,7 @@ export interface Library {
 	 */
 	approved(agent: AgentRef, entry: IndexEntry): Promise<ApprovedSkill | undefined>
 	/** The approved bytes of one of these files; the same happens if they have changed. */
-	content(agent: AgentRef, entry: IndexEntry, files: readonly StoredFile[], path: string): Promise<Buffer | undefined>
+	content(agent: AgentRef, entry: IndexEntry, files: readonly FileInfo[], path: string): Promise<Buffer | undefined>
 }
 
 export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>): Library {
@@ -68,7 +69,7 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 				readListing(store, agent, entry.id),
 			])
 			if (!bytes) return distrust(agent, entry, CHANGED)
-			const own = stored({ path: DOCUMENT, bytes })
+			const own = infoOf({ path: DOCUMENT, bytes })
 			const files = listing ?? [own]
 			const isApproved = files.some((file) => file.path === DOCUMENT && file.sha256 === own.sha256)
 			if (!isApproved || digestOfListing(files) !== entry.digest) return distrust(agent, entry, CHANGED)

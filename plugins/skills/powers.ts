@@ -66,10 +66,10 @@ export function powersOf(
 	}
 
 	/** Data to send may contain handles of secrets, so that the program need not see their values. */
-	const fill = async (texts: string[], outlet: Outlet): Promise<string[]> => {
+	const fill = async <T>(data: T, outlet: Outlet): Promise<T> => {
 		const vault = ctx.find('vault')
-		for (const name of vault?.named(texts) ?? []) demand('secrets', name)
-		return vault ? vault.fill(texts, { ...reading, outlet }) : texts
+		for (const name of vault?.named(data) ?? []) demand('secrets', name)
+		return vault ? vault.fill(data, { ...reading, outlet }) : data
 	}
 
 	const fetch = async (text: string, init: unknown, signal: AbortSignal): Promise<unknown> => {
@@ -81,22 +81,19 @@ export function powersOf(
 
 		// Never in the host or path: the destination of a request stays visible.
 		const query = [...url.searchParams]
-		const sent = [...headers.map(([, value]) => value), ...query.map(([, value]) => value), ...(body ?? [])]
+		const valuesOf = (pairs: Pair[]): string[] => pairs.map(([, value]) => value)
+		const given = { headers: valuesOf(headers), query: valuesOf(query), body }
 		const bound: (readonly string[])[] = []
-		const filled = await fill(sent, { url, keepTo: (hosts) => void bound.push(hosts) })
-		const hasSecrets = filled.some((value, at) => value !== sent[at])
-		const values = filled.values()
-		const next = (): string => values.next().value ?? ''
-		const filledHeaders = headers.map(([name]): [string, string] => [name, next()])
-		const filledQuery = query.map(([name]): [string, string] => [name, next()])
-		if (hasSecrets) url.search = new URLSearchParams(filledQuery).toString()
-		const filledBody = body ? next() : null
-		if (Buffer.byteLength(filledBody ?? '') > BODY_LIMIT)
+		const filled = await fill(given, { url, keepTo: (hosts) => void bound.push(hosts) })
+		const hasSecrets = filled !== given
+		const named = (pairs: Pair[], values: string[]) => pairs.map(([name], at): Pair => [name, values[at] ?? ''])
+		if (hasSecrets) url.search = new URLSearchParams(named(query, filled.query)).toString()
+		if (Buffer.byteLength(filled.body ?? '') > BODY_LIMIT)
 			throw new Fault('payload_too_large', `the body of a request may have at most ${BODY_LIMIT} bytes`)
 		try {
 			const response = await send(
 				url,
-				{ ...(method !== undefined && { method }), headers: filledHeaders, body: filledBody, signal },
+				{ ...(method !== undefined && { method }), headers: named(headers, filled.headers), body: filled.body, signal },
 				{
 					policy: { protocols: ['https:'], hosts: permissions.hosts, bound },
 					max_bytes: BODY_LIMIT,
@@ -132,26 +129,27 @@ export function powersOf(
 	}
 }
 
+type Pair = [name: string, value: string]
+
 interface ProgramRequest {
 	method: string | undefined
-	headers: [name: string, value: string][]
-	/** At most one. */
-	body: [text: string] | undefined
+	headers: Pair[]
+	body: string | null
 }
 
 function requestOf(init: unknown): ProgramRequest {
-	const { method, headers = {}, body } = isObject(init) ? init : {}
+	const { method, headers = {}, body = null } = isObject(init) ? init : {}
 	const wrong = (what: string): Fault => new Fault('invalid_request', `svc.fetch takes ${what}`)
 	if (method !== undefined && typeof method !== 'string') throw wrong('a method as text')
-	if (body !== undefined && body !== null && typeof body !== 'string') throw wrong('a body as text')
+	if (body !== null && typeof body !== 'string') throw wrong('a body as text')
 	const pairs: unknown[] = Array.isArray(headers) ? headers : isObject(headers) ? Object.entries(headers) : []
-	const checked = pairs.map((pair): [string, string] => {
+	const checked = pairs.map((pair): Pair => {
 		const [name, value] = Array.isArray(pair) ? (pair as unknown[]) : []
 		if (typeof name === 'string' && (typeof value === 'string' || typeof value === 'number'))
 			return [name, String(value)]
 		throw wrong('headers as an object of text by name')
 	})
-	return { method, headers: checked, body: typeof body === 'string' ? [body] : undefined }
+	return { method, headers: checked, body }
 }
 
 function textOf(value: unknown): string {

@@ -3,10 +3,10 @@ import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import { textIn } from './file-kind.ts'
+import type { FileInfo } from './file-kind.ts'
 import type { Library } from './library.ts'
-import { indexOf } from './records.ts'
+import { entriesOf } from './records.ts'
 import type { IndexEntry } from './records.ts'
-import type { StoredFile } from './stored-files.ts'
 
 export const READ_FILE = 'skill.read_file'
 
@@ -76,8 +76,9 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 async function readable(ctx: ReadDeps, agent: AgentRef): Promise<IndexEntry[]> {
 	const agents = ctx.use('agents')
 	const policy = (await agents.find(agent.name))?.config.tools
-	const { skills = [] } = (await indexOf(ctx.store, agent))?.value ?? {}
-	return skills.filter((one) => one.status === 'active' && agents.rulingOn(policy, shownAs(one)) !== 'deny')
+	return (await entriesOf(ctx.store, agent)).filter(
+		(one) => one.status === 'active' && agents.rulingOn(policy, shownAs(one)) !== 'deny',
+	)
 }
 
 /** What patterns of `config.tools` match. */
@@ -86,7 +87,7 @@ export function shownAs({ name, tool }: IndexEntry): { name: string; shown_as: s
 }
 
 /** `./a.md` is the same path as `a.md`. */
-function fileAt(files: readonly StoredFile[], path: string): StoredFile | undefined {
+function fileAt(files: readonly FileInfo[], path: string): FileInfo | undefined {
 	const wanted = path.normalize('NFC').replace(/^(?:\.?\/)+/, '')
 	return files.find((file) => file.path === wanted)
 }

@@ -3,7 +3,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
 import type { Library } from './library.ts'
-import { indexOf } from './records.ts'
+import { entriesOf } from './records.ts'
 
 /** Raise it with each new rule for documents. 2: one program, in plain Markdown flow. */
 const RULES = 2
@@ -16,7 +16,7 @@ export async function recheck(
 ): Promise<void> {
 	if ((await store.get<number>(key))?.value === RULES) return
 	for await (const agent of use('agents').list()) {
-		for (const entry of (await indexOf(store, agent))?.value.skills ?? []) {
+		for (const entry of await entriesOf(store, agent)) {
 			if (signal.aborted) return
 			if (entry.status === 'active') await library.approved(agent, entry)
 		}

@@ -7,7 +7,7 @@ import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
-import type { SkillStatus, Source } from './contract.ts'
+import type { Skill, SkillStatus, Source } from './contract.ts'
 import type { LeftOut, SkillFile } from './folder/contract.ts'
 import { erasingFiles, readFiles } from './stored-files.ts'
 
@@ -61,6 +61,10 @@ export async function indexOf(store: Store, agent: AgentRef): Promise<Entry<Inde
 	return store.getShared<Index>(keys.index(agent))
 }
 
+export async function entriesOf(store: Store, agent: AgentRef): Promise<readonly IndexEntry[]> {
+	return (await indexOf(store, agent))?.value.skills ?? []
+}
+
 /** Throws `not_found`. */
 export function findEntry(skills: readonly IndexEntry[], agent: AgentRef, id: string): IndexEntry {
 	const entry = skills.find((one) => one.id === id)
@@ -69,12 +73,13 @@ export function findEntry(skills: readonly IndexEntry[], agent: AgentRef, id: st
 	throw new Fault('not_found', `agent "${agent.name}" has no skill "${id}"`, { hint })
 }
 
+export interface StoredSkill {
+	record: SkillRecord
+	files: SkillFile[]
+}
+
 /** Throws `not_found` if it was removed meanwhile. */
-export async function readSkill(
-	store: Store,
-	agent: AgentRef,
-	{ id, name }: IndexEntry,
-): Promise<{ record: SkillRecord; files: SkillFile[] }> {
+export async function readSkill(store: Store, agent: AgentRef, { id, name }: IndexEntry): Promise<StoredSkill> {
 	const [record, files] = await Promise.all([
 		store.get<SkillRecord>(keys.record(agent, id)),
 		readFiles(store, agent, id),
@@ -98,6 +103,11 @@ export function changeIndex<T>(
 		const value = skills.length > 0 ? { skills } : undefined
 		return { ops: [{ key, value, expect: entry?.rev ?? null }, ...ops], result }
 	})
+}
+
+/** As clients see it. */
+export function viewOf({ id, name, status }: IndexEntry, { description, installed_at }: SkillRecord): Skill {
+	return { id, name, description, status, installed_at }
 }
 
 /** Deletes a skill's record and files: at most 11 writes. */

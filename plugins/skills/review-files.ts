@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { Finding, ReviewedFile } from './contract.ts'
 import type { SkillDocument } from './document.ts'
-import { kindOf, textIn } from './file-kind.ts'
+import { infoOf, textIn } from './file-kind.ts'
 import { DOCUMENT } from './folder/contract.ts'
 import type { SkillFile } from './folder/contract.ts'
 import { listingOf } from './folder/digest.ts'
@@ -22,10 +22,10 @@ const scans = new BoundedMap<string, ScanFinding[]>(512)
 export function reviewedFiles(files: readonly SkillFile[], before: readonly SkillFile[] | undefined): ReviewedFile[] {
 	const earlier = before && new Map(before.map((file) => [file.path, listingOf(file).sha256]))
 	return files.map((file) => {
-		const about = listingOf(file)
+		const about = infoOf(file)
 		const known = earlier?.get(file.path)
 		const change = known === undefined ? 'added' : known === about.sha256 ? 'same' : 'changed'
-		return { ...about, ...kindOf(file.path, file.bytes), change: earlier ? change : null }
+		return { ...about, change: earlier ? change : null }
 	})
 }
 

@@ -1,8 +1,8 @@
 /** What reviewers and models are told about the code in a skill that does not run here. */
-import type { KindOfFile } from './file-kind.ts'
+import type { FileInfo } from './file-kind.ts'
 
 /** Of a reviewer; undefined if there is none. */
-export function scriptsWarning(files: readonly (KindOfFile & { path: string })[], body: string): string | undefined {
+export function scriptsWarning(files: readonly FileInfo[], body: string): string | undefined {
 	const languages = languagesOf(files, body)
 	if (languages.length === 0) return undefined
 	const paths = files.filter((file) => file.kind === 'script').map((file) => file.path)
@@ -16,7 +16,7 @@ export function scriptsWarning(files: readonly (KindOfFile & { path: string })[]
 }
 
 /** Of a model that got the skill; undefined if there is none. */
-export function scriptsNote(files: readonly (KindOfFile & { path: string })[], body: string): string | undefined {
+export function scriptsNote(files: readonly FileInfo[], body: string): string | undefined {
 	const languages = languagesOf(files, body)
 	if (languages.length === 0) return undefined
 	return `This gateway runs no scripts and no commands (${languages.join(', ')}). Where the skill tells you to run one, read it and do its work with the tools that you have; if that is not possible, say so.`
@@ -31,7 +31,7 @@ const fenced: Record<string, string> = {
 	perl: 'Perl',
 }
 
-function languagesOf(files: readonly KindOfFile[], body: string): string[] {
+function languagesOf(files: readonly FileInfo[], body: string): string[] {
 	const ofFiles = files.flatMap(({ kind, language }) => (kind === 'script' && language ? [language] : []))
 	const ofBody = [...body.matchAll(fence)].map(([, word = '']) => fenced[word.toLowerCase()] ?? 'shell')
 	return [...new Set([...ofFiles, ...ofBody])]

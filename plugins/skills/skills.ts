@@ -7,13 +7,13 @@ import { approve } from './approval.ts'
 import type { Skill, Skills, SkillSettings } from './contract.ts'
 import { documentOf, readDocument } from './document.ts'
 import type { SkillDocument } from './document.ts'
-import { kindOf, textIn } from './file-kind.ts'
+import { infoOf, textIn } from './file-kind.ts'
 import { digestOfListing, listingOf } from './folder/digest.ts'
 import { shownPath } from './folder/paths.ts'
 import type { Library } from './library.ts'
 import { toolNameFor } from './names.ts'
 import type { ProgramHosts } from './program.ts'
-import { changeIndex, erasing, findEntry, indexOf, keys, readSkill } from './records.ts'
+import { changeIndex, entriesOf, erasing, findEntry, keys, readSkill, viewOf } from './records.ts'
 import type { IndexEntry, SkillRecord } from './records.ts'
 import { storingFiles } from './stored-files.ts'
 import type { UnderWay } from './under-way.ts'
@@ -30,12 +30,12 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, 
 	const { store, emit } = ctx
 
 	const listed = async (agent: AgentRef): Promise<Skill[]> => {
-		const index = await indexOf(store, agent)
-		if (!index) return []
+		const skills = await entriesOf(store, agent)
+		if (skills.length === 0) return []
 		const records = new Map<string, SkillRecord>()
 		const [scope, kind] = keys.record(agent, '')
 		for await (const { value } of store.list<SkillRecord>([scope, kind ?? ''])) records.set(value.id, value)
-		return index.value.skills.flatMap((entry) => {
+		return skills.flatMap((entry) => {
 			const record = records.get(entry.id)
 			return record ? [viewOf(entry, record)] : []
 		})
@@ -44,7 +44,7 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, 
 	return {
 		list: listed,
 		async active(agent) {
-			const skills = (await indexOf(store, agent))?.value.skills ?? []
+			const skills = await entriesOf(store, agent)
 			return skills.flatMap(({ id, name, status }) => (status === 'active' ? { id, name } : []))
 		},
 		usable: (agent) => usableSkills(store, library, agent),
@@ -87,28 +87,17 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, 
 
 		async review(agent, skill_id) {
 			const { reviewOf } = await import('./review.ts') // scan and diff are heavy, and rarely needed
-			const skills = (await indexOf(store, agent))?.value.skills ?? []
+			const skills = await entriesOf(store, agent)
 			const entry = findEntry(skills, agent, skill_id)
-			const { record, files } = await readSkill(store, agent, entry)
-			const before =
+			const stored = await readSkill(store, agent, entry)
+			const active =
 				entry.status === 'active' ? undefined : skills.find((one) => one.name === entry.name && one.status === 'active')
 			const primitives = (await ctx.toolbox.list(agent)).filter((tool) => !tool.events).map((tool) => tool.name)
-			return {
-				...viewOf(entry, record),
-				digest: digestOfListing(files.map(listingOf)),
-				source: record.source,
-				size: record.size,
-				tool: entry.tool,
-				approved_at: record.approved_at,
-				approved_by: record.approved_by,
-				replaces: before?.id ?? null,
-				left_out: record.left_out ?? [],
-				...(await reviewOf(files, before && (await readSkill(store, agent, before)).files, new Set(primitives))),
-			}
+			return reviewOf(entry, stored, active && (await readSkill(store, agent, active)), new Set(primitives))
 		},
 
 		async file(agent, skill_id, path) {
-			const entry = findEntry((await indexOf(store, agent))?.value.skills ?? [], agent, skill_id)
+			const entry = findEntry(await entriesOf(store, agent), agent, skill_id)
 			const file = (await readSkill(store, agent, entry)).files.find((one) => one.path === path)
 			if (!file) {
 				const hint = {
@@ -120,14 +109,14 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, 
 			}
 			const text = textIn(file.bytes)
 			const content = text === undefined ? { base64: Buffer.from(file.bytes).toString('base64') } : { text }
-			return { ...listingOf(file), ...kindOf(path, file.bytes), ...content }
+			return { ...infoOf(file), ...content }
 		},
 
 		approve: (agent, skill_ids, approver) => approve(ctx, agent, skill_ids, approver),
 
 		async approveReviewed(agent, skill_id, digest, approver) {
 			await approve(ctx, agent, [skill_id], { ...approver, digest })
-			const entry = findEntry((await indexOf(store, agent))?.value.skills ?? [], agent, skill_id)
+			const entry = findEntry(await entriesOf(store, agent), agent, skill_id)
 			return viewOf(entry, (await readSkill(store, agent, entry)).record)
 		},
 
@@ -177,8 +166,4 @@ function checkRoom(
 		'conflict',
 		`the skills of the agent would have ${Math.ceil(bytes / MIB)} MiB, and skills.max_mib_per_agent allows ${max_mib_per_agent}; remove one first`,
 	)
-}
-
-function viewOf({ id, name, status }: IndexEntry, { description, installed_at }: SkillRecord): Skill {
-	return { id, name, description, status, installed_at }
 }

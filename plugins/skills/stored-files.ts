@@ -8,11 +8,10 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key, Op, Store } from '../../core/store/ports.ts'
-import { kindOf } from './file-kind.ts'
-import type { KindOfFile } from './file-kind.ts'
+import { infoOf } from './file-kind.ts'
+import type { FileInfo } from './file-kind.ts'
 import { DOCUMENT } from './folder/contract.ts'
 import type { SkillFile } from './folder/contract.ts'
-import { listingOf } from './folder/digest.ts'
 import type { ListedFile } from './folder/digest.ts'
 
 /** Bytes; at most 8 for one skill. */
@@ -27,23 +26,16 @@ const pieceKey = (agent: AgentRef, id: string, at: number): Key => [
 	String(at),
 ]
 
-/** As it is stored: what kind each file is, too. */
-export type StoredFile = ListedFile & KindOfFile
-
 /** At most 10 writes. */
 export function storingFiles(agent: AgentRef, id: string, files: readonly SkillFile[]): Op[] {
 	const ops: Op[] = []
 	const bytes = Buffer.concat(files.filter((file) => file.path !== DOCUMENT).map((file) => file.bytes))
 	for (const { path, bytes: document } of files)
 		if (path === DOCUMENT) ops.push({ key: documentKey(agent, id), value: Buffer.from(document), expect: null })
-	if (files.length > 1) ops.push({ key: listingKey(agent, id), value: files.map(stored), expect: null })
+	if (files.length > 1) ops.push({ key: listingKey(agent, id), value: files.map(infoOf), expect: null })
 	for (let at = 0; at * PIECE < bytes.length; at++)
 		ops.push({ key: pieceKey(agent, id, at), value: bytes.subarray(at * PIECE, (at + 1) * PIECE), expect: null })
 	return ops
-}
-
-export function stored(file: SkillFile): StoredFile {
-	return { ...listingOf(file), ...kindOf(file.path, file.bytes) }
 }
 
 /** `size`: bytes of all files; at most 10 writes. */
@@ -52,30 +44,18 @@ export function erasingFiles(agent: AgentRef, id: string, size: number): Op[] {
 	return [documentKey(agent, id), listingKey(agent, id), ...pieces].map((key) => ({ key, value: undefined }))
 }
 
-export async function readStoredDocument(
-	store: Pick<Store, 'get'>,
-	agent: AgentRef,
-	id: string,
-): Promise<Buffer | undefined> {
+export async function readStoredDocument(store: Store, agent: AgentRef, id: string): Promise<Buffer | undefined> {
 	const kept = (await store.get<Uint8Array>(documentKey(agent, id)))?.value
 	return kept && Buffer.from(kept)
 }
 
 /** As it was made when the skill was installed; undefined if the document is its only file. */
-export async function readListing(
-	store: Pick<Store, 'get'>,
-	agent: AgentRef,
-	id: string,
-): Promise<StoredFile[] | undefined> {
-	return (await store.get<StoredFile[]>(listingKey(agent, id)))?.value
+export async function readListing(store: Store, agent: AgentRef, id: string): Promise<FileInfo[] | undefined> {
+	return (await store.get<FileInfo[]>(listingKey(agent, id)))?.value
 }
 
 /** All files as they are stored now; undefined if the document is lost. A file of which bytes are lost is shorter. */
-export async function readFiles(
-	store: Pick<Store, 'get'>,
-	agent: AgentRef,
-	id: string,
-): Promise<SkillFile[] | undefined> {
+export async function readFiles(store: Store, agent: AgentRef, id: string): Promise<SkillFile[] | undefined> {
 	const [document, listing] = await Promise.all([readStoredDocument(store, agent, id), readListing(store, agent, id)])
 	if (!document) return undefined
 	if (!listing) return [{ path: DOCUMENT, bytes: document }]
@@ -91,7 +71,7 @@ export async function readFiles(
 
 /** The bytes of one file of a listing that is not its document; fewer than its size if some are lost. */
 export async function readStoredFile(
-	store: Pick<Store, 'get'>,
+	store: Store,
 	agent: AgentRef,
 	id: string,
 	listing: readonly ListedFile[],
@@ -103,7 +83,7 @@ export async function readStoredFile(
 }
 
 async function readRange(
-	store: Pick<Store, 'get'>,
+	store: Store,
 	agent: AgentRef,
 	id: string,
 	{ from, size }: { from: number; size: number },

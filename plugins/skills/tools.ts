@@ -6,7 +6,7 @@ import type { SkillDocument } from './document.ts'
 import type { Library } from './library.ts'
 import { checkArguments, schemaOf } from './parameters.ts'
 import type { ProgramHosts } from './program.ts'
-import { indexOf } from './records.ts'
+import { entriesOf, indexOf } from './records.ts'
 import type { Index, IndexEntry } from './records.ts'
 import type { UnderWay } from './under-way.ts'
 import { notApproved, READ_FILE, readFileTool, shownAs } from './read-file.ts'
@@ -106,7 +106,7 @@ export function skillTools(ctx: ToolDeps, library: Library, hosts: ProgramHosts,
 			return [first, ...about].join('\n')
 		},
 		async whyMissing(agent, name) {
-			const { skills = [] } = (await indexOf(ctx.store, agent))?.value ?? {}
+			const skills = await entriesOf(ctx.store, agent)
 			// No other text of the skill was approved, so none may reach a model.
 			const waits = skills.some((one) => one.status === 'quarantined' && [one.tool, one.name].includes(name))
 			return waits ? "the skill of that name waits for an operator's approval" : undefined

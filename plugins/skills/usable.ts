@@ -5,12 +5,12 @@ import type { Store } from '../../core/store/ports.ts'
 import type { Parameter, UsableSkill } from './contract.ts'
 import type { Library } from './library.ts'
 import { checkArguments } from './parameters.ts'
-import { indexOf } from './records.ts'
+import { entriesOf } from './records.ts'
 
 /** Sorted by name. */
 export async function usableSkills(store: Store, library: Library, agent: AgentRef): Promise<UsableSkill[]> {
 	const usable: UsableSkill[] = []
-	for (const entry of (await indexOf(store, agent))?.value.skills ?? []) {
+	for (const entry of await entriesOf(store, agent)) {
 		const approved = entry.status === 'active' ? await library.approved(agent, entry) : undefined
 		if (!approved) continue
 		const { description, parameters, program, body } = approved.document

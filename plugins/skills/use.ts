@@ -3,18 +3,18 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import { wireName } from '../../sandbox/wire-name.ts'
 import type { SkillDocument } from './document.ts'
+import type { FileInfo } from './file-kind.ts'
 import { DOCUMENT } from './folder/contract.ts'
 import { powersOf } from './powers.ts'
 import type { Program, ProgramHosts } from './program.ts'
 import { READ_FILE } from './read-file.ts'
 import { scriptsNote } from './scripts.ts'
-import type { StoredFile } from './stored-files.ts'
 
 export interface Use {
 	skill_id: string
 	document: SkillDocument
 	/** Its document too. */
-	files: readonly StoredFile[]
+	files: readonly FileInfo[]
 	/** Checked arguments. */
 	args: Record<string, unknown>
 	call: ToolCall
@@ -53,7 +53,7 @@ function instructions({ document: { name, parameters, body }, files, args }: Use
 	return `<skill_content name="${attribute(name)}">\n${parts.join('\n')}\n</skill_content>`
 }
 
-function filesPart(name: string, files: readonly StoredFile[]): string[] {
+function filesPart(name: string, files: readonly FileInfo[]): string[] {
 	const others = files.filter((file) => file.path !== DOCUMENT)
 	if (others.length === 0) return []
 	const what = { document: '', text: '', script: ', a script that cannot run here', binary: ', not text' }
