@@ -23,7 +23,7 @@ function openCalls(journal: readonly Step[]): ToolCallRequest[] {
 	return []
 }
 
-/** Makes the calls, at most 8 at the same time. Settles when all have; throws the first error. The replies are in the order of the calls. */
+/** Makes the calls, at most 8 at a time. Settles when all have; throws the first error. Replies are in the order of the calls. */
 export async function makeCalls(
 	calls: readonly ToolCallRequest[],
 	make: (call: ToolCallRequest) => Promise<ToolReply>,

@@ -81,8 +81,8 @@ function turnOf(message: ChatMessage): Turn {
 }
 
 /**
- * Splits an answer that calls a tool of the client's: the part that the run continues with, and the part that it then ends with. The
- * second part is emitted as an answer of its own, so that each call is followed by its result.
+ * Splits an answer that calls a tool of the client's: the part that the run continues with, and the part that it then ends
+ * with. The second part is emitted as an answer of its own, so that each call is followed by its result.
  */
 export function splitCalls(
 	answer: ModelAnswer,

@@ -1,4 +1,4 @@
-/** What the process does for the functions of globals.ts and urls.ts: pure functions of text, in Node's own C++ where JavaScript has none. */
+/** What the process does for globals.ts and urls.ts: pure functions of text that JavaScript itself does not have. */
 import { randomBytes, randomUUID } from 'node:crypto'
 
 export type Tool = (name: 'url' | 'url_set' | 'random' | 'uuid' | 'utf8', a: string, b: string, c: string) => string

@@ -17,7 +17,7 @@ import type { Link, OpenLink } from './link.ts'
 /** Executes one run. Without an outcome, main takes the run for lost. */
 export type Execute = (order: RunOrder, link: Link) => Promise<RunOutcome | undefined>
 
-/** Serves runs until main closes the port. An abort that was posted before the thread took the run is received before the run begins. */
+/** Serves runs until main closes the port. An abort that was posted before the thread took a run arrives before it begins. */
 export function serve(port: MessagePort, execute: Execute): Promise<void> {
 	const links = new Map<number, OpenLink>()
 	/** Lists of tools, by id: what is computed of one is kept for all runs that have it. */

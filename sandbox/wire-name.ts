@@ -2,7 +2,7 @@
 
 const WIRE_NAME_LIMIT = 64
 
-/** A tool's name for an API that takes `[a-zA-Z0-9_-]{1,64}` only: other characters become `_`; a longer name keeps a hash of the rest. */
+/** A tool's name as `[a-zA-Z0-9_-]{1,64}`: other characters become `_`; a longer name ends in a hash. */
 export function wireName(name: string): string {
 	const safe = name.replace(/[^a-zA-Z0-9_-]/g, '_')
 	if (safe.length <= WIRE_NAME_LIMIT) return safe

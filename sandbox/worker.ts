@@ -1,4 +1,4 @@
-/** Piscina's entry: runs, from their orders to their outcomes. A run that fails is data; nothing here throws because of one. */
+/** Piscina's entry: executes runs. A run that fails is data; nothing here throws because of one. */
 import type { WorkerTask } from '../core/protocol.ts'
 import { askFitted } from './context/ask-fitted.ts'
 import { runLoop } from './loop.ts'

@@ -1,4 +1,4 @@
-/** The tags around what the gateway itself tells a model: `<context>` before a prompt, `<earlier>` for turns that are not shown. */
+/** The tags around texts of the gateway for a model: `<context>` before a prompt, `<earlier>` for turns that are not shown. */
 
 const OWN = /<(?=\s*\/?\s*(?:context|earlier)\s*>)/gi
 

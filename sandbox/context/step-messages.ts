@@ -18,7 +18,7 @@ export function messageOf(step: AnswerStep | ResultStep, names: Map<string, stri
 	return { role: 'tool', call_id, name: names.get(call_id) ?? '', ok, content, ...(attachments && { attachments }) }
 }
 
-/** The same steps, of other kinds too, with the results of each answer's calls in the order of the calls: concurrent calls end in any order. */
+/** The same steps with the results of each answer's calls in the order of the calls: concurrent calls end in any order. */
 export function inOrderOfCalls<S extends { readonly kind: string }>(journal: readonly S[]): S[] {
 	const ordered: S[] = []
 	/** Where the results of the latest answer stand, and the places of its calls. */

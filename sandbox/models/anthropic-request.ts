@@ -4,12 +4,12 @@ import { pairCalls } from './pair-calls.ts'
 import { shownOf } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
-import { openState } from './provider-state.ts'
+import { openState, stateOf } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
-import { isObject, listIn, objectIn, parsed } from './values.ts'
+import { argumentsIn, isObject, listIn, objectIn } from './values.ts'
 
 /** The API insists on a limit; of models that refuse this one, the old ones allow the smaller. */
 const MAX_TOKENS = 8_192
@@ -34,7 +34,7 @@ interface Message {
 
 export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
 	// The API refuses earlier tool calls in a request that offers no tools.
-	const request = traits.tools === false || asked.tools.length === 0 ? toolsInText(asked) : asked
+	const request = asked.tools.length === 0 ? toolsInText(asked) : asked
 	const { system, tools, turns } = request
 	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
 	const { temperature, top_p, stop, parallel_tool_calls } = params
@@ -154,14 +154,13 @@ function blocksOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: 
 		}
 		case 'assistant': {
 			const { tool_calls } = turn
-			const state = traits.state === false ? {} : objectIn(openState(order, turn))
+			const state = stateOf(order, turn, traits)
 			const blocks = listIn(state.content).map(objectIn)
 			const made = blocks.filter(({ type }) => type === 'tool_use')
 			const pairs = pairCalls(made, tool_calls)
 			if (blocks.length === 0 || !pairs) {
 				const calls = tool_calls.map(({ id, name, arguments: args }) => {
-					const input = parsed(args)
-					return { type: 'tool_use', id: safeId(id), name: wireName(name), input: isObject(input) ? input : {} }
+					return { type: 'tool_use', id: safeId(id), name: wireName(name), input: argumentsIn(args) }
 				})
 				return [...textBlock(turn.content), ...calls]
 			}

@@ -15,7 +15,8 @@ const learned = new Map<string, Traits>()
 
 /**
  * Asks, and where the server refuses something that can be done without, asks again without that. What helped is remembered
- * for later calls of the same model, or for calls like this one where the cause was a value or a single tool. `optional`: fields of the dialect that can be left out.
+ * for later calls of the same model, or for calls like this one where the cause was a value or a single tool. `optional`:
+ * fields of the dialect that can be left out.
  */
 export async function askWithWorkarounds(
 	order: ModelOrder,

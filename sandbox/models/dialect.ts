@@ -5,11 +5,12 @@ import { AnswerBuilder, malformed } from './answer.ts'
 import type { AnswerReader } from './answer.ts'
 import { failureOf } from './failures.ts'
 import type { ServerError } from './failures.ts'
-import { send, whenSent } from './http.ts'
+import { send } from './http.ts'
 import type { Sent } from './http.ts'
 import { failed, ModelError } from './provider.ts'
 import type { AskIo, ModelReply, ModelRequest, Provider } from './provider.ts'
 import { askWithWorkarounds } from './ask-with-workarounds.ts'
+import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
 
 export interface Dialect {
@@ -19,6 +20,7 @@ export interface Dialect {
 	optional: readonly string[]
 	/** What a response should have been in which nothing is recognised, for people, and what to do about it. */
 	expected: string
+	/** `request`: without tools where `traits` say that the server takes none. */
 	requestOf(order: ModelOrder, request: ModelRequest, traits: Traits): Sent
 	readerFor(answer: AnswerBuilder, tools: readonly ToolSpec[]): AnswerReader
 	/** Completes what a server said of its refusal. */
@@ -54,8 +56,7 @@ async function attempt(
 		if (!signal.aborted) io.onText(text)
 	})
 	try {
-		const exchange = (): Promise<void> => sendAndRead(dialect, order, request, traits, answer, signal)
-		await (io.onSent ? whenSent.run(io.onSent, exchange) : exchange())
+		await sendAndRead(dialect, order, request, traits, answer, signal, io.onSent)
 		if (!signal.aborted) answer.check()
 	} catch (error) {
 		// A server that breaks the connection after its last word has said all that matters.
@@ -79,12 +80,13 @@ async function sendAndRead(
 	traits: Traits,
 	answer: AnswerBuilder,
 	signal: AbortSignal,
+	onSent: AskIo['onSent'],
 ): Promise<void> {
-	const sent = requestOf(order, request, traits)
+	const sent = requestOf(order, traits.tools === false ? toolsInText(request) : request, traits)
 	const reader = readerFor(answer, request.tools)
 	let type = ''
 	try {
-		const content = await send(order, url, sent, signal, (event) => reader.take(event))
+		const content = await send(order, url, sent, signal, (event) => reader.take(event), onSent)
 		if (typeof content.body === 'object') reader.takeWhole(content.body)
 		type = content.type
 	} finally {

@@ -5,12 +5,11 @@ import { pairCalls } from './pair-calls.ts'
 import { shownOf, textIn } from '../attachments/shown.ts'
 import type { Shown, Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
-import { openState } from './provider-state.ts'
+import { stateOf } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
-import { toolsInText } from './tools-in-text.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
-import { isObject, listIn, objectIn, parsed } from './values.ts'
+import { argumentsIn, isObject, listIn, objectIn } from './values.ts'
 
 /** Models that think, and those whose thinking has levels in place of a budget. */
 const THINKS = /gemini-(2\.5|[3-9])/
@@ -27,8 +26,7 @@ interface Content {
 	parts: Part[]
 }
 
-export function contentBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
-	const request = traits.tools === false ? toolsInText(asked) : asked
+export function contentBody(order: ModelOrder, request: ModelRequest, traits: Traits): Record<string, unknown> {
 	const { tools } = request
 	const system = traits.system_role === 'user' ? null : request.system
 	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
@@ -55,7 +53,7 @@ export function contentBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 		...(presence_penalty !== undefined && { presencePenalty: presence_penalty }),
 		...(frequency_penalty !== undefined && { frequencyPenalty: frequency_penalty }),
 		...(thinkingConfig && { thinkingConfig }),
-		...formOf(asked, traits),
+		...formOf(request, traits),
 	}
 	for (const field of traits.drop ?? []) delete config[field]
 	const contents = contentsOf(order, request, traits)
@@ -162,13 +160,12 @@ function partsOf(
 		}
 		case 'assistant': {
 			const { tool_calls } = turn
-			const state = traits.state === false ? {} : objectIn(openState(order, turn))
+			const state = stateOf(order, turn, traits)
 			const stateParts = listIn(state.parts).map(objectIn)
 			const again = stateParts.length > 0 ? replayed(stateParts, tool_calls, ids) : undefined
 			if (again) return again
 			const calls = tool_calls.map(({ name, arguments: args }, at) => {
-				const value = parsed(args)
-				const functionCall = { name: wireName(name), args: isObject(value) ? value : {} }
+				const functionCall = { name: wireName(name), args: argumentsIn(args) }
 				const isFirst = at === 0 && HAS_LEVELS.test(order.model)
 				return { functionCall, ...(isFirst && { thoughtSignature: NO_SIGNATURE }) }
 			})

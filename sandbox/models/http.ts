@@ -1,5 +1,4 @@
 /** Sends a request to a model server, for every dialect. */
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { Agent, EnvHttpProxyAgent } from 'undici'
 import type { Dispatcher } from 'undici'
 import type { ModelOrder } from '../order.ts'
@@ -23,12 +22,9 @@ const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false }
 /** As Node itself: variables such as HTTPS_PROXY count where NODE_USE_ENV_PROXY is 1. */
 const dispatcher = process.env.NODE_USE_ENV_PROXY === '1' ? new EnvHttpProxyAgent(limits) : new Agent(limits)
 
-/** Gets the body of each request that is sent within it. */
-export const whenSent = new AsyncLocalStorage<(body: string) => void>()
-
 /**
  * Posts the body to the order's address, or `standard`, and passes each event of the answer to `take` as it comes. Follows no
- * redirect, which would carry the conversation to an address that is not configured.
+ * redirect, which would carry the conversation to an address that is not configured. `onSent` gets the body.
  *
  * Rejects with a ModelError for an invalid address or header and for a response that is too long, StreamError for any status
  * but success, ConnectionFailure if there was no response, SyntaxError for an event that is not JSON, what `take` throws, the
@@ -40,6 +36,7 @@ export function send(
 	{ path, headers, body }: Sent,
 	signal: AbortSignal,
 	take: (event: unknown) => void,
+	onSent?: (body: string) => void,
 ): Promise<ResponseContent> {
 	const url = urlOf(order, standard, path)
 	const sent: Record<string, string> = {
@@ -60,7 +57,7 @@ export function send(
 		headers: sent,
 		body: text,
 	}
-	whenSent.getStore()?.(text)
+	onSent?.(text)
 	try {
 		dispatcher.dispatch(options, handler)
 	} catch (error) {

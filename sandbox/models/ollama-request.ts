@@ -6,11 +6,10 @@ import type { Takes } from '../attachments/shown.ts'
 import { windowOf } from '../context/estimate.ts'
 import { toolsOf } from './openai-request.ts'
 import type { ModelRequest, Turn } from './provider.ts'
-import { openState } from './provider-state.ts'
-import { toolsInText } from './tools-in-text.ts'
+import { stateOf } from './provider-state.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
-import { isObject, objectIn, parsed } from './values.ts'
+import { argumentsIn, objectIn } from './values.ts'
 
 const TAKES: Takes = {
 	images: new Set(['image/png', 'image/jpeg', 'image/webp']),
@@ -18,12 +17,11 @@ const TAKES: Takes = {
 	audio: new Set(),
 }
 
-export function chatBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
-	const request = traits.tools === false ? toolsInText(asked) : asked
+export function chatBody(order: ModelOrder, request: ModelRequest, traits: Traits): Record<string, unknown> {
 	const { system, tools, turns } = request
 	const { temperature, top_p, max_tokens, stop, seed, reasoning_effort } = order.params ?? {}
 	const { options, ...extra } = order.extra_body ?? {}
-	const { json } = supportedForm(asked.form, traits)
+	const { json } = supportedForm(request.form, traits)
 	const body: Record<string, unknown> = {
 		model: order.model,
 		messages: [
@@ -59,11 +57,10 @@ function messageOf(order: ModelOrder, turn: Turn, request: ModelRequest, traits:
 	const more = images.length > 0 ? { images } : {}
 	if (turn.role === 'user') return { role: 'user', content, ...more }
 	if (turn.role === 'tool') return { role: 'tool', tool_name: wireName(turn.name), content, ...more }
-	const thinking = traits.state === false ? undefined : objectIn(openState(order, turn)).reasoning_content
-	const calls = turn.tool_calls.map(({ name, arguments: args }) => {
-		const given = parsed(args)
-		return { function: { name: wireName(name), arguments: isObject(given) ? given : {} } }
-	})
+	const { reasoning_content: thinking } = stateOf(order, turn, traits)
+	const calls = turn.tool_calls.map(({ name, arguments: args }) => ({
+		function: { name: wireName(name), arguments: argumentsIn(args) },
+	}))
 	return {
 		role: 'assistant',
 		content,

@@ -1,4 +1,4 @@
-/** Ollama's own API. Unlike its OpenAI API, it is told how large the context is; otherwise it cuts what does not fit, without an error. */
+/** Ollama's own API, which is told how large the context is: its OpenAI API cuts what does not fit, without an error. */
 import { malformed } from './answer.ts'
 import { providerOf } from './dialect.ts'
 import { StreamError } from './failures.ts'

@@ -6,9 +6,8 @@ import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
 import type { Shown, Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
-import { openState } from './provider-state.ts'
+import { stateOf } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
-import { toolsInText } from './tools-in-text.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { isObject, listIn, objectIn, parsed } from './values.ts'
@@ -16,9 +15,8 @@ import { isObject, listIn, objectIn, parsed } from './values.ts'
 type Body = OpenAI.ChatCompletionCreateParams
 type Message = OpenAI.ChatCompletionMessageParam
 
-export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = {}): Body {
+export function bodyOf(order: ModelOrder, request: ModelRequest, traits: Traits = {}): Body {
 	const { max_tokens, parallel_tool_calls, ...params } = order.params ?? {}
-	const request = traits.tools === false ? toolsInText(asked) : asked
 	const { tools } = request
 	const streams = traits.streaming !== false
 	const body = {
@@ -30,7 +28,7 @@ export function bodyOf(order: ModelOrder, asked: ModelRequest, traits: Traits = 
 			tools: toolsOf(tools, traits),
 		}),
 		...(tools.length > 0 && parallel_tool_calls !== undefined && { parallel_tool_calls }),
-		...formOf(asked, traits),
+		...formOf(request, traits),
 		...params,
 		...(max_tokens !== undefined &&
 			!traits.drop?.includes('max_tokens') && { [traits.max_tokens_field ?? maxTokensField(order)]: max_tokens }),
@@ -129,8 +127,7 @@ function partOf(shown: Shown): OpenAI.ChatCompletionContentPart {
 
 function messageOf(order: ModelOrder, turn: Extract<Turn, { role: 'assistant' }>, traits: Traits): Message {
 	const { content, tool_calls } = turn
-	const state = traits.state === false ? {} : objectIn(openState(order, turn))
-	const { calls, ...back } = state
+	const { calls, ...back } = stateOf(order, turn, traits)
 	if (tool_calls.length === 0) return { role: 'assistant', content, ...back }
 	const made = listIn(calls).map(objectIn)
 	const pairs = pairCalls(made, tool_calls)

@@ -4,9 +4,8 @@ import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
-import { openState } from './provider-state.ts'
+import { stateOf } from './provider-state.ts'
 import { simpleSchema } from './simple-schema.ts'
-import { toolsInText } from './tools-in-text.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { listIn, objectIn } from './values.ts'
@@ -14,8 +13,7 @@ import { listIn, objectIn } from './values.ts'
 /** Models that do not reason refuse to be asked for it. */
 const REASONS_NOT = /^(gpt-[34]|chatgpt-4)/
 
-export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Traits): Record<string, unknown> {
-	const request = traits.tools === false ? toolsInText(asked) : asked
+export function responseBody(order: ModelOrder, request: ModelRequest, traits: Traits): Record<string, unknown> {
 	const { system, turns, tools } = request
 	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
 	const { temperature, top_p, max_tokens, parallel_tool_calls, reasoning_effort, verbosity } = params
@@ -24,7 +22,7 @@ export function responseBody(order: ModelOrder, asked: ModelRequest, traits: Tra
 		...(reasoning_effort !== undefined && { effort: reasoning_effort }),
 		...(reasons && { summary: 'auto' }),
 	}
-	const { json, call } = supportedForm(asked.form, traits)
+	const { json, call } = supportedForm(request.form, traits)
 	const text = {
 		...(verbosity !== undefined && { verbosity }),
 		...(json && { format: json.schema ? { type: 'json_schema', ...json } : { type: 'json_object' } }),
@@ -82,8 +80,7 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 			return [{ type: 'function_call_output', call_id: turn.call_id, output: contentOf(turn, request, traits) }]
 		case 'assistant': {
 			const { content, tool_calls } = turn
-			const state = traits.state === false ? {} : objectIn(openState(order, turn))
-			const output = listIn(state.output).map(objectIn)
+			const output = listIn(stateOf(order, turn, traits).output).map(objectIn)
 			const made = output.filter((item) => item.type === 'function_call')
 			const pairs = pairCalls(
 				made.map(({ call_id, name }) => ({ id: call_id, name })),

@@ -2,6 +2,8 @@
 import { hash } from 'node:crypto'
 import type { ProviderState } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
+import type { Traits } from './traits.ts'
+import { objectIn } from './values.ts'
 
 const DATA_LIMIT_BYTES = 256 * 1024
 
@@ -19,4 +21,13 @@ export function openState(
 ): unknown {
 	if (!state || state.kind !== kind || state.provider !== provider || state.model !== model) return undefined
 	return state.digest === hash('sha256', state.data, 'base64url') ? JSON.parse(state.data) : undefined
+}
+
+/** What is sent back with an answer; empty where there is none, or the server does not take it. */
+export function stateOf(
+	order: ModelOrder,
+	answer: { provider_state?: ProviderState },
+	{ state }: Traits,
+): Readonly<Record<string, unknown>> {
+	return state === false ? {} : objectIn(openState(order, answer))
 }

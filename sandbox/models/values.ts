@@ -28,6 +28,11 @@ export function countIn(value: unknown): number | undefined {
 
 const TOKENS_LIMIT = 1_000_000_000
 
+/** The arguments of a call; none if they are not a JSON object. */
+export function argumentsIn(text: string): Readonly<Record<string, unknown>> {
+	return objectIn(parsed(text))
+}
+
 /** Undefined if it is not JSON. */
 export function parsed(text: string): unknown {
 	try {
