@@ -1,4 +1,5 @@
 import { Fault } from '../../core/errors.ts'
+import { isObject } from '../../core/util/is-object.ts'
 
 /** Limit of values in a message. No message needs many, and the SDK checks each several times and reports every error. */
 const VALUE_LIMIT = 1_000
@@ -7,7 +8,7 @@ const INITIALIZE_CHARACTERS = 64 * 1024
 /** It is sent back with every progress notification. */
 const TOKEN_CHARACTERS = 256
 
-/** Throws `invalid_request` or `payload_too_large` for a message whose processing would cost far more than its size suggests. */
+/** Throws `invalid_request` or `payload_too_large` for a message that costs far more than its size suggests. */
 export function refuseBulk(body: unknown): void {
 	if (!isObject(body)) return
 	if (hasMoreValues(body, VALUE_LIMIT))
@@ -37,8 +38,4 @@ function hasMoreValues(root: object, limit: number): boolean {
 		}
 	}
 	return false
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-	return typeof value === 'object' && value !== null
 }

@@ -1,16 +1,7 @@
 /** The log that a session's client gets: what its level lets through, and no more than it can read. */
+import { LoggingLevelSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { LoggingLevel } from '@modelcontextprotocol/sdk/types.js'
 
-const LEVELS: readonly LoggingLevel[] = [
-	'debug',
-	'info',
-	'notice',
-	'warning',
-	'error',
-	'critical',
-	'alert',
-	'emergency',
-]
 /** Messages in a period. */
 const LIMIT = 100
 const PERIOD_MS = 10_000
@@ -30,7 +21,7 @@ export function openClientLog(now: () => number = () => performance.now()): Clie
 	return {
 		level: 'warning',
 		take(level) {
-			if (LEVELS.indexOf(level) < LEVELS.indexOf(this.level)) return undefined
+			if (severityOf(level) < severityOf(this.level)) return undefined
 			if (now() - began >= PERIOD_MS) {
 				began = now()
 				sent = 0
@@ -45,4 +36,8 @@ export function openClientLog(now: () => number = () => performance.now()): Clie
 			return { leftOut: before }
 		},
 	}
+}
+
+function severityOf(level: LoggingLevel): number {
+	return LoggingLevelSchema.options.indexOf(level)
 }

@@ -2,8 +2,8 @@ import { Fault } from '../../core/errors.ts'
 
 /**
  * A request from a web page names the page's origin, which must be the gateway's own, or listed in `server.cors_origins`:
- * the protocol requires that for every caller (revision 2025-11-25, Streamable HTTP, security). Callers without a token have passed the
- * stricter rule of the auth plugin before.
+ * the protocol requires that for every caller (revision 2025-11-25, Streamable HTTP, security). Callers without a token have
+ * passed the stricter rule of the auth plugin before.
  *
  * Throws `forbidden`.
  */

@@ -20,7 +20,7 @@ const TASK: Parameter = {
 	description: 'What to do by these instructions.',
 }
 
-/** `cursor`: the `nextCursor` of the previous page. `mayRun`: skills that need their agent are listed, too. Throws `invalid_request`. */
+/** `cursor`: `nextCursor` of the previous page. `mayRun`: skills that need their agent are listed, too. Throws `invalid_request`. */
 export async function listPrompts(ctx: McpContext, mayRun: boolean, cursor?: string) {
 	const [from, after] = cursor === undefined ? ['', null] : readCursor(cursor)
 	const prompts: ReturnType<typeof describe>[] = []
@@ -52,7 +52,7 @@ export async function getPrompt(ctx: McpContext, mayRun: boolean, name: string, 
 	}
 }
 
-/** The parameter of a prompt's argument; undefined if it has no such argument. Throws `invalid_request` for an unknown prompt. */
+/** The parameter of a prompt's argument, if it has such an argument. Throws `invalid_request` for an unknown prompt. */
 export async function promptParameter(
 	ctx: McpContext,
 	mayRun: boolean,

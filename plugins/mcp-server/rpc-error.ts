@@ -1,30 +1,21 @@
-import type { FaultCode } from '../../core/errors.ts'
+import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
+import type { FaultCode } from '../../core/errors.ts'
 
-/** Converts an error that is not the result of a tool to a protocol error. */
-export class RpcError extends Error {
-	readonly code: number
-	readonly data: { code: FaultCode }
-
-	constructor(code: number, message: string, data: { code: FaultCode }) {
-		super(message)
-		this.name = 'RpcError'
-		this.code = code
-		this.data = data
-	}
-}
-
-/** JSON-RPC's own codes, and the protocol's for an unknown resource. */
-const INVALID_PARAMS = -32602
-const INTERNAL_ERROR = -32603
+/** The protocol's code for an unknown resource, and JSON-RPC's for any other error of a server. */
 const RESOURCE_NOT_FOUND = -32002
 const SERVER_ERROR = -32000
 
-/** A bug is reported without details; its text may contain internals. */
-export function toRpcError(error: unknown): RpcError {
-	if (!(error instanceof Fault)) return new RpcError(INTERNAL_ERROR, 'internal error', { code: 'internal' })
+/** An error that is not the result of a tool, as the protocol has it. A bug is reported without details, which may be internals. */
+export function toRpcError(error: unknown): Error {
+	if (!(error instanceof Fault)) return rpcError(ErrorCode.InternalError, 'internal', 'internal error')
 	const { code, message } = error
-	if (code === 'not_found') return new RpcError(RESOURCE_NOT_FOUND, message, { code })
-	if (code === 'invalid_request' || code === 'tool_unknown') return new RpcError(INVALID_PARAMS, message, { code })
-	return new RpcError(SERVER_ERROR, message, { code })
+	if (code === 'not_found') return rpcError(RESOURCE_NOT_FOUND, code, message)
+	if (code === 'invalid_request' || code === 'tool_unknown') return rpcError(ErrorCode.InvalidParams, code, message)
+	return rpcError(SERVER_ERROR, code, message)
+}
+
+/** The SDK's own class would write the code before the message. */
+function rpcError(rpcCode: number, code: FaultCode, message: string): Error {
+	return Object.assign(new Error(message), { code: rpcCode, data: { code } })
 }

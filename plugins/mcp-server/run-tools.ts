@@ -83,10 +83,7 @@ const getRun: ServedTool = {
 	input: Joi.object({ run_id: runId }),
 	output: runSchema,
 	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-	run: async (ctx, { run_id }: { run_id: string }) => {
-		const { failed: _, ...outcome } = outcomeOf(await stateOf(ctx.use('runs'), run_id))
-		return outcome
-	},
+	run: async (ctx, { run_id }: { run_id: string }) => readingOf(await stateOf(ctx.use('runs'), run_id)),
 }
 
 const listRuns: ServedTool = {
@@ -122,8 +119,7 @@ const stopRun: ServedTool = {
 	async run(ctx, { run_id }: { run_id: string }) {
 		const runs = ctx.use('runs')
 		await runs.stop(run_id)
-		const { failed: _, ...outcome } = outcomeOf(await stateOf(runs, run_id))
-		return outcome
+		return readingOf(await stateOf(runs, run_id))
 	},
 }
 
@@ -165,6 +161,11 @@ function outcomeOf(state: RunState): CallOutcome {
 		default:
 			return { data, text: state.asked ? questionText(run, state.asked) : stillRuns(run.run_id) }
 	}
+}
+
+/** For a call that has done what it should, whatever became of the run. */
+function readingOf(state: RunState): CallOutcome {
+	return { ...outcomeOf(state), failed: false }
 }
 
 function questionText(run: RunRecord, { run_id, question_id, question, options = [] }: OpenQuestion): string {
