@@ -31,7 +31,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 		else res.once('close', forget)
 	})
 	server.auth.scheme(STRATEGY, () => ({
-		// hapi compares the scopes again later; here the request is refused before its body is read, and the error names the missing scope.
+		// hapi compares the scopes again later; here the body is not read yet, and the error names the missing scope.
 		authenticate: async (request, h) => {
 			const { agent, needs } = demandsOf(request.route)
 			const name = agent === undefined ? undefined : String((request.params as Record<string, unknown>)[agent])

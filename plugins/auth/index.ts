@@ -26,7 +26,7 @@ import { violationsOf } from './violations.ts'
 
 const SETUP_CODE_BYTES = 15
 
-/** Authentication and authorization: bearer tokens with scopes, local callers, the first token. Every plugin with routes needs it. */
+/** Authentication and authorization: tokens with scopes, local callers, the first token. Every plugin with routes needs it. */
 export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; login: ConsoleLogin }>({
 	name: 'auth',
 	events,

@@ -8,7 +8,7 @@ import { SESSION_S } from './sessions.ts'
 const SEED_S = 600
 
 export interface Cookies {
-	/** `set-cookie` of a sign-in that begins. Lax: the browser comes back from another site. Throws `conflict` over http, other than on this machine. */
+	/** `set-cookie` of a sign-in that begins. Throws `conflict` over http, other than on this machine. */
 	seed(value: string): string
 	session(value: string): string
 	/** Ends a cookie. */
@@ -26,6 +26,7 @@ export function cookiesFor(base: string): Cookies {
 	}
 	const names = { seed: 'svc-sign-in', session: 'svc-session' }
 	const nameOf = (what: 'seed' | 'session'): string => `${secure ? '__Host-' : ''}${names[what]}`
+	// Lax: the browser comes back from another site.
 	const make = (what: 'seed' | 'session', value: string, seconds: number): string =>
 		`${nameOf(what)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=${what === 'seed' ? 'Lax' : 'Strict'}${secure ? '; Secure' : ''}`
 	return {
