@@ -104,7 +104,7 @@ export function callersOf(
 		header: string,
 		local: boolean,
 		needs: Needs,
-		agent?: string,
+		agent: string | undefined,
 	): Promise<Credentials> => {
 		const text = /^Bearer +(\S+)$/i.exec(header)?.[1]
 		if (text === undefined) {
@@ -188,14 +188,13 @@ export function callersOf(
 			return credentials
 		},
 		async permits(request, scopes) {
-			const notLocal = notLocalOf(request, false)
-			const { authorization } = request.headers
-			if (authorization === undefined) return notLocal === null && auth_mode === 'loopback'
+			const { authorization, cookie } = request.headers
+			const session = authorization === undefined && cookie !== undefined ? await sessionOf?.find(request) : undefined
+			if (authorization === undefined && !session)
+				return auth_mode === 'loopback' && notLocalOf(request, false) === null
 			try {
-				const { scope, agents } = await byToken(request, authorization, notLocal === null, {
-					scopes,
-					wholeGateway: true,
-				})
+				const needs = { scopes, wholeGateway: true, changes: false }
+				const { scope, agents } = await identify(request, needs, undefined)
 				return !agents && hasOneOf(scopes, scope)
 			} catch (error) {
 				if (isFault(error, 'unauthorized', 'rate_limited', 'forbidden', 'unavailable')) return false

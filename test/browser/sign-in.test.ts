@@ -109,6 +109,13 @@ void t.test('a session counts for pages of the gateway only, and ends', async (t
 		t.equal((await as(headers, 'POST', '/v1/auth/logout')).status, 403)
 	}
 	t.equal((await as({ 'sec-fetch-site': 'same-origin', cookie: 'svc-session=x' })).status, 401)
+	const store = async (headers: Record<string, string>): Promise<string | undefined> => {
+		const { checks } = (await as(headers, 'GET', '/v1/health')).body as { checks: { name: string; message: string }[] }
+		return checks.find(({ name }) => name === 'store')?.message
+	}
+	t.match(await store({ 'sec-fetch-site': 'same-origin' }), /MiB in use/, 'health in full, as with a token')
+	t.equal(await store({}), 'ok')
+	t.equal(await store({ 'sec-fetch-site': 'same-origin', cookie: 'svc-session=x' }), 'ok')
 	const real = Date.now
 	t.teardown(() => (Date.now = real))
 	Date.now = () => real() + 12 * 3_600_000
