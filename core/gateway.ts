@@ -109,7 +109,7 @@ export class Gateway {
 			openRequests: () => this.#listeners.openRequests,
 			uncaughtErrors: () => this.#uncaught.count,
 			url: (address) => this.#listeners.url(address),
-			publicUrl: () => this.#publicUrl ?? this.#listeners.url('main'),
+			publicUrl: () => this.#publicUrl?.replace(/\/+$/, '') ?? this.#listeners.url('main'),
 		}
 		this.#generations = new Generations({
 			shared: {

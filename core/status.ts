@@ -87,6 +87,6 @@ export interface GatewayStatus {
 	uncaughtErrors(): number
 	/** Such as `http://127.0.0.1:3000`; null if it does not listen. */
 	url(address: Address): string | null
-	/** Where others reach it: `server.public_url`, else where it listens; null if it does not. */
+	/** Where others reach it, without a slash at the end: `server.public_url`, else where it listens; null if it does not. */
 	publicUrl(): string | null
 }

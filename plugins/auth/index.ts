@@ -40,7 +40,7 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 		warnOfOpenAddress(ctx)
 		const scopeNames = new Set<string>()
 		const { oidc } = ctx.config
-		const own = (): string => (ctx.gateway.publicUrl() ?? '').replace(/\/+$/, '')
+		const own = (): string => ctx.gateway.publicUrl() ?? ''
 		const report = violationsOf(ctx)
 		const login = { signIn: oidc && signInOf(oidc), sessions: sessionsOf(ctx), report }
 		const find = async (request: IncomingMessage): Promise<Session | undefined> => {

@@ -23,7 +23,7 @@ const document = Joi.object({
 
 export function announceIssuer(server: Server, ctx: Context<McpServerSettings>, scopes: readonly string[]): void {
 	const issuer = (): string | null => ctx.use('auth').issuer
-	const base = (): string => (ctx.gateway.publicUrl() ?? '').replace(/\/+$/, '')
+	const base = (): string => ctx.gateway.publicUrl() ?? ''
 	server.route({
 		method: 'GET',
 		path: DOCUMENT,

@@ -28,7 +28,7 @@ export function loginRoutes(
 	{ signIn, sessions, report }: ConsoleLogin,
 ): void {
 	const { oidc } = ctx.config
-	const base = (): string => (ctx.gateway.publicUrl() ?? 'http://127.0.0.1').replace(/\/+$/, '')
+	const base = (): string => ctx.gateway.publicUrl() ?? 'http://127.0.0.1'
 	const ready = (): SignIn => {
 		if (signIn) return signIn
 		throw new Fault('not_found', 'sign-in is not configured: the gateway has no auth.oidc with a client_id')

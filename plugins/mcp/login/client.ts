@@ -29,5 +29,5 @@ export function clientMetadata(redirect: string) {
 }
 
 function base(gateway: Reached): string {
-	return (gateway.publicUrl() ?? 'http://127.0.0.1').replace(/\/+$/, '')
+	return gateway.publicUrl() ?? 'http://127.0.0.1'
 }
