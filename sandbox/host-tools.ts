@@ -1,7 +1,12 @@
 /** What the process does for globals.ts and urls.ts: pure functions of text that JavaScript itself does not have. */
 import { randomBytes, randomUUID } from 'node:crypto'
 
-export type Tool = (name: 'url' | 'url_set' | 'random' | 'uuid' | 'utf8', a: string, b: string, c: string) => string
+export type Tool = (
+	name: 'url' | 'url_set' | 'params' | 'params_text' | 'random' | 'uuid' | 'utf8',
+	a: string,
+	b: string,
+	c: string,
+) => string
 
 /** Longer texts answer ''. */
 const MAX_LENGTH = 8 * 1024 * 1024
@@ -39,6 +44,14 @@ export function hostTool(name: unknown, a: unknown, b: unknown, c: unknown): str
 			}
 			return textOf(url)
 		}
+		case 'params':
+			return JSON.stringify([...new URLSearchParams(a)])
+		case 'params_text':
+			try {
+				return new URLSearchParams(JSON.parse(a) as [string, string][]).toString()
+			} catch {
+				return ''
+			}
 		case 'random': {
 			const count = Number(a)
 			return Number.isInteger(count) && count >= 0 && count <= MAX_RANDOM_BYTES

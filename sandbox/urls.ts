@@ -1,5 +1,5 @@
 /**
- * `URL` and `URLSearchParams`, as the WHATWG has them. Addresses are parsed by Node, outside; of the rest, here is what
+ * `URL` and `URLSearchParams`, as the WHATWG has them. Node parses and writes them, outside; of the rest, here is what
  * programs use. Evaluated inside the isolate like globals.ts, and bound by the same rules.
  */
 import type { Tool } from './host-tools.ts'
@@ -16,13 +16,7 @@ export function addUrls(tool: Tool): void {
 				const pairs =
 					Symbol.iterator in given ? Array.from(given as Iterable<[unknown, unknown]>) : Object.entries(given)
 				for (const [name, value] of pairs) this.#pairs.push([String(name), String(value)])
-			} else {
-				for (const part of String(given).replace(/^\?/, '').split('&')) {
-					const at = part.indexOf('=')
-					if (part !== '')
-						this.#pairs.push(at < 0 ? [plain(part), ''] : [plain(part.slice(0, at)), plain(part.slice(at + 1))])
-				}
-			}
+			} else this.#pairs = JSON.parse(tool('params', String(given), '', '')) as [string, string][]
 			this.#changed = changed
 		}
 		get size(): number {
@@ -69,29 +63,11 @@ export function addUrls(tool: Tool): void {
 			return this.entries()
 		}
 		toString(): string {
-			return this.#pairs.map(([name, value]) => `${coded(name)}=${coded(value)}`).join('&')
+			return tool('params_text', JSON.stringify(this.#pairs), '', '')
 		}
 		#set(pairs: [string, string][]): void {
 			this.#pairs = pairs
 			this.#changed?.(this.toString())
-		}
-	}
-	const coded = (text: string): string =>
-		encodeURIComponent(text.toWellFormed())
-			.replace(/[!'()~]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
-			.replaceAll('%20', '+')
-	const plain = (text: string): string => {
-		const binary = text
-			.replaceAll('+', ' ')
-			.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)))
-		// What was not escaped may be beyond one byte; then its own bytes are meant.
-		return /^[\0-\x7f]*$/.test(text) ? tool('utf8', binary, '', '') : decoded(text)
-	}
-	const decoded = (text: string): string => {
-		try {
-			return decodeURIComponent(text.replaceAll('+', ' '))
-		} catch {
-			return text
 		}
 	}
 	add('URLSearchParams', URLSearchParams)
