@@ -81,8 +81,8 @@ async function form(
 	}
 
 	const content = new Map<string, Value>()
-	for (const [at, field] of fields.entries()) {
-		const outcome = await askField(field, at, fields, message, ask)
+	for (const at of fields.keys()) {
+		const outcome = await askField(at, { fields, message, ask })
 		if (outcome === DECLINE || outcome === 'cancel') return { action: outcome }
 		if (outcome === SKIP) continue
 		for (const [name, value] of outcome.values) content.set(name, value)
@@ -96,22 +96,24 @@ async function form(
 	return { action: 'accept', content: Object.fromEntries(content) }
 }
 
+interface Form {
+	fields: readonly Field[]
+	message: string
+	ask: Ask
+}
+
 interface ReadAnswer {
 	values: Map<string, Value>
 	/** It was a JSON object, which answers the complete form. */
 	whole: boolean
 }
 
-async function askField(
-	field: Field,
-	at: number,
-	fields: readonly Field[],
-	message: string,
-	ask: Ask,
-): Promise<ReadAnswer | typeof DECLINE | typeof SKIP | 'cancel'> {
+async function askField(at: number, form: Form): Promise<ReadAnswer | typeof DECLINE | typeof SKIP | 'cancel'> {
+	const { fields, ask } = form
+	const field = fields[at] as Field
 	let problem = ''
 	for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-		const answer = await ask(questionFor(field, at, fields, message, problem))
+		const answer = await ask(questionFor(field, at, form, problem))
 		if (isWord(answer, DECLINE)) return DECLINE
 		if (isWord(answer, SKIP) && !field.required) return SKIP
 		const all = fields.length > 1 ? readObject(answer, fields) : undefined
@@ -123,13 +125,7 @@ async function askField(
 	return 'cancel'
 }
 
-function questionFor(
-	field: Field,
-	at: number,
-	fields: readonly Field[],
-	message: string,
-	problem: string,
-): QuestionText {
+function questionFor(field: Field, at: number, { fields, message }: Form, problem: string): QuestionText {
 	const { text, options } = hintOf(field)
 	const count = fields.length > 1 ? ` (${at + 1} of ${fields.length})` : ''
 	const words = [...(field.required ? [] : [`"${SKIP}" leaves it out`]), `"${DECLINE}" refuses`]

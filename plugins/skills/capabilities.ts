@@ -9,14 +9,20 @@ import type { SkillDocument } from './document.ts'
 const PASSED_LIMIT = 10
 
 type Kind = 'primitives' | 'hosts' | 'secrets'
-type CapabilityFinding = [rule: string, severity: Finding['severity'], line: number, excerpt: string, message: string]
+
+export type AddFinding = (
+	rule: string,
+	severity: Finding['severity'],
+	line: number,
+	excerpt: string,
+	message: string,
+) => void
 
 const methods: Record<string, Kind> = { primitive: 'primitives', fetch: 'hosts', secret: 'secrets' }
 const nouns = { primitives: 'the primitive', hosts: 'the host', secrets: 'the secret' } as const
 
-export function capabilityFindings({ program, permissions, lineOf }: SkillDocument): CapabilityFinding[] {
-	if (!program) return []
-	const findings: CapabilityFinding[] = []
+export function findCapabilities({ program, permissions, lineOf }: SkillDocument, add: AddFinding): void {
+	if (!program) return
 	const lines = program.code.split('\n')
 	const used: Record<Kind, Set<string>> = { primitives: new Set(), hosts: new Set(), secrets: new Set() }
 	const unclear = new Set<Kind>()
@@ -26,41 +32,26 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 		const excerpt = lines[line] ?? ''
 		if (name === undefined) {
 			unclear.add(kind)
-			findings.push(['dynamic-name', 'medium', at, excerpt, `Which of ${kind} it uses is known only when it runs.`])
+			add('dynamic-name', 'medium', at, excerpt, `Which of ${kind} it uses is known only when it runs.`)
 			continue
 		}
 		used[kind].add(name)
 		if (permissions[kind].some((declared) => declared === name || (kind === 'hosts' && sameHost(declared, name))))
 			continue
-		findings.push([
-			'undeclared-use',
-			'high',
-			at,
-			excerpt,
-			`Uses ${nouns[kind]} ${name}, which permissions.${kind} lacks: it would be denied.`,
-		])
+		const message = `Uses ${nouns[kind]} ${name}, which permissions.${kind} lacks: it would be denied.`
+		add('undeclared-use', 'high', at, excerpt, message)
 	}
 	for (const line of passedOn(program.code).take(PASSED_LIMIT)) {
 		for (const kind of Object.values(methods)) unclear.add(kind)
-		findings.push([
-			'dynamic-name',
-			'medium',
-			program.line + line,
-			lines[line] ?? '',
-			'Passes svc on: what it uses is known only when it runs.',
-		])
+		const message = 'Passes svc on: what it uses is known only when it runs.'
+		add('dynamic-name', 'medium', program.line + line, lines[line] ?? '', message)
 	}
 	for (const kind of Object.values(methods)) {
 		if (unclear.has(kind)) continue
 		for (const [at, name] of permissions[kind].entries()) {
 			if ([...used[kind]].some((one) => one === name || (kind === 'hosts' && sameHost(name, one)))) continue
-			findings.push([
-				'unused-permission',
-				'low',
-				lineOf(['permissions', kind, at]),
-				name,
-				`Declares ${nouns[kind]} ${name} and does not use it.`,
-			])
+			const message = `Declares ${nouns[kind]} ${name} and does not use it.`
+			add('unused-permission', 'low', lineOf(['permissions', kind, at]), name, message)
 		}
 	}
 	const { primitives, hosts, secrets } = permissions
@@ -68,17 +59,9 @@ export function capabilityFindings({ program, permissions, lineOf }: SkillDocume
 		...secrets.map((name) => `the secret ${name}`),
 		...primitives.filter(reads).map((name) => `what ${name} answers`),
 	]
-	if (hosts.length > 0 && kept.length > 0) {
-		const line = lineOf(['permissions', 'hosts'])
-		findings.push([
-			'may-send-out',
-			'medium',
-			line,
-			hosts.join(' '),
-			`May send ${kept.join(', ')} to ${hosts.join(', ')}.`,
-		])
-	}
-	return findings
+	if (hosts.length === 0 || kept.length === 0) return
+	const message = `May send ${kept.join(', ')} to ${hosts.join(', ')}.`
+	add('may-send-out', 'medium', lineOf(['permissions', 'hosts']), hosts.join(' '), message)
 }
 
 interface Use {

@@ -4,7 +4,8 @@
  *
  * Every pattern is linear: no nested repetition, and the distance between two words is bounded.
  */
-import { capabilityFindings } from './capabilities.ts'
+import { findCapabilities } from './capabilities.ts'
+import type { AddFinding } from './capabilities.ts'
 import type { Finding } from './contract.ts'
 import type { SkillDocument } from './document.ts'
 import { invisibleIn, plainText, visible } from './invisible.ts'
@@ -15,15 +16,13 @@ const FINDINGS_LIMIT = 40
 const EXCERPT_LIMIT = 160
 const CODES_LIMIT = 12
 
-type Severity = Finding['severity']
-
 export type ScanFinding = Omit<Finding, 'file'>
 
 /** `document`: if the text is a skill's document. `isMarkdown`: whether a comment of HTML is hidden from its reader. */
 export function scan(text: string, document: SkillDocument | undefined, isMarkdown = true): ScanFinding[] {
 	const findings: ScanFinding[] = []
 	const counts = new Map<string, number>()
-	const add = (rule: string, severity: Severity, line: number, excerpt: string, message: string): void => {
+	const add: AddFinding = (rule, severity, line, excerpt, message) => {
 		const count = (counts.get(rule) ?? 0) + 1
 		counts.set(rule, count)
 		if (count > FINDINGS_LIMIT) return
@@ -48,8 +47,7 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 			invisible(value, line)
 			patterns(value, line)
 		}
-		for (const [rule, severity, line, excerpt, message] of capabilityFindings(skill))
-			add(rule, severity, line, excerpt, message)
+		findCapabilities(skill, add)
 		confusableName(skill)
 	}
 

@@ -44,11 +44,12 @@ export function programOf({ program }: SkillDocument): Program {
 /** As the Agent Skills standard defines it, so that a model can distinguish it from its own conversation. */
 function instructions({ document: { name, parameters, body }, files, args }: Use): string {
 	const given = JSON.stringify(args).replaceAll('<', '\\u003c')
+	const note = scriptsNote(files, body)
 	const parts = [
 		...(parameters.length > 0 ? [`<skill_arguments>${given}</skill_arguments>`] : []),
 		body.trim(),
 		...filesPart(name, files),
-		...notePart(scriptsNote(files, body)),
+		...(note === undefined ? [] : [`<skill_note>${note}</skill_note>`]),
 	]
 	return `<skill_content name="${attribute(name)}">\n${parts.join('\n')}\n</skill_content>`
 }
@@ -60,10 +61,6 @@ function filesPart(name: string, files: readonly FileInfo[]): string[] {
 	const lines = others.map(({ path, size, kind }) => `${attribute(path)} (${size} bytes${what[kind]})`)
 	const how = `Read those that you need with ${wireName(READ_FILE)}, skill ${JSON.stringify(name)} and one of these paths:`
 	return ['<skill_files>', how, ...lines, '</skill_files>']
-}
-
-function notePart(note: string | undefined): string[] {
-	return note === undefined ? [] : [`<skill_note>${note}</skill_note>`]
 }
 
 async function runProgram(ctx: UseDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {

@@ -6,34 +6,23 @@ import type { SkillReview } from '../contract.ts'
 /** With the complete program, if there is one. `full`: with the complete document, even if there is a diff. */
 export function reviewText(review: SkillReview, style: Style, full = false): string {
 	const { diff, replaces } = review
-	const parts = [
-		about(review, style),
-		section(
-			style,
-			'May use',
-			permissions(review).map((line) => style.plain(line)),
-		),
-		section(
-			style,
-			'Parameters',
-			parameters(review).map((line) => style.plain(line)),
-		),
-		section(
-			style,
-			'Warnings',
-			review.warnings.map((text) => style.warn(style.plain(text))),
-		),
-		section(style, 'Files', review.files.length > 1 ? fileLines(review, style) : []),
-		section(style, 'Left out of it', leftOut(review, style)),
-		section(style, 'Findings of the scan', findings(review, style)),
-		section(style, 'Lines with characters that cannot be seen', unseen(review, style)),
-		section(style, 'Program, with the lines of the document', program(review, style)),
+	const plain = (line: string): string => style.plain(line)
+	const sections: [title: string, lines: string[]][] = [
+		['May use', permissions(review).map(plain)],
+		['Parameters', parameters(review).map(plain)],
+		['Warnings', review.warnings.map((text) => style.warn(plain(text)))],
+		['Files', review.files.length > 1 ? fileLines(review, style) : []],
+		['Left out of it', leftOut(review, style)],
+		['Findings of the scan', findings(review, style)],
+		['Lines with characters that cannot be seen', unseen(review, style)],
+		['Program, with the lines of the document', program(review, style)],
 	]
-	if (diff !== null)
-		parts.push(section(style, `Changes against the active revision ${replaces ?? ''}`, changes(diff, style)))
+	if (diff !== null) sections.push([`Changes against the active revision ${replaces ?? ''}`, changes(diff, style)])
 	if (diff === null || full || !diff.includes('@@'))
-		parts.push(section(style, 'Document', numbered(lines(review.markdown), style)))
-	return parts.filter((part) => part !== '').join('\n\n')
+		sections.push(['Document', numbered(lines(review.markdown), style)])
+	const shown = sections.filter(([, text]) => text.length > 0)
+	const parts = shown.map(([title, text]) => [style.bold(title), ...text.map((line) => `  ${line}`)].join('\n'))
+	return [about(review, style), ...parts].join('\n\n')
 }
 
 function about(review: SkillReview, style: Style): string {
@@ -60,10 +49,6 @@ function about(review: SkillReview, style: Style): string {
 			['approved', when(review.approved_at)],
 		]),
 	].join('\n')
-}
-
-function section(style: Style, title: string, lines: string[]): string {
-	return lines.length === 0 ? '' : [style.bold(title), ...lines.map((line) => `  ${line}`)].join('\n')
 }
 
 function permissions({ permissions: { primitives, hosts, secrets }, runtime }: SkillReview): string[] {
