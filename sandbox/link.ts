@@ -22,7 +22,7 @@ export interface OpenLink extends Link {
 	end(outcome: RunOutcome | null): void
 }
 
-/** Says hello at once. */
+/** Posts `hello` at once. */
 export function openLink(post: (message: ToMain) => void): OpenLink {
 	const controller = new AbortController()
 	const { signal } = controller

@@ -1,8 +1,8 @@
 /**
- * The third wall: the process in which the code of skills runs, one call at a time. It holds no authority. What it may not
- * do by itself it asks of the main thread; it speaks over one pipe (file descriptor 3), and dies with it.
+ * The process in which the code of skills runs, one call at a time. It has no authority, and requests everything from the
+ * main thread over one pipe (file descriptor 3), with which it ends.
  *
- * It is careful, not trusted: the main thread watches it from outside and ends it after anything suspicious.
+ * It is not trusted: the main thread watches it from outside, and ends it after an invalid message.
  */
 import { Socket } from 'node:net'
 import { fromLines, toLine } from './host-protocol.ts'

@@ -1,7 +1,7 @@
 /** Waits for the run of a tool call. */
 import type { Exchange, RunListener, Runs } from '../runs/contract.ts'
 import type { McpCall, McpContext } from './call.ts'
-import { toldOf } from './told.ts'
+import { notificationOf } from './notification.ts'
 import type { RunState } from './views.ts'
 
 /** A client that receives nothing for a minute gives up by default. */
@@ -27,7 +27,7 @@ export async function follow(
 		const { run_id, result } = await begin({
 			signal,
 			event(event) {
-				const notification = toldOf(event)
+				const notification = notificationOf(event)
 				if (!notification) return
 				if (notification.isProgress) call.progress(notification.message)
 				call.log(notification.level, { run_id: event.run_id, agent: event.agent_id, message: notification.message })

@@ -11,8 +11,8 @@ import type {} from '../agents/contract.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import { mac } from './cipher.ts'
 import type { Grant, Grants } from './contract.ts'
-import { boundOf } from './desk.ts'
-import type { Desk } from './desk.ts'
+import { boundOf } from './services.ts'
+import type { VaultServices } from './services.ts'
 import { SCOPE, keys } from './keys.ts'
 import type { OpenSecret } from './secret-record.ts'
 
@@ -48,7 +48,7 @@ const SWEEP_LIMIT = 50
 const CACHE_LIMIT = 10_000
 
 export function grantsOf(
-	{ ctx, ring, queue, emit }: Desk,
+	{ ctx, ring, queue, emit }: VaultServices,
 	findSecret: (ref: string) => Promise<OpenSecret | undefined>,
 ): GrantStore {
 	const { store, log } = ctx

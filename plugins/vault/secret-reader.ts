@@ -2,7 +2,7 @@
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { change } from '../../core/store/change.ts'
-import type { Desk } from './desk.ts'
+import type { VaultServices } from './services.ts'
 import { SCOPE, keys } from './keys.ts'
 import { damaged, nameHash, openSecret, openValue, sealAbout } from './secret-record.ts'
 import type { OpenSecret, SecretRecord } from './secret-record.ts'
@@ -19,7 +19,7 @@ export interface SecretReader {
 	announceRead(holders: ReadonlyMap<string, readonly AgentRef[]>): Promise<void>
 }
 
-export function secretReaderOf({ ctx: { store, redactor, log }, ring }: Desk): SecretReader {
+export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultServices): SecretReader {
 	const opened = async (id: string): Promise<OpenSecret | undefined> => {
 		const entry = await store.get<SecretRecord>(keys.secret(id))
 		return entry && openSecret(id, entry.value, ring())

@@ -4,8 +4,8 @@ import { newId, timeOfId } from '../../core/util/ids.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type { Secret, Secrets } from './contract.ts'
-import { boundOf } from './desk.ts'
-import type { Desk } from './desk.ts'
+import { boundOf } from './services.ts'
+import type { VaultServices } from './services.ts'
 import { guard } from './keyring.ts'
 import { SCOPE, keys } from './keys.ts'
 import { nameHash, openSecret, sealSecret } from './secret-record.ts'
@@ -14,7 +14,7 @@ import type { OpenSecret, SecretRecord } from './secret-record.ts'
 const SECRET_LIMIT = 10_000
 
 export function secretsOf(
-	{ ctx: { store }, ring, queue, emit }: Desk,
+	{ ctx: { store }, ring, queue, emit }: VaultServices,
 	removeGrants: (secret_id: string) => Promise<number>,
 ): Secrets {
 	const hasRoom = boundOf(SECRET_LIMIT, () => store.list(keys.names))

@@ -4,7 +4,7 @@ import { unguarded } from '../../core/events/families.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { seal, unseal } from './cipher.ts'
 import type { SecretReading, VaultService } from './contract.ts'
-import { openDesk } from './desk.ts'
+import { servicesOf } from './services.ts'
 import { grantsOf } from './grants.ts'
 import type { GrantStore } from './grants.ts'
 import { NAME, fillHandles, handleOf, namesIn } from './handles.ts'
@@ -45,11 +45,11 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		throw new Fault('vault_locked', `the vault is locked: ${locked?.message}`)
 	}
 
-	const desk = openDesk(ctx, () => unlocked().ring)
-	const reader = secretReaderOf(desk)
+	const services = servicesOf(ctx, () => unlocked().ring)
+	const reader = secretReaderOf(services)
 	const find = async (ref: string) => (NAME.test(ref) ? reader.find(ref) : undefined)
-	const grants = grantsOf(desk, find)
-	const secrets = secretsOf(desk, grants.forgetSecret)
+	const grants = grantsOf(services, find)
+	const secrets = secretsOf(services, grants.forgetSecret)
 	ctx.redactor.showNamesTo('vault:read')
 	if (opened) await reader.announceRead(await grants.holders())
 
@@ -130,7 +130,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 			throw new Fault('vault_locked', 'this was encrypted by another vault, or was changed later; create it again')
 		},
 		async rotateKey() {
-			const count = await desk.queue.run(async () => {
+			const count = await services.queue.run(async () => {
 				const vault = unlocked()
 				const { key_id, own_keys } = (await vault.ring.state()).value
 				// Finishes an interrupted change of the key.
@@ -138,7 +138,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 				if (!isPending) vault.source = vault.source.renew()
 				return bringUnder(vault.source, ctx.store, vault.ring)
 			})
-			await desk.emit('vault.key_rotated', { secrets: count })
+			await services.emit('vault.key_rotated', { secrets: count })
 			return count
 		},
 	}

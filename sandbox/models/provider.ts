@@ -1,9 +1,9 @@
 /**
- * What a model provider is. The loop knows no other face of a model.
+ * What a model provider is: the only interface between the loop and models.
  *
  * The life of one call:
  * 1. `ask` gets a whole conversation and returns one whole reply; it keeps nothing between calls but connections.
- * 2. While the answer is made, its text may be shown piece by piece. Those pieces are for the eye only.
+ * 2. While the answer is made, its text may be shown piece by piece. Nothing but the display uses those pieces.
  * 3. A reply is either a whole answer or a failure. Nothing of an attempt that broke off may be in an answer.
  *
  * A provider must never

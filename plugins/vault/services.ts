@@ -7,7 +7,7 @@ import type { SerialQueue } from '../../core/util/serial-queue.ts'
 
 const WAITING_LIMIT = 1_000
 
-export interface Desk {
+export interface VaultServices {
 	ctx: Pick<Context, 'store' | 'redactor' | 'log' | 'use' | 'defer'>
 	/** Throws `vault_locked` with the reason while the vault is locked. */
 	ring(): Keyring
@@ -17,7 +17,7 @@ export interface Desk {
 	emit(event_type: string, payload: Record<string, unknown>, agent?: string): Promise<void>
 }
 
-export function openDesk(ctx: Context, ring: () => Keyring): Desk {
+export function servicesOf(ctx: Context, ring: () => Keyring): VaultServices {
 	return {
 		ctx,
 		ring,

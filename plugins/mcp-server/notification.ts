@@ -1,8 +1,8 @@
-/** What a client learns of a run's events: never arguments, results or texts of tools. */
+/** What a client is told of a run's events: never arguments, results or texts of tools. */
 import type { LoggingLevel } from '@modelcontextprotocol/sdk/types.js'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 
-export interface Told {
+export interface RunNotification {
 	message: string
 	/** For the client's log. */
 	level: LoggingLevel
@@ -11,9 +11,9 @@ export interface Told {
 }
 
 /** Undefined for an event that says nothing to the client. */
-export function toldOf({ event_type, payload }: EventEnvelope): Told | undefined {
-	const progress = (message: string, level: LoggingLevel): Told => ({ message, level, isProgress: true })
-	const log = (message: string, level: LoggingLevel): Told => ({ message, level, isProgress: false })
+export function notificationOf({ event_type, payload }: EventEnvelope): RunNotification | undefined {
+	const progress = (message: string, level: LoggingLevel): RunNotification => ({ message, level, isProgress: true })
+	const log = (message: string, level: LoggingLevel): RunNotification => ({ message, level, isProgress: false })
 	switch (event_type) {
 		case 'run.queued':
 			return progress('waits for an earlier run of the conversation', 'info')
