@@ -162,19 +162,16 @@ function fitsItsType(value: Parameter, helpers: Joi.CustomHelpers): Parameter | 
 
 /** No control or invisible characters, no leading, trailing or double spaces: names that look the same are the same. */
 function printable(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
-	if (/^[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u.test(text) && isPrintable(text)) return text
-	return helpers.message({
-		custom: '{#label} must be 1 to 64 printable characters, without invisible ones and without spaces at its ends',
-	})
-}
-
-function isPrintable(text: string): boolean {
-	return (
+	const isPrintable =
+		/^[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u.test(text) &&
 		text.normalize('NFC') === text &&
 		text.trim() === text &&
 		!text.includes('  ') &&
 		!/[^\P{Z} ]|[\p{C}\p{Default_Ignorable_Code_Point}]/u.test(text)
-	)
+	if (isPrintable) return text
+	return helpers.message({
+		custom: '{#label} must be 1 to 64 printable characters, without invisible ones and without spaces at its ends',
+	})
 }
 
 function hostName(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {

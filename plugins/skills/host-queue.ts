@@ -155,13 +155,13 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 
 	/** Gives idle hosts to those whose turn it is, and starts further ones if they are too few. */
 	function handOut(): void {
-		while (idle.size > 0) {
+		for (const host of idle) {
 			const one = nextWaiting(may)
 			if (!one) {
 				if (waiting.size > 0) retryLater()
 				return
 			}
-			const host = first(idle) as Host
+			idle.delete(host)
 			hosts.set(host, (hosts.get(host) ?? 0) + 1)
 			holders.set(host, { owner: one.owner, computes: true })
 			taken.add(one.owner)
@@ -263,11 +263,4 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			await Promise.all([...hosts.keys()].map((host) => host.gone))
 		},
 	}
-}
-
-/** Removes the oldest entry. */
-function first<T>(among: Set<T>): T | undefined {
-	const [one] = among
-	if (one !== undefined) among.delete(one)
-	return one
 }
