@@ -34,7 +34,7 @@ export function checkReferences({ env, headers, url, auth }: NewMcpServer, named
 		url,
 		...prefixed('env', env),
 		...prefixed('headers', headers),
-		...prefixed('auth', { ...(client_secret && { client_secret }), ...(private_key && { private_key }) }),
+		...prefixed('auth', { client_secret, private_key }),
 	}
 	for (const [place, value] of Object.entries(places)) {
 		if (typeof value !== 'object' && named(value).length === 0) continue

@@ -24,12 +24,11 @@ export function readDefinitions(listed: readonly unknown[]): { definitions: Defi
 	const refused: string[] = []
 	let size = 0
 	for (const raw of listed) {
-		const problem = problemOf(raw)
-		if (problem !== undefined) {
-			refused.push(problem)
+		const definition = read(raw)
+		if (typeof definition === 'string') {
+			refused.push(definition)
 			continue
 		}
-		const definition = definitionOf(raw as Raw)
 		const length = JSON.stringify(definition).length
 		if (definitions.has(definition.name)) refused.push(`${definition.name} is listed twice`)
 		else if (length > TOOL_LIMIT_CHARACTERS) refused.push(`${definition.name} has a definition that is too long`)
@@ -43,41 +42,27 @@ export function readDefinitions(listed: readonly unknown[]): { definitions: Defi
 	return { definitions: [...definitions.values()], refused }
 }
 
-interface Raw {
-	name: string
-	title?: unknown
-	description?: unknown
-	inputSchema: Record<string, unknown>
-	outputSchema?: unknown
-	annotations?: unknown
-	execution?: { taskSupport?: unknown }
-}
-
-function problemOf(raw: unknown): string | undefined {
+/** The definition, or a sentence that says why it cannot be offered. */
+function read(raw: unknown): Definition | string {
 	if (!isObject(raw) || typeof raw.name !== 'string' || !NAME.test(raw.name)) {
 		return 'a tool has no name of 1 to 128 printable characters'
 	}
-	const { name, inputSchema, execution } = raw
+	const { name, title, description, inputSchema, outputSchema, execution } = raw
 	if (!isObject(inputSchema) || (inputSchema.type ?? 'object') !== 'object')
 		return `${name} does not take an object as its arguments`
 	if (!isObject(inputSchema.properties ?? {})) return `${name} has an invalid JSON Schema for its arguments`
 	if (!isShallow(raw, DEPTH)) return `${name} has a definition that is nested too deeply`
 	if (isObject(execution) && execution.taskSupport === 'required')
 		return `${name} requires execution as a task, which is not supported`
-	return undefined
-}
-
-function definitionOf({ name, title, description, inputSchema, outputSchema, annotations }: Raw): Definition {
-	const hints = isObject(annotations) ? annotations : {}
-	const text = [description, hints.title, title].find((one) => typeof one === 'string' && one.trim() !== '')
-	const known = { name, title, description, inputSchema, outputSchema, annotations: hints }
+	const annotations = isObject(raw.annotations) ? raw.annotations : {}
+	const texts = [description, annotations.title, title].filter((one) => typeof one === 'string')
 	return {
 		name,
-		description: typeof text === 'string' ? text : `The tool ${name}.`,
+		description: texts.find((text) => text.trim() !== '') ?? `The tool ${name}.`,
 		// Some APIs of models refuse an object without properties.
 		input_schema: { ...inputSchema, type: 'object', properties: inputSchema.properties ?? {} },
-		annotations: hints,
-		digest: hash('sha256', canonicalJson(known)),
+		annotations,
+		digest: hash('sha256', canonicalJson({ name, title, description, inputSchema, outputSchema, annotations })),
 	}
 }
 
