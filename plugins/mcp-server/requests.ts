@@ -39,46 +39,30 @@ export function capabilitiesFor({ find }: Pick<McpContext, 'find'>, isAllowed: S
 
 export function answerRequests(server: Server, site: Site): void {
 	const { ctx, isAllowed, beginCall } = site
-	server.setRequestHandler(ListToolsRequestSchema, (_, extra) =>
-		answer(site, extra, async () => ({ tools: listTools(ctx, isAllowed) })),
-	)
-	server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) =>
-		answer(site, extra, async () => {
-			const end = beginCall()
-			const call = callOf(site, extra, server.getClientCapabilities())
-			return callTool(ctx, isAllowed, params.name, params.arguments ?? {}, call).finally(end)
-		}),
-	)
+	const on: Server['setRequestHandler'] = (schema, work) =>
+		server.setRequestHandler(schema, (request, extra) => answer(site, extra, async () => work(request, extra)))
+	on(ListToolsRequestSchema, () => ({ tools: listTools(ctx, isAllowed) }))
+	on(CallToolRequestSchema, ({ params }, extra) => {
+		const end = beginCall()
+		const call = callOf(site, extra, server.getClientCapabilities())
+		return callTool(ctx, isAllowed, params.name, params.arguments ?? {}, call).finally(end)
+	})
 	const { prompts, logging } = capabilitiesFor(ctx, isAllowed)
 	if (logging)
-		server.setRequestHandler(SetLevelRequestSchema, ({ params }, extra) =>
-			answer(site, extra, async () => {
-				site.log.level = params.level
-				return {}
-			}),
-		)
+		on(SetLevelRequestSchema, ({ params }) => {
+			site.log.level = params.level
+			return {}
+		})
 	if (!isAllowed(READS)) return
 	const mayRun = isAllowed(RUNS)
-	server.setRequestHandler(CompleteRequestSchema, ({ params }, extra) =>
-		answer(site, extra, () => complete(ctx, mayRun, params)),
-	)
+	on(CompleteRequestSchema, ({ params }) => complete(ctx, mayRun, params))
 	if (prompts) {
-		server.setRequestHandler(ListPromptsRequestSchema, ({ params }, extra) =>
-			answer(site, extra, () => listPrompts(ctx, mayRun, params?.cursor)),
-		)
-		server.setRequestHandler(GetPromptRequestSchema, ({ params }, extra) =>
-			answer(site, extra, () => getPrompt(ctx, mayRun, params.name, params.arguments)),
-		)
+		on(ListPromptsRequestSchema, ({ params }) => listPrompts(ctx, mayRun, params?.cursor))
+		on(GetPromptRequestSchema, ({ params }) => getPrompt(ctx, mayRun, params.name, params.arguments))
 	}
-	server.setRequestHandler(ListResourcesRequestSchema, ({ params }, extra) =>
-		answer(site, extra, () => listResources(ctx, params?.cursor)),
-	)
-	server.setRequestHandler(ListResourceTemplatesRequestSchema, (_, extra) =>
-		answer(site, extra, async () => ({ resourceTemplates })),
-	)
-	server.setRequestHandler(ReadResourceRequestSchema, ({ params }, extra) =>
-		answer(site, extra, () => readResource(ctx, params.uri)),
-	)
+	on(ListResourcesRequestSchema, ({ params }) => listResources(ctx, params?.cursor))
+	on(ListResourceTemplatesRequestSchema, () => ({ resourceTemplates }))
+	on(ReadResourceRequestSchema, ({ params }) => readResource(ctx, params.uri))
 }
 
 async function answer(
