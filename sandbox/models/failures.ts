@@ -14,7 +14,6 @@ const READ_LIMIT = 4 * 1024
 
 /** What a server said of its refusal. */
 export interface ServerError {
-	kind: 'server'
 	/** Undefined for an error in the middle of a stream. */
 	status?: number | undefined
 	/** The provider's own code or type. */
@@ -57,11 +56,10 @@ export function throwErrorIn(value: unknown): void {
 export function errorIn(value: unknown): ServerError | undefined {
 	const { error } = objectIn(value)
 	if (error === undefined || error === null) return undefined
-	if (typeof error === 'string') return { kind: 'server', message: error }
+	if (typeof error === 'string') return { message: error }
 	const { message, code, type, param, status } = objectIn(error)
 	const number = Number(code ?? status)
 	return {
-		kind: 'server',
 		message: stringIn(message) || JSON.stringify(error),
 		code: stringIn(code) || stringIn(type) || undefined,
 		provider_code: WORD.exec(stringIn(code))?.[0],
@@ -93,7 +91,7 @@ export function refusalOf(status: number, text: string, headers: ServerError['he
 	const refused = Array.isArray(body) ? body[0] : body
 	const said = errorIn(refused)
 	const message = `${status} ${said?.message ?? (text || 'status code (no body)')}`.trim()
-	return new StreamError({ ...said, kind: 'server', status, message, headers: withDelayIn(refused, headers) })
+	return new StreamError({ ...said, status, message, headers: withDelayIn(refused, headers) })
 }
 
 /** Google names the time to wait among the details. */

@@ -34,7 +34,7 @@ function named(said: ServerError): ServerError {
 /** The same as a chunk of a chat completion: what models write into their text is read in one place. */
 function chunkOf(value: unknown): object {
 	if (!isObject(value)) throw malformed('a chunk is not an object')
-	if (typeof value.error === 'string') throw new StreamError({ kind: 'server', message: value.error })
+	if (typeof value.error === 'string') throw new StreamError({ message: value.error })
 	const { content, thinking, tool_calls } = objectIn(value.message)
 	const calls = listIn(tool_calls).map(objectIn)
 	const delta = {

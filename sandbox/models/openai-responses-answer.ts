@@ -81,7 +81,7 @@ export class ResponseReader implements AnswerReader {
 	}
 }
 
-const unsaid = { kind: 'server', message: 'the response failed, and the server gives no reason' } as const
+const unsaid = { message: 'the response failed, and the server gives no reason' }
 
 function usageIn(value: unknown): Usage | undefined {
 	const usage = objectIn(value)
