@@ -64,23 +64,6 @@ export function callersOf(
 		report('foreign_page', { message }, request)
 	}
 
-	const byJwt = async (
-		request: IncomingMessage,
-		text: string,
-		local: boolean,
-		needs: Needs,
-		agent: string | undefined,
-	): Promise<Credentials> => {
-		let claims: Claims
-		try {
-			claims = await (verify as Verify)(text)
-		} catch (error) {
-			if (!(error instanceof InvalidToken)) throw error
-			return refuse(request, invalidToken(error.message), error.isExpired ? 'token_expired' : 'token_invalid')
-		}
-		return byClaims(request, claims, local, needs, agent)
-	}
-
 	const byClaims = (
 		request: IncomingMessage,
 		claims: Claims,
@@ -109,7 +92,13 @@ export function callersOf(
 		if (text === undefined) {
 			return refuse(request, invalidToken('the Authorization header must read: Bearer <token>'), 'token_invalid')
 		}
-		if (verify && oidc && mayBeJwt(text)) return byJwt(request, text, local, needs, agent)
+		if (verify && mayBeJwt(text)) {
+			const claims = await verify(text).catch((error: unknown) => {
+				if (!(error instanceof InvalidToken)) throw error
+				return refuse(request, invalidToken(error.message), error.isExpired ? 'token_expired' : 'token_invalid')
+			})
+			return byClaims(request, claims, local, needs, agent)
+		}
 		const token = await tokens.find(text)
 		if (!token)
 			return refuse(

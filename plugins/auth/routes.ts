@@ -147,16 +147,8 @@ async function callerOf(
 	if (claims) return { ...actor, ...allOf(rulesFor(rules, claims)), expires_at: expiryOf(claims) }
 	const token = token_id === null ? undefined : await tokens.get(token_id)
 	if (!token) return { kind: 'local', scopes: scope }
-	const { id, label: name, scopes, agents, limits: own, expires_at } = token
-	return {
-		kind: 'token',
-		id,
-		...(name !== undefined && { label: name }),
-		scopes,
-		...(agents && { agents }),
-		...(own && { limits: own }),
-		expires_at,
-	}
+	const { status: _status, created_at: _created, ...about } = token
+	return { kind: 'token', ...about }
 }
 
 function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
