@@ -18,10 +18,8 @@ export interface Site {
 	isAllowed(scope: string): boolean
 	/** For messages to the client: the gateway's own redaction of responses does not cover them. */
 	clearance: Clearance
-	/** Aborts when the session is about to end: calls stop waiting for runs, which continue. */
+	/** Aborts when the session ends, or is about to: calls stop waiting for runs, which continue. */
 	leaving: AbortSignal
-	/** The session ends or has ended. */
-	isOver(): boolean
 	/** What the client gets of runs, besides results and progress. */
 	log: ClientLog
 	/** The full name of a conversation of this caller; without a name, the session's own. */
@@ -38,7 +36,7 @@ const ANSWER_BYTES = 100 * 1024
 const PROGRESS_CHARACTERS = 300
 
 export function callOf(
-	{ clearance, leaving, isOver, log, conversation }: Site,
+	{ clearance, leaving, log, conversation }: Site,
 	extra: Extra,
 	client: ClientCapabilities | undefined,
 ): McpCall {
@@ -48,7 +46,7 @@ export function callOf(
 	let progress = 0
 	const cancel = (): void => {
 		// The SDK aborts it as well when the session ends.
-		cancelled = !isOver()
+		cancelled = !leaving.aborted
 	}
 	extra.signal.addEventListener('abort', cancel, { once: true })
 	if (extra.signal.aborted) cancel()

@@ -66,7 +66,7 @@ export function answerRequests(server: Server, site: Site): void {
 }
 
 async function answer(
-	{ ctx, clearance, isOver, forget }: Site,
+	{ ctx, clearance, leaving, forget }: Site,
 	extra: Extra,
 	work: () => Promise<Result>,
 ): Promise<Result> {
@@ -79,6 +79,6 @@ async function answer(
 		rpcError.message = clearance.text(rpcError.message)
 		throw rpcError
 	} finally {
-		if (extra.signal.aborted && !isOver()) forget(extra.requestId)
+		if (extra.signal.aborted && !leaving.aborted) forget(extra.requestId)
 	}
 }

@@ -41,12 +41,11 @@ export class McpSession implements OpenRequest {
 	readonly #transport: WebStandardStreamableHTTPServerTransport
 	/** Requests of the client that have no response yet. */
 	readonly #open = new Set<RequestId>()
-	/** Aborts when the session is about to end: calls stop waiting for runs, which continue. */
+	/** Aborts when the session ends, or is about to: calls stop waiting for runs, which continue. */
 	readonly #leaving = new AbortController()
 	#streams = 0
 	#calls = 0
 	#begun = false
-	#over = false
 	#idleSince = performance.now()
 	#quiet: PromiseWithResolvers<void> | undefined
 
@@ -86,7 +85,6 @@ export class McpSession implements OpenRequest {
 			isAllowed,
 			clearance: ctx.redactor.clearanceOf(credentials.scope),
 			leaving: this.#leaving.signal,
-			isOver: () => this.#over,
 			log: openClientLog(),
 			conversation: (name = this.#conversation) => `mcp:${owner}:${name}`,
 			beginCall: () => this.#beginCall(),
@@ -105,7 +103,8 @@ export class McpSession implements OpenRequest {
 
 	/** Throws `invalid_request`, `rate_limited`, and `not_found` if the session is over. */
 	async handle({ method, headers, body }: McpRequest): Promise<McpAnswer> {
-		if (this.#over) throw new Fault('not_found', 'the session has ended; send `initialize` to open another')
+		if (this.#leaving.signal.aborted)
+			throw new Fault('not_found', 'the session has ended; send `initialize` to open another')
 		if (this.#streams >= STREAM_LIMIT)
 			throw new Fault('rate_limited', `${STREAM_LIMIT} requests of this session are open; wait for one to end`, {
 				headers: { 'retry-after': '1' },
@@ -140,7 +139,6 @@ export class McpSession implements OpenRequest {
 
 	/** Answers the running calls with their current state, then ends. */
 	async leave(): Promise<void> {
-		this.#over = true
 		this.#leaving.abort()
 		if (this.#calls > 0) {
 			this.#quiet = Promise.withResolvers()
@@ -176,7 +174,6 @@ export class McpSession implements OpenRequest {
 
 	/** Before the SDK aborts running calls, which then count as abandoned, not as cancelled. */
 	#onClose(): void {
-		this.#over = true
 		this.#leaving.abort()
 		if (this.#begun) this.#hooks.over()
 		this.#begun = false

@@ -27,7 +27,6 @@ const WITHOUT_SERVERS = 1_000
 interface Loaded {
 	connections: Connections
 	loaded: Promise<Connections>
-	isGone: boolean
 	/** It stays even if it is empty. */
 	isKept: boolean
 }
@@ -48,16 +47,17 @@ export function openConnectionRegistry(
 		}
 		const connections: Connections = new Map()
 		if (!forChange && without.get(agent.uid)) return Promise.resolve(connections)
-		const entry: Loaded = { connections, loaded: Promise.resolve(connections), isGone: false, isKept: forChange }
+		const entry: Loaded = { connections, loaded: Promise.resolve(connections), isKept: forChange }
 		entry.loaded = (async () => {
 			const made: ServerConnection[] = []
 			for (const record of await records.list(agent)) made.push(await connectionTo(agent, record))
 			// Only now can nothing fail any more: one that was started and then forgotten would run beside its successor.
-			for (const connection of entry.isGone || isClosed ? [] : made) {
+			const isGone = isClosed || registry.get(agent.uid) !== entry
+			for (const connection of isGone ? [] : made) {
 				connections.set(connection.record.id, connection)
 				if (connection.record.enabled) void connection.start()
 			}
-			if (connections.size === 0 && !entry.isKept && registry.get(agent.uid) === entry) {
+			if (connections.size === 0 && !entry.isKept && !isGone) {
 				registry.delete(agent.uid)
 				without.set(agent.uid, true)
 			}
@@ -76,7 +76,6 @@ export function openConnectionRegistry(
 		async forget(uid) {
 			const entry = registry.get(uid)
 			if (!entry) return
-			entry.isGone = true
 			registry.delete(uid)
 			await Promise.all([...entry.connections.values()].map((one) => one.dispose(true)))
 		},

@@ -100,14 +100,12 @@ export function openProcesses(folder: string, log: Logger): Processes {
 			const ended = new Promise<string>((resolve) => {
 				child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
 			})
-			let isOver = false
-			void ended.then(() => (isOver = true))
 			let killing = false
 			let stopping: Promise<void> | undefined
 			const finish = async (): Promise<void> => {
 				if (!killing) {
 					child.stdin.end()
-					await until(() => isOver || killing, END_OF_INPUT_MS)
+					await until(() => child.exitCode !== null || child.signalCode !== null || killing, END_OF_INPUT_MS)
 				}
 				if (!killing && signalGroup(pid, 0)) {
 					signalGroup(pid, 'SIGTERM')

@@ -63,7 +63,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	const idle = new Set<Host>()
 	const waiting = new FairQueue<WaitingCall>()
 	const places = new Shares(
-		() => max_waiting + starting,
+		() => max_waiting + starting.size,
 		() => reserveOf(max_waiting),
 	)
 	const holders = new Map<Host, HostUser>()
@@ -87,14 +87,12 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	/** Processes that run or are about to. */
 	let size = 0
 	/** Of them, those that are not ready yet. */
-	let starting = 0
+	const starting = new Set<Promise<void>>()
 	let closed = false
-	const beginnings = new Set<Promise<void>>()
 
 	function grow(): void {
 		if (closed || size >= processes + waiting_processes) return
 		size++
-		starting++
 		const begun = start()
 			.catch((error: unknown) => {
 				if (closed) return
@@ -104,11 +102,8 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 					new Fault('sandbox_crash', 'the process for the code of skills does not start; see the log for the reason'),
 				)
 			})
-			.finally(() => {
-				starting--
-				beginnings.delete(begun)
-			})
-		beginnings.add(begun)
+			.finally(() => starting.delete(begun))
+		starting.add(begun)
 	}
 
 	async function start(): Promise<void> {
@@ -184,9 +179,9 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	 */
 	function growFor(newcomer?: string): void {
 		const wanted = waiting.size + (newcomer === undefined ? 0 : 1)
-		if (wanted <= starting) return
+		if (wanted <= starting.size) return
 		const isAllowed = (): boolean => waiting.has(may) || (newcomer !== undefined && may(newcomer))
-		if (size < processes || (starting === 0 && isAllowed())) grow()
+		if (size < processes || (starting.size === 0 && isAllowed())) grow()
 	}
 
 	function nextWaiting(which?: (owner: string) => boolean): WaitingCall | undefined {
@@ -222,7 +217,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			places.add(owner)
 			handOut()
 			// The next call should find one as well.
-			if (isReady && idle.size === 0 && starting === 0 && size < processes) grow()
+			if (isReady && idle.size === 0 && starting.size === 0 && size < processes) grow()
 			const abort = (): void => {
 				if (!waiting.delete(owner, one)) return
 				places.remove(owner)
@@ -258,7 +253,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			for (let one = nextWaiting(); one; one = nextWaiting()) one.reject(closing())
 			const all = [...hosts.keys()]
 			for (const host of all) host.end()
-			await Promise.all([...beginnings, ...all.map((host) => host.gone)])
+			await Promise.all([...starting, ...all.map((host) => host.gone)])
 			// A starting process has become ready meanwhile, and was ended.
 			await Promise.all([...hosts.keys()].map((host) => host.gone))
 		},
