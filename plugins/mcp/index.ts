@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import { definePlugin } from '../../core/plugin.ts'
 import type {} from '../metrics/contract.ts'
-import type { AgentRef, ErrorCode } from '../../core/plugin.ts'
+import type { ErrorCode } from '../../core/plugin.ts'
+import type { ServerConnection } from './connection.ts'
 import events from './events.ts'
 import { instructionsOf } from './instructions.ts'
 import type { McpCode, McpServers, McpSettings } from './contract.ts'
@@ -37,21 +38,21 @@ export default definePlugin<McpSettings, McpServers>({
 		ctx.extend('prompt', { stable: async (agent) => instructionsOf((await registry.of(agent)).values()) })
 
 		ctx.on('agent.deleted', ({ payload }) => registry.forget(String(payload.uid)))
-		const reconnect = (uses: (one: { agent: AgentRef; secrets: readonly string[] }) => boolean): void => {
-			for (const connection of registry.all()) {
-				const { record, agent, status } = connection
-				if (status !== 'disabled' && uses({ agent, secrets: record.secrets })) void connection.restart()
-			}
+		const reconnect = (uses: (connection: ServerConnection) => boolean): void => {
+			for (const one of registry.all()) if (one.status !== 'disabled' && uses(one)) void one.restart()
 		}
 		// A grant that was added or revoked applies from now on.
 		for (const type of ['vault.granted', 'vault.revoked']) {
-			ctx.on(type, ({ agent_id }) => reconnect(({ agent, secrets }) => agent.name === agent_id && secrets.length > 0))
+			ctx.on(type, ({ agent_id }) =>
+				reconnect(({ agent, record }) => agent.name === agent_id && record.secrets.length > 0),
+			)
 		}
 		const connectAll = async (): Promise<void> => {
 			await ctx.serving
 			if (ctx.signal.aborted) return
 			ctx.defer(
-				ctx.find('vault')?.onChanged(({ name }) => reconnect(({ secrets }) => secrets.includes(name))) ?? (() => {}),
+				ctx.find('vault')?.onChanged(({ name }) => reconnect(({ record }) => record.secrets.includes(name))) ??
+					(() => {}),
 				'listener of secrets',
 			)
 			for await (const agent of ctx.use('agents').list()) {
