@@ -62,7 +62,9 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 		return { ...about, note: `This file is not text (${bytes.length} bytes), so it cannot be read.` }
 	// Redacted before it is cut: a secret must not be readable in two parts.
 	const shown = ctx.redactor.of([agent]).text(text, 'model')
-	const end = Math.min(shown.length, offset + limit)
+	let end = Math.min(shown.length, offset + limit)
+	// A part has all of its last character.
+	if ((shown.charCodeAt(end) & 0xfc00) === 0xdc00) end++
 	return {
 		...about,
 		text: shown.slice(offset, end).toWellFormed(),

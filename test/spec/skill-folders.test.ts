@@ -418,6 +418,16 @@ void t.test('a program names its other files behind its result, and a model read
 	t.equal(model.texts.get('counter/table.md'), 'one, two')
 })
 
+void t.test('a file that is read in parts keeps the character between two of them', async (t) => {
+	const agent = await make('parts')
+	const ada = await follow(t, gateway, agent)
+	const content = `${'x'.repeat(15_999)}😀, and the end`
+	const { body } = await sendZip(agent, [document('parted'), { name: 'a.md', content }])
+	t.equal((await approve(agent, body.id)).status, 200)
+	await ada.ended(await ada.start(`Use ${(await review(agent, body.id)).tool}`))
+	t.equal(model.texts.get('parted/a.md'), content)
+})
+
 void t.test('an address may be that of an archive, or of the page of a folder', async (t) => {
 	const agent = await make('addresses')
 	const repository = [
