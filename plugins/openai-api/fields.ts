@@ -89,7 +89,7 @@ export function refused(why: string, harmless: readonly unknown[] = []): Joi.Sch
 		.description(`Not supported${harmless.length > 0 ? `, but for ${JSON.stringify(harmless[0])}` : ''}.`)
 }
 
-export function only(values: readonly unknown[], why: string): Joi.CustomValidator<unknown> {
+function only(values: readonly unknown[], why: string): Joi.CustomValidator<unknown> {
 	const taken = new Set(values.map((value) => JSON.stringify(value)))
 	return (value, helpers) =>
 		taken.has(JSON.stringify(value)) ? value : helpers.message({ custom: '{#label} {#why}' }, { why })

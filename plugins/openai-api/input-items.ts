@@ -39,6 +39,7 @@ export const itemsQuery = Joi.object({
 	order: Joi.valid('asc', 'desc').default('desc').description('`desc`: the newest first.'),
 	after: Joi.string().max(128).description('Continue after the item with this id.'),
 	include: Joi.any().description('Accepted, without effect.'),
+	'include[]': Joi.any().description("As OpenAI's clients write `include`."),
 })
 
 /** Throws `not_found` for an item that the response does not have. */

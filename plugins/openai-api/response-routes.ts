@@ -9,11 +9,12 @@ import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { headers, nameIn, ownerOf } from './conversations.ts'
 import { failure } from './errors.ts'
 import { textFormat } from './form.ts'
+import { include } from './include.ts'
 import { input } from './items.ts'
 import { itemPage, itemsOf, itemsQuery } from './input-items.ts'
 import type { ItemsQuery } from './input-items.ts'
 import { presentFields } from './present-fields.ts'
-import { BODY_LIMIT_BYTES, effort, model, only, refused, shared, toolFields, verbosity } from './fields.ts'
+import { BODY_LIMIT_BYTES, effort, model, refused, shared, toolFields, verbosity } from './fields.ts'
 import { respond } from './respond.ts'
 import type { ResponseRequest } from './respond.ts'
 import { response, responseEvents, viewOf } from './response.ts'
@@ -53,9 +54,7 @@ const optional = {
 	tools: tools(toolFields),
 	truncation: Joi.valid('auto', 'disabled', null).description('No effect: of earlier responses the newest 50 count.'),
 	stream_options: Joi.object({ include_obfuscation: Joi.boolean() }).allow(null),
-	include: Joi.any()
-		.custom(only([null, [], ['reasoning.encrypted_content']], 'must be empty: there is nothing to add to the output'))
-		.description('Nothing can be included.'),
+	include,
 	background: refused('must be false; POST /v1/agents/{name}/runs starts a run in the background', [false]),
 	conversation: refused('is not supported; use previous_response_id, user or the header x-svc-conversation'),
 	context_management: refused('is not supported', [[]]),
@@ -145,7 +144,11 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: {
 				params,
-				query: Joi.object({ stream: Joi.valid(false).description('A response cannot be streamed later.') }),
+				query: Joi.object({
+					stream: Joi.valid(false).description('A response cannot be streamed later.'),
+					include,
+					'include[]': include.description("As OpenAI's clients write `include`."),
+				}),
 			},
 			response: { status: { 200: response } },
 		},

@@ -81,6 +81,15 @@ void t.test('one goes on from another, from any of them, until they are deleted'
 	t.strictSame(contents('part 4'), [persona, 'part 1', 'said 1', 'part 2', 'said 2', 'part 4'])
 
 	t.strictSame(await openai.responses.retrieve(two.id), two)
+	const include = ['reasoning.encrypted_content', 'web_search_call.results'] as const
+	t.strictSame(await openai.responses.retrieve(two.id, { include: [...include] }), two)
+	const listed = await openai.responses.inputItems.list(two.id, { include: [...include] })
+	t.match(listed.data, [{ role: 'user', content: [{ text: 'part 2' }] }])
+	t.match(await refusal(openai.responses.retrieve(two.id, { include: ['message.output_text.logprobs'] })), {
+		status: 400,
+		param: 'include[]',
+		message: /nothing to add/,
+	})
 	const gone = { status: 404, code: 'previous_response_not_found', param: 'previous_response_id' }
 	t.match(await refusal(say(1, three.id)), gone, 'it was not to be kept')
 	const { body } = await gateway.request('DELETE', `/v1/responses/${four.id}`)

@@ -220,6 +220,10 @@ void t.test('what a provider would execute, and metadata of the client, are left
 	for await (const event of response.data)
 		if (event.type === 'response.completed') t.match(event.response.tools, [{ type: 'function', name: 'clock' }])
 
+	const include = ['web_search_call.action.sources', 'file_search_call.results', 'reasoning.encrypted_content'] as const
+	const more = await openai.responses.create({ model: 'ada', input: 'with extras', include: [...include] })
+	t.equal(more.status, 'completed', 'there are no calls of these tools to which anything could be added')
+
 	const plain = await openai.responses.create({ model: 'ada', input: 'with extras', store: false }).withResponse()
 	t.equal(plain.response.headers.get('x-svc-ignored'), null)
 })
