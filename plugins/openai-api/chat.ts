@@ -47,6 +47,12 @@ export const completion = Joi.object({
 		prompt_tokens: Joi.number().integer().required(),
 		completion_tokens: Joi.number().integer().required(),
 		total_tokens: Joi.number().integer().required(),
+		prompt_tokens_details: Joi.object({ cached_tokens: Joi.number().integer().required() }).description(
+			"Read from the provider's cache. Absent: none, or not told.",
+		),
+		completion_tokens_details: Joi.object({ reasoning_tokens: Joi.number().integer().required() }).description(
+			'Reasoning. Absent: none, or not told.',
+		),
 	})
 		.required()
 		.description('Of all model calls of this request.'),
@@ -122,10 +128,13 @@ function callsOf({ tool_calls }: AgentAnswer): { id: string; type: 'function'; f
 	}))
 }
 
-function usageOf({ usage: { input_tokens, output_tokens } }: AgentAnswer): object {
+function usageOf({ usage }: AgentAnswer): object {
+	const { input_tokens, output_tokens, cached_tokens, reasoning_tokens } = usage
 	return {
 		prompt_tokens: input_tokens,
 		completion_tokens: output_tokens,
 		total_tokens: input_tokens + output_tokens,
+		...(cached_tokens !== undefined && { prompt_tokens_details: { cached_tokens } }),
+		...(reasoning_tokens !== undefined && { completion_tokens_details: { reasoning_tokens } }),
 	}
 }

@@ -41,9 +41,9 @@ export const response = Joi.object({
 	previous_response_id: Joi.string().allow(null).required(),
 	usage: Joi.object({
 		input_tokens: count,
-		input_tokens_details: Joi.object({ cached_tokens: Joi.valid(0).required() }).required(),
+		input_tokens_details: Joi.object({ cached_tokens: count }).required(),
 		output_tokens: count,
-		output_tokens_details: Joi.object({ reasoning_tokens: Joi.valid(0).required() }).required(),
+		output_tokens_details: Joi.object({ reasoning_tokens: count }).required(),
 		total_tokens: count,
 	})
 		.allow(null)
@@ -150,12 +150,13 @@ function ownPart(id: string): string {
 	return id.slice(-32)
 }
 
-function usageOf({ usage: { input_tokens, output_tokens } }: AgentAnswer): object {
+function usageOf({ usage }: AgentAnswer): object {
+	const { input_tokens, output_tokens, cached_tokens = 0, reasoning_tokens = 0 } = usage
 	return {
 		input_tokens,
-		input_tokens_details: { cached_tokens: 0 },
+		input_tokens_details: { cached_tokens },
 		output_tokens,
-		output_tokens_details: { reasoning_tokens: 0 },
+		output_tokens_details: { reasoning_tokens },
 		total_tokens: input_tokens + output_tokens,
 	}
 }
