@@ -26,11 +26,15 @@ const text = Joi.string()
 	.min(1)
 	.max(TEXT_LIMIT)
 	.messages({ 'string.base': '{#label} must be text; lists of tokens are not understood' })
+/** Also if several texts are wrong. */
+const notTexts =
+	'{#label} must be text, or a list of texts, each of 1 to 8,000 characters; lists of tokens are not understood'
 
 const payload = Joi.object({
 	model: model.required(),
 	input: Joi.alternatives(text, Joi.array().items(text).min(1).max(TEXTS_LIMIT))
 		.match('any')
+		.messages({ 'alternatives.types': notTexts, 'alternatives.match': notTexts })
 		.required()
 		.description('One text, or several; each at most 8,000 characters.'),
 	encoding_format: Joi.valid('float', 'base64').description('Default `float`.'),
