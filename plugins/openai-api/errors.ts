@@ -37,12 +37,16 @@ export const failure = Joi.object({
 		},
 	})
 
+/** Where clients with a wrong base URL send their requests: it lacks `/v1`, or has it twice, or a slash after it. */
+const besideBase = /^(?:\/v1)?(?:\/v1|\/)?\/(?:chat\/completions|completions|embeddings|models|responses)(?:\/|$)/
+
 /** Converts the errors of this plugin's routes, and of unknown OpenAI paths, so that clients can parse them; in place. */
 export function shapeErrors(server: Server, plugin: string): void {
 	server.ext('onPreResponse', (request, h) => {
 		const { response, route } = request
 		if (!isBoom(response)) return h.continue
 		if (isUnrouted(request) && openAiPaths.test(request.path)) explain(request, response)
+		else if (isUnrouted(request) && besideBase.test(request.path)) explainBase(request, response)
 		else if (route.realm.plugin !== plugin) return h.continue
 		reshape(response)
 		return h.continue
@@ -96,6 +100,11 @@ function explain(request: Request, response: Boom): void {
 	explainMissing(request, response, 'docs/openai-api.md')
 	const { output } = response
 	if (output.statusCode === 405) Object.assign(output.payload, { code: 'method_not_allowed' satisfies FaultCode })
+}
+
+function explainBase({ method }: Request, { message, output }: Boom): void {
+	if (message !== 'Not Found') return
+	output.payload.message = `there is no ${method.toUpperCase()} at this path; the base URL of this API ends in one /v1`
 }
 
 function reshape(response: Boom): void {

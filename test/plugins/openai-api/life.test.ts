@@ -48,6 +48,19 @@ void t.test('while the plugin is off, the answer states how to switch it on', as
 	t.match(await message('GET', '/v1/chats'), 'GET /v1/openapi.json lists all routes')
 })
 
+void t.test('a client whose base URL lacks /v1, or has it twice, is told so', async (t) => {
+	for (const base of ['', '/v1//', '/v1/v1']) {
+		const client = surface.client()
+		client.baseURL = `${gateway.url}${base}`
+		const missing = { status: 404, code: 'not_found', message: /base URL .* ends in one \/v1/ }
+		t.match(await refusal(client.models.list()), missing, base)
+		t.match(await refusal(client.chat.completions.create(ask('bob', 'never asked'))), missing, base)
+		t.match(await refusal(client.responses.retrieve('resp_1')), missing, base)
+	}
+	const { body } = await gateway.request('GET', '/v1/agents/bob/models')
+	t.match(body, { error: 'Not Found', message: /GET \/v1\/openapi.json/ }, 'other paths are not of this API')
+})
+
 void t.test('a client that leaves stops its run, streamed or not', async (t) => {
 	const one = await openHeld('leave a stream')
 	one.abort()
