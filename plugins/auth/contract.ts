@@ -155,6 +155,8 @@ export interface Auth {
 	readonly auth_mode: AuthSettings['auth_mode']
 	/** Of the identity provider whose tokens are accepted; null: there is none. */
 	readonly issuer: string | null
+	/** What clients ask it for: the scopes that the rules of `auth.oidc` want in a token. */
+	readonly issuerScopes: readonly string[]
 	/** Origins whose pages may use the API. */
 	readonly cors_origins: AuthSettings['cors_origins']
 	/**

@@ -14,6 +14,7 @@ import { verifierOf } from './oidc/access-tokens.ts'
 import { cookiesFor, isOfOwnPage } from './oidc/cookies.ts'
 import { loginRoutes } from './oidc/routes.ts'
 import type { ConsoleLogin } from './oidc/routes.ts'
+import { scopesIn } from './oidc/rules.ts'
 import { sessionsOf } from './oidc/sessions.ts'
 import type { Session } from './oidc/sessions.ts'
 import { signInOf } from './oidc/sign-in.ts'
@@ -62,6 +63,7 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 			auth_mode: ctx.config.auth_mode,
 			cors_origins: ctx.config.cors_origins,
 			issuer: oidc?.issuer ?? null,
+			issuerScopes: scopesIn(oidc?.rules ?? []),
 			...callersOf(
 				ctx.config,
 				tokens,

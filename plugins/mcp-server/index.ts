@@ -9,8 +9,8 @@ export default definePlugin<McpServerSettings, McpServer>({
 	name: 'mcp-server',
 	needs: ['auth', 'agents', 'runs'],
 	start: (ctx): McpServer => ctx.own(new Sessions(ctx), 'MCP sessions'),
-	http(server, ctx, sessions, { scopes }) {
+	http(server, ctx, sessions) {
 		routes(server, ctx, sessions)
-		announceIssuer(server, ctx, [...scopes.keys()])
+		announceIssuer(server, ctx)
 	},
 })

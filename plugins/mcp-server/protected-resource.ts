@@ -17,11 +17,15 @@ const document = Joi.object({
 		.required()
 		.description('`auth.oidc.issuer`.')
 		.example(['https://login.example.com']),
-	scopes_supported: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
+	scopes_supported: Joi.array()
+		.items(Joi.string())
+		.required()
+		.description('What clients ask the identity provider for: the scopes that `auth.oidc.rules` want in a token.')
+		.example(['agents']),
 	bearer_methods_supported: Joi.array().items(Joi.string()).required().example(['header']),
 }).id('ProtectedResource')
 
-export function announceIssuer(server: Server, ctx: Context<McpServerSettings>, scopes: readonly string[]): void {
+export function announceIssuer(server: Server, ctx: Context<McpServerSettings>): void {
 	const issuer = (): string | null => ctx.use('auth').issuer
 	const base = (): string => ctx.gateway.publicUrl() ?? ''
 	server.route({
@@ -42,7 +46,7 @@ export function announceIssuer(server: Server, ctx: Context<McpServerSettings>, 
 			return {
 				resource: `${base()}/mcp`,
 				authorization_servers: [from],
-				scopes_supported: scopes.filter((scope) => scope !== '*'),
+				scopes_supported: ctx.use('auth').issuerScopes,
 				bearer_methods_supported: ['header'],
 			}
 		},

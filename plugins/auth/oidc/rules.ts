@@ -8,6 +8,8 @@ import type { CallerLimits } from '../limits.ts'
 import { limitsOf, powersOf } from '../powers.ts'
 import type { Claims, ClaimValue, OidcRule } from './contract.ts'
 
+/** The claims that hold what a client asked for: RFC 9068, and Entra's name for it. */
+const SCOPE_CLAIMS = ['scope', 'scp']
 /** The first that a token has names its bearer for people. */
 const LABELS = ['email', 'preferred_username', 'name', 'client_id']
 const LABEL_LIMIT = 100
@@ -70,6 +72,12 @@ export function allOf(rules: readonly OidcRule[]): { scopes: string[]; agents?: 
 		...(rules.every(({ agents }) => agents) && { agents: unionOf(rules.map(({ agents = [] }) => agents)) }),
 		...(limits && { limits }),
 	}
+}
+
+/** What a client must ask the identity provider for, so that rules for scopes match: values with spaces are lists (RFC 6749). */
+export function scopesIn(rules: readonly OidcRule[]): string[] {
+	const values = rules.flatMap(({ when }) => SCOPE_CLAIMS.flatMap((claim) => when[claim] ?? []))
+	return unionOf(values.map((value) => String(value).split(' ')))
 }
 
 /** The latest time that a Date can have. */

@@ -73,6 +73,9 @@ const rules = `
       - when: {realm.roles: auditor}
         scopes: [events:read, agents:read]
         agents: ['audit-*']
+      - when: {scope: [openid reports, reports], groups: sales}
+        scopes: [agents:read]
+        agents: ['sales-*']
 `
 
 async function start(t: Test) {
@@ -180,11 +183,16 @@ void t.test('streams, WebSockets and MCP take them, and end with them', async (t
 		t.equal((await gateway.request('POST', '/mcp', { token, headers: inSession, body: ping })).status, status)
 	const unknown = await gateway.request('POST', '/mcp', { body: ping })
 	const [, document = ''] = /resource_metadata="([^"]+)"/.exec(unknown.headers.get('www-authenticate') ?? '') ?? []
-	t.match(await (await fetch(document)).json(), {
-		resource: `${gateway.url}/mcp`,
-		authorization_servers: [issuer.url],
-		scopes_supported: ['agents:read'],
-	})
+	t.strictSame(
+		await (await fetch(document)).json(),
+		{
+			resource: `${gateway.url}/mcp`,
+			authorization_servers: [issuer.url],
+			scopes_supported: ['openid', 'reports'],
+			bearer_methods_supported: ['header'],
+		},
+		'the scopes that clients ask the issuer for, which does not know those of the gateway',
+	)
 	const listed = await client.callTool({ name: 'list_agents', arguments: {} })
 	t.match(JSON.stringify(listed), /team-a/)
 	t.notMatch(JSON.stringify(listed), /audit-a|other/)
