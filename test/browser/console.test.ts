@@ -439,6 +439,30 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.match(memories[0], { content: 'The door is blue.' })
 	})
 
+	await t.test('what is typed for one question answers no other', async (t) => {
+		for (const what of ['door', 'gate'])
+			model.on(
+				new RegExp(`Note the ${what}`),
+				{ tools: [{ name: 'memory_store', arguments: { content: `The ${what} is green.` } }] },
+				'Stored.',
+			)
+		const ask = async (what: string): Promise<string> =>
+			(await api('POST', '/v1/agents/ada/runs', { prompt: `Note the ${what}`, conversation: what })).body.run_id
+		const page = await open(t, '#/inbox')
+		const card = (what: string) => page.locator('svc-question', { hasText: `Note the ${what}` })
+		const door = await ask('door')
+		await card('door').getByRole('button', { name: 'Edit' }).click()
+		await card('door').getByLabel('Arguments').fill('{"content": "The door is red."}')
+		await ask('gate')
+		await card('gate').getByRole('button', { name: 'Edit' }).waitFor()
+		await card('door').getByRole('button', { name: 'Approve as edited' }).click()
+		await completed(gateway, door)
+		await card('gate').getByRole('button', { name: 'Refuse' }).click()
+		await page.getByText('Nothing needs your attention').waitFor()
+		const { memories } = (await api('GET', '/v1/agents/ada/memory')).body
+		t.match(memories[0], { content: 'The door is red.' })
+	})
+
 	await t.test('a skill is reviewed with what does not show, and approved', async (t) => {
 		await api('POST', '/v1/agents/ada/skills/install', { content: SKILL })
 		const page = await open(t, '#/inbox')

@@ -8,7 +8,7 @@ import { follow } from '../stream.ts'
 import type { AgentItem, GatewayEvent, Message, Run } from '../types.ts'
 import '../context.ts'
 import '../file.ts'
-import './inbox.ts'
+import { questionCard } from './inbox.ts'
 
 interface Conversation {
 	conversation: string
@@ -148,11 +148,7 @@ class Chat extends Page {
 						</div>`,
 				)}
 				${this.#writing ? this.#exchange(this.#writing) : nothing}
-				${
-					this.#waiting
-						? html`<svc-question .run=${this.#waiting} @answered=${() => this.#answered()}></svc-question>`
-						: nothing
-				}
+				${this.#waiting ? questionCard(this.#waiting, () => this.#answered()) : nothing}
 				<div class="chat-end"></div>
 			</div>
 			${this.#context()}

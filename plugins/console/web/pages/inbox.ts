@@ -1,5 +1,7 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { keyed } from 'lit/directives/keyed.js'
+import { repeat } from 'lit/directives/repeat.js'
 import { change, get, getIfThere, path } from '../api.ts'
 import { excerpt, json, when } from '../format.ts'
 import { empty, loading, Page, soon, submitted } from '../page.ts'
@@ -125,7 +127,7 @@ class Inbox extends Page {
 		return html`
 			<h1>Inbox</h1>
 			${nothingWaits ? empty('Nothing needs your attention. Questions of agents, calls to approve, new skills, servers that need a login, changed tools and chats that wait to be paired appear here.') : nothing}
-			${this.#runs.map((run) => html`<svc-question .run=${run} @answered=${this.#readSoon}></svc-question>`)}
+			${repeat(this.#runs, questionOf, (run) => questionCard(run, this.#readSoon))}
 			${this.#chats.map((chat) => this.#chatCard(chat))}
 			${this.#servers.map(({ agent, server }) => (server.status === 'needs_login' ? loginCard(agent, server) : changedCard(agent, server)))}
 			${this.#skills.map(
@@ -160,6 +162,15 @@ function changedCard(agent: string, { name, held_tools = 0 }: ToolServer): Templ
 		</p>
 		<a class="button primary" href="#/agents/${agent}/mcp">Review</a>
 	</article>`
+}
+
+/** The question of a run. Another question is another card: what is typed for one must not answer another. */
+export function questionCard(run: Run, answered: () => unknown): unknown {
+	return keyed(questionOf(run), html`<svc-question .run=${run} @answered=${answered}></svc-question>`)
+}
+
+function questionOf({ open_question }: Run): string | undefined {
+	return open_question?.question_id
 }
 
 /** The question of one run, with what answers it. */

@@ -6,7 +6,7 @@ import { markdown } from '../markdown.ts'
 import { loading, Page, soon, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, Step } from '../types.ts'
-import './inbox.ts'
+import { questionCard } from './inbox.ts'
 
 const READ_MS = 300
 /** Events that are kept on the page; of more, the oldest are left out. */
@@ -92,12 +92,7 @@ class RunPage extends Page {
 						</div>`
 					: nothing
 			}
-			${
-				run.open_question
-					? html`<svc-question .run=${run} @answered=${() => this.attempt(() => this.#read())}></svc-question>`
-					: nothing
-			}
-			${this.#bars()}
+			${run.open_question ? questionCard(run, () => this.attempt(() => this.#read())) : nothing} ${this.#bars()}
 			${
 				this.#children.length === 0
 					? nothing
