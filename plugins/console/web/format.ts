@@ -14,9 +14,11 @@ export function when(iso: string): string {
 
 export function duration(ms: number): string {
 	if (ms < 1_000) return `${Math.round(ms)} ms`
-	if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`
-	if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1_000)} s`
-	return `${Math.floor(ms / 3_600_000)} h ${Math.round((ms % 3_600_000) / 60_000)} min`
+	// What would be rounded to 60.0 s is a minute.
+	if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
+	const seconds = Math.max(60, Math.floor(ms / 1_000))
+	const minutes = Math.floor(seconds / 60)
+	return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
 export function count(value: number): string {
