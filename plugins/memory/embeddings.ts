@@ -87,21 +87,26 @@ export function embeddingsOf(
 		let failures = 0
 		// Servers refuse a whole request for one of its texts. So after a failure texts are sent by one, then by two and so on.
 		let most = BATCH
-		while (lacking.size > 0 && !abort.signal.aborted && !signal.aborted) {
-			const attempt = makeBatch(backlog, most)
-			backlog.attempt = attempt.catch(() => {})
-			try {
-				await attempt
-				failures = 0
-				most = Math.min(BATCH, most * 2)
-			} catch (error) {
-				if (abort.signal.aborted || signal.aborted) return
-				most = 1
-				const delay = DELAYS_MS[failures++]
-				log.warn({ agent: agent.name, embedder: embedder.id, lacking: lacking.size }, messageOf(error))
-				if (delay === undefined) return
-				await sleep(delay, undefined, { signal: AbortSignal.any([signal, abort.signal]), ref: false }).catch(() => {})
+		try {
+			while (lacking.size > 0 && !abort.signal.aborted && !signal.aborted) {
+				const attempt = makeBatch(backlog, most)
+				backlog.attempt = attempt.catch(() => {})
+				try {
+					await attempt
+					failures = 0
+					most = Math.min(BATCH, most * 2)
+				} catch (error) {
+					if (abort.signal.aborted || signal.aborted) return
+					most = 1
+					const delay = DELAYS_MS[failures++]
+					log.warn({ agent: agent.name, embedder: embedder.id, lacking: lacking.size }, messageOf(error))
+					if (delay === undefined) return
+					await sleep(delay, undefined, { signal: AbortSignal.any([signal, abort.signal]), ref: false }).catch(() => {})
+				}
 			}
+		} finally {
+			// In the same turn in which it finds nothing missing: what is missing next begins another backlog.
+			if (backlogs.get(agent.uid) === backlog) backlogs.delete(agent.uid)
 		}
 	}
 
@@ -117,9 +122,7 @@ export function embeddingsOf(
 		const abort = new AbortController()
 		const backlog: Backlog = { agent, embedder, lacking: new Set(ids), attempt: Promise.resolve(), abort }
 		backlogs.set(agent.uid, backlog)
-		void work(backlog).finally(() => {
-			if (backlogs.get(agent.uid) === backlog) backlogs.delete(agent.uid)
-		})
+		void work(backlog)
 		return backlog
 	}
 
