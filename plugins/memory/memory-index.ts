@@ -6,7 +6,7 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Entry } from '../../core/store/ports.ts'
 import type { Embedder } from './embedders.ts'
-import type { Hit, IndexStatus, SearchQuery, VectorRow } from './search/protocol.ts'
+import type { Hit, SearchQuery, VectorRow } from './search/protocol.ts'
 import type { IndexThread } from './search/thread.ts'
 import { keys, vectorOf } from './records.ts'
 import type { MemoryRecord, VectorRecord } from './records.ts'
@@ -23,7 +23,6 @@ export interface MemoryIndex {
 	groups(agent: AgentRef, embedder: Embedder, ids: string[], floor: number, most: number): Promise<string[][]>
 	/** With the built-in embedder: for memories that have no vector yet. */
 	similarity(text: string, contents: string[]): Promise<number[]>
-	status(agent: AgentRef): Promise<IndexStatus | null>
 	/** Filled again when next needed; `gone`: deletes its file as well. */
 	drop(uid: string, gone: boolean): Promise<void>
 }
@@ -150,7 +149,6 @@ export function memoryIndex(
 		groups: (agent, embedder, ids, floor, most) =>
 			withIndex(agent, embedder, () => thread.ask('groups', { uid: agent.uid, ids, floor, most })),
 		similarity: (text, contents) => thread.ask('similarity', { text, contents }),
-		status: ({ uid }) => thread.ask('status', { uid }),
 		async drop(uid, gone) {
 			states.delete(uid)
 			await tell(uid, thread.ask('drop', { uid, file: gone }))

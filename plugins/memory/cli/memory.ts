@@ -6,30 +6,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import { count } from '../../../core/cli/count.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
-
-interface Memory {
-	id: string
-	content: string
-	tags: string[]
-	created_at: string
-}
-
-interface FoundMemory {
-	id: string
-	content: string
-	similarity: number
-	created_at: string
-}
-
-interface Compaction {
-	compaction_id: string
-	status: 'running' | 'completed' | 'failed' | 'undone'
-	started_at: string
-	memories_before: number
-	memories_after: number | null
-	merged: number
-	error: string | null
-}
+import type { Compaction, Memory, MemoryPage, SearchResult } from '../contract.ts'
 
 /** Interval of polling a compaction that the user waits for. */
 const LOOK_MS = 300
@@ -45,12 +22,10 @@ Examples:
 		search: {
 			description: 'Search by meaning and by words, best first',
 			arguments: '<agent> <query...>',
-			options: {
-				'--limit <n>': { about: 'how many, 100 at most', max: 100, default: 10 },
-			},
+			options: { '--limit <n>': { about: 'how many, 100 at most', max: 100, default: 10 } },
 			async run(cli, { agent, query: words, limit }: { agent: string; query: string[]; limit: number }) {
 				const where = path`/v1/agents/${agent}/memory/search?q=${words.join(' ')}&limit=${limit}`
-				cli.out.answer(await cli.api.request<FoundMemory[]>('GET', where), (list, style) =>
+				cli.out.answer(await cli.api.request<SearchResult[]>('GET', where), (list, style) =>
 					style.table(
 						['similarity', 'id', 'stored', 'memory'],
 						list.map((one) => [one.similarity.toFixed(2), one.id, when(one.created_at), one.content]),
@@ -69,7 +44,7 @@ Examples:
 			async run(cli, { agent, limit, cursor }: { agent: string; limit: number; cursor?: string }) {
 				const more = cursor === undefined ? '' : path`&cursor=${cursor}`
 				const where = path`/v1/agents/${agent}/memory?limit=${limit}` + more
-				const page = await cli.api.request<{ memories: Memory[]; next_cursor: string | null }>('GET', where)
+				const page = await cli.api.request<MemoryPage>('GET', where)
 				cli.out.answer(page, ({ memories }, style) =>
 					style.table(
 						['id', 'stored', 'tags', 'memory'],
@@ -83,9 +58,7 @@ Examples:
 		add: {
 			description: 'Store a memory; - reads it from standard input',
 			arguments: '<agent> <text...>',
-			options: {
-				'--tag <tag...>': 'what it is about',
-			},
+			options: { '--tag <tag...>': 'what it is about' },
 			async run(cli, { agent, text: words, tag }: { agent: string; text: string[]; tag?: string[] }) {
 				const isInput = words.length === 1 && words[0] === '-'
 				const content = isInput ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
@@ -97,9 +70,7 @@ Examples:
 		forget: {
 			description: 'Delete a memory permanently, with the originals from which a compaction made it',
 			arguments: '<agent> <id>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent, id, ...options }: { agent: string; id: string; yes?: boolean }) {
 				await consent(cli, options, `Let ${agent} forget ${id} permanently?`)
 				await cli.api.request('DELETE', path`/v1/agents/${agent}/memory/${id}`)
@@ -109,9 +80,7 @@ Examples:
 		encoder: {
 			description:
 				'Install the sentence encoder and choose it, so that memories are found by meaning without any server',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, options: { yes?: boolean }) {
 				const { installEncoder } = await import('./encoder.ts')
 				await installEncoder(cli, options)
@@ -120,9 +89,7 @@ Examples:
 		compact: {
 			description: 'Merge duplicates and summarize old memories; can be undone',
 			arguments: '<agent>',
-			options: {
-				'--detach': 'do not wait for the end',
-			},
+			options: { '--detach': 'do not wait for the end' },
 			async run(cli, { agent, detach }: { agent: string; detach?: boolean }) {
 				const where = path`/v1/agents/${agent}/memory/compact`
 				const started = await cli.api.request<{ compaction_id: string; memories_before: number }>('POST', where)
@@ -168,9 +135,7 @@ Examples:
 		undo: {
 			description: 'Undo a compaction; default: the latest that is not undone',
 			arguments: '<agent> [compaction]',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent, compaction: given, ...options }: { agent: string; compaction?: string; yes?: boolean }) {
 				const id = given ?? (await compactions(cli, agent)).find((one) => one.status === 'completed')?.compaction_id
 				if (id === undefined) throw new CliError('not_found', `${agent} has no compaction to undo`)
