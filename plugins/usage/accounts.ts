@@ -2,7 +2,7 @@
 import { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { ModelUsage, Reservation } from '../../core/protocol.ts'
+import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
 import { costText } from '../shared/cost-text.ts'
 import type {} from '../agents/contract.ts'
 import { nothing, openBudget, sumOf } from './budget.ts'
@@ -11,7 +11,7 @@ import { addOp, usedBy } from './callers.ts'
 import type { DayLimits, Payer, UsageService, UsageSettings } from './contract.ts'
 import { dayOf, endOfDay, secondsLeft, today } from './days.ts'
 import { countOps, entriesOf, freeSlot, keptEntries, slotOf, takeSlot } from './ledger.ts'
-import type { DayEntry } from './ledger.ts'
+import type { DayEntry, Days } from './ledger.ts'
 
 /** Limits, and the budget that they bound. */
 interface Limited {
@@ -34,7 +34,7 @@ export function accountsOf(
 		setting: 'usage.limits',
 		limits: config.limits,
 		budget: openBudget(async (day) => {
-			const days = { since: day, until: dayAfter(day) }
+			const days = only(day)
 			const amounts = [await amountIn(keptEntries(store, days))]
 			for await (const { uid } of ctx.use('agents').list()) amounts.push(await amountIn(entriesOf(store, uid, days)))
 			return sumOf(amounts)
@@ -52,7 +52,7 @@ export function accountsOf(
 		return { budget: known.budget, close }
 	}
 	const openForAgent = ({ uid }: AgentRef) =>
-		openFor(`agent ${uid}`, (day) => amountIn(entriesOf(store, uid, { since: day, until: dayAfter(day) })))
+		openFor(`agent ${uid}`, (day) => amountIn(entriesOf(store, uid, only(day))))
 	const openForCaller = ({ id }: Payer) =>
 		openFor(`caller ${id}`, (day) => usedBy(store, ctx.use('agents').list(), day, id))
 
@@ -179,18 +179,10 @@ async function amountIn(entries: AsyncIterable<DayEntry>): Promise<Amount> {
 	return sumOf(amounts)
 }
 
-function amountOf({
-	input_tokens,
-	output_tokens,
-	cost = 0,
-}: {
-	input_tokens: number
-	output_tokens: number
-	cost?: number
-}): Amount {
+function amountOf({ input_tokens, output_tokens, cost = 0 }: Usage): Amount {
 	return { tokens: input_tokens + output_tokens, cost, runs: 0 }
 }
 
-function dayAfter(day: string): string {
-	return dayOf(Date.parse(day), 1)
+function only(day: string): Days {
+	return { since: day, until: dayOf(Date.parse(day), 1) }
 }

@@ -7,7 +7,6 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key, Op, Store } from '../../core/store/ports.ts'
 import { nothing, sumOf } from './budget.ts'
 import type { Amount } from './budget.ts'
-import { forgetBefore } from './ledger.ts'
 
 /** Concurrent runs write different records as far as possible: `starts`, or the slot of a run. */
 type CounterPart = 'starts' | number
@@ -25,7 +24,6 @@ const keys = {
 	/** Of deleted agents. */
 	kept: (day: string, caller: string, uid: string, part: string): Key => ['caller-usage', day, caller, uid, part],
 	keptCaller: (day: string, caller: string): Key => ['caller-usage', day, caller],
-	keptDays: (): Key => ['caller-usage'],
 }
 
 /** The write that adds an amount to what the caller used of this agent. */
@@ -60,11 +58,4 @@ export async function keepCallers(store: Store, { uid }: AgentRef): Promise<void
 		const [, , day = '', caller = '', part = ''] = key
 		await store.put(keys.kept(day, caller, uid, part), value)
 	}
-}
-
-/** Deletes the records of days before `day`: only today's are ever read. */
-export async function forgetCallers(store: Store, agents: AsyncIterable<AgentRef>, day: string): Promise<void> {
-	await forgetBefore(store, store.keys(keys.keptDays()), (key) => (key[1] ?? '') < day)
-	for await (const { uid } of agents)
-		await forgetBefore(store, store.keys(keys.days(uid)), (key) => (key[2] ?? '') < day)
 }

@@ -2,9 +2,9 @@ import { definePlugin } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { accountsOf } from './accounts.ts'
 import type { UsageService, UsageSettings } from './contract.ts'
-import { forgetCallers, keepCallers } from './callers.ts'
+import { keepCallers } from './callers.ts'
 import { dayOf, today } from './days.ts'
-import { forgetUsage, keepUsage } from './ledger.ts'
+import { forgetDays, keepUsage } from './ledger.ts'
 import { reportOf } from './report.ts'
 import { routes } from './routes.ts'
 
@@ -17,8 +17,9 @@ export default definePlugin<UsageSettings, UsageService>({
 	start(ctx) {
 		const { store, config } = ctx
 		ctx.every(HOUR_MS, async () => {
-			await forgetUsage(store, ctx.use('agents').list(), dayOf(Date.now(), 1 - config.retention_days))
-			await forgetCallers(store, ctx.use('agents').list(), today())
+			await forgetDays(store, ctx.use('agents').list(), dayOf(Date.now(), 1 - config.retention_days), 'usage')
+			// Only today's are ever read.
+			await forgetDays(store, ctx.use('agents').list(), today(), 'caller-usage')
 		})
 		return {
 			...accountsOf(ctx),

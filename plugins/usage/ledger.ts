@@ -35,11 +35,9 @@ const SLOTS = 16
 
 const keys = {
 	slot: (uid: string, day: string, slot: string): Key => [agentScope(uid), 'usage', day, slot],
-	day: (uid: string, day: string): Key => [agentScope(uid), 'usage', day],
 	days: (uid: string): Key => [agentScope(uid), 'usage'],
 	/** Of deleted agents. */
 	kept: (day: string, uid: string, slot: string): Key => ['usage', day, uid, slot],
-	keptDay: (day: string): Key => ['usage', day],
 	keptDays: (): Key => ['usage'],
 }
 
@@ -60,26 +58,30 @@ export async function countOps(
 	return [{ key, value, expect: entry?.rev ?? null }]
 }
 
-/** The records of an existing agent, from the day `since` on and before `until`. */
-export async function* entriesOf(
-	store: Pick<Store, 'list'>,
-	uid: string,
-	{ since, until }: { since: string; until: string },
-): AsyncGenerator<DayEntry> {
-	for await (const { key, value } of store.list<DayRecord>(keys.days(uid), { after: keys.day(uid, since) })) {
-		const day = key[2] ?? ''
-		if (day >= until) return
-		yield { ...value, day }
-	}
+/** Days of the ledger, as `2026-11-02`: from `since` on and before `until`. */
+export interface Days {
+	since: string
+	until: string
+}
+
+/** The records of an existing agent. */
+export function entriesOf(store: Pick<Store, 'list'>, uid: string, days: Days): AsyncGenerator<DayEntry> {
+	return entriesUnder(store, keys.days(uid), days)
 }
 
 /** The records of deleted agents. */
-export async function* keptEntries(
+export function keptEntries(store: Pick<Store, 'list'>, days: Days): AsyncGenerator<DayEntry> {
+	return entriesUnder(store, keys.keptDays(), days)
+}
+
+/** `prefix`: the day follows it in each key. */
+async function* entriesUnder(
 	store: Pick<Store, 'list'>,
-	{ since, until }: { since: string; until: string },
+	prefix: Key,
+	{ since, until }: Days,
 ): AsyncGenerator<DayEntry> {
-	for await (const { key, value } of store.list<DayRecord>(keys.keptDays(), { after: keys.keptDay(since) })) {
-		const day = key[1] ?? ''
+	for await (const { key, value } of store.list<DayRecord>(prefix, { after: [...prefix, since] })) {
+		const day = key[prefix.length] ?? ''
 		if (day >= until) return
 		yield { ...value, day }
 	}
@@ -93,22 +95,22 @@ export async function keepUsage(store: Store, { uid }: AgentRef): Promise<void> 
 	}
 }
 
-/** Deletes the records of days before `day`. */
-export async function forgetUsage(store: Store, uids: AsyncIterable<AgentRef>, day: string): Promise<void> {
-	await forgetBefore(store, store.keys(keys.keptDays()), (key) => (key[1] ?? '') < day)
-	for await (const { uid } of uids) await forgetBefore(store, store.keys(keys.days(uid)), (key) => (key[2] ?? '') < day)
-}
-
-/** Keys sort by day: the first that is young enough ends the search. */
-export async function forgetBefore(
+/** Deletes records of days before `day`, of agents and of deleted ones. `kind`: the part of their keys before the day. */
+export async function forgetDays(
 	store: Store,
-	days: AsyncIterable<Key>,
-	isOld: (key: Key) => boolean,
+	agents: AsyncIterable<AgentRef>,
+	day: string,
+	kind: 'usage' | 'caller-usage',
 ): Promise<void> {
-	for await (const key of days) {
-		if (!isOld(key)) return
-		await store.delete(key)
+	const forgetUnder = async (prefix: Key): Promise<void> => {
+		for await (const key of store.keys(prefix)) {
+			// Keys sort by day: the first that is young enough ends the search.
+			if ((key[prefix.length] ?? '') >= day) return
+			await store.delete(key)
+		}
 	}
+	await forgetUnder([kind])
+	for await (const { uid } of agents) await forgetUnder([agentScope(uid), kind])
 }
 
 const unused: readonly number[] = Array.from({ length: SLOTS }, () => 0)

@@ -46,6 +46,16 @@ const row = Joi.object({
 	...counted,
 	runs: runs.description('Runs that ended by themselves; absent with `by=model`.'),
 }).id('UsageRow')
+const example = {
+	calls: 12,
+	input_tokens: 48_211,
+	output_tokens: 2_904,
+	cached_tokens: 30_208,
+	reasoning_tokens: 640,
+	cost: 0.01034,
+	unpriced_tokens: 0,
+	runs: { completed: 5, failed: 1, p50_s: 3.1, p95_s: 9.4 },
+}
 const report = Joi.object({
 	since: aDay.required().description('The first day.'),
 	until: aDay.required().description('The day after the last one.'),
@@ -64,29 +74,8 @@ const report = Joi.object({
 		since: '2026-11-01',
 		until: '2026-11-03',
 		by: 'agent',
-		rows: [
-			{
-				agent_id: 'ada',
-				calls: 12,
-				input_tokens: 48_211,
-				output_tokens: 2_904,
-				cached_tokens: 30_208,
-				reasoning_tokens: 640,
-				cost: 0.01034,
-				unpriced_tokens: 0,
-				runs: { completed: 5, failed: 1, p50_s: 3.1, p95_s: 9.4 },
-			},
-		],
-		total: {
-			calls: 12,
-			input_tokens: 48_211,
-			output_tokens: 2_904,
-			cached_tokens: 30_208,
-			reasoning_tokens: 640,
-			cost: 0.01034,
-			unpriced_tokens: 0,
-			runs: { completed: 5, failed: 1, p50_s: 3.1, p95_s: 9.4 },
-		},
+		rows: [{ agent_id: 'ada', ...example }],
+		total: example,
 	})
 
 interface Query {

@@ -8,7 +8,7 @@ import { nothing } from '../../../plugins/usage/counted.ts'
 import {
 	countOps,
 	entriesOf,
-	forgetUsage,
+	forgetDays,
 	freeSlot,
 	keepUsage,
 	keptEntries,
@@ -44,7 +44,7 @@ void t.test('what is old is deleted, of agents and of those that are gone', asyn
 	const agents = async function* () {
 		yield ada
 	}
-	await forgetUsage(store, agents(), '2026-03-02')
+	await forgetDays(store, agents(), '2026-03-02', 'usage')
 	const left = async (entries: AsyncIterable<{ day: string }>) => (await Array.fromAsync(entries)).map(({ day }) => day)
 	t.strictSame(await left(entriesOf(store, ada.uid, days)), ['2026-03-02', '2026-03-03'])
 	t.strictSame(await left(keptEntries(store, days)), ['2026-03-02', '2026-03-03'])
