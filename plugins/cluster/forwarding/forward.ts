@@ -7,10 +7,11 @@ import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerRespons
 import type { Duplex, Readable } from 'node:stream'
 import type { Address } from '../../../core/http/listening.ts'
 import { http } from '../../../core/http/node-http.ts'
+import { allBytes } from '../../../core/util/all-bytes.ts'
 import { peerOf } from '../../shared/peer.ts'
 import { answerSocket } from '../../../core/http/raw-answer.ts'
 import { REQUEST_ID, requestIdFor } from '../../../core/http/request-id.ts'
-import { answeredHeaders, forwardedHeaders, pairsOf } from './headers.ts'
+import { forwardedHeaders, pairsOf, passedHeaders } from './headers.ts'
 import type { ForwardedAs } from './headers.ts'
 import { openSigner } from './proof.ts'
 import { refusal, refuseRequest } from './refuse.ts'
@@ -103,7 +104,7 @@ export function openForwarder(): Forwarder {
 				if (!response.destroyed) refuseRequest(response, lost)
 				return 'sent'
 			}
-			response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answeredHeaders(answer.rawHeaders))
+			response.writeHead(answer.statusCode ?? 502, answer.statusMessage, passedHeaders(answer.rawHeaders))
 			// Whoever opens a stream wants to know that it is open.
 			if (answer.headers['content-length'] === undefined) response.flushHeaders()
 			answer.on('error', () => response.destroy())
@@ -145,7 +146,7 @@ export function openForwarder(): Forwarder {
 				return 'sent'
 			}
 			// Its body ends with the connection.
-			socket.write(headOf(answer, [...answeredHeaders(answer.rawHeaders), 'connection', 'close']))
+			socket.write(headOf(answer, [...passedHeaders(answer.rawHeaders), 'connection', 'close']))
 			answer.on('error', () => socket.destroy())
 			pass(answer, socket)
 			return 'sent'
@@ -160,18 +161,8 @@ export function openForwarder(): Forwarder {
 				sent.end()
 				const answer = await answered
 				if (!answer) throw new Error('the working gateway does not answer')
-				const parts: Buffer[] = []
-				let bytes = 0
-				for await (const part of answer as AsyncIterable<Buffer>) {
-					bytes += part.length
-					if (bytes > PROBE_BYTES) throw new Error('the answer is too long')
-					parts.push(part)
-				}
-				return {
-					status: answer.statusCode ?? 503,
-					headers: answer.headers,
-					body: Buffer.concat(parts).toString('utf8'),
-				}
+				const body = await allBytes(answer, PROBE_BYTES, () => new Error('the answer is too long'))
+				return { status: answer.statusCode ?? 503, headers: answer.headers, body: body.toString('utf8') }
 			} finally {
 				clearTimeout(late)
 			}

@@ -28,7 +28,7 @@ export function forwardedHeaders(
 	{ rawHeaders, method = 'GET' }: { rawHeaders: readonly string[]; method?: string | undefined },
 	{ kind, requestId, proof }: ForwardedAs & { proof: string },
 ): string[] {
-	const kept = without(rawHeaders, [REQUEST_ID, ...(kind === 'probe' ? ['content-length'] : [])])
+	const kept = passedHeaders(rawHeaders, [REQUEST_ID, ...(kind === 'probe' ? ['content-length'] : [])])
 	if (kind === 'request') {
 		const coding = valueOf(rawHeaders, 'transfer-encoding')
 		if (coding !== undefined) kept.push('transfer-encoding', coding)
@@ -41,18 +41,13 @@ export function forwardedHeaders(
 	return [...kept, REQUEST_ID, requestId, FORWARDED, proof, ...connection]
 }
 
-/** Those of an answer, as they go to the client. */
-export function answeredHeaders(rawHeaders: readonly string[]): string[] {
-	return without(rawHeaders, [])
-}
-
 /**
- * What `Connection` names is kept: a client could name a header that a proxy added, and count as local without it, or
+ * The headers of a request or an answer without these, and without those of the connection. What `Connection` names is kept: a client could name a header that a proxy added, and count as local without it, or
  * `content-length`, and its body would be read as further requests.
  */
-function without(rawHeaders: readonly string[], names: readonly string[]): string[] {
+export function passedHeaders(rawHeaders: readonly string[], except: readonly string[] = []): string[] {
 	return pairsOf(rawHeaders)
-		.filter(([name]) => !ofConnection.has(name.toLowerCase()) && !names.includes(name.toLowerCase()))
+		.filter(([name]) => !ofConnection.has(name.toLowerCase()) && !except.includes(name.toLowerCase()))
 		.flat()
 }
 

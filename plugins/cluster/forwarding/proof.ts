@@ -11,6 +11,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import type { Address } from '../../../core/http/listening.ts'
 import type { Peer } from '../../shared/peer.ts'
+import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { newId } from '../../../core/util/ids.ts'
 
 export const FORWARDED = 'svc-forwarded'
@@ -32,12 +33,12 @@ export function openSigner(): (key: KeyObject, tenure: string, peer: Peer, reque
 	}
 }
 
-/** How many senders are remembered; the one that came first is forgotten for another one. */
+/** How many senders are remembered; the one that was silent for longest is forgotten for another one. */
 const MOST_SENDERS = 256
 
 /** Returns the ends of the client's connection; null if the header proves nothing, or not for this request, or was used before. */
 export function openVerifier(): (key: KeyObject, tenure: string, header: string, request: Signed) => Peer | null {
-	const senders = new Map<string, Numbers>()
+	const senders = new BoundedMap<string, Numbers>(MOST_SENDERS)
 	return (key, tenure, header, request) => {
 		const cut = header.lastIndexOf(' ')
 		const said = header.slice(0, Math.max(0, cut))
@@ -46,11 +47,8 @@ export function openVerifier(): (key: KeyObject, tenure: string, header: string,
 		if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
 		const [ofTenure, sender = '', number, remote, local] = said.split(' ')
 		if (ofTenure !== tenure) return null
-		let numbers = senders.get(sender)
-		if (!numbers) {
-			if (senders.size === MOST_SENDERS) for (const [first] of senders.entries().take(1)) senders.delete(first)
-			senders.set(sender, (numbers = new Numbers()))
-		}
+		const numbers = senders.get(sender) ?? new Numbers()
+		senders.set(sender, numbers)
 		if (!numbers.take(Number(number))) return null
 		const end = (text: string | undefined) => (text === '-' ? undefined : text)
 		return { remoteAddress: end(remote), localAddress: end(local) }

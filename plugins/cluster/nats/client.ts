@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { connect, credsAuthenticator, headers as newHeaders, NoRespondersError } from '@nats-io/transport-node'
 import type { Msg, MsgHdrs, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault, isFault, messageOf } from '../../../core/errors.ts'
+import { Fault, messageOf } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log/log.ts'
 import { within } from '../../../core/util/deadline.ts'
 import { serverProblem } from './server-check.ts'
@@ -103,12 +103,16 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 	const ask: Client['ask'] = (subject, data, headers, timeout = ANSWER_MS) =>
 		nc.request(subject, data, { timeout, ...(headers && { headers: headersOf(headers) }) })
 
-	const api = async <T>(name: string, body?: unknown): Promise<Answer<T>> => {
+	/** Repeats an attempt until it succeeds, and its answer says more than that JetStream is busy. */
+	const untilAnswered = async <T>(
+		attempt: () => Promise<T>,
+		isBusy: (answer: T) => boolean = () => false,
+	): Promise<T> => {
 		const end = performance.now() + PATIENCE_MS
 		for (;;) {
 			try {
-				const answer = (await ask(`$JS.API.${name}`, body === undefined ? '' : JSON.stringify(body))).json<Answer<T>>()
-				if (!answer.error || !BUSY.has(answer.error.code) || performance.now() > end) return answer
+				const answer = await attempt()
+				if (!isBusy(answer) || performance.now() > end) return answer
 			} catch (error) {
 				if (nc.isClosed()) throw new Fault('unavailable', 'the store is closed', { cause: error })
 				if (performance.now() > end)
@@ -117,6 +121,12 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 			await pause(AGAIN_MS)
 		}
 	}
+
+	const api = <T>(name: string, body?: unknown): Promise<Answer<T>> =>
+		untilAnswered(
+			async () => (await ask(`$JS.API.${name}`, body === undefined ? '' : JSON.stringify(body))).json<Answer<T>>(),
+			({ error }) => error !== undefined && BUSY.has(error.code),
+		)
 
 	return {
 		ask,
@@ -136,19 +146,7 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 		},
 		send: (subject, data, headers) => nc.publish(subject, data, { headers: headersOf(headers) }),
 		api,
-		async direct(stream, body) {
-			const end = performance.now() + PATIENCE_MS
-			for (;;) {
-				try {
-					return await readDirect(nc, `$JS.API.DIRECT.GET.${stream}`, body)
-				} catch (error) {
-					if (isFault(error) || nc.isClosed()) throw error
-					if (performance.now() > end)
-						throw unreachable(`the cluster does not answer: ${trouble ?? messageOf(error)}`, error)
-				}
-				await pause(AGAIN_MS)
-			}
-		},
+		direct: (stream, body) => untilAnswered(() => readDirect(nc, `$JS.API.DIRECT.GET.${stream}`, body)),
 		async last(stream, subject) {
 			const { message, error } = await api<{ message: RawMessage }>(`STREAM.MSG.GET.${stream}`, {
 				last_by_subj: subject,
@@ -159,31 +157,32 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 		},
 		trouble: () => (nc.isClosed() ? 'the connection to the cluster is closed' : trouble),
 		serverName: () => nc.info?.server_name ?? '',
-		servers: () => [...new Set([...serversIn(options.url), ...(nc.info?.connect_urls ?? [])])],
+		servers: () => [
+			...new Set([...addressesIn(options.url).map(({ host }) => host), ...(nc.info?.connect_urls ?? [])]),
+		],
 		close: () => nc.close(),
 	}
 }
 
-/** Host and port of each address. Throws `config_invalid` for a list that cannot be used. */
-function serversIn(url: string): string[] {
-	return url.split(',').map((one) => new URL(one.trim()).host)
+function addressesIn(url: string): URL[] {
+	return url.split(',').map((one) => new URL(one.trim()))
 }
 
 async function connected(options: ClientOptions): Promise<NatsConnection> {
+	const hosts = addressesIn(options.url).map(({ host }) => host)
 	try {
 		return await within(PATIENCE_MS, 'the cluster', connect(connectOptions(options)))
 	} catch (error) {
 		throw new Fault(
 			'unavailable',
-			`no server of the cluster can be used (${serversIn(options.url).join(', ')}): ${messageOf(error)}; ` +
-				'check store.url and that the servers run',
+			`no server of the cluster can be used (${hosts.join(', ')}): ${messageOf(error)}; check store.url and that the servers run`,
 			{ cause: error },
 		)
 	}
 }
 
 function connectOptions({ url, credentials_file, tls = {} }: ClientOptions): NodeConnectionOptions {
-	const addresses = url.split(',').map((one) => new URL(one.trim()))
+	const addresses = addressesIn(url)
 	const first = addresses[0] as URL
 	const isEncrypted = first.protocol === 'tls:' || Object.values(tls).some((file) => file)
 	return {
