@@ -59,7 +59,11 @@ export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
 	return (await response.json()) as T
 }
 
-/** The same; undefined where the reader may not see it, or the plugin that has it is switched off. */
+export async function agentNames(signal: AbortSignal): Promise<string[]> {
+	return (await get<{ name: string }[]>('/v1/agents', signal)).map(({ name }) => name)
+}
+
+/** As `get`; undefined where the reader may not see it, or the plugin that has it is switched off. */
 export async function getIfThere<T>(path: string, signal: AbortSignal): Promise<T | undefined> {
 	try {
 		return await get<T>(path, signal)

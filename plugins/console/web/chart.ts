@@ -1,7 +1,8 @@
 /** Lines over days. */
-import { html, LitElement } from 'lit'
+import { html } from 'lit'
 import type { PropertyValues, TemplateResult } from 'lit'
 import uPlot from 'uplot'
+import { PlainElement } from './page.ts'
 
 export interface Series {
 	label: string
@@ -17,7 +18,7 @@ const HEIGHT = 180
  * A picture of what a table beside it says in words, so screen readers get its name only. `days`: such as `2026-11-02`; `format`
  * shows a value on the axis and under the pointer.
  */
-class Chart extends LitElement {
+class Chart extends PlainElement {
 	static override properties = {
 		name: { attribute: false },
 		days: { attribute: false },
@@ -32,10 +33,6 @@ class Chart extends LitElement {
 	readonly #sizes = new ResizeObserver(() => this.#plot?.setSize({ width: this.clientWidth, height: HEIGHT }))
 	readonly #dark = matchMedia('(prefers-color-scheme: dark)')
 	readonly #draw = (): void => this.#drawNew()
-
-	protected override createRenderRoot(): HTMLElement {
-		return this
-	}
 
 	override connectedCallback(): void {
 		super.connectedCallback()

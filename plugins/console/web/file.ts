@@ -1,8 +1,9 @@
 /** A file of an agent: a picture where browsers show it, otherwise a button that saves it. */
-import { html, LitElement, nothing } from 'lit'
+import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { path, send } from './api.ts'
 import { size } from './format.ts'
+import { PlainElement } from './page.ts'
 import type { StoredFile } from './types.ts'
 
 /** No SVG: it could load something. */
@@ -10,7 +11,7 @@ const PICTURES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
 /** Larger ones are only saved. */
 const PICTURE_BYTES = 4 * 1024 * 1024
 
-class FileView extends LitElement {
+class FileView extends PlainElement {
 	static override properties = { agent: { attribute: false }, file: { attribute: false } }
 	declare agent: string
 	declare file: StoredFile
@@ -18,10 +19,6 @@ class FileView extends LitElement {
 	#problem = ''
 	/** Where the picture, or its failure, belongs to. */
 	#shown = ''
-
-	protected override createRenderRoot(): HTMLElement {
-		return this
-	}
 
 	protected override willUpdate(): void {
 		const { blob, media_type, size: bytes } = this.file

@@ -1,7 +1,8 @@
 /** The frame of the console: navigation, the page that the address names, and what is wrong with the connection. */
-import { html, LitElement, nothing } from 'lit'
+import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { ApiError, change, get, hasToken, setToken, tokenNeeded } from './api.ts'
+import { PlainElement } from './page.ts'
 
 interface Entry {
 	title: string
@@ -90,7 +91,7 @@ type Caller = { kind: 'local' | 'token' } | { kind: 'oidc'; id: string; label?: 
 
 const CHECK_MS = 5_000
 
-class Console extends LitElement {
+class Console extends PlainElement {
 	#name = 'home'
 	#rest: string[] = []
 	/** Pages whose code is there. */
@@ -106,10 +107,6 @@ class Console extends LitElement {
 	#added: AddedPage[] | undefined
 	/** Counts what makes a page read everything again. */
 	#turn = 0
-
-	protected override createRenderRoot(): HTMLElement {
-		return this
-	}
 
 	override connectedCallback(): void {
 		super.connectedCallback()

@@ -1,16 +1,19 @@
-/** What every page has: its elements are in the document itself, whose one style sheet applies to them. */
+/** What every page has. */
 import { html, LitElement, nothing } from 'lit'
 import type { PropertyValues, TemplateResult } from 'lit'
 import { ApiError, change } from './api.ts'
 
-export abstract class Page extends LitElement {
-	/** Aborts when the page is left. */
-	protected left = new AbortController()
-	protected problem: unknown = null
-
+/** Its content is in the document itself, whose one style sheet applies to it. */
+export abstract class PlainElement extends LitElement {
 	protected override createRenderRoot(): HTMLElement {
 		return this
 	}
+}
+
+export abstract class Page extends PlainElement {
+	/** Aborts when the page is left. */
+	protected left = new AbortController()
+	protected problem: unknown = null
 
 	override connectedCallback(): void {
 		super.connectedCallback()
@@ -59,10 +62,11 @@ export abstract class Page extends LitElement {
 		}
 	}
 
-	/** Sends a change, and reads the page again. */
-	protected apply(method: string, path: string, body?: unknown): void {
+	/** Sends a change, empties the form that asked for it, and reads the page again. */
+	protected apply(method: string, path: string, body?: unknown, form?: HTMLFormElement): void {
 		void this.attempt(async () => {
 			await change(method, path, body)
+			form?.reset()
 			await this.enter()
 		})
 	}
@@ -109,6 +113,15 @@ export function table(heads: readonly string[], rows: readonly TemplateResult[],
 			</tbody>
 		</table>
 	</div>`
+}
+
+export function agentField(names: readonly string[]): TemplateResult {
+	return html`<label
+		>Agent
+		<select name="agent">
+			${names.map((name) => html`<option>${name}</option>`)}
+		</select></label
+	>`
 }
 
 /** The form that was submitted, and its fields by name. */

@@ -1,9 +1,8 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path } from '../api.ts'
+import { agentNames, get, path } from '../api.ts'
 import { when } from '../format.ts'
-import { empty, loading, Page, status, submitted } from '../page.ts'
-import type { AgentItem } from '../types.ts'
+import { agentField, empty, loading, Page, status, submitted } from '../page.ts'
 
 interface Binding {
 	binding_id: string
@@ -33,7 +32,7 @@ class Channels extends Page {
 		const { signal } = this.left
 		const { channels } = await get<{ channels: { id: string }[] }>('/v1/channels', signal)
 		this.#channels = await Promise.all(channels.map(({ id }) => get<Channel>(path`/v1/channels/${id}`, signal)))
-		this.#agents = (await get<AgentItem[]>('/v1/agents', signal)).map(({ name }) => name)
+		this.#agents = await agentNames(signal)
 	}
 
 	protected content(): TemplateResult {
@@ -44,12 +43,7 @@ class Channels extends Page {
 				<h2>Pair a chat</h2>
 				<p class="note">Send <code>/start</code> to the bot; it answers with a code.</p>
 				<label>Code <input name="code" required autocomplete="off" /></label>
-				<label
-					>Agent
-					<select name="agent">
-						${this.#agents.map((name) => html`<option>${name}</option>`)}
-					</select></label
-				>
+				${agentField(this.#agents)}
 				<button class="primary">Pair</button>
 			</form>
 		`
@@ -87,14 +81,7 @@ class Channels extends Page {
 
 	#pair(event: SubmitEvent): void {
 		const { form, text } = submitted(event)
-		void this.attempt(async () => {
-			await change('POST', '/v1/channels/pair', {
-				pairing_code: text('code').trim(),
-				agent_id: text('agent'),
-			})
-			form.reset()
-			await this.enter()
-		})
+		this.apply('POST', '/v1/channels/pair', { pairing_code: text('code').trim(), agent_id: text('agent') }, form)
 	}
 
 	#unbind({ id }: Channel, { binding_id, external_chat_id }: Binding): void {

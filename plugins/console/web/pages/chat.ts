@@ -1,11 +1,11 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path, send } from '../api.ts'
+import { agentNames, change, get, path, send } from '../api.ts'
 import { when } from '../format.ts'
 import { markdown } from '../markdown.ts'
 import { empty, Page } from '../page.ts'
 import { follow } from '../stream.ts'
-import type { AgentItem, GatewayEvent, Message, Run } from '../types.ts'
+import type { GatewayEvent, Message, Run } from '../types.ts'
 import '../context.ts'
 import '../file.ts'
 import { questionCard } from './inbox.ts'
@@ -26,11 +26,6 @@ interface Exchange {
 	tools: string[]
 }
 
-interface Blob {
-	type: string
-	blob: string
-}
-
 /** Conversations with agents. The API's current session, or one that the API has named. */
 class Chat extends Page {
 	static override properties = { agent: { attribute: false }, conversation: { attribute: false } }
@@ -48,7 +43,7 @@ class Chat extends Page {
 		this.#messages = []
 		this.#waiting = null
 		this.#writing = null
-		this.#agents ??= (await get<AgentItem[]>('/v1/agents', this.left.signal)).map(({ name }) => name)
+		this.#agents ??= await agentNames(this.left.signal)
 		const [first] = this.#agents
 		if (this.agent === '' && first !== undefined) location.replace(`#/chat/${encodeURIComponent(first)}`)
 		else await this.#read()
@@ -290,7 +285,7 @@ class Chat extends Page {
 			headers: { 'content-type': 'application/octet-stream' },
 			body: file,
 		})
-		const { blob } = (await response.json()) as Blob
+		const { blob } = (await response.json()) as { blob: string }
 		return { blob, name: file.name }
 	}
 

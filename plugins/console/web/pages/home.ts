@@ -88,16 +88,6 @@ class Home extends Page {
 		this.#backup = saved && (saved.backups.at(-1) ?? null)
 	}
 
-	#channelChecks(): unknown {
-		return this.#channels.map(
-			({ type, bot, connection, last_error }) =>
-				html`<li class=${connection === 'connected' ? 'good' : 'bad'}>
-					<b>channel ${type} ${bot ?? ''}</b>
-					<span class="lines">${connection}${last_error === null ? '' : `: ${last_error}`}</span>
-				</li>`,
-		)
-	}
-
 	protected content(): TemplateResult {
 		if (!this.#health) return loading
 		const { status: now, version, uptime_s, checks } = this.#health
@@ -107,13 +97,18 @@ class Home extends Page {
 			<section>
 				<h2>Health</h2>
 				<ul class="checks">
-					${checks.map(
-						({ name, ok, message }) =>
-							html`<li class=${ok ? 'good' : 'bad'}><b>${name}</b> <span class="lines">${message}</span></li>`,
+					${checks.map(({ name, ok, message }) => check(ok, name, message))}
+					${this.#channels.map(({ type, bot, connection, last_error }) =>
+						check(
+							connection === 'connected',
+							`channel ${type} ${bot ?? ''}`,
+							`${connection}${last_error === null ? '' : `: ${last_error}`}`,
+						),
 					)}
-					${this.#channelChecks()}
+					${this.#plugins.map(({ name, last_error }) =>
+						last_error === null ? nothing : check(false, `Plugin ${name}`, last_error),
+					)}
 				</ul>
-				${this.#troubled()}
 				${
 					this.#backup === undefined
 						? nothing
@@ -129,17 +124,6 @@ class Home extends Page {
 					: this.#usage()
 			}
 		`
-	}
-
-	#troubled(): unknown {
-		const bad = this.#plugins.filter((one) => one.last_error !== null)
-		if (bad.length === 0) return nothing
-		return html`<ul class="checks">
-			${bad.map(
-				({ name, last_error }) =>
-					html`<li class="bad"><b>Plugin ${name}</b> <span class="lines">${last_error}</span></li>`,
-			)}
-		</ul>`
 	}
 
 	#usage(): TemplateResult {
@@ -232,6 +216,10 @@ class Home extends Page {
 			'bars',
 		)
 	}
+}
+
+function check(isGood: boolean, what: string, text: string): TemplateResult {
+	return html`<li class=${isGood ? 'good' : 'bad'}><b>${what}</b> <span class="lines">${text}</span></li>`
 }
 
 /** A report has only days on which something ran. */

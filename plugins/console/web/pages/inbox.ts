@@ -2,11 +2,11 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { keyed } from 'lit/directives/keyed.js'
 import { repeat } from 'lit/directives/repeat.js'
-import { change, get, getIfThere, path } from '../api.ts'
+import { agentNames, change, get, getIfThere, path } from '../api.ts'
 import { excerpt, json, when } from '../format.ts'
-import { empty, loading, Page, soon, submitted } from '../page.ts'
+import { agentField, empty, loading, Page, soon, submitted } from '../page.ts'
 import { listen } from '../stream.ts'
-import type { AgentItem, Question, Run, Skill } from '../types.ts'
+import type { Question, Run, Skill } from '../types.ts'
 
 /** Agents whose skills and tool servers are looked at. */
 const AGENTS = 200
@@ -62,14 +62,13 @@ class Inbox extends Page {
 		const { runs } = await get<{ runs: Run[] }>('/v1/runs?status=paused&limit=200', signal)
 		// A run that waits for a sub-agent shows that one's question, which is listed with it already.
 		this.#runs = runs.filter((run) => run.open_question?.run_id === run.run_id)
-		const agents = (await get<AgentItem[]>('/v1/agents', signal)).slice(0, AGENTS)
-		this.#agents = agents.map(({ name }) => name)
+		this.#agents = (await agentNames(signal)).slice(0, AGENTS)
+		const left = [...this.#agents]
 		const found: Waiting[] = []
 		const servers: { agent: string; server: ToolServer }[] = []
 		await Promise.all(
 			Array.from({ length: AT_ONCE }, async () => {
-				for (let agent = agents.pop(); agent; agent = agents.pop()) {
-					const { name } = agent
+				for (let name = left.pop(); name !== undefined; name = left.pop()) {
 					for (const skill of (await getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal)) ?? [])
 						if (skill.status === 'quarantined') found.push({ agent: name, skill })
 					for (const server of (await getIfThere<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal)) ?? [])
@@ -110,12 +109,7 @@ class Inbox extends Page {
 				until ${when(expires_at)}. Anyone can write to a bot: make sure that you know who it is.
 			</p>
 			<div class="row">
-				<label
-					>Agent
-					<select name="agent">
-						${this.#agents.map((name) => html`<option>${name}</option>`)}
-					</select></label
-				>
+				${agentField(this.#agents)}
 				<button class="primary">Pair</button>
 			</div>
 		</form>`

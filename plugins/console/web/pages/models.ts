@@ -45,10 +45,12 @@ interface Form {
 	secret: string
 }
 
+const blank: Form = { name: '', kind: 'openai', base_url: '', model: '', key: '', secret: '' }
+
 /** The providers that are set up, and a new one with a test call. */
 class Models extends Page {
 	#providers: Provider[] | undefined
-	#form: Form = { name: '', kind: 'openai', base_url: '', model: '', key: '', secret: '' }
+	#form = blank
 	#checked: Checked | undefined
 	#doing = ''
 
@@ -185,7 +187,7 @@ class Models extends Page {
 				set: { [`providers.${name}`]: provider, default_provider: name },
 			})
 			if (applied.state === 'refused') throw new Error(applied.error ?? 'the gateway refuses this')
-			this.#form = { name: '', kind: 'openai', base_url: '', model: '', key: '', secret: '' }
+			this.#form = blank
 			this.#checked = undefined
 			await this.enter()
 		})

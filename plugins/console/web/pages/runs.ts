@@ -1,10 +1,10 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { get, path } from '../api.ts'
+import { agentNames, get, path } from '../api.ts'
 import { duration, excerpt, tokens, when } from '../format.ts'
 import { empty, loading, Page, soon, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
-import type { AgentItem, GatewayEvent, Run, RunStatus } from '../types.ts'
+import type { GatewayEvent, Run, RunStatus } from '../types.ts'
 
 const PAGE = 50
 const statuses: RunStatus[] = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped']
@@ -34,7 +34,7 @@ class Runs extends Page {
 	readonly #readSoon = soon(READ_MS, () => (this.#runs?.length ?? 0) <= PAGE && this.attempt(() => this.#read()))
 
 	async enter(): Promise<void> {
-		this.#agents = (await get<AgentItem[]>('/v1/agents', this.left.signal)).map(({ name }) => name)
+		this.#agents = await agentNames(this.left.signal)
 		await this.#read()
 		listen({ event_type: 'run.*' }, this.left.signal, (event) => this.#heard(event))
 	}

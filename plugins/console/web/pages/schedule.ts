@@ -1,6 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path } from '../api.ts'
+import { get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, loading, Page, submitted, table } from '../page.ts'
 import { agentTabs } from './agent-tabs.ts'
@@ -67,11 +67,7 @@ class Schedule extends Page {
 		const time = text('when').trim()
 		const timezone = Intl.DateTimeFormat().resolvedOptions().timeZone
 		const at = time.includes(' ') ? { cron: time, timezone } : { every: time }
-		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/heartbeats`, { ...at, prompt: text('prompt') })
-			form.reset()
-			await this.enter()
-		})
+		this.apply('POST', path`/v1/agents/${this.agent}/heartbeats`, { ...at, prompt: text('prompt') }, form)
 	}
 
 	#change({ id }: Heartbeat, fields: object): void {

@@ -1,9 +1,8 @@
 import { html } from 'lit'
 import type { TemplateResult } from 'lit'
-import { change, get, path } from '../api.ts'
+import { agentNames, get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { empty, Page, submitted, table } from '../page.ts'
-import type { AgentItem } from '../types.ts'
 
 interface Secret {
 	id: string
@@ -31,11 +30,11 @@ class Vault extends Page {
 		const [secrets, grants, agents] = await Promise.all([
 			get<Secret[]>('/v1/vault/secrets', signal),
 			get<Grant[]>('/v1/vault/grants', signal),
-			get<AgentItem[]>('/v1/agents', signal),
+			agentNames(signal),
 		])
 		this.#secrets = secrets
 		this.#grants = grants
-		this.#agents = agents.map(({ name }) => name)
+		this.#agents = agents
 		this.#isLoaded = true
 	}
 
@@ -90,11 +89,7 @@ class Vault extends Page {
 
 	#store(event: SubmitEvent): void {
 		const { form, text } = submitted(event)
-		void this.attempt(async () => {
-			await change('POST', '/v1/vault/secrets', { name: text('name'), value: text('value') })
-			form.reset()
-			await this.enter()
-		})
+		this.apply('POST', '/v1/vault/secrets', { name: text('name'), value: text('value') }, form)
 	}
 
 	#grant({ id }: Secret, event: Event): void {
