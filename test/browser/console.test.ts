@@ -439,6 +439,24 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.match(memories[0], { content: 'The door is blue.' })
 	})
 
+	await t.test('the inbox misses nothing while it begins to listen', async (t) => {
+		model.on(/Keep this/, { tools: [{ name: 'memory_store', arguments: { content: 'Kept.' } }] }, 'Stored.')
+		const page = await open(t)
+		const held = Promise.withResolvers<void>()
+		await page.route('**/v1/events/stream?*', async (route) => {
+			await held.promise
+			await route.continue()
+		})
+		const asked = page.waitForRequest('**/v1/events/stream?*')
+		await page.goto('/#/inbox')
+		await asked
+		const { run_id } = (await api('POST', '/v1/agents/ada/runs', { prompt: 'Keep this' })).body
+		await eventually(async () => (await api('GET', `/v1/runs/${run_id}`)).body.status === 'paused')
+		held.resolve()
+		await page.getByRole('button', { name: 'Refuse' }).click()
+		await page.getByText('Nothing needs your attention').waitFor()
+	})
+
 	await t.test('what is typed for one question answers no other', async (t) => {
 		for (const what of ['door', 'gate'])
 			model.on(
@@ -449,6 +467,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const ask = async (what: string): Promise<string> =>
 			(await api('POST', '/v1/agents/ada/runs', { prompt: `Note the ${what}`, conversation: what })).body.run_id
 		const page = await open(t, '#/inbox')
+		await page.getByText('Nothing needs your attention').waitFor()
 		const card = (what: string) => page.locator('svc-question', { hasText: `Note the ${what}` })
 		const door = await ask('door')
 		await card('door').getByRole('button', { name: 'Edit' }).click()

@@ -41,9 +41,20 @@ export async function follow({ query, signal, heard, isOpen }: StreamOptions): P
 	}
 }
 
-/** The same for a page, which shows no error where the gateway refuses. */
-export function listen(query: StreamOptions['query'], signal: AbortSignal, heard: StreamOptions['heard']): void {
-	follow({ query, signal, heard }).catch(() => {})
+/**
+ * The same for a page, which shows no error where the gateway refuses. Settles once the stream is open, or refused: what is read
+ * from then on misses nothing.
+ */
+export function listen({ isOpen, ...options }: StreamOptions): Promise<void> {
+	return new Promise((resolve) => {
+		const opened = (open: boolean): void => {
+			isOpen?.(open)
+			resolve()
+		}
+		void follow({ ...options, isOpen: opened })
+			.catch(() => {})
+			.finally(resolve)
+	})
 }
 
 /** The frames of one response, to its end. */

@@ -26,7 +26,7 @@ class Added extends Page {
 			signal,
 			get: (path) => get(path, signal),
 			change: (method, path, body) => change(method, path, body),
-			follow: (query, heard) => listen(query, signal, (event) => heard({ ...event })),
+			follow: (query, heard) => void listen({ query, signal, heard: (event) => heard({ ...event }) }),
 		})
 	}
 

@@ -3,7 +3,7 @@ import type { TemplateResult } from 'lit'
 import { get } from '../api.ts'
 import { json, when } from '../format.ts'
 import { empty, Page, soon } from '../page.ts'
-import { follow } from '../stream.ts'
+import { listen } from '../stream.ts'
 import type { GatewayEvent } from '../types.ts'
 
 const PAGE = 100
@@ -27,20 +27,14 @@ class Events extends Page {
 		const following = new AbortController()
 		this.#following = following
 		this.#events = []
-		// Before the page is read, so that nothing is missed: then the gateway need not look for the place of an event.
-		await new Promise<void>((resolve) => {
-			void follow({
-				query: this.#filter,
-				signal: AbortSignal.any([this.left.signal, following.signal]),
-				heard: (event) => this.#heard(event),
-				isOpen: (open) => {
-					this.#isLive = open
-					this.requestUpdate()
-					resolve()
-				},
-			})
-				.catch(() => {})
-				.finally(resolve)
+		await listen({
+			query: this.#filter,
+			signal: AbortSignal.any([this.left.signal, following.signal]),
+			heard: (event) => this.#heard(event),
+			isOpen: (open) => {
+				this.#isLive = open
+				this.requestUpdate()
+			},
 		})
 		const page = await this.#page(null)
 		const known = new Set(page.events.map(({ event_id }) => event_id))

@@ -50,11 +50,12 @@ class Inbox extends Page {
 	readonly #readSoon = soon(READ_MS, () => this.attempt(() => this.#read()))
 
 	async enter(): Promise<void> {
-		await this.#read()
+		const { signal } = this.left
 		const timer = setInterval(() => void this.attempt(() => this.#readChats()), LOOK_MS)
-		this.left.signal.addEventListener('abort', () => clearInterval(timer))
-		const types = 'question.*,run.paused,run.resumed,skill.*,run.stopped,mcp.*'
-		listen({ event_type: types }, this.left.signal, this.#readSoon)
+		signal.addEventListener('abort', () => clearInterval(timer))
+		const query = { event_type: 'question.*,run.paused,run.resumed,skill.*,run.stopped,mcp.*' }
+		await listen({ query, signal, heard: this.#readSoon })
+		await this.#read()
 	}
 
 	async #read(): Promise<void> {

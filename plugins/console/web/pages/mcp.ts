@@ -34,8 +34,9 @@ class McpPage extends Page {
 	#logins = new Map<string, string>()
 
 	async enter(): Promise<void> {
+		const query = { event_type: 'mcp.*', agent_id: this.agent }
+		await listen({ query, signal: this.left.signal, heard: () => void this.attempt(() => this.#read()) })
 		await this.#read()
-		listen({ event_type: 'mcp.*', agent_id: this.agent }, this.left.signal, () => void this.attempt(() => this.#read()))
 	}
 
 	async #read(): Promise<void> {

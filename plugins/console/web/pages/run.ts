@@ -39,7 +39,8 @@ class RunPage extends Page {
 		this.#children = []
 		this.#live = ''
 		await this.#read()
-		listen({ run_id: this.runId, last_event_id: '0' }, this.left.signal, (event) => this.#heard(event))
+		const query = { run_id: this.runId, last_event_id: '0' }
+		await listen({ query, signal: this.left.signal, heard: (event) => this.#heard(event) })
 	}
 
 	async #read(): Promise<void> {

@@ -35,8 +35,9 @@ class Runs extends Page {
 
 	async enter(): Promise<void> {
 		this.#agents = await agentNames(this.left.signal)
+		const { signal } = this.left
+		await listen({ query: { event_type: 'run.*' }, signal, heard: (event) => this.#heard(event) })
 		await this.#read()
-		listen({ event_type: 'run.*' }, this.left.signal, (event) => this.#heard(event))
 	}
 
 	async #read(more = false): Promise<void> {
