@@ -5,6 +5,7 @@
 import Joi from 'joi'
 import { Fault, messageOf } from '../errors.ts'
 import { idPattern } from './names.ts'
+import { isObject } from '../util/is-object.ts'
 
 /** Increased when an older gateway could no longer restore a backup. */
 export const formatVersion = 1
@@ -118,8 +119,8 @@ function readJson(bytes: Buffer): Partial<Manifest> {
 	} catch (error) {
 		throw damaged(`its manifest is not JSON: ${messageOf(error)}`)
 	}
-	if (typeof found !== 'object' || found === null || Array.isArray(found)) throw damaged('its manifest is invalid')
-	const { format, gateway_version } = found as Partial<Manifest>
+	if (!isObject(found)) throw damaged('its manifest is invalid')
+	const { format, gateway_version } = found
 	if (typeof format === 'number' && format > formatVersion) {
 		throw new Fault(
 			'invalid_request',

@@ -1,4 +1,5 @@
 /** Settings on the command line: `--set key=value`, any number of times. */
+import { isObject } from '../util/is-object.ts'
 import { CliError } from './contract.ts'
 
 type Settings = Record<string, unknown>
@@ -23,7 +24,7 @@ export function settingsOf(assignments: readonly string[], example: string): Set
 		let place = settings
 		for (const part of parts.slice(0, -1)) {
 			const inner = (place[part] ??= Object.create(null))
-			if (!isSettings(inner)) throw new CliError('usage', `--set ${key}: ${part} also has a value of its own`)
+			if (!isObject(inner)) throw new CliError('usage', `--set ${key}: ${part} also has a value of its own`)
 			place = inner
 		}
 		place[parts.at(-1) as string] = valueOf(value)
@@ -36,7 +37,7 @@ export function merged(settings: Settings, changes: Settings): Settings {
 	const result: Settings = {}
 	for (const [key, value] of Object.entries(changes)) {
 		const before = settings[key]
-		result[key] = isSettings(value) && isSettings(before) ? withoutNull({ ...before, ...merged(before, value) }) : value
+		result[key] = isObject(value) && isObject(before) ? withoutNull({ ...before, ...merged(before, value) }) : value
 	}
 	return result
 }
@@ -44,10 +45,6 @@ export function merged(settings: Settings, changes: Settings): Settings {
 /** Null stands for a setting that is removed. */
 export function withoutNull(settings: Settings): Settings {
 	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null))
-}
-
-function isSettings(value: unknown): value is Settings {
-	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function valueOf(text: string): unknown {

@@ -3,6 +3,7 @@ import Joi from 'joi'
 import { CODE, Fault, isGeneralCode } from '../errors.ts'
 import { checkEventType } from '../events/families.ts'
 import type { ErrorCode, EventType, Plugin, ToolDefinition } from '../plugin.ts'
+import { isObject } from '../util/is-object.ts'
 
 export interface Declared {
 	scopes: ReadonlyMap<string, string>
@@ -107,5 +108,5 @@ export function checkPrimitive(definition: ToolDefinition): void {
 }
 
 function entriesOf(value: unknown): [string, unknown][] | undefined {
-	return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : undefined
+	return isObject(value) ? Object.entries(value) : undefined
 }

@@ -20,6 +20,11 @@ export function isKey(text: string): boolean {
 	return /^[\x21-\x7e]+$/.test(text)
 }
 
+/** OpenAI's own address, rather than one that speaks its protocol. */
+export function isOpenAI(base_url: string): boolean {
+	return URL.parse(base_url)?.hostname === 'api.openai.com'
+}
+
 const bearer = (api_key?: string): Record<string, string> =>
 	api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }
 

@@ -4,7 +4,7 @@ import type { ModelOrder } from '../../sandbox/order.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 import type {} from '../vault/contract.ts'
 import type { EndpointOrder, Models, ModelSettings, Provider, SecretText } from './contract.ts'
-import { isKey } from './dialects.ts'
+import { isKey, isOpenAI } from './dialects.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
@@ -39,7 +39,7 @@ export function modelsOf({
 			const name = config.provider ?? default_provider
 			if (nothingSetUp) return undefined
 			const provider = providerOf(name)
-			const byDefault = isOpenAi(provider.base_url) ? OPENAI_EMBEDDINGS : undefined
+			const byDefault = provider.base_url && isOpenAI(provider.base_url) ? OPENAI_EMBEDDINGS : undefined
 			return endpointOf(name, provider.embedding_model ?? byDefault)
 		},
 		async transcriber() {
@@ -154,9 +154,4 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 		...(context_window !== undefined && { context_window }),
 		...(prices && { prices }),
 	}
-}
-
-/** OpenAI's own address, rather than one that speaks its protocol. */
-function isOpenAi(base_url: string | undefined): boolean {
-	return base_url !== undefined && URL.parse(base_url)?.hostname === 'api.openai.com'
 }

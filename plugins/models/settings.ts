@@ -7,6 +7,7 @@ import { messages } from '../../config/messages.ts'
 import { suggest } from '../../config/suggest.ts'
 import { modelParams } from '../../sandbox/order.ts'
 import type { ModelSettings } from './contract.ts'
+import { isOpenAI } from './dialects.ts'
 
 const OLLAMA_WINDOW = 16_384
 const providerName = /^[A-Za-z0-9_.-]{1,64}$/
@@ -141,7 +142,7 @@ function providersFor(env: Environment, { providers, default_provider }: Readonl
 	return [
 		...(key
 			? [
-					{ path: 'providers.openai.kind', value: isOpenAI(base_url) ? 'openai-responses' : 'openai' },
+					{ path: 'providers.openai.kind', value: !base_url || isOpenAI(base_url) ? 'openai-responses' : 'openai' },
 					{ path: 'providers.openai.api_key', value: key, variable: 'OPENAI_API_KEY' },
 					{ path: 'providers.openai.model', value: model || 'gpt-4o-mini', variable: 'OPENAI_MODEL' },
 				]
@@ -150,10 +151,6 @@ function providersFor(env: Environment, { providers, default_provider }: Readonl
 		{ path: 'providers.offline', value: { kind: 'offline' } },
 		...((default_provider ?? null) === null ? [{ path: 'default_provider', value: chosen }] : []),
 	]
-}
-
-function isOpenAI(base_url: string | undefined): boolean {
-	return !base_url || URL.parse(base_url)?.hostname === 'api.openai.com'
 }
 
 function onlyProvider({ providers = {} }: { providers?: object }): string | undefined {
@@ -205,7 +202,6 @@ function kindOf(...names: string[]): joi.StringSchema {
 }
 
 function server(is: string, about: string, base_url: string): { is: string; schema: ObjectSchema } {
-	const isOpenAI = is.startsWith('openai')
 	const schema = ofKind(about, {
 		kind: kindOf(is).description('The API that the server speaks.'),
 		base_url: joi
@@ -230,7 +226,7 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			.required()
 			.messages({ 'any.required': 'is missing; give the name of a model that this server has' })
 			.description('Model for agents that name none.'),
-		...(isOpenAI && {
+		...(is.startsWith('openai') && {
 			embedding_model: joi
 				.string()
 				.max(256)

@@ -6,6 +6,7 @@ import { CliError } from '../contract.ts'
 import { folderOf } from '../plugin/folder.ts'
 import type { NewOptions } from '../plugin/new.ts'
 import { showState } from '../plugin/state.ts'
+import { isObject } from '../../util/is-object.ts'
 
 export default {
 	description: 'Show the plugins and their problems; create, check, install and remove plugins',
@@ -95,7 +96,7 @@ Examples:
 function settingsIn(text: string): Record<string, unknown> {
 	try {
 		const value = parse(text, { schema: 'core' }) as unknown
-		if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
+		if (isObject(value)) return value
 	} catch {
 		// not YAML at all
 	}

@@ -1,5 +1,5 @@
 /** Corrects joi's own translation to JSON Schema. */
-import { isMap } from './json-schema.ts'
+import { isObject } from '../../../core/util/is-object.ts'
 import type { About, JsonSchema } from './json-schema.ts'
 
 /** joi's formats that JSON Schema does not know, as patterns; null if there is no simple one. */
@@ -25,7 +25,7 @@ export function correct(json: JsonSchema): void {
 	if (pattern !== undefined) delete json.format
 	if (pattern) json.pattern ??= pattern
 	for (const value of Object.values(json)) {
-		for (const inner of Array.isArray(value) ? value : [value]) if (isMap(inner)) correct(inner)
+		for (const inner of Array.isArray(value) ? value : [value]) if (isObject(inner)) correct(inner)
 	}
 }
 

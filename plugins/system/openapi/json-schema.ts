@@ -44,7 +44,3 @@ export interface Dependency {
 	key?: string
 	peers: unknown[]
 }
-
-export function isMap(value: unknown): value is Record<string, unknown> {
-	return typeof value === 'object' && value !== null && !Array.isArray(value)
-}

@@ -1,7 +1,7 @@
 /** From joi to JSON Schema 2020-12: joi's own translation, with additions and corrections. */
 import type { ObjectSchema, Schema } from 'joi'
 import { rulesOf } from './dependencies.ts'
-import { isMap } from './json-schema.ts'
+import { isObject } from '../../../core/util/is-object.ts'
 import type { About, JsonSchema } from './json-schema.ts'
 import { correct, textRules } from './corrections.ts'
 
@@ -96,8 +96,8 @@ export class Schemas {
 
 /** By its shape: a third party may bring its own joi, also a version that lacks this description. */
 export function isJoi(rules: unknown): rules is Schema {
-	if (typeof rules !== 'object' || rules === null || !('describe' in rules) || !('~standard' in rules)) return false
-	return isMap(rules['~standard']) && 'jsonSchema' in rules['~standard']
+	if (!isObject(rules) || !('describe' in rules)) return false
+	return isObject(rules['~standard']) && 'jsonSchema' in rules['~standard']
 }
 
 function translate(schema: Schema): JsonSchema {
