@@ -5,7 +5,7 @@ import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import type { Provider } from '../models/contract.ts'
+import type { Provider, SecretText } from '../models/contract.ts'
 import { keys } from './records.ts'
 import type { VectorRecord } from './records.ts'
 import type { IndexManifest } from './search/files.ts'
@@ -45,11 +45,11 @@ async function compare(
 	provider: Provider,
 	kept: StoredVectors[],
 ): Promise<Finding[]> {
-	const key = await keyOf(context, provider)
-	// While a gateway runs, only the gateway can read the key.
-	if (key === null) return []
+	const headers = await headersOf(context, provider)
+	// While a gateway runs, only the gateway can read what the vault has.
+	if (!headers) return []
 	const { base_url, embedding_model } = provider
-	const made = await dimensionsOf(context, provider, key)
+	const made = await dimensionsOf(context, provider, headers)
 	if (typeof made === 'string')
 		return [
 			warning(
@@ -73,12 +73,14 @@ async function compare(
 async function dimensionsOf(
 	context: CheckContext,
 	provider: Provider,
-	key: string | undefined,
+	headers: Record<string, string>,
 ): Promise<number | string> {
 	try {
-		const { status, body } = await context.ask(`${provider.base_url}/embeddings`, {
+		const url = new URL(`${provider.base_url}/embeddings`)
+		for (const [parameter, value] of Object.entries(provider.query ?? {})) url.searchParams.set(parameter, value)
+		const { status, body } = await context.ask(url.href, {
 			method: 'POST',
-			headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+			headers,
 			body: { model: provider.embedding_model, input: ['dimensions'], encoding_format: 'float' },
 		})
 		const { data } = (body ?? {}) as { data?: { embedding?: unknown }[] }
@@ -90,10 +92,20 @@ async function dimensionsOf(
 	}
 }
 
-/** Null if it is not available. */
-async function keyOf(context: CheckContext, { api_key }: Provider): Promise<string | null | undefined> {
-	if (typeof api_key !== 'object') return api_key
-	return (await (await context.secrets()).find(api_key.secret))?.value ?? null
+/** With its key. Undefined if a secret of the vault is not available. */
+async function headersOf(
+	context: CheckContext,
+	{ api_key, headers = {} }: Provider,
+): Promise<Record<string, string> | undefined> {
+	const open = async (text: SecretText): Promise<string | null> =>
+		typeof text === 'string' ? text : ((await (await context.secrets()).find(text.secret))?.value ?? null)
+	const key = api_key === undefined ? undefined : await open(api_key)
+	const sent = Object.entries(headers).map(async ([name, text]) => [name, await open(text)] as const)
+	const all = {
+		...(key !== undefined && { authorization: key && `Bearer ${key}` }),
+		...Object.fromEntries(await Promise.all(sent)),
+	}
+	return Object.values(all).includes(null) ? undefined : (all as Record<string, string>)
 }
 
 /** From the manifests of stored graphs, and without a running gateway from one vector of each agent in the store. */

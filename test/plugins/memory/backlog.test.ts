@@ -33,7 +33,11 @@ void t.test('a memory that comes while the last embedding is completed gets one,
 			},
 		}
 		const context = { store, signal: new AbortController().signal } as unknown as Context
-		const embeddings: Embeddings = embeddingsOf(context, async () => embedder, () => index)
+		const embeddings: Embeddings = embeddingsOf(
+			context,
+			async () => embedder,
+			() => index,
+		)
 		await embeddings.make(agent, embedder, ['first'])
 		await coming
 		await nextTurn()
