@@ -38,12 +38,17 @@ export async function copyEngine({ from, to, signal, step }: CopyRequest): Promi
 		throw new Fault('unavailable', 'the data has an older format: start the gateway on it once, which upgrades it')
 	await mustBeEmpty(target)
 	await to.format?.change({ ...mark, copying: true })
-	const report = (what: string, count: number): void => {
-		signal.throwIfAborted()
-		if (count % REPORTED_EVERY === 0) step(`${what}, ${count} so far`)
+	const reporter = (what: string): ((count: number) => void) => {
+		let next = REPORTED_EVERY
+		return (count) => {
+			signal.throwIfAborted()
+			if (count < next) return
+			next = count + REPORTED_EVERY
+			step(`${what}, ${count} so far`)
+		}
 	}
-	const records = await copyRecords(from, to, (count) => report('records', count))
-	const events = await copyLog(source, to, (count) => report('events', count))
+	const records = await copyRecords(from, to, reporter('records'))
+	const events = await copyLog(source, to, reporter('events'))
 	let jobs = 0
 	for await (const job of source.jobs()) {
 		await to.queue.enqueue(job)

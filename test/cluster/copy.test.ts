@@ -1,0 +1,31 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { openLmdb } from '../../core/store/lmdb/open.ts'
+import { newId } from '../../core/util/ids.ts'
+import { copyEngine } from '../../plugins/cluster/copy.ts'
+
+void t.test('a copy tells how far it is, also where several events were written together', async (t) => {
+	const folder = mkdtempSync(join(tmpdir(), 'svc-copy-'))
+	t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+	await using from = await openLmdb({ path: join(folder, 'from') })
+	await using to = await openLmdb({ path: join(folder, 'to') })
+	const event = () => ({
+		event_id: newId(),
+		timestamp: new Date().toISOString(),
+		agent_id: 'ada',
+		run_id: null,
+		sequence: 0,
+		event_type: 'agent.created',
+		payload: {},
+	})
+	const appends = Array.from({ length: 1_500 }, () =>
+		from.log.append(null, 0, [{ event: event() }, { event: event() }, { event: event() }]),
+	)
+	await Promise.all(appends)
+	const told: string[] = []
+	const copied = await copyEngine({ from, to, signal: new AbortController().signal, step: (what) => told.push(what) })
+	t.equal(copied.events, 4_500)
+	t.equal(told.filter((what) => what.startsWith('events')).length, 4)
+})
