@@ -14,12 +14,16 @@ export const placeChecks: readonly PlaceCheck[] = [
 		about: 'secrets',
 		async run({ providers }, context) {
 			const problems: PlaceProblem[] = []
-			for (const [name, { api_key }] of Object.entries(providers)) {
-				if (typeof api_key !== 'object') continue
-				const { secret } = api_key
-				if (await (await context.secrets()).find(secret)) continue
-				const message = `the vault has no secret of this name; store it (svc vault set ${secret}) or correct the name`
-				problems.push({ path: `providers.${name}.api_key.secret`, message })
+			for (const [name, { api_key, headers = {} }] of Object.entries(providers)) {
+				const texts = {
+					api_key,
+					...Object.fromEntries(Object.entries(headers).map(([of, text]) => [`headers.${of}`, text])),
+				}
+				for (const [setting, text] of Object.entries(texts)) {
+					if (typeof text !== 'object' || (await (await context.secrets()).find(text.secret))) continue
+					const message = `the vault has no secret of this name; store it (svc vault set ${text.secret}) or correct the name`
+					problems.push({ path: `providers.${name}.${setting}.secret`, message })
+				}
 			}
 			return problems
 		},
