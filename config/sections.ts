@@ -169,7 +169,10 @@ export function gatherSections({ plugins: declared, renamed }: Composition, tree
 	}
 }
 
-/** The one name that a setting of a built-in plugin has: `plugins.webhooks.per_minute` is `webhooks.per_minute`. A former name counts as the present one. */
+/**
+ * The one name that a setting of a built-in plugin has: `plugins.webhooks.per_minute` is `webhooks.per_minute`. A former
+ * name counts as the present one.
+ */
 export function sectionPath({ plugins, renamed }: Composition, path: readonly string[]): string[] {
 	const [first, name = '', setting = ''] = path
 	const isElsewhere = first === 'plugins' && hasSection(plugins.get(name))

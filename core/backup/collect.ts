@@ -20,7 +20,8 @@ const gatewayLink = /^plugins\/[^/]+\/node_modules\/svc-gateway$/
 
 /**
  * gateway.yaml, and the contents of plugins/ and skills/. A link is followed if it points to a file of the home; any
- * other entry that is not a regular file is left out and named. Backups in these folders are left out: `partial` is a folder among them. Throws `backup_failed` if there is more than a backup can hold.
+ * other entry that is not a regular file is left out and named. Backups in these folders are left out: `partial` is a
+ * folder among them. Throws `backup_failed` if there is more than a backup can hold.
  */
 export async function collectFiles(home: string, partial: string): Promise<Collected> {
 	const root = await realpath(home)

@@ -25,7 +25,10 @@ export const noWaitOption = { '--no-wait': 'do not wait until a running gateway 
 const PATIENCE_MS = 30_000
 const LOOK_MS = 30
 
-/** Waits until the gateway has read the file as it is now, for at most 30 s. Null if none runs with this home. Throws `interrupted` after Ctrl-C. */
+/**
+ * Waits until the gateway has read the file as it is now, for at most 30 s. Null if none runs with this home. Throws
+ * `interrupted` after Ctrl-C.
+ */
 export async function waitUntilApplied({ home, signal }: Cli, file: string): Promise<Applied | null> {
 	if ((await holderOf(home)) === null) return null
 	for (const end = performance.now() + PATIENCE_MS; performance.now() < end;) {

@@ -68,7 +68,10 @@ export interface Command {
 	arguments?: string
 	/** Replaces the usage line of its help. */
 	usage?: string
-	/** By their flags: `--limit <n>`, `-y, --yes`, `--tag <tag...>`. The value is what help says. `run` gets them by their long name, in camelCase. */
+	/**
+	 * By their flags: `--limit <n>`, `-y, --yes`, `--tag <tag...>`. The value is what help says. `run` gets them by their
+	 * long name, in camelCase.
+	 */
 	options?: Record<string, string | Option>
 	/** Text at the end of its help. */
 	examples?: string

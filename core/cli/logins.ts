@@ -10,20 +10,17 @@ const ADDRESSES = 100
 
 type Logins = Record<string, string>
 
-/** Undefined if none is stored for this address. Throws if others can read the file, or it is damaged. */
-function storedToken(home: string, url: string): string | undefined {
-	const logins = read(home)
-	return Object.hasOwn(logins, url) ? logins[url] : undefined
-}
-
 /** Whether a text can be a token: visible ASCII. The error of `fetch` for a header with anything else would show it. */
 export function isToken(text: string): boolean {
 	return /^[\x21-\x7e]{1,4096}$/.test(text)
 }
 
-/** What a command sends to this address: the token of SVC_TOKEN, else the stored one. */
+/**
+ * What a command sends to this address: the token of SVC_TOKEN, else the stored one. Throws if others can read the file,
+ * or it is damaged.
+ */
 export function tokenFor(env: Readonly<NodeJS.ProcessEnv>, home: string, url: string): string | undefined {
-	if (!env.SVC_TOKEN) return storedToken(home, url)
+	if (!env.SVC_TOKEN) return read(home)[url]
 	const token = env.SVC_TOKEN.trim()
 	if (!isToken(token)) throw new CliError('usage', 'SVC_TOKEN does not contain a token; it is one word, such as svc_…')
 	return token

@@ -98,7 +98,10 @@ export interface CheckContext {
 	experts(): Promise<DoctorFile[]>
 	/** Throws `NotChecked` if they cannot be opened. */
 	secrets(): Promise<Secrets>
-	/** A short request to a server that the operator named, which may be private: at most 10 s and 4 MiB, no redirects. Throws a Fault that never holds a secret. */
+	/**
+	 * A short request to a server that the operator named, which may be private: at most 10 s and 4 MiB, no redirects.
+	 * Throws a Fault that never holds a secret.
+	 */
 	ask(url: string, request?: Request): Promise<Reply>
 	/** What `make` answers, made once for all checks. */
 	once<T>(key: string, make: () => Promise<T>): Promise<T>

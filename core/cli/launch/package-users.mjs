@@ -5,7 +5,8 @@ import { join, sep } from 'node:path'
 
 /**
  * Returns the processes whose program, the pinned Node, is in `node_modules`, without this process and without
- * those that another one of them started: `{pid, script}`. Asks the system, so a killed process leaves nothing behind. Empty on Windows, which itself refuses to remove the files of a program that runs.
+ * those that another one of them started: `{pid, script}`. Asks the system, so a killed process leaves nothing behind.
+ * Empty on Windows, which itself refuses to remove the files of a program that runs.
  */
 export function packageUsers(root) {
 	const modules = join(realpathSync(root), 'node_modules') + sep

@@ -42,8 +42,9 @@ export function forwardedHeaders(
 }
 
 /**
- * The headers of a request or an answer without these, and without those of the connection. What `Connection` names is kept: a client could name a header that a proxy added, and count as local without it, or
- * `content-length`, and its body would be read as further requests.
+ * The headers of a request or an answer without these, and without those of the connection. What `Connection` names is
+ * kept: a client could name a header that a proxy added, and count as local without it, or `content-length`, and its
+ * body would be read as further requests.
  */
 export function passedHeaders(rawHeaders: readonly string[], except: readonly string[] = []): string[] {
 	return pairsOf(rawHeaders)

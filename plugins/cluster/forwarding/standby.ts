@@ -31,7 +31,10 @@ export interface StandbyOptions {
 }
 
 export interface Standby extends AsyncDisposable {
-	/** As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the working one, and `unavailable` if it cannot listen. */
+	/**
+	 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the working one, and
+	 * `unavailable` if it cannot listen.
+	 */
 	onLeaseObserved(found: ObservedLease | null): Promise<void>
 	/** This gateway works now: requests that wait go to what is current in the listeners. */
 	served(): void
