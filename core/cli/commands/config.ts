@@ -36,6 +36,7 @@ import type { Command } from '../command.ts'
 import type { Cli, Style } from '../contract.ts'
 import { noWaitOption, warnOfRemaining, waitUntilApplied, reportUnapplied } from '../applied.ts'
 import type { Applied } from '../applied.ts'
+import { textInput } from '../text-input.ts'
 
 type InForce = Extract<Applied, { state: 'in_force' }>
 
@@ -175,7 +176,7 @@ Examples:
 			async run(cli, { key, value: given, ...options }: { key: string; value: string } & ConfigOptions) {
 				const found = explain(pathFor(key))
 				if (given !== '-') refuseSecret(key, given)
-				const text = given === '-' ? String(await cli.ask.input()).replace(/\r?\n$/, '') : given
+				const text = given === '-' ? (await textInput(cli, '-')).replace(/\r?\n$/, '') : given
 				const value = valueOf(text, found)
 				await change(cli, (before) => setSetting(before, placeIn(before, pathOf(key)), value), key, options)
 			},

@@ -3,6 +3,7 @@ import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { inTurns } from '../../../core/cli/in-turns.ts'
 import { pick } from '../../../core/cli/pick.ts'
+import { textInput } from '../../../core/cli/text-input.ts'
 import { askApproval } from './approve.ts'
 import type { Question } from './run-record.ts'
 import { when } from '../../../core/cli/when.ts'
@@ -79,7 +80,7 @@ async function one(cli: Cli, agent: string, id: string | undefined): Promise<Ope
 }
 
 async function answerOf(cli: Cli, words: string[]): Promise<string> {
-	return words.length === 1 && words[0] === '-' ? String(await cli.ask.input()).trimEnd() : words.join(' ')
+	return words.length === 1 && words[0] === '-' ? (await textInput(cli, '-')).trimEnd() : words.join(' ')
 }
 
 function ask(cli: Cli, asked: Question): Promise<string> {

@@ -1,6 +1,6 @@
 import { createServer, request as httpRequest } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import t from 'tap'
 import { exitCodes } from '../../../../core/cli/contract.ts'
 import { openOutput } from '../../../../core/cli/output.ts'
@@ -120,6 +120,9 @@ void t.test('--quiet shows the answer and nothing else; - reads the prompt', asy
 	t.match(stdout, /^The built-in offline provider received: from afar\n/)
 	t.equal(stderr, '')
 	t.equal((await svc(['run', 'off', '-'], { input: ' \n' })).code, exitCodes.usage)
+	const latin1 = await svc(['run', 'off', '-'], { input: Readable.from([Buffer.from('café', 'latin1')]) })
+	t.equal(latin1.code, exitCodes.usage)
+	t.match(latin1.stderr, /standard input is not text in UTF-8/)
 })
 
 void t.test('--conversation names the conversation of a run, and of a chat', async (t) => {
