@@ -6,6 +6,10 @@ import { startHost } from '../../support/host.ts'
 
 const MIB = 1024 * 1024
 const SHARE = 32 * MIB
+const bodyOf = (length: number): Buffer<ArrayBuffer> => Buffer.from(JSON.stringify({ text: 'a'.repeat(length) }))
+const large = bodyOf(MIB)
+/** Made once: it takes longer to make than to send. */
+const largest = bodyOf(30 * MIB)
 
 /** Its route takes bodies of 32 MiB and answers when it is released. */
 const plugin = `import { bodyUsed } from ${JSON.stringify(new URL('../../../core/http/body-budget.ts', import.meta.url).href)}
@@ -29,11 +33,11 @@ void t.test('large bodies share a budget of bytes, which is given back however a
 		socket.write(`POST /at-once HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n\r\n`)
 		return socket
 	}
-	const post = (path: string, length: number): Promise<Response> =>
+	const post = (path: string, body: Buffer<ArrayBuffer>): Promise<Response> =>
 		fetch(host.gateway.status.url('main') + path, {
 			method: 'POST',
 			headers: { 'content-type': 'application/json' },
-			body: JSON.stringify({ text: 'a'.repeat(length) }),
+			body,
 		})
 	const fill = (headers: string): Promise<net.Socket[]> =>
 		Promise.all(Array.from({ length: BUDGET_BYTES / SHARE }, () => begin(headers)))
@@ -44,23 +48,23 @@ void t.test('large bodies share a budget of bytes, which is given back however a
 		'Content-Length: 9\r\nContent-Encoding: gzip',
 	]) {
 		const sockets = await fill(headers)
-		const refused = await post('/at-once', MIB)
+		const refused = await post('/at-once', large)
 		t.equal(refused.status, 503, `no room beside ${headers}`)
 		t.equal(refused.headers.get('retry-after'), '2')
 		t.match(await refused.json(), { code: 'unavailable' })
-		t.equal((await post('/at-once', 1000)).status, 200, 'small bodies are not counted')
-		const waits = post('/at-once', MIB)
+		t.equal((await post('/at-once', bodyOf(1000))).status, 200, 'small bodies are not counted')
+		const waits = post('/at-once', large)
 		for (const socket of sockets) socket.resetAndDestroy()
 		t.equal((await waits).status, 200, 'one that waits gets the share of an aborted request')
 	}
 	// More than the budget in a row: each gives its share back.
-	for (let round = 0; round < 5; round++) {
-		t.equal((await post('/fail', 30 * MIB)).status, 500)
-		const stream = await post('/stream', 30 * MIB)
+	for (let taken = 0; taken <= BUDGET_BYTES; taken += largest.length) {
+		t.equal((await post('/fail', largest)).status, 500)
+		const stream = await post('/stream', largest)
 		t.equal(stream.status, 200)
 		t.teardown(() => stream.body?.cancel())
 	}
 	const refused = await fill(`Content-Length: ${SHARE + 1}`)
-	t.equal((await post('/at-once', MIB)).status, 200, 'a body over the limit takes no share')
+	t.equal((await post('/at-once', large)).status, 200, 'a body over the limit takes no share')
 	for (const socket of refused) socket.resetAndDestroy()
 })
