@@ -25,8 +25,18 @@ const stripper = `
 	const { stripTypeScriptTypes } = require('node:module')
 	parentPort.postMessage(workerData.map((text) => stripTypeScriptTypes(text)))`
 
-/** A module: it serves these files to the loader, then loads the first one. */
-export async function hostProgram(): Promise<string> {
+let made: Promise<string> | undefined
+
+/** A module: it serves these files to the loader, then loads the first one. Made once, and again only where that failed. */
+export function hostProgram(): Promise<string> {
+	made ??= makeProgram().catch((error: unknown) => {
+		made = undefined
+		throw error
+	})
+	return made
+}
+
+async function makeProgram(): Promise<string> {
 	const urls = files.map((file) => new URL(file, root))
 	const texts = await Promise.all(urls.map((url) => readFile(url, 'utf8')))
 	const worker = new Worker(stripper, { eval: true, workerData: texts, execArgv: ['--no-warnings'] })
