@@ -9,7 +9,8 @@ import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { batches, filesOf, root } from './table.ts'
+import { memoryFolder } from './memory-folder.ts'
+import { batches, filesOf, onDisk, root } from './table.ts'
 import { readTap } from './tap-reader.ts'
 import type { Counts } from './tap-reader.ts'
 
@@ -30,6 +31,8 @@ interface Job {
 	name: string
 	/** Of Node. */
 	args: string[]
+	/** Its files are on the disk, and not in memory. */
+	isOnDisk: boolean
 	/** Output other than its results is shown at once. */
 	isWatched: boolean
 }
@@ -41,9 +44,11 @@ if (jobs.length === 0) {
 	process.exit(2)
 }
 const running = new Set<ChildProcess>()
+using inMemory = jobs.every(({ isOnDisk }) => isOnDisk) ? undefined : memoryFolder()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 	process.on(signal, () => {
 		for (const child of running) child.kill(signal)
+		inMemory?.[Symbol.dispose]()
 		process.exit(1)
 	})
 const began = performance.now()
@@ -64,7 +69,7 @@ console.log(
 console.log(`# time=${seconds(began)} s`)
 process.exitCode = reports.length > 0 ? 1 : 0
 
-async function runOne({ name, args, isWatched }: Job): Promise<void> {
+async function runOne({ name, args, isOnDisk, isWatched }: Job): Promise<void> {
 	const start = performance.now()
 	let written = ''
 	const write = (text: string): void => {
@@ -73,7 +78,11 @@ async function runOne({ name, args, isWatched }: Job): Promise<void> {
 	}
 	const child = spawn(process.execPath, [...memory, ...preloads, ...args], {
 		cwd: folder,
-		env: { TAP_TIMEOUT: String(TIMEOUT_S), ...process.env },
+		env: {
+			TAP_TIMEOUT: String(TIMEOUT_S),
+			...process.env,
+			...(!isOnDisk && inMemory && { TMPDIR: inMemory.path }),
+		},
 		stdio: ['ignore', 'pipe', 'pipe'],
 	})
 	running.add(child)
@@ -92,14 +101,14 @@ async function runOne({ name, args, isWatched }: Job): Promise<void> {
 }
 
 function batchJob(name: string): Job {
-	return { name, args: ['test/batches/together.ts', name], isWatched: false }
+	return { name, args: ['test/batches/together.ts', name], isOnDisk: onDisk.has(name), isWatched: false }
 }
 
 function filesNamed(named: string[]): Job[] {
 	const patterns = named.map((one) =>
 		statSync(join(folder, one), { throwIfNoEntry: false })?.isDirectory() ? join(one, '**/*.test.ts') : one,
 	)
-	return filesOf(patterns).map((path) => ({ name: path, args: [path], isWatched: true }))
+	return filesOf(patterns).map((path) => ({ name: path, args: [path], isOnDisk: true, isWatched: true }))
 }
 
 function seconds(since: number): string {

@@ -37,6 +37,12 @@ export const batches: Record<string, string[]> = {
 	backup: ['test/core/backup/**/*.test.ts', 'test/plugins/backups/**/*.test.ts'],
 }
 
+/**
+ * Batches whose files are on the disk: they test how data is written, kill gateways while they write, and read what is left. On a file
+ * system in memory the store extends its file in another way (core/store/lmdb/reserve.ts).
+ */
+export const onDisk: ReadonlySet<string> = new Set(['core', 'reload', 'crash', 'backup'])
+
 /** Test files that match, sorted, with slashes between folders. */
 export function filesOf(patterns: string[]): string[] {
 	return globSync(patterns, { cwd: fileURLToPath(root) })
