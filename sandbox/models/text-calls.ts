@@ -82,7 +82,7 @@ const FORMS: readonly { pattern: RegExp; read(groups: string[]): Call[] }[] = [
 	{ pattern: /<\|tool_call\|>([\s\S]*?)(?:<\|\/tool_call\|>|$)/g, read: ([body = '']) => inJson(body) ?? [] },
 	// Mistral: a list, or name and arguments
 	{
-		pattern: /\[TOOL_CALLS\]\s*([\w.-]+)\s*(?:\[CALL_ID\][\w-]+)?\s*\[ARGS\]([\s\S]*?)(?=\[TOOL_CALLS\]|$)/g,
+		pattern: /\[TOOL_CALLS\]\s*([\w.-]+)\s*(?:\[CALL_ID\][\w-]+\s*)?\[ARGS\]([\s\S]*?)(?=\[TOOL_CALLS\]|$)/g,
 		read: ([name = '', args = '']) => [{ name, arguments: args.trim() || '{}' }],
 	},
 	{ pattern: /\[TOOL_CALLS\]([\s\S]*)$/g, read: ([body = '']) => inJson(body) ?? [] },
