@@ -16,7 +16,7 @@ export function addToPrompt(ctx: Pick<Context, 'extend'>, profiles: Profiles): S
 			const { content } = await profiles.read(agent)
 			if (content === '') return `${ABOUT} It is empty so far.`
 			// Its text must not end the element in which it stands.
-			const text = content.replaceAll(/<(?=\s*\/?\s*profile)/gi, '‹')
+			const text = content.replaceAll(/<(?=\s*(?:\/\s*)?profile)/gi, '‹')
 			return `${ABOUT} It reads:\n<profile>\n${text}\n</profile>`
 		},
 		async run({ run_id, agent }) {

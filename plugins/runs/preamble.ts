@@ -63,7 +63,7 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 	const told = [...lines, ...parts]
 		.filter(Boolean)
 		.join('\n')
-		.replaceAll(/<(?=\s*\/?\s*(?:context|earlier))/gi, '‹')
+		.replaceAll(/<(?=\s*(?:\/\s*)?(?:context|earlier))/gi, '‹')
 	return { content: `<context>\n${told}\n</context>`, events }
 }
 

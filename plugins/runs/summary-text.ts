@@ -57,10 +57,15 @@ export function linesOf(messages: readonly ChatMessage[], characters: number): s
 	return lines.map((line) => shortened(line, characters)).join('\n')
 }
 
+/** A line with one of these words, and signs around it. */
+const SIGNS = String.raw`[^\p{L}\p{N}\n\r\u2028\u2029]*`
+const SUMMARY_HEAD = new RegExp(`^${SIGNS}SUMMARY${SIGNS}$([^]*)`, 'imu')
+const FACTS_HEAD = new RegExp(`^${SIGNS}FACTS${SIGNS}$`, 'imu')
+
 /** The summary is empty if the model gave none. `source`: what the model was shown; a fact with a number that is not in it is left out. */
 export function answerIn(text: string, isCut: boolean, source: string, characters: number): ReadSummary {
-	const [, told = text] = /^\W*SUMMARY\W*$([^]*)/im.exec(text) ?? []
-	const [summary = '', rest = ''] = told.split(/^\W*FACTS\W*$/im)
+	const [, told = text] = SUMMARY_HEAD.exec(text) ?? []
+	const [summary = '', rest = ''] = told.split(FACTS_HEAD)
 	const lines = rest.split('\n').flatMap((line) => /^\s*(?:[-*•]|\d+[.)])\s+(.+)$/.exec(line)?.[1]?.trim() ?? [])
 	// The last line of an answer that was cut is a part of one.
 	if (isCut) lines.pop()

@@ -1,6 +1,7 @@
 /** What a model is asked for a summary, and what is taken from its answer. */
 import t from 'tap'
 import type { ChatMessage } from '../../../core/protocol.ts'
+import { costs } from '../../support/cost.ts'
 import { answerIn, linesOf, plainSummary, promptOf } from '../../../plugins/runs/summary-text.ts'
 
 const turn = (at: number, text = ''): ChatMessage[] => [
@@ -48,6 +49,11 @@ void t.test('an answer is read however its model writes it, and never longer tha
 	})
 	t.strictSame(read('All is well.'), { summary: 'All is well.', facts: [] })
 	t.strictSame(read('SUMMARY\n\nFACTS\n- none'), { summary: '', facts: [] })
+	t.strictSame(read('SUMMARY\nВсё хорошо.\nFACTS\n- Ада живёт у озера.'), {
+		summary: 'Всё хорошо.',
+		facts: ['Ада живёт у озера.'],
+	})
+	t.equal(read('__SUMMARY__\r\n一切顺利。\r\n__FACTS__\r\n').summary, '一切顺利。')
 	t.strictSame(read('SUMMARY\nWell.\nFACTS\n- Ada has 13 geese.').facts, [], 'a number that nobody said')
 	t.strictSame(read('SUMMARY\nWell.\nFACTS\n- Ada has 12 geese.\n- Ada lives by the la', true).facts, [
 		'Ada has 12 geese.',
@@ -57,6 +63,19 @@ void t.test('an answer is read however its model writes it, and never longer tha
 	const { summary } = read(`SUMMARY\n${'A sentence of it. '.repeat(50)}`)
 	t.ok(summary.length <= 200 && summary.endsWith('.'))
 	t.end()
+})
+
+void t.test('an answer is read in time that grows with its length only', async (t) => {
+	for (const unit of ['\n', '\r', '-', '\n- ', '\u2028'])
+		await costs(t, encodeURI(unit), {
+			work: () => answerIn(`${unit.repeat(160_000)}a`, false, '', 1_000),
+			// As much text in eight pieces: with squares it would take an eighth of the time.
+			reference: () => {
+				for (let n = 0; n < 8; n++) answerIn(`${unit.repeat(20_000)}a`, false, '', 1_000)
+			},
+			times: 4,
+			floor: 10,
+		})
 })
 
 void t.test('without a model it is a list that keeps the newest turns', (t) => {
