@@ -125,7 +125,7 @@ function refuseHiding({ type, raw, tokens = [] }: Tokens.Generic, line: number):
 /** Throws if other Markdown readers end the block earlier than this parser, and show the rest of the code as text. */
 function refuseEarlyEnd({ raw, line }: CodeBlock): void {
 	// Tabs are kept: after the closing fence, others ignore a tab, and this parser treats it as code.
-	const [first = '', ...lines] = raw.replace(/\n+$/, '').split('\n')
+	const [first = '', ...lines] = raw.replace(/(?<!\n)\n+$/, '').split('\n')
 	const fence = /`{3,}|~{3,}/.exec(first)?.[0] ?? ''
 	const end = new RegExp(`^ {0,3}${fence}[\`~\\s]*$`)
 	const at = lines.findIndex((text) => end.test(text))

@@ -212,6 +212,8 @@ void t.test('reading a program takes time in proportion to its document', async 
 	// Eight times the text: what takes quadratic time would take 64 times as long.
 	for (const unit of ['-\n', '> ', '[a]: b "x\n', '`', '<a b="c" '])
 		await costs(t, unit, { work: read(unit, 240_000), reference: read(unit, 30_000), times: 30, floor: 4 })
+	const within = (length: number) => () => programIn(PROGRAM.replace('export', `${'\n'.repeat(length)}export`))
+	await costs(t, 'lines of a program', { work: within(240_000), reference: within(30_000), times: 30, floor: 4 })
 })
 
 void t.test('a block is found on its line, whatever comes before it', async () => {
