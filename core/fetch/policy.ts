@@ -71,7 +71,7 @@ export function checkAddresses(url: URL, addresses: readonly string[], policy: F
 
 /** The host of a URL without brackets and without dots at its end. */
 export function hostOf({ hostname }: URL): string {
-	return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/\.+$/, '')
+	return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/(?<!\.)\.+$/, '')
 }
 
 /** Is the URL's host in the list? Entries are `host` (any port) or `host:port`. */

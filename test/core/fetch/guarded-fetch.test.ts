@@ -11,6 +11,7 @@ import type { Test } from 'tap'
 import { isFault } from '../../../core/errors.ts'
 import { checkAddress, fetcherFor, guardedFetch } from '../../../core/fetch/guarded-fetch.ts'
 import type { GuardedInit, GuardedOptions, FetchPolicy } from '../../../core/fetch/guarded-fetch.ts'
+import { costs } from '../../support/cost.ts'
 import { hostileTargets, hostileUrls, ownNames, startCanary } from '../../support/ssrf.ts'
 
 const canary = await startCanary(t)
@@ -35,6 +36,18 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 		return isFault(error) ? error.code : `not a fault: ${String(error)}`
 	}
 }
+
+void t.test('a host is judged in time that grows with its length only', async (t) => {
+	const check = (dots: number) => () =>
+		checkAddress(`https://a${'.'.repeat(dots)}b/`, {
+			policy: { ...tester, hosts: ['a.test'] },
+			timeout_ms: 60_000,
+		}).catch(() => {})
+	const pieces = async (): Promise<void> => {
+		for (let n = 0; n < 8; n++) await check(10_000)()
+	}
+	await costs(t, 'dots', { work: check(80_000), reference: pieces, times: 4, floor: 10 })
+})
 
 interface Front {
 	port: number
