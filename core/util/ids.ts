@@ -35,8 +35,20 @@ function randomTail(): string {
 function begin(ms: number): void {
 	lastMs = ms
 	counter = 0
+	prefix = timeFields(ms)
+}
+
+/** The first two fields. */
+function timeFields(ms: number): string {
 	const time = ms.toString(16).padStart(12, '0')
-	prefix = `${time.slice(0, 8)}-${time.slice(8)}`
+	return `${time.slice(0, 8)}-${time.slice(8)}`
+}
+
+/** A UUIDv7 right behind another one, whatever the clock shows. */
+export function idAfter(id: string): string {
+	const next = Number.parseInt(id.slice(15, 18), 16) + 1
+	const time = next > 0xfff ? timeFields((timeOfId(id) ?? 0) + 1) : id.slice(0, 13)
+	return `${time}-7${(next & 0xfff).toString(16).padStart(3, '0')}-${randomTail()}`
 }
 
 /** When a UUIDv7 was made, in milliseconds since 1970. Undefined for other ids. */

@@ -10,6 +10,7 @@ import { runMetrics } from './metrics.ts'
 import { addSendFile } from './send-file.ts'
 import { routes } from './routes.ts'
 import { requeue } from './requeue.ts'
+import { continueRunIds } from './run-ids.ts'
 import { runsOf } from './runs.ts'
 
 /** Runs: from a prompt to its answer, one conversation after another, and the questions in between. */
@@ -27,6 +28,7 @@ export default definePlugin<RunSettings, Runs>({
 		addSendFile(ctx)
 		await finishForgetting(ctx)
 		await requeue(ctx)
+		await continueRunIds(ctx.store)
 		claimRuns(ctx).catch((error: unknown) => ctx.log.fatal({ err: error }, 'no more runs are taken from the queue'))
 		maintain(ctx)
 		const runs = runsOf(ctx)

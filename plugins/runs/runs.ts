@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
-import { newId, now } from '../../core/util/ids.ts'
+import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
@@ -37,6 +37,7 @@ import { createRun } from './start.ts'
 import { summariesOf } from './summaries.ts'
 import { tellHolder, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
+import { newRunId } from './run-ids.ts'
 
 /** Limit of runs read for one page of all runs. */
 const LOOKED_AT = 5_000
@@ -64,7 +65,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		async start(agent, request) {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
 			const opened = await openDestination(ctx, agent, request.destination, conversation)
-			const run_id = newId()
+			const run_id = newRunId()
 			// A run that an agent starts counts with its tokens alone: a due result must not get lost.
 			const cause = causeNow()
 			const payer = cause?.actor.kind === 'agent' ? undefined : cause?.payer

@@ -1,5 +1,5 @@
 /** What is said in a conversation outside of its runs: a turn that is complete when it is written, with its event. */
-import { newId, now } from '../../core/util/ids.ts'
+import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { RunRecord, Runs, SaidMessage } from './contract.ts'
@@ -9,6 +9,7 @@ import type { IndexEntry } from './keys.ts'
 import { appendWith } from './records.ts'
 import { openRun } from './run-log.ts'
 import { repetition } from './start.ts'
+import { newRunId } from './run-ids.ts'
 
 /** As `Runs.say` and `Runs.unsay`. */
 export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Runs, 'say' | 'unsay'> {
@@ -69,7 +70,7 @@ function recordOf(
 ): RunRecord {
 	const at = now()
 	return {
-		run_id: newId(),
+		run_id: newRunId(),
 		agent: name,
 		agent_uid: uid,
 		conversation,

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { newId } from '../../../core/util/ids.ts'
+import { idAfter, newId, timeOfId } from '../../../core/util/ids.ts'
 
 void t.test('ids are UUIDv7, unique and strictly rising also within a millisecond', async (t) => {
 	const ids = Array.from({ length: 20_000 }, newId)
@@ -13,4 +13,15 @@ void t.test('an id carries the time at which it was made', async (t) => {
 	const time = Number.parseInt(newId().replace('-', '').slice(0, 12), 16)
 	// Making many at once may run the clock of ids a few milliseconds ahead.
 	t.ok(time >= before && time < before + 1_000)
+})
+
+void t.test('an id can be made to sort after another one', (t) => {
+	let id = 'ffffffff-fff0-7ffe-8000-000000000000'
+	for (const time of [0xfffffffffff0, 0xfffffffffff1, 0xfffffffffff1]) {
+		const next = idAfter(id)
+		t.ok(next > id, next)
+		t.equal(timeOfId(next), time)
+		id = next
+	}
+	t.end()
 })
