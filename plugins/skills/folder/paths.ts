@@ -2,6 +2,8 @@
 import { Fault } from '../../../core/errors.ts'
 import { visible } from '../invisible.ts'
 
+/** Characters of a path in an archive, which need not be of the skill. */
+const NAME_LIMIT = 1000
 /** Bytes of a path, and of one of its parts. */
 const PATH_LIMIT = 400
 const PART_LIMIT = 255
@@ -14,9 +16,10 @@ const CLUTTER = /^(?:\.git|\.svn|\.hg|__MACOSX|\.DS_Store|\._.*|Thumbs\.db|deskt
 
 /**
  * A path as it is stored: relative, with single slashes, in Unicode's composed form. Throws `skill_invalid` for one that
- * leads out of its folder.
+ * leads out of its folder, and for a long one.
  */
 export function pathOf(name: string): string {
+	if (name.length > NAME_LIMIT) throw wrong(name, `is longer than ${NAME_LIMIT} characters; shorten it`)
 	if (/^(?:\/|[A-Za-z]:[/\\])/.test(name)) throw wrong(name, 'is absolute; paths must be relative to the folder')
 	const parts = name.split('/').filter((part) => part !== '' && part !== '.')
 	if (parts.length === 0) throw wrong(name, 'names no file')

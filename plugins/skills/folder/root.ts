@@ -20,8 +20,7 @@ export function rootOf(paths: readonly string[], wanted: string | undefined): st
 		if (root !== undefined) return root
 		throw new Fault('skill_invalid', `there is no SKILL.md in "${wanted}"; ${listed(folders, around)}`)
 	}
-	const all = new Set(folders)
-	const outermost = folders.filter((folder) => !hasSkillAround(folder, all))
+	const outermost = outermostOf(folders)
 	const [root] = outermost
 	if (root === undefined) throw new Fault('skill_invalid', `there is no SKILL.md; ${listed([], around)}`)
 	if (outermost.length === 1) return root
@@ -34,10 +33,15 @@ export function rootOf(paths: readonly string[], wanted: string | undefined): st
 /** Folders in the `errors` of an answer. */
 const FOLDERS_LIMIT = 500
 
-function hasSkillAround(folder: string, all: ReadonlySet<string>): boolean {
-	if (folder !== '' && all.has('')) return true
-	for (let around = folderOf(folder); around !== ''; around = folderOf(around)) if (all.has(around)) return true
-	return false
+/** Those that are in no other one. */
+function outermostOf(folders: readonly string[]): string[] {
+	const found: string[] = []
+	// Sorted by these, a folder comes right before all that it contains.
+	for (const folder of folders.map((one) => (one === '' ? '' : `${one}/`)).toSorted()) {
+		const around = found.at(-1)
+		if (around === undefined || !folder.startsWith(around)) found.push(folder)
+	}
+	return found.map((folder) => folder.slice(0, -1))
 }
 
 function listed(folders: readonly string[], around: string): string {
