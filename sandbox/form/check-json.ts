@@ -5,6 +5,8 @@ import { isObject } from '../models/values.ts'
 const PROBLEMS = 5
 /** Schemas that refer to each other can ask for endless work; what was not checked then counts as valid. */
 const CHECKS = 100_000
+/** Characters and entries that a check looks through count as one more. */
+const LOOKED_THROUGH = 20
 const DEPTH = 100
 
 const types: ReadonlySet<string> = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'])
@@ -30,6 +32,8 @@ type Schema = Record<string, unknown>
 
 interface SchemaCheck {
 	root: unknown
+	/** What references lead to. */
+	known: Map<string, unknown>
 	problems: string[]
 	left: number
 	/** Something was not checked, so without problems the value may fit or not. */
@@ -42,7 +46,7 @@ interface SchemaCheck {
  * keywords, and types that JSON Schema does not have, never make a value wrong.
  */
 export function problemsIn(value: unknown, schema: unknown): string[] {
-	const check: SchemaCheck = { root: schema, problems: [], left: CHECKS, isPartial: false }
+	const check: SchemaCheck = { root: schema, known: new Map(), problems: [], left: CHECKS, isPartial: false }
 	visit(check, value, schema, '', 0)
 	return check.problems.slice(0, PROBLEMS)
 }
@@ -50,15 +54,17 @@ export function problemsIn(value: unknown, schema: unknown): string[] {
 function visit(check: SchemaCheck, value: unknown, schema: unknown, path: string, depth: number): void {
 	if (schema === false) return say(check, path, 'is not allowed')
 	if (!isObject(schema) || check.problems.length >= PROBLEMS) return
-	const isTooMuch = check.left-- <= 0 || depth > DEPTH
+	const isTooMuch = check.left <= 0 || depth > DEPTH
 	check.isPartial ||= isTooMuch || isPartly(schema)
 	if (isTooMuch) return
+	const { type, enum: listed, required } = schema
+	check.left -= 1 + [value, type, listed, required].reduce<number>((sum, one) => sum + sizeOf(one), 0) / LOOKED_THROUGH
 	const at = (more: string): string => (path === '' ? more : `${path}.${more}`)
 	const below = (inner: unknown, innerSchema: unknown, where: string): void =>
 		visit(check, inner, innerSchema, where, depth + 1)
 
 	if (typeof schema.$ref === 'string') {
-		const target = referred(check.root, schema.$ref)
+		const target = referred(check, schema.$ref)
 		check.isPartial ||= target === undefined
 		below(value, target, path)
 	}
@@ -90,7 +96,7 @@ function visit(check: SchemaCheck, value: unknown, schema: unknown, path: string
 /** `anyOf`, `oneOf` and `not`. */
 function choose(check: SchemaCheck, value: unknown, schema: Schema, path: string, depth: number): void {
 	const judge = (one: unknown): 'fits' | 'may fit' | 'does not fit' => {
-		const inner: SchemaCheck = { root: check.root, problems: [], left: check.left, isPartial: false }
+		const inner: SchemaCheck = { ...check, problems: [], isPartial: false }
 		visit(inner, value, one, path, depth + 1)
 		check.left = inner.left
 		if (inner.problems.length > 0) return 'does not fit'
@@ -163,9 +169,9 @@ function isOf(value: unknown, type: string): boolean {
 }
 
 /** Undefined for a reference to another document, to an anchor or to nothing: it allows everything. */
-function referred(root: unknown, ref: string): unknown {
-	if (!/^#(\/|$)/.test(ref)) return undefined
-	let found = root
+function referred({ root, known }: SchemaCheck, ref: string): unknown {
+	if (known.has(ref)) return known.get(ref)
+	let found = /^#(\/|$)/.test(ref) ? root : undefined
 	for (const part of ref.slice(1).split('/').slice(1)) {
 		const name = decode(part).replaceAll('~1', '/').replaceAll('~0', '~')
 		found =
@@ -175,7 +181,14 @@ function referred(root: unknown, ref: string): unknown {
 					? found[Number(name)]
 					: undefined
 	}
+	known.set(ref, found)
 	return found
+}
+
+/** Of what a check may look through. */
+function sizeOf(value: unknown): number {
+	if (typeof value === 'string' || Array.isArray(value)) return value.length
+	return isObject(value) ? Object.keys(value).length : 0
 }
 
 function decode(text: string): string {

@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { AnswerForm, ModelOrder } from '../../sandbox/order.ts'
 import { problemsIn } from '../../sandbox/form/check-json.ts'
+import { costs } from '../support/cost.ts'
 import { messageBody } from '../../sandbox/models/anthropic-request.ts'
 import { contentBody } from '../../sandbox/models/google-request.ts'
 import { chatBody } from '../../sandbox/models/ollama-request.ts'
@@ -136,4 +137,22 @@ void t.test('schemas that never end are left', async (t) => {
 	t.strictSame(problemsIn(`${'a'.repeat(50)}!`, pattern), [], 'patterns are not checked')
 	const long = Array.from({ length: 50_000 }, () => 'x')
 	t.equal(problemsIn(long, { items: { type: 'number' } }).length, 5)
+})
+
+void t.test('a check has an end, whatever its schema makes it look through', async (t) => {
+	const names = Array.from({ length: 10_000 }, (_, at) => `n${at}`)
+	const fields = Object.fromEntries(names.slice(0, 2_000).map((name) => [name, 1]))
+	const numbers = Array.from({ length: 2_000 }, () => 1)
+	const cases: Record<string, [value: unknown, schema: object]> = {
+		'a long reference': [numbers, { items: { $ref: `#/${'a/'.repeat(30_000)}` } }],
+		'a long enum': [numbers, { items: { enum: [...names, 1] } }],
+		'a long list of types': [numbers, { items: { type: names.map(() => 'number') } }],
+		'a long string': ['€'.repeat(500_000), { allOf: names.slice(0, 500).map(() => ({ maxLength: 500_000 })) }],
+		'many fields': [fields, { allOf: names.slice(0, 2_000).map(() => ({ properties: { n1: {} } })) }],
+		'many required ones': [numbers.map(() => ({})), { items: { anyOf: [{ required: names }, {}] } }],
+	}
+	// As many checks as there are at most.
+	const most = () => problemsIn(Array.from({ length: 110_000 }), { items: { type: ['string', 'null', 'number'] } })
+	for (const [what, [value, schema]] of Object.entries(cases))
+		await costs(t, what, { work: () => problemsIn(value, schema), reference: most, times: 40, floor: 20 })
 })
