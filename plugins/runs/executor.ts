@@ -91,8 +91,8 @@ async function executeOnce(logged: LoggedRun & Pick<Active, 'lock' | 'begun' | '
 	if (!agent || agent.uid !== run.agent_uid) return // deleted; the deletion sweeps its runs
 	if (await isOrphan(ctx.store, run)) return finish(logged, { status: 'stopped' })
 
-	const began = Date.now()
-	const active_ms = (): number => run.active_ms + Date.now() - began - work.waited_ms
+	const began = performance.now()
+	const active_ms = (): number => Math.round(run.active_ms + performance.now() - began - work.waited_ms)
 	const limits = { ...ctx.config.limits, ...agent.config.limits, ...run.limits }
 	const account = ctx.use('usage').account(run.run_id, agent, agent.config.limits ?? {}, run.payer)
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined

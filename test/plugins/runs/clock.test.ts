@@ -1,0 +1,78 @@
+/** The clock of the machine is set while there are runs. */
+import { rmSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import { makeHome, startGateway } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
+import { startModelServer } from '../../support/model-server.ts'
+import { spawnGateway } from '../../support/process.ts'
+import { follow } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
+
+const HOUR_MS = 3_600_000
+
+void t.test(
+	'a conversation goes on after its earlier turns, though the clock was ahead until the last start',
+	async (t) => {
+		const model = await startModelServer()
+		t.teardown(() => model.stop())
+		for (const at of [1, 2, 3]) model.on(`prompt ${at}`, `answer ${at}`)
+		const home = makeHome({
+			config: `providers:\n  mock:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: m\n`,
+		})
+		t.teardown(() => rmSync(home, { recursive: true, force: true }))
+		const ask = async (prompts: string[], env: NodeJS.ProcessEnv): Promise<string[]> => {
+			const gateway = await spawnGateway(home, env)
+			const call = async <T>(path: string, body?: object): Promise<T> => {
+				const reply = await fetch(`${gateway.url}${path}`, {
+					...(body && { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+				})
+				return (await reply.json()) as T
+			}
+			try {
+				await call('/v1/agents', { name: 'ada' })
+				for (const prompt of prompts) {
+					const { run_id } = await call<{ run_id: string }>('/v1/agents/ada/runs', { prompt })
+					await eventually(async () => (await call<{ status: string }>(`/v1/runs/${run_id}`)).status === 'completed')
+				}
+				return (await call<{ content: string }[]>('/v1/agents/ada/history')).map(({ content }) => content)
+			} finally {
+				await gateway.end()
+			}
+		}
+		await ask(['prompt 1'], {
+			NODE_OPTIONS: `--import=${fileURLToPath(new URL('../../homes/clock.mjs', import.meta.url))}`,
+			SVC_TEST_NOW: new Date(Date.now() + 2 * HOUR_MS).toISOString(),
+		})
+		const history = await ask(['prompt 2', 'prompt 3'], {})
+		t.strictSame(history, ['prompt 1', 'answer 1', 'prompt 2', 'answer 2', 'prompt 3', 'answer 3'])
+		const [request] = model.requests('prompt 3')
+		const said = request?.messages.filter(({ role }) => role === 'assistant').map(({ content }) => content)
+		t.strictSame(said, ['answer 1', 'answer 2'])
+	},
+)
+
+void t.test('a change of the clock counts neither for nor against the time of a run', async (t) => {
+	const model = await startHeldModel()
+	t.teardown(() => model.stop())
+	const gateway = await startGateway({
+		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
+	})
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	const realNow = Date.now
+	t.teardown(() => (Date.now = realNow))
+	for (const hours of [5, -5]) {
+		const prompt = `The clock moves by ${hours} hours.`
+		const run_id = await ada.start(prompt)
+		const call = await model.called(prompt)
+		Date.now = () => realNow() + hours * HOUR_MS
+		call.callTool('ask', '{"question":"Which one?"}')
+		const { question_id } = (await ada.heard(run_id, 'question.asked')).payload
+		await ada.heard(run_id, 'run.paused')
+		await gateway.request('POST', `/v1/agents/ada/ask-responses/${question_id}`, { body: { answer: 'this' } })
+		void model.called(prompt, 2).then((last) => last.answer('done'))
+		t.match(await ada.ended(run_id), { event_type: 'run.completed' }, `${hours} hours`)
+		Date.now = realNow
+	}
+})
