@@ -9,9 +9,10 @@ const DEPTH_LIMIT = 8
 
 /**
  * `limits.steps=20` → `{limits: {steps: 20}}`. A value that is valid JSON, such as a number, `true` or a
- * list, is read as JSON, any other as text; an empty one is null, which removes the key. Throws a usage error.
+ * list, is read as JSON, any other as text; an empty one is null, which removes the key. With the `present` settings,
+ * an inner map begins as it is there, and an inner key is removed from it at once. Throws a usage error.
  */
-export function settingsOf(assignments: readonly string[], example: string): Settings {
+export function settingsOf(assignments: readonly string[], example: string, present?: Settings): Settings {
 	const settings: Settings = Object.create(null)
 	for (const text of assignments) {
 		const [, key = '', value = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
@@ -21,13 +22,16 @@ export function settingsOf(assignments: readonly string[], example: string): Set
 				'usage',
 				`--set takes key=value, such as ${example}; "${text.slice(0, 64)}" is not of that form`,
 			)
+		const [top = '', last = ''] = [parts[0], parts.at(-1)]
+		if (parts.length > 1 && !(top in settings) && isObject(present?.[top])) settings[top] = copyOf(present[top])
 		let place = settings
 		for (const part of parts.slice(0, -1)) {
 			const inner = (place[part] ??= Object.create(null))
 			if (!isObject(inner)) throw new CliError('usage', `--set ${key}: ${part} also has a value of its own`)
 			place = inner
 		}
-		place[parts.at(-1) as string] = valueOf(value)
+		if (value === '' && present && place !== settings) delete place[last]
+		else place[last] = valueOf(value)
 	}
 	return settings
 }
@@ -45,6 +49,12 @@ export function merged(settings: Settings, changes: Settings): Settings {
 /** Null stands for a setting that is removed. */
 export function withoutNull(settings: Settings): Settings {
 	return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null))
+}
+
+/** Without a prototype, as all settings here: `__proto__` is a name like any other. */
+function copyOf(settings: Settings): Settings {
+	const entries = Object.entries(settings).map(([key, value]) => [key, isObject(value) ? copyOf(value) : value])
+	return Object.assign(Object.create(null), Object.fromEntries(entries))
 }
 
 function valueOf(text: string): unknown {

@@ -86,7 +86,7 @@ Examples:
 			arguments: '<agent>',
 			options: fieldOptions,
 			async run(cli, { agent: name, ...fields }: { agent: string } & Fields) {
-				const body = await bodyOf(cli, fields)
+				const body = await bodyOf(cli, fields, fields.set?.some(isInner) ? await configOf(cli, name) : {})
 				if (Object.keys(body).length === 0) throw new CliError('usage', 'nothing to change; see --help for the options')
 				const changed = await cli.api.request<ChangedAgent>('PATCH', path`/v1/agents/${name}`, body)
 				warn(cli, changed, body)
@@ -130,13 +130,22 @@ function warn(cli: Cli, { warnings = [] }: ChangedAgent, { config = {} }: Body):
 		out.note(out.style.warn(`Note: ${out.style.plain(text)}`))
 }
 
-async function bodyOf(cli: Cli, { persona, personaFile, set }: Fields): Promise<Body> {
+/** Whether an assignment changes a key of an inner map. The gateway replaces the whole map, so the rest has to be known. */
+function isInner(assignment: string): boolean {
+	return /^[^=]*\./.test(assignment)
+}
+
+async function configOf({ api }: Cli, name: string): Promise<Record<string, unknown>> {
+	return (await api.request<Agent>('GET', path`/v1/agents/${name}`)).config
+}
+
+async function bodyOf(cli: Cli, { persona, personaFile, set }: Fields, present = {}): Promise<Body> {
 	if (persona !== undefined && personaFile !== undefined)
 		throw new CliError('usage', 'give either --persona or --persona-file')
 	const text = personaFile === undefined ? persona : (await textInput(cli, personaFile)).trimEnd()
 	return {
 		...(text !== undefined && { persona: text }),
-		...(set && { config: settingsOf(set, 'provider=openai or limits.steps=20') }),
+		...(set && { config: settingsOf(set, 'provider=openai or limits.steps=20', present) }),
 	}
 }
 
