@@ -9,7 +9,7 @@ import type { Composition, DeclaredPlugin } from './composition.ts'
 import { coreSections } from './core-sections.ts'
 import { isSection, withValue } from './environment.ts'
 import type { Problem } from './problems.ts'
-import { renameSetting } from './edit.ts'
+import { renameSetting, setSetting, settingAt } from './edit.ts'
 import { parseTree } from './tree.ts'
 import type { Tree } from './tree.ts'
 
@@ -194,6 +194,16 @@ export function placeIn(composition: Composition, text: string, path: readonly s
 	const below = isSection(plugins) ? plugins[name] : undefined
 	const hasBelow = isSection(below) && Object.keys(below).some((key) => key !== 'enabled')
 	return hasBelow && !isThere(above) ? ['plugins', ...short] : short
+}
+
+/** The text with the setting in its place. A plugin that is only switched on or off there gets a map, and stays on or off. */
+export function putSetting(composition: Composition, text: string, path: readonly string[], value: unknown): string {
+	const place = placeIn(composition, text, path)
+	const [section = '', name = '', ...inner] = place
+	const isOn = section === 'plugins' && inner.length > 0 ? settingAt(text, [section, name]) : undefined
+	if (typeof isOn !== 'boolean') return setSetting(text, place, value)
+	const settings = withValue(isOn ? {} : { enabled: false }, inner, value)
+	return setSetting(text, [section, name], settings)
 }
 
 /** A section whose settings are all commented out reads as null. */

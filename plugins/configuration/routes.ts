@@ -8,8 +8,8 @@ import {
 	configFile,
 	pathOf,
 	placeIn,
+	putSetting,
 	readText,
-	setSetting,
 	unsetSetting,
 } from '../../core/host/config.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -166,10 +166,7 @@ export function routes(server: Server, ctx: Context): void {
 		handler: ({ payload: { set = {}, unset = [] } }) =>
 			changed(place, (before) => {
 				const without = unset.reduce(removed, before)
-				return Object.entries(set).reduce(
-					(text, [key, value]) => setSetting(text, placeIn(text, pathOf(key)), value),
-					without,
-				)
+				return Object.entries(set).reduce((text, [key, value]) => putSetting(text, pathOf(key), value), without)
 			}),
 	})
 }

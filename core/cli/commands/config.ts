@@ -24,11 +24,11 @@ import {
 	migrateText,
 	pathOf,
 	placeIn,
+	putSetting,
 	readConfig,
 	readText,
 	refuse,
 	sectionPath,
-	setSetting,
 	unsetSetting,
 } from '../../host/config.ts'
 import { CliError } from '../contract.ts'
@@ -178,7 +178,7 @@ Examples:
 				if (given !== '-') refuseSecret(key, given)
 				const text = given === '-' ? (await textInput(cli, '-')).replace(/\r?\n$/, '') : given
 				const value = valueOf(text, found)
-				await change(cli, (before) => setSetting(before, placeIn(before, pathOf(key)), value), key, options)
+				await change(cli, (before) => putSetting(before, pathOf(key), value), key, options)
 			},
 		},
 		unset: {
