@@ -37,7 +37,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 	try {
 		const home = homeFolder(env, io.cwd)
 		const opened = (api = openApi({ env, home, signal }))
-		const words = argv.length === 0 ? ['--help'] : argv
+		const words = withHelp(argv)
 		const given = (options: CliOptions): Cli => openCli(io, home, opened, options)
 		const { program, problems } = await buildProgram(words, { stdout, stderr, cli: given })
 		for (const problem of problems) stderr.write(`svc: ${safe(problem)}\n`)
@@ -70,6 +70,12 @@ function openCli(io: Io, home: string, api: Api, options: CliOptions): Cli {
 		},
 		error: (exit, message) => new CliError(exit, message),
 	}
+}
+
+/** `svc` is `svc --help`, and `svc help agents show` is `svc agents show --help`. */
+function withHelp(argv: readonly string[]): readonly string[] {
+	const [first = 'help', ...words] = argv
+	return first === 'help' ? [...words, '--help'] : argv
 }
 
 /** `svc agents` is `svc agents list`: of a command that has a list, the list is what it is called for most. */

@@ -1,8 +1,11 @@
 /** Commander's command, whose errors say what may be written instead. */
 import { Command } from 'commander'
-import type { ErrorOptions } from 'commander'
+import type { ErrorOptions, HelpContext } from 'commander'
 
 export class Parser extends Command {
+	/** Commander's own, which its types leave out. Throws. */
+	declare unknownCommand: () => never
+
 	override createCommand(name?: string): Parser {
 		return new Parser(name)
 	}
@@ -10,6 +13,15 @@ export class Parser extends Command {
 	override error(message: string, options?: ErrorOptions): never {
 		const advice = message.includes('Did you mean') ? undefined : this.#adviceFor(options?.code)
 		return super.error(advice === undefined ? message : `${message}\n${advice}`, options)
+	}
+
+	/** Help for a command that does not exist is the error that the command itself is. */
+	override outputHelp(context?: HelpContext | ((text: string) => string)): void {
+		const word = this.args[0] ?? '-'
+		const isCommand = word.startsWith('-') || word === 'help' || this.#names().includes(word)
+		const takesOthers = this.commands.length === 0 || this.registeredArguments.length > 0
+		if (!isCommand && !takesOthers) this.unknownCommand()
+		super.outputHelp(context as HelpContext)
 	}
 
 	#adviceFor(code: string | undefined): string | undefined {

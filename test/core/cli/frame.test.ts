@@ -30,12 +30,18 @@ void t.test('help lists every command by group, and each command helps by itself
 	}
 	const helped = await svc(['help', 'run'])
 	t.match(helped.stdout, /^Usage: svc run /)
+	t.match((await svc(['help', 'agents', 'show'])).stdout, /^Usage: svc agents show /)
+	t.equal((await svc(['help'])).stdout, stdout)
 })
 
 void t.test('what is written wrong is refused with a suggestion', async (t) => {
 	for (const [argv, text] of [
 		[['agnts'], /unknown command 'agnts'\n\(Did you mean agents\?\)/],
 		[['agents', 'crate'], /unknown command 'crate'\n\(Did you mean create\?\)/],
+		[['agnts', '--help'], /unknown command 'agnts'\n\(Did you mean agents\?\)/],
+		[['help', 'agnts'], /unknown command 'agnts'\n\(Did you mean agents\?\)/],
+		[['agents', 'crate', '-h'], /unknown command 'crate'\n\(Did you mean create\?\)/],
+		[['help', 'agents', 'crate'], /unknown command 'crate'\n\(Did you mean create\?\)/],
 		[['agents', 'list', '--jsn'], /unknown option '--jsn'\n\(Did you mean --json\?\)/],
 		[['xyzzy'], /unknown command 'xyzzy'\n"svc --help" lists the commands\.$/m],
 		[['vault', 'remove', 'KEY'], /unknown command 'remove'\nThere are: list, set, .*delete/],
