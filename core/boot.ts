@@ -18,6 +18,7 @@ import { BUILT_IN, Loader } from './host/loader.ts'
 import { Listeners } from './http/listeners.ts'
 import type { Address } from './http/listening.ts'
 import { lockHome } from './process/lock.ts'
+import { agentsIn } from './store/agent-scope.ts'
 import { openLog } from './log/log.ts'
 import type { Logger } from './log/log.ts'
 import { openRunPool } from './runs/run-pool.ts'
@@ -81,6 +82,8 @@ export interface Running {
 	 * Absent where only this machine can have it.
 	 */
 	lost?: Promise<Fault>
+	/** The name of the first agent, undefined if there is none. */
+	firstAgent(): Promise<string | undefined>
 	/** Drains and gives everything back. May be called again. */
 	stop(): Promise<void>
 }
@@ -286,6 +289,10 @@ export async function boot({
 			config,
 			log,
 			...(engine.lost && { lost: engine.lost }),
+			async firstAgent() {
+				for await (const { name } of agentsIn(engine.store)) return name
+				return undefined
+			},
 			stop: () => stack.disposeAsync(),
 		}
 	} catch (error) {

@@ -141,6 +141,7 @@ process.stdout.write(
 		legacy_url: gateway.status.url('legacy'),
 		home,
 		config: running.config,
+		agent: await running.firstAgent().catch(() => undefined),
 	}),
 )
 tell('READY=1', `STATUS=Listens at ${gateway.status.url('main')}`)

@@ -5,7 +5,7 @@
  */
 import { Fault, isFault } from '../errors.ts'
 import { withSingleWrites } from './ops.ts'
-import type { Engine, Key, Op, RecordChange, Rev } from './ports.ts'
+import type { Engine, Key, Op, RecordChange, Rev, Store } from './ports.ts'
 
 const PREFIX = 'agent:'
 const ALIVE = 'alive'
@@ -21,6 +21,12 @@ export function agentIn(scope: string): string | undefined {
 
 export function livenessKey(uid: string): Key {
 	return [agentScope(uid), ALIVE]
+}
+
+/** The agents that are not being deleted, by name. */
+export async function* agentsIn(store: Pick<Store, 'list'>): AsyncGenerator<{ name: string; uid: string }> {
+	for await (const { value } of store.list<{ name: string; uid: string; deleting?: boolean }>(['agents']))
+		if (!value.deleting) yield value
 }
 
 /**

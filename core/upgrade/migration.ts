@@ -9,7 +9,7 @@
  * On a cluster the data keeps the older format for a while (`mayUpgrade` of core/store/ports.ts). So code that reads a record of the new shape also
  * reads the older one, and code that writes asks `ctx.gateway.dataFormat()` which one to write, until `oldestWritten` is the new format.
  */
-import { agentScope } from '../store/agent-scope.ts'
+import { agentScope, agentsIn } from '../store/agent-scope.ts'
 import type { Entry, Key, Op, Store } from '../store/ports.ts'
 
 export type Reader = Pick<Store, 'get' | 'list' | 'keys'>
@@ -42,8 +42,5 @@ export async function* ofEachAgent(
 	store: Reader,
 	...places: readonly (readonly string[])[]
 ): AsyncGenerator<RecordRange> {
-	for await (const { value } of store.list<{ uid: string; deleting?: boolean }>(['agents'])) {
-		if (value.deleting) continue
-		for (const parts of places) yield { prefix: [agentScope(value.uid), ...parts] }
-	}
+	for await (const { uid } of agentsIn(store)) for (const parts of places) yield { prefix: [agentScope(uid), ...parts] }
 }

@@ -44,6 +44,27 @@ void t.test('it takes the place of its launcher, which then needs no memory', as
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 })
 
+void t.test('the banner suggests to create an agent only if there is none', async (t) => {
+	const home = makeHome()
+	const first = await launch(home)
+	t.match(first.greeting, /svc agents create ada\n.*svc run ada "Hello"/)
+	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
+	const made = await fetch(`${url}/v1/agents`, {
+		method: 'POST',
+		headers: { 'content-type': 'application/json' },
+		body: JSON.stringify({ name: 'bob' }),
+	})
+	t.ok(made.ok)
+	first.launcher.kill('SIGTERM')
+	await first.ended
+
+	const second = await launch(home)
+	t.notMatch(second.greeting, 'agents create')
+	t.match(second.greeting, /:\n {2}export SVC_HOME=.*\n {2}npx svc run bob "Hello"\n[^]*\/v1\/agents\/bob\/runs/)
+	second.launcher.kill('SIGTERM')
+	await second.ended
+})
+
 void t.test('where Node cannot do that, it ends in order when the launcher is killed', async (t) => {
 	const home = makeHome()
 	const without = '--import=data:text/javascript,delete process.execve'

@@ -12,10 +12,12 @@ interface BannerOptions {
 	legacy_url: string | null
 	home: string
 	config: Config
+	/** An agent to try; undefined if there is none. */
+	agent: string | undefined
 }
 
 /** What a terminal shows once the gateway listens: where everything is, and what to do next. */
-export function startupBanner({ url, legacy_url, home, config }: BannerOptions): string {
+export function startupBanner({ url, legacy_url, home, config, agent }: BannerOptions): string {
 	// npx finds svc in this folder only; started elsewhere, svc is on the PATH.
 	const isHere = process.cwd() === resolve(root)
 	const svc = isHere ? 'npx svc' : 'svc'
@@ -26,10 +28,9 @@ ${linesOf(config, svc)
 	.map((line) => `${line}\n`)
 	.join('')}
 Try in another terminal${isHere ? ', in this folder' : ''}:
-${homeLine(home)}  ${svc} agents create ada
-  ${svc} run ada "Hello"
+${homeLine(home)}${agent === undefined ? `  ${svc} agents create ada\n` : ''}  ${svc} run ${agent ?? 'ada'} "Hello"
 Or over HTTP (see ${url}/docs):
-  curl -s ${url}/v1/agents/ada/runs -H 'content-type: application/json' -d '{"prompt": "Hello"}'
+  curl -s ${url}/v1/agents/${agent ?? 'ada'}/runs -H 'content-type: application/json' -d '{"prompt": "Hello"}'
 
 `
 }
