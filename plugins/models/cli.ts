@@ -9,4 +9,5 @@ export default {
 			load: () => import('./cli/init.ts'),
 		},
 	},
+	status: { order: 0, load: () => import('./cli/status.ts') },
 } satisfies CommandFile

@@ -26,7 +26,7 @@ interface Status extends Health {
 }
 
 export default {
-	description: 'Show the state of the gateway, its agents, channels and plugins',
+	description: 'Show the state of the gateway, its models, agents, channels and plugins',
 	examples: `
 Exit code: 0 the gateway works, 1 it needs attention, 69 no gateway answers. svc doctor also checks models and channels.
 

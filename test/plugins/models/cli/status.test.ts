@@ -1,0 +1,51 @@
+/** What `svc status` says about models: who answers, and whether the last call failed. */
+import t from 'tap'
+import { svcFor } from '../../../support/cli.ts'
+import { startGateway } from '../../../support/gateway.ts'
+import { startModelServer } from '../../../support/model-server.ts'
+import { follow } from '../../../support/runs.ts'
+
+void t.test('without a provider it says that only the offline one answers', async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const { code, stdout } = await svcFor(gateway)(['status'])
+	t.equal(code, 0)
+	t.match(stdout, /^models: the built-in offline provider answers; "svc init" sets up a real one$/m)
+})
+
+void t.test('it names the default provider, and a failed call until the next answer', async (t) => {
+	const model = await startModelServer()
+	t.teardown(() => model.stop())
+	model.on('Hello', { status: 401, message: 'no such key' }, 'Hi.')
+	const local = `{kind: openai, base_url: "${model.url}", model: qwen3}`
+	const other = `{kind: openai, base_url: "${model.url}", model: other}`
+	const gateway = await startGateway({
+		config: `providers: {local: ${local}, other: ${other}}\ndefault_provider: local\n`,
+	})
+	t.teardown(() => gateway.stop())
+	const svc = svcFor(gateway)
+	t.match((await svc(['status'])).stdout, `\nmodels: local (qwen3 at ${model.url})\n`)
+
+	const ada = await follow(t, gateway, 'ada')
+	await ada.ended(await ada.start('Hello'))
+	const failed = await svc(['status'])
+	t.equal(failed.code, 0, 'the gateway works')
+	t.match(failed.stdout, /^models: local \(.*; the last call failed at \d{4}-.*no such key/m)
+	t.match((await svc(['status', '--json'])).json(), {
+		providers: [{ name: 'local', is_default: true }, { name: 'other' }],
+		model_failure: { message: /no such key/ },
+	})
+
+	await ada.complete('Hello')
+	t.match((await svc(['status'])).stdout, `\nmodels: local (qwen3 at ${model.url})\n`)
+
+	model.on('Which', { status: 500 }, 'This.')
+	const bea = await follow(t, gateway, 'bea', { config: { provider: 'other', fallback: [] } })
+	const run = await bea.start('Which')
+	await bea.heard(run, 'model.retry')
+	t.match((await svc(['status'])).stdout, /; the last call of other failed at /)
+	await bea.ended(run)
+
+	const little = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['agents:read'] } })
+	t.match((await svcFor({ ...gateway, token: little.body.token })(['status'])).stdout, `\nmodels: local (qwen3`)
+})
