@@ -3,6 +3,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { deliverIn } from '../../../core/cli/deliver.ts'
+import { answerList } from '../../../core/cli/lists-of-agents.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when, whenWithZone } from '../../../core/cli/when.ts'
 
@@ -48,24 +49,21 @@ Examples:
   svc heartbeats remove ada HEARTBEAT_ID`,
 	commands: {
 		list: {
-			description: 'List the heartbeats of an agent',
-			arguments: '<agent>',
-			async run(cli, { agent }: { agent: string }) {
-				const list = await cli.api.request<Heartbeat[]>('GET', path`/v1/agents/${agent}/heartbeats`)
-				cli.out.answer(list, (all, style) =>
-					style.table(
-						['id', 'times', 'next', 'last', 'prompt'],
-						all.map((one) => [
-							one.id,
-							timesOf(one),
-							one.next_at === null ? 'paused' : when(one.next_at),
-							when(one.last_at),
-							one.prompt,
-						]),
-						`No heartbeats yet. Add one: svc heartbeats add ${agent} "What is new?" --every 1h`,
-					),
-				)
-			},
+			description: 'List the heartbeats of an agent or of all agents',
+			arguments: '[agent]',
+			run: (cli, { agent }: { agent?: string }) =>
+				answerList(cli, agent, {
+					of: (name) => cli.api.request<Heartbeat[]>('GET', path`/v1/agents/${name}/heartbeats`),
+					headings: ['id', 'times', 'next', 'last', 'prompt'],
+					row: (one) => [
+						one.id,
+						timesOf(one),
+						one.next_at === null ? 'paused' : when(one.next_at),
+						when(one.last_at),
+						one.prompt,
+					],
+					empty: (name) => `No heartbeats yet. Add one: svc heartbeats add ${name} "What is new?" --every 1h`,
+				}),
 		},
 		add: {
 			description: 'Start the agent with this prompt at these times; - reads the prompt from standard input',

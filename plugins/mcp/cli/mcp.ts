@@ -2,6 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { answerList } from '../../../core/cli/lists-of-agents.ts'
 import { count } from '../../../core/cli/count.ts'
 import { changesText } from './changes.ts'
 import { signIn } from './login.ts'
@@ -22,17 +23,15 @@ Examples:
   svc mcp accept ada files                 after a server changed the definition of a tool`,
 	commands: {
 		list: {
-			description: 'List the MCP servers of an agent',
-			arguments: '<agent>',
-			async run(cli, { agent }: { agent: string }) {
-				cli.out.answer(await listed(cli, agent), (list, style) =>
-					style.table(
-						['server', 'transport', 'status', 'id'],
-						list.map((one) => [one.name, one.transport, one.status, one.id]),
-						`No MCP servers yet; svc mcp --help shows how to add one.`,
-					),
-				)
-			},
+			description: 'List the MCP servers of an agent or of all agents',
+			arguments: '[agent]',
+			run: (cli, { agent }: { agent?: string }) =>
+				answerList(cli, agent, {
+					of: (name) => listed(cli, name),
+					headings: ['server', 'transport', 'status', 'id'],
+					row: (one) => [one.name, one.transport, one.status, one.id],
+					empty: () => `No MCP servers yet; svc mcp --help shows how to add one.`,
+				}),
 		},
 		show: {
 			description: 'Show the state of a server, and its latest standard error output',

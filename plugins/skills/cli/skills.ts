@@ -2,6 +2,7 @@ import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { answerList } from '../../../core/cli/lists-of-agents.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { fileLines, fileText, reviewText } from './review-text.ts'
 import { requestFor } from './source.ts'
@@ -33,17 +34,15 @@ Examples:
   svc skills remove ada weather`,
 	commands: {
 		list: {
-			description: 'List the skills of an agent',
-			arguments: '<agent>',
-			async run(cli, { agent }: { agent: string }) {
-				cli.out.answer(await listed(cli, agent), (list, style) =>
-					style.table(
-						['skill', 'status', 'id', 'installed', 'description'],
-						list.map((one) => [one.name, one.status, one.id, when(one.installed_at), one.description]),
-						`No skills yet. Install one: svc skills install ${agent} FOLDER`,
-					),
-				)
-			},
+			description: 'List the skills of an agent or of all agents',
+			arguments: '[agent]',
+			run: (cli, { agent }: { agent?: string }) =>
+				answerList(cli, agent, {
+					of: (name) => listed(cli, name),
+					headings: ['skill', 'status', 'id', 'installed', 'description'],
+					row: (one) => [one.name, one.status, one.id, when(one.installed_at), one.description],
+					empty: (name) => `No skills yet. Install one: svc skills install ${name} FOLDER`,
+				}),
 		},
 		install: {
 			description:

@@ -3,6 +3,7 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { deliverIn } from '../../../core/cli/deliver.ts'
+import { answerList } from '../../../core/cli/lists-of-agents.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import { schemeNames } from '../contract.ts'
@@ -31,25 +32,22 @@ Examples:
   svc webhooks deliveries ada github --limit 10`,
 	commands: {
 		list: {
-			description: 'List the webhooks of an agent',
-			arguments: '<agent>',
-			async run(cli, { agent }: { agent: string }) {
-				const list = await cli.api.request<Webhook[]>('GET', path`/v1/agents/${agent}/webhooks`)
-				cli.out.answer(list, (all, style) =>
-					style.table(
-						['webhook', 'scheme', 'deliveries', 'last', 'address', 'created'],
-						all.map((one) => [
-							one.slug,
-							one.scheme,
-							one.delivery_count,
-							when(one.last_delivery),
-							`/v1/hooks/${one.token}`,
-							when(one.created_at),
-						]),
-						`No webhooks yet. Add one: svc webhooks add ${agent} NAME`,
-					),
-				)
-			},
+			description: 'List the webhooks of an agent or of all agents',
+			arguments: '[agent]',
+			run: (cli, { agent }: { agent?: string }) =>
+				answerList(cli, agent, {
+					of: (name) => cli.api.request<Webhook[]>('GET', path`/v1/agents/${name}/webhooks`),
+					headings: ['webhook', 'scheme', 'deliveries', 'last', 'address', 'created'],
+					row: (one) => [
+						one.slug,
+						one.scheme,
+						one.delivery_count,
+						when(one.last_delivery),
+						`/v1/hooks/${one.token}`,
+						when(one.created_at),
+					],
+					empty: (name) => `No webhooks yet. Add one: svc webhooks add ${name} NAME`,
+				}),
 		},
 		add: {
 			description: 'Create a webhook, and show its address and, only now, its secret',

@@ -1,0 +1,51 @@
+/** Lists that every agent has one of, such as its heartbeats. */
+import { CliError } from './contract.ts'
+import type { Cli } from './contract.ts'
+import { inTurns } from './in-turns.ts'
+
+interface AgentList<T> {
+	/** The list of one agent. */
+	of(agent: string): Promise<T[]>
+	headings: string[]
+	row(one: T): (string | number | null | undefined)[]
+	/** Shown where there is nothing; `agent` may be a word that stands for any. */
+	empty(agent: string): string
+}
+
+/** Each is a request. */
+const AGENTS_LIMIT = 200
+
+/** Prints the list of one agent, or those of all with the agent's name in front. */
+export async function answerList<T extends object>(
+	cli: Cli,
+	agent: string | undefined,
+	{ of, headings, row, empty }: AgentList<T>,
+): Promise<void> {
+	if (agent !== undefined)
+		return cli.out.answer(await of(agent), (list, style) => style.table(headings, list.map(row), empty(agent)))
+	const agents = await cli.api.request<{ name: string }[]>('GET', '/v1/agents')
+	const lists = await inTurns(agents.slice(0, AGENTS_LIMIT), async ({ name }) => named(name, await present(of(name))))
+	cli.out.answer(lists.flat(), (list, style) =>
+		style.table(
+			['agent', ...headings],
+			list.map((one) => [one.agent, ...row(one)]),
+			empty('AGENT'),
+		),
+	)
+	if (agents.length > AGENTS_LIMIT)
+		cli.out.note(`These are of the first ${AGENTS_LIMIT} of ${agents.length} agents; name an agent to see its own.`)
+}
+
+function named<T extends object>(agent: string, list: T[]): (T & { agent: string })[] {
+	return list.map((one) => ({ agent, ...one }))
+}
+
+/** Empty for an agent that was deleted meanwhile. */
+async function present<T>(list: Promise<T[]>): Promise<T[]> {
+	try {
+		return await list
+	} catch (error) {
+		if (error instanceof CliError && error.exit === 'not_found') return []
+		throw error
+	}
+}
