@@ -1,21 +1,35 @@
 import { statSync } from 'node:fs'
+import { isHeld } from '../process/lock.ts'
 import { readRuntimeFile, runtimeFileOf } from '../process/runtime-file.ts'
 import { CliError } from './contract.ts'
 
 const DEFAULT = 'http://127.0.0.1:3000'
 
-/**
- * Where the gateway is, without a slash at its end: `SVC_URL`, else what the home's gateway wrote down, else port 3000.
- * Read again for each request, since a gateway that was started again may have another port; while it is away, the address
- * stays what it was, and never becomes that of another gateway. Throws `unavailable` where `SVC_HOME` names a home without a
- * running gateway: the one at port 3000 has another home.
- */
-export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): () => string {
+export interface AddressBook {
+	/**
+	 * Where the gateway is, without a slash at its end: `SVC_URL`, else what the home's gateway wrote down, else port 3000.
+	 * Read again for each request, since a gateway that was started again may have another port; while it is away, the address
+	 * stays what it was, and never becomes that of another gateway. Throws `unavailable` where `SVC_HOME` names a home without a
+	 * running gateway: the one at port 3000 has another home.
+	 */
+	url(): string
+	/** Before a request: finds out whether the gateway that wrote its address down has been killed since, so that anybody may have it. */
+	look(): Promise<void>
+}
+
+export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): AddressBook {
 	let latest: string | undefined
-	return () => {
-		latest = env.SVC_URL ? checked(env.SVC_URL) : (writtenDown(home) ?? latest)
-		if (latest === undefined && env.SVC_HOME && isAbsent(runtimeFileOf(home))) throw noGateway(home)
-		return latest ?? DEFAULT
+	let isLeftBehind = false
+	return {
+		url() {
+			latest = env.SVC_URL ? checked(env.SVC_URL) : ((isLeftBehind ? undefined : writtenDown(home)) ?? latest)
+			if (latest === undefined && env.SVC_HOME && (isLeftBehind || isAbsent(runtimeFileOf(home))))
+				throw noGateway(home, isLeftBehind)
+			return latest ?? DEFAULT
+		},
+		async look() {
+			isLeftBehind = !env.SVC_URL && readRuntimeFile(home)?.pid !== undefined && !(await isHeld(home))
+		},
 	}
 }
 
@@ -39,10 +53,13 @@ function isAbsent(file: string): boolean {
 	}
 }
 
-function noGateway(home: string): CliError {
+function noGateway(home: string, wasKilled: boolean): CliError {
 	const advice =
 		'start one with "svc start", or set SVC_HOME to the home of the one you mean, or SVC_URL to its address'
-	return new CliError('unavailable', `no gateway runs with the home ${home}; ${advice}`)
+	return new CliError(
+		'unavailable',
+		`no gateway runs with the home ${home}${wasKilled ? ' (it was killed)' : ''}; ${advice}`,
+	)
 }
 
 function checked(text: string): string {

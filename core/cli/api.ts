@@ -27,12 +27,14 @@ function bodyOf(body: unknown): { body: string | Uint8Array<ArrayBuffer>; header
 }
 
 export function openApi({ env, home, signal, silent_ms }: ApiOptions): OpenApi {
+	const { url, look } = addressBook(env, home)
 	const connection: Connection = {
-		url: addressBook(env, home),
+		url,
+		look,
 		...(!env.SVC_URL && { home }),
 		...(silent_ms !== undefined && { silent_ms }),
-		headers(url) {
-			const token = tokenFor(env, home, url)
+		headers(address) {
+			const token = tokenFor(env, home, address)
 			return token ? { authorization: `Bearer ${token}` } : {}
 		},
 	}

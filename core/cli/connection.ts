@@ -17,6 +17,8 @@ const BRIEF_MS = 30_000
 export interface Connection {
 	/** Called for each request: a gateway that was started again may have another port. */
 	url(): string
+	/** Called before that, where the address may have to be looked up. */
+	look?(): Promise<void>
 	/** Headers sent to this address, such as the token for it. */
 	headers(this: void, url: string): Record<string, string>
 	/** The home that was asked where its gateway is, where no address was given. */
@@ -32,6 +34,7 @@ export async function send(
 	init: RequestInit,
 	{ accept, patient = false, brief = false }: Pick<RequestOptions, 'accept' | 'patient' | 'brief'> = {},
 ): Promise<Response> {
+	await connection.look?.()
 	const url = connection.url()
 	const call = patient ? await patientFetch() : fetch
 	using silence = brief ? giveUpOn(url, connection.silent_ms) : undefined

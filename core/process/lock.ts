@@ -44,6 +44,20 @@ export async function holderOf(home: string): Promise<string | null> {
 	return existsSync(home) ? askHolder(socketPath(home)) : null
 }
 
+/** Whether a process holds the home. Unlike `holderOf`, it does not wait for a process that is busy. */
+export async function isHeld(home: string): Promise<boolean> {
+	if (!existsSync(home)) return false
+	const socket = net.connect(socketPath(home))
+	try {
+		await once(socket, 'connect')
+		return true
+	} catch {
+		return false
+	} finally {
+		socket.destroy()
+	}
+}
+
 /** Null if the path is in use, by a listening process or by the leftover of a killed one. */
 async function listen(path: string): Promise<Server | null> {
 	const server = net.createServer((socket) => {
