@@ -1,13 +1,13 @@
 import { definePlugin } from '../../core/plugin.ts'
-import type { Profiles } from './contract.ts'
 import events from './events.ts'
 import { addPrimitives } from './primitives.ts'
 import { profilesOf } from './profiles.ts'
+import type { OwnProfiles } from './profiles.ts'
 import { addToPrompt } from './prompt.ts'
 import { routes } from './routes.ts'
 
 /** Profiles: what an agent knows about itself and its people, in every prompt. */
-export default definePlugin<unknown, Profiles>({
+export default definePlugin<unknown, OwnProfiles>({
 	name: 'profile',
 	needs: ['auth', 'agents'],
 	events,

@@ -1,9 +1,9 @@
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import type { Profiles } from './contract.ts'
 import { changed } from './changed.ts'
 import { PROFILE_BYTES } from './profiles.ts'
+import type { OwnProfiles } from './profiles.ts'
 import type { SeenVersions } from './prompt.ts'
 
 export const content = Joi.string()
@@ -14,7 +14,7 @@ export const content = Joi.string()
 export const version = Joi.number().integer().min(0)
 
 /** `profile.read`, `profile.write`. */
-export function addPrimitives(ctx: Pick<Context, 'primitive'>, profiles: Profiles, seen: SeenVersions): void {
+export function addPrimitives(ctx: Pick<Context, 'primitive'>, profiles: OwnProfiles, seen: SeenVersions): void {
 	ctx.primitive({
 		name: 'profile.read',
 		description: 'Reads your profile as it is now; the one in your instructions is as it was when this run began.',
@@ -39,9 +39,9 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, profiles: Profile
 			if (expected === undefined && before.version > 0 && before.content !== text.trim()) {
 				throw new Fault('conflict', 'read the profile with profile.read before you replace it, so that nothing is lost')
 			}
-			const profile = await profiles.write(agent, text, expected)
+			const { profile, isChanged } = await profiles.replace(agent, text, expected)
 			seen.set(run_id, profile.version)
-			if (profile.version !== before.version) emit(changed(profile, false))
+			if (isChanged) emit(changed(profile, false))
 			return { version: profile.version, updated_at: profile.updated_at }
 		},
 	})

@@ -16,12 +16,22 @@ const keys = {
 	versions: (uid: string): Key => [agentScope(uid), 'profile-versions'],
 }
 
+export interface OwnProfiles extends Profiles {
+	/** As `write`; `isChanged`: this call changed it, rather than another one of the same content. */
+	replace(agent: AgentRef, content: string, expected_version?: number): Promise<Replacement>
+}
+
+interface Replacement {
+	profile: Profile
+	isChanged: boolean
+}
+
 /** Newest first. */
 interface VersionsRecord {
 	earlier: Profile[]
 }
 
-export function profilesOf({ store, redactor }: Pick<Context, 'store' | 'redactor'>): Profiles {
+export function profilesOf({ store, redactor }: Pick<Context, 'store' | 'redactor'>): OwnProfiles {
 	const find = (uid: string): Promise<Entry<Profile> | undefined> => store.get(keys.profile(uid))
 
 	const findBoth = async (uid: string) => {
@@ -39,25 +49,30 @@ export function profilesOf({ store, redactor }: Pick<Context, 'store' | 'redacto
 		},
 	]
 
-	return {
+	const profiles: OwnProfiles = {
 		async read({ uid }) {
 			return (await store.getShared<Profile>(keys.profile(uid)))?.value ?? NONE
 		},
 
-		async write(agent, wanted, expected_version) {
+		write: async (...given) => (await profiles.replace(...given)).profile,
+
+		async replace(agent, wanted, expected_version) {
 			const { uid } = agent
 			const content = redactor.of([{ uid }]).text(wanted.trim(), 'record')
-			return change(store, agentScope(uid), async () => {
+			return change<Replacement>(store, agentScope(uid), async () => {
 				const both = await findBoth(uid)
 				const current: Profile = both.profile?.value ?? NONE
 				// A call that is repeated after a crash comes here, too.
-				if (content === current.content) return { result: current }
+				if (content === current.content) return { result: { profile: current, isChanged: false } }
 				if (expected_version !== undefined && expected_version !== current.version)
 					throw outdated(expected_version, current)
 				const bytes = Buffer.byteLength(content)
 				if (bytes > PROFILE_BYTES) throw tooLong(bytes)
 				const next = { content, version: current.version + 1, updated_at: now() }
-				return { ops: opsFor(uid, both, next, [current, ...both.earlier]), result: next }
+				return {
+					ops: opsFor(uid, both, next, [current, ...both.earlier]),
+					result: { profile: next, isChanged: true },
+				}
 			})
 		},
 
@@ -76,6 +91,7 @@ export function profilesOf({ store, redactor }: Pick<Context, 'store' | 'redacto
 			})
 		},
 	}
+	return profiles
 }
 
 const NONE: Profile = { content: '', version: 0, updated_at: null }

@@ -4,8 +4,8 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
 import { changed } from './changed.ts'
-import type { Profiles } from './contract.ts'
 import { content, version } from './primitives.ts'
+import type { OwnProfiles } from './profiles.ts'
 
 const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')
 const iso = Joi.string().isoDate()
@@ -22,7 +22,7 @@ interface Params {
 	name: string
 }
 
-export function routes(server: Server, ctx: Context, profiles: Profiles): void {
+export function routes(server: Server, ctx: Context, profiles: OwnProfiles): void {
 	const agentOf = (agent: string): Promise<AgentRef> => ctx.use('agents').get(agent)
 
 	server.route<{ Params: Params }>({
@@ -64,10 +64,9 @@ export function routes(server: Server, ctx: Context, profiles: Profiles): void {
 			plugins: { openapi: { errors: [409] } },
 		},
 		handler: async ({ params: { name: agent }, payload }) => {
-			const ref = await agentOf(agent)
-			const { version: before } = await profiles.read(ref)
-			const written = await profiles.write(ref, payload.content, payload.expected_version)
-			if (written.version !== before) await ctx.emit(changed(written, false), agent)
+			const { content: text, expected_version } = payload
+			const { profile: written, isChanged } = await profiles.replace(await agentOf(agent), text, expected_version)
+			if (isChanged) await ctx.emit(changed(written, false), agent)
 			return written
 		},
 	})
