@@ -31,6 +31,8 @@ interface Holder {
 }
 
 const holders = new Map<string, Holder>()
+/** Runs that are being stopped together, each with when all of them have ended. */
+const leaving = new Map<string, Promise<void>>()
 
 /** Waits for the current holder of the run, and requests a stop if a `reason` is given; then does `work` with the run. */
 export async function withRun<T>(run_id: string, work: (lock: RunLock) => Promise<T>, reason?: string): Promise<T> {
@@ -63,17 +65,37 @@ export async function withRun<T>(run_id: string, work: (lock: RunLock) => Promis
 	}
 }
 
-export function isHeld(run_id: string): boolean {
-	return holders.has(run_id)
+/**
+ * Does `work`, which stops these runs one after another. None of them begins to execute meanwhile, although each run that ends
+ * makes room for one that waits.
+ */
+export async function whileStopping(run_ids: readonly string[], work: () => Promise<void>): Promise<void> {
+	const over = Promise.withResolvers<void>()
+	for (const run_id of run_ids) leaving.set(run_id, over.promise)
+	try {
+		await work()
+	} finally {
+		for (const run_id of run_ids) if (leaving.get(run_id) === over.promise) leaving.delete(run_id)
+		over.resolve()
+	}
 }
 
-/** Settles once the run has no holder. Throws the signal's reason. */
+/** Whether something works on the run, or stops it together with others. */
+export function isHeld(run_id: string): boolean {
+	return holders.has(run_id) || leaving.has(run_id)
+}
+
+function whenFree(run_id: string): Promise<void> | undefined {
+	return leaving.get(run_id) ?? holders.get(run_id)?.over
+}
+
+/** Settles once `isHeld` is false. Throws the signal's reason. */
 export async function untilFree(run_id: string, signal: AbortSignal): Promise<void> {
-	for (let holder = holders.get(run_id); holder; holder = holders.get(run_id)) {
+	for (let over = whenFree(run_id); over; over = whenFree(run_id)) {
 		signal.throwIfAborted()
 		const { promise, resolve, reject } = Promise.withResolvers<void>()
 		const stay = onAbort(signal, () => reject(signal.reason as Error))
-		void holder.over.then(resolve)
+		void over.then(resolve)
 		await promise.finally(stay)
 	}
 }

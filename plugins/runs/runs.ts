@@ -35,7 +35,7 @@ import { isEnded, isUnanswered } from './run-state.ts'
 import { openRoom } from './room.ts'
 import { createRun } from './start.ts'
 import { summariesOf } from './summaries.ts'
-import { tellHolder, withFreeRun, withRun } from './run-lock.ts'
+import { tellHolder, whileStopping, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
 import { newRunId } from './run-ids.ts'
 
@@ -165,10 +165,12 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const queues: string[][] = []
 			for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) queues.push(value.runs)
 			// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
-			for (const runs of queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))) {
-				// From the back, so that none becomes active just to be stopped.
-				for (const run_id of runs.toReversed()) await stop(ctx, agent.uid, run_id)
-			}
+			const ordered = queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))
+			// From the back, so that none becomes active just to be stopped.
+			const ids = ordered.flatMap((runs) => runs.toReversed())
+			await whileStopping(ids, async () => {
+				for (const run_id of ids) await stop(ctx, agent.uid, run_id)
+			})
 			await nextTurn() // as in cancel
 		},
 		async active(agent, conversation) {

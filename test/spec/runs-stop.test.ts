@@ -101,6 +101,27 @@ void t.test('runs of one conversation go one after another, those of another age
 	)
 })
 
+void t.test('no waiting run asks its model while its agent is being stopped', async (t) => {
+	const { gateway, model } = await start(t, 'workers: {threads: 1, runs_per_thread: 4}\n')
+	const ada = await follow(t, gateway, 'ada')
+	const conversations = Array.from({ length: 40 }, (_, n) => `c${n}`)
+	const prompts = conversations.map((conversation) => ada.call('runs', { prompt: 'Wait.', conversation }))
+	const ids = (await Promise.all(prompts)).map(({ body }) => body.run_id as string)
+	await model.called('Wait.', 4)
+	const before = model.calls.length
+	t.ok(before < ids.length / 2, 'the others wait for a place')
+
+	const stop = () => gateway.request('POST', '/v1/agents/ada/stop')
+	for (const { status } of await Promise.all([stop(), stop()])) t.equal(status, 200)
+	for (const id of ids) t.equal((await ada.ended(id)).event_type, 'run.stopped')
+	t.equal(model.calls.length, before)
+
+	const next = await ada.start('Go on.')
+	;(await model.called('Go on.')).answer('done')
+	t.equal((await ada.ended(next)).event_type, 'run.completed')
+	t.equal(model.calls.length, before + 1, 'none of them asks later')
+})
+
 void t.test('a failed run does not hold up those behind it', async (t) => {
 	const { gateway } = await start(t)
 	const ada = await follow(t, gateway, 'ada', { config: { provider: 'nowhere' } })
