@@ -33,11 +33,13 @@ export async function takeInstallLock() {
 			}
 		}
 		if (holder !== undefined && holder !== said) {
-			process.stderr.write(`Waiting for process ${holder}, which installs packages in ${root} …\n`)
+			process.stderr.write(`Waiting for process ${holder}, which installs packages or builds the bundle in ${root} …\n`)
 			said = holder
 		}
 		if (Date.now() > end)
-			throw new Error(`process ${said} has been installing packages for more than ${LIMIT_MS / 60_000} minutes: end it`)
+			throw new Error(
+				`process ${said} has been installing packages or building the bundle for more than ${LIMIT_MS / 60_000} minutes: end it`,
+			)
 		await pause(PAUSE_MS)
 	}
 }

@@ -156,7 +156,9 @@ void t.test('the lock of a killed process is free; while its npm still runs, it 
 	const first = launch(t, root, 'start', { npm_execpath: stuck })
 	const npm = Number((await first.says(/^npm \d+$/m)).slice(4))
 	const second = launch(t, root, 'start')
-	await second.says(new RegExp(`Waiting for process ${first.pid}, which installs packages in ${root}`))
+	await second.says(
+		new RegExp(`Waiting for process ${first.pid}, which installs packages or builds the bundle in ${root}`),
+	)
 	process.kill(first.pid, 'SIGKILL')
 	await second.says(new RegExp(`Waiting for process ${npm},`))
 	t.notOk(installs(second))
