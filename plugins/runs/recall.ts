@@ -6,11 +6,11 @@ import type { Context, ToolCall } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import { isName } from '../../core/store/keys.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
+import { isInside, partOf } from '../shared/part-of.ts'
 import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
 import { keys } from './keys.ts'
 import { parseResultId, readResult } from './results.ts'
-import type { ResultPart } from './results.ts'
 import { transcriptOf } from './transcript.ts'
 
 type RecallDeps = Pick<Context, 'store' | 'events'>
@@ -128,12 +128,13 @@ async function find(
 		const lower = text.toLowerCase()
 		const places = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0)
 		if (places.length === 0) continue
-		const begin = Math.max(0, Math.min(...places) - SNIPPET / 3)
+		const near = Math.max(0, Math.min(...places) - SNIPPET / 3)
+		const begin = isInside(text, near) ? near - 1 : near
 		found.push({
 			run_id: run.run_id,
 			at: run.started_at,
 			matches: places.length,
-			text: text.slice(begin, begin + SNIPPET).toWellFormed(),
+			text: partOf(text, begin, SNIPPET).text,
 		})
 		if (found.length >= 4 * limit + 100) found = best(found, limit)
 	}
@@ -151,12 +152,6 @@ function textOf(message: ChatMessage): string {
 	if (message.role === 'tool') return `result of ${message.name}: ${message.content}`
 	const calls = (message.tool_calls ?? []).map(({ name, arguments: args }) => `call of ${name}: ${args}`)
 	return [...(message.content === '' ? [] : [`you: ${message.content}`]), ...calls].join('\n')
-}
-
-function partOf(text: string, offset: number, limit: number): ResultPart {
-	const total = text.length
-	const end = Math.min(total, offset + limit)
-	return { text: text.slice(offset, end).toWellFormed(), total, next_offset: end < total ? end : null }
 }
 
 function unknown(id: string): Fault {

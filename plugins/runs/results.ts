@@ -7,6 +7,8 @@ import { wireName } from '../../sandbox/wire-name.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { isName } from '../../core/store/keys.ts'
 import type { Key, Op, RecordChange, Store } from '../../core/store/ports.ts'
+import { isInside } from '../shared/part-of.ts'
+import type { TextPart } from '../shared/part-of.ts'
 import type { RunLog } from './run-log.ts'
 
 /** Where a result belongs. */
@@ -26,14 +28,6 @@ export interface ShownResult {
 	change?: RecordChange
 	/** Another version of the same result, abridged in the same way: what the model of the run sees may have secrets in it. */
 	like(text: string): string
-}
-
-export interface ResultPart {
-	text: string
-	/** Characters of the stored text. */
-	total: number
-	/** Where to read on; null at the end. */
-	next_offset: number | null
 }
 
 interface ResultPiece {
@@ -100,7 +94,7 @@ export function parseResultId(id: string): { run_id: string; isOf(call_id: strin
 }
 
 /**
- * A part of a stored result: `limit` characters from `offset` on, one less where that would cut a character in two.
+ * A part of a stored result: `limit` characters from `offset` on, one more where that would cut a character in two.
  * Undefined if it is not stored: it is unknown, was deleted, or was never abridged; then the run's journal has all of it.
  */
 export async function readResult(
@@ -108,7 +102,7 @@ export async function readResult(
 	uid: string,
 	result_id: string,
 	{ offset, limit }: { offset: number; limit: number },
-): Promise<ResultPart | undefined> {
+): Promise<TextPart | undefined> {
 	const [run_id = '', part = ''] = result_id.split(':')
 	const pieceAt = async (at: number): Promise<ResultPiece | undefined> =>
 		(await store.get<ResultPiece>([...resultsKey(uid, run_id), part, number(at)]))?.value
@@ -119,12 +113,11 @@ export async function readResult(
 	let at = Math.floor(Math.min(offset, total) / PIECE)
 	for (let piece = at === 0 ? first : await pieceAt(at); piece && text.length < limit; piece = await pieceAt(++at)) {
 		const from = Math.max(0, offset - piece.at)
-		text += piece.text.slice(from, from + limit - text.length)
+		const end = from + limit - text.length
+		text += piece.text.slice(from, isInside(piece.text, end) ? end + 1 : end)
 	}
-	// The stored text is well-formed, so half a character at the end was cut here.
-	if ((text.charCodeAt(text.length - 1) & 0xfc00) === 0xd800) text = text.slice(0, -1)
 	const end = offset + text.length
-	return { text, total, next_offset: end < total && text !== '' ? end : null }
+	return { text: text.toWellFormed(), total, next_offset: end < total ? end : null }
 }
 
 /** All stored results of a run. */
@@ -179,9 +172,4 @@ function wholeStart(text: string, length: number): string {
 function wholeEnd(text: string, length: number): string {
 	const from = text.length - length
 	return text.slice(isInside(text, from) ? from + 1 : from)
-}
-
-/** Whether the place is between the two halves of a character. */
-function isInside(text: string, at: number): boolean {
-	return (text.charCodeAt(at - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(at) & 0xfc00) === 0xdc00
 }

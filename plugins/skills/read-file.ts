@@ -2,6 +2,7 @@
 import Joi from 'joi'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
+import { partOf } from '../shared/part-of.ts'
 import { textIn } from './file-kind.ts'
 import type { FileInfo } from './file-kind.ts'
 import type { Library } from './library.ts'
@@ -62,14 +63,9 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 		return { ...about, note: `This file is not text (${bytes.length} bytes), so it cannot be read.` }
 	// Redacted before it is cut: a secret must not be readable in two parts.
 	const shown = ctx.redactor.of([agent]).text(text, 'model')
-	let end = Math.min(shown.length, offset + limit)
-	// A part has all of its last character.
-	if ((shown.charCodeAt(end) & 0xfc00) === 0xdc00) end++
 	return {
 		...about,
-		text: shown.slice(offset, end).toWellFormed(),
-		total: shown.length,
-		next_offset: end < shown.length ? end : null,
+		...partOf(shown, offset, limit),
 		...(file.kind === 'script' && { note: `A script (${file.language}): it cannot run here.` }),
 	}
 }

@@ -94,3 +94,39 @@ void t.test('an id of no result is unknown, whatever its form', async (t) => {
 		ids.map(() => 'not_found'),
 	)
 })
+
+void t.test('parts of a turn, and of what a search finds, begin and end between characters', async (t) => {
+	const ada = await follow(t, gateway, 'eve')
+	const prompt = `${'x'.repeat(93)}😀 ${'😀'.repeat(59)} harbour ${'😀'.repeat(200)}`
+	model.on(prompt, 'Seen.')
+	const run_id = await ada.complete(prompt)
+	const read = (offset: number, limit: number) => ({ name: 'conversation_read', arguments: { run_id, offset, limit } })
+	const searched = { name: 'conversation_search', arguments: { query: 'harbour' } }
+	model.on('in parts', { tools: [read(0, 100), read(101, 1), read(102, 1), searched] }, 'Read.')
+	const reading = await ada.complete('in parts')
+	const [first, second, third, found] = ada
+		.eventsOf(reading)
+		.filter(({ event_type }) => event_type === 'primitive.result')
+		.map(({ payload }) => JSON.parse(String(payload.result)))
+	t.match(first, { text: `user: ${'x'.repeat(93)}😀`, next_offset: 101 })
+	t.match(second, { text: ' ', next_offset: 102 })
+	t.match(third, { text: '😀', next_offset: 104 })
+	t.match(found.turns, [{ text: /^(😀)+ harbour (😀)+$/ }])
+})
+
+void t.test('a part of a stored result ends between characters, and is never empty before the end', async (t) => {
+	const ada = await follow(t, gateway, 'fay', { config: { limits: { result_characters: 2_000 } } })
+	model.on('smiles', sayIt('😀', 2_000), 'I saw it.')
+	const run_id = await ada.complete('smiles')
+	const { agent_uid: uid } = (await ctx.use('runs').get(run_id)) as RunRecord
+	const content = String(model.requests('smiles').at(-1)?.messages.at(-1)?.content)
+	const { result_id } = JSON.parse(/\{.*\}/.exec(content)?.[0] ?? '') as { result_id: string }
+	for (const [limit, length] of [
+		[1, 2],
+		[2, 2],
+		[3, 4],
+	] as const) {
+		const part = await readResult(ctx.store, uid, result_id, { offset: 0, limit })
+		t.strictSame(part, { text: '😀'.repeat(length / 2), total: 4_000, next_offset: length })
+	}
+})
