@@ -16,6 +16,8 @@ export interface Scheme {
 	forms?: true
 	/** The sender checks the address with a challenge. */
 	challenge?: true
+	/** The sender always makes the secret itself. */
+	sender_makes_secret?: true
 	/** The secret is base64 after `whsec_`; otherwise its text is the key. */
 	key?: 'base64'
 	/** Seconds by which a time may differ from the gateway's. Default `TOLERANCE_S`. */
@@ -81,6 +83,7 @@ export const schemes: Readonly<Record<Exclude<SchemeName, 'custom'>, Scheme>> = 
 		signatures: [{ header: 'Stripe-Signature', read: 'fields', signed: '{timestamp}.{body}' }],
 		ids: [],
 		id_field: 'id',
+		sender_makes_secret: true,
 	},
 	slack: {
 		signatures: [
@@ -96,22 +99,26 @@ export const schemes: Readonly<Record<Exclude<SchemeName, 'custom'>, Scheme>> = 
 		id_field: 'event_id',
 		forms: true,
 		challenge: true,
+		sender_makes_secret: true,
 	},
 	shopify: {
 		signatures: [{ header: 'X-Shopify-Hmac-Sha256', read: 'plain', encoding: 'base64' }],
 		ids: ['X-Shopify-Webhook-Id'],
 		event: 'X-Shopify-Topic',
+		sender_makes_secret: true,
 	},
 	linear: {
 		signatures: [{ header: 'Linear-Signature', read: 'plain' }],
 		ids: ['Linear-Delivery'],
 		time_field: 'webhookTimestamp',
 		event: 'Linear-Event',
+		sender_makes_secret: true,
 	},
 	sentry: {
 		signatures: [{ header: 'Sentry-Hook-Signature', read: 'plain' }],
 		ids: ['Request-ID'],
 		event: 'Sentry-Hook-Resource',
+		sender_makes_secret: true,
 	},
 	gitea: {
 		signatures: [

@@ -7,16 +7,25 @@ import { answerList } from '../../../core/cli/lists-of-agents.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import { schemeNames } from '../contract.ts'
-import type { NewWebhook, TestedDelivery, Webhook, WebhookDelivery } from '../contract.ts'
+import type { NewWebhook, SchemeName, TestedDelivery, Webhook, WebhookDelivery } from '../contract.ts'
+import { schemeOf } from '../schemes.ts'
 
 interface NewWebhookOptions {
 	agent: string
 	slug: string
 	instructions?: string
 	deliver?: string
-	scheme?: string
+	scheme?: SchemeName
 	secret?: string
 	custom?: string
+}
+
+interface Created {
+	agent: string
+	slug: string
+	scheme?: SchemeName
+	/** The one that the user gave. */
+	secret?: string
 }
 
 export default {
@@ -72,7 +81,7 @@ Examples:
 					...(deliver !== undefined && { deliver: deliverIn(deliver) }),
 				}
 				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, body)
-				shown(cli, made)
+				shown(cli, made, nextStep({ agent, ...body }))
 			},
 		},
 		rotate: {
@@ -83,7 +92,8 @@ Examples:
 			},
 			async run(cli, { agent, slug, ...options }: { agent: string; slug: string; yes?: boolean }) {
 				await consent(cli, options, `Replace the address and the secret of ${agent}'s webhook ${slug}?`)
-				shown(cli, await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks/${slug}/rotate`))
+				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks/${slug}/rotate`)
+				shown(cli, made, `${GIVE_BOTH} If that service makes the secret: ${setSecret(agent, slug)}`)
 			},
 		},
 		'set-secret': {
@@ -142,14 +152,30 @@ Examples:
 	},
 } satisfies Command
 
-function shown(cli: Cli, made: NewWebhook): void {
+const GIVE_BOTH = 'The secret is not shown again: give both to the other service now.'
+
+function nextStep({ agent, slug, scheme = 'svc', secret }: Created): string {
+	if (secret !== undefined) return 'Next: give the address to the other service.'
+	const { sender_makes_secret = false, challenge = false } = schemeOf({ scheme })
+	if (!sender_makes_secret) return GIVE_BOTH
+	const how = setSecret(agent, slug)
+	return challenge
+		? `Next: store the secret that ${scheme} made: ${how}\nThen give it the address, which it checks at once.`
+		: `Next: give the address to ${scheme}, and store the secret that it makes: ${how}`
+}
+
+function setSecret(agent: string, slug: string): string {
+	return `svc webhooks set-secret ${agent} ${slug} -`
+}
+
+function shown(cli: Cli, made: NewWebhook, next: string): void {
 	cli.out.answer(made, ({ url, secret }, style) =>
 		style.fields([
 			['url', url],
 			['secret', secret],
 		]),
 	)
-	cli.out.note('The secret is not shown again: give both to the other service now.')
+	cli.out.note(next)
 }
 
 function deliveriesTable(list: WebhookDelivery[], style: Style): string {

@@ -61,6 +61,20 @@ void t.test('a webhook is made, tested, looked at, rotated and removed', async (
 	t.match((await svc(['webhooks', 'list', 'ada'])).out, 'No webhooks yet')
 })
 
+void t.test('the next step depends on who makes the secret', async (t) => {
+	const theirs = await svc(['webhooks', 'add', 'ada', 'payments', '--scheme', 'stripe'])
+	t.match(theirs.err, 'svc webhooks set-secret ada payments -')
+	t.notMatch(theirs.err, 'give both')
+	const checked = await svc(['webhooks', 'add', 'ada', 'talk', '--scheme', 'slack'])
+	t.match(checked.err, /Next: store .*svc webhooks set-secret ada talk -\nThen give it the address/)
+	const argv = ['webhooks', 'add', 'ada', 'chat', '--scheme', 'slack', '--secret', '-']
+	const known = await svc(argv, { stdin: 'signing-secret-of-slack' })
+	t.match(known.err, 'Next: give the address to the other service')
+	t.notMatch(known.err, /give both|set-secret/)
+	t.match((await svc(['webhooks', 'add', 'ada', 'code', '--scheme', 'github'])).err, 'give both')
+	t.match((await svc(['webhooks', 'rotate', 'ada', 'payments', '-y'])).err, 'svc webhooks set-secret ada payments -')
+})
+
 void t.test('a heartbeat is added, listed and removed', async (t) => {
 	const cron = ['--cron', '0 9 * * 1-5', '--timezone', 'Europe/Berlin', '--json']
 	const first = await svc(['heartbeats', 'add', 'ada', 'Look', 'at the news.', ...cron])
