@@ -11,5 +11,6 @@ export default {
 	},
 	hints: {
 		'GET /v1/agents/{id}/skills': 'svc skills list {id}',
+		'GET /v1/agents/{id}/skills/{skill_id}': 'svc skills show {id} {skill_id}',
 	},
 } satisfies CommandFile

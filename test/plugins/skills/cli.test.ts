@@ -105,7 +105,8 @@ void t.test(
 		const { out } = await svc(['skills', 'show', 'lea', id, 'notes/wet.md'])
 		t.match(out, /Take an .*umbrella\./)
 		t.notOk(out.includes('\u001b[2J'), 'control characters are written out')
-		t.equal((await svc(['skills', 'show', 'lea', id, 'nothing.md'])).code, 4)
+		const absent = await svc(['skills', 'show', 'lea', id, 'nothing.md'])
+		t.match(absent, { code: 4, err: `has no file "nothing.md"; "svc skills show lea ${id}" lists its files` })
 	},
 )
 
