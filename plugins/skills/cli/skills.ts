@@ -142,8 +142,23 @@ interface Selection {
 }
 
 async function install(cli: Cli, agent: string, source: string, folder: string | undefined): Promise<Skill> {
-	const { query, body } = await requestFor(cli, source, folder)
-	return cli.api.request<Skill>('POST', path`/v1/agents/${agent}/skills/install` + query, body)
+	try {
+		const { query, body } = await requestFor(cli, source, folder)
+		return await cli.api.request<Skill>('POST', path`/v1/agents/${agent}/skills/install` + query, body)
+	} catch (error) {
+		throw error instanceof CliError && error.code === 'skill_ambiguous' ? severalIn(source, error) : error
+	}
+}
+
+const NAMED_LIMIT = 50
+
+/** The error with the options of the command in place of the fields of the request. */
+function severalIn(source: string, error: CliError): CliError {
+	const paths = error.errors.map((one) => one.path)
+	const more = paths.length > NAMED_LIMIT ? ', …' : ''
+	const choice = `name one with --path, or install each with --all: ${paths.slice(0, NAMED_LIMIT).join(', ')}${more}`
+	const { exit, code, errors } = error
+	return new CliError(exit, `${source} has several skills; ${choice}`, { ...(code && { code }), errors, cause: error })
 }
 
 /** The folders of all skills of a source that are to be installed; if it is only one, it is installed already. */

@@ -85,6 +85,8 @@ void t.test(
 		const several = await svc(['skills', 'install', 'lea', 'collection'], { cwd })
 		t.match(several, { code: 2, err: /rain/ })
 		t.match(several.err, /sun/)
+		const choice = /collection has several skills; name one with --path, or install each with --all: rain, sun/
+		t.match(several.err, choice)
 		t.strictSame((await svc(['skills', 'list', 'lea', '--json'])).json, [], 'nothing is installed')
 		t.match(await svc(['skills', 'install', 'lea', 'collection', '--path', 'rain', '--json'], { cwd }), {
 			code: 0,
