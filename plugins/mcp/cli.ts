@@ -11,5 +11,6 @@ export default {
 	},
 	hints: {
 		'GET /v1/agents/{id}/mcp': 'svc mcp list {id}',
+		'PATCH /v1/agents/{id}/mcp/{mcp_id}': 'svc mcp enable {id} {mcp_id}',
 	},
 } satisfies CommandFile

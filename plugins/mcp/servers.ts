@@ -149,10 +149,14 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		async restart(agent, id) {
 			const connection = await find(agent, id)
 			if (!connection.record.enabled) {
-				throw new Fault(
-					'conflict',
-					`the MCP server "${connection.record.name}" is switched off; PATCH it with enabled: true`,
-				)
+				throw new Fault('conflict', `the MCP server "${connection.record.name}" is switched off`, {
+					hint: {
+						route: 'PATCH /v1/agents/{id}/mcp/{mcp_id}',
+						params: { id: agent.name, mcp_id: id },
+						known_as: `PATCH /v1/agents/${agent.name}/mcp/${id} with enabled: true`,
+						does: 'switches it on',
+					},
+				})
 			}
 			await reconnect(connection)
 			return view(connection)

@@ -262,7 +262,7 @@ function knowsNoStreamableHttp(error: unknown): boolean {
 function noAnswer(kind: Target['kind']): string {
 	const late = `it did not answer within ${CONNECT_LIMIT_MS[kind] / 1000} s`
 	if (kind !== 'stdio') return late
-	return `${late}; GET …/mcp/{mcp_id} shows what it wrote to its standard error`
+	return `${late}; its standard error output (stderr) may show why`
 }
 
 /** The SDK's own timeout, recognized by its data; an abort has the same code. */

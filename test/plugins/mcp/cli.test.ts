@@ -62,7 +62,10 @@ void t.test('a server goes by its name', async (t) => {
 	t.notMatch((await svc(['mcp', 'tools', 'ada', 'own'])).out, /held back/)
 
 	t.match((await svc(['mcp', 'disable', 'ada', 'own'])).out, /own: disabled/)
-	t.equal((await svc(['mcp', 'restart', 'ada', 'own'])).code, 5)
+	const off = await svc(['mcp', 'restart', 'ada', 'own'])
+	t.match(off, { code: 5, err: `is switched off; "svc mcp enable ada ${id}" switches it on` })
+	const { body } = await gateway.request('POST', `/v1/agents/ada/mcp/${id}/restart`)
+	t.match(body.message, `; PATCH /v1/agents/ada/mcp/${id} with enabled: true switches it on`)
 	t.equal((await svc(['mcp', 'enable', 'ada', 'own'])).code, 0)
 	t.match((await svc(['mcp', 'restart', 'ada', 'own'])).out, /own: connect(ed|ing)/)
 	await until(gateway, 'ada', id, ({ status }) => status === 'connected')
