@@ -11,8 +11,11 @@ export class Parser extends Command {
 	}
 
 	override error(message: string, options?: ErrorOptions): never {
-		const advice = message.includes('Did you mean') ? undefined : this.#adviceFor(options?.code)
-		return super.error(advice === undefined ? message : `${message}\n${advice}`, options)
+		const advice = [
+			message.includes('Did you mean') ? undefined : this.#adviceFor(options?.code),
+			options?.code === 'commander.unknownOption' ? this.#separatorFor(message) : undefined,
+		]
+		return super.error([message, ...advice.filter((one) => one !== undefined)].join('\n'), options)
 	}
 
 	/** Help for a command that does not exist is the error that the command itself is. */
@@ -37,6 +40,14 @@ export class Parser extends Command {
 			default:
 				return undefined
 		}
+	}
+
+	/** For an option of another program, whose command line is the last argument of this command. */
+	#separatorFor(message: string): string | undefined {
+		const [, option] = /^error: unknown option '([^']+)'/.exec(message) ?? []
+		const [words] = /[[<][\w-]+\.\.\.[\]>]$/.exec(this.usage()) ?? []
+		if (option === undefined || words === undefined) return undefined
+		return `If it is part of ${words}, ${option} goes after --: ${this.#path()} ${this.usage().replace(words, `-- ${words}`)}`
 	}
 
 	/** As a person types it: `svc agents show`. */

@@ -124,6 +124,12 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 	const add = (...argv: string[]) => svc(['mcp', 'add', 'bob', 'x', ...argv])
 	const url = ['--url', 'http://127.0.0.1:1/mcp']
 	for (const argv of [[], [...url, '--', 'node']]) t.match(await add(...argv), { code: 2, err: /either a program/ })
+	for (const option of ['-y', '--yes']) {
+		const unknown = await add('npx', option, 'foo')
+		t.match(unknown, { code: 2, err: `If it is part of [command...], ${option} goes after --` }, option)
+		t.match(unknown.err, 'svc mcp add [options] <agent> <name> -- [command...]', option)
+	}
+	t.notMatch((await svc(['mcp', 'list', 'bob', '-y'])).err, 'after --', 'it takes no further arguments')
 	t.match(await add('--root', 'books', '--', 'node'), { code: 2, err: /--root takes an absolute path/ })
 	t.match(await add('--header', 'a: b', '--', 'node'), { code: 2, err: /--header goes with --url/ })
 	t.match(await add('--env', 'a=b', ...url), { code: 2, err: /--env goes with a program/ })
