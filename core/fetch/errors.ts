@@ -2,7 +2,7 @@ import { Fault, isFault } from '../errors.ts'
 import { tooLarge } from './body.ts'
 
 /** What undici and the system throw, as a Fault that says which address failed and how. Faults stay as they are. */
-export function errorOf(error: unknown, { host }: URL, maxBytes: number): Fault {
+export function errorOf(error: unknown, { host, port }: URL, maxBytes: number): Fault {
 	const chain = causes(error)
 	const fault = chain.find((one) => isFault(one))
 	if (fault) return fault
@@ -12,8 +12,10 @@ export function errorOf(error: unknown, { host }: URL, maxBytes: number): Fault 
 		return new Fault('fetch_too_large', `${host} answered with headers that are too large`, { cause: error })
 	const late = codes.find((code) => code !== undefined && /^UND_ERR_.*_TIMEOUT$|^ETIMEDOUT$/.test(code))
 	if (late) return new Fault('fetch_timeout', `${host} did not answer in time (${late})`, { cause: error })
-	if (chain.some((one) => one instanceof Error && one.message === 'bad port'))
-		return new Fault('address_refused', `the port of ${host} does not speak HTTP`, { cause: error })
+	if (chain.some((one) => one instanceof Error && one.message === 'bad port')) {
+		const why = `port ${port} is reserved for another protocol, so HTTP clients do not call ${host}`
+		return new Fault('address_refused', `${why}; use another port`, { cause: error })
+	}
 	const last = chain.at(-1)
 	const code = codes.findLast((one) => one !== undefined)
 	const why = code === undefined ? (last instanceof Error ? last.message : 'no reason given') : inWords(code)

@@ -119,6 +119,13 @@ void t.test('the same addresses lead here for whoever may go there', async (t) =
 	t.ok(witness.touched() >= there.length)
 })
 
+void t.test('a port that HTTP clients do not call is refused with the reason', async (t) => {
+	await t.rejects(guardedFetch('http://front.test:1/', {}, options()), {
+		code: 'address_refused',
+		message: 'port 1 is reserved for another protocol, so HTTP clients do not call front.test:1; use another port',
+	})
+})
+
 void t.test('names that the system knows as this machine are not reached', async (t) => {
 	for (const url of ownNames(canary.port)) {
 		const code = await codeOf(guardedFetch(url, {}, { policy: anyone, max_bytes: 100, timeout_ms: 10_000 }))
