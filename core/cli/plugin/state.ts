@@ -1,10 +1,16 @@
 /** `svc plugins [name]`: the plugins of the running gateway, and what is wrong with them. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { PluginStatus } from '../../status.ts'
+import { isObject } from '../../util/is-object.ts'
+import { isBuiltIn } from '../../util/own-files.ts'
+import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
 import { pick } from '../pick.ts'
+import { pluginsIn } from '../third-party.ts'
 
 /** All of them in a table, or one in full. */
-export async function showState({ api, out }: Cli, name: string | undefined): Promise<void> {
+export async function showState({ api, out, home }: Cli, name: string | undefined): Promise<void> {
 	const plugins = await api.request<PluginStatus[]>('GET', '/v1/plugins')
 	if (name === undefined) {
 		out.answer(plugins, (list, style) =>
@@ -15,6 +21,7 @@ export async function showState({ api, out }: Cli, name: string | undefined): Pr
 		)
 		return
 	}
+	if (plugins.every((one) => one.name !== name)) await refuseSwitchedOff(home, name)
 	const plugin = pick(plugins, name, { kind: 'plugin', id: (one) => one.name, names: (one) => [one.name] })
 	out.answer(plugin, (one, style) =>
 		style.fields([
@@ -24,5 +31,17 @@ export async function showState({ api, out }: Cli, name: string | undefined): Pr
 			['generation', one.generation ?? '-'],
 			['what is wrong', one.last_error ?? 'nothing'],
 		]),
+	)
+}
+
+/** The gateway reports only plugins that are switched on. */
+async function refuseSwitchedOff(home: string, name: string): Promise<void> {
+	if (!isBuiltIn(name) && !(/^\w[\w-]*$/.test(name) && existsSync(join(home, 'plugins', name)))) return
+	const entry = (await pluginsIn(home))[name]
+	if (isObject(entry) ? entry.enabled !== false : entry === true) return
+	const key = `plugins.${name}${isObject(entry) ? '.enabled' : ''}`
+	throw new CliError(
+		'not_found',
+		`the plugin "${name}" is not switched on; to switch it on: svc config set ${key} true`,
 	)
 }

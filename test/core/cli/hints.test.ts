@@ -11,7 +11,12 @@ import { svcFor } from '../../support/cli.ts'
 import type { CliResult } from '../../support/cli.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 
-const gateway = await startGateway({ config: 'providers: {local: {kind: offline}}\n' })
+const gateway = await startGateway({
+	config: 'providers: {local: {kind: offline}}\nplugins: {kept: {enabled: false, size: 1}}\n',
+	files: Object.fromEntries(
+		['notes', 'kept'].map((name) => [`plugins/${name}/index.js`, `export default { name: '${name}' }`]),
+	),
+})
 t.teardown(() => gateway.stop())
 const svc = svcFor(gateway)
 /** Finds the gateway by its home. */
@@ -29,6 +34,20 @@ void t.test('messages name commands where there is one', async (t) => {
 	const failed = await said('run', 'ada', '/tool vault.read {"name":"KEY"}')
 	t.match(failed, /an operator gives it with svc grants add/)
 	t.match(await said('agents', 'show', 'bob', '--json'), '\\"svc agents create NAME\\"')
+})
+
+void t.test('a plugin that is not switched on is told apart from one that does not exist', async (t) => {
+	for (const [name, key] of [
+		['notes', 'plugins.notes'],
+		['kept', 'plugins.kept.enabled'],
+		['mcp-server', 'plugins.mcp-server'],
+	] as const) {
+		const { code, stderr } = await svc(['plugins', name])
+		t.equal(code, exitCodes.not_found)
+		t.match(stderr, `the plugin "${name}" is not switched on; to switch it on: svc config set ${key} true\n`)
+	}
+	for (const name of ['other', '../plugins/notes', '.'])
+		t.match((await svc(['plugins', name])).stderr, `there is no plugin "${name}"`)
 })
 
 void t.test('an error carries its hint as data in a header, and the message reads as before', async (t) => {
