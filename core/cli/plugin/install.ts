@@ -12,7 +12,7 @@ import {
 import { basename, dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import { configFile } from '../../../config/home.ts'
-import { changeConfig, prepareHome, setSetting, settingAt, unsetSetting } from '../../host/config.ts'
+import { changeConfig, composition, prepareHome, setSetting, settingAt, unsetSetting } from '../../host/config.ts'
 import { consent } from '../consent.ts'
 import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
@@ -101,6 +101,7 @@ export async function installPlugin(
 /** Takes a plugin out of gateway.yaml, and deletes its folder where it was installed. What it stored stays. */
 export async function removePlugin(cli: Cli, name: string, { yes = false }: { yes?: boolean }): Promise<void> {
 	const { home, env, out } = cli
+	refuseBuiltIn(name)
 	const folder = join(home, 'plugins', name)
 	const isInstalled = originOf(folder) !== undefined
 	const isSet = settingOf(home, name) !== undefined
@@ -122,6 +123,15 @@ export async function removePlugin(cli: Cli, name: string, { yes = false }: { ye
 		out.note(`The folder stays, since it was not installed from a package: ${folder}`)
 	out.note('What it stored stays in the home.')
 	reportUnapplied(cli, applied)
+}
+
+function refuseBuiltIn(name: string): void {
+	const builtIn = composition.plugins.get(name)
+	if (!builtIn) return
+	const instead = builtIn.required
+		? 'the gateway cannot run without it'
+		: `to switch it off: svc config set plugins.${name} false`
+	throw new CliError('usage', `the plugin ${name} is built in, so it cannot be removed; ${instead}`)
 }
 
 /** What happens if the user agrees. */

@@ -83,6 +83,8 @@ function folderIn({ cwd, home }: Pick<Cli, 'cwd' | 'home'>, source: string): str
 	// Of a package, although a folder may have that name by chance.
 	if (!/[/\\]/.test(source) || source.startsWith('@')) return undefined
 	const folder = resolve(cwd, source)
+	// A name with a slash, such as one/two, may be that of a repository.
+	if (/^\.{0,2}[/\\]/.test(source) && !existsSync(folder)) throw new CliError('not_found', `there is no ${folder}`)
 	if (!isFolder(folder)) return undefined
 	if (!existsSync(join(folder, 'package.json')))
 		throw new CliError(

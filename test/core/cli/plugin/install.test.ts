@@ -90,8 +90,9 @@ void t.test(
 		// As a kill between the two moves leaves it.
 		renameSync(join(home, 'plugins/notes'), join(home, 'plugins/.old-notes'))
 		const absent = await svc(['plugins', 'install', './nothing-here', '--yes'], { cwd: src })
-		t.not(absent.code, 0)
-		t.match(absent.stderr, 'npm: ')
+		t.equal(absent.code, exitCodes.not_found)
+		t.match(absent.stderr, `there is no ${join(src, 'nothing-here')}`)
+		t.notMatch(absent.stderr, 'npm')
 		t.ok(existsSync(join(home, 'plugins/notes/lib/notes.ts')))
 		t.strictSame(hidden(home), [])
 
@@ -155,6 +156,22 @@ void t.test('folders that were not installed stay', async (t) => {
 	const broken = await svc(['plugins', 'remove', 'mine', '--yes'])
 	t.equal(broken.code, exitCodes.config)
 	t.match(broken.stderr, 'the file cannot be changed while it contains an error')
+})
+
+void t.test('a built-in plugin is not removed; where it can be switched off, it is said how', async (t) => {
+	const { home } = placeFor(t)
+	const svc = svcFor({ home })
+	write(home, 'config/gateway.yaml', 'plugins: {memory: false}\n')
+	for (const [name, says] of [
+		['agents', 'to switch it off: svc config set plugins.agents false'],
+		['memory', 'to switch it off: svc config set plugins.memory false'],
+		['auth', 'the gateway cannot run without it'],
+	] as const) {
+		const { code, stderr } = await svc(['plugins', 'remove', name, '--yes'])
+		t.equal(code, exitCodes.usage)
+		t.match(stderr, `the plugin ${name} is built in, so it cannot be removed; ${says}`)
+	}
+	t.equal(readFileSync(join(home, 'config/gateway.yaml'), 'utf8'), 'plugins: {memory: false}\n')
 })
 
 function placeFor(t: Test): { home: string; src: string } {
