@@ -17,7 +17,7 @@ export default {
 	},
 	status: { order: 2, load: () => import('./cli/status.ts') },
 	hints: {
-		'GET /v1/channels': 'svc channels list',
+		'GET /v1/channels': 'svc channels bindings',
 		'GET /v1/channels/{id}/bindings': 'svc channels bindings {id}',
 		'DELETE /v1/channels/{id}/bindings/{binding_id}': 'svc channels unbind {id} {binding_id}',
 	},

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { settingsOf, withoutNull } from '../../../core/cli/assignments.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
+import { permitted } from '../../../core/cli/permitted.ts'
 import { secretInput } from '../../../core/cli/secret-input.ts'
 import type { Channel, ChannelDetails } from '../contract.ts'
 import { readChannel } from './find.ts'
@@ -34,6 +35,8 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 		throw new CliError('usage', 'give either --name, for a new secret, or --secret, for one in the vault')
 	const config = withoutNull(configOf(options))
 	if (secret === undefined) await checkWithoutToken(cli, { type, config })
+	await checkAgent(cli, config.agent_id)
+	if (secret === undefined) await checkUnused(cli, name)
 	const made = secret === undefined ? await storeToken(cli, name) : undefined
 	using progress = cli.out.progress(`Connecting ${type}`)
 	const body = { type, bot_token_ref: secret ?? name, config }
@@ -61,6 +64,23 @@ async function checkWithoutToken({ api }: Cli, { type, config }: { type: string;
 	}
 }
 
+/** The gateway takes the name of an agent that is created later; a person has mistyped it. Throws if there is no such agent. */
+export async function checkAgent({ api }: Cli, agent: unknown): Promise<void> {
+	if (typeof agent !== 'string') return
+	try {
+		await api.request('GET', path`/v1/agents/${agent}`)
+	} catch (error) {
+		// A token for channels need not permit to read agents.
+		if (!(error instanceof CliError) || error.exit !== 'denied') throw error
+	}
+}
+
+/** Throws if the vault has a secret of that name, as far as the caller may know. */
+async function checkUnused({ api }: Cli, name: string): Promise<void> {
+	const secrets = await permitted(api.request<{ name: string }[]>('GET', '/v1/vault/secrets'))
+	if (secrets?.some((one) => one.name === name)) throw taken(name)
+}
+
 /** Keys of `config` that are given. Null, which removes a key, stays. */
 export function configOf({ agent, answer, allow, apiRoot, set = [] }: ChannelOptions): Record<string, unknown> {
 	const named = { agent_id: agent, answer, allowed_senders: allow, api_root: apiRoot }
@@ -84,9 +104,13 @@ async function storeToken(cli: Cli, name: string): Promise<string> {
 		return (await cli.api.request<{ id: string }>('POST', '/v1/vault/secrets', body)).id
 	} catch (error) {
 		if (!(error instanceof CliError) || error.code !== 'already_exists') throw error
-		const advice = `use it with --secret ${name}, replace its value with: svc vault set ${name}, or store the new one under another --name`
-		throw new CliError('conflict', `the vault already has a secret ${name}; ${advice}`, { cause: error })
+		throw taken(name, error)
 	}
+}
+
+function taken(name: string, cause?: unknown): CliError {
+	const advice = `use it with --secret ${name}, replace its value with: svc vault set ${name}, or store the new one under another --name`
+	return new CliError('conflict', `the vault already has a secret ${name}; ${advice}`, { cause })
 }
 
 /** The channel once its connection succeeds or fails. */

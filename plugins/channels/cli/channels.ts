@@ -1,5 +1,5 @@
 import { merged } from '../../../core/cli/assignments.ts'
-import { addChannel, configOf, mustBeName, settled } from './add.ts'
+import { addChannel, checkAgent, configOf, mustBeName, settled } from './add.ts'
 import type { ChannelOptions } from './add.ts'
 import { allChannels, findChannel, platformOf } from './find.ts'
 import type { Binding } from '../contract.ts'
@@ -91,6 +91,7 @@ Examples:
 				const { secret } = options
 				if (secret !== undefined) mustBeName(secret)
 				const changes = configOf(options)
+				await checkAgent(cli, changes.agent_id)
 				const { id, config } = await findChannel(cli.api, wanted)
 				const body = { ...(secret !== undefined && { bot_token_ref: secret }), config: merged(config, changes) }
 				await cli.api.request('PATCH', path`/v1/channels/${id}`, body)

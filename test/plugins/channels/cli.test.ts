@@ -42,6 +42,14 @@ void t.test('a bot is added, paired with chats, changed and removed', async (t) 
 	t.match(added, { code: 0, out: /connection: connected/, err: /svc channels pair CODE/ })
 	t.notOk(`${added.out}${added.err}`.includes(telegram.token))
 	const [, id = ''] = /id: +(\S+)/.exec(added.out) ?? []
+	for (const argv of [
+		['add', 'telegram', '--name', 'OTHER'],
+		['add', 'telegram', '--secret', 'TELEGRAM_TOKEN'],
+		['update', 'telegram'],
+	]) {
+		const unknown = await svc(['channels', ...argv, '--agent', 'bob'])
+		t.match(unknown, { code: 4, err: 'there is no agent "bob"; "svc agents create NAME" creates one' }, argv.join(' '))
+	}
 	t.match((await svc(['vault', '--json'])).json, [{ name: 'TELEGRAM_TOKEN', policy_label: 'channel' }])
 
 	const chat = telegram.person(42, 'Ada')
@@ -59,7 +67,7 @@ void t.test('a bot is added, paired with chats, changed and removed', async (t) 
 	t.match(piped.json, { conversation, chat_id: '42' })
 	await telegram.waitFor(({ text }) => text === 'From a pipe.')
 	t.match(await svc(['say', 'ada', conversation, ' ']), { code: 2, err: /message is empty/ })
-	t.equal((await svc(['say', 'ada', 'elsewhere', 'Hello.'])).code, 4)
+	t.match(await svc(['say', 'ada', 'elsewhere', 'Hello.']), { code: 4, err: '; "svc channels bindings" lists' })
 	const who = ['--who-may-answer', 'paired', '--paired-by', '42']
 	const group = await svc(['channels', 'pair', id, '--chat', '-1001234567890', '--agent', 'ada', ...who, '--json'])
 	t.match(group.json, { agent_id: 'ada', external_chat_id: '-1001234567890' })
@@ -87,8 +95,15 @@ void t.test('a bot is added, paired with chats, changed and removed', async (t) 
 })
 
 void t.test('a token that is there already is used by name; one that is wrong shows at once', async (t) => {
-	const again = await svc(['channels', 'add', 'telegram', ...root], { stdin: telegram.token })
-	t.match(again, { code: 5, err: /--secret TELEGRAM_TOKEN/ })
+	const again = await svc(['channels', 'add', 'telegram', ...root])
+	t.match(again, { code: 5, err: /--secret TELEGRAM_TOKEN/ }, 'before the token')
+	const scopes = ['channels:write', 'channels:read', 'vault:write']
+	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes } })).body
+	const narrow = await svc(['channels', 'add', 'telegram', '--agent', 'ada', ...root], {
+		stdin: telegram.token,
+		env: { SVC_TOKEN: token },
+	})
+	t.match(narrow, { code: 5, err: /--secret TELEGRAM_TOKEN/ }, 'or after it, where secrets cannot be listed')
 	const used = await svc(['channels', 'add', 'telegram', '--secret', 'TELEGRAM_TOKEN', ...root, '--json'])
 	t.match(used.json, { connection: 'connected', bot_token_ref: 'TELEGRAM_TOKEN' })
 	t.match(await svc(['channels', 'add', 'telegram', '--secret', 'A', '--name', 'B']), { code: 2, err: /either/ })
