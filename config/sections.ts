@@ -32,7 +32,8 @@ export interface Rename {
  * are those of the new place; `written` returns the path in the file. Settings in both places, or where a built-in
  * plugin has none, are problems; so is a required plugin that is switched off.
  */
-export function gatherSections({ plugins: declared, renamed }: Composition, tree: Tree): Sections {
+export function gatherSections(composition: Composition, tree: Tree): Sections {
+	const { plugins: declared, renamed } = composition
 	const { value: root } = tree
 	if (!isSection(root)) return { ...tree, warnings: [], renames: [] }
 	let value: Section = { ...root }
@@ -139,12 +140,11 @@ export function gatherSections({ plugins: declared, renamed }: Composition, tree
 		const plugin = declared.get(name)
 		// Settings switch on a plugin that is off by default, wherever they are.
 		if (hasSection(plugin) && plugin?.onByDefault === false) plugins[name] ??= {}
-		const isThirdParty = !plugin && Object.hasOwn(plugins, name) && !isTopSetting(name)
-		if (!isThirdParty || !isSection(section)) return
+		if (!isThirdParty(composition, plugins, name) || !isSection(section)) return
 		delete value[name]
 		const entry = plugins[name]
-		const { enabled, path, ...settings } = isSection(entry) ? entry : { enabled: entry }
-		if (Object.keys(settings).length > 0) {
+		const { enabled, path } = isSection(entry) ? entry : { enabled: entry }
+		if (hasSettings(entry)) {
 			inBoth(name, `plugins.${name}`)
 			return
 		}
@@ -159,14 +159,19 @@ export function gatherSections({ plugins: declared, renamed }: Composition, tree
 			`has settings here (line ${tree.locate(below, 'key').line}) and at the top of the file (${name}, line ${line}); keep one of the two places`,
 		)
 	}
+}
 
-	/** A name that a third-party plugin may have, and that means something else at the top of the file. */
-	function isTopSetting(name: string): boolean {
-		return (
-			Object.hasOwn(coreSections, name) ||
-			[...declared.values()].some(({ at = {} }) => Object.values(at).includes(name))
-		)
-	}
+/** Whether a section of that name at the top of the file is that of a third-party plugin which `plugins` names. */
+function isThirdParty({ plugins: declared }: Composition, plugins: unknown, name: string): boolean {
+	if (declared.has(name) || !isSection(plugins) || !Object.hasOwn(plugins, name)) return false
+	// A plugin may have a name that means something else there.
+	const isElse = [...declared.values()].some(({ at = {} }) => Object.values(at).includes(name))
+	return !isElse && !Object.hasOwn(coreSections, name)
+}
+
+/** Whether an entry of `plugins` has settings that the plugin itself checks. */
+function hasSettings(entry: unknown): boolean {
+	return isSection(entry) && Object.keys(entry).some((key) => key !== 'enabled' && key !== 'path')
 }
 
 /**
@@ -183,17 +188,34 @@ export function sectionPath({ plugins, renamed }: Composition, path: readonly st
 	return present === key ? short : present.split('.')
 }
 
-/** Where the text of gateway.yaml has that setting, or where it belongs, next to the others of its section. */
-export function placeIn(composition: Composition, text: string, path: readonly string[]): string[] {
+/** As `sectionPath`; of a third-party plugin that this text of gateway.yaml names, `notes.size` is `plugins.notes.size`. */
+export function namePath(composition: Composition, text: string, path: readonly string[]): string[] {
 	const short = sectionPath(composition, path)
 	const [name = ''] = short
-	if (!hasSection(composition.plugins.get(name))) return short
+	const { [name]: above, plugins } = settingsIn(text)
+	const isMeant = (short.length > 1 || isThere(above)) && isThirdParty(composition, plugins, name)
+	return isMeant ? ['plugins', ...short] : short
+}
+
+/** Where the text of gateway.yaml has that setting, or where it belongs, next to the others of its section. */
+export function placeIn(composition: Composition, text: string, path: readonly string[]): string[] {
+	const place = namePath(composition, text, path)
+	const short = place[0] === 'plugins' ? place.slice(1) : place
+	const [name = '', setting = ''] = short
+	const { [name]: above, plugins } = settingsIn(text)
+	const hasBelow = isSection(plugins) && hasSettings(plugins[name])
+	if (hasSection(composition.plugins.get(name)))
+		return place === short && hasBelow && !isThere(above) ? ['plugins', ...short] : place
+	if (place === short || ['enabled', 'path'].includes(setting) || !isThirdParty(composition, plugins, name))
+		return place
+	// The whole section has the name that it was given.
+	return setting === '' ? [...path] : isThere(above) && !hasBelow ? short : place
+}
+
+function settingsIn(text: string): Section {
 	const document = parseDocument(text, { schema: 'core', stringKeys: true })
 	const settings: unknown = document.errors.length > 0 ? null : document.toJS()
-	const { [name]: above, plugins } = isSection(settings) ? settings : {}
-	const below = isSection(plugins) ? plugins[name] : undefined
-	const hasBelow = isSection(below) && Object.keys(below).some((key) => key !== 'enabled')
-	return hasBelow && !isThere(above) ? ['plugins', ...short] : short
+	return isSection(settings) ? settings : {}
 }
 
 /** The text with the setting in its place. A plugin that is only switched on or off there gets a map, and stays on or off. */

@@ -34,7 +34,7 @@ export const explain = withFaults(explaining.explain.bind(null, composition))
 export const allKeys = withFaults(explaining.allKeys.bind(null, composition))
 export const placeIn = withFaults(sections.placeIn.bind(null, composition))
 export const putSetting = withFaults(sections.putSetting.bind(null, composition))
-export const sectionPath = withFaults(sections.sectionPath.bind(null, composition))
+export const namePath = withFaults(sections.namePath.bind(null, composition))
 export const migrateText = withFaults(sections.migrateText.bind(null, composition))
 export const presentEnvironment = (env: Environment): Environment =>
 	environment.presentEnvironment(composition, env).env

@@ -22,13 +22,13 @@ import {
 	composition,
 	explain,
 	migrateText,
+	namePath,
 	pathOf,
 	placeIn,
 	putSetting,
 	readConfig,
 	readText,
 	refuse,
-	sectionPath,
 	unsetSetting,
 } from '../../host/config.ts'
 import { CliError } from '../contract.ts'
@@ -128,7 +128,7 @@ Examples:
 			description: 'Show what a setting means, which values it takes, its value and where that comes from',
 			arguments: '[key]',
 			run(cli, { key }: { key?: string }) {
-				if (key !== undefined) return cli.out.answer(current(cli, pathFor(key)), explained)
+				if (key !== undefined) return cli.out.answer(current(cli, pathFor(cli, key)), explained)
 				const all = allKeys().map((one) => explain(pathOf(one.replaceAll('<name>', 'x'))))
 				cli.out.answer(all, (list, style) =>
 					style.table(
@@ -144,7 +144,7 @@ Examples:
 			arguments: '[key]',
 			options: { '--file': 'show the values in the file instead' },
 			async run(cli, { key, file = false }: { key?: string; file?: boolean }) {
-				const path = pathFor(key ?? '')
+				const path = pathFor(cli, key ?? '')
 				explain(path)
 				const written = inFile(cli, path)
 				const force = file ? undefined : await inForceNow(cli)
@@ -174,7 +174,7 @@ Examples:
 			arguments: '<key> <value>',
 			options: noWaitOption,
 			async run(cli, { key, value: given, ...options }: { key: string; value: string } & ConfigOptions) {
-				const found = explain(pathFor(key))
+				const found = explain(pathFor(cli, key))
 				if (given !== '-') refuseSecret(key, given)
 				const text = given === '-' ? (await textInput(cli, '-')).replace(/\r?\n$/, '') : given
 				const value = valueOf(text, found)
@@ -212,7 +212,7 @@ async function change(cli: Cli, make: (before: string) => string, key: string, {
 		})
 	warnOfRemaining(cli, result)
 	const { file, changed, problems } = result
-	const path = pathFor(key)
+	const path = pathFor(cli, key)
 	// What is in force may come from the environment all the same.
 	const now: Current = problems.length > 0 ? explain(path) : current(cli, path)
 	const applied = wait ? await waitUntilApplied(cli, file) : null
@@ -284,10 +284,10 @@ function current({ home, env }: Cli, path: string[]): Current {
 	return { ...found, value: withoutSecrets(value, path.at(-1)), origin: originOf(config, path.join('.')) }
 }
 
-/** A setting of a built-in plugin has one name, in whichever of its two places it is written. */
-function pathFor(key: string): string[] {
+/** A setting of a plugin has one name, in whichever of its two places it is written. */
+function pathFor({ home }: Cli, key: string): string[] {
 	const path = pathOf(key)
-	const section = sectionPath(path)
+	const section = namePath(readText(configFile(home)), path)
 	try {
 		explain(section)
 		return section

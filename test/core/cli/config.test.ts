@@ -371,6 +371,43 @@ void t.test("a plugin's setting is the same setting in either of its two places"
 	t.equal((await svc(['config', 'validate'], { env: { SVC_PORT: '0', SVC_LEGACY_PORT: '0' } })).code, 0)
 })
 
+void t.test('so is the one of a third-party plugin that the file names', async (t) => {
+	const schema = '(joi) => joi.object({ max_length: joi.number(), size: joi.number() })'
+	const placeFor = (config: string) => {
+		const home = homeFor(t, config)
+		mkdirSync(join(home, 'plugins/notes'), { recursive: true })
+		writeFileSync(join(home, 'plugins/notes/index.js'), `export default { name: 'notes', config: ${schema} }`)
+		return { svc: svcFor({ home }), text: () => readFileSync(join(home, 'config/gateway.yaml'), 'utf8') }
+	}
+	const keys = ['notes.max_length', 'plugins.notes.max_length']
+	for (const before of [
+		'plugins:\n  notes:\n    size: 1\n',
+		'notes:\n  size: 1\nplugins:\n  notes: true\n',
+		'notes:\n  size: 1\nplugins:\n  notes:\n    enabled: true\n',
+	]) {
+		for (const [set, unset] of [keys, keys.toReversed()]) {
+			const { svc, text } = placeFor(before)
+			const done = await svc(['config', 'set', set ?? '', '5'])
+			t.equal(done.code, 0, done.stderr)
+			t.equal(
+				text(),
+				before.replace(/ +size: 1\n/, (line) => line + line.replace('size: 1', 'max_length: 5')),
+			)
+			for (const key of keys) {
+				t.equal((await svc(['config', 'get', key])).stdout, '5\n')
+				t.match((await svc(['config', 'explain', key])).stdout, /plugins\.<name>\.max_length.*gateway\.yaml:\d/s)
+			}
+			const undone = await svc(['config', 'unset', unset ?? ''])
+			t.equal(undone.code, 0, undone.stderr)
+			t.equal(text(), before)
+		}
+	}
+	const { svc, text } = placeFor('plugins:\n  notes: true\n')
+	t.match((await svc(['config', 'set', 'note.max_length', '5'])).stderr, 'note is not a setting')
+	t.equal((await svc(['config', 'set', 'notes.max_length', '5'])).code, 0)
+	t.match(text(), /^plugins:\n {2}notes:.*max_length: 5/s)
+})
+
 void t.test('get shows what is in force, apart from what the file says', async (t) => {
 	const gateway = await startGateway({ config: 'server: {port: 4000}\nruns: {max_waiting: 7}\n' })
 	t.teardown(() => gateway.stop())
