@@ -38,7 +38,7 @@ export interface UsageSettings {
 export interface Counted extends Required<Omit<Usage, 'cost'>> {
 	/** Answers of models, including empty and continued ones. */
 	calls: number
-	/** Of the calls whose model had a price; null if none had. */
+	/** Of the calls whose model had a price, or was the offline one, which costs 0; null if there were none. */
 	cost: number | null
 	/** Input and output tokens of calls whose model had no price: `cost` does not include them. */
 	unpriced_tokens: number

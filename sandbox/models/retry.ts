@@ -6,7 +6,7 @@ import type { ModelOrder } from '../order.ts'
 import type { ModelIo } from '../ask-model.ts'
 import { withFiles } from '../attachments/load.ts'
 import { openProvider } from './open.ts'
-import { costOf } from './price.ts'
+import { knownCost } from './price.ts'
 import { failed } from './provider.ts'
 import type { ModelCode, ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'
 import { reservationOf } from './reservation.ts'
@@ -78,9 +78,11 @@ function counted(order: ModelOrder, reply: ModelReply, io: ModelIo): ModelReply 
 	if (reply.status === 'failed') return reply
 	const { provider, model, prices } = order
 	const { usage: told } = reply.answer
-	const usage = prices ? { ...told, cost: costOf(prices, told) } : told
-	io.spent({ provider, model, usage })
-	return { ...reply, answer: { ...reply.answer, usage } }
+	const cost = knownCost(order, told)
+	const priced = cost === undefined ? told : { ...told, cost }
+	io.spent({ provider, model, usage: priced })
+	// A run shows a cost only where the operator has set a price.
+	return { ...reply, answer: { ...reply.answer, usage: prices ? priced : told } }
 }
 
 async function askOne(

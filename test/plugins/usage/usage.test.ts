@@ -91,6 +91,18 @@ void t.test('without a price there is no cost, and the report says how much that
 	t.match((await usageOf('agent_id=bob')).total, { calls: 3, cost: 0.00182, unpriced_tokens: 1414 })
 })
 
+void t.test('the offline model costs nothing, so none of its tokens lack a price', async (t) => {
+	const off = await startGateway()
+	t.teardown(() => off.stop())
+	const ada = await follow(t, off, 'ada')
+	const run_id = await ada.complete('hello')
+	const { body } = await off.request('GET', '/v1/usage')
+	t.match(body.total, { cost: 0, unpriced_tokens: 0 })
+	t.ok(body.total.input_tokens > 0)
+	t.match((await svcFor(off)(['usage'])).stdout, /total +1 +0 +\d+ +\d+ +0 +\d+ +0 *(-|\n)/)
+	t.notOk('cost' in (await ada.read(run_id)).usage)
+})
+
 void t.test('runs are counted once by how they ended, except those that were stopped', async (t) => {
 	const kim = await follow(t, gateway, 'kim')
 	model.on('fine now', answer(1, 1))
