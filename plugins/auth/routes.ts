@@ -3,6 +3,7 @@ import Joi from 'joi'
 import { scoped } from '../shared/scopes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
 import type { Auth, AuthSettings, Credentials, TokenInput } from './contract.ts'
+import { limitFields } from './limits.ts'
 import type { CallerLimits } from './limits.ts'
 import type { OidcRule } from './oidc/contract.ts'
 import { allOf, expiryOf, rulesFor } from './oidc/rules.ts'
@@ -12,18 +13,7 @@ const iso = Joi.string().isoDate()
 const tokenId = Joi.string().required().example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516')
 const patterns = Joi.array().items(Joi.string().max(200)).example(['ada', 'team-*'])
 const label = Joi.string().max(100).description('Its name for people.').example('the ticket system')
-const most = (what: string): Joi.NumberSchema => Joi.number().integer().min(1).max(1_000_000_000).description(what)
-const limits = Joi.object<CallerLimits>({
-	requests_per_minute: most('Requests in a minute, to each gateway.').example(600),
-	streams: most('Event streams and WebSockets open at the same time.').example(20),
-	runs_per_day: most('Runs that it starts on one day (UTC); sub-agents do not count.').example(1000),
-	tokens_per_day: most('Input and output tokens of its runs on one day (UTC).').example(2_000_000),
-	cost_per_day: Joi.number()
-		.positive()
-		.max(1_000_000_000)
-		.description('Cost of its runs on one day (UTC), as the models are priced.')
-		.example(20),
-})
+const limits = Joi.object<CallerLimits>(limitFields(Joi))
 	.min(1)
 	.description('Limits of its usage; a request over one of them gets 429 with `Retry-After`. Absent: it has no limits.')
 	.id('CallerLimits')

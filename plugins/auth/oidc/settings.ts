@@ -1,13 +1,11 @@
 import type { ObjectSchema, Root } from 'joi'
+import { limitFields } from '../limits.ts'
 import type { OidcSettings } from './contract.ts'
 
 const RULES_LIMIT = 64
-const NUMBER_LIMIT = 1_000_000_000
 
 /** The schema of `auth.oidc`. */
 export function oidc(joi: Root): ObjectSchema<OidcSettings> {
-	const number = (what: string) =>
-		joi.number().integer().min(1).max(NUMBER_LIMIT).description(`${what} Default no limit.`)
 	const value = joi.alternatives(joi.string().max(500), joi.number(), joi.boolean())
 	const rule = joi
 		.object({
@@ -29,17 +27,7 @@ export function oidc(joi: Root): ObjectSchema<OidcSettings> {
 				.max(100)
 				.description('The agents that the scopes are for: names, or patterns with *. Default all agents.'),
 			limits: joi
-				.object({
-					requests_per_minute: number('Requests in a minute, to each gateway.'),
-					streams: number('Streams and WebSockets that are open at the same time.'),
-					runs_per_day: number('Runs started on one day (UTC).'),
-					tokens_per_day: number('Tokens of models on one day (UTC).'),
-					cost_per_day: joi
-						.number()
-						.positive()
-						.max(NUMBER_LIMIT)
-						.description('Cost of models on one day (UTC). Default no limit.'),
-				})
+				.object(limitFields(joi, ' Default no limit.'))
 				.description('What each of these callers may use. Default no limits.'),
 		})
 		.description('What callers with these claims may do.')
