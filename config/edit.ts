@@ -32,6 +32,9 @@ export function unsetSetting(text: string, path: readonly string[]): string {
 	const document = parsed(text)
 	if (!document.hasIn(path)) throw new ConfigError('not_found', `${path.join('.')} is not set in the file`)
 	const parent = document.getIn(path.slice(0, -1), true)
+	// The last setting of a plugin, which is on also without one; an empty entry would be refused.
+	if (path[0] === 'plugins' && path.length === 3 && isMap(parent) && parent.items.length === 1)
+		return setSetting(text, path.slice(0, 2), true)
 	const wanted = withoutValue(document.toJS() as unknown, path)
 	const changed = isMap(parent) ? checked(cutOut(text, parent as Map, path.at(-1) ?? ''), wanted) : undefined
 	if (changed !== undefined) return changed

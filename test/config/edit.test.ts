@@ -102,6 +102,13 @@ void t.test('what is written in another way keeps its writing', async (t) => {
 	t.equal(setSetting('a: 1', ['b'], 2), 'a: 1\nb: 2\n')
 })
 
+void t.test('a plugin stays on when its last setting is removed', (t) => {
+	const path = ['plugins', 'notes', 'max_length']
+	for (const text of ['plugins:\n  notes:\n    max_length: 5\n', 'plugins:\n  notes: {max_length: 5}\n'])
+		t.equal(unsetSetting(text, path), 'plugins:\n  notes: true\n')
+	t.end()
+})
+
 void t.test('what cannot be changed is said', async (t) => {
 	t.throws(() => setSetting('a: [', ['a'], 1), { code: 'config_invalid' })
 	t.throws(() => setSetting('- a', ['a'], 1), { code: 'config_invalid', message: /not a map/ })
