@@ -53,6 +53,26 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 			t.equal(await log.find(unknown), null, unknown)
 	})
 
+	test('finds an event that was written while the clock was wrong', async (t, log) => {
+		const begin = Date.now()
+		const day = 86_400_000
+		const append = async (shown: number, ofId = shown): Promise<[string, Cursor | undefined]> => {
+			const event_id = idAt(ofId)
+			const timestamp = new Date(shown).toISOString()
+			const [cursor] = await log.append(null, 0, [entry(null, 0, { event_id, timestamp })])
+			return [event_id, cursor]
+		}
+		const appended: [string, Cursor | undefined][] = []
+		for (let n = 0; n < 20; n++) appended.push(await append(begin + n))
+		for (let n = 0; n < 20; n++) appended.push(await append(begin + day + n))
+		// Set back: ids of this process continue after the last one, those of the next one do not.
+		for (let n = 0; n < 20; n++) appended.push(await append(begin + 1_000 + n, begin + day + 20 + n))
+		for (let n = 0; n < 20; n++) appended.push(await append(begin + 2_000 + n))
+		for (let n = 0; n < 20; n++) appended.push(await append(begin - day + n))
+		for (const [n, [event_id, cursor]] of appended.entries()) t.equal(await log.find(event_id), cursor, `event ${n}`)
+		t.equal(await log.find(idAt(begin + day + 5)), null)
+	})
+
 	test('keeps a run to one writer', async (t, log) => {
 		await log.append('r', 0, [entry('r', 1), entry('r', 2)])
 		await rejects(t, log.append('r', 0, [entry('r', 3)]), 'fenced')
@@ -307,6 +327,13 @@ export function entry(run: string | null, sequence: number, fields: Partial<Even
 		payload: { sequence },
 	}
 	return { event: { ...event, ...fields } }
+}
+
+let made = 0
+/** A UUIDv7 of this time. */
+function idAt(ms: number): string {
+	const time = ms.toString(16).padStart(12, '0')
+	return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${(++made).toString(16).padStart(12, '0')}`
 }
 
 async function pages(log: EventLog, filter: LogFilter, limit: number, reverse = false) {
