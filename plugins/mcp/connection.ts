@@ -78,6 +78,8 @@ export class ServerConnection {
 	#lastSession: Session | null = null
 	#connectedAt: string | null = null
 	#lastError: McpServerDetails['last_error'] = null
+	/** `performance.now()` of the last error. */
+	#failedAt = -Infinity
 	#failures = 0
 	#refused: string[] = []
 	#life: AbortController | null = null
@@ -319,6 +321,7 @@ export class ServerConnection {
 		this.#failures++
 		const message = this.#scrub(why).slice(0, MESSAGE_LIMIT)
 		this.#lastError = { at: now(), message }
+		this.#failedAt = performance.now()
 		const isLast = lasting || (this.#isProgram && this.#failures >= FAILURES)
 		const needed = this.#needed
 		const status = needed !== null ? 'needs_login' : isLast ? 'error' : 'reconnecting'
@@ -361,7 +364,7 @@ export class ServerConnection {
 	}
 
 	#wake(): void {
-		if (this.#status !== 'error' || Date.now() - Date.parse(this.#lastError?.at ?? '') < STABLE_MS) return
+		if (this.#status !== 'error' || performance.now() - this.#failedAt < STABLE_MS) return
 		void this.start()
 		this.#isDoubtful = true
 	}

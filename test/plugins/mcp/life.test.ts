@@ -43,6 +43,14 @@ void t.test('one that fails again and again rests in error, until it is restarte
 	const rests = await until(gateway, 'bea', id, ({ status }) => status === 'error')
 	t.match(rests, { failures: 5, pid: null, status_detail: /not retried until it is restarted or a run needs it/ })
 	t.equal(bea.stream.events.filter((event) => event.event_type === 'mcp.disconnected').length, 1)
+	// A run needs it half a minute later, and the clock was set back meanwhile.
+	const { now } = Date
+	const monotonic = performance.now.bind(performance)
+	Date.now = () => now() - 3_600_000
+	performance.now = () => monotonic() + 31_000
+	t.teardown(() => Object.assign(Date, { now }) && Object.assign(performance, { now: monotonic }))
+	await bea.start('Try it again.')
+	await until(gateway, 'bea', id, ({ status }) => status === 'reconnecting')
 	const restarted = await gateway.request('POST', `/v1/agents/bea/mcp/${id}/restart`)
 	t.equal(restarted.body.status, 'reconnecting')
 	await gateway.request('PATCH', `/v1/agents/bea/mcp/${id}`, { body: { enabled: false } })
