@@ -16,6 +16,8 @@ export class Vectors {
 	/** The scale of a code; 0 if there is no vector. */
 	#scales = new Float32Array(START)
 	#count = 0
+	/** Above the highest ordinal that has had a vector. */
+	#end = 0
 	/** Of the sample; absent if a vector has changed since. */
 	#mean: Float32Array | undefined
 
@@ -37,6 +39,7 @@ export class Vectors {
 	set(ordinal: number, vector: Float32Array): void {
 		this.#scales = grown(this.#scales, ordinal + 1)
 		this.#codes = grown(this.#codes, (ordinal + 1) * this.dimensions)
+		this.#end = Math.max(this.#end, ordinal + 1)
 		this.#mean = undefined
 		const had = this.has(ordinal)
 		const codes = this.#codes.subarray(ordinal * this.dimensions, (ordinal + 1) * this.dimensions)
@@ -78,9 +81,9 @@ export class Vectors {
 	/** The mean of cosines is the cosine of the mean. */
 	#meanOfSample(): Float32Array {
 		const mean = new Float32Array(this.dimensions)
-		const step = Math.max(1, this.#scales.length / SAMPLE)
+		const step = Math.max(1, this.#end / SAMPLE)
 		let count = 0
-		for (let place = 0; place < this.#scales.length; place += step) {
+		for (let place = 0; place < this.#end; place += step) {
 			const ordinal = Math.floor(place)
 			if (!this.has(ordinal)) continue
 			count++

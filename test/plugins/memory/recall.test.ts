@@ -2,7 +2,9 @@
 import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { json } from 'node:stream/consumers'
 import t from 'tap'
+import type { Test } from 'tap'
 import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import type { HeldCall } from '../../support/held-model.ts'
@@ -14,18 +16,38 @@ const model = await startHeldModel()
 const silent = createServer(() => {})
 await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
 const { port } = silent.address() as AddressInfo
+/** Answers requests for embeddings while it is `quick`: what is French means the cat. */
+const slow = createServer((request, response) => {
+	if (!isQuick || request.url !== '/v1/embeddings') return
+	void json(request).then((body) => {
+		const { input } = body as { input: string[] }
+		const data = input.map((text, index) => ({
+			object: 'embedding',
+			index,
+			embedding: /Biscotto|Qui/.test(text) ? [1, 0.1, 0] : [0, 0.1, 1],
+		}))
+		response.writeHead(200, { 'content-type': 'application/json' })
+		response.end(JSON.stringify({ object: 'list', data, model: 'e', usage: { prompt_tokens: 1, total_tokens: 1 } }))
+	})
+})
+let isQuick = true
+await new Promise<void>((resolve) => slow.listen(0, '127.0.0.1', resolve))
+const slowAt = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/v1`
 const config = [
 	'providers:',
 	`  held: {kind: openai, base_url: "${model.url}", api_key: test, model: held}`,
 	`  silent: {kind: openai, base_url: "http://127.0.0.1:${port}/v1", api_key: test, model: m, embedding_model: e}`,
+	`  slow: {kind: openai, base_url: "${slowAt}", api_key: test, model: m, embedding_model: e}`,
 	'default_provider: held\n',
 ].join('\n')
 const gateway = await startGateway({ config })
 t.teardown(async () => {
 	await gateway.stop()
 	await model.stop()
-	silent.closeAllConnections()
-	silent.close()
+	for (const server of [silent, slow]) {
+		server.closeAllConnections()
+		server.close()
+	}
 })
 
 const store = async (name: string, content: string): Promise<string> => {
@@ -74,6 +96,27 @@ void t.test('an embedder that does not answer holds no run up: its words find a 
 	t.match((await cleo.heard(run, 'memory.recalled')).payload, { count: 1, memory_ids: [boiler] })
 	await gateway.request('POST', '/v1/agents/cleo/stop')
 	await cleo.ended(run)
+})
+
+/** Of an agent that calls the embedder `slow`, by a prompt that has no word in common with them. */
+async function recalledBy(t: Test, name: string): Promise<{ cat: string; ask: (prompt: string) => Promise<string[]> }> {
+	const agent = await follow(t, gateway, name, { config: { provider: 'slow' } })
+	const cat = await store(name, 'Biscotto sleeps on the printer.')
+	await store(name, 'Invoices need a signature.')
+	const ask = async (prompt: string): Promise<string[]> => {
+		const run = await agent.start(prompt)
+		await agent.heard(run, 'model.request')
+		const recalled = agent.eventsOf(run).find(({ event_type }) => event_type === 'memory.recalled')
+		await gateway.request('POST', `/v1/agents/${name}/stop`)
+		await agent.ended(run)
+		return (recalled?.payload['memory_ids'] as string[] | undefined) ?? []
+	}
+	return { cat, ask }
+}
+
+void t.test('the first of a few memories is found by its meaning', async (t) => {
+	const { cat, ask } = await recalledBy(t, 'dan')
+	t.strictSame(await ask('Qui dort ?'), [cat])
 })
 
 void t.test('a run that continues after a crash has the same memories as before it', async (t) => {
