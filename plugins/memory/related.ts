@@ -28,15 +28,15 @@ export function relatedOf(
 ): LongTermMemory['related'] {
 	const { store, config, redactor, log } = ctx
 	const { limit, threshold } = config.recall
-	/** Until when embedders that were late are not waited for, by their id. */
+	/** Until when (`performance.now()`) embedders that were late are not waited for, by their id. */
 	const resting = new BoundedMap<string, number>(EMBEDDERS)
 
 	const vectorOf = async (embedder: Embedder, text: string): Promise<Float32Array | undefined> => {
 		const asked = embeddings.ofQuestion(embedder, text)
-		const patience = (resting.get(embedder.id) ?? 0) > Date.now() ? 0 : EMBEDDING_MS
+		const patience = (resting.get(embedder.id) ?? 0) > performance.now() ? 0 : EMBEDDING_MS
 		const vector = await Promise.race([asked, sleep(patience, 'late' as const, { ref: false })])
 		if (vector !== 'late') return vector
-		if (patience > 0) resting.set(embedder.id, Date.now() + REST_MS)
+		if (patience > 0) resting.set(embedder.id, performance.now() + REST_MS)
 		return undefined
 	}
 

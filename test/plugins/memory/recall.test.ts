@@ -119,6 +119,19 @@ void t.test('the first of a few memories is found by its meaning', async (t) => 
 	t.strictSame(await ask('Qui dort ?'), [cat])
 })
 
+void t.test('an embedder that was late is waited for again after a minute, whatever the clock shows', async (t) => {
+	const { cat, ask } = await recalledBy(t, 'eli')
+	isQuick = false
+	t.strictSame(await ask('Qui ronfle ?'), [], 'late')
+	isQuick = true
+	const { now } = Date
+	const monotonic = performance.now.bind(performance)
+	Date.now = () => now() - 3_600_000
+	performance.now = () => monotonic() + 61_000
+	t.teardown(() => Object.assign(Date, { now }) && Object.assign(performance, { now: monotonic }))
+	t.strictSame(await ask('Qui fait la sieste ?'), [cat])
+})
+
 void t.test('a run that continues after a crash has the same memories as before it', async (t) => {
 	const home = makeHome({ config })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
