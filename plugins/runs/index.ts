@@ -9,7 +9,7 @@ import { addRecall } from './recall.ts'
 import { runMetrics } from './metrics.ts'
 import { addSendFile } from './send-file.ts'
 import { routes } from './routes.ts'
-import { requeue } from './requeue.ts'
+import { requeueWithRoom } from './requeue.ts'
 import { continueRunIds } from './run-ids.ts'
 import { runsOf } from './runs.ts'
 
@@ -27,7 +27,7 @@ export default definePlugin<RunSettings, Runs>({
 		addRecall(ctx)
 		addSendFile(ctx)
 		await finishForgetting(ctx)
-		await requeue(ctx)
+		await requeueWithRoom(ctx)
 		await continueRunIds(ctx.store)
 		claimRuns(ctx).catch((error: unknown) => ctx.log.fatal({ err: error }, 'no more runs are taken from the queue'))
 		maintain(ctx)

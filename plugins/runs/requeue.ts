@@ -1,4 +1,5 @@
 /** Handles unfinished runs when the gateway starts: some continue, some stay paused, some must not continue. */
+import { isFault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { watchExpiry } from './approvals.ts'
 import { closeQuestion } from './asks.ts'
@@ -10,12 +11,25 @@ import type { IndexEntry, ConversationQueue } from './keys.ts'
 import { jobOf } from './records.ts'
 import { withFreeRun } from './run-lock.ts'
 
+const RETRY_MS = 1_000
+
+/** On a full disk the gateway starts all the same, so that its data can be read and deleted. The runs continue once there is room. */
+export async function requeueWithRoom(ctx: Context<RunSettings>, isFirst = true): Promise<void> {
+	try {
+		await requeue(ctx)
+	} catch (error) {
+		if (!isFault(error, 'storage_full')) throw error
+		if (isFirst) ctx.log.warn(`interrupted runs wait for room on the disk: ${messageOf(error)}`)
+		ctx.after(RETRY_MS, () => requeueWithRoom(ctx, false))
+	}
+}
+
 /**
  * Creates a job for every run that is first in its conversation queue, in case a crash lost one. Existing jobs stay
  * as they are. After a reload, that of a run in progress waits for its holder, and continues the run if the holder did not
  * finish it. An answered question, or the end of an awaited run, has activated its runs in the same write.
  */
-export async function requeue(ctx: Context<RunSettings>): Promise<void> {
+async function requeue(ctx: Context<RunSettings>): Promise<void> {
 	const { store, queue } = ctx
 	const counts = { interrupted: 0, paused: 0 }
 	for await (const agent of ctx.use('agents').list()) {
