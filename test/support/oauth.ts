@@ -16,8 +16,8 @@ export interface ProtectedServer {
 	grants: string[]
 	/** The most requests to the token endpoint at the same time. */
 	readonly mostAtOnce: number
-	/** Access tokens with which requests came, and how each was answered. */
-	arrived: { token: string; status: number }[]
+	/** Access tokens with which requests came, how each was answered, and when, in milliseconds since 1970. */
+	arrived: { token: string; status: number; at: number }[]
 	/** Called before the answer of the token endpoint goes out. */
 	beforeTokens: (() => Promise<unknown>) | undefined
 }
@@ -107,7 +107,7 @@ export async function startProtectedServer(
 			const message = text === '' ? {} : (JSON.parse(text) as { id?: number; method?: string; params?: Params })
 			const isShort = message.method === 'tools/call' && scopeOfCalls !== undefined && !granted.includes(scopeOfCalls)
 			const status = !(known ?? own) ? 401 : isShort ? 403 : 200
-			found.arrived.push({ token, status })
+			found.arrived.push({ token, status, at: Date.now() })
 			if (status !== 200) {
 				const why = isShort ? `error="insufficient_scope", scope="${scopeOfCalls}", ` : ''
 				response.setHeader(
