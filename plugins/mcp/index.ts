@@ -47,6 +47,10 @@ export default definePlugin<McpSettings, McpServers>({
 				reconnect(({ agent, record }) => agent.name === agent_id && record.secrets.length > 0),
 			)
 		}
+		// During a reload, the instance before this one may have completed a login.
+		ctx.on('mcp.logged_in', ({ payload }) =>
+			reconnect(({ record, login }) => record.id === payload.mcp_id && login?.takeOver() === true),
+		)
 		const connectAll = async (): Promise<void> => {
 			await ctx.serving
 			if (ctx.signal.aborted) return

@@ -67,6 +67,14 @@ export class Login {
 		return this.#needed
 	}
 
+	/** A login was completed: whether by another instance of the plugin, whose tokens are read from now on. */
+	takeOver(): boolean {
+		if (this.#needed === null) return false
+		this.#needed = null
+		this.#kept = undefined
+		return true
+	}
+
 	/** Tokens and codes, to be redacted. */
 	get secrets(): readonly string[] {
 		return this.#secrets

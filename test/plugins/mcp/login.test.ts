@@ -115,6 +115,20 @@ void t.test('while nobody has signed in, the model learns why', async (t) => {
 	})
 })
 
+void t.test('a login is complete also if the plugin is reloaded meanwhile', async (t) => {
+	const server = await startProtectedServer(t)
+	const agent = await newAgent(t)
+	const { id } = await add(agent, { name: 'guarded', transport: 'http', url: server.url })
+	// The instance that was asked still waits for the tokens when the next one connects.
+	server.beforeTokens = async () => {
+		server.beforeTokens = undefined
+		t.equal((await gateway.request('POST', '/v1/plugins/mcp/reload')).status, 200)
+		await until(gateway, agent.name, id, ({ status }) => status === 'needs_login')
+	}
+	t.equal((await signIn(agent, id)).status, 200)
+	await until(gateway, agent.name, id, ({ status }) => status === 'connected')
+})
+
 void t.test('with auth.wait a run waits for the login, and then continues', async (t) => {
 	const server = await startProtectedServer(t)
 	const [agent, { id }] = await signedIn(t, server, { auth: { type: 'oauth', wait: true } })
