@@ -182,7 +182,10 @@ void t.test('commands about the agent', async (t) => {
 	t.match(await said('/compact'), /^Not summarized: there is nothing to summarize/)
 	for (const text of ['one', 'two', 'three']) t.match(await said(text), new RegExp(`received: ${text}`))
 	t.match(await said('/context'), /with 3 earlier turns/)
-	t.match(await said('/usage'), /^Today: \d+ model calls, [\d,]+ tokens in, [\d,]+ out\nLast 30 days: \d+ model calls/)
+	t.match(
+		await said('/usage'),
+		/^Today: \d+ model calls, [\d,]+ tokens in, [\d,]+ out, cost 0\.00\nLast 30 days: \d+ model calls/,
+	)
 	t.match(await said('/compact'), /Summarizing 1 turn\./)
 	t.match(await said('/compact please'), /received: \/compact please/)
 
