@@ -82,7 +82,7 @@ export interface Running {
 	 * Absent where only this machine can have it.
 	 */
 	lost?: Promise<Fault>
-	/** The name of the first agent, undefined if there is none. */
+	/** The name of the first agent; undefined if no agent exists. */
 	firstAgent(): Promise<string | undefined>
 	/** Drains and gives everything back. May be called again. */
 	stop(): Promise<void>

@@ -15,7 +15,7 @@ export class AgedMap<K, V> extends Map<K, V> {
 		return super.set(key, value)
 	}
 
-	/** Removes the entry that was set longest ago and returns it; undefined if there is none. */
+	/** Removes the entry that was set longest ago and returns it; undefined if the map is empty. */
 	takeOldest(): [key: K, value: V] | undefined {
 		if (!this.#order) {
 			this.#order = this.entries()

@@ -1,4 +1,4 @@
-/** What a client is told of a run's events: never arguments, results or texts of tools. */
+/** Notifications about a run's events. They never contain arguments, results or texts of tools. */
 import type { LoggingLevel } from '@modelcontextprotocol/sdk/types.js'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 

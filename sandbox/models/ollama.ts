@@ -1,4 +1,4 @@
-/** Ollama's own API, which is told how large the context is: its OpenAI API cuts what does not fit, without an error. */
+/** Ollama's own API, whose requests set the context size. Its OpenAI API cuts what does not fit, without an error. */
 import { malformed } from './answer.ts'
 import { providerOf } from './dialect.ts'
 import { StreamError } from './failures.ts'

@@ -23,7 +23,7 @@ export function openState(
 	return state.digest === hash('sha256', state.data, 'base64url') ? JSON.parse(state.data) : undefined
 }
 
-/** What is sent back with an answer; empty where there is none, or the server does not take it. */
+/** What is sent back with an answer; empty if the answer has no state, or the server does not accept it. */
 export function stateOf(
 	order: ModelOrder,
 	answer: { provider_state?: ProviderState },

@@ -38,8 +38,8 @@ export const batches: Record<string, string[]> = {
 }
 
 /**
- * Batches whose files are on the disk: they test how data is written, kill gateways while they write, and read what is left. On a file
- * system in memory the store extends its file in another way (core/store/lmdb/reserve.ts).
+ * Batches whose files are on the disk: they test how data is written, or kill gateways during writes and check what
+ * survived. On a file system in memory the store extends its file in another way (core/store/lmdb/reserve.ts).
  */
 export const onDisk: ReadonlySet<string> = new Set(['core', 'reload', 'crash', 'backup'])
 

@@ -44,7 +44,7 @@ void t.test('it takes the place of its launcher, which then needs no memory', as
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
 })
 
-void t.test('the banner suggests to create an agent only if there is none', async (t) => {
+void t.test('the banner suggests creating an agent only if no agent exists', async (t) => {
 	const home = makeHome()
 	const first = await launch(home)
 	t.match(first.greeting, /svc agents create ada\n.*svc run ada "Hello"/)

@@ -1,4 +1,4 @@
-/** Ollama's own API, which is told how large the context is. */
+/** Ollama's own API, whose requests set the context size. */
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
 import type { ToolSpec } from '../../core/protocol.ts'

@@ -12,7 +12,7 @@ interface BannerOptions {
 	legacy_url: string | null
 	home: string
 	config: Config
-	/** An agent to try; undefined if there is none. */
+	/** An agent to try; undefined if no agent exists. */
 	agent: string | undefined
 }
 

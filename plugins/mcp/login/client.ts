@@ -1,4 +1,4 @@
-/** The gateway as a client of authorization servers: its addresses, and what they are told of it. */
+/** The gateway as a client of authorization servers: its addresses, and the metadata that it registers. */
 import type { GatewayStatus } from '../../../core/status.ts'
 
 export const CALLBACK = '/v1/mcp/callback'

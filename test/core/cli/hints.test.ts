@@ -36,7 +36,7 @@ void t.test('messages name commands where there is one', async (t) => {
 	t.match(await said('agents', 'show', 'bob', '--json'), '\\"svc agents create NAME\\"')
 })
 
-void t.test('a plugin that is not switched on is told apart from one that does not exist', async (t) => {
+void t.test('the error for a plugin that is off differs from that for one that does not exist', async (t) => {
 	for (const [name, key] of [
 		['notes', 'plugins.notes'],
 		['kept', 'plugins.kept.enabled'],

@@ -48,7 +48,7 @@ void t.test('while the plugin is off, the answer states how to switch it on', as
 	t.match(await message('GET', '/v1/chats'), 'GET /v1/openapi.json lists all routes')
 })
 
-void t.test('a client whose base URL lacks /v1, or has it twice, is told so', async (t) => {
+void t.test('a client whose base URL lacks /v1, or has it twice, gets an error that says so', async (t) => {
 	for (const base of ['', '/v1//', '/v1/v1']) {
 		const client = surface.client()
 		client.baseURL = `${gateway.url}${base}`
