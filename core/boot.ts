@@ -1,35 +1,15 @@
 /** The composition root: puts configuration, store, run pool and plugins together into a gateway that listens. */
 import { join } from 'node:path'
 import { valueAt } from '../config/composition.ts'
-import { appliedAtStart } from '../config/core-sections.ts'
-import { withoutSecrets } from '../config/hidden.ts'
-import { configFile } from '../config/home.ts'
-import { variablesOf, warningsOf } from '../config/read.ts'
-import type { Config } from '../config/types.ts'
-import { digestOf, removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
 import { checkFolder } from './backup/check-folder.ts'
 import type { BackupRequest } from './backup/create.ts'
 import { finishRestore } from './backup/place.ts'
-import type { Member } from './engines/contract.ts'
+import type { Member, MemberOptions } from './engines/contract.ts'
 import { engineFor, openEngine } from './engines/open.ts'
 import type { Fault } from './errors.ts'
 import { Gateway } from './gateway.ts'
-import { BUILT_IN, Loader } from './host/loader.ts'
-import { Listeners } from './http/listeners.ts'
-import type { Address } from './http/listening.ts'
-import { lockHome } from './process/lock.ts'
-import { agentsIn } from './store/agent-scope.ts'
-import { openLog } from './log/log.ts'
-import type { Logger } from './log/log.ts'
-import { openRunPool } from './runs/run-pool.ts'
-import { reserveOf } from './util/shares.ts'
-import { openRedactor } from './redactor/redactor.ts'
-import { guardHome } from './process/home-guard.ts'
-import { refuseShared } from './process/shared-home.ts'
-import type { UpgradeProgress } from './upgrade/progress.ts'
-import { upgradeOf } from './upgrade/upgrade.ts'
-import { Watcher } from './host/watch.ts'
 import {
+	configFile,
 	installationKey,
 	prepareHome,
 	presentEnvironment,
@@ -37,8 +17,27 @@ import {
 	readText,
 	unknownVariables,
 } from './host/config.ts'
-import { desiredState } from './host/desired-state.ts'
+import type { Config } from './host/config.ts'
+import { liveSettings } from './host/live-settings.ts'
+import { BUILT_IN, Loader } from './host/loader.ts'
+import { Watcher } from './host/watch.ts'
+import { Listeners } from './http/listeners.ts'
+import type { Address } from './http/listening.ts'
+import { openLog } from './log/log.ts'
+import type { Logger } from './log/log.ts'
+import { guardHome } from './process/home-guard.ts'
+import { lockHome } from './process/lock.ts'
+import { removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
+import { refuseShared } from './process/shared-home.ts'
+import { openRedactor } from './redactor/redactor.ts'
+import { openRunPool } from './runs/run-pool.ts'
+import { agentsIn } from './store/agent-scope.ts'
+import type { Engine } from './store/ports.ts'
+import type { UpgradeProgress } from './upgrade/progress.ts'
+import { upgradeOf } from './upgrade/upgrade.ts'
+import type { Upgrade } from './upgrade/upgrade.ts'
 import { programOf } from './util/own-code.ts'
+import { reserveOf } from './util/shares.ts'
 
 const version = '0.2.0'
 
@@ -89,19 +88,9 @@ export interface Running {
 }
 
 /** Throws a Fault whose message says what to change: `config_invalid`, `home_in_use`, `store_damaged`, `unavailable` (a port in use). */
-export async function boot({
-	home,
-	env: given,
-	checkResponses = false,
-	noBackup = false,
-	upgrading,
-	only,
-	made,
-	handed,
-	stopWaiting,
-	waiting,
-}: BootOptions): Promise<Running> {
-	const env = presentEnvironment(given)
+export async function boot(options: BootOptions): Promise<Running> {
+	const { home, only, made, handed, stopWaiting } = options
+	const env = presentEnvironment(options.env)
 	const warning = refuseShared(home, env)
 	await finishRestore(home)
 	const { notes } = prepareHome(home)
@@ -111,25 +100,38 @@ export async function boot({
 	const stack = new AsyncDisposableStack()
 	try {
 		const config = readConfig({ home, env })
-		let latest = config
-		let isWatched = false
-		let inForce = config
-		/** Of the file as it was read last. */
-		let digest: string | null = null
-		/** Logged already: many reloads have other reasons than the file. */
-		let warned: string[] = []
 		const redactor = openRedactor()
 		const log = openLog(config.log, redactor)
 		for (const note of notes) log.warn(note)
-		for (const { name, meant } of unknownVariables(given, { text: readText(file) })) {
+		for (const { name, meant } of unknownVariables(options.env, { text: readText(file) })) {
 			// A name that resembles no other may be the variable of a third-party plugin.
 			if (meant !== undefined) log.warn(`nothing reads the variable ${name}; ${meant} is probably meant`)
 		}
+		let isWatched = false
 		const guard = stack.use(guardHome({ home, env, log, safeAgain: () => reload(), isReady: () => isWatched }))
+		const settings = liveSettings({ first: config, home, env, log, check: () => guard.check() })
 		stack.use(await lockHome(home))
 		if (config.store.url === null) checkFolder(config.store.path, log)
 		const listeners = new Listeners(log, handed)
-		const member = config.store.url === null ? undefined : await memberOf(config, config.store.url)
+		const member = await openMember({
+			config,
+			version,
+			worker,
+			listeners,
+			log,
+			installationKey: () => installationKey(home, env),
+			listening(holder) {
+				const at = urlsOf(listeners)
+				writeRuntimeFile(home, {
+					pid: process.pid,
+					role: 'waiting',
+					...at,
+					settings: settings.report(null),
+					trouble: {},
+				})
+				options.waiting?.({ ...at, holder })
+			},
+		})
 		if (member) {
 			stack.use(member)
 			stack.defer(() => removeRuntimeFile(home))
@@ -150,24 +152,10 @@ export async function boot({
 			reserve: reserveOf,
 			log,
 		})
-		const { format: data } = engine
-		const isUpgraded = data && ((await engine.mayUpgrade?.()) ?? true)
-		const upgrade = isUpgraded
-			? upgradeOf({
-					engine,
-					data,
-					log,
-					folder: config.store.path,
-					min_free_mib: config.store.min_free_mib,
-					// Data elsewhere is copied with its own tools.
-					backup: noBackup || config.store.url !== null ? null : backupOf(home, config),
-					...(upgrading && { onProgress: upgrading }),
-				})
-			: null
 		const loader = new Loader(new URL('../plugins/', import.meta.url), join(home, 'plugins'), guard.refusal)
 		const gateway = new Gateway({
 			version,
-			upgrade,
+			upgrade: await upgradeFor(engine, config, log, options),
 			home,
 			env,
 			redactor,
@@ -176,21 +164,12 @@ export async function boot({
 			loader,
 			log,
 			readDesired(running) {
-				digest = null
-				guard.check()
-				const text = readText(file)
-				digest = digestOf(text)
-				latest = readConfig({ home, env, text, mustSay: running })
-				const warnings = warningsOf(latest)
-				for (const line of warnings) if (!warned.includes(line)) log.warn(line)
-				warned = warnings
-				warnOfLate(latest, config, log)
-				const desired = desiredState(latest)
+				const desired = settings.read(running)
 				return only ? { ...desired, plugins: desired.plugins.filter(({ name }) => only.includes(name)) } : desired
 			},
 			reloaded() {
 				if (stack.disposed) return
-				if (gateway.status.configError() === null) inForce = latest
+				if (gateway.status.configError() === null) settings.accept()
 				followPlugins()
 				try {
 					publish() // the port may be another one
@@ -202,70 +181,29 @@ export async function boot({
 				stack.defer(() => removeRuntimeFile(home))
 				publish()
 			},
-			checkResponses,
+			checkResponses: options.checkResponses ?? false,
 			listeners,
 			...(member &&
 				engine.tenure && {
 					others: { accept: member.accept(engine.tenure, pool), forwarded: () => member.forwarded() },
 				}),
 		})
-		const publish = (): void => {
-			const { status } = gateway
+		const publish = (): void =>
 			writeRuntimeFile(home, {
 				pid: process.pid,
 				...(member && { role: 'working' }),
-				url: status.url('main'),
-				legacy_url: status.url('legacy'),
-				settings: {
-					digest,
-					refused: status.configError(),
-					in_force: shown(inForce),
-					variables: variablesOf(latest),
-				},
+				...urlsOf(listeners),
+				settings: settings.report(gateway.status.configError()),
 				trouble: Object.fromEntries(
-					status.plugins().flatMap(({ name, last_error }) => (last_error === null ? [] : [[name, last_error]])),
+					gateway.status.plugins().flatMap(({ name, last_error }) => (last_error === null ? [] : [[name, last_error]])),
 				),
 			})
-		}
 		made?.(gateway)
-		stack.defer(() => gateway.stop(latest.server.shutdown_grace_s * 1000))
+		stack.defer(() => gateway.stop(settings.latest().server.shutdown_grace_s * 1000))
 		await gateway.start()
-		if (member && engine.tenure) await member.serves(engine.tenure)
-
-		const followPlugins = (): void => {
-			const plugins = gateway.status.plugins()
-			watcher
-				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
-				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
-		}
-		/** Undefined for an engine that other gateways cannot share. */
-		async function memberOf(settings: Config, url: string): Promise<Member | undefined> {
-			return (await engineFor(url)).openMember?.({
-				config: settings,
-				version,
-				worker,
-				listeners,
-				log,
-				installationKey: () => installationKey(home, env),
-				listening(holder) {
-					const [url, legacy_url] = [listeners.url('main'), listeners.url('legacy')]
-					writeRuntimeFile(home, {
-						pid: process.pid,
-						role: 'waiting',
-						url,
-						legacy_url,
-						settings: { digest, refused: null, in_force: shown(settings), variables: variablesOf(settings) },
-						trouble: {},
-					})
-					waiting?.({ url, legacy_url, holder })
-				},
-			})
-		}
 
 		// A refused change is already logged, reported as an event and shown by /readyz.
-		function reload(): void {
-			void gateway.reload().catch(() => {})
-		}
+		const reload = (): void => void gateway.reload().catch(() => {})
 		// Not in any case: a reload starts again what has failed.
 		const reloadOutdated = (): void => void loader.isOutdated().then((isOutdated) => isOutdated && reload())
 		const watcher = stack.use(
@@ -276,14 +214,21 @@ export async function boot({
 				follows: reloadOutdated,
 			}),
 		)
+		const followPlugins = (): void => {
+			const plugins = gateway.status.plugins()
+			watcher
+				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
+				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
+		}
 		followPlugins()
 		stack.defer(() => removeRuntimeFile(home))
 		publish()
+		if (member && engine.tenure) await member.serves(engine.tenure)
 		await watcher.ready()
 		isWatched = true
 		// A change made until now has not been noticed yet.
-		if (digestNow(file) === digest) reloadOutdated()
-		else reload()
+		if (settings.isOutdated()) reload()
+		else reloadOutdated()
 		return {
 			gateway,
 			config,
@@ -301,6 +246,33 @@ export async function boot({
 	}
 }
 
+/** Undefined for an engine that other gateways cannot share. */
+async function openMember(options: MemberOptions): Promise<Member | undefined> {
+	const { url } = options.config.store
+	return url === null ? undefined : (await engineFor(url)).openMember?.(options)
+}
+
+/** Null if the home needs none, or another gateway has to do it. */
+async function upgradeFor(
+	engine: Engine,
+	config: Config,
+	log: Logger,
+	{ home, noBackup, upgrading }: BootOptions,
+): Promise<Upgrade | null> {
+	const { format: data } = engine
+	if (!data || !((await engine.mayUpgrade?.()) ?? true)) return null
+	return upgradeOf({
+		engine,
+		data,
+		log,
+		folder: config.store.path,
+		min_free_mib: config.store.min_free_mib,
+		// Data elsewhere is copied with its own tools.
+		backup: noBackup || config.store.url !== null ? null : backupOf(home, config),
+		...(upgrading && { onProgress: upgrading }),
+	})
+}
+
 /** As the settings of backups say; their plugin need not be switched on. */
 function backupOf(home: string, config: Config): Omit<BackupRequest, 'snapshots' | 'trigger'> {
 	const { folder = join(home, 'backups'), include_key = true } = (valueAt(config, 'backups') ??
@@ -308,21 +280,6 @@ function backupOf(home: string, config: Config): Omit<BackupRequest, 'snapshots'
 	return { home, folder, include_key, gateway_version: version, min_free_mib: config.store.min_free_mib }
 }
 
-function warnOfLate(config: Config, first: Config, log: Logger): void {
-	for (const key of appliedAtStart) {
-		if (JSON.stringify(valueAt(config, key)) !== JSON.stringify(valueAt(first, key)))
-			log.warn(`the change of "${key}" takes effect at the next start`)
-	}
-}
-
-function shown(config: Config): Record<string, unknown> {
-	return withoutSecrets(config) as Record<string, unknown>
-}
-
-function digestNow(file: string): string | null {
-	try {
-		return digestOf(readText(file))
-	} catch {
-		return null
-	}
+function urlsOf(listeners: Listeners): { url: string | null; legacy_url: string | null } {
+	return { url: listeners.url('main'), legacy_url: listeners.url('legacy') }
 }

@@ -1,0 +1,81 @@
+/** The settings of a running gateway: gateway.yaml as it was read last, and as it is in force. */
+import { valueAt } from '../../config/composition.ts'
+import { appliedAtStart } from '../../config/core-sections.ts'
+import { variablesOf, warningsOf } from '../../config/read.ts'
+import type { Logger } from '../log/log.ts'
+import { digestOf } from '../process/runtime-file.ts'
+import type { RuntimeFile } from '../process/runtime-file.ts'
+import { configFile, readConfig, readText, withoutSecrets } from './config.ts'
+import type { Config, Environment } from './config.ts'
+import { desiredState } from './desired-state.ts'
+import type { DesiredState } from './desired-state.ts'
+
+export interface LiveSettings {
+	/** As read last. */
+	latest(): Config
+	/** Reads gateway.yaml again. Throws `config_invalid`. `running`: it replaces one that is in force. */
+	read(running: boolean): DesiredState
+	/** What was read last is in force from now on. */
+	accept(): void
+	/** For the runtime file. `refused`: why what was read last is not in force; null if it is. */
+	report(refused: string | null): RuntimeFile['settings']
+	/** Whether gateway.yaml has other text than when it was read, or became readable or unreadable since. */
+	isOutdated(): boolean
+}
+
+export interface LiveSettingsOptions {
+	/** In force from the start. */
+	first: Config
+	home: string
+	env: Environment
+	log: Logger
+	/** Called before the file is read; may throw. */
+	check: () => void
+}
+
+export function liveSettings({ first, home, env, log, check }: LiveSettingsOptions): LiveSettings {
+	const file = configFile(home)
+	let latest = first
+	let inForce = first
+	/** Of the text that was read last. */
+	let digest: string | null = null
+	/** Logged already: many reloads have other reasons than the file. */
+	let warned: string[] = []
+
+	return {
+		latest: () => latest,
+		read(running) {
+			digest = null
+			check()
+			const text = readText(file)
+			digest = digestOf(text)
+			latest = readConfig({ home, env, text, mustSay: running })
+			const warnings = warningsOf(latest)
+			for (const line of warnings) if (!warned.includes(line)) log.warn(line)
+			warned = warnings
+			for (const key of appliedAtStart) {
+				if (JSON.stringify(valueAt(latest, key)) !== JSON.stringify(valueAt(first, key)))
+					log.warn(`the change of "${key}" takes effect at the next start`)
+			}
+			return desiredState(latest)
+		},
+		accept() {
+			inForce = latest
+		},
+		report: (refused) => ({
+			digest,
+			refused,
+			in_force: withoutSecrets(inForce) as Record<string, unknown>,
+			variables: variablesOf(latest),
+		}),
+		isOutdated: () => digestNow(file) !== digest,
+	}
+}
+
+function digestNow(file: string): string | null {
+	try {
+		return digestOf(readText(file))
+	} catch {
+		return null
+	}
+}
