@@ -27,7 +27,12 @@ const STATUSES: readonly number[] = [400, 422, 429, 500]
 
 /** `code`: the server's own code or type. */
 export function isTooLong(status: number, code: string, message: string): boolean {
-	return status === 413 || CODE.test(code) || (STATUSES.includes(status) && MESSAGE.test(message))
+	return status === 413 || CODE.test(code) || (STATUSES.includes(status) && saysTooLong(message))
+}
+
+/** Whether the message is about tokens. */
+export function saysTooLong(message: string): boolean {
+	return MESSAGE.test(message)
 }
 
 /** How many tokens the server says its model takes; undefined where it does not say. */

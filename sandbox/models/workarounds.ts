@@ -3,6 +3,7 @@ import type { Attachment } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { shownBlobs } from '../attachments/shown.ts'
 import type { ModelFailure, ModelRequest } from './provider.ts'
+import { saysTooLong } from './too-long.ts'
 import type { Traits } from './traits.ts'
 
 export interface Workaround {
@@ -30,6 +31,7 @@ const REFUSES =
 /** Undefined where the refusal names nothing that can be done without, or that was left out already. */
 export function workaroundFor(failure: ModelFailure, asked: Asked): Workaround | undefined {
 	const { code, status, message } = failure
+	if (isTooLarge(failure)) return tooLarge(asked)
 	if (code === 'context_too_long' || !STATUSES.has(status) || !REFUSES.test(message)) return undefined
 	const media = mediaRefused(failure, asked)
 	if (media) return media
@@ -84,6 +86,22 @@ function mediaRefused(
 	if (!next) return undefined
 	const unreadable = [...before, ...next].slice(-UNREADABLE_LIMIT)
 	return { traits: { unreadable }, ...(!isTooMany && { holds: 'for the model' }) }
+}
+
+/** By its bytes, not its tokens: proxies limit bodies, mostly to 1 MiB. */
+function isTooLarge({ status, message }: ModelFailure): boolean {
+	return status === 413 && !saysTooLong(message)
+}
+
+/** A body is large by its attachments: only the newest is sent, then none. Others may fit into another request. */
+function tooLarge({ request, traits, known }: Asked): Workaround | undefined {
+	const { unreadable: before = [] } = known
+	const blobs = MEDIA.filter(([, trait]) => traits[trait] !== false)
+		.flatMap(([type]) => shownBlobs(request, type))
+		.filter((blob) => !before.includes(blob))
+	const tried = (traits.unreadable ?? []).length - before.length
+	const next = tried === 0 && blobs.length > 1 ? blobs.slice(1) : blobs
+	return next.length > tried ? { traits: { unreadable: [...before, ...next].slice(-UNREADABLE_LIMIT) } } : undefined
 }
 
 /** One after another, the newest first: those before were probably accepted earlier. Then all of them. */

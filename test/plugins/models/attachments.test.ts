@@ -7,6 +7,7 @@ import { dataUrl, ogg, pdf, png, wav } from '../../support/files.ts'
 import { startRecorder } from '../../support/recorder.ts'
 import { follow } from '../../support/runs.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
+import type { ScriptedReply } from '../../support/scripted-model.ts'
 
 const camera = `export default {
 	name: 'camera',
@@ -172,10 +173,15 @@ const done = { sse: [{ choices: [{ index: 0, delta: { content: 'Seen.' }, finish
 const hasImage = (body: Answer): boolean => JSON.stringify(body.messages).includes('image_url')
 
 /** An agent whose model refuses what `refuses` finds in a request. */
-async function refusing(t: Test, name: string, refuses: (body: Answer) => object | undefined) {
+async function refusing(
+	t: Test,
+	name: string,
+	refuses: (body: Answer) => object | undefined,
+	refusal = (error: object): ScriptedReply => ({ status: 400, json: { error } }),
+) {
 	const { url, requests } = scripts.add(({ body }) => {
 		const error = refuses(body)
-		return error ? { status: 400, json: { error } } : done
+		return error ? refusal(error) : done
 	})
 	const other = await startGateway({
 		config: `providers:\n  ${name}: {kind: openai, base_url: "${url}", model: m-${name}, api_key: k-0123456789}\n`,
@@ -265,3 +271,26 @@ void t.test('of too many images the newest are shown, and the limit is not taken
 	t.equal((await send('one', 'two', 'three')).event_type, 'run.completed')
 	t.strictSame(shownIn(requests, ['one', 'two', 'three']), ['one two three', 'two three'])
 })
+
+void t.test(
+	'of attachments that a proxy finds too large, the newest is shown, then none, and nothing is remembered',
+	async (t) => {
+		const { requests, send } = await refusing(
+			t,
+			'proxied',
+			(body) => (/large|one two/.test(shownIn([{ body }], ['one', 'two', 'large']).join('')) ? {} : undefined),
+			() => ({ status: 413, text: '<html>413 Request Entity Too Large</html>', type: 'text/html' }),
+		)
+		for (const marks of [['one', 'two'], ['large'], ['one']])
+			t.equal((await send(...marks)).event_type, 'run.completed')
+		t.strictSame(shownIn(requests, ['one', 'two', 'large']), [
+			'one two',
+			'two',
+			'one two large',
+			'large',
+			'',
+			'one two large',
+			'one',
+		])
+	},
+)
