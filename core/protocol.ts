@@ -171,6 +171,8 @@ export interface ModelAnswer extends ModelMind {
 	usage: Usage
 	/** Tokens of its request, estimated as `tokensIn` does. */
 	estimate?: number
+	/** Tokens of requests to its model, by the estimate, if the model refused a longer request before this answer. */
+	limit?: number
 	provider: string
 	model: string
 	/** Version 0.1.0 journalled the provider's own word. */

@@ -20,7 +20,7 @@ import { threadLost } from './worker-threads.ts'
 /** Throws `thread_lost`. */
 export function checkEvent(event: WorkerEvent): void {
 	if (!isEvent(event)) throw wrong('an event that no thread emits')
-	// It bounds what this model gets in every later run.
+	// It bounds what this model gets in the rest of the run.
 	if (event.event_type === 'context.shrunk' && !isAmount(event.payload.tokens))
 		throw wrong('an event without its number')
 }
@@ -83,6 +83,7 @@ const isAnswer = shape<ModelAnswer>({
 	finish_reason: isText,
 	reasoning: optional(isText),
 	estimate: optional(isAmount),
+	limit: optional(isAmount),
 	provider_state: optional(isObject),
 })
 

@@ -6,7 +6,7 @@ import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
 import type {} from '../models/contract.ts'
 import { offeredTo } from './call-policy.ts'
-import { composeContext, contextWith, learnLimit } from './context.ts'
+import { composeContext, contextWith } from './context.ts'
 import type { RunInputs, RunRecord } from './contract.ts'
 import { charge, mayHaveFamily } from './family.ts'
 import { forModel } from './for-model.ts'
@@ -53,7 +53,6 @@ export async function composeOrder(work: Active): Promise<RunOrder> {
 	const models = given?.model ? orders.map((order) => adjusted(order, given.model)) : orders
 	const system = await systemFor(ctx, run, agent, tools)
 	const specs = [...tools.map(specOf), ...clients]
-	for (const step of steps) if (step.kind === 'shrunk') learnLimit(step.model, step.tokens)
 	const { history, context } = given?.history
 		? { history: given.history, context: contextWith(agent.config, models, NO_MARKS) }
 		: await composeContext(ctx, {
@@ -67,6 +66,9 @@ export async function composeOrder(work: Active): Promise<RunOrder> {
 				attachments: run.attachments,
 				since,
 			})
+	for (const step of steps)
+		if (step.kind === 'shrunk')
+			context.limits[step.model] = Math.min(step.tokens, context.limits[step.model] ?? Infinity)
 	const redacted = await forModel(work, {
 		system,
 		...(about !== undefined && { about }),

@@ -43,9 +43,14 @@ const CONTEXT_TOKENS = 100_000
 const FILL = 0.8
 const MODELS = 1_000
 
-/** What models turned out to count and to take, as long as the gateway runs. */
+/** What models turned out to count and to take, as long as the gateway runs; and the longest request that each has taken. */
 const factors = new BoundedMap<string, number>(MODELS)
 const limits = new BoundedMap<string, number>(MODELS)
+const taken = new BoundedMap<string, number>(MODELS)
+/** By how much each answer raises the limit: the refused text may have been unusual, or the server takes more by now. */
+const RAISE = 1.01
+/** No limit from here on. */
+const BOUNDLESS = 10_000_000
 
 /** Runs at whose end their conversation may be near its limit; for its summary. */
 const long = new BoundedMap<string, true>(10_000)
@@ -142,17 +147,15 @@ export function contextWith(
 	return { marks, ...(summary && { summary }), tokens, limits: own(limits), factors: own(factors) }
 }
 
-/** Corrects the estimate for a model by what it reports. */
-export function learnFactor(answer: ModelAnswer): void {
-	const key = modelKey(answer)
-	if (answer.estimate === undefined) return
-	factors.set(
-		key,
-		corrected(factors.get(key) ?? familyFactor(answer.model), answer.estimate, answer.usage.input_tokens),
-	)
-}
-
-/** A model refused a request as too long. */
-export function learnLimit(model: string, tokens: number): void {
-	limits.set(model, Math.min(tokens, limits.get(model) ?? Infinity))
+/** Corrects what is known of a model by its answer. What it has taken before, it takes again. */
+export function learnFrom({ provider, model, estimate, limit, usage }: ModelAnswer): void {
+	const key = modelKey({ provider, model })
+	const longest = Math.max(taken.get(key) ?? 0, usage.input_tokens)
+	taken.set(key, longest)
+	const known = limits.get(key) ?? Infinity
+	const next = Math.max(longest, limit === undefined ? known * RAISE : Math.min(limit, known))
+	if (next < BOUNDLESS) limits.set(key, next)
+	else limits.delete(key)
+	if (estimate !== undefined)
+		factors.set(key, corrected(factors.get(key) ?? familyFactor(model), estimate, usage.input_tokens))
 }

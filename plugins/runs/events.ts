@@ -62,7 +62,7 @@ export default {
 		payload: {
 			provider: 'The name of the provider.',
 			model: 'The model that rejected it.',
-			tokens: 'The new maximum of estimated tokens for requests to this model.',
+			tokens: 'The maximum of estimated tokens for requests to this model, for the rest of the run.',
 		},
 	},
 	'context.summarized': {

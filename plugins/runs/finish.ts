@@ -3,7 +3,7 @@ import { usageOf } from '../../core/protocol.ts'
 import type { ModelAnswer, ModelUsage, NewEvent } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { RunEnd } from '../usage/contract.ts'
-import { learnFactor } from './context.ts'
+import { learnFrom } from './context.ts'
 import type { RunRecord } from './contract.ts'
 import { end } from './ending.ts'
 import { charge, hasActed, mayHaveFamily } from './family.ts'
@@ -23,7 +23,7 @@ export async function finish(
 		case 'completed': {
 			const { usage, spent, ended_by } = outcome
 			const answer = withShortReasoning(log, outcome.answer)
-			learnFactor(answer)
+			learnFrom(answer)
 			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
 			const { steps } = log.journal
 			const stored = hasActed(steps) ? await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)) : undefined

@@ -7,7 +7,7 @@ import { modelKey } from '../../sandbox/context/budget.ts'
 import { isTextType } from '../../sandbox/text-type.ts'
 import type {} from '../attachments/contract.ts'
 import { composeOrder } from './compose-order.ts'
-import { learnFactor, learnLimit } from './context.ts'
+import { learnFrom } from './context.ts'
 import { chargeOps } from './family.ts'
 import { forModel } from './for-model.ts'
 import { eventsOfAnswer, withShortReasoning } from './journal.ts'
@@ -46,7 +46,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		reserve: (call) => account.reserve(call),
 		async model({ answer: told, spent }) {
 			const answer = withShortReasoning(log, told)
-			learnFactor(answer)
+			learnFrom(answer)
 			const step: JournalStep = { kind: 'model', answer }
 			const usage = usageOf([...steps, step])
 			const tokens_elsewhere = await appendWith(
@@ -98,11 +98,9 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 	}
 }
 
-/** The step that a request which was too long leaves, for this run and later ones. */
+/** The step that a request which was too long leaves, for the rest of its run. */
 function shrinkIn({ event_type, payload }: NewEvent): JournalStep | undefined {
 	if (event_type !== 'context.shrunk') return undefined
 	const model = modelKey({ provider: String(payload.provider), model: String(payload.model) })
-	const tokens = Number(payload.tokens)
-	learnLimit(model, tokens)
-	return { kind: 'shrunk', model, tokens }
+	return { kind: 'shrunk', model, tokens: Number(payload.tokens) }
 }

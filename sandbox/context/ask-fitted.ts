@@ -8,16 +8,20 @@ import { failed } from '../models/provider.ts'
 import { toldLimit } from '../models/too-long.ts'
 import { budgetFor, modelKey } from './budget.ts'
 import { fit } from './fit.ts'
+import type { Fitted } from './fit.ts'
 
 /** As `askModels`; makes the request for one of the models. */
 export type AskEach = (requestFor: (model: ModelOrder) => ModelRequest, io: ModelIo) => Promise<ModelReply>
 
 /** What is left of a request that was too long, where the model does not say how long one may be. */
 const SHRINK = 0.6
+/** Shorter requests in place of one that was too long. */
+const SHORTER = 3
 
 /**
- * A model that finds its request too long all the same is asked once more with a shorter one, after `context.shrunk`. From
- * then on that limit holds for the whole order.
+ * A model that finds its request too long all the same is asked again with shorter ones, each after `context.shrunk`. From
+ * then on that limit holds for the whole order; the answer tells it, for later ones. A request is too long without being
+ * asked only by the model's window: what was learned of a model may come from text that is unlike this one.
  */
 export async function askFitted(
 	order: RunOrder,
@@ -28,15 +32,22 @@ export async function askFitted(
 	const { context } = order
 	if (!context) return ask(() => request, io)
 	const estimates = new Map<string, number>()
-	const requestFor = (model: ModelOrder): ModelRequest => {
+	const fitFor = (model: ModelOrder): { fitted: Fitted; estimate: number; isHopeless: boolean } => {
 		const { tokens: budget, factor } = budgetFor(model, context)
 		const { history, run_id } = order
 		const { marks, summary } = context
 		const fitted = fit({ ...request, history, run_id, marks, summary, budget, fill: 1, factor })
+		const estimate = Math.ceil(fitted.tokens / factor)
+		const unlearned = budgetFor(model, { ...context, limits: {}, factors: {} })
+		const isHopeless = !fitted.fits && estimate * Math.min(factor, unlearned.factor) > unlearned.tokens
+		return { fitted, estimate, isHopeless }
+	}
+	const requestFor = (model: ModelOrder): ModelRequest => {
+		const { fitted, estimate, isHopeless } = fitFor(model)
 		// Where it was cut, later requests of the run are cut too, until that is too long again.
 		if (model === order.models[0]) context.marks = fitted.marks
-		if (!fitted.fits && model.kind !== 'offline') throw tooLong(fitted.items, budget)
-		estimates.set(modelKey(model), Math.ceil(fitted.tokens / factor))
+		if (isHopeless && model.kind !== 'offline') throw tooLong(fitted.items, budgetFor(model, context).tokens)
+		estimates.set(modelKey(model), estimate)
 		return { ...fitted.request, ...(request.form && { form: request.form }) }
 	}
 	const askOnce = async (): Promise<ModelReply> => {
@@ -49,27 +60,40 @@ export async function askFitted(
 	}
 	let reply = await askOnce()
 	const model = order.models.at(-1)
-	if (
-		reply.status === 'failed' &&
-		model &&
-		estimates.has(modelKey(model)) &&
-		reply.failure.code === 'context_too_long' &&
-		!io.signal.aborted
-	) {
-		const tokens = shorter(model, context, reply.failure.message)
-		context.limits[modelKey(model)] = tokens
-		io.emit({ event_type: 'context.shrunk', payload: { provider: model.provider, model: model.model, tokens } })
+	let limit: number | undefined
+	for (let left = SHORTER; left > 0 && model && isTooLong(reply) && !io.signal.aborted; left--) {
+		const before = estimates.get(modelKey(model))
+		if (before === undefined) break // it was not asked
+		limit = shorter(model, context, before, reply.failure.message)
+		context.limits[modelKey(model)] = limit
+		if (fitFor(model).estimate >= before) break
+		io.emit({ event_type: 'context.shrunk', payload: { provider: model.provider, model: model.model, tokens: limit } })
 		reply = await askOnce()
 	}
 	if (reply.status === 'failed') return reply
-	const estimate = estimates.get(modelKey(reply.answer))
-	return estimate === undefined ? reply : { ...reply, answer: { ...reply.answer, estimate } }
+	const { answer } = reply
+	const estimate = estimates.get(modelKey(answer))
+	const isOfRefused = model && modelKey(model) === modelKey(answer)
+	return {
+		...reply,
+		answer: {
+			...answer,
+			...(estimate !== undefined && { estimate }),
+			...(limit !== undefined && isOfRefused && { limit }),
+		},
+	}
 }
 
-function shorter(model: ModelOrder, context: ContextOrder, message: string): number {
-	const { tokens } = budgetFor(model, context)
-	const limit = toldLimit(message)
-	return Math.floor(Math.min(tokens * SHRINK, limit === undefined ? Infinity : limit * 0.8))
+function isTooLong(reply: ModelReply): reply is Extract<ModelReply, { status: 'failed' }> {
+	return reply.status === 'failed' && reply.failure.code === 'context_too_long'
+}
+
+/** `estimate`: of the request that was too long. */
+function shorter(model: ModelOrder, context: ContextOrder, estimate: number, message: string): number {
+	const { tokens, factor } = budgetFor(model, context)
+	const told = toldLimit(message)
+	const most = Math.min(tokens, estimate * factor) * SHRINK
+	return Math.floor(Math.min(most, told === undefined ? Infinity : told * 0.8))
 }
 
 function tooLong(items: readonly { kind: string; tokens: number }[], budget: number): Fault {

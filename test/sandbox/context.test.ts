@@ -150,7 +150,7 @@ void t.test('an estimate counts scripts and code as models do, and is corrected 
 	t.end()
 })
 
-void t.test('a request that is too long for the model all the same is shortened and made once more', async (t) => {
+void t.test('a request that is too long for the model all the same is shortened until it is taken', async (t) => {
 	const history = turnsOf(0, 60)
 	const order = {
 		run_id: 'z',
@@ -196,5 +196,28 @@ void t.test('a request that is too long for the model all the same is shortened 
 	t.equal(asked.length, 3, 'and later requests are as short')
 	const never = await ask(0)
 	t.equal(never.status, 'failed')
-	t.equal(asked.length, 5, 'but once only')
+	t.equal(asked.length, 7, 'but three times at most')
+})
+
+void t.test('a request that cannot be shortened fails with what its model says', async (t) => {
+	for (const factor of [0.5, 1, 3]) {
+		const order = {
+			run_id: 'z',
+			history: [],
+			models: [{ provider: 'p', kind: 'openai', model: 'm', timeout_ms: 1, context_window: 60_000 }],
+			context: { marks: NO_MARKS, tokens: 100_000, limits: {}, factors: { 'p/m': factor } },
+		} as unknown as RunOrder
+		const turns = [{ role: 'user' as const, content: 'Hello.' }]
+		const request: ModelRequest = { system: 'word '.repeat(20_000 / factor), tools: [], turns }
+		const io = { signal: new AbortController().signal, emit() {} } as unknown as Parameters<typeof askFitted>[2]
+		const message = "This model's maximum context length is 8192 tokens"
+		let asked = 0
+		const reply = await askFitted(order, request, io, (requestFor) => {
+			requestFor(order.models[0] as RunOrder['models'][0])
+			asked++
+			return Promise.resolve({ status: 'failed', failure: { code: 'context_too_long', message, retryable: false } })
+		})
+		t.match(reply, { status: 'failed', failure: { code: 'context_too_long', message } }, `factor ${factor}`)
+		t.equal(asked, 1)
+	}
 })

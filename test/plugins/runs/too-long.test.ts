@@ -1,0 +1,76 @@
+/** What a refusal of a request as too long teaches: enough for its run, and nothing that keeps others from being asked. */
+import t from 'tap'
+import type { ModelAnswer } from '../../../core/protocol.ts'
+import { contextWith, learnFrom } from '../../../plugins/runs/context.ts'
+import { NO_MARKS } from '../../../sandbox/context/earlier.ts'
+import { startGateway } from '../../support/gateway.ts'
+import { follow } from '../../support/runs.ts'
+import { latest, startSmallModel } from '../../support/small-model.ts'
+import type { SmallModel, SmallReply } from '../../support/small-model.ts'
+
+/** Tells no limit. */
+const refusal = { status: 400, message: 'The prompt is too long.' }
+
+/** What was learned of a model holds for the whole process, so each test has a provider of its own. */
+const configOf = ({ url }: SmallModel, name: string): string =>
+	`providers:\n  ${name}: {kind: openai, base_url: '${url}', api_key: test, model: m, context_window: 32768}\n`
+
+void t.test('prompts that are refused as too long do not keep the model from being asked others', async (t) => {
+	const model = await startSmallModel(t, Infinity, (request): SmallReply =>
+		latest(request).prompt.startsWith('Read this') ? refusal : 'Noted.',
+	)
+	const gateway = await startGateway({ config: configOf(model, 'dense') })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	const tryTo = async (prompt: string) => ada.ended(await ada.start(prompt))
+	for (let n = 0; n < 8; n++)
+		t.match(await tryTo(`Read this, ${n}: ${'a b c d e '.repeat(500)}`), {
+			event_type: 'run.failed',
+			payload: { code: 'context_too_long', error: /The prompt is too long/ },
+		})
+	t.equal((await tryTo('Hello.')).event_type, 'run.completed')
+})
+
+void t.test('a conversation is shortened until its model takes it, and from then on as short', async (t) => {
+	let refused = 0
+	const model = await startSmallModel(t, Infinity, ({ messages, tools }): SmallReply => {
+		if (JSON.stringify([messages, tools]).length < 40_000) return 'Noted.'
+		refused++
+		return refusal
+	})
+	const gateway = await startGateway({ config: configOf(model, 'silent') })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada', { config: { context: { summary: false } } })
+	const counts: number[] = []
+	for (let n = 0; n < 12; n++) {
+		await ada.complete(`Page ${n}: ${'the harbour has many ships. '.repeat(250)}`)
+		counts.push(refused)
+	}
+	t.ok(refused >= 1 && refused <= 3, `refused after each run: ${counts.join(' ')}`)
+})
+
+const answer = (fields: Partial<ModelAnswer>): ModelAnswer => ({
+	content: 'Yes.',
+	tool_calls: [],
+	usage: { input_tokens: 500, output_tokens: 1 },
+	provider: 'learned',
+	model: 'm',
+	finish_reason: 'stop',
+	...fields,
+})
+
+void t.test('a learned limit rises with each answer, and is never below what the model has taken', (t) => {
+	const order = { provider: 'learned', kind: 'openai' as const, model: 'm', timeout_ms: 1 }
+	const limit = (): number | undefined => contextWith({}, [order], NO_MARKS).limits['learned/m']
+	learnFrom(answer({ limit: 4_000 }))
+	t.equal(limit(), 4_000)
+	learnFrom(answer({}))
+	t.equal(limit(), 4_040)
+	learnFrom(answer({ usage: { input_tokens: 6_000, output_tokens: 1 } }))
+	t.equal(limit(), 6_000)
+	learnFrom(answer({ limit: 3_000 }))
+	t.equal(limit(), 6_000)
+	for (let n = 0; n < 1_000; n++) learnFrom(answer({}))
+	t.equal(limit(), undefined, 'in the end there is none')
+	t.end()
+})
