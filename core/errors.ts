@@ -142,6 +142,8 @@ export interface WireError {
 	message: string
 	/** The code that the provider of a model gave, of 1-64 of `A-Z a-z 0-9 _ . -`. */
 	provider_code?: string
+	/** The HTTP status with which it refused the request. */
+	provider_status?: number
 }
 
 export interface FaultOptions {
@@ -150,8 +152,9 @@ export interface FaultOptions {
 	hint?: Hint
 	/** Extra response headers, such as `retry-after`. */
 	headers?: Record<string, string>
-	/** As in `WireError`. */
+	/** These two as in `WireError`. */
 	provider_code?: string | undefined
+	provider_status?: number | undefined
 	cause?: unknown
 }
 
@@ -160,6 +163,7 @@ export class Fault extends Error {
 	readonly errors: FieldError[] | undefined
 	readonly headers: Record<string, string>
 	readonly provider_code: string | undefined
+	readonly provider_status: number | undefined
 
 	constructor(code: FaultCode, message: string, options: FaultOptions = {}) {
 		const hint = options.hint && wireHint(options.hint)
@@ -169,6 +173,7 @@ export class Fault extends Error {
 		this.code = code
 		this.errors = options.errors
 		this.provider_code = options.provider_code
+		this.provider_status = options.provider_status
 		this.headers = { ...options.headers, ...(hint && { [HINT_HEADER]: inAscii(JSON.stringify(hint)) }) }
 	}
 
@@ -194,14 +199,19 @@ export function isFault(error: unknown, ...among: FaultCode[]): error is Fault {
 
 export function toWire(error: unknown): WireError {
 	if (isFault(error)) {
-		const { code, message, provider_code } = error
-		return { code, message, ...(provider_code !== undefined && { provider_code }) }
+		const { code, message, provider_code, provider_status } = error
+		return {
+			code,
+			message,
+			...(provider_code !== undefined && { provider_code }),
+			...(provider_status !== undefined && { provider_status }),
+		}
 	}
 	return { code: 'internal', message: messageOf(error) }
 }
 
-export function fromWire({ code, message, provider_code }: WireError): Fault {
-	return new Fault(codeIn(code), message, { provider_code })
+export function fromWire({ code, message, provider_code, provider_status }: WireError): Fault {
+	return new Fault(codeIn(code), message, { provider_code, provider_status })
 }
 
 export function messageOf(error: unknown): string {

@@ -155,8 +155,8 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 	)
 	time.check()
 	if (reply.status === 'failed') {
-		const { code, message, provider_code } = reply.failure
-		throw new Fault(code, message, { provider_code })
+		const { code, message, provider_code, status } = reply.failure
+		throw new Fault(code, message, { provider_code, provider_status: status })
 	}
 	const { answer } = reply
 	return { ...answer, tool_calls: withUniqueIds(answer.tool_calls, journal, order.since) }

@@ -64,7 +64,12 @@ function shape<T>(fields: { [K in keyof T]-?: Check }): Check {
 }
 
 const isEvent = shape<WorkerEvent>({ event_type: is(...WORKER_EVENTS), payload: isObject })
-const isError = shape<WireError>({ code: isText, message: isText, provider_code: optional(isText) })
+const isError = shape<WireError>({
+	code: isText,
+	message: isText,
+	provider_code: optional(isText),
+	provider_status: optional(isAmount),
+})
 const isUsage = shape<Usage>({
 	input_tokens: isAmount,
 	output_tokens: isAmount,

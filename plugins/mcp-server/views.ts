@@ -38,6 +38,7 @@ export const run = Joi.object({
 		code: Joi.string().required(),
 		message: text.required(),
 		provider_code: Joi.string().description('The code that the provider of the model gave.'),
+		provider_status: Joi.number().description('The HTTP status with which the provider refused the request.'),
 	})
 		.unknown()
 		.allow(null)

@@ -65,6 +65,16 @@ function errorBody(given: Codes, message: string, status: number, param: string 
 interface Codes {
 	code: string
 	provider_code?: string | undefined
+	provider_status?: number | undefined
+}
+
+/** Why a provider refuses one request, and would refuse it again. Others are about its key, its model or itself. */
+const REFUSALS: ReadonlySet<number | undefined> = new Set([400, 413, 415, 422])
+
+/** A request that no model takes is the client's to change: 400, since many libraries send one again after 5xx. */
+function statusFor({ code, provider_status }: Codes, status: number): number {
+	const isRefused = code === 'model_rejected' && REFUSALS.has(provider_status)
+	return isRefused || code === 'context_too_long' || code === 'model_filtered' ? 400 : status
 }
 
 /** The code of an error as OpenAI's clients know it. `param`: the field that is wrong. */
@@ -73,8 +83,8 @@ export function codeFor({ code, provider_code }: Codes, param: string | null = n
 }
 
 /** The same for a stream that has begun. */
-export function bodyOf(fault: Pick<Fault, 'code' | 'message' | 'provider_code'>): ErrorBody {
-	return errorBody(fault, fault.message, statusOf(fault.code), null)
+export function bodyOf(fault: Fault): ErrorBody {
+	return errorBody(fault, fault.message, statusFor(fault, statusOf(fault.code)), null)
 }
 
 /** Where OpenAI has its own code. */
@@ -111,9 +121,10 @@ function reshape(response: Boom): void {
 	const { output } = response
 	const { message, code, errors } = output.payload as { message: string; code?: string; errors?: FieldError[] }
 	const param = errors?.[0] && errors[0].path !== '' ? paramOf(errors[0].path) : null
-	const { provider_code } = response as Partial<Fault>
-	const given = { code: code ?? 'internal', provider_code }
-	Object.assign(output, { payload: errorBody(given, message, output.statusCode, param) })
+	const { provider_code, provider_status } = response as Partial<Fault>
+	const given = { code: code ?? 'internal', provider_code, provider_status }
+	const statusCode = statusFor(given, output.statusCode)
+	Object.assign(output, { statusCode, payload: errorBody(given, message, statusCode, param) })
 }
 
 /** joi's path with dots as OpenAI writes it. */

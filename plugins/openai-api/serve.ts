@@ -62,8 +62,8 @@ export async function stream(ctx: ApiDeps, client: WaitingRequest, asked: AgentR
 
 function final(error: unknown): unknown {
 	if (!(error instanceof Fault) || error.code === 'unauthorized' || error.code === 'unavailable') return error
-	const { code, message, headers, provider_code } = error
-	return new Fault(code, message, { headers: { ...headers, ...FINAL }, provider_code, cause: error })
+	const { code, message, headers, provider_code, provider_status } = error
+	return new Fault(code, message, { headers: { ...headers, ...FINAL }, provider_code, provider_status, cause: error })
 }
 
 /** The part of an error that a client may see. */

@@ -132,11 +132,12 @@ export class AnswerStream {
 	}
 }
 
-function errorIn({ code, error, provider_code }: Record<string, unknown>): WireError {
+function errorIn({ code, error, provider_code, provider_status }: Record<string, unknown>): WireError {
 	return {
 		code: codeIn(code),
 		message: textOf(error),
 		...(typeof provider_code === 'string' && { provider_code }),
+		...(typeof provider_status === 'number' && { provider_status }),
 	}
 }
 

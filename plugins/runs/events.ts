@@ -49,6 +49,7 @@ export default {
 			error: 'What went wrong, for people.',
 			code: 'The [code of the error](http-api.md#codes).',
 			'provider_code?': 'The code that the provider of the model gave.',
+			'provider_status?': 'The HTTP status with which the provider refused the request.',
 			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`; `cost` where models have prices.',
 		},
 	},

@@ -40,8 +40,9 @@ export async function finish(
 			const answer = error.code === 'model_empty' ? await answerOfFiles(logged) : undefined
 			if (answer) return finish(logged, { status: 'completed', answer, usage, spent })
 			ctx.log.warn({ ...fieldsOf(run), code: error.code }, `a run failed: ${error.message}`)
-			const { provider_code } = error
-			const payload = { error: error.message, code: error.code, ...(provider_code && { provider_code }), usage }
+			const { code, message, provider_code, provider_status } = error
+			const provider = { ...(provider_code && { provider_code }), ...(provider_status && { provider_status }) }
+			const payload = { error: message, code, ...provider, usage }
 			const events = [{ event_type: 'run.failed', payload }]
 			await end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
 			return account?.settle(spent)

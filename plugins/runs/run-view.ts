@@ -89,6 +89,7 @@ export const run = Joi.object({
 		code: Joi.string().required(),
 		message: Joi.string().allow('').required(),
 		provider_code: Joi.string().description('The code that the provider of the model gave.'),
+		provider_status: Joi.number().description('The HTTP status with which the provider refused the request.'),
 	})
 		.allow(null)
 		.required(),

@@ -471,7 +471,18 @@ void t.test('falling back', async (t) => {
 		t.match(failedWith(reply), {
 			code: 'model_rejected',
 			message: 'one (m-1): 400 no such model; two (m-1): 403 not you',
+			status: 403,
 		})
+	})
+
+	void t.test('has a status only where all models fail for the same reason', async (t) => {
+		const first = await aimock(t, { status: 429, message: 'no money', code: 'insufficient_quota' })
+		const second = await aimock(t, { status: 400, message: 'no such field' })
+		const { reply } = await askAll([
+			order({ base_url: first.url, provider: 'one' }),
+			order({ base_url: second.url, provider: 'two' }),
+		])
+		t.match(failedWith(reply), { code: 'model_rejected', status: undefined })
 	})
 
 	void t.test('goes to the offline provider like to any other', async (t) => {

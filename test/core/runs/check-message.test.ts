@@ -30,7 +30,12 @@ const calls: Call[] = [
 ]
 const outcomes: RunOutcome[] = [
 	{ status: 'completed', answer, usage, spent, ended_by: 'limit_steps' },
-	{ status: 'failed', error: { code: 'internal', message: 'no', provider_code: 'x' }, usage, spent },
+	{
+		status: 'failed',
+		error: { code: 'internal', message: 'no', provider_code: 'x', provider_status: 400 },
+		usage,
+		spent,
+	},
 	{ status: 'paused', waits_for: 'q1' },
 ]
 const lost = { code: 'thread_lost', message: /invalid message/ }

@@ -345,7 +345,7 @@ void t.test('a run that fails is an error, which clients do not repeat', async (
 	model.on('refuse me', { status: 400, message: 'the model says no' })
 	const messages = [{ role: 'user' as const, content: 'refuse me' }]
 	const failed = await refusal(openai.chat.completions.create({ model: 'ada', messages }))
-	t.match(failed, { status: 502, type: 'server_error', code: 'model_rejected', message: /the model says no/ })
+	t.match(failed, { status: 400, type: 'invalid_request_error', code: 'model_rejected', message: /the model says no/ })
 	t.equal(failed.headers?.get('x-should-retry'), 'false')
 	t.equal((await surface.run(failed.headers?.get('x-svc-run-id') ?? '')).status, 'failed')
 	const chunks: unknown[] = []
@@ -353,7 +353,11 @@ void t.test('a run that fails is an error, which clients do not repeat', async (
 		for await (const chunk of await openai.chat.completions.create({ model: 'ada', messages, stream: true }))
 			chunks.push(chunk)
 	})()
-	t.match(await refusal(streamed), { type: 'server_error', code: 'model_rejected', message: /the model says no/ })
+	t.match(await refusal(streamed), {
+		type: 'invalid_request_error',
+		code: 'model_rejected',
+		message: /the model says no/,
+	})
 	t.equal(chunks.length, 1, 'only the role came')
 })
 
@@ -366,7 +370,11 @@ void t.test("errors of the model's provider have OpenAI's codes", async (t) => {
 		message: "This model's maximum context length is 8192 tokens, but the request has 9000.",
 		code: 'context_length_exceeded',
 	})
-	t.match(await ask('much too long'), { status: 502, code: 'context_length_exceeded' })
+	t.match(await ask('much too long'), {
+		status: 400,
+		type: 'invalid_request_error',
+		code: 'context_length_exceeded',
+	})
 	model.on('no money', { status: 429, message: 'You exceeded your quota.', code: 'insufficient_quota' })
 	const unpaid = await ask('no money')
 	t.match(unpaid, { status: 502, code: 'insufficient_quota', message: /exceeded your quota/ })
@@ -374,7 +382,7 @@ void t.test("errors of the model's provider have OpenAI's codes", async (t) => {
 		error: { code: 'model_rate_limited', provider_code: 'insufficient_quota' },
 	})
 	model.on('too busy', { status: 400, message: 'Try later.' })
-	t.match(await ask('too busy'), { status: 502, code: 'model_rejected' }, 'the type of an error is no code')
+	t.match(await ask('too busy'), { status: 400, code: 'model_rejected' }, 'the type of an error is no code')
 	const stream = async () => {
 		const body = { model: 'ada', messages: messageOf('no money'), stream: true as const }
 		for await (const chunk of await openai.chat.completions.create(body)) t.ok(chunk)
@@ -382,7 +390,20 @@ void t.test("errors of the model's provider have OpenAI's codes", async (t) => {
 	t.match(await refusal(stream()), { code: 'insufficient_quota' })
 	t.match(await refusal(openai.responses.create({ model: 'ada', input: 'no money' })), { code: 'insufficient_quota' })
 	model.on('filtered away', { text: '', finishReason: 'content_filter' })
-	t.match(await ask('filtered away'), { status: 502, code: 'content_filter' })
+	t.match(await ask('filtered away'), { status: 400, code: 'content_filter' })
+})
+
+void t.test('a request that its provider refuses is 400, and what the operator has to change is 502', async (t) => {
+	const statuses = { 400: 400, 422: 400, 415: 400, 401: 502, 402: 502, 403: 502, 404: 502 }
+	for (const [given, shown] of Object.entries(statuses)) {
+		model.on(`refused with ${given}`, { status: Number(given), message: 'The server says no.' })
+		const messages = [{ role: 'user' as const, content: `refused with ${given}` }]
+		const failed = await refusal(openai.chat.completions.create({ model: 'ada', messages }))
+		t.match(failed, { status: shown, type: shown === 400 ? 'invalid_request_error' : 'server_error' }, given)
+		t.match(await surface.run(failed.headers?.get('x-svc-run-id') ?? ''), {
+			error: { code: 'model_rejected', provider_status: Number(given) },
+		})
+	}
 })
 
 void t.test('a token needs the scopes', async (t) => {

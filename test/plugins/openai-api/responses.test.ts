@@ -334,7 +334,7 @@ void t.test('failures, and answers that are cut off', async (t) => {
 	})
 	model.on('fails at once', { status: 400, message: 'the model says no' })
 	t.match(await refusal(openai.responses.create({ model: 'ada', input: 'fails at once' })), {
-		status: 502,
+		status: 400,
 		code: 'model_rejected',
 	})
 	let failed: OpenAI.Responses.Response | undefined
