@@ -54,7 +54,9 @@ export function throwErrorIn(value: unknown): void {
 
 /** An error in the body of a response. */
 export function errorIn(value: unknown): ServerError | undefined {
-	const { error } = objectIn(value)
+	const body = objectIn(value)
+	// As vLLM and servers like it write an error.
+	const error = body.error ?? (body.object === 'error' ? body : undefined)
 	if (error === undefined || error === null) return undefined
 	if (typeof error === 'string') return { message: error }
 	const { message, code, type, param, status } = objectIn(error)

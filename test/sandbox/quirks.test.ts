@@ -450,6 +450,20 @@ const quirks: Record<string, Quirk> = {
 		reply: refusal('the request exceeds the available context size', { type: 'exceed_context_size_error' }),
 		fails: { code: 'context_too_long' },
 	},
+	'vLLM: an error in place of an answer': {
+		reply: {
+			sse: [{ object: 'error', message: 'The image is broken.', type: 'BadRequestError', param: null, code: 400 }],
+		},
+		fails: { code: 'model_rejected', message: 'The image is broken.', status: 400 },
+		requests: 1,
+	},
+	'vLLM: a refusal': {
+		reply: {
+			status: 400,
+			json: { object: 'error', message: 'The image is broken.', type: 'BadRequestError', code: 400 },
+		},
+		fails: { code: 'model_rejected', message: '400 The image is broken.' },
+	},
 	'a request that the proxy finds too large': {
 		reply: { status: 413, text: '<html>413</html>', type: 'text/html' },
 		fails: { code: 'context_too_long' },
