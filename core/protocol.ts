@@ -280,13 +280,15 @@ export interface ToThread {
 		| ToWorker
 }
 
-/** Each run of a conversation has the messages of the one before: a thread keeps those that it gets again. */
+/** Each run of a conversation has the messages of the one before: a thread keeps them, and gets those that were added. */
 export interface SentHistory {
-	/** Messages, and numbers of messages that the thread keeps. */
-	messages: (ChatMessage | number)[]
-	/** To be kept from now on, by their numbers. */
-	keep: [number: number, message: ChatMessage][]
-	/** Numbers of messages that are no longer kept. */
+	/** Under which the thread has the history, and keeps it from now on. Absent: it is not kept. */
+	id?: number
+	/** How many of its messages the thread has; it may have others behind them, which are dropped. */
+	from: number
+	/** The messages behind those. */
+	added: readonly ChatMessage[]
+	/** Histories that are no longer kept. */
 	forget: number[]
 }
 

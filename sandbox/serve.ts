@@ -23,7 +23,7 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 	/** Lists of tools, by id: what is computed of one is kept for all runs that have it. */
 	const tools = new Map<number, ToolSpec[]>()
 	/** Messages of earlier turns, likewise. */
-	const kept = new Map<number, ChatMessage>()
+	const histories = new Map<number, ChatMessage[]>()
 	let unsent: FromThread = []
 
 	/** What all runs say in one go goes as one message. */
@@ -48,7 +48,7 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 		if (forget !== undefined) tools.delete(forget)
 		const link = openLink((said) => post(run, said))
 		links.set(run, link)
-		const order = { ...message.order, tools: tools.get(id) ?? [], history: historyOf(message.history, kept) }
+		const order = { ...message.order, tools: tools.get(id) ?? [], history: historyOf(message.history, histories) }
 		return () => {
 			const end = (outcome?: RunOutcome): void => {
 				links.delete(run)
@@ -73,12 +73,12 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 }
 
 /** The messages of an order, after `kept` was brought up to date. */
-function historyOf({ messages, keep, forget }: SentHistory, kept: Map<number, ChatMessage>): ChatMessage[] {
-	for (const number of forget) kept.delete(number)
-	for (const [number, message] of keep) kept.set(number, message)
-	return messages.map((one) => {
-		const message = typeof one === 'number' ? kept.get(one) : one
-		if (!message) throw new Error(`the thread does not have message ${String(one)} of an earlier turn`)
-		return message
-	})
+function historyOf({ id, from, added, forget }: SentHistory, kept: Map<number, ChatMessage[]>): ChatMessage[] {
+	for (const one of forget) kept.delete(one)
+	const known = (id !== undefined && kept.get(id)) || []
+	if (known.length < from)
+		throw new Error(`the thread has ${known.length} messages of earlier turns instead of ${from}`)
+	const history = known.slice(0, from).concat(added)
+	if (id !== undefined) kept.set(id, history)
+	return history
 }

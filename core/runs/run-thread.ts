@@ -1,6 +1,6 @@
 /** The main thread's end of a worker thread, of this process or of another gateway: one transport, for all runs that the thread works on. */
 import type { FromThread, RunOrder, ToMain, ToolSet, ToolSpec, ToThread, ToWorker } from '../protocol.ts'
-import { KeptMessages } from './kept-messages.ts'
+import { KeptHistories } from './kept-histories.ts'
 
 /** A run on a thread. */
 export interface AssignedRun {
@@ -40,7 +40,7 @@ export class RunThread {
 	readonly #transport: ThreadTransport
 	readonly #runs = new Map<number, AssignedRun>()
 	readonly #tools = new ToolSets()
-	readonly #messages = new KeptMessages()
+	readonly #histories = new KeptHistories()
 	#lastRun = 0
 
 	/** What arrives must be handed to `receive`. */
@@ -60,7 +60,7 @@ export class RunThread {
 		return {
 			order: ({ tools, history, ...order }) =>
 				this.#tools.send(tools, (set) =>
-					this.#messages.send(history, (sent) => post({ kind: 'order', order, tools: set, history: sent })),
+					this.#histories.send(history, (sent) => post({ kind: 'order', order, tools: set, history: sent })),
 				),
 			post,
 			terminate: () => {

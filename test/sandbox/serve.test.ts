@@ -60,7 +60,7 @@ async function begin(test: Pick<typeof t, 'teardown'>, ...first: ToThread['messa
 	const main = new Main(port1)
 	const begun = Promise.withResolvers<Link>()
 	const ended = Promise.withResolvers<RunOutcome>()
-	main.say({ kind: 'order', order, tools: { id: 1, list: [] }, history: { messages: [], keep: [], forget: [] } })
+	main.say({ kind: 'order', order, tools: { id: 1, list: [] }, history: { from: 0, added: [], forget: [] } })
 	for (const message of first) main.say(message)
 	void serve(port2, (_order, link) => {
 		begun.resolve(link)
@@ -131,7 +131,7 @@ void t.test('what the runs of a thread say in one go is posted as one message', 
 	t.teardown(() => port1.close())
 	const main = new Main(port1)
 	for (const run of [1, 2, 3])
-		main.say({ kind: 'order', order, tools: { id: 1, list: [] }, history: { messages: [], keep: [], forget: [] } }, run)
+		main.say({ kind: 'order', order, tools: { id: 1, list: [] }, history: { from: 0, added: [], forget: [] } }, run)
 	void serve(port2, (_order, link) => {
 		link.emit({ event_type: 'model.request', payload: {} })
 		link.emit({ event_type: 'model.retry', payload: {} })
