@@ -93,7 +93,7 @@ export async function contextInput(
 	{ run, config, models, system, tools, about, prompt, attachments, since = [] }: ContextRequest,
 ): Promise<{ input: FitInput; context: ContextOrder }> {
 	const [stored, summary] = await Promise.all([
-		ctx.store.get<ContextMarks>(keys.marks(run.agent_uid, run.conversation)),
+		ctx.store.getShared<ContextMarks>(keys.marks(run.agent_uid, run.conversation)),
 		config.context?.summary === false ? undefined : readSummary(ctx.store, run.agent_uid, run.conversation),
 	])
 	const context = contextWith(config, models, stored?.value ?? NO_MARKS, summary)

@@ -107,9 +107,10 @@ export function newestTurns(
 	{ uid }: Pick<AgentRef, 'uid'>,
 	conversation: string,
 	before?: string,
+	limit: number = Infinity,
 ): AsyncIterable<Key> {
 	const after = before === undefined ? {} : { after: keys.turn(uid, conversation, before) }
-	return store.keys(keys.turns(uid, conversation), { reverse: true, ...after })
+	return store.keys(keys.turns(uid, conversation), { reverse: true, limit, ...after })
 }
 
 /** The id in the key of a turn. */

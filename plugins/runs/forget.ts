@@ -13,7 +13,6 @@ import { keys } from './keys.ts'
 import { forgetRequests } from './requests.ts'
 import type { ConversationQueue } from './keys.ts'
 import { conversationOfSummaries } from './summary-run.ts'
-import { forgetTranscript } from './transcript.ts'
 
 /**
  * Stops the runs of a conversation, including paused and queued ones, and deletes its messages. May be repeated;
@@ -70,7 +69,6 @@ export async function forgetRun(
 		places.map((key): Op => ({ key, value: undefined })),
 	)
 	await store.delete(keys.index(run_id))
-	forgetTranscript(run_id)
 }
 
 async function forgetWithChildren(ctx: RunDeps, uid: string, run_id: string, gone: Set<string>): Promise<void> {

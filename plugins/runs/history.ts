@@ -5,9 +5,11 @@ import type { ContextMarks } from '../../sandbox/order.ts'
 import { lineOf } from '../../sandbox/context/earlier.ts'
 import { tokensOf } from '../../sandbox/context/message-tokens.ts'
 import type { RunRecord } from './contract.ts'
-import { newestTurns, runOf } from './conversation.ts'
 import { keys } from './keys.ts'
-import { knownTranscript, transcriptOf } from './transcript.ts'
+import { knownTurns } from './known-turns.ts'
+import type { TurnRead } from './known-turns.ts'
+import { isEnded } from './run-state.ts'
+import { transcriptOf } from './transcript.ts'
 
 export interface History {
 	/** Oldest first, each turn complete. */
@@ -26,33 +28,53 @@ const STUB = { result: 80, text: 600 }
  * never began is left out.
  */
 export async function historyOf(
-	{ store, events }: Pick<Context, 'store' | 'events'>,
-	{ agent_uid, conversation, run_id }: Pick<RunRecord, 'agent_uid' | 'conversation'> & { run_id?: string },
+	ctx: Pick<Context, 'store' | 'events'>,
+	{ agent_uid, conversation, run_id = '~' }: Pick<RunRecord, 'agent_uid' | 'conversation'> & { run_id?: string },
 	{ from, whole, tokens }: Pick<ContextMarks, 'from' | 'whole'> & { tokens: number },
 ): Promise<History> {
+	const known = knownTurns(ctx.store, agent_uid, conversation)
 	const turns: (readonly ChatMessage[])[] = []
 	const unread: ContextMarks['omitted'] = []
 	let used = 0
-	for await (const key of newestTurns(store, { uid: agent_uid }, conversation, run_id)) {
-		const id = runOf(key)
-		if (from !== null && id < from) break
-		let messages = used > tokens ? undefined : knownTranscript(id)
-		if (!messages) {
-			const earlier = (await store.get<RunRecord>(keys.run(agent_uid, id)))?.value
-			// A run that ended with calls of its caller's tools continues in another run, which has the same prompt.
-			if (!earlier || earlier.started_at === null || earlier.tool_calls) continue
+	let turn = await known.newest()
+	for (; turn; turn = turn.before === undefined ? await known.list(turn) : turn.before) {
+		if (from !== null && turn.run_id < from) break
+		if (turn.run_id >= run_id) continue
+		let { read } = turn
+		if (!read || used > tokens) {
+			const earlier = (await ctx.store.get<RunRecord>(keys.run(agent_uid, turn.run_id)))?.value
 			if (used > tokens) {
-				if (unread.push({ run_id: id, line: lineOf(earlier.prompt) }) === UNREAD) break
+				if (!earlier || isLeftOut(earlier)) continue
+				if (unread.push({ run_id: turn.run_id, line: lineOf(earlier.prompt) }) === UNREAD) break
 				continue
 			}
-			messages = await transcriptOf({ store, events }, earlier)
+			if (!earlier) continue
+			read = await readTurn(ctx, earlier)
+			if (isEnded(earlier.status)) known.keep(turn, read)
 		}
-		turns.push(messages)
-		const isStub = whole !== null && id < whole
-		for (const message of messages) {
-			const most = !isStub ? Infinity : message.role === 'tool' ? STUB.result : STUB.text
-			used += Math.min(tokensOf(message), most)
+		if (read.messages.length > 0) turns.push(read.messages)
+		used += whole !== null && turn.run_id < whole ? read.stubTokens : read.tokens
+		if (turn.run_id === from) {
+			known.forgetBefore(turn)
+			break
 		}
 	}
 	return { messages: turns.toReversed().flat(), unread: unread.toReversed() }
+}
+
+/** A turn that never began. A run that ended with calls of its caller's tools continues in another run, which has the same prompt. */
+function isLeftOut({ started_at, tool_calls }: RunRecord): boolean {
+	return started_at === null || tool_calls !== undefined
+}
+
+async function readTurn(ctx: Pick<Context, 'store' | 'events'>, run: RunRecord): Promise<TurnRead> {
+	const messages = isLeftOut(run) ? [] : await transcriptOf(ctx, run)
+	let tokens = 0
+	let stubTokens = 0
+	for (const message of messages) {
+		const most = message.role === 'tool' ? STUB.result : STUB.text
+		tokens += tokensOf(message)
+		stubTokens += Math.min(tokensOf(message), most)
+	}
+	return { messages, tokens, stubTokens }
 }

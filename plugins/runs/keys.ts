@@ -14,6 +14,7 @@ export const keys = {
 	/** The runs of one conversation, in order. */
 	turn: (uid: Uid, conversation: string, run: string): Key => [agentScope(uid), 'turn', conversation, run],
 	turns: (uid: Uid, conversation: string): Key => [agentScope(uid), 'turn', conversation],
+	allTurns: (uid: Uid): Key => [agentScope(uid), 'turn'],
 	/** The conversation queue. Stored under its name in version 0.1.0. */
 	queue: (uid: Uid, conversation: string): Key => [agentScope(uid), 'lane', conversation],
 	queues: (uid: Uid): Key => [agentScope(uid), 'lane'],

@@ -80,7 +80,7 @@ async function read(
 	const run = (await ctx.store.get<RunRecord>(keys.run(agent.uid, id)))?.value
 	if (run?.conversation !== conversation) throw unknown(result_id ?? id)
 	if (result_id === undefined) {
-		const text = (await transcriptOf(ctx, run, false)).map(textOf).join('\n\n')
+		const text = (await transcriptOf(ctx, run)).map(textOf).join('\n\n')
 		return { run_id: id, at: run.started_at ?? run.created_at, ...partOf(text, offset, limit) }
 	}
 	const stored = await readResult(ctx.store, agent.uid, result_id, { offset, limit })
@@ -118,7 +118,7 @@ async function find(
 		if (signal.aborted || searched === SEARCHED || characters > SEARCHED_CHARACTERS) break
 		if (run.started_at === null) continue
 		searched++
-		const text = (await transcriptOf(ctx, run, false)).map(textOf).join('\n')
+		const text = (await transcriptOf(ctx, run)).map(textOf).join('\n')
 		characters += text.length
 		busy = { turns: busy.turns + 1, characters: busy.characters + text.length }
 		if (busy.turns === BUSY || busy.characters > BUSY_CHARACTERS) {

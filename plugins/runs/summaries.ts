@@ -253,7 +253,7 @@ async function blocksOf(
 	for await (const run of newestFirst(ctx.store, { uid }, conversation)) {
 		if (after !== undefined && run.run_id <= after) break
 		if (run.run_id > through || run.started_at === null || run.tool_calls) continue
-		const messages = await transcriptOf(ctx, run, false)
+		const messages = await transcriptOf(ctx, run)
 		const lines = linesOf(messages, room * 2)
 		const tokens = tokensIn(lines)
 		sum += tokens

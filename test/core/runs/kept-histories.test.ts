@@ -55,8 +55,7 @@ void t.test('a history that was changed or cut arrives as it is', async (t) => {
 		[],
 		all,
 	]
-	for (const history of [...histories, ...histories])
-		main.send(history, (sent) => t.same(thread.take(sent), history))
+	for (const history of [...histories, ...histories]) main.send(history, (sent) => t.same(thread.take(sent), history))
 	t.ok(thread.received < 2 * histories.flat().length)
 })
 

@@ -1,0 +1,198 @@
+/**
+ * The newest turns of conversations that were read lately, in memory. A run is shown what the run before it was shown: to list
+ * and look up the turns of a long conversation each time would cost more than all else that the run needs. The store tells of
+ * each turn that is added or deleted.
+ */
+import type { ChatMessage } from '../../core/protocol.ts'
+import { charactersOf } from '../../core/runs/kept-histories.ts'
+import type { Change, Store } from '../../core/store/ports.ts'
+import { AgedMap } from '../../core/util/aged-map.ts'
+import { newestTurns, runOf } from './conversation.ts'
+import { keys } from './keys.ts'
+
+interface Turn {
+	readonly run_id: string
+	/** Null: it is the first of its conversation. Undefined: that is not known yet. */
+	before: Turn | null | undefined
+	/** Of an ended run, which no longer changes. Undefined: not read yet. */
+	read?: TurnRead
+}
+
+export interface TurnRead {
+	/** None if the turn is left out. */
+	messages: readonly ChatMessage[]
+	tokens: number
+	/** What it counts where it is shown as stubs. */
+	stubTokens: number
+}
+
+/** Characters of all turns in memory together, and what a turn and a conversation take besides their messages. */
+const LIMIT = 16 * 1024 * 1024
+const TURN = 100
+const CONVERSATION = 1_500
+/** Turns that are listed at a time. */
+const LISTED = 256
+
+const stores = new WeakMap<Store, KnownTurns>()
+
+export function knownTurns(store: Store, uid: string, conversation: string): KnownConversation {
+	let known = stores.get(store)
+	if (!known) stores.set(store, (known = new KnownTurns(store)))
+	return known.of(uid, conversation)
+}
+
+class KnownTurns {
+	readonly #store: Store
+	/** In the order of reading. */
+	readonly #conversations = new AgedMap<string, KnownConversation>()
+	/** By agent: how many of its conversations are known. */
+	readonly #watched = new Map<string, { stop: () => void; conversations: number }>()
+	#characters = 0
+
+	constructor(store: Store) {
+		this.#store = store
+	}
+
+	of(uid: string, conversation: string): KnownConversation {
+		const key = keyOf(uid, conversation)
+		let known = this.#conversations.get(key)
+		if (!known) {
+			this.#watch(uid)
+			known = new KnownConversation(this.#store, { uid, conversation }, (one, characters) => {
+				if (this.#conversations.get(key) !== one) return
+				this.#characters += characters
+				if (one.isOutdated) this.#forget(key, one)
+				else this.#shrink()
+			})
+			this.#characters += CONVERSATION
+		}
+		this.#conversations.set(key, known)
+		return known
+	}
+
+	#watch(uid: string): void {
+		const watched = this.#watched.get(uid) ?? {
+			stop: this.#store.watch(keys.allTurns(uid), (change) => {
+				const [, , conversation = ''] = change.key
+				this.#conversations.get(keyOf(uid, conversation))?.told(change)
+			}),
+			conversations: 0,
+		}
+		watched.conversations++
+		this.#watched.set(uid, watched)
+	}
+
+	#shrink(): void {
+		while (this.#characters > LIMIT) {
+			const oldest = this.#conversations.takeOldest()
+			if (!oldest) return
+			this.#forget(...oldest)
+		}
+	}
+
+	#forget(key: string, { uid, characters }: KnownConversation): void {
+		this.#conversations.delete(key)
+		this.#characters -= characters
+		const watched = this.#watched.get(uid)
+		if (!watched || --watched.conversations > 0) return
+		watched.stop()
+		this.#watched.delete(uid)
+	}
+}
+
+class KnownConversation {
+	readonly uid: string
+	readonly #conversation: string
+	readonly #store: Store
+	readonly #changed: (self: KnownConversation, characters: number) => void
+	/** Null: the conversation has no turns. Undefined: it is not listed yet. */
+	#newest: Turn | null | undefined
+	/** Turns that were added before it was listed. */
+	#early: string[] = []
+	characters = CONVERSATION
+	/** A turn was deleted, or added among others: the turns must be listed again. */
+	isOutdated = false
+
+	/** `changed`: is outdated, or takes so many more characters. */
+	constructor(
+		store: Store,
+		{ uid, conversation }: { uid: string; conversation: string },
+		changed: (self: KnownConversation, characters: number) => void,
+	) {
+		this.#store = store
+		this.uid = uid
+		this.#conversation = conversation
+		this.#changed = changed
+	}
+
+	async newest(): Promise<Turn | null> {
+		return this.#newest === undefined ? this.list() : this.#newest
+	}
+
+	/** Lists some of the turns before this one, or the newest ones. Returns the first of them. */
+	async list(turn?: Turn): Promise<Turn | null> {
+		const listed: Turn[] = []
+		for await (const key of newestTurns(this.#store, { uid: this.uid }, this.#conversation, turn?.run_id, LISTED))
+			listed.push({ run_id: runOf(key), before: undefined })
+		for (const [at, one] of listed.entries()) one.before = listed[at + 1]
+		const [first = null] = listed
+		// Another reader may have been quicker.
+		const known = turn ? turn.before : this.#newest
+		if (known !== undefined) return known
+		if (turn) turn.before = first
+		else this.#newest = first
+		this.#grow(listed.length * TURN)
+		for (const run_id of this.#early.splice(0).toSorted()) this.#add(run_id)
+		return first
+	}
+
+	/** What was read of a turn. */
+	keep(turn: Turn, read: TurnRead): void {
+		if (turn.read) return
+		turn.read = read
+		this.#grow(charactersIn(read))
+	}
+
+	/** No run is shown the turns before this one any more. */
+	forgetBefore(turn: Turn): void {
+		let characters = 0
+		for (let { before } = turn; before; { before } = before)
+			characters += TURN + (before.read ? charactersIn(before.read) : 0)
+		turn.before = undefined
+		this.#grow(-characters)
+	}
+
+	told({ key, value }: Change<unknown>): void {
+		const run_id = runOf(key)
+		if (value === undefined) this.#outdate()
+		else if (this.#newest === undefined) this.#early.push(run_id)
+		else this.#add(run_id)
+	}
+
+	#add(run_id: string): void {
+		const newest = this.#newest ?? null
+		// The listing had it already.
+		if (run_id === newest?.run_id) return
+		if (newest && run_id < newest.run_id) return this.#outdate()
+		this.#newest = { run_id, before: newest }
+		this.#grow(TURN)
+	}
+
+	#outdate(): void {
+		this.isOutdated = true
+		this.#changed(this, 0)
+	}
+
+	#grow(characters: number): void {
+		this.characters += characters
+		this.#changed(this, characters)
+	}
+}
+
+function charactersIn({ messages }: TurnRead): number {
+	return messages.reduce((sum, message) => sum + charactersOf(message), 0)
+}
+
+function keyOf(uid: string, conversation: string): string {
+	return `${uid} ${conversation}`
+}

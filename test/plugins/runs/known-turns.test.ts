@@ -1,0 +1,228 @@
+/** What is read with earlier turns in memory is what the store has. */
+import t from 'tap'
+import { openLmdb } from '../../../core/store/lmdb/open.ts'
+import { agentScope } from '../../../core/store/agent-scope.ts'
+import type { LogEntry, Op } from '../../../core/store/ports.ts'
+import { newId, now } from '../../../core/util/ids.ts'
+import type { RunRecord } from '../../../plugins/runs/contract.ts'
+import { historyOf } from '../../../plugins/runs/history.ts'
+import { keys } from '../../../plugins/runs/keys.ts'
+import { knownTurns } from '../../../plugins/runs/known-turns.ts'
+
+const usage = { input_tokens: 0, output_tokens: 0 }
+
+async function openWorld(test: Pick<typeof t, 'teardown' | 'testdir'>) {
+	const engine = await openLmdb({ path: test.testdir() })
+	test.teardown(() => engine[Symbol.asyncDispose]())
+	const { store, log } = engine
+	const counts = { records: 0, listings: 0 }
+	/** Each holds a listing back that has read its keys. */
+	const gates: Promise<void>[] = []
+	const counting: typeof store = {
+		...store,
+		get: (key) => {
+			counts.records++
+			return store.get(key)
+		},
+		async *keys(...options) {
+			counts.listings++
+			const listed = await Array.fromAsync(store.keys(...options))
+			await gates.shift()
+			yield* listed
+		},
+	}
+	const events = { journal: (run: string) => log.journal(run) } as never
+	const uid = newId()
+	const recordOf = (run_id: string, conversation: string, more: Partial<RunRecord>): RunRecord => ({
+		run_id,
+		agent: 'ada',
+		agent_uid: uid,
+		conversation,
+		status: 'completed',
+		trigger: 'api',
+		prompt: `prompt ${run_id}`,
+		created_at: now(),
+		started_at: now(),
+		ended_at: now(),
+		answer: 'done',
+		usage,
+		error: null,
+		question: null,
+		active_ms: 0,
+		...more,
+	})
+	return {
+		counts,
+		gates,
+		async add(conversation: string, more: Partial<RunRecord> = {}, run_id = newId()): Promise<string> {
+			const answer = { usage, provider: 'p', model: 'm', finish_reason: 'stop' }
+			const steps = [
+				{
+					kind: 'model',
+					answer: { ...answer, content: '', tool_calls: [{ id: `c_${run_id}`, name: 'x', arguments: '{}' }] },
+				},
+				{ kind: 'tool', call_id: `c_${run_id}`, ok: true, content: 'figures 12.50, '.repeat(40) },
+				{ kind: 'model', answer: { ...answer, content: `answer ${run_id}`, tool_calls: [] } },
+			]
+			const event = { event_id: '', timestamp: now(), agent_id: 'ada', run_id, event_type: 'x', payload: {} }
+			const entries = steps.map((step, at): LogEntry => ({
+				event: { ...event, event_id: newId(), sequence: at + 1 },
+				step,
+			}))
+			await log.append(run_id, 0, entries)
+			await store.commit(agentScope(uid), [
+				{ key: keys.run(uid, run_id), value: recordOf(run_id, conversation, more) },
+				{ key: keys.turn(uid, conversation, run_id), value: {} },
+			])
+			return run_id
+		},
+		end: (conversation: string, run_id: string) => store.put(keys.run(uid, run_id), recordOf(run_id, conversation, {})),
+		remove: (conversation: string, run_ids: readonly string[]) =>
+			store.commit(
+				agentScope(uid),
+				run_ids
+					.flatMap((run_id) => [keys.turn(uid, conversation, run_id), keys.run(uid, run_id)])
+					.map((key): Op => ({ key, value: undefined })),
+			),
+		known: (conversation: string) => knownTurns(counting, uid, conversation),
+		/** As the gateway reads it; `fresh`: with nothing in memory. */
+		read(conversation: string, marks: Partial<Parameters<typeof historyOf>[2]> = {}, run_id?: string, fresh = false) {
+			const ctx = { store: fresh ? { ...store } : counting, events }
+			const run = { agent_uid: uid, conversation, ...(run_id !== undefined && { run_id }) }
+			return historyOf(ctx, run, { from: null, whole: null, tokens: 1e6, ...marks })
+		},
+	}
+}
+
+void t.test('a conversation is listed and read once, however many runs follow', async (t) => {
+	const world = await openWorld(t)
+	for (let turn = 0; turn < 300; turn++) await world.add('c')
+	t.equal((await world.read('c')).messages.length, 1_200)
+	const before = { ...world.counts }
+	for (let turn = 0; turn < 5; turn++) {
+		await world.add('c')
+		t.equal((await world.read('c')).messages.length, 1_204 + turn * 4)
+	}
+	t.strictSame(world.counts, { records: before.records + 5, listings: before.listings })
+})
+
+void t.test('after a cut nothing before it is listed or kept', async (t) => {
+	const world = await openWorld(t)
+	const ids: string[] = []
+	for (let turn = 0; turn < 20; turn++) ids.push(await world.add('c'))
+	await world.read('c')
+	const { characters } = world.known('c')
+	const from = ids[15]!
+	for (let time = 0; time < 2; time++) {
+		const { listings } = world.counts
+		t.equal((await world.read('c', { from })).messages.length, 20)
+		t.equal(world.counts.listings, listings)
+		t.ok(world.known('c').characters < characters / 2)
+	}
+	t.equal((await world.read('c')).messages.length, 80, 'all of it can be read again')
+})
+
+void t.test('every change of a conversation shows at the next reading', async (t) => {
+	const world = await openWorld(t)
+	let seed = 7
+	const random = (below: number): number => (seed = (seed * 16_807) % 2_147_483_647) % below
+	const conversations = ['a', 'b', 'c']
+	const turns: Record<string, string[]> = { a: [], b: [], c: [] }
+	const open: [conversation: string, run_id: string][] = []
+	const kinds: Partial<RunRecord>[] = [
+		{},
+		{ status: 'stopped', answer: null },
+		{ status: 'stopped', started_at: null, answer: null },
+		{ tool_calls: [{ id: '1', name: 'x', arguments: '{}' }] },
+	]
+	const change = async (): Promise<void> => {
+		const conversation = conversations[random(3)]!
+		const list = turns[conversation]!
+		switch (random(10)) {
+			case 0:
+				if (list.length > 0) await world.remove(conversation, list.splice(random(list.length), 1))
+				return
+			case 1:
+				// As with a clock that was set back.
+				list.push(await world.add(conversation, {}, `00${newId().slice(2)}`))
+				return
+			case 2: {
+				const run_id = await world.add(conversation, { status: 'started', ended_at: null, answer: null })
+				list.push(run_id)
+				open.push([conversation, run_id])
+				return
+			}
+			case 3: {
+				const [one] = open.splice(0, 1)
+				if (one && turns[one[0]]!.includes(one[1])) await world.end(...one)
+				return
+			}
+			case 4:
+				if (random(4) === 0) await world.remove(conversation, list.splice(0))
+				return
+			default:
+				list.push(await world.add(conversation, kinds[random(4)]))
+		}
+	}
+	for (let round = 0; round < 250; round++) {
+		const conversation = conversations[random(3)]!
+		const list = turns[conversation]!
+		const some = (): string | null => list[random(2 * list.length + 1)] ?? null
+		const marks = { from: some(), whole: some(), tokens: random(2) ? 1e6 : random(3_000) }
+		// A reading may be in progress meanwhile.
+		const readings = [world.read(conversation, marks), world.read('a')]
+		await change()
+		await Promise.all(readings)
+		const run_id = some() ?? undefined
+		t.strictSame(
+			await world.read(conversation, marks, run_id),
+			await world.read(conversation, marks, run_id, true),
+			`round ${round}`,
+		)
+	}
+})
+
+void t.test('what is added or deleted during a listing shows', async (t) => {
+	const world = await openWorld(t)
+	const ids = [await world.add('c'), await world.add('c')]
+	const [first, second] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+	world.gates.push(first.promise, second.promise)
+	const readings = [world.read('c'), world.read('c')]
+	ids.push(await world.add('c'))
+	first.resolve()
+	await readings[0]
+	ids.push(await world.add('c'))
+	second.resolve()
+	await readings[1]
+	const prompts = async (): Promise<string[]> =>
+		(await world.read('c')).messages.flatMap(({ role, content }) => (role === 'user' ? [content] : []))
+	t.strictSame(
+		await prompts(),
+		ids.map((id) => `prompt ${id}`),
+	)
+	await world.remove('c', ids.splice(1, 1))
+	const third = Promise.withResolvers<void>()
+	world.gates.push(third.promise)
+	const reading = world.read('c')
+	await world.remove('c', ids.splice(0, 1))
+	third.resolve()
+	await reading
+	t.strictSame(
+		await prompts(),
+		ids.map((id) => `prompt ${id}`),
+	)
+})
+
+void t.test('what is in memory has a bound', async (t) => {
+	const world = await openWorld(t)
+	const names = Array.from({ length: 30 }, (_, at) => `c${at}`)
+	for (const name of names) {
+		await world.add(name, { prompt: 'x'.repeat(1024 * 1024) })
+		await world.read(name)
+	}
+	const { records } = world.counts
+	await world.read(names.at(-1)!)
+	t.equal(world.counts.records, records, 'the latest is in memory')
+	await world.read(names[0]!)
+	t.equal(world.counts.records, records + 1, 'the first is not')
+})
