@@ -105,7 +105,8 @@ function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): M
 	return traits.alternate || traits.system_role === 'user' ? alternating(messages) : messages
 }
 
-function userMessage(turn: Turn, request: ModelRequest, traits: Traits): Message {
+function userMessage(turn: Extract<Turn, { role: 'user' }>, request: ModelRequest, traits: Traits): Message {
+	if (!turn.attachments) return { role: 'user', content: turn.content }
 	const shown = shownOf(turn, request, traits, TAKES)
 	// Many servers take nothing but text as it is.
 	if (shown.every((one) => one.kind === 'text')) return { role: 'user', content: textIn(shown) }
