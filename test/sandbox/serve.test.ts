@@ -2,7 +2,16 @@ import { once } from 'node:events'
 import { MessageChannel, threadId } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 import t from 'tap'
-import type { FromThread, ModelAnswer, RunOrder, RunOutcome, ToMain, ToolSpec, ToThread } from '../../core/protocol.ts'
+import type {
+	ChatMessage,
+	FromThread,
+	ModelAnswer,
+	RunOrder,
+	RunOutcome,
+	ToMain,
+	ToolSpec,
+	ToThread,
+} from '../../core/protocol.ts'
 import { RunThread } from '../../core/runs/run-thread.ts'
 import type { Link } from '../../sandbox/link.ts'
 import { serve } from '../../sandbox/serve.ts'
@@ -206,4 +215,32 @@ void t.test('a thread gets each list of tools once, keeps 32 of them, and gets a
 	t.equal(seen[0], seen[1], 'the same object, so that what is computed of it is kept')
 	const lengths = sent.map(({ message }) => message.kind === 'order' && message.tools.list !== undefined)
 	t.strictSame(lengths, [true, false, false, ...Array.from({ length: 32 }, () => true), true, false])
+})
+
+void t.test('a run gets its whole history, of which the thread is sent what was added', async (t) => {
+	const sent: ToThread[] = []
+	const thread = new RunThread({
+		post: (message) => sent.push(structuredClone(message)),
+		terminate: () => {},
+		close: () => [],
+	})
+	const seen: ChatMessage[][] = []
+	const { port1, port2 } = new MessageChannel()
+	t.teardown(() => port1.close())
+	void serve(port2, ({ history }) => {
+		seen.push(history)
+		return Promise.resolve({ status: 'stopped' })
+	})
+	const all = Array.from({ length: 8 }, (_, n): ChatMessage => ({ role: 'user', content: `message ${n}` }))
+	const run = { receive: () => {}, lost: () => {} }
+	// One that grows, twice the same, a shorter one, and one that is cut.
+	const histories = [0, 2, 4, 6, 6, 3, 8].map((end) => all.slice(0, end)).concat([all.slice(5), all.slice(5)])
+	for (const history of histories) thread.assign(run).order({ ...order, tools: [], history })
+	for (const message of sent) port1.postMessage(message)
+	while (seen.length < histories.length) await new Promise((resolve) => setImmediate(resolve))
+	t.strictSame(seen, histories)
+	t.strictSame(
+		sent.map(({ message }) => message.kind === 'order' && message.history.added.length),
+		[0, 2, 4, 2, 0, 0, 5, 3, 3],
+	)
 })
