@@ -2,6 +2,16 @@
 import { Fault } from '../../core/errors.ts'
 
 const inherited = ['HOME', 'PATH', 'LANG', 'TERM', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR']
+/** Where a proxy is between this machine and the network, `npx` and `uvx` download nothing without these. */
+const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()])
+const certificates = [
+	'NODE_USE_ENV_PROXY',
+	'NODE_EXTRA_CA_CERTS',
+	'NODE_USE_SYSTEM_CA',
+	'SSL_CERT_FILE',
+	'SSL_CERT_DIR',
+	'REQUESTS_CA_BUNDLE',
+]
 /** Windows cannot start a process without these. */
 const inheritedOnWindows = ['APPDATA', 'LOCALAPPDATA', 'PATHEXT', 'PROGRAMFILES', 'SYSTEMROOT', 'TEMP', 'USERPROFILE']
 
@@ -24,16 +34,30 @@ const codeRunning = [
 	/^svc_/,
 ]
 
-/** The base of every environment. */
-export function baseEnvironment(own: Readonly<NodeJS.ProcessEnv>): Record<string, string> {
-	const names = process.platform === 'win32' ? [...inherited, ...inheritedOnWindows] : inherited
-	const base: Record<string, string> = {}
-	for (const name of names) {
+/** `values`: those of the record, by name. */
+export function environmentOf(
+	own: Readonly<NodeJS.ProcessEnv>,
+	values: Readonly<Record<string, string>>,
+): Record<string, string> {
+	const system = process.platform === 'win32' ? [...inherited, ...inheritedOnWindows] : inherited
+	const env: Record<string, string> = {}
+	for (const name of [...system, ...certificates, ...proxiesFor(values)]) {
 		const value = own[name]
 		// Bash passes functions on in variables, and runs what follows them.
-		if (value !== undefined && !value.startsWith('()')) base[name] = value
+		if (value !== undefined && !value.startsWith('()') && !hasPassword(name, value)) env[name] = value
 	}
-	return base
+	return { ...env, ...values }
+}
+
+/** A program prefers either the upper or the lower case, so the record's replaces both. */
+function proxiesFor(values: Readonly<Record<string, string>>): string[] {
+	const named = new Set(Object.keys(values).map((name) => name.toUpperCase()))
+	return proxies.filter((name) => !named.has(name.toUpperCase()))
+}
+
+/** A password of the gateway is not for programs, which may show their environment to a model. */
+function hasPassword(name: string, value: string): boolean {
+	return proxies.includes(name) && value.includes('@')
 }
 
 /** Throws `invalid_request` for a variable that no caller may set. */

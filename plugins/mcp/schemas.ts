@@ -59,7 +59,7 @@ const env = Joi.object()
 	)
 	.max(64)
 	.description(
-		'Environment variables in addition to the few safe ones; `{{secret:NAME}}` in a value is replaced by a secret.',
+		'Environment variables in addition to the few safe ones, and those for a proxy and certificates, of the gateway; `{{secret:NAME}}` in a value is replaced by a secret.',
 	)
 
 const url = Joi.string()

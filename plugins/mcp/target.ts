@@ -4,7 +4,7 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { checkCommand, policyOf } from './access.ts'
 import type { McpSettings } from './contract.ts'
 import type { Target } from './session.ts'
-import { baseEnvironment } from './environment.ts'
+import { environmentOf } from './environment.ts'
 import { boundedFetch } from './http.ts'
 import type { Login } from './login/login.ts'
 import type { Processes, ServerProcess } from './processes.ts'
@@ -43,7 +43,7 @@ export async function openTarget(
 	const { values, url } = await openValues(record, agent, services)
 	signal.throwIfAborted()
 	if (transport === 'stdio') {
-		const env = { ...baseEnvironment(services.env), ...values }
+		const env = environmentOf(services.env, values)
 		const process = await services.processes.start({ command: command ?? '', args, env })
 		return { target: { kind: 'stdio', process, said }, process, values, release: () => process.stop() }
 	}

@@ -7,7 +7,7 @@ import { openRefresher } from '../../../plugins/mcp/refresher.ts'
 import { readDefinitions } from '../../../plugins/mcp/definitions.ts'
 import { elicit } from '../../../plugins/mcp/elicitation.ts'
 import type { Elicited, FormRequest } from '../../../plugins/mcp/elicitation.ts'
-import { baseEnvironment, checkVariable } from '../../../plugins/mcp/environment.ts'
+import { checkVariable, environmentOf } from '../../../plugins/mcp/environment.ts'
 import { hintOf, readAnswer } from '../../../plugins/mcp/fields.ts'
 import { toolNames } from '../../../plugins/mcp/names.ts'
 import { openCallTimer } from '../../../plugins/mcp/call-timer.ts'
@@ -387,6 +387,28 @@ void t.test('a form that cannot be answered is given up', async (t) => {
 	}
 })
 
+void t.test('the environment has the proxy and the certificates of the gateway, but no password', async (t) => {
+	const proxy = 'http://proxy.example.com:3128'
+	const own = {
+		HTTPS_PROXY: proxy,
+		https_proxy: proxy,
+		NO_PROXY: 'intranet.example.com',
+		NODE_EXTRA_CA_CERTS: '/ca.pem',
+		SSL_CERT_FILE: '/ca.pem',
+	}
+	t.strictSame(environmentOf(own, {}), own)
+	t.strictSame(environmentOf(own, { HTTPS_PROXY: '' }), {
+		HTTPS_PROXY: '',
+		NO_PROXY: 'intranet.example.com',
+		NODE_EXTRA_CA_CERTS: '/ca.pem',
+		SSL_CERT_FILE: '/ca.pem',
+	})
+	for (const address of ['http://me:password@proxy.example.com:3128', 'me:password@proxy.example.com:3128'])
+		t.strictSame(environmentOf({ http_proxy: address, ALL_PROXY: address }, {}), {})
+	const named = { HTTPS_PROXY: 'http://me:password@proxy.example.com:3128' }
+	t.strictSame(environmentOf({}, named), named)
+})
+
 void t.test('the environment: the safe few, and no variable that runs code', async (t) => {
 	const own = {
 		PATH: '/bin',
@@ -396,7 +418,7 @@ void t.test('the environment: the safe few, and no variable that runs code', asy
 		SHELL: '() { :; }; echo',
 		SVC_HOME: '/s',
 	}
-	t.strictSame(baseEnvironment(own), { HOME: '/root', PATH: '/bin' })
+	t.strictSame(environmentOf(own, { LEVEL: 'x' }), { HOME: '/root', PATH: '/bin', LEVEL: 'x' })
 	for (const name of [
 		'NODE_OPTIONS',
 		'Node_Options',

@@ -15,6 +15,9 @@ const gateway = await startGateway({
 		HOME: '/home/somebody',
 		PATH: process.env.PATH,
 		LANG: 'C.UTF-8',
+		HTTPS_PROXY: 'http://proxy.example.com:3128',
+		HTTP_PROXY: 'http://me:password@proxy.example.com:3128',
+		SSL_CERT_FILE: '/etc/ssl/company.pem',
 		OPENAI_API_KEY_OF_MINE: 'sk-private',
 		NODE_OPTIONS: '--no-warnings',
 	},
@@ -24,7 +27,7 @@ t.teardown(() => gateway.stop())
 const post = async (path: string, body: object): Promise<Answer> => (await gateway.request('POST', path, { body })).body
 
 void t.test(
-	'a process gets the safe few variables, what its record names, an empty folder, and the name of the gateway',
+	'a process gets the safe few variables, the proxy without a password, what its record names, an empty folder, and the name of the gateway',
 	async (t) => {
 		const ada = await follow(t, gateway, 'ada')
 		const { id } = await add(ada, { ...stdio('own', servers.fixture), env: { LEVEL: 'debug-everything', EMPTY: '' } })
@@ -35,6 +38,8 @@ void t.test(
 			HOME: '/home/somebody',
 			PATH: process.env.PATH,
 			LANG: 'C.UTF-8',
+			HTTPS_PROXY: 'http://proxy.example.com:3128',
+			SSL_CERT_FILE: '/etc/ssl/company.pem',
 			LEVEL: 'debug-everything',
 			EMPTY: '',
 		})
