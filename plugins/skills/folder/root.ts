@@ -4,6 +4,7 @@ import { folderOf, inFolder, isDocument } from './paths.ts'
 
 /** Skills that an error names. */
 const NAMED_LIMIT = 50
+const DEFINED = 'a skill is a folder with a SKILL.md'
 
 /**
  * The folder of the skill; empty for the top. `wanted`: its path, with or without the one folder that an archive of a
@@ -18,16 +19,21 @@ export function rootOf(paths: readonly string[], wanted: string | undefined): st
 	if (wanted !== undefined) {
 		const root = [wanted, around && wanted !== '' ? `${around}/${wanted}` : around].find((one) => folders.includes(one))
 		if (root !== undefined) return root
-		throw new Fault('skill_invalid', `there is no SKILL.md in "${wanted}"; ${listed(folders, around)}`)
+		const found = folders.length === 0 ? `; ${DEFINED}` : `, only in: ${listed(folders, around)}`
+		throw new Fault('skill_invalid', `there is no SKILL.md in "${wanted}"${found}`)
 	}
 	const outermost = outermostOf(folders)
 	const [root] = outermost
-	if (root === undefined) throw new Fault('skill_invalid', `there is no SKILL.md; ${listed([], around)}`)
+	if (root === undefined) throw new Fault('skill_invalid', `there is no SKILL.md; ${DEFINED}`)
 	if (outermost.length === 1) return root
 	const shown = outermost.map((folder) => inFolder(around, folder) ?? folder).toSorted()
-	throw new Fault('skill_ambiguous', `there are ${shown.length} skills here; ${listed(outermost, around)}`, {
-		errors: shown.slice(0, FOLDERS_LIMIT).map((path) => ({ path, message: 'holds a skill' })),
-	})
+	throw new Fault(
+		'skill_ambiguous',
+		`there are ${shown.length} skills here; name one with path: ${listed(outermost, around)}`,
+		{
+			errors: shown.slice(0, FOLDERS_LIMIT).map((path) => ({ path, message: 'holds a skill' })),
+		},
+	)
 }
 
 /** Folders in the `errors` of an answer. */
@@ -45,10 +51,9 @@ function outermostOf(folders: readonly string[]): string[] {
 }
 
 function listed(folders: readonly string[], around: string): string {
-	if (folders.length === 0) return 'a skill is a folder with a SKILL.md'
 	const names = folders.map((folder) => inFolder(around, folder) ?? (folder === '' ? '.' : folder)).toSorted()
 	const more = names.length > NAMED_LIMIT ? ` and ${names.length - NAMED_LIMIT} more` : ''
-	return `name one with path: ${names.slice(0, NAMED_LIMIT).join(', ')}${more}`
+	return names.slice(0, NAMED_LIMIT).join(', ') + more
 }
 
 /** The folder around everything; empty if there is none. */

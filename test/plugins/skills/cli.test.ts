@@ -88,6 +88,8 @@ void t.test(
 		const choice = /collection has several skills; name one with --path, or install each with --all: rain, sun/
 		t.match(several.err, choice)
 		t.strictSame((await svc(['skills', 'list', 'lea', '--json'])).json, [], 'nothing is installed')
+		const wrong = await svc(['skills', 'install', 'lea', 'collection', '--path', 'snow'], { cwd })
+		t.match(wrong, { code: 4, err: /^svc: collection: there is no SKILL\.md in "snow", only in: rain, sun$/m })
 		t.match(await svc(['skills', 'install', 'lea', 'collection', '--path', 'rain', '--json'], { cwd }), {
 			code: 0,
 			json: { name: 'rain', status: 'quarantined' },
