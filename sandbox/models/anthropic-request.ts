@@ -5,7 +5,7 @@ import { shownOf } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { openState, stateOf } from './provider-state.ts'
-import { simpleSchema } from './simple-schema.ts'
+import { simpleParameters } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
@@ -61,7 +61,7 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 			tools: tools.map(({ name, description, parameters }) => ({
 				name: wireName(name),
 				description,
-				input_schema: traits.simple_schemas ? simpleSchema(parameters) : parameters,
+				input_schema: traits.simple_schemas ? simpleParameters(parameters) : parameters,
 			})),
 		}),
 		...(tools.length > 0 && (call || parallel_tool_calls === false) && { tool_choice: choice }),

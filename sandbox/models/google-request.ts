@@ -6,7 +6,7 @@ import { shownOf, textIn } from '../attachments/shown.ts'
 import type { Shown, Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { stateOf } from './provider-state.ts'
-import { simpleSchema } from './simple-schema.ts'
+import { simpleParameters } from './simple-schema.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { argumentsIn, isObject, listIn, objectIn } from './values.ts'
@@ -94,7 +94,7 @@ function formOf({ form }: ModelRequest, traits: Traits): object {
 
 /** This form of a schema has no empty objects. */
 function plain(parameters: Record<string, unknown>): object {
-	const schema = simpleSchema(parameters)
+	const schema = simpleParameters(parameters)
 	return Object.keys(objectIn(schema.properties)).length > 0 ? { parameters: schema } : {}
 }
 

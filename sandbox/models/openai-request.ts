@@ -7,7 +7,7 @@ import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
 import type { Shown, Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { stateOf } from './provider-state.ts'
-import { simpleSchema } from './simple-schema.ts'
+import { simpleParameters } from './simple-schema.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { isObject, listIn, objectIn, parsed } from './values.ts'
@@ -51,7 +51,11 @@ export function toolsOf(tools: readonly ToolSpec[], { simple_schemas: areSimple 
 	if (!list) {
 		list = tools.map(({ name, description, parameters }) => ({
 			type: 'function',
-			function: { name: wireName(name), description, parameters: areSimple ? simpleSchema(parameters) : parameters },
+			function: {
+				name: wireName(name),
+				description,
+				parameters: areSimple ? simpleParameters(parameters) : parameters,
+			},
 		}))
 		known.set(tools, list)
 	}

@@ -5,7 +5,7 @@ import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { stateOf } from './provider-state.ts'
-import { simpleSchema } from './simple-schema.ts'
+import { simpleParameters } from './simple-schema.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { listIn, objectIn } from './values.ts'
@@ -36,7 +36,7 @@ export function responseBody(order: ModelOrder, request: ModelRequest, traits: T
 				type: 'function',
 				name: wireName(name),
 				description,
-				parameters: traits.simple_schemas ? simpleSchema(parameters) : parameters,
+				parameters: traits.simple_schemas ? simpleParameters(parameters) : parameters,
 				strict: false,
 			})),
 		}),

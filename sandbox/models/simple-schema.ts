@@ -1,9 +1,20 @@
-import { isObject } from './values.ts'
+import { isObject, listIn, objectIn } from './values.ts'
 
 const KEYWORDS = new Set(['type', 'description', 'properties', 'required', 'items', 'enum', 'anyOf', 'nullable'])
 
-/** A JSON Schema with the keywords that every server knows: what it takes may be wider than what the schema says. */
-export function simpleSchema(schema: unknown): Record<string, unknown> {
+/**
+ * A tool's parameters as a JSON Schema with the keywords that every server knows: what it takes may be wider than what the
+ * parameters say. Alternatives at the top, which some servers refuse, become one object with the properties of all.
+ */
+export function simpleParameters(parameters: Record<string, unknown>): Record<string, unknown> {
+	const { anyOf, oneOf, allOf, ...rest } = parameters
+	const parts = [anyOf, oneOf, allOf].flatMap(listIn).filter(isObject)
+	const properties = Object.fromEntries([...parts, rest].flatMap((part) => Object.entries(objectIn(part.properties))))
+	const { enum: _, ...schema } = simpleSchema({ ...rest, type: 'object', properties })
+	return schema
+}
+
+function simpleSchema(schema: unknown): Record<string, unknown> {
 	if (!isObject(schema)) return { type: 'object' }
 	const { oneOf, type, const: only } = schema
 	const known = Object.entries({
@@ -11,16 +22,17 @@ export function simpleSchema(schema: unknown): Record<string, unknown> {
 		...(only !== undefined && { enum: [only] }),
 		...schema,
 	}).filter(([key]) => KEYWORDS.has(key))
-	return Object.fromEntries(
+	const simple = Object.fromEntries(
 		known.map(([key, value]) => {
 			if (key === 'properties' && isObject(value)) return [key, each(value)]
-			if (key === 'items') return [key, simpleSchema(value)]
+			if (key === 'items') return [key, Array.isArray(value) ? {} : simpleSchema(value)]
 			if (key === 'anyOf' && Array.isArray(value)) return [key, value.map(simpleSchema)]
 			// `type: [string, "null"]`
 			if (key === 'type' && Array.isArray(type)) return [key, type.find((one) => one !== 'null') ?? 'string']
 			return [key, value]
 		}),
 	)
+	return simple.type === 'array' ? { items: {}, ...simple } : simple
 }
 
 function each(properties: Record<string, unknown>): Record<string, unknown> {

@@ -120,17 +120,20 @@ function beyond(message: string, blobs: readonly string[], tried: readonly strin
 }
 
 /**
- * A value that is out of range, or a single tool that a server cannot read, says nothing about the model: other agents may ask
- * with other values and tools, and would lose theirs.
+ * A value that is out of range, a single tool that a server cannot read, or too many of them, say nothing about the model: other
+ * agents may ask with other values and tools, and would lose theirs.
  */
 function isAboutThisRequest({ message, param = '' }: ModelFailure, { drop, tools, json, forced }: Traits): boolean {
 	if (json === false || forced === false) return true
 	if (drop) return OUT_OF_RANGE.test(message)
-	return tools === false && /\b(tools|function_declarations)[.[]\d/.test(`${param} ${message}`)
+	const isAboutTheseTools = SINGLE_TOOL.test(`${param} ${message}`) || OUT_OF_RANGE.test(message)
+	return tools === false && isAboutTheseTools
 }
 
+const SINGLE_TOOL = /\b(tools|function_declarations)[.[]\d|\bschema for function\b/i
+
 const OUT_OF_RANGE =
-	/\b(range|between|at (most|least)|(less|greater|lower|higher|larger|smaller|more|fewer) than|max(imum)?\b.{0,40}\b(is|of|allowed|value)|minimum|too (large|high|big|small|low|many)|exceeds?)\b|[<>≤≥]/i
+	/\b(range|between|at (most|least)|(less|greater|lower|higher|larger|smaller|more|fewer) than|max(imum)?\b.{0,40}\b(is|of|allowed|value)|minimum|too (large|high|big|small|low|many|long)|exceeds?)\b|[<>≤≥]/i
 
 type Rule = (failure: ModelFailure, asked: Asked) => Traits | undefined
 
@@ -181,11 +184,14 @@ function schemas({ message, param = '' }: ModelFailure, { traits, request }: Ask
 	return isNamed || /^tools[.[]/.test(param) ? { simple_schemas: true } : undefined
 }
 
-function tools({ message, param }: ModelFailure, { traits, request }: Asked): Traits | undefined {
+function tools({ message, param = '' }: ModelFailure, { traits, request }: Asked): Traits | undefined {
 	if (traits.tools !== undefined || request.tools.length === 0) return undefined
-	const isNamed = /\btools?\b|\btool[_ -](use|calls?|calling|choice)\b|\bfunction[_ -]call(s|ing)?\b/i.test(message)
+	const isNamed =
+		/\btools?\b|\btool[_ -](use|calls?|calling|choice)\b|\bfunction[_ -]call(s|ing)?\b|\bschema for function\b/i.test(
+			message,
+		)
 	const isPairing = /tool_use_id|tool_call_id|tool_result|must be followed|preceding/i.test(message)
-	return (param === 'tools' || isNamed) && !isPairing ? { tools: false } : undefined
+	return (/^tools\b/.test(param) || isNamed) && !isPairing ? { tools: false } : undefined
 }
 
 function systemRole({ message }: ModelFailure, { order, request, traits }: Asked): Traits | undefined {

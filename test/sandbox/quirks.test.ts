@@ -14,6 +14,8 @@ interface Quirk {
 	order?: Partial<ModelOrder>
 	/** The request offers none. */
 	withoutTools?: true
+	/** The parameters of the one tool. */
+	takes?: Record<string, unknown>
 	/** Behind the prompt. */
 	turns?: (order: ModelOrder) => Turn[]
 	system?: string
@@ -346,6 +348,76 @@ const quirks: Record<string, Quirk> = {
 		says: 'Yes.',
 		asks: { tools: [{ function: { name: NAME } }] },
 		requests: 2,
+	},
+	'no alternatives at the top of a schema, and no array without items': {
+		takes: {
+			type: 'object',
+			properties: { rows: { type: ['array', 'null'] }, pair: { type: 'array', items: [{ type: 'string' }] } },
+			required: ['rows'],
+			anyOf: [{ properties: { key: { type: 'string' } } }, { required: ['pair'] }],
+			oneOf: [{ properties: { id: { type: 'number' } } }],
+		},
+		reply: refuses(
+			({ tools: [{ function: tool }] }) => {
+				const { anyOf, oneOf, properties } = tool.parameters
+				return (
+					anyOf ||
+					oneOf ||
+					Array.isArray(properties.rows.type) ||
+					!properties.rows.items ||
+					properties.pair.items.length
+				)
+			},
+			refusal(`Invalid schema for function '${NAME}': schema must not have 'oneOf'/'anyOf' at the top level.`, {
+				param: 'tools[0].function.parameters',
+			}),
+		),
+		says: 'Yes.',
+		asks: {
+			tools: [
+				{
+					function: {
+						parameters: {
+							type: 'object',
+							properties: {
+								rows: { type: 'array', items: {} },
+								pair: { type: 'array', items: {} },
+								key: { type: 'string' },
+								id: { type: 'number' },
+							},
+							required: ['rows'],
+						},
+					},
+				},
+			],
+		},
+		requests: 2,
+	},
+	'a tool that stays refused, named by the field alone': {
+		reply: refuses(
+			(body) => body.tools,
+			refusal(`Invalid schema for function '${NAME}': it is refused.`, { param: 'tools[0].function.parameters' }),
+			says(`<tool_call>{"name": "${NAME}", "arguments": {"key": "a"}}</tool_call>`),
+		),
+		calls: CALL,
+		asks: { messages: [{ role: 'system', content: /memory_stm_read/ }, {}] },
+		requests: 3,
+	},
+	'a tool that stays refused, named by the message alone': {
+		reply: refuses((body) => body.tools, refusal(`Invalid schema for function '${NAME}': it is refused.`)),
+		says: 'Yes.',
+		requests: 3,
+	},
+	'a description that is too long is not a conversation that is too long': {
+		reply: refuses(
+			(body) => body.tools,
+			refusal("Invalid 'tools[0].function.description': string too long. Expected at most 1024.", {
+				param: 'tools[0].function.description',
+				code: 'string_above_max_length',
+			}),
+		),
+		says: 'Yes.',
+		requests: 3,
 	},
 	'no system role': {
 		system: 'Be brief.',
@@ -807,7 +879,8 @@ void t.test(`${Object.keys(quirks).length} quirks of servers`, async (t) => {
 			const kind = quirk.kind ?? 'openai'
 			const order: ModelOrder = { provider: 'p', kind, model: 'm', base_url: url, timeout_ms: 60_000, ...quirk.order }
 			const turns: Turn[] = [{ role: 'user', content: 'Is it?' }, ...(quirk.turns?.(order) ?? [])]
-			const request: ModelRequest = { system: quirk.system ?? null, turns, tools: quirk.withoutTools ? [] : tools }
+			const offered = quirk.takes ? tools.map((tool) => ({ ...tool, parameters: quirk.takes ?? {} })) : tools
+			const request: ModelRequest = { system: quirk.system ?? null, turns, tools: quirk.withoutTools ? [] : offered }
 			let shown = ''
 			const io = { signal: new AbortController().signal, onText: (text: string) => (shown += text) }
 			const reply = await (await openProvider(kind)).ask(order, request, io)
@@ -841,6 +914,8 @@ void t.test('what one caller asks for in vain changes no request of another', as
 	const { url, requests } = server.add(({ body }) => {
 		if (body.max_tokens > 100) return refusal('max_tokens is too large: 999. At most 100.', { param: 'max_tokens' })
 		if (body.seed !== undefined) return refusal("Unsupported parameter: 'seed'", { param: 'seed' })
+		if (body.tools?.length > 2)
+			return refusal("Invalid 'tools': array too long. Expected an array with maximum length 2.", { param: 'tools' })
 		const bad = body.tools?.findIndex((tool: { function: { name: string } }) => tool.function.name === 'bad') ?? -1
 		if (bad < 0) return says('Yes.')
 		return refusal(`tools.${bad}.custom.input_schema: JSON schema is invalid`, { param: `tools[${bad}].function` })
@@ -854,6 +929,12 @@ void t.test('what one caller asks for in vain changes no request of another', as
 	}
 	await ask({ max_tokens: 999, seed: 1 })
 	await ask({}, [...tools, { name: 'bad', description: 'Is bad.', parameters: { type: 'object' } }])
+	const many = Array.from({ length: 3 }, (_, at) => ({
+		name: `t${at}`,
+		description: '',
+		parameters: { type: 'object' },
+	}))
+	t.notOk('tools' in (await ask({}, many)), 'too many are told in words')
 	const body = await ask({ max_tokens: 50, seed: 1 })
 	t.equal(body.max_tokens, 50)
 	t.match(body.tools, [{ function: { name: NAME } }])
