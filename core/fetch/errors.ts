@@ -27,8 +27,22 @@ function inWords(code: string): string {
 	if (code === 'ENOTFOUND') return `its name is not known here (${code})`
 	if (code === 'EAI_AGAIN') return `the name server did not answer (${code})`
 	if (code === 'ECONNREFUSED') return `nothing answers at its port (${code})`
+	if (code === 'ERR_SSL_WRONG_VERSION_NUMBER')
+		return `its port does not speak TLS; its address may begin with http:// (${code})`
+	if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `its certificate is for another name (${code})`
+	if (code === 'CERT_HAS_EXPIRED') return `its certificate has expired (${code})`
+	if (UNTRUSTED.has(code))
+		return `its certificate is signed by nobody that this machine trusts; NODE_EXTRA_CA_CERTS names a file with further authorities (${code})`
 	return code
 }
+
+const UNTRUSTED = new Set([
+	'DEPTH_ZERO_SELF_SIGNED_CERT',
+	'SELF_SIGNED_CERT_IN_CHAIN',
+	'UNABLE_TO_GET_ISSUER_CERT',
+	'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+	'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
 
 /** An error and what caused it, outermost first. */
 function causes(error: unknown): unknown[] {
