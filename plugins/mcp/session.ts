@@ -98,8 +98,24 @@ export async function openSession(target: Target, hooks: Hooks, signal: AbortSig
 		return await connect(transport as Transport, target.kind, 'Streamable HTTP', hooks, signal)
 	} catch (error) {
 		if (target.kind === 'http' || signal.aborted || !knowsNoStreamableHttp(error)) throw error
-		return await connect(new SSEClientTransport(url, { fetch }), 'sse', 'SSE', hooks, signal)
+		try {
+			return await connect(new SSEClientTransport(url, { fetch }), 'sse', 'SSE', hooks, signal)
+		} catch (second) {
+			throw isNothing(second) ? noServer(error, second) : second
+		}
 	}
+}
+
+/** The server answered the request for an event stream with something else. */
+function isNothing(error: unknown): error is SseError {
+	return error instanceof SseError && [200, 404, 405].includes(error.code ?? 0)
+}
+
+/** Such as a web page, or the address of a server without its path. */
+function noServer(posted: unknown, got: SseError): Error {
+	const status = statusOfError(posted)
+	const answers = `it answers POST with ${status}, and GET with ${got.code}${got.code === 200 ? ' but no event stream' : ''}`
+	return new StreamableHTTPError(status, `there is no MCP server at this address: ${answers}`)
 }
 
 /** The status of the server's answer, if that caused the error. */

@@ -1,4 +1,5 @@
 /** Servers over HTTP that do what they should not, and what the gateway makes of it. */
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -144,6 +145,24 @@ void t.test('a server that wants a login, or speaks another protocol, is not tri
 	)
 	const { id } = await add(cleo, { name: 'old', transport: 'http', url: other })
 	t.match((await cleo.call(`mcp/${id}`)).body.last_error.message, /protocol version is not supported: 1999-01-01/)
+})
+
+void t.test('an address without a server is reported as one, and is not tried again', async (t) => {
+	const carl = await follow(t, gateway, 'carl')
+	for (const status of [200, 404]) {
+		const page = createServer((request, response) => {
+			response.writeHead(request.method === 'GET' ? status : 405, { 'content-type': 'text/html' }).end('<html>')
+		}).listen(0, '127.0.0.1')
+		t.teardown(() => page.close())
+		await once(page, 'listening')
+		const url = `http://127.0.0.1:${(page.address() as AddressInfo).port}/`
+		const added = await add(carl, { name: `page-${status}`, transport: 'sse', url })
+		t.equal(added.status, 'error')
+		t.match(
+			(await carl.call(`mcp/${added.id}`)).body.last_error.message,
+			new RegExp(`there is no MCP server at this address: it answers POST with 405, and GET with ${status}`),
+		)
+	}
 })
 
 void t.test('a stream that floods the gateway with notices leaves it responsive', async (t) => {
