@@ -9,7 +9,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
@@ -157,8 +157,17 @@ function notStarted(command: string, cause: unknown): Fault {
 		EMFILE: 'the gateway has too many open files',
 		ENOMEM: 'this machine is out of memory',
 	}
-	const text = why[code ?? ''] ?? messageOf(cause)
+	const text = code === 'ENOENT' && isLine(command) ? asArguments(command) : (why[code ?? ''] ?? messageOf(cause))
 	return new Fault('mcp_failed', `the command ${JSON.stringify(command)} cannot be started: ${text}`, { cause })
+}
+
+/** A path may have spaces; a program that is found in PATH hardly does. */
+function isLine(command: string): boolean {
+	return /\s/.test(command.trim()) && !isAbsolute(command)
+}
+
+function asArguments(command: string): string {
+	return `there is no such program; its arguments are separate: ${command.trim().split(/\s+/).join(', ')}`
 }
 
 async function until(condition: () => boolean, limitMs: number): Promise<void> {

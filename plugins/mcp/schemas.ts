@@ -61,6 +61,9 @@ const env = Joi.object()
 	.description(
 		'Environment variables in addition to the few safe ones, and those for a proxy and certificates, of the gateway; `{{secret:NAME}}` in a value is replaced by a secret.',
 	)
+	.messages({
+		'object.unknown': '{#label} is not a variable; a name has only A-Z a-z 0-9 _ and does not begin with a digit',
+	})
 
 const url = Joi.string()
 	.max(2_048)
@@ -94,6 +97,7 @@ const headers = Joi.object()
 	)
 	.max(32)
 	.description('Headers of every request, such as `{"Authorization": "Bearer {{secret:NAME}}"}`.')
+	.messages({ 'object.unknown': '{#label} is not a header that can be set: HTTP or MCP sets it, or it is no name' })
 
 const auth = Joi.object({
 	type: Joi.valid('none', 'oauth')

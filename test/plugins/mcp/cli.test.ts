@@ -134,6 +134,9 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 	t.match(await add('--header', 'a: b', '--', 'node'), { code: 2, err: /--header goes with --url/ })
 	t.match(await add('--env', 'a=b', ...url), { code: 2, err: /--env goes with a program/ })
 	t.match(await add('--env', 'ab', '--', 'node'), { code: 2, err: /name=value/ })
+	const variable = /env\.LOG-LEVEL is not a variable; a name has only A-Z a-z 0-9 _ and does not begin with a digit/
+	t.match(await add('--env', 'LOG-LEVEL=1', '--', 'node'), { code: 2, err: variable })
+	t.match(await add('--header', 'Host: a', ...url), { code: 2, err: /headers\.Host is not a header that can be set/ })
 	for (const [option, text] of [
 		['--env', 'API_KEY=sk-1234'],
 		['--env', 'GITHUB_TOKEN=ghp_1'],
@@ -148,6 +151,11 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 	t.match(handle, { code: 1, out: /x: /, err: /is not connected/ })
 	const [server] = (await svc(['mcp', 'list', 'bob', '--json'])).json
 	t.match((await svc(['mcp', 'show', 'bob', server.id, '--json'])).json.env, { API_KEY: { secret: 'KEY' } })
+	const line = await svc(['mcp', 'add', 'bob', 'line', '--', 'npx -y some-server'])
+	t.match(line, {
+		code: 1,
+		out: /"npx -y some-server" cannot be started: .* its arguments are separate: npx, -y, some/,
+	})
 })
 
 void t.test('what a server may ask for', async (t) => {
