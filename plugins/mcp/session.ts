@@ -192,7 +192,7 @@ async function connect(
 	} catch (error) {
 		await client.close()
 		await transport.close() // in case the client never took it over
-		throw isLate(error, CONNECT_LIMIT_MS[kind]) ? new Error(noAnswer(kind), { cause: error }) : error
+		throw isLate(error, CONNECT_LIMIT_MS[kind]) ? new Error(noAnswer(kind), { cause: error }) : inWords(error)
 	} finally {
 		signal.removeEventListener('abort', abort)
 	}
@@ -285,6 +285,14 @@ function noAnswer(kind: Target['kind']): string {
 function isLate(error: unknown, limitMs: number): boolean {
 	if (!(error instanceof McpError) || error.code !== ErrorCode.RequestTimeout) return false
 	return (error.data as { timeout?: unknown } | undefined)?.timeout === limitMs
+}
+
+/** The SDK reports an answer of the wrong form as the JSON of all that is wrong with it. */
+function inWords(error: unknown): unknown {
+	const { issues } = Object(error) as { issues?: { path: PropertyKey[]; message: string }[] }
+	if (!Array.isArray(issues)) return error
+	const problems = issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')
+	return new Error(`its answer to "initialize" is not valid: ${problems}`, { cause: error })
 }
 
 function idOfRequest(body: unknown): string | number | undefined {

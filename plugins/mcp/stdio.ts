@@ -92,7 +92,8 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 		if (line.trim() === '') return 1
 		let parsed: unknown
 		try {
-			parsed = JSON.parse(line)
+			// Some runtimes begin their output with a byte order mark.
+			parsed = JSON.parse(line.replace(/^\ufeff/, ''))
 		} catch {
 			// A cut line could end in a part of a secret.
 			const text = line.length > LINE_LIMIT ? `a line of ${line.length} characters` : line

@@ -56,6 +56,23 @@ void t.test('one that fails again and again rests in error, until it is restarte
 	await gateway.request('PATCH', `/v1/agents/bea/mcp/${id}`, { body: { enabled: false } })
 })
 
+void t.test('the first output: a byte order mark is skipped, and an invalid answer is reported in words', async (t) => {
+	const carl = await follow(t, gateway, 'carl')
+	const answering = (mark: string, info: string): string => `
+		process.stdout.write('${mark}')
+		require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+			const { id, method, params } = JSON.parse(line)
+			const about = { protocolVersion: params?.protocolVersion, capabilities: {}, ${info} }
+			if (id !== undefined) console.log(JSON.stringify({ jsonrpc: '2.0', id, result: method === 'initialize' ? about : {} }))
+		})`
+	const marked = stdio('marked', '-e', answering('\\ufeff', "serverInfo: { name: 'marked', version: '1' }"))
+	t.equal((await add(carl, marked)).status, 'connected')
+	const { id } = await add(carl, stdio('unnamed', '-e', answering('', '')))
+	const { last_error } = await until(gateway, 'carl', id, ({ failures }) => failures > 0)
+	t.match(last_error.message, /^its answer to "initialize" is not valid: serverInfo: [^{]*$/)
+	await gateway.request('PATCH', `/v1/agents/carl/mcp/${id}`, { body: { enabled: false } })
+})
+
 void t.test('a removed server takes its children along, also those that left its group', async (t) => {
 	const dora = await follow(t, gateway, 'dora')
 	const { id } = await add(dora, stdio('own', servers.fixture))
