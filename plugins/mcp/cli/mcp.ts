@@ -6,7 +6,7 @@ import { answerList } from '../../../core/cli/lists-of-agents.ts'
 import { count } from '../../../core/cli/count.ts'
 import { changesText } from './changes.ts'
 import { signIn } from './login.ts'
-import { mcpRequest } from './request.ts'
+import { mcpRequest, relativePaths } from './request.ts'
 import type { AddOptions } from './request.ts'
 import { details, state } from './text.ts'
 import type { McpServer, McpServerDetails } from '../contract.ts'
@@ -89,6 +89,9 @@ Examples:
 				const added = await cli.api.request<McpServer>('POST', path`/v1/agents/${agent}/mcp`, body)
 				progress.done()
 				cli.out.answer(added, (one, style) => state(one, style))
+				const relative = relativePaths(command)
+				if (relative.length > 0)
+					cli.out.note(`The program starts in an empty folder, so give absolute paths: ${relative.join(', ')}`)
 				if (added.status === 'needs_login') return cli.out.note(`To sign in: svc mcp login ${agent} ${name}`)
 				if (added.status !== 'connected' && added.status !== 'connecting')
 					throw new CliError('failed', `${name} was added, but is not connected: svc mcp show ${agent} ${name}`)

@@ -44,6 +44,11 @@ export function mcpRequest(name: string, command: readonly string[], options: Ad
 	return { name, transport: transport ?? 'sse', url, ...headers, ...(auth && { auth }), ...allowances }
 }
 
+/** Arguments that look like a path relative to the folder of the caller, which is not the program's. */
+export function relativePaths(command: readonly string[]): string[] {
+	return command.slice(1).filter((argument) => /^\.{1,2}(?:[/\\]|$)/.test(argument))
+}
+
 /** Undefined where no option is about it. */
 function authOf(options: AddOptions): Record<string, unknown> | undefined {
 	const { login = true, clientId, clientSecret, privateKey, grant, scope, wait } = options

@@ -151,6 +151,8 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 	t.match(handle, { code: 1, out: /x: /, err: /is not connected/ })
 	const [server] = (await svc(['mcp', 'list', 'bob', '--json'])).json
 	t.match((await svc(['mcp', 'show', 'bob', server.id, '--json'])).json.env, { API_KEY: { secret: 'KEY' } })
+	const relative = await svc(['mcp', 'add', 'bob', 'relative', '--', process.execPath, './server.js', '-v', '..'])
+	t.match(relative, { code: 1, err: 'starts in an empty folder, so give absolute paths: ./server.js, ..' })
 	const line = await svc(['mcp', 'add', 'bob', 'line', '--', 'npx -y some-server'])
 	t.match(line, {
 		code: 1,
