@@ -124,8 +124,20 @@ function lastWords({ record, said }: LinkOptions): string {
 	const last = lines.at(-1) ?? ''
 	// Below an uncaught error, Node writes the stack and its own version.
 	const uncaught = /^Node\.js v\d/.test(last) ? lines.findLast((one) => /^\w*Error\b.*: /.test(one)) : undefined
-	const line = (uncaught ?? last).trim()
+	const line = (uncaught ?? reasonOfNpm(lines) ?? last).trim()
 	return line === '' ? '' : `; its last output: ${line}`
+}
+
+const NPM = /^npm (?:error|ERR!) /
+const NPM_LOG = /^npm \S+ A complete log of this run/
+const NPM_CODE = /^npm \S+ (?:code|errno|syscall|path|dest|file|command)\b/
+
+/** Last, npm names its log. The reason is at the beginning of its report, behind codes. */
+function reasonOfNpm(lines: readonly string[]): string | undefined {
+	if (!NPM_LOG.test(lines.at(-1) ?? '')) return undefined
+	const before = lines.slice(0, -1)
+	const start = before.findLastIndex((line) => !NPM.test(line) || NPM_LOG.test(line)) + 1
+	return before.slice(start).find((line) => !NPM_CODE.test(line))
 }
 
 /** "Connection closed" is less specific than the error before it. */

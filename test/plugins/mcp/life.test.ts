@@ -73,6 +73,25 @@ void t.test('the first output: a byte order mark is skipped, and an invalid answ
 	await gateway.request('PATCH', `/v1/agents/carl/mcp/${id}`, { body: { enabled: false } })
 })
 
+void t.test('a package that npx cannot start: the error has the reason, not the path of a log', async (t) => {
+	const cora = await follow(t, gateway, 'cora')
+	const report = [
+		'code E404',
+		'404 Not Found - GET https://npm.example.com/absent',
+		'404',
+		'A complete log of this run can be found in: /x',
+	]
+	for (const prefix of ['npm error', 'npm ERR!']) {
+		const output = report.map((line) => `${prefix} ${line}`).join('\n')
+		const program = `console.error(${JSON.stringify(output)}); process.exit(1)`
+		const name = prefix.replaceAll(/\W/g, '')
+		const { id } = await add(cora, stdio(name, '-e', program))
+		const { last_error } = await until(gateway, 'cora', id, ({ failures }) => failures > 1)
+		t.match(last_error.message, new RegExp(`its last output: ${prefix} 404 Not Found - GET https:\\S+/absent$`))
+		await gateway.request('PATCH', `/v1/agents/cora/mcp/${id}`, { body: { enabled: false } })
+	}
+})
+
 void t.test('a removed server takes its children along, also those that left its group', async (t) => {
 	const dora = await follow(t, gateway, 'dora')
 	const { id } = await add(dora, stdio('own', servers.fixture))
