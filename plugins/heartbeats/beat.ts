@@ -70,7 +70,7 @@ async function decide(
 	// A reminder is late rather than lost.
 	if (beatsOnce(record)) return { at: isoNow(), skip: null }
 	const isMissed = now - due > Math.max(config.missed_grace_s * 1_000, PUNCTUAL_MS)
-	const skip = isMissed ? 'missed' : (await use('runs').isBusy(agent)) ? 'busy' : null
+	const skip = isMissed ? 'missed' : (await use('runs').isBusy(agent, conversationOf(record.id))) ? 'busy' : null
 	return { at: isoNow(), skip }
 }
 

@@ -452,8 +452,11 @@ export interface Runs {
 	callPrimitive(call: ToolCall, name: string, args: unknown): Promise<unknown>
 	/** False also for an unknown run. */
 	isActive(run_id: string): Promise<boolean>
-	/** Whether a run of the agent is active or queued. Paused runs and summaries do not count. */
-	isBusy(agent: AgentRef): Promise<boolean>
+	/**
+	 * Whether a run of the agent is active or queued. Paused runs and summaries do not count, nor does what waits behind a paused
+	 * run, except in `conversation`.
+	 */
+	isBusy(agent: AgentRef, conversation?: string): Promise<boolean>
 	/** Reads every conversation that has a run, so it is slow with many of them: do not call it for each request. */
 	census(): Promise<RunCensus>
 	/** Messages of a conversation, oldest first; by default of the current session. `turns`: only the newest so many. */

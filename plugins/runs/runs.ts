@@ -251,12 +251,16 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const run = await findRun(store, run_id)
 			return run !== undefined && !isEnded(run.status)
 		},
-		async isBusy(agent) {
-			for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) {
+		async isBusy(agent, conversation) {
+			for await (const { key, value } of store.list<ConversationQueue>(keys.queues(agent.uid))) {
+				let isPaused = false
 				for (const run_id of value.runs) {
 					const run = await store.get<RunRecord>(keys.run(agent.uid, run_id))
-					const isWork = run?.value.status === 'started' || run?.value.status === 'queued'
-					if (isWork && run.value.trigger !== 'summary') return true
+					isPaused ||= run?.value.status === 'paused'
+					// Behind a paused run nothing happens, maybe for days.
+					const isWaiting = run?.value.status === 'queued' && (!isPaused || key.at(-1) === conversation)
+					const isWork = isWaiting || run?.value.status === 'started'
+					if (isWork && run?.value.trigger !== 'summary') return true
 				}
 			}
 			return false

@@ -299,6 +299,48 @@ void t.test(
 	},
 )
 
+void t.test(
+	'a question that nobody answers holds up neither other heartbeats, nor more than one beat of its own',
+	async (t) => {
+		const model = await startHeldModel()
+		t.teardown(() => model.stop())
+		const config = `${settings}default_provider: held\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`
+		const { home, id } = await prepared(t, () => ({ next_at: ago(1_000) }), { config, prompt: 'the beat' })
+		let gateway = await startGateway({ home })
+		t.teardown(() => gateway.stop())
+		const reported = (count: number): Promise<EventEnvelope[]> =>
+			eventually(
+				() => told(gateway, 'ada'),
+				(events) => events.length === count,
+			)
+		const asked = (count: number): Promise<Answer[]> =>
+			eventually(
+				async () => (await gateway.request('GET', '/v1/agents/ada/questions')).body,
+				(questions) => questions.length === count,
+			)
+		const due = async (which: (record: Answer) => boolean): Promise<void> => {
+			await gateway.stop()
+			await changeHeartbeats(home, (record) => (which(record) ? { next_at: ago(1_000) } : {}))
+			gateway = await startGateway({ home })
+		}
+		;(await model.called('the beat')).callTool('ask', JSON.stringify({ question: 'Which one?' }))
+		await asked(1)
+		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'in the session' } })
+		;(await model.called('in the session')).callTool('ask', JSON.stringify({ question: 'And here?' }))
+		await asked(2)
+		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'behind it' } })
+		const { body: other } = await (await agentOf(gateway, 'ada')).post({ every: '2h', prompt: 'the other' })
+
+		await due((record) => record.id === id)
+		t.match((await reported(4))[3], { event_type: 'heartbeat.fired', payload: { heartbeat_id: id } })
+		await due((record) => record.id === id)
+		t.match((await reported(5))[4], { event_type: 'heartbeat.skipped', payload: { heartbeat_id: id, reason: 'busy' } })
+		await due((record) => record.id === other.id)
+		t.match((await reported(6))[5], { event_type: 'heartbeat.fired', payload: { heartbeat_id: other.id } })
+		;(await model.called('the other')).answer('done')
+	},
+)
+
 void t.test('a beat fires once, wherever the gateway died in between', async (t) => {
 	const { home } = await prepared(t, () => ({ next_at: ago(60_000) }))
 	let gateway = await startGateway({ home })
