@@ -18,6 +18,7 @@ import { openPending } from './dialogue/pending.ts'
 import { showPresence } from './dialogue/presence.ts'
 import { keys } from './dialogue/records.ts'
 import type { Reply } from './dialogue/records.ts'
+import { openReply } from './dialogue/reply.ts'
 import { sayIn } from './dialogue/say.ts'
 import { reportUndelivered } from './dialogue/report.ts'
 import { openSessions } from './dialogue/sessions.ts'
@@ -77,6 +78,19 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 					() => {},
 				)
 			}
+		})
+	}
+
+	/** Within the queue, so that nothing else changes the record meanwhile. */
+	function askAgain(run: Followed): void {
+		const { question_id } = run.question ?? {}
+		if (question_id === undefined || run.said === question_id) return
+		const { channel_id, chat } = run.reply
+		queues.push(chatKey(channel_id, chat.id), async () => {
+			const record = await openReply(ctx, run.reply)
+			if (!record?.value.asked.includes(question_id) || run.said === question_id) return
+			await record.change({ asked: record.value.asked.filter((id) => id !== question_id) })
+			speak(run)
 		})
 	}
 
@@ -157,7 +171,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		say: sayIn(deps),
 		async receive(channel, message) {
 			await loaded
-			await receive({ ...deps, notices, pending }, channel, message)
+			await receive({ ...deps, notices, pending, askAgain }, channel, message)
 		},
 		advance: (channel_id, cursor) => marks.advance(channel_id, cursor),
 		cursor: (channel_id) => marks.cursor(channel_id),

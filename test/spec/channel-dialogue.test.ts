@@ -427,6 +427,19 @@ void t.test('a message is no answer to a question that the chat has not seen', a
 	t.match(other?.text, /received: yes/, 'it was a message like any other')
 })
 
+void t.test('a question that the platform refused is asked again once its chat writes', async (t) => {
+	const { agent, id, say, hears } = await talk(t)
+	room.trouble(id, { fault: 'refused' })
+	say('/tool ask {"question":"Which city?"}')
+	await agent.stream.waitFor('channel.error')
+	say('are you there?')
+	t.match((await hears(1))[0]?.text, /^Which city/)
+	say('Rome')
+	const [, answer, other] = await hears(3)
+	t.match(answer?.text, /ask answered.*Rome/)
+	t.match(other?.text, /received: are you there/)
+})
+
 void t.test('/new stops what is under way, what is paused too', async (t) => {
 	const { agent, say, hears } = await talk(t)
 	say('/tool ask {"question":"Which city?"}')

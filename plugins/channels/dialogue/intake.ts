@@ -27,6 +27,8 @@ export interface IntakeDeps {
 	notices: Notices
 	sessions: ChatSessions
 	pending: PendingMessages
+	/** Sends the open question of a run again if its chat has not got it. */
+	askAgain(run: Followed): void
 }
 
 const SENDING_MS = 2_000
@@ -95,6 +97,8 @@ async function forAgent(
 	} else if (asking && (await wasAsked(asking)) && (await answerQuestion(deps, channel, bound.agent, message, asking)))
 		return
 	if (!(await accept(deps, channel, bound, message, conversation))) await refuse(deps, channel, message, texts.tooMuch)
+	// It waits for the answer to a question that the platform may have refused, such as while the bot was blocked.
+	if (asking) deps.askAgain(asking)
 }
 
 /** Of the runs that wait for an answer from this conversation, the one whose question the chat saw last. */
