@@ -23,6 +23,8 @@ type Memories = Pick<LongTermMemory, 'store' | 'search' | 'forget' | 'count' | '
 /** Characters of the contents of one page. */
 const PAGE_CHARACTERS = 1024 * 1024
 const COMMIT_LIMIT = 100
+/** Links that change with a deletion, in the same commit. Only a memory that a compaction made may have more. */
+const LINKS = 90
 const MOST_TAGS = 16
 export const MOST_REPLACED = 8
 export const MOST_RESULTS = 100
@@ -126,7 +128,8 @@ export function memoriesOf(
 					await store.commit(agentScope(uid), originals.slice(from, from + COMMIT_LIMIT))
 				}
 				const [memory, ...rest] = await removal(uid, entry.value)
-				return { ops: [{ ...(memory as Op), expect: entry.rev }, ...rest], result: true }
+				const links = await unlinkOps(uid, entry.value)
+				return { ops: [{ ...(memory as Op), expect: entry.rev }, ...rest, ...links], result: true }
 			})
 			if (!forgotten) return false
 			counts.add(uid, -1)
@@ -186,6 +189,29 @@ export function memoriesOf(
 		]
 		if (call !== undefined) ops.push({ key: keys.call(uid, call), value: undefined })
 		return [...ops, ...(await forgetSame(store, uid, record))]
+	}
+
+	/** What the deleted memory replaced is replaced by the one that replaced it; without such a one it is in force again. */
+	async function unlinkOps(uid: string, { id, replaces = [], replaced_by }: MemoryRecord): Promise<Op[]> {
+		const ops: Op[] = []
+		for (const other of new Set([replaced_by, ...replaces.slice(0, LINKS)])) {
+			const entry = await find(uid, other)
+			if (!entry) continue
+			const { replaces: older = [], replaced_by: newer, ...rest } = entry.value
+			const left = [...new Set(older.flatMap((one) => (one === id ? replaces : [one])))].filter(
+				(one) => one !== rest.id,
+			)
+			// The link may lead to a memory that a compaction made part of the deleted one.
+			const isGone = newer === id || (newer !== undefined && !(await find(uid, newer)))
+			const next = isGone ? replaced_by : newer
+			const value: MemoryRecord = {
+				...rest,
+				...(left.length > 0 && { replaces: left.slice(-MOST_REPLACED) }),
+				...(next !== undefined && next !== rest.id && { replaced_by: next }),
+			}
+			ops.push({ key: entry.key, value, expect: entry.rev })
+		}
+		return ops
 	}
 
 	async function existing(uid: string, ids: readonly string[]): Promise<Entry<MemoryRecord>[]> {

@@ -53,6 +53,23 @@ void t.test('a memory that replaces another is found before it, whatever the que
 	t.strictSame(await found('moves', 'Where does the user live?'), ['The user lives in Berlin.'])
 })
 
+void t.test('what a forgotten memory replaced is in force again, or replaced by the next one', async (t) => {
+	await make('forgets')
+	const forget = (id: string) => gateway.request('DELETE', `/v1/agents/forgets/memory/${id}`)
+	const links = async (): Promise<unknown[]> =>
+		(await list('forgets')).map(({ id, replaces, replaced_by }: Answer) => ({ id, replaces, replaced_by }))
+	const berlin = (await store('forgets', { content: 'The user lives in Berlin.' })).body.id
+	const munich = (await store('forgets', { content: 'She moved to Munich.', replaces: [berlin] })).body.id
+	const rome = (await store('forgets', { content: 'Her home is Rome now.', replaces: [munich] })).body.id
+	await forget(munich)
+	t.strictSame(await links(), [
+		{ id: rome, replaces: [berlin], replaced_by: undefined },
+		{ id: berlin, replaces: undefined, replaced_by: rome },
+	])
+	await forget(rome)
+	t.strictSame(await links(), [{ id: berlin, replaces: undefined, replaced_by: undefined }])
+})
+
 void t.test(
 	'a text that differs in one value replaces the older one; another thing of the kind does not',
 	async (t) => {
