@@ -629,6 +629,24 @@ void t.test('what was shown of an answer stays when it is stopped', async (t) =>
 	t.strictSame(shown.map(({ text }) => text).toSorted(), ['Stopped.', 'Well,\n\n… (stopped)'].toSorted())
 })
 
+void t.test('what the gateway adds to an answer never becomes a part of its code', async (t) => {
+	const { say, hears, said } = await talk(t, 'room_edit', 'held')
+	say('code, stopped')
+	const stopped = await held.called('code, stopped')
+	stopped.say('here:\n\n~~~js\nlet a\n')
+	await room.until(() => said().some(({ text }) => text.includes('let a')), 'the code')
+	say('/stop')
+	const [first] = (await hears(2)).filter(({ text }) => text.includes('let a'))
+	t.equal(first?.text, 'Well, here:\n\n~~~js\nlet a\n~~~\n\n… (stopped)')
+
+	model.on('endless code', `Code:\n\n\`\`\`\n${'let a = 1\n'.repeat(8_000)}`)
+	const long = await talk(t, 'room_rich', 'mock')
+	long.say('endless code')
+	const sent = await long.agent.stream.waitFor('channel.message_sent')
+	const parts = await long.hears((sent.payload.message_ids as string[]).length)
+	t.match(parts.at(-1)?.text, /\n```\n\n… The answer is too long for a chat/)
+})
+
 void t.test('a preview that cannot be edited any more is left, and the answer sent', async (t) => {
 	const { id, say, hears } = await talk(t, 'room_edit', 'held')
 	room.trouble(id, { fault: 'refused', on: 'edit' })

@@ -10,6 +10,7 @@ import { Gone, openReply } from './reply.ts'
 import { reportUndelivered } from './report.ts'
 import { sendDue } from './send-due.ts'
 import type { DueText } from './send-due.ts'
+import { closeFence } from './split.ts'
 import { NOTHING_TO_SAY, texts, withNewlines } from './texts.ts'
 import type { SendDeps } from './transmit.ts'
 import { note, withdraw } from './unasked.ts'
@@ -81,7 +82,7 @@ async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promis
 		case 'stopped':
 			// What users have already seen stays.
 			if (shown !== undefined && draft.trim() !== '')
-				return { ...last, text: withNewlines(draft).trimEnd() + texts.brokenOff }
+				return { ...last, text: closeFence(withNewlines(draft).trimEnd()) + texts.brokenOff }
 			return { ...last, text: stopConfirmed && !reply.preview ? null : texts.stopped }
 		default: {
 			const open = question ?? (await ctx.use('runs').asked(run))
@@ -101,5 +102,5 @@ function isNothing({ status, answer, said, files }: RunRecord): boolean {
 function answerOf({ run_id, answer, files }: RunRecord): string {
 	const text = withNewlines(answer ?? '')
 	if (text.trim() === '') return files ? texts.files(files) : texts.empty
-	return text.length <= TEXT_LIMIT ? text : text.slice(0, TEXT_LIMIT).toWellFormed() + texts.cut(run_id)
+	return text.length <= TEXT_LIMIT ? text : closeFence(text.slice(0, TEXT_LIMIT).toWellFormed()) + texts.cut(run_id)
 }

@@ -7,6 +7,7 @@ import { keys, nonceOf } from './records.ts'
 import type { Saying } from './records.ts'
 import type { OpenReply } from './reply.ts'
 import { reportFailure, reportSent } from './report.ts'
+import { closeFence } from './split.ts'
 import { texts } from './texts.ts'
 import { transmit } from './transmit.ts'
 import type { Failure, Order, SendDeps } from './transmit.ts'
@@ -115,5 +116,5 @@ async function withLines(deps: SendDeps, { value }: OpenReply, { text, files, un
 		const why = reasonNotToSend(file, can)
 		return why === undefined ? [] : [texts.fileLeft(file, value.agent, why)]
 	})
-	return [text, ...lines].join('\n\n')
+	return lines.length === 0 ? text : [closeFence(text), ...lines].join('\n\n')
 }

@@ -61,6 +61,13 @@ export function fenceAfter(fence: Fence | null, line: string): Fence | null {
 	return { marker, info: info.trim(), indent: blanks.length }
 }
 
+/** With the end of a code block that is still open, so that what is added does not become a part of it. */
+export function closeFence(text: string): string {
+	let fence: Fence | null = null
+	for (const line of text.split('\n')) fence = fenceAfter(fence, line)
+	return fence ? `${text}${text.endsWith('\n') ? '' : '\n'}${fence.marker}` : text
+}
+
 function cutPiece(text: string, { offset, fence: wanted }: SplitPosition, limit: number): Piece {
 	// A marker that leaves no room for content is not repeated.
 	const fence = wanted && 2 * wanted.marker.length + INFO_LIMIT + 2 > limit / 2 ? null : wanted
