@@ -38,13 +38,15 @@ export async function planOf(
 		statements.push(saidIn(value.id, value.content))
 	}
 	const groups: GroupRecord[] = []
+	/** `content`: without it, that of the last of them, which contains the others. */
 	const add = async (ids: string[], content?: string): Promise<void> => {
 		const records = await recordsOf(ctx, agent, ids)
 		const newest = records.at(-1)
-		if (!newest || records.length !== ids.length) return // deleted meanwhile
+		const last = records.find(({ id }) => id === ids.at(-1))
+		if (!newest || !last || records.length !== ids.length) return // deleted meanwhile
 		const made: MemoryRecord = {
 			id: newId(),
-			content: content ?? newest.content,
+			content: content ?? last.content,
 			tags: [...new Set(records.flatMap(({ tags }) => tags))],
 			...linksOf(records),
 			created_at: newest.created_at,

@@ -82,6 +82,13 @@ void t.test('without a model, what is said twice is merged, and no sentence is l
 	t.match(await compact(agent), { status: 'completed', memories_before: 3, memories_after: 3, merged: 0 })
 })
 
+void t.test('a newer memory that repeats a part of an older one takes nothing of the rest with it', async (t) => {
+	const { gateway, agent } = await offline(t)
+	await fill(gateway, ['Rex is a dog. He is seven.', 'Rex is a dog.'])
+	t.match(await compact(agent), { status: 'completed', memories_after: 1, merged: 1 })
+	t.strictSame(textsOf(await all(gateway)), ['Rex is a dog. He is seven.'])
+})
+
 void t.test('without a model, entries that only the built-in embedder considers equal stay separate', async (t) => {
 	const { gateway, agent } = await offline(t)
 	const different = [
