@@ -35,7 +35,8 @@ export async function planOf(
 ): Promise<GroupRecord[]> {
 	const statements: Said[] = []
 	for await (const { value } of ctx.store.list<MemoryRecord>(keys.memories(agent.uid))) {
-		statements.push(saidIn(value.id, value.content))
+		// What was replaced must not come into force again as a part of another memory.
+		if (value.replaced_by === undefined) statements.push(saidIn(value.id, value.content))
 	}
 	const groups: GroupRecord[] = []
 	/** `content`: without it, that of the last of them, which contains the others. */

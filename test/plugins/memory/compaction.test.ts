@@ -89,6 +89,16 @@ void t.test('a newer memory that repeats a part of an older one takes nothing of
 	t.strictSame(textsOf(await all(gateway)), ['Rex is a dog. He is seven.'])
 })
 
+void t.test('what was replaced is not merged with what is in force', async (t) => {
+	const { gateway, agent } = await offline(t)
+	const [rome] = await fill(gateway, ['Ada lives in Rome. Ada has a dog.', 'Ada has a dog.'])
+	const { body: oslo } = await gateway.request('POST', '/v1/agents/ada/memory', {
+		body: { content: 'Now it is Oslo.', replaces: [rome] },
+	})
+	t.match(await compact(agent), { status: 'completed', merged: 0 })
+	t.match((await all(gateway)).at(-1), { id: rome, replaced_by: oslo.id })
+})
+
 void t.test('without a model, entries that only the built-in embedder considers equal stay separate', async (t) => {
 	const { gateway, agent } = await offline(t)
 	const different = [
@@ -195,7 +205,7 @@ void t.test('what is forgotten is gone with all that it was made of', async (t) 
 const OLD = [
 	'Maya lives in Lisbon, near the harbour.',
 	'Maya has lived in Lisbon near the harbour since 2019.',
-	...Array.from({ length: 10 }, (_, n) => `Recent thing number ${n}${n}.`),
+	...Array.from('abcdefghij', (letter) => `Recent thing ${letter}${letter} happened.`),
 ]
 
 interface WithModel {
