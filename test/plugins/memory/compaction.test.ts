@@ -99,6 +99,21 @@ void t.test('what was replaced is not merged with what is in force', async (t) =
 	t.match((await all(gateway)).at(-1), { id: rome, replaced_by: oslo.id })
 })
 
+void t.test('a memory that was made of many, and replaces a hundred, can be forgotten', async (t) => {
+	const { gateway, agent } = await offline(t)
+	const words = Array.from({ length: 104 }, (_, n) => n.toString(2).replaceAll('0', 'o').replaceAll('1', 'i'))
+	const older = await fill(gateway, words)
+	for (let n = 0; n < 13; n++)
+		await gateway.request('POST', '/v1/agents/ada/memory', {
+			body: { content: `Rex is a dog${'!'.repeat(n)}`, replaces: older.slice(8 * n, 8 * n + 8) },
+		})
+	t.match(await compact(agent), { status: 'completed', memories_after: 105, merged: 1 })
+	const [made] = await all(gateway)
+	t.equal(made.replaces.length, 104)
+	t.equal((await gateway.request('DELETE', `/v1/agents/ada/memory/${made.id}`)).status, 204)
+	t.ok((await all(gateway)).some(({ replaced_by }) => replaced_by === undefined))
+})
+
 void t.test('without a model, entries that only the built-in embedder considers equal stay separate', async (t) => {
 	const { gateway, agent } = await offline(t)
 	const different = [
