@@ -2,6 +2,7 @@
  * The sockets. They outlive every generation: each request and upgrade goes to whichever generation is current when it
  * arrives.
  */
+import { AsyncResource } from 'node:async_hooks'
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerOptions, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -26,6 +27,8 @@ const listenerSettings: ServerOptions = {
 	keepAliveTimeout: 65_000,
 }
 const CONNECTION_LIMIT = 20_000
+/** Requests that one connection may send ahead: each is kept in memory until its turn. */
+const AHEAD_LIMIT = 64
 const safety = Object.entries(safetyHeaders)
 /** How long connections without a request are kept when the gateway stops. */
 const SILENCE_MS = 200
@@ -61,6 +64,8 @@ export class Listeners {
 	readonly #connections = new Set<Socket>()
 	/** Connections whose last request has come, with that request. */
 	readonly #spent = new WeakMap<Duplex, IncomingMessage>()
+	/** Of connections on which clients sent requests ahead: how many wait for their turn. */
+	readonly #ahead = new WeakMap<Duplex, number>()
 	readonly #log: Logger
 	readonly #handed: ReadonlyMap<Address, number>
 	#open = 0
@@ -183,7 +188,9 @@ export class Listeners {
 		server.maxHeadersCount = 0
 		const pass = (request: IncomingMessage, response: ServerResponse): void => {
 			// Once it no longer listens, each connection ends with its next request; a busy client would keep it open.
-			if (!server.listening && !this.#spent.has(request.socket)) this.#spent.set(request.socket, request)
+			const isAhead = response.socket === null
+			const isLast = !server.listening || (isAhead && !this.#maySendMore(request, response))
+			if (isLast && !this.#spent.has(request.socket)) this.#spent.set(request.socket, request)
 			const last = this.#spent.get(request.socket)
 			// It is never sent, but counts as output that waits: Node stops reading from a connection with much of it.
 			if (last && last !== request) return void response.end()
@@ -192,7 +199,11 @@ export class Listeners {
 			this.#open++
 			// `close` is emitted once; `once` would wrap the function for each request, and remove it again.
 			response.on('close', this.#closed)
-			underRequestId(request, response, () => this.request(address, request, response))
+			const serve = (): void => underRequestId(request, response, () => this.request(address, request, response))
+			// It is begun once the answers to earlier ones are on their way. Otherwise one connection could hold any number of event
+			// streams, and the memory of any number of long answers. An earlier answer must not become its context.
+			if (isAhead) response.once('socket', AsyncResource.bind(serve))
+			else serve()
 		}
 		server.on('connection', (socket: Socket) => {
 			this.#connections.add(socket)
@@ -228,6 +239,14 @@ export class Listeners {
 			if (server.listening || this.#handed.has(address)) this.#log.error({ err: error }, 'the listener failed')
 		})
 		return server
+	}
+
+	/** False for the last request that is sent ahead on its connection. */
+	#maySendMore({ socket }: IncomingMessage, response: ServerResponse): boolean {
+		const count = (this.#ahead.get(socket) ?? 0) + 1
+		this.#ahead.set(socket, count)
+		response.once('socket', () => this.#ahead.set(socket, (this.#ahead.get(socket) ?? 0) - 1))
+		return count < AHEAD_LIMIT
 	}
 
 	async #listen(server: Server, address: Address, at: ListenAt): Promise<void> {

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { Listeners } from '../../../core/http/listeners.ts'
 import { startHost } from '../../support/host.ts'
+import { eventually } from '../../support/wait.ts'
 
 const upgrade = 'GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n'
 
@@ -132,6 +133,32 @@ void t.test('a client cannot fill the memory with requests behind the last one o
 	t.notOk(isTaken, `${socket.bytesWritten} bytes were taken`)
 })
 
+void t.test('requests that are sent ahead are begun one after another, and only so many are kept', async (t) => {
+	const host = await startHost(t.testdir(), { 'recorder/index.js': recorder }, { recorder: {} })
+	t.teardown(() => host.stop())
+	const { port } = new URL(host.gateway.status.url('main') ?? '')
+	const socket = net.connect(Number(port), '127.0.0.1')
+	t.teardown(() => socket.destroy())
+	let heard = ''
+	socket.setEncoding('utf8').on('data', (part: string) => (heard += part))
+	const ask = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+	for (let round = 1; round <= 4; round++) {
+		socket.write(ask('/taken').repeat(60))
+		await eventually(() => heard.split('HTTP/1.1 200').length === round * 60 + 1)
+	}
+	const body = '{"text":1}'
+	const take = `POST /take HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+	socket.write(take.repeat(100))
+	const taken = async (): Promise<number> => (JSON.parse((await host.get('/taken')).body) as unknown[]).length
+	for (let count = 1; count <= 65; count++) {
+		t.equal(await eventually(taken, (now) => now >= count), count)
+		await host.get('/release')
+	}
+	await once(socket, 'close')
+	t.equal(heard.split('released').length - 1, 65, 'the connection ends behind the answer to the last one')
+	t.equal(await taken(), 65)
+})
+
 void t.test('upgraded sockets whose clients stay do not hold up the end', async (t) => {
 	const taker = `export default { name: 'taker', start(ctx) {
 		ctx.upgrade('main', '/taken', (request, socket) => socket.write('taken'))
@@ -187,9 +214,10 @@ void t.test('a connection that is never idle does not hold up the end', async (t
 	const first = await next()
 	const closed = listeners.close(2 ** 31 - 1)
 	client.write(ask + ask)
-	const second = await next()
-	asked.on('one', () => t.fail('a third request is not begun, since it could not be answered'))
+	const beginning = next()
 	first.end('one')
+	const second = await beginning
+	asked.on('one', () => t.fail('a third request is not begun, since it could not be answered'))
 	second.end('two')
 	t.match(await answers, /connection: keep-alive\r\n.*\r\none.*connection: close\r\n.*\r\ntwo$/is)
 	await closed

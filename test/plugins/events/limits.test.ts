@@ -143,6 +143,52 @@ void t.test('settings outside their range are refused, and say so', async (t) =>
 	}
 })
 
+void t.test(
+	'a revoked token reads nothing more by the requests that it had sent ahead on one connection',
+	async (t) => {
+		const gateway = await start('max_streams: 10')
+		t.teardown(() => gateway.stop())
+		const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
+		const { socket, heard } = await ahead(gateway, made.body.token, 4)
+		await eventually(heard, (text) => text.includes(': connected'))
+		await gateway.request('DELETE', `/v1/auth/tokens/${made.body.id}`)
+		await eventually(heard, (text) => text.split('HTTP/1.1 ').length === 5)
+		t.strictSame(
+			heard().match(/(?<=HTTP\/1\.1 )\d+/g),
+			['200', '401', '401', '401'],
+			'the last three are answered once the first has ended, which is after the revocation',
+		)
+		socket.destroy()
+		await untilOpen(gateway, 0)
+	},
+)
+
+void t.test('one connection has one stream, however many it requests', async (t) => {
+	const gateway = await start('max_streams: 2')
+	t.teardown(() => gateway.stop())
+	const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
+	const { socket, heard } = await ahead(gateway, made.body.token, 4)
+	await eventually(heard, (text) => text.includes(': connected'))
+	await untilOpen(gateway, 1)
+	const other = await openStream(gateway.url)
+	t.equal(other.status, 200)
+	other.close()
+	socket.destroy()
+	await untilOpen(gateway, 0)
+})
+
+/** A connection on which so many streams are requested at once, and what has come on it. */
+async function ahead({ url }: TestGateway, token: string, count: number): Promise<{ socket: Socket; heard(): string }> {
+	const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
+	await once(socket, 'connect')
+	let text = ''
+	socket.setEncoding('utf8').on('data', (part: string) => (text += part))
+	socket.write(
+		`GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n\r\n`.repeat(count),
+	)
+	return { socket, heard: () => text }
+}
+
 /** Settles when the gateway counts so many open streams. */
 async function untilOpen(gateway: TestGateway, count: number): Promise<void> {
 	await eventually(
