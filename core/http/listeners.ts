@@ -15,6 +15,8 @@ import type { Logger } from '../log/log.ts'
 import { http } from './node-http.ts'
 import { answerSocket, safetyHeaders } from './raw-answer.ts'
 import { REQUEST_ID, requestIdFor, underRequestId } from './request-id.ts'
+import { endUnsent, unsentLimits } from './unsent-answers.ts'
+import type { UnsentLimits } from './unsent-answers.ts'
 
 const listenerSettings: ServerOptions = {
 	// Node's own refusal of a request without a Host would be an empty answer; server.ts refuses it with a message.
@@ -32,6 +34,8 @@ const AHEAD_LIMIT = 64
 const safety = Object.entries(safetyHeaders)
 /** How long connections without a request are kept when the gateway stops. */
 const SILENCE_MS = 200
+/** How often connections are looked at, while there are answers. */
+const LOOK_MS = 250
 
 /** Listening, and not in use yet. */
 export interface NewSockets {
@@ -70,11 +74,14 @@ export class Listeners {
 	readonly #handed: ReadonlyMap<Address, number>
 	#open = 0
 	readonly #closed = (): void => void this.#open--
+	readonly #endUnsent: ReturnType<typeof endUnsent>
+	#looking: NodeJS.Timeout | undefined
 
 	/** `handed`: descriptors of sockets that another process holds, which are used in place of an address of our own. */
-	constructor(log: Logger, handed: ReadonlyMap<Address, number> = new Map()) {
+	constructor(log: Logger, handed: ReadonlyMap<Address, number> = new Map(), limits: UnsentLimits = unsentLimits) {
 		this.#log = log
 		this.#handed = handed
+		this.#endUnsent = endUnsent(limits, log)
 	}
 
 	/** Requests whose answers have not ended yet, open streams among them. */
@@ -197,6 +204,7 @@ export class Listeners {
 			if (last) response.shouldKeepAlive = false
 			for (const [name, value] of safety) response.setHeader(name, value)
 			this.#open++
+			this.#looking ??= setInterval(() => this.#look(), LOOK_MS).unref()
 			// `close` is emitted once; `once` would wrap the function for each request, and remove it again.
 			response.on('close', this.#closed)
 			const serve = (): void => underRequestId(request, response, () => this.request(address, request, response))
@@ -221,6 +229,7 @@ export class Listeners {
 			socket.on('error', () => socket.destroy())
 			this.#upgraded.add(socket)
 			socket.once('close', () => this.#upgraded.delete(socket))
+			this.#connections.delete(socket as Socket) // its plugin bounds what waits there
 			this.upgrade(address, request, socket, head)
 		})
 		server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
@@ -239,6 +248,14 @@ export class Listeners {
 			if (server.listening || this.#handed.has(address)) this.#log.error({ err: error }, 'the listener failed')
 		})
 		return server
+	}
+
+	/** At the connections that may have an answer. */
+	#look(): void {
+		this.#endUnsent(this.#connections)
+		if (this.#open > 0) return
+		clearInterval(this.#looking)
+		this.#looking = undefined
 	}
 
 	/** False for the last request that is sent ahead on its connection. */

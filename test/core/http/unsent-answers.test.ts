@@ -1,0 +1,75 @@
+/** Clients that do not take their answers, which wait in memory meanwhile. */
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import net from 'node:net'
+import type { Socket } from 'node:net'
+import { pino } from 'pino'
+import t from 'tap'
+import type { Test } from 'tap'
+import { Listeners } from '../../../core/http/listeners.ts'
+import type { UnsentLimits } from '../../../core/http/unsent-answers.ts'
+import { eventually } from '../../support/wait.ts'
+
+const MIB = 1024 * 1024
+/** More than the kernel's buffers of one connection hold. */
+const ANSWER = Buffer.alloc(16 * MIB, 'x')
+
+/** Listeners that answer nothing by themselves; and clients with one request, whose response it returns with the socket. */
+async function serve(
+	t: Test,
+	limits: UnsentLimits,
+): Promise<() => Promise<{ socket: Socket; response: ServerResponse }>> {
+	const listeners = new Listeners(pino({ level: 'silent' }), new Map(), limits)
+	const waiting: ServerResponse[] = []
+	listeners.current = { request: (_address, _request, response) => void waiting.push(response), upgrade: () => false }
+	;(await listeners.open({ main: { host: '127.0.0.1', port: 0 } })).take()
+	t.teardown(() => listeners.close(0))
+	const { port } = new URL(listeners.url('main') ?? '')
+	return async () => {
+		const socket = net.connect(Number(port), '127.0.0.1')
+		t.teardown(() => socket.destroy())
+		socket.on('error', () => {}) // it is to be cut off
+		socket.pause()
+		socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+		const response = await eventually(() => waiting.shift())
+		if (!response) throw new Error('no request came')
+		return { socket, response }
+	}
+}
+
+/** Settles once that many bytes have come. */
+async function take(socket: Socket, count: number): Promise<void> {
+	let bytes = 0
+	socket.on('data', (part: Buffer) => (bytes += part.length)).resume()
+	await eventually(() => bytes >= count)
+}
+
+void t.test('a client that takes nothing of its answer is cut off, however much memory there is', async (t) => {
+	const connect = await serve(t, { stall_ms: 500, bytes: 1024 * MIB })
+	const [stalled, quiet, whole] = [await connect(), await connect(), await connect()]
+	quiet.response.write('begin')
+	stalled.response.end(ANSWER)
+	const wholly = take(whole.socket, ANSWER.length)
+	whole.response.end(ANSWER)
+	await once(stalled.response, 'close')
+	t.notOk(stalled.response.writableFinished)
+	await wholly
+	quiet.response.end('end')
+	await take(quiet.socket, 'beginend'.length)
+	t.pass('an answer that takes long, and one that is taken, are not')
+})
+
+void t.test('answers that nobody takes have a limit together; the oldest give way', async (t) => {
+	const connect = await serve(t, { stall_ms: 3_600_000, bytes: 40 * MIB })
+	const opened: Awaited<ReturnType<typeof connect>>[] = []
+	for (let n = 0; n < 4; n++) {
+		const one = await connect()
+		opened.push(one)
+		one.response.end(ANSWER)
+		await eventually(() => opened.filter(({ response }) => !response.closed).length <= 2)
+	}
+	t.strictSame(
+		opened.map(({ response }) => response.closed),
+		[true, true, false, false],
+	)
+})
