@@ -13,8 +13,10 @@ import { writeBlob } from './write-blob.ts'
 
 const MIB = 1024 * 1024
 const NAME_LIMIT = 255
+/** Over HTTP, at the same time. Of each, up to 2 MiB are in memory. */
+const UPLOADS_LIMIT = 128
 
-type AttachmentDeps = Pick<Context<AttachmentSettings>, 'store' | 'config' | 'emit'>
+type AttachmentDeps = Pick<Context<AttachmentSettings>, 'store' | 'config' | 'emit' | 'use'>
 
 export function attachmentsOf(ctx: AttachmentDeps): Attachments {
 	const { store, config } = ctx
@@ -34,6 +36,7 @@ export function attachmentsOf(ctx: AttachmentDeps): Attachments {
 	return {
 		limits: config,
 		blobs: blobsOf(store),
+		uploads: ctx.use('auth').openRequests({ limit: UPLOADS_LIMIT, what: 'uploads are in progress' }),
 		async take(agent, sources) {
 			if (sources.length > config.max_per_message)
 				throw new Fault(

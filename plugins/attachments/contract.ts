@@ -1,6 +1,7 @@
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
+import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
 
 /** Where the bytes of an attachment are. */
 export type AttachmentSource = {
@@ -25,6 +26,8 @@ export interface Attachments {
 		bytes: AsyncIterable<Uint8Array>,
 		about: Pick<AttachmentSource, 'name' | 'media_type'>,
 	): Promise<Attachment>
+	/** Those over HTTP that are in progress: each holds some MiB in memory. */
+	readonly uploads: OpenRequests<OpenRequest>
 	readonly limits: AttachmentSettings
 	readonly blobs: Blobs
 }

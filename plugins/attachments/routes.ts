@@ -31,12 +31,20 @@ const SHOWN =
 	/^(image\/(png|jpeg|gif|webp|heic|avif)|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+|application\/(pdf|zip|gzip))$/
 
 /**
- * Its bytes as they come, within the server's time limit for a request. What is left when nobody wants more is read and
- * dropped, since a client that still sends does not see the answer.
+ * Its bytes as they come, within the server's time limit for a request, until `signal` aborts. What is left when nobody wants
+ * more is read and dropped, since a client that still sends does not see the answer.
  */
-async function* bodyOf(request: IncomingMessage): AsyncGenerator<Uint8Array> {
+async function* bodyOf(request: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+	const mustEnd = Promise.withResolvers<never>()
+	mustEnd.promise.catch(() => {}) // nobody may be waiting for more
+	signal.addEventListener('abort', () => mustEnd.reject(signal.reason))
+	const parts: AsyncIterator<Uint8Array> = request.iterator({ destroyOnReturn: false })
 	try {
-		yield* request.iterator({ destroyOnReturn: false })
+		for (;;) {
+			const { done, value } = await Promise.race([mustEnd.promise, parts.next()])
+			if (done) return
+			yield value
+		}
 	} finally {
 		request.resume()
 	}
@@ -79,7 +87,12 @@ export function routes(server: Server, ctx: Context<AttachmentSettings>, attachm
 			const agent = await ctx.use('agents').get(request.params.name)
 			const { 'content-type': media_type } = request.headers as Record<string, string | undefined>
 			const about = { media_type, name: request.query.name }
-			return h.response(await attachments.upload(agent, bodyOf(request.raw.req), about)).code(201)
+			const { req, res: response } = request.raw
+			const client = { open: attachments.uploads, credentials: request.auth.credentials, response }
+			const stored = await ctx
+				.use('auth')
+				.answerWhole(client, (signal) => attachments.upload(agent, bodyOf(req, signal), about))
+			return h.response(stored).code(201)
 		},
 	})
 	server.route<{ Params: { name: string; digest: string } }>({

@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { connect } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import t from 'tap'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { startGateway } from '../../support/gateway.ts'
-import type { Answer, Reply } from '../../support/gateway.ts'
+import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { dataUrl, pdf, png } from '../../support/files.ts'
 import { follow } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
 
 const files = createServer((request, response) => {
 	if (request.url === '/photo%20one.png?size=1') response.writeHead(200, { 'content-type': 'image/png' }).end(png('w'))
@@ -214,4 +215,70 @@ void t.test('the same key with other attachments is another request', async (t) 
 	t.equal((await keyed('a')).body.run_id, first.body.run_id)
 	t.match(await keyed('b'), { status: 409, body: { code: 'idempotency_mismatch' } })
 	await fay.ended(first.body.run_id)
+})
+
+/** A client that sends so many bytes of a file of `size` bytes, and what has come back. */
+async function sending(
+	{ url }: TestGateway,
+	agent: string,
+	{ size, sent, token }: { size: number; sent: number; token?: string },
+): Promise<{ socket: Socket; heard(): string }> {
+	const { hostname, port } = new URL(url)
+	const socket = connect(Number(port), hostname)
+	socket.on('error', () => {}) // the gateway may have closed it
+	t.teardown(() => socket.destroy())
+	await once(socket, 'connect')
+	let text = ''
+	socket.setEncoding('utf8').on('data', (part: string) => (text += part))
+	const authorization = token === undefined ? '' : `authorization: Bearer ${token}\r\n`
+	socket.write(
+		`POST /v1/agents/${agent}/blobs HTTP/1.1\r\nhost: ${hostname}:${port}\r\n${authorization}content-length: ${size}\r\n\r\n`,
+	)
+	socket.write(Buffer.alloc(sent))
+	return { socket, heard: () => text }
+}
+
+void t.test('an upload ends when its token is revoked, and nothing of it is kept', async (t) => {
+	const own = await startGateway({
+		config: 'plugins: {lender: true}\n',
+		files: {
+			'plugins/lender/index.js': "export default { name: 'lender', start: (ctx) => { globalThis.ownCtx = ctx } }",
+		},
+	})
+	t.teardown(() => own.stop())
+	const { store, use } = (globalThis as unknown as { ownCtx: Context }).ownCtx
+	await own.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const { uid } = await use('agents').get('ada')
+	const stored = async (...kinds: string[]): Promise<number> => {
+		let count = 0
+		for (const kind of kinds) for await (const _ of store.keys([`agent:${uid}`, kind])) count++
+		return count
+	}
+	const made = await own.request('POST', '/v1/auth/tokens', { body: { scopes: ['runs:write'], agents: ['ada'] } })
+	const MIB = 1024 * 1024
+	const { heard } = await sending(own, 'ada', { size: 4 * MIB, sent: 3 * MIB, token: made.body.token })
+	await eventually(
+		() => stored('blob-loose'),
+		(count) => count > 0,
+	)
+	await own.request('DELETE', `/v1/auth/tokens/${made.body.id}`)
+	await eventually(heard, (text) => text.includes('no longer valid'))
+	t.match(heard(), /^HTTP\/1\.1 401 /)
+	t.equal(await stored('blob', 'blob-bytes', 'blob-loose'), 0)
+})
+
+void t.test('as many uploads as fit in memory are read at the same time; the next one is told to wait', async (t) => {
+	await follow(t, gateway, 'gil')
+	const open = await Promise.all(Array.from({ length: 128 }, () => sending(gateway, 'gil', { size: 1000, sent: 10 })))
+	const refused = await eventually(
+		() => upload('gil', png()),
+		({ status }) => status !== 201,
+	)
+	t.match(refused, { status: 503, body: { message: /128 uploads are in progress/ } })
+	t.ok(refused.headers.get('retry-after'))
+	for (const { socket } of open) socket.destroy()
+	await eventually(
+		() => upload('gil', png()),
+		({ status }) => status === 201,
+	)
 })
