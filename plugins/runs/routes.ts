@@ -11,6 +11,7 @@ import { stepsRoute } from './steps-route.ts'
 import { conversationRoutes } from './conversation-routes.ts'
 import { agentName, aQuestion, aRun, asked, emptyBody, message, run, runId, statuses, view } from './run-view.ts'
 import { CONVERSATION_NAME, namedConversation } from './named-conversation.ts'
+import { keyOfCaller } from './start.ts'
 import { eventFrame, startAndStream, wantsStream } from './start-stream.ts'
 import type { Answer, Question, RunRecord, Runs, RunSettings, RunStatus, StartRequest } from './contract.ts'
 
@@ -107,7 +108,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 				attachments,
 				trigger: 'api',
 				...(conversation !== undefined && { conversation: namedConversation(conversation) }),
-				...(key !== undefined && { idempotency_key: key }),
+				...(key !== undefined && { idempotency_key: keyOfCaller(key) }),
 			}
 			if (wantsStream(request)) {
 				await startAndStream(ctx, runs, agent, wanted, request)

@@ -166,6 +166,14 @@ function makeRecord(
 	}
 }
 
+/** How the keys of runs begin that the gateway starts by itself, and those of messages. */
+const OWN = /^(heartbeat|said|summary):/
+
+/** The key of a caller of the API, which never means a run that the gateway starts, or will start, by itself. */
+export function keyOfCaller(key: string): string {
+	return OWN.test(key) ? `api:${key}` : key
+}
+
 /** What an idempotency key stands for. */
 export function repetition(store: Store, uid: string, key: string, request: StartRequest) {
 	const place = keys.idempotency(uid, hash('sha256', key))

@@ -68,6 +68,26 @@ async function prepared(
 
 const ago = (ms: number): string => new Date(Date.now() - ms).toISOString()
 
+void t.test('a caller that may start runs cannot take the place of a beat by its key', async (t) => {
+	const { post } = await agentOf(shared, 'taken')
+	const { body } = await post({ at: new Date(Date.now() + 1_500).toISOString(), prompt: 'Look around.' })
+	const taken = await shared.request('POST', '/v1/agents/taken/runs', {
+		body: { prompt: 'Do nothing.' },
+		headers: { 'idempotency-key': `heartbeat:${body.id}:${body.next_at}` },
+	})
+	t.equal(taken.status, 200)
+	const again = await shared.request('POST', '/v1/agents/taken/runs', {
+		body: { prompt: 'Do nothing.' },
+		headers: { 'idempotency-key': `heartbeat:${body.id}:${body.next_at}` },
+	})
+	t.equal(again.body.run_id, taken.body.run_id, 'it is a key of the caller like any other')
+	const [fired] = await eventually(
+		async () => (await told(shared, 'taken')).filter(({ event_type }) => event_type === 'heartbeat.fired'),
+		(events) => events.length > 0,
+	)
+	t.not(fired?.run_id, taken.body.run_id)
+})
+
 void t.test('a heartbeat is made, listed and deleted', async (t) => {
 	const { stream } = await follow(t, shared, 'lister')
 	const lister = await agentOf(shared, 'lister')
