@@ -93,7 +93,7 @@ async function build(folder) {
 		),
 	)
 	const inputs = results.flatMap(({ metafile }) => Object.keys(metafile.inputs))
-	const own = inputs.filter((file) => !file.includes('node_modules/') && existsSync(join(root, file)))
+	const own = inputs.filter((file) => isOwn(join(root, file)) && existsSync(join(root, file)))
 	const makers = ['bundle', 'make-bundle'].map((name) => `core/cli/launch/${name}.mjs`)
 	return {
 		files: [...new Set([...own, ...makers, 'package.json'])].toSorted(),
@@ -115,8 +115,7 @@ function ownCode(eager, lazy) {
 			}))
 			build.onLoad({ filter: /\.(ts|mjs|js)$/ }, ({ path }) => {
 				const file = relative(root, path).replaceAll(sep, '/')
-				if (file.startsWith('..') || path.includes(`${sep}node_modules${sep}`)) return undefined
-				if (file === places) return undefined
+				if (!isOwn(path) || file === places) return undefined
 				const text = file === seam ? table(eager, lazy) : readFileSync(path, 'utf8')
 				const url = `new URL(${JSON.stringify(`../../${file}`)}, import.meta.url).href`
 				return {
@@ -194,13 +193,18 @@ const outside = {
 		})
 		build.onResolve({ filter: /^[^./]/ }, ({ path, importer, kind, namespace }) => {
 			// What a bundled package imports is bundled.
-			if (path.startsWith('node:') || isAbsolute(path) || importer.includes(`${sep}node_modules${sep}`))
-				return undefined
+			if (path.startsWith('node:') || isAbsolute(path) || (isAbsolute(importer) && !isOwn(importer))) return undefined
 			const name = /^(?:@[^/]+\/)?[^/]+/.exec(path)[0]
 			if (!packages.includes(name)) return { path, external: true }
 			return kind === 'dynamic-import' && namespace !== 'whole' ? { path, namespace: 'whole' } : undefined
 		})
 	},
+}
+
+/** Whether a file is the gateway's, not a package's. An installed gateway is in a folder `node_modules` itself, with the packages beside it. */
+function isOwn(path) {
+	const file = relative(root, path)
+	return !file.startsWith('..') && !isAbsolute(file) && !file.split(sep).includes('node_modules')
 }
 
 function pluginFolders() {

@@ -98,4 +98,8 @@ void t.test('the package starts, runs an agent, and checks the plugins of its us
 	t.match(await svc('plugins', 'check', plugin).catch((error: { stdout: string }) => error.stdout), '/elsewhere')
 	gateway.kill('SIGTERM')
 	await ended
+
+	// As packed by npm alone: from a clone without a bundle.
+	rmSync(join(realpathSync(svcFile), '../../dist'), { recursive: true })
+	t.match(await svc('agents', '--help'), 'svc agents create', 'without a bundle, it makes one')
 })
