@@ -8,7 +8,7 @@ import type { ValidationErrorItem } from 'joi'
 import { messages } from '../../config/messages.ts'
 import type { LateProblem } from '../../config/read.ts'
 import { hintFor } from '../../config/suggest.ts'
-import { Fault } from '../errors.ts'
+import { Fault, messageOf } from '../errors.ts'
 import { canonicalJson } from '../util/canonical-json.ts'
 import { freeze } from '../util/freeze.ts'
 import type { WantedPlugin } from './desired-state.ts'
@@ -78,12 +78,7 @@ function checkSettings(
 		const message = `the plugin takes no settings, since it has no settings.ts and no config(joi); write ${name}: true`
 		return { problems: [{ path: `${at}.${first}`, message, part: 'key' }] }
 	}
-	const schema = schemaFor?.(Joi) ?? Joi.object({})
-	const { value, error } = schema.validate(settings, {
-		abortEarly: false,
-		errors: { wrap: { label: false, array: false } },
-		messages: ownMessages,
-	})
+	const { schema, value, error } = validated(settings, () => schemaFor?.(Joi) ?? Joi.object({}), name)
 	if (error) {
 		const problemOf = (detail: ValidationErrorItem): LateProblem => ({
 			path: [at, ...detail.path].join('.'),
@@ -96,6 +91,18 @@ function checkSettings(
 	return {
 		config: value,
 		problems: mistakes.map(({ path, message, pointAt = path }) => ({ path: `${at}.${pointAt}`, message })),
+	}
+}
+
+function validated(settings: unknown, makeSchema: () => Joi.ObjectSchema, name: string) {
+	try {
+		const schema = makeSchema()
+		if (typeof schema?.validate !== 'function') throw new Error('it is not a schema of joi')
+		const options = { abortEarly: false, errors: { wrap: { label: false, array: false } }, messages: ownMessages } as const
+		return { schema, ...schema.validate(settings, options) }
+	} catch (error) {
+		const message = `plugin "${name}": the schema of its settings cannot be used: ${messageOf(error)}; correct its config(joi), or its settings file`
+		throw new Fault('plugin_invalid', message, { cause: error })
 	}
 }
 

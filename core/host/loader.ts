@@ -184,6 +184,9 @@ async function importPlugin(name: string, url: URL, builtIn: boolean): Promise<P
 	if (unknown !== undefined) refuse(name, `"${unknown}" is not a part of a plugin; there are: ${[...parts].join(', ')}`)
 	for (const part of ['config', 'start', 'guard', 'http', 'legacy'] as const)
 		if (plugin[part] !== undefined && typeof plugin[part] !== 'function') refuse(name, `${part} must be a function`)
+	const { needs = [] } = plugin
+	if (!Array.isArray(needs) || !needs.every((need) => typeof need === 'string'))
+		refuse(name, "needs must be a list of plugins' names, such as ['agents']")
 	checkDeclared(plugin as Plugin, builtIn)
 	declareCodes(plugin.errors ?? {})
 	return plugin as Plugin

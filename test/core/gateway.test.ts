@@ -308,6 +308,13 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 		["export default { name: 'b', contract: 1 }", {}, /contract must be the version that it is written for, such as '/],
 		["export default { name: 'c' }", {}, /calls itself "c"/],
 		["export default { name: 'b', start: 1 }", {}, /start must be a function/],
+		["export default { name: 'b', needs: 'a' }", {}, /plugin "b": needs must be a list of plugins' names, such as/],
+		[
+			"export default { name: 'b', config: (joi) => joi.nothing() }",
+			{},
+			/plugin "b": the schema of its settings cannot be used: joi\.nothing is not a function; correct its config\(joi\)/,
+		],
+		["export default { name: 'b', config: () => ({ a: 1 }) }", {}, /plugin "b": .*: it is not a schema of joi; correct/],
 		["export default { name: 'b' }", { zone: 'x' }, /plugins\.b\.zone: the plugin takes no settings.*write b: true/],
 		[
 			start("ctx.primitive({ name: 'Now', description: 'x', run() {} })"),
