@@ -98,7 +98,11 @@ function validated(settings: unknown, makeSchema: () => Joi.ObjectSchema, name: 
 	try {
 		const schema = makeSchema()
 		if (typeof schema?.validate !== 'function') throw new Error('it is not a schema of joi')
-		const options = { abortEarly: false, errors: { wrap: { label: false, array: false } }, messages: ownMessages } as const
+		const options = {
+			abortEarly: false,
+			errors: { wrap: { label: false, array: false } },
+			messages: ownMessages,
+		} as const
 		return { schema, ...schema.validate(settings, options) }
 	} catch (error) {
 		const message = `plugin "${name}": the schema of its settings cannot be used: ${messageOf(error)}; correct its config(joi), or its settings file`

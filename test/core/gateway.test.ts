@@ -314,7 +314,11 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 			{},
 			/plugin "b": the schema of its settings cannot be used: joi\.nothing is not a function; correct its config\(joi\)/,
 		],
-		["export default { name: 'b', config: () => ({ a: 1 }) }", {}, /plugin "b": .*: it is not a schema of joi; correct/],
+		[
+			"export default { name: 'b', config: () => ({ a: 1 }) }",
+			{},
+			/plugin "b": .*: it is not a schema of joi; correct/,
+		],
 		["export default { name: 'b' }", { zone: 'x' }, /plugins\.b\.zone: the plugin takes no settings.*write b: true/],
 		[
 			start("ctx.primitive({ name: 'Now', description: 'x', run() {} })"),

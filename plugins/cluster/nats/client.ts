@@ -30,6 +30,11 @@ export function textOfError({ code, description }: ApiError): string {
 	return description ?? String(code)
 }
 
+/** Whether nobody takes what is sent to a subject: no stream has it, or its stream has no leader. */
+export function hasNoResponder(error: unknown): boolean {
+	return /no responders/i.test(messageOf(error))
+}
+
 export type Answer<T> = T & { error?: ApiError }
 
 /** A message as it is stored in a stream. */
@@ -79,6 +84,7 @@ const AGAIN_MS = 250
 /** The client finds out that a server is gone after two of these. */
 const PING_MS = 5_000
 const RETRY_AFTER_S = 2
+export const STREAM_NOT_FOUND = 10059
 /** JetStream has no leader, is starting, or the stream's leader is being chosen. */
 const BUSY = new Set([503, 408])
 
@@ -152,7 +158,7 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 				last_by_subj: subject,
 			})
 			if (!error) return storedOf(message)
-			if (error.code === 404) return undefined
+			if (error.code === 404 && error.err_code !== STREAM_NOT_FOUND) return undefined
 			throw unreachable(`the cluster cannot read: ${textOfError(error)}`)
 		},
 		trouble: () => (nc.isClosed() ? 'the connection to the cluster is closed' : trouble),

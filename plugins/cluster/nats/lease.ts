@@ -11,9 +11,9 @@ import { Fault, isFault, messageOf } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log/log.ts'
 import type { GatewayAddress, ObservedLease, Tenure } from '../../../core/store/ports.ts'
 import { newId } from '../../../core/util/ids.ts'
-import { textOfError, unreachable } from './client.ts'
+import { hasNoResponder, textOfError, unreachable } from './client.ts'
 import type { Answer, Client, Stored } from './client.ts'
-import { replacing, setEpoch, WRONG_SEQUENCE } from './streams.ts'
+import { removedStream, replacing, setEpoch, WRONG_SEQUENCE } from './streams.ts'
 import type { Names } from './streams.ts'
 
 export interface LeaseTimes {
@@ -78,6 +78,7 @@ interface LeaseRecord {
 }
 
 const POLL_MS = 250
+const CONFIRM_MS = 1_000
 /** For one renewal. A cluster without a leader chooses one within 10 s, which must not end the lease. */
 const ANSWER_MS = 1_500
 
@@ -100,12 +101,21 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	let seq = epoch
 	let heldUntil = 0
 	let lost: Fault | null = null
+	/** Why the last renewal failed. */
+	let failure: string | null = null
 	let renewed: (seq: number) => void = () => {}
 	let address: GatewayAddress | undefined
 	const end = Promise.withResolvers<Fault>()
 	const lose = (why: string): void => {
 		lost ??= unreachable(why)
 		end.resolve(lost)
+	}
+	/** Asks twice, in case that a server answers before it has read all that it stores. */
+	const checkStreams = async (): Promise<void> => {
+		if ((await removedStream(client, names).catch(() => null)) === null) return
+		await pause(CONFIRM_MS)
+		const removed = await removedStream(client, names).catch(() => null)
+		if (removed) lose(removed.message)
 	}
 	/** True once renewed. */
 	const renew = async (): Promise<boolean> => {
@@ -133,16 +143,20 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 				return false
 			}
 			heldUntil = sent + times.holdMs
+			failure = null
 			return true
 		} catch (error) {
+			failure = messageOf(error)
 			log?.debug({ err: error }, 'the lease could not be renewed yet')
+			if (hasNoResponder(error)) await checkStreams()
 			return false
 		}
 	}
 	const patience = performance.now() + times.takeMs
 	while (!(await renew())) {
 		if (lost) throw lost
-		if (performance.now() > patience) throw unreachable('the cluster does not answer')
+		if (performance.now() > patience)
+			throw unreachable(`the cluster does not answer (${failure ?? 'it has no majority'})`)
 		await pause(POLL_MS)
 	}
 
@@ -164,7 +178,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 		if (lost) return lost.message
 		if (isOver) return 'the store is closed'
 		if (performance.now() <= heldUntil) return null
-		return `the cluster has not answered for ${Math.round(times.holdMs / 1000)} s (${client.trouble() ?? 'it has no majority'})`
+		const why = client.trouble() ?? failure ?? 'it has no majority'
+		return `the cluster has not answered for ${Math.round(times.holdMs / 1000)} s (${why})`
 	}
 	return {
 		epoch,
@@ -187,6 +202,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 		onRenewed: (listener) => void (renewed = listener),
 		async reassert() {
 			if (lost || isOver) return
+			await checkStreams()
+			if (lost) return
 			if (await renew()) await setEpoch(client, names, replicas, epoch)
 		},
 		async release() {
@@ -221,6 +238,7 @@ async function take(
 	publish: Publish,
 ): Promise<number> {
 	let seen: { seq: number; since: number; isAlive: boolean; id: string } | undefined
+	let refusedSince: number | undefined
 	for (;;) {
 		signal?.throwIfAborted()
 		const found = await client.last(names.state, names.lease).catch((error: unknown) => {
@@ -241,11 +259,20 @@ async function take(
 			await onLeaseObserved?.({ id: record.id, holder: record.holder, address: record.reach, isAlive: seen.isAlive })
 		}
 		if (!held || (seen && now - seen.since >= times.takeMs)) {
-			// An answer that does not arrive: the record says who has it.
-			const seq = await publish(found?.seq ?? 0, { id, holder, home }).catch(() => null)
-			if (seq !== null) {
-				if (seen) await onLeaseObserved?.(null)
-				return seq
+			try {
+				const seq = await publish(found?.seq ?? 0, { id, holder, home })
+				if (seq !== null) {
+					if (seen) await onLeaseObserved?.(null)
+					return seq
+				}
+			} catch (error) {
+				// If only the answer did not arrive, the record shows who has it.
+				if (isFault(error, 'unavailable')) {
+					if (refusedSince === undefined) log?.warn(`the lease cannot be taken yet: ${messageOf(error)}`)
+					refusedSince ??= now
+					if (seen === undefined && now - refusedSince >= times.takeMs) throw error
+				}
+				if (!held) await pause(POLL_MS, undefined, signal && { signal })
 			}
 		}
 		if (held) await pause(POLL_MS, undefined, signal && { signal })

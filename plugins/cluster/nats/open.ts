@@ -1,4 +1,4 @@
-import { Fault } from '../../../core/errors.ts'
+import { Fault, messageOf } from '../../../core/errors.ts'
 import { decodeValue } from '../../../core/store/codec.ts'
 import { openDispatcher } from '../../../core/store/dispatcher.ts'
 import { format, formatSince, mustBeReadable } from '../../../core/store/format.ts'
@@ -212,7 +212,8 @@ async function passBarrier(client: Client, { prefix }: Names, lease: Lease): Pro
 			if (!error) return
 			if (attempt === 3) throw new Error(error.description)
 		} catch (error) {
-			if (attempt === 3) throw new Fault('unavailable', `the cluster accepts no events`, { cause: error })
+			if (attempt === 3)
+				throw new Fault('unavailable', `the cluster accepts no events: ${messageOf(error)}`, { cause: error })
 			await lease.reassert()
 		}
 	}

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../../core/errors.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { newId } from '../../../core/util/ids.ts'
-import { unreachable } from './client.ts'
+import { hasNoResponder, unreachable } from './client.ts'
 import type { Answer, Client } from './client.ts'
 import type { Lease } from './lease.ts'
 import { replacing, WRONG_SEQUENCE } from './streams.ts'
@@ -54,7 +54,7 @@ interface Written {
 }
 
 /** The stream, the account or the disk of the servers is full. */
-const FULL = new Set([10023, 10028, 10047, 10077, 10110])
+const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
 const AGAIN_MS = 100
 /** Attempts without a responder before the epoch is checked. */
 const NO_RESPONDER_ATTEMPTS = 3
@@ -120,7 +120,7 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 				if (isFault(error, 'storage_full')) throw error
 				if (/clos/i.test(messageOf(error)) && client.trouble()?.includes('closed'))
 					throw unreachable('the store is closed', error)
-				if (/no responders/i.test(messageOf(error)) && ++noResponders % NO_RESPONDER_ATTEMPTS === 0)
+				if (hasNoResponder(error) && ++noResponders % NO_RESPONDER_ATTEMPTS === 0)
 					await lease.reassert().catch(() => {})
 			}
 			await pause(AGAIN_MS)

@@ -18,7 +18,7 @@
  */
 import { Fault } from '../../../core/errors.ts'
 import type { Answer, ApiError, Client } from './client.ts'
-import { textOfError, unreachable } from './client.ts'
+import { STREAM_NOT_FOUND, textOfError, unreachable } from './client.ts'
 
 export interface Names {
 	prefix: string
@@ -44,7 +44,6 @@ interface StreamConfig {
 	allow_rollup_hdrs?: boolean
 }
 
-const NOT_FOUND = 10059
 /** Another message is the last one of the subject. */
 export const WRONG_SEQUENCE = 10071
 const NO_SUITABLE_PEERS = 10005
@@ -72,14 +71,41 @@ export function rootAndKeyOf(subject: string): [root: string, key: string] {
 	return [subject.slice(0, dot), textOf(subject.slice(dot + 1))]
 }
 
-/** Makes the streams where they are missing. Throws `unavailable` if those that exist cannot be used, or none can be made. */
+/**
+ * Makes the streams where they are missing. Throws `unavailable` if those that exist cannot be used, if none can be made, or if one of
+ * them was removed: without the log, runs in progress would repeat their steps.
+ */
 export async function makeStreams(client: Client, names: Names, replicas: number): Promise<void> {
+	const missing: StreamConfig[] = []
+	let used: string | undefined
 	for (const config of configsOf(names, replicas, 0)) {
 		const found = await client.api<StreamInfo>(`STREAM.INFO.${config.name}`)
-		if (found.error?.err_code === NOT_FOUND) await make(client, config)
+		if (found.error?.err_code === STREAM_NOT_FOUND) missing.push(config)
 		else if (found.error) throw refused(config, found.error)
-		else mustFit(found.config, config)
+		else {
+			mustFit(found.config, config)
+			if (found.state.last_seq > 0) used = config.name
+		}
 	}
+	if (missing[0] && used !== undefined) throw gone(missing[0].name, used)
+	for (const config of missing) await make(client, config)
+}
+
+/** Why this installation cannot continue, if one of its streams was removed; otherwise null. */
+export async function removedStream(client: Client, { state, events }: Names): Promise<Fault | null> {
+	for (const name of [state, events]) {
+		const { error } = await client.api(`STREAM.INFO.${name}`)
+		if (error?.err_code === STREAM_NOT_FOUND) return gone(name, name === state ? events : state)
+	}
+	return null
+}
+
+function gone(name: string, other: string): Fault {
+	return new Fault(
+		'unavailable',
+		`the stream ${name} was removed from the cluster: restore a copy of it and of ${other} (nats stream restore); ` +
+			`to begin without any data, remove ${other} as well`,
+	)
 }
 
 /** From now on the streams accept what is published under this epoch, and nothing else. Also changes the number of replicas. */

@@ -238,6 +238,66 @@ void t.test(
 	},
 )
 
+void t.test('an account without room is named as the reason', { skip: withoutNats(), timeout: 120_000 }, async (t) => {
+	await using cluster = await startNats(1, {
+		more: `
+accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u, password: p }] } }`,
+	})
+	const url = cluster.url.replace('nats://', 'nats://u:p@')
+	const open = (): Promise<NatsEngine> =>
+		openNats({ url, prefix: 'full', replicas: 1, home: 'one', times: { renewMs: 100, holdMs: 1_000, takeMs: 1_500 } })
+	const engine = await open()
+	const fill = async (bytes: number): Promise<unknown> => {
+		try {
+			for (let n = 0; n < 2_000; n++) await engine.store.put(['a', `${bytes}-${n}`], 'x'.repeat(bytes))
+		} catch (error) {
+			return error
+		}
+		return undefined
+	}
+	t.match(await fill(50_000), { code: 'storage_full', message: /no room left: resource limits exceeded for account/ })
+	t.equal((await engine.store.get<string>(['a', '50000-3']))?.value.length, 50_000)
+	// Until there is no room for the lease either.
+	for (const bytes of [1_000, 100, 1]) await fill(bytes)
+	t.match(await eventually(() => engine.trouble()), /has not answered for 1 s \(.*resource limits exceeded for account/)
+	await engine[Symbol.asyncDispose]()
+	await t.rejects(open(), { code: 'unavailable', message: /lease cannot be written: resource limits exceeded/ })
+})
+
+for (const removed of ['state', 'events'] as const)
+	void t.test(
+		`without the stream of ${removed} nothing continues`,
+		{ skip: withoutNats(), timeout: 120_000 },
+		async (t) => {
+			await using cluster = await startNats(1)
+			const open = (): Promise<NatsEngine> => openNats({ url: cluster.url, prefix: 'gone', replicas: 1 })
+			const engine = await open()
+			await engine.store.put(['a'], 1)
+			await engine.log.append('r', 0, [entry('r', 1)])
+			const operator = await openClient({ url: cluster.url })
+			await operator.api(`STREAM.DELETE.gone_${removed}`)
+			// Not as an empty one: the run would repeat its steps.
+			if (removed === 'events') await rejects(t, engine.log.journal('r'), 'unavailable')
+			const refused = {
+				code: 'unavailable',
+				message: new RegExp(`stream gone_${removed} was removed from the cluster: restore`),
+			}
+			const outcomes = await Promise.allSettled([
+				engine.store.put(['a'], 2),
+				engine.log.append('r', 1, [entry('r', 2)]),
+			])
+			t.match(await engine.lost, refused)
+			t.match(outcomes[removed === 'state' ? 0 : 1], { status: 'rejected', reason: { code: 'unavailable' } })
+			await engine[Symbol.asyncDispose]()
+			await t.rejects(open(), refused)
+			await operator.api(`STREAM.DELETE.gone_${removed === 'state' ? 'events' : 'state'}`)
+			await operator.close()
+			const empty = await open()
+			t.equal(await empty.store.get(['a']), undefined, 'an operator can begin without data')
+			await empty[Symbol.asyncDispose]()
+		},
+	)
+
 void t.test('a server with too small messages is refused', { skip: withoutNats() }, async (t) => {
 	await using cluster = await startNats(1, { max_payload: '1MB' })
 	await t.rejects(openNats({ url: cluster.url, prefix: 'small', replicas: 1 }), {
