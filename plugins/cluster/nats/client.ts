@@ -181,10 +181,21 @@ async function connected(options: ClientOptions): Promise<NatsConnection> {
 	} catch (error) {
 		throw new Fault(
 			'unavailable',
-			`no server of the cluster can be used (${hosts.join(', ')}): ${messageOf(error)}; check store.url and that the servers run`,
+			`no server of the cluster can be used (${hosts.join(', ')}): ${messageOf(error)}; ${hintFor(messageOf(error))}`,
 			{ cause: error },
 		)
 	}
+}
+
+/** What to change where no server accepts the connection. */
+function hintFor(message: string): string {
+	if (/authori[sz]ation|authentication/i.test(message))
+		return 'check the user and the password in the first address of store.url, or store.credentials_file'
+	if (/certificate|self-signed|ssl|tls/i.test(message) && !/exist/.test(message))
+		return 'check store.tls: ca_file must have the certificate of the authority that signed those of the servers'
+	if (/exist|no such file|permission denied|credentials/i.test(message))
+		return 'check store.credentials_file and store.tls'
+	return 'check store.url and that the servers run'
 }
 
 function connectOptions({ url, credentials_file, tls = {} }: ClientOptions): NodeConnectionOptions {

@@ -1,5 +1,7 @@
 /** What the engine on NATS does when a server or a gateway fails. */
 import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { serverProblem } from '../../../plugins/cluster/nats/server-check.ts'
 import type { LeaseTimes } from '../../../plugins/cluster/nats/lease.ts'
@@ -16,6 +18,7 @@ import { makeHome } from '../../support/gateway.ts'
 import { startNats, withoutNats } from '../../support/nats.ts'
 import { eventually } from '../../support/wait.ts'
 
+const fixtures = fileURLToPath(new URL('../../fixtures/tls', import.meta.url))
 const SERVERS = process.env.SVC_TEST_CLUSTER === 'all' ? 3 : 1
 
 /** A holder that believes for an hour that it holds the lease, as one that was suspended does. */
@@ -306,9 +309,28 @@ void t.test('a server with too small messages is refused', { skip: withoutNats()
 	})
 })
 
+void t.test('a refused connection names the setting to correct', { skip: withoutNats() }, async (t) => {
+	await using cluster = await startNats(1, { more: 'authorization { users: [{ user: u, password: right }] }' })
+	const url = cluster.url.replace('nats://', 'nats://u:wrong@')
+	const refused = (options: Partial<NatsOptions>, message: RegExp): Promise<unknown> =>
+		t.rejects(openNats({ url, prefix: 'refused', replicas: 1, ...options }), { code: 'unavailable', message })
+	await refused({}, /Authorization Violation; check the user and the password in the first address of store\.url/)
+	await refused(
+		{ credentials_file: join(cluster.folder, 'n1.conf') },
+		/parse credentials; check store\.credentials_file/,
+	)
+	const [key, cert] = ['key.pem', 'cert.pem'].map((name) => JSON.stringify(join(fixtures, name)))
+	await using encrypted = await startNats(1, { more: `tls { cert_file: ${cert}, key_file: ${key} }` })
+	await refused({ url: encrypted.url }, /certificate.*; check store\.tls: ca_file must have the certificate/)
+	await refused(
+		{ url: encrypted.url, tls: { ca_file: join(encrypted.folder, 'none.pem') } },
+		/none\.pem.*; check store\.credentials_file and store\.tls/,
+	)
+})
+
 void t.test('where no server listens it says so', async (t) => {
 	await t.rejects(openNats({ url: 'nats://127.0.0.1:1', prefix: 'none', replicas: 1 }), {
 		code: 'unavailable',
-		message: /no server of the cluster can be used \(127\.0\.0\.1:1\)/,
+		message: /no server of the cluster can be used \(127\.0\.0\.1:1\).*; check store\.url and that the servers run/,
 	})
 })
