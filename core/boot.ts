@@ -201,6 +201,8 @@ export async function boot(options: BootOptions): Promise<Running> {
 		made?.(gateway)
 		stack.defer(() => gateway.stop(settings.latest().server.shutdown_grace_s * 1000))
 		await gateway.start()
+		// The file may have changed while this gateway waited for the data.
+		if (gateway.status.configError() === null) settings.accept()
 
 		// A refused change is already logged, reported as an event and shown by /readyz.
 		const reload = (): void => void gateway.reload().catch(() => {})

@@ -13,11 +13,12 @@ import type { Cli } from './contract.ts'
  * - `in_force`: it uses the file as it is
  * - `refused`: it does not, and says why
  * - `late`: it has not said anything yet
+ * - `waits`: it is one of several on a cluster, and another one works, with the file in its own home
  */
 export type Applied =
 	| ({ state: 'in_force' } & Pick<RuntimeFile, 'trouble'> & Pick<RuntimeFile['settings'], 'variables'>)
 	| { state: 'refused'; why: string }
-	| { state: 'late' }
+	| { state: 'late' | 'waits' }
 
 export const noWaitOption = { '--no-wait': 'do not wait until a running gateway has applied the change' } as const
 
@@ -32,7 +33,8 @@ const LOOK_MS = 30
 export async function waitUntilApplied({ home, signal }: Cli, file: string): Promise<Applied | null> {
 	if ((await holderOf(home)) === null) return null
 	for (const end = performance.now() + PATIENCE_MS; performance.now() < end;) {
-		const { settings, trouble = {} } = readRuntimeFile(home) ?? {}
+		const { settings, role, trouble = {} } = readRuntimeFile(home) ?? {}
+		if (role === 'waiting') return { state: 'waits' }
 		if (settings?.digest && settings.digest === digestNow(file)) {
 			const { refused, variables } = settings
 			return refused === null ? { state: 'in_force', variables, trouble } : { state: 'refused', why: refused }
@@ -55,6 +57,12 @@ export function reportUnapplied({ out }: Cli, applied: Applied | null): void {
 		throw new CliError(
 			'config',
 			`the running gateway refuses the file as it is now, and keeps its settings until you correct or undo the change:\n${applied.why}`,
+		)
+	if (applied?.state === 'waits')
+		out.note(
+			out.style.warn(
+				'The gateway of this home waits, and applies it when it takes over. Make the same change on every gateway: the working one uses the file in its own home.',
+			),
 		)
 	if (applied?.state === 'late')
 		out.note(

@@ -10,6 +10,7 @@ import { secretFrom } from '../../plugins/cluster/forwarding/secret.ts'
 import { installationKey } from '../../core/host/config.ts'
 import { openClient } from '../../plugins/cluster/nats/client.ts'
 import { namesOf } from '../../plugins/cluster/nats/streams.ts'
+import { svcFor } from '../support/cli.ts'
 import { send } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { startMember } from '../support/cluster-gateways.ts'
@@ -251,4 +252,22 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		t.match((await waiting.request('GET', '/readyz?verbose')).body, /^\[\+\]role working$/m)
 	})
 	t.equal((await send(`${waiting.url}/healthz`, 'GET')).status, 200)
+})
+
+void t.test('svc says what a change of gateway.yaml does at a waiting gateway', { skip: withoutNats() }, async (t) => {
+	const cluster = await startNats()
+	const working = await startMember(cluster)
+	const waiting = await startMember(cluster, { keysOf: working.home })
+	t.teardown(async () => {
+		await waiting.stop()
+		await cluster[Symbol.asyncDispose]()
+	})
+	const svc = svcFor({ home: waiting.home })
+	const change = await svc(['config', 'set', 'runs.limits.steps', '20'])
+	t.equal(change.code, 0)
+	t.match(change.stderr, /waits, and applies it when it takes over\. Make the same change on every gateway/)
+	await working.stop()
+	await waiting.works
+	await eventually(async () => (await svc(['config', 'get', 'runs.limits.steps'])).stdout.trim() === '20')
+	t.match((await svc(['config', 'set', 'runs.limits.steps', '21'])).stdout, 'The running gateway uses it')
 })
