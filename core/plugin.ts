@@ -234,7 +234,8 @@ export interface Context<Config = unknown> {
 	/**
 	 * An event of this plugin, or of an agent outside a run. Begin its type with the plugin's name (`clock.ticked`): the first
 	 * words of the gateway's own types (docs/events.md) and the names of built-in plugins are reserved, and throw
-	 * `plugin_invalid` for a third-party plugin. Settles once it is durable.
+	 * `plugin_invalid` for a third-party plugin. Settles once it is durable. Await it: while 10,000 events of a third-party plugin
+	 * are not durable, more throw `plugin_invalid`.
 	 */
 	emit(event: NewEvent, agent?: string): Promise<void>
 	/**

@@ -239,14 +239,30 @@ export class Instance {
 	}
 }
 
+/** Events of a third-party plugin that are not stored yet: they are in memory. */
+const OPEN_EVENTS = 10_000
+
 /** The event bus for a third-party plugin: it receives all events, and cannot emit the gateway's own types. */
 function eventsOf(bus: EventBus, plugin: string): EventBus {
 	const refuse = async (): Promise<never> => {
 		throw new Fault('plugin_invalid', `plugin "${plugin}": the log of a run is for the gateway only; use call.emit`)
 	}
+	let open = 0
 	return {
 		...bus,
-		emit: async (event, agent) => bus.emit(pluginEvent(event, plugin), agent),
+		async emit(event, agent) {
+			const checked = pluginEvent(event, plugin)
+			if (open >= OPEN_EVENTS) {
+				const why = `${OPEN_EVENTS} of its events are not stored yet, so this one is refused; await each ctx.emit`
+				throw new Fault('plugin_invalid', `plugin "${plugin}": ${why}`)
+			}
+			open++
+			try {
+				await bus.emit(checked, agent)
+			} finally {
+				open--
+			}
+		},
 		openWriter: refuse,
 		journal: refuse,
 	}

@@ -339,6 +339,23 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 	}
 })
 
+void t.test('a plugin that floods the log with events is refused, not kept in memory', async (t) => {
+	const code = `export default {
+		name: 'flood',
+		start: (ctx) => ({ emit: () => Promise.allSettled(
+			Array.from({ length: 10_002 }, (_, n) => ctx.emit({ event_type: 'flood.rose', payload: { n } }))) }),
+		http: (server, ctx, flood) => server.route({ method: 'GET', path: '/flood', options: { auth: false }, handler: async () =>
+			(await flood.emit()).flatMap(({ reason }) => reason?.message ?? []) }),
+	}`
+	const host = await startHost(t.testdir(), { 'flood/index.js': code }, { flood: {} })
+	t.teardown(() => host.stop())
+	for (const _ of ['at first', 'once all are stored']) {
+		const refused = JSON.parse((await host.get('/flood')).body) as string[]
+		t.equal(refused.length, 2)
+		t.match(refused[0], /plugin "flood": 10000 of its events are not stored yet.*; await each ctx\.emit/)
+	}
+})
+
 void t.test('what changes between the start of a plugin and the first look at its folder is noticed', async (t) => {
 	const code = (version: string, start: string): string =>
 		`import { writeFileSync } from 'node:fs'; export default { name: 'NAME', version: '${version}', start() {${start}} }`
