@@ -1,7 +1,8 @@
-import Joi from 'joi'
+import type { CustomHelpers, ErrorReport, Schema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { modelParams } from '../../sandbox/order.ts'
 
-function timeZone(name: string, helpers: Joi.CustomHelpers<string>): string | Joi.ErrorReport {
+function timeZone(name: string, helpers: CustomHelpers<string>): string | ErrorReport {
 	try {
 		new Intl.DateTimeFormat('en', { timeZone: name })
 		return name
@@ -15,7 +16,7 @@ const patterns = Joi.array()
 	.max(100)
 	.example(['memory.store', 'mcp__files__*', 'skill:business-days'])
 
-const orNull = (schema: Joi.Schema): Joi.Schema => schema.allow(null)
+const orNull = (schema: Schema): Schema => schema.allow(null)
 export const configKeys = {
 	model: Joi.string().min(1).max(200).description("The model's name at the provider."),
 	provider: Joi.string().min(1).max(64).description('A name under providers in gateway.yaml.'),

@@ -1,5 +1,5 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { suggest } from '../../config/suggest.ts'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { findBlob, readPieces } from './read-blob.ts'
 import { Fault } from '../../core/errors.ts'
 import { scoped } from '../shared/scopes.ts'

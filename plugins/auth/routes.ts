@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import type { CustomHelpers, ErrorReport, ObjectSchema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
 import type { Auth, AuthSettings, Credentials, TokenInput } from './contract.ts'
@@ -141,7 +142,7 @@ async function callerOf(
 	return { kind: 'token', ...about }
 }
 
-function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
+function newTokenRequest(scopeNames: readonly string[]): ObjectSchema {
 	return Joi.object({
 		scopes: Joi.array()
 			.items(
@@ -183,12 +184,12 @@ function newTokenRequest(scopeNames: readonly string[]): Joi.ObjectSchema {
 }
 
 /** It is shown on terminals. */
-function printable(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+function printable(text: string, helpers: CustomHelpers): string | ErrorReport {
 	return /[\p{C}\p{Zl}\p{Zp}]/u.test(text) ? helpers.message({ custom: '{#label} must be printable characters' }) : text
 }
 
 /** The instant as the wire has it. joi's own check takes forms that name no instant, such as 2030-W05. */
-function future(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+function future(text: string, helpers: CustomHelpers): string | ErrorReport {
 	const instant = instantOf(text)
 	if (instant === undefined) return helpers.message({ custom: NOT_A_TIME })
 	if (Date.parse(instant) <= Date.now()) return helpers.message({ custom: '{#label} must be in the future' })

@@ -1,5 +1,5 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { BackupInfo } from '../../core/backup/list.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Backups, BackupSettings } from './contract.ts'

@@ -1,4 +1,4 @@
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { IncomingFile, IncomingMessage } from './adapter.ts'
 
 /** The limit of a prompt. */

@@ -1,5 +1,5 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'

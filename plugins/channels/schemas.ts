@@ -1,5 +1,6 @@
 /** Schemas of requests about channels, and of their answers. */
-import Joi from 'joi'
+import type { ObjectSchema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 
 const REF_LIMIT = 128
 const URL_LIMIT = 2_048
@@ -66,7 +67,7 @@ const commonKeys = {
 export const commonConfig = Joi.object(commonKeys)
 
 /** The same for an adapter that accepts addresses of these schemes; absent: http and https. */
-export function commonConfigOf(schemes: readonly string[] = webSchemes): Joi.ObjectSchema {
+export function commonConfigOf(schemes: readonly string[] = webSchemes): ObjectSchema {
 	return commonConfig.keys({ api_root: apiRootOf(schemes) })
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import { checkConfig } from '../../core/host/check-config.ts'
 import {

@@ -1,6 +1,6 @@
 /** Pages that plugins add, checked: a wrong one is left out and logged once. */
 import { hash } from 'node:crypto'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { encoded } from '../shared/encoded.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { ConsolePage } from './contract.ts'

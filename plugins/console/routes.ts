@@ -1,5 +1,5 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { AddedPages } from './added-pages.ts'

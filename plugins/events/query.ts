@@ -1,5 +1,6 @@
 /** Which events are meant: the query fields that the stream and the audit log share, and what an event looks like. */
-import Joi from 'joi'
+import type { ObjectSchema, StringSchema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Schema } from 'joi'
 import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
@@ -29,7 +30,7 @@ export const filterKeys: Record<keyof FilterQuery, Schema> = {
 		.example('run.*,message.*'),
 }
 
-export const cursor: Joi.StringSchema = Joi.string().max(128)
+export const cursor: StringSchema = Joi.string().max(128)
 
 const shownEvent = {
 	event_id: '0197a4c2-64e3-7154-8f99-d40516273849',
@@ -43,7 +44,7 @@ const shownEvent = {
 /** What a client of the stream reads. */
 export const frame = `: connected\nretry: 3000\nid: 1042\ndata: ${JSON.stringify(shownEvent)}\n\n`
 
-export const event: Joi.ObjectSchema = Joi.object({
+export const event: ObjectSchema = Joi.object({
 	event_id: Joi.string().guid().required(),
 	timestamp: Joi.string().isoDate().required(),
 	agent_id: Joi.string().allow(null).required().description('Null for events of the gateway itself.'),

@@ -1,5 +1,5 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, GenerationView } from '../../core/plugin.ts'
 import { reaches } from '../shared/agent-limit.ts'

@@ -1,4 +1,5 @@
-import Joi from 'joi'
+import type { Schema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import { asArguments } from '../shared/as-arguments.ts'
 import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings, Repeatable } from './contract.ts'
@@ -62,7 +63,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 }
 
 /** Descriptions cost tokens in each request: those that another tool gives are not repeated. */
-function briefly(keys: Record<string, Joi.Schema>, description: string): Record<string, Joi.Schema> {
+function briefly(keys: Record<string, Schema>, description: string): Record<string, Schema> {
 	return Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, schema.description(description)]))
 }
 

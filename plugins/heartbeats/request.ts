@@ -1,4 +1,4 @@
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { DeliverFields } from '../runs/contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024

@@ -1,5 +1,6 @@
 /** What a client sends, on any route: a message, and data about it. */
-import Joi from 'joi'
+import type { CustomHelpers, ErrorReport } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 
 export interface ChatMessage {
 	message: string
@@ -47,7 +48,7 @@ export function promptOf({ message: said, context: data }: ChatMessage): string 
 	].join('\n')
 }
 
-function small(value: object, helpers: Joi.CustomHelpers): object | Joi.ErrorReport {
+function small(value: object, helpers: CustomHelpers): object | ErrorReport {
 	try {
 		if (Buffer.byteLength(JSON.stringify(value)) <= CONTEXT_LIMIT_BYTES) return value
 	} catch {
@@ -56,7 +57,7 @@ function small(value: object, helpers: Joi.CustomHelpers): object | Joi.ErrorRep
 	return helpers.message({ custom: '{#label} must be at most 16 KiB as JSON' })
 }
 
-function parse(text: string, helpers: Joi.CustomHelpers): object | Joi.ErrorReport {
+function parse(text: string, helpers: CustomHelpers): object | ErrorReport {
 	let value: unknown
 	try {
 		value = JSON.parse(text)

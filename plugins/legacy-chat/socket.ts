@@ -1,5 +1,5 @@
 /** One open WebSocket: one message after another, each with its reply as frames. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RawData, WebSocket } from 'ws'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'

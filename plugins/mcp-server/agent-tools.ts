@@ -1,5 +1,5 @@
 /** Tools that list agents, and search their memory. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ServedTool } from './call.ts'
 import { page } from './pages.ts'
 import type {} from '../agents/contract.ts'

@@ -1,6 +1,6 @@
 /** Tells MCP clients where to get an access token (RFC 9728): in a document, which the answer 401 of `/mcp` names. */
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { McpServerSettings } from './contract.ts'

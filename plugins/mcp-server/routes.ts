@@ -1,5 +1,5 @@
 import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../auth/contract.ts'

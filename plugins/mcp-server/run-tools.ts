@@ -1,5 +1,5 @@
 /** Tools that start, read and end runs. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { OpenQuestion, NewMessage, RunRecord, RunStatus } from '../runs/contract.ts'
 import type { ServedTool, CallOutcome } from './call.ts'

@@ -1,5 +1,5 @@
 /** Runs as clients see them. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { OpenQuestion, RunRecord } from '../runs/contract.ts'
 
 const iso = Joi.string().isoDate()

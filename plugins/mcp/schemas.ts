@@ -1,6 +1,7 @@
 /** Schemas of requests about MCP servers, and of their answers. */
 import { isAbsolute } from 'node:path'
-import Joi from 'joi'
+import type { LanguageMessages, StringSchema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 
 const TEXT_LIMIT = 4_096
 const VALUE_LIMIT = 8_192
@@ -35,7 +36,7 @@ const secret = Joi.object({
 		.required(),
 }).description('The value of a secret, under a grant of the agent.')
 
-const noNul = (text: Joi.StringSchema): Joi.StringSchema =>
+const noNul = (text: StringSchema): StringSchema =>
 	text.pattern(/^[^\0]*$/).message('{#label} must not contain a NUL character')
 
 const command = noNul(Joi.string().min(1).max(TEXT_LIMIT))
@@ -152,14 +153,14 @@ const roots = Joi.array()
 
 const common = { name: serverName.required() }
 const allowances = { sampling, roots }
-const transport = (...names: string[]): Joi.StringSchema =>
+const transport = (...names: string[]): StringSchema =>
 	Joi.string()
 		.valid(...names)
 		.required()
 		.description('`stdio` starts a program; `sse` is Streamable HTTP or the older SSE; `http` is Streamable HTTP only.')
 
 /** The message for a field that belongs to another transport; joi's message for any other. */
-const belongs = (fields: readonly string[], where: string): Joi.LanguageMessages => {
+const belongs = (fields: readonly string[], where: string): LanguageMessages => {
 	const isOne = fields.map((field) => `#child == "${field}"`).join(' || ')
 	return { 'object.unknown': `{#label} {if(${isOne}, "goes with ${where}", "is not allowed")}` }
 }

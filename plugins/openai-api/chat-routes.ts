@@ -1,6 +1,6 @@
 import type { Caller } from './respond.ts'
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { bodyUsed } from '../../core/http/body-budget.ts'
 import { scoped } from '../shared/scopes.ts'

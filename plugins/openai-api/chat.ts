@@ -1,5 +1,5 @@
 /** Chat completions as OpenAI's clients read them. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { bodyOf } from './errors.ts'
 import type { AgentAnswer } from './exchange.ts'
 import { hexOf } from './ids.ts'

@@ -1,5 +1,5 @@
 /** The content of a message: text, or parts, which are text, images, files and recordings. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
 import { wrong } from './errors.ts'
 

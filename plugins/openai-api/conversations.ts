@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import type { Request } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { isFault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'

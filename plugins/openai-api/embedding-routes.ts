@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'

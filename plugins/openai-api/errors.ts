@@ -2,7 +2,7 @@
 import { isBoom } from '@hapi/boom'
 import type { Boom } from '@hapi/boom'
 import type { Request, Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, statusOf } from '../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../core/errors.ts'
 import { isUnrouted } from '../../core/http/server.ts'

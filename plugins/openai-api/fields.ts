@@ -1,5 +1,6 @@
 /** Fields that both endpoints share, and the handling of those that an agent does not support. */
-import Joi from 'joi'
+import type { CustomValidator, Schema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RunInputs } from '../runs/contract.ts'
 
 export interface Sampling {
@@ -83,13 +84,13 @@ export function modelSettings(
 }
 
 /** A field that would change the answer in an unsupported way; null and `harmless` values are accepted. */
-export function refused(why: string, harmless: readonly unknown[] = []): Joi.Schema {
+export function refused(why: string, harmless: readonly unknown[] = []): Schema {
 	return Joi.any()
 		.custom(only([null, ...harmless], why))
 		.description(`Not supported${harmless.length > 0 ? `, but for ${JSON.stringify(harmless[0])}` : ''}.`)
 }
 
-function only(values: readonly unknown[], why: string): Joi.CustomValidator<unknown> {
+function only(values: readonly unknown[], why: string): CustomValidator<unknown> {
 	const taken = new Set(values.map((value) => JSON.stringify(value)))
 	return (value, helpers) =>
 		taken.has(JSON.stringify(value)) ? value : helpers.message({ custom: '{#label} {#why}' }, { why })

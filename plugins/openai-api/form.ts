@@ -1,5 +1,5 @@
 /** The form that a request wants of its answer: JSON, or a call of one of its tools. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AnswerForm, JsonForm } from '../../sandbox/order.ts'
 import { wrong } from './errors.ts'
 import type { ClientTool } from './tools.ts'

@@ -1,5 +1,5 @@
 /** The field `include`: what a client wants added to the items of the output. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 
 /** Additions to items that no output of this API has: calls of a provider's own tools, reasoning, images. */
 const withoutItems: ReadonlySet<unknown> = new Set([

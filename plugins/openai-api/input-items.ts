@@ -1,5 +1,5 @@
 /** The input of a stored response as items, as OpenAI's clients read them. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import { wrong } from './errors.ts'
 import type { StoredResponse } from './stored.ts'

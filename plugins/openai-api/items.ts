@@ -1,5 +1,5 @@
 /** The field `input` of a response: text, or items. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'

@@ -1,5 +1,5 @@
 /** The field `messages` of a chat completion. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 import { content, saidIn, textOf } from './content.ts'

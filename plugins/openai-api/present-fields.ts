@@ -1,6 +1,7 @@
 /** Bodies with many optional fields, of which a request has few. */
 import Joi from 'joi'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { later } from '../../core/util/lazy-joi.ts'
 
 /** Sets of fields whose schemas are kept: a client sends the same few again and again. */
 const SETS = 64
@@ -19,10 +20,12 @@ export function presentFields(required: Joi.SchemaMap, optional: Joi.SchemaMap):
 		if (!schema) known.set(set, (schema = Joi.object({ ...required, ...Object.fromEntries(present) })))
 		return schema
 	}
-	const root = Joi.extend({
-		type: 'object',
-		base: Joi.object(),
-		validate: (body: object, { state, prefs }) => schemaFor(body).$_validate(body, state, prefs),
-	}) as Joi.Root
-	return root.object()
+	return later(() => {
+		const root = Joi.extend({
+			type: 'object',
+			base: Joi.object(),
+			validate: (body: object, { state, prefs }) => schemaFor(body).$_validate(body, state, prefs),
+		}) as Joi.Root
+		return root.object()
+	})
 }

@@ -1,5 +1,5 @@
 /** Responses as OpenAI's clients read them. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ToolCallRequest } from '../../core/protocol.ts'
 import { codeFor } from './errors.ts'
 import type { AgentAnswer } from './exchange.ts'

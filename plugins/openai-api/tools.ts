@@ -1,6 +1,7 @@
 /** Tools of the client: the agent's model may call them, and the run ends with the call. */
 import type { ServerResponse } from 'node:http'
-import Joi from 'joi'
+import type { Schema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { wireName } from '../../sandbox/wire-name.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
@@ -20,7 +21,7 @@ export interface HostedTool {
 }
 
 /** The field `tools`. `fields`: those of a function. */
-export function tools(fields: Record<string, Joi.Schema>): Joi.Schema {
+export function tools(fields: Record<string, Schema>): Schema {
 	return Joi.array()
 		.items(
 			Joi.alternatives().conditional('.type', {

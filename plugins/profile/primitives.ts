@@ -1,4 +1,4 @@
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import { changed } from './changed.ts'

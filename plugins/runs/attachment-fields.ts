@@ -1,5 +1,5 @@
 /** Attachments in requests and answers. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 
 const blob = Joi.string()
 	.pattern(/^sha256:[0-9a-f]{64}$/, 'sha256: and 64 hexadecimal digits')

@@ -1,5 +1,5 @@
 /** Schemas of `deliver`: where the results of runs go. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { DeliverFields } from './contract.ts'
 
 const id = (limit: number) =>

@@ -1,4 +1,4 @@
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { messagesOf } from './conversation.ts'
 import { readNotes, writeNote } from './notes.ts'

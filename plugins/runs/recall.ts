@@ -1,6 +1,6 @@
 /** `conversation.search` and `conversation.read`: all that was ever said in a conversation, whatever its model is shown. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'

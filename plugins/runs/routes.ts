@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import type { CustomValidator, State } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { AgentRecord } from '../agents/contract.ts'
@@ -311,10 +312,10 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 	})
 }
 
-const saysSomething: Joi.CustomValidator<{ prompt?: string; attachments?: unknown[] }> = (value, helpers) => {
+const saysSomething: CustomValidator<{ prompt?: string; attachments?: unknown[] }> = (value, helpers) => {
 	if (value.prompt !== undefined || value.attachments?.length) return value
 	const path = [...(helpers.state.path ?? []), 'prompt']
-	return helpers.error('any.required', { label: 'prompt' }, { ...helpers.state, path } as Joi.State)
+	return helpers.error('any.required', { label: 'prompt' }, { ...helpers.state, path } as State)
 }
 
 function viewQuestion(asked: Question): Partial<Question> {

@@ -1,5 +1,5 @@
 /** Runs and their messages as the API shows them: schemas and views. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { attachment } from './attachment-fields.ts'
 import type { OpenQuestion, RunRecord } from './contract.ts'
 

@@ -1,5 +1,5 @@
 /** `conversation.send_file`: adds a file to the answer of a run. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import { isTextType } from '../../sandbox/text-type.ts'

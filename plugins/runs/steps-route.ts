@@ -1,5 +1,5 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'

@@ -1,5 +1,5 @@
 /** How the tools that plugins define are described to a model, and given checked arguments. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { ToolDefinition } from '../../core/plugin.ts'
 import type { ToolSpec } from '../../core/protocol.ts'

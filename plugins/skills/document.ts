@@ -1,5 +1,6 @@
 /** Parses the text of a skill, strictly: an error names its line and what to change. */
-import Joi from 'joi'
+import type { ArraySchema, CustomHelpers, ErrorReport, Schema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import type { Parameter, Permissions } from './contract.ts'
@@ -70,7 +71,7 @@ interface FrontMatter extends Pick<SkillDocument, 'name' | 'description' | 'para
 	[more: string]: unknown
 }
 
-const list = (items: Joi.Schema): Joi.ArraySchema => Joi.array().items(items).max(64).unique().default([])
+const list = (items: Schema): ArraySchema => Joi.array().items(items).max(64).unique().default([])
 
 const parameter = Joi.object({
 	name: Joi.string()
@@ -146,8 +147,8 @@ function check(data: Record<string, unknown>, lineOf: SkillDocument['lineOf']): 
 	throw new Fault('skill_invalid', errors.map((one) => one.message).join('; '), { errors })
 }
 
-function fitsItsType(value: Parameter, helpers: Joi.CustomHelpers): Parameter | Joi.ErrorReport {
-	const wrong = (key: string): Joi.ErrorReport =>
+function fitsItsType(value: Parameter, helpers: CustomHelpers): Parameter | ErrorReport {
+	const wrong = (key: string): ErrorReport =>
 		helpers.message({ custom: `{#label}.${key} does not fit the type ${value.type}` })
 	for (const one of value.enum ?? []) if (!fits(value.type, one)) return wrong('enum')
 	if (value.default === undefined) return value
@@ -161,7 +162,7 @@ function fitsItsType(value: Parameter, helpers: Joi.CustomHelpers): Parameter | 
 }
 
 /** No control or invisible characters, no leading, trailing or double spaces: names that look the same are the same. */
-function printable(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+function printable(text: string, helpers: CustomHelpers): string | ErrorReport {
 	const isPrintable =
 		/^[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u.test(text) &&
 		text.normalize('NFC') === text &&
@@ -174,7 +175,7 @@ function printable(text: string, helpers: Joi.CustomHelpers): string | Joi.Error
 	})
 }
 
-function hostName(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+function hostName(text: string, helpers: CustomHelpers): string | ErrorReport {
 	const lower = text.toLowerCase()
 	const match = /^([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})+)(?::[1-9][0-9]{0,4})?$/.exec(lower)
 	const last = match?.[1]?.split('.').at(-1) ?? '0'

@@ -1,6 +1,6 @@
 /** The body of an installation: JSON, or the bytes of an archive. */
 import type { Request, ResponseToolkit } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import { DOCUMENT_LIMIT } from './document.ts'
 import { exampleSkill } from './example.ts'

@@ -1,5 +1,5 @@
 /** `skill.read_file`: the files of the agent's active skills, besides their documents, in parts. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import { partOf } from '../shared/part-of.ts'

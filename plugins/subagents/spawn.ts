@@ -1,4 +1,4 @@
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import type { Deliver, StartRequest } from '../runs/contract.ts'

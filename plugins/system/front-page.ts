@@ -1,7 +1,7 @@
 /** The page at the gateway's own address, for people with a browser: what this is, and whether it is healthy. */
 import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Health } from './contract.ts'
 import { healthOf, isReady } from './health.ts'

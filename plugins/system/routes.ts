@@ -1,5 +1,6 @@
 import type { Request, Server } from '@hapi/hapi'
-import Joi from 'joi'
+import type { ArraySchema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import { BUILT_IN } from '../../core/host/loader.ts'
 import { scoped } from '../shared/scopes.ts'
@@ -38,8 +39,7 @@ const health = Joi.object({
 		],
 	})
 
-const texts = (description: string): Joi.ArraySchema =>
-	Joi.array().items(Joi.string()).required().description(description)
+const texts = (description: string): ArraySchema => Joi.array().items(Joi.string()).required().description(description)
 const holdings = Joi.object({
 	routes: texts('On both addresses.'),
 	tools: texts('Tools that every agent has from it.'),

@@ -1,5 +1,6 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import type { NumberSchema } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -23,7 +24,7 @@ const counted = {
 		.required()
 		.description('Input and output of calls whose model had no price: `cost` does not include them.'),
 }
-const seconds = (share: string): Joi.NumberSchema =>
+const seconds = (share: string): NumberSchema =>
 	Joi.number()
 		.allow(null)
 		.required()

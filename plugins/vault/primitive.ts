@@ -1,4 +1,4 @@
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ToolDefinition } from '../../core/plugin.ts'
 import type { RunningVault } from './vault.ts'
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import type { CustomHelpers, ErrorReport } from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { isRedactable } from '../../core/redactor/redactor.ts'
@@ -264,7 +265,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 }
 
 /** Normalizes a host as URLs do, so that it can be compared with a URL's host. */
-function hostEntry(text: string, helpers: Joi.CustomHelpers): string | Joi.ErrorReport {
+function hostEntry(text: string, helpers: CustomHelpers): string | ErrorReport {
 	const [, host = '', port] = isIP(text) === 6 ? [text, `[${text}]`] : (/^(.+?)(?::([1-9]\d{0,4}))?$/.exec(text) ?? [])
 	const url = /[\s/?#@\\*%]/.test(text) ? null : URL.parse(`http://${host}:${port ?? 80}/`)
 	if (url) return port === undefined ? url.hostname : `${url.hostname}:${port}`

@@ -1,4 +1,4 @@
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import { asArguments } from '../shared/as-arguments.ts'
 import { schemeNames } from './contract.ts'

@@ -1,5 +1,5 @@
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { peerOf } from '../shared/peer.ts'

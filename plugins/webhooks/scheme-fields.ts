@@ -1,5 +1,5 @@
 /** The fields of a request that say how a sender signs. */
-import Joi from 'joi'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { schemeNames } from './contract.ts'
 
 const headerName = Joi.string().pattern(/^[A-Za-z0-9-]{1,64}$/, 'the name of a header')

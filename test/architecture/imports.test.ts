@@ -83,6 +83,19 @@ void t.test('layers see only what lies below them', (t) => {
 	t.end()
 })
 
+void t.test('what plugins declare at each start builds no schemas', (t) => {
+	/** They hand joi to code of third parties, or extend it. */
+	const others = ['plugins/channels/adapters.ts', 'plugins/openai-api/present-fields.ts']
+	const eager = files.filter(
+		(file) =>
+			file.startsWith('plugins/') &&
+			!file.endsWith('/settings.ts') &&
+			/^import joi from 'joi'/im.test(readFileSync(join(root, file), 'utf8')),
+	)
+	t.strictSame(eager.toSorted(), others, 'see core/util/lazy-joi.ts')
+	t.end()
+})
+
 void t.test('core and config name no feature', (t) => {
 	const named = files
 		.filter((file) => /^(core|config)\//.test(file) && !/^core\/(cli|backup)\//.test(file))

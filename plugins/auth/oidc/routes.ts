@@ -1,6 +1,6 @@
 /** The sign-in of the console at the identity provider, and its end. */
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../../core/util/lazy-joi.ts'
 import { Fault, isFault } from '../../../core/errors.ts'
 import { loginPage } from '../login-page.ts'
 import type { Context } from '../../../core/plugin.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Request, ResponseObject, Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../../core/util/lazy-joi.ts'
 import { isFault } from '../../../core/errors.ts'
 import { cookieOf } from '../../shared/cookie.ts'
 import { scoped } from '../../shared/scopes.ts'

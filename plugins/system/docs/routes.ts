@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../../core/util/lazy-joi.ts'
 import { Fault } from '../../../core/errors.ts'
 import { once } from '../../shared/once.ts'
 import { encoded } from '../../shared/encoded.ts'

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
-import Joi from 'joi'
+import { Joi } from '../../../core/util/lazy-joi.ts'
 import { once } from '../../shared/once.ts'
 import type { Context, GenerationView } from '../../../core/plugin.ts'
 import { encoded } from '../../shared/encoded.ts'
