@@ -159,20 +159,23 @@ function onlyProvider({ providers = {} }: { providers?: object }): string | unde
 }
 
 function provider(): joi.AlternativesSchema {
+	const common = commonFields()
 	const kinds = [
 		server(
 			'openai',
 			'A server that speaks the OpenAI API: vLLM, LM Studio, llama.cpp and many more.',
 			'https://api.openai.com/v1',
+			common,
 		),
 		server(
 			'openai-responses',
 			"OpenAI's newer API; its reasoning models need it to use tools.",
 			'https://api.openai.com/v1',
+			common,
 		),
-		server('anthropic', "Anthropic's Messages API.", 'https://api.anthropic.com/v1'),
-		server('ollama', "Ollama's own API, which takes the size of the context.", 'http://127.0.0.1:11434/api'),
-		server('google', "Google's Gemini API.", 'https://generativelanguage.googleapis.com/v1beta'),
+		server('anthropic', "Anthropic's Messages API.", 'https://api.anthropic.com/v1', common),
+		server('ollama', "Ollama's own API, which takes the size of the context.", 'http://127.0.0.1:11434/api', common),
+		server('google', "Google's Gemini API.", 'https://generativelanguage.googleapis.com/v1beta', common),
 		{
 			is: 'offline',
 			schema: ofKind('The built-in provider: deterministic, without network.', {
@@ -201,7 +204,12 @@ function kindOf(...names: string[]): joi.StringSchema {
 		.valid(...names)
 }
 
-function server(is: string, about: string, base_url: string): { is: string; schema: ObjectSchema } {
+function server(
+	is: string,
+	about: string,
+	base_url: string,
+	common: ReturnType<typeof commonFields>,
+): { is: string; schema: ObjectSchema } {
 	const schema = ofKind(about, {
 		kind: kindOf(is).description('The API that the server speaks.'),
 		base_url: joi
@@ -211,6 +219,31 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			.custom(apiAddress)
 			.default(base_url)
 			.description(`Address of the API, with its version. Default ${base_url}.`),
+		api_key: common.api_key,
+		model: common.model,
+		...(is.startsWith('openai') && {
+			embedding_model: joi
+				.string()
+				.max(256)
+				.description(
+					'Model that makes embeddings for long-term memory. Default text-embedding-3-small at api.openai.com, elsewhere none: then the built-in embedder is used.',
+				),
+		}),
+		timeout_s: common.timeout_s,
+		headers: common.headers,
+		query: common.query,
+		extra_body: common.extra_body,
+		params: common.params,
+		context_window: contextWindow(is),
+		prices: common.prices,
+		compat: compat(is),
+	})
+	return { is, schema }
+}
+
+/** What all kinds of servers have. Built once: each start builds the settings. */
+function commonFields() {
+	return {
 		api_key: secretOr(
 			joi
 				.string()
@@ -226,14 +259,6 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			.required()
 			.messages({ 'any.required': 'is missing; give the name of a model that this server has' })
 			.description('Model for agents that name none.'),
-		...(is.startsWith('openai') && {
-			embedding_model: joi
-				.string()
-				.max(256)
-				.description(
-					'Model that makes embeddings for long-term memory. Default text-embedding-3-small at api.openai.com, elsewhere none: then the built-in embedder is used.',
-				),
-		}),
 		timeout_s: count(1, 3600, 120, 'Seconds that one call may take.'),
 		headers: map(
 			headerName,
@@ -260,7 +285,6 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 				'Additional fields of every request, such as chat_template_kwargs. They replace fields of the same name.',
 			),
 		params: modelParams(joi).empty(null).description('Settings of every call; those of an agent replace them.'),
-		context_window: contextWindow(is),
 		prices: map(
 			/^[\x20-\x7e]{1,256}$/,
 			joi
@@ -273,9 +297,7 @@ function server(is: string, about: string, base_url: string): { is: string; sche
 			"Prices by the model's name: money per million tokens, in a currency of your choice, the same for all providers. Without, the cost of a call is unknown.",
 			256,
 		),
-		compat: compat(is),
-	})
-	return { is, schema }
+	}
 }
 
 /** Ollama would take a size of its own choice, mostly 4,096, and cut every longer request without an error. */
