@@ -7,6 +7,12 @@ interface Held {
 }
 
 /**
+ * The one reason of all scopes. A new one would keep its call stack in memory, and with it the generation that retires the
+ * instance: an old instance that something still refers to would keep all later generations.
+ */
+const RELEASED = new DOMException('The plugin was stopped', 'AbortError')
+
+/**
  * What one instance acquired. Releasing aborts the signal first, then releases in reverse order; one release that throws or
  * hangs is reported and skipped, the others still run.
  */
@@ -38,7 +44,7 @@ export class Scope {
 	/** `deadlineMs` applies to each item separately. Returns one sentence for each failure. */
 	async release(deadlineMs: number): Promise<string[]> {
 		this.#released = true
-		this.#controller.abort()
+		this.#controller.abort(RELEASED)
 		const complaints: string[] = []
 		for (let held = this.#held.pop(); held; held = this.#held.pop()) {
 			const { label, release } = held
