@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { Fault } from '../errors.ts'
 import { lockHome } from '../process/lock.ts'
 import { openLmdb } from '../store/lmdb/open.ts'
-import { dataFile } from '../store/lmdb/tables.ts'
+import { dataFile, lockFile } from '../store/lmdb/tables.ts'
 import { checkFolder } from './check-folder.ts'
 import { createBackup } from './create.ts'
 import type { BackupRequest } from './create.ts'
@@ -35,7 +35,7 @@ export async function createOffline({ store, ...request }: OfflineRequest): Prom
 		return made
 	} finally {
 		// Otherwise the gateway could not continue in its own home.
-		const files = [dataFile, 'lock.mdb'].map((name) => join(store, name))
+		const files = [dataFile, lockFile].map((name) => join(store, name))
 		for (const path of [join(home, 'run'), ...files, ...(isNewFolder ? [folder] : [])]) await giveToOwner(home, path)
 	}
 }

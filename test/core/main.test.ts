@@ -1,7 +1,7 @@
 /** The gateway's process: how it is told to end, and what it leaves behind. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -129,6 +129,15 @@ void t.test('a configuration with an error keeps it from starting, and says wher
 	const home = makeHome({ config: 'server:\n  prot: 1\n' })
 	await t.rejects(spawnGateway(home), {
 		message: /\(78\).*gateway\.yaml:2:3: server\.prot.*server\.port|\(78\).*prot.*port/s,
+	})
+})
+
+void t.test('a lock file of the data that cannot be opened keeps it from starting, and is named', async (t) => {
+	const home = makeHome()
+	// Root may open everything but this.
+	mkdirSync(join(home, 'data/lock.mdb'), { recursive: true })
+	await t.rejects(spawnGateway(home), {
+		message: /\(69\):\nThe gateway does not start\.\nthe data folder .*data cannot be opened: EISDIR.*lock\.mdb/,
 	})
 })
 

@@ -14,7 +14,7 @@ import type { Env } from '../../store/lmdb/env.ts'
 import { formatProblem } from '../../store/format.ts'
 import { readMark } from '../../store/lmdb/format-mark.ts'
 import { readEntry } from '../../store/lmdb/record.ts'
-import { dataFile, keysOf } from '../../store/lmdb/tables.ts'
+import { dataFile, keysOf, lockFile } from '../../store/lmdb/tables.ts'
 import type { StoreRequest, StorePage, StoreAnswer, StoreQuestion, StoreVerdict } from './store-process.ts'
 
 const { path, running, withinMs } = JSON.parse(process.argv[2] as string) as {
@@ -120,7 +120,7 @@ function env(): Promise<Env> {
 /** lmdb is loaded only for this. */
 async function open(): Promise<Env> {
 	const { openEnv } = await import('../../store/lmdb/env.ts')
-	const lock = join(path, 'lock.mdb')
+	const lock = join(path, lockFile)
 	const isNew = !existsSync(lock)
 	const made = openEnv(path, { readOnly: true })
 	// LMDB makes it where it is gone. Made by root, it would keep the gateway's own user out.

@@ -22,6 +22,7 @@ export type Tables = Record<(typeof tableNames)[number], Table>
 export const sealedTables: readonly string[] = ['meta', 'records', 'log', 'jobs', 'tries'] satisfies (keyof Tables)[]
 
 export const dataFile = 'data.mdb'
+export const lockFile = 'lock.mdb'
 
 const digits = 11
 
