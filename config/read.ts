@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import type { ValidationError } from 'joi'
 import { pathIn, settingsOf, valueAt } from './composition.ts'
 import type { Composition, DeclaredPlugin } from './composition.ts'
@@ -149,6 +149,9 @@ export function variablesOf(config: Config): Record<string, string> {
 export function readText(file: string): string {
 	try {
 		const found = statSync(file, { throwIfNoEntry: false })
+		if (!found && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())
+			// Such as on a disk that is not mounted. The defaults could open what the file closes.
+			throw new Error(`is a link to ${readlinkSync(file)}, which does not exist`)
 		if (!found) return ''
 		if (!found.isFile()) throw new Error('is not a file')
 		if (found.size > maxBytes) throw new Error('is larger than 1 MiB')

@@ -306,6 +306,10 @@ void t.test('a file that cannot be read is refused', (t) => {
 	}
 	refused(t.testdir({ config: { 'gateway.yaml': ' \n' } }), /gateway\.yaml:1:1: is empty; write at least a comment/)
 	refused(t.testdir({ config: { 'gateway.yaml': {} } }), /gateway\.yaml: is not a file/)
+	refused(
+		t.testdir({ config: { 'gateway.yaml': t.fixture('symlink', 'away/gateway.yaml') } }),
+		/gateway\.yaml: is a link to away\/gateway\.yaml, which does not exist/,
+	)
 	refused(t.testdir({ config: { 'gateway.yaml': `#${'x'.repeat(1024 * 1024)}` } }), /larger than 1 MiB/)
 	refused(t.testdir({ config: { 'gateway.yaml': Buffer.from([0x23, 0xff, 0xfe]) } }), /not UTF-8/)
 	t.end()
