@@ -47,6 +47,10 @@ function namesIn(tools: readonly ToolSpec[]): (text: string) => string {
 	return (text) => text.replace(names, wireName)
 }
 
+const CONTINUE =
+	'nothing was said after your answer. Unless the instructions ask for something else, continue exactly where it ended, and repeat nothing.'
+const IN_FORM = 'nothing was said after your answer. Give it again in the form that the instructions require.'
+
 /** The whole conversation as it stands after the given steps: earlier turns, the prompt, and what the run did so far. */
 function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 	const turns: Turn[] = order.history.map(turnOf)
@@ -56,6 +60,8 @@ function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 		turnOf({ role: 'user', content: prompt, ...(attachments && { attachments }) }),
 		...(order.since ?? []).map(turnOf),
 	)
+	// Some providers refuse a request that ends with an answer; others take it as the beginning of the next one, or as complete.
+	if (turns.at(-1)?.role === 'assistant') addRemark(turns, order.form ? IN_FORM : CONTINUE)
 	const names = new Map<string, string>()
 	for (const step of inOrderOfCalls(journal)) {
 		if (step.kind === 'remark') addRemark(turns, step.content)

@@ -13,7 +13,7 @@ declare module '../core/protocol.ts' {
 		prompt: string
 		/** What came with the prompt. */
 		attachments?: Attachment[]
-		/** What was said since the prompt before this run began. */
+		/** What was said since the prompt before this run began; an answer at its end is continued. */
 		since?: ChatMessage[]
 		/** Names of those tools whose calls end the run: the client that started it makes them. */
 		client_tools?: string[]

@@ -169,7 +169,7 @@ export interface Message {
 export interface RunInputs {
 	/** Earlier messages; they replace those of the conversation's earlier runs. */
 	history?: ChatMessage[]
-	/** The messages since the prompt: answers that called tools, and the results of all those calls. */
+	/** The messages since the prompt: answers, and the results of all their calls. If an answer is the last, the run continues it. */
 	since?: ChatMessage[]
 	/**
 	 * Tools of the caller that starts the run. A call of one completes the run, which then has `tool_calls`. Names are

@@ -181,6 +181,36 @@ void t.test('what was said since the prompt stands behind it, and its call ids a
 	t.not(world.calls[1], 'tool a')
 })
 
+void t.test(
+	'an answer at the end of that is followed by a remark, also when the run continues elsewhere',
+	async (t) => {
+		const since = [{ role: 'assistant' as const, content: 'Once upon a time' }]
+		const world = makeWorld([call('a'), say(' there was.')])
+		world.journal.push({ kind: 'model', answer: call('a') }, { kind: 'tool', call_id: 'a', ok: true, content: 'found' })
+		t.match(await world.run({ since }), { status: 'completed', answer: { content: ' there was.' } })
+		t.match(
+			world.requests.map(({ turns }) => turns),
+			[
+				[
+					{ role: 'user', content: 'Go.' },
+					{ role: 'assistant', content: 'Once upon a time' },
+					{
+						role: 'user',
+						content: /^\[Remark of the gateway: .* continue exactly where it ended, and repeat nothing\.\]$/,
+					},
+					{ role: 'assistant', tool_calls: [{ id: 'a' }] },
+					{ role: 'tool', content: 'found' },
+				],
+			],
+		)
+		t.equal(world.requests[0]?.turns.length, 5)
+
+		const formed = makeWorld([say('{}')])
+		await formed.run({ since, form: { json: { name: 'answer' } } })
+		t.match(formed.requests[0]?.turns.at(-1), { role: 'user', content: /Give it again in the form/ })
+	},
+)
+
 void t.test('limits', async (t) => {
 	void t.test('the last of the model calls has no tools, and its answer ends the run', async (t) => {
 		const world = makeWorld([call('a'), call('b'), say('As far as I came.')])
