@@ -142,6 +142,7 @@ async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, caller: 
 	const turn = turnOf(
 		await withAttachments(ctx, agent, input, { field: 'messages', isKept: named !== undefined }),
 		'messages',
+		named !== undefined,
 	)
 	const {
 		temperature,

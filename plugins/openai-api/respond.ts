@@ -79,13 +79,14 @@ export async function respond(ctx: Context, body: ResponseRequest, caller: Calle
 	body.input = ''
 	const input = await withAttachments(ctx, agent, messages, { field: 'input', isKept: named !== undefined })
 	const instructions: StoredMessage = { role: 'system', content: body.instructions ?? '' }
-	const turn = turnOf([instructions, ...(previous ? await chainOf(ctx, previous, owner) : []), ...input], 'input')
+	const isNamed = previous?.named ?? named !== undefined
+	const chain = previous ? await chainOf(ctx, previous, owner) : []
+	const turn = turnOf([instructions, ...chain, ...input], 'input', isNamed)
 	const { offered, call } = chosen(functionsIn<FunctionTool>(body.tools), body.tool_choice)
 	const form = formOf(jsonOf(body.text?.format), call)
 	const tools = await specsOf(ctx, agent, offered)
 	const since = await progressOf(ctx, agent, owner, turn)
 	const isKept = body.store !== false
-	const isNamed = previous?.named ?? named !== undefined
 	const conversation = previous
 		? await conversationAfter(ctx, agent, owner, previous)
 		: (named ?? newConversation(isKept ? 'responses' : 'once', owner))

@@ -12,27 +12,31 @@ export interface RequestTurn {
 	prompt: string
 	/** What came with those. */
 	attachments: Attachment[]
-	/** Answers that called tools since then, and the results of all those calls. */
+	/** Answers since then, and the results of all their calls. */
 	since: ChatMessage[]
 }
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const SYSTEM_LIMIT_BYTES = 100 * 1024
 
-/** `field`: the request's name for its messages. Throws `invalid_request` if they do not form a valid request. */
-export function turnOf(messages: readonly StoredMessage[], field: string): RequestTurn {
+/**
+ * `field`: the request's name for its messages. `isNamed`: the gateway stores the conversation. Throws `invalid_request` if they do
+ * not form a valid request.
+ */
+export function turnOf(messages: readonly StoredMessage[], field: string, isNamed: boolean): RequestTurn {
 	const system = messages.flatMap((message) => (message.role === 'system' ? message.content : []))
 	const history = paired(
 		messages.filter((message) => message.role !== 'system'),
 		field,
 	)
-	const newest = history.at(-1)
-	if (!newest || newest.role === 'assistant') {
-		const last = 'the last of them must be a message of the user, or the result of a tool call'
-		throw wrong(field, newest ? last : `${field} holds nothing that the user says; ${last}`)
-	}
 	const end = history.findLastIndex(({ role }) => role === 'user') + 1
-	if (end === 0) throw wrong(field, `${field} must hold a message of the user before the first result of a tool call`)
+	if (end === 0) throw wrong(field, `${field} must hold a message of the user`)
+	// The stored history has that answer, with its prompt: the model would get both twice.
+	if (isNamed && history.at(-1)?.role === 'assistant')
+		throw wrong(
+			field,
+			`in a named conversation, the last of ${field} must be a message of the user, or the result of a tool call: the gateway has the answers`,
+		)
 	const begin = history.findLastIndex(({ role }, at) => at < end && role !== 'user') + 1
 	const prompt = joined(history.slice(begin, end).map(({ content }) => content))
 	const attachments = history.slice(begin, end).flatMap((message) => attachmentsOf(message))

@@ -295,8 +295,7 @@ void t.test('errors have the shape that clients read, and name the field', async
 		[{ colour: 'red' }, 'colour', /colour is not allowed/],
 		[{ messages: [] }, 'messages', /at least 1/],
 		[{ messages: [{ role: 'robot', content: 'x' }] }, 'messages[0].role', /role/],
-		[{ messages: [{ role: 'system', content: 'x' }] }, 'messages', /nothing that the user says/],
-		[{ messages: [...messages, { role: 'assistant', content: 'y' }] }, 'messages', /the last of them/],
+		[{ messages: [{ role: 'system', content: 'x' }] }, 'messages', /must hold a message of the user/],
 		[{ messages: [{ role: 'user', content: 'x'.repeat(102_401) }] }, 'messages', /at most 100 KiB/],
 		[
 			{ messages: [{ role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://example.com' } }] }] },
