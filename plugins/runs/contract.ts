@@ -417,6 +417,11 @@ export interface Runs {
 	stop(run_id: string): Promise<boolean>
 	/** Cancels every unfinished run of the agent. */
 	stopAgent(agent: AgentRef): Promise<void>
+	/**
+	 * Cancels the unfinished runs that runs of a conversation started, at any depth, also where those have ended. Returns their
+	 * number.
+	 */
+	stopStarted(agent: AgentRef, conversation: string): Promise<number>
 	/** The active or paused run of a conversation: others wait for its end. Its record has the open question. */
 	active(agent: AgentRef, conversation: string): Promise<RunRecord | undefined>
 	/**

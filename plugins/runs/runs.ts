@@ -34,6 +34,7 @@ import { findRun, getRun, jobOf } from './records.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
 import { openRoom } from './room.ts'
 import { createRun } from './start.ts'
+import { startedIn } from './started-in.ts'
 import { summariesOf } from './summaries.ts'
 import { tellHolder, whileStopping, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
@@ -172,6 +173,13 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				for (const run_id of ids) await stop(ctx, agent.uid, run_id)
 			})
 			await nextTurn() // as in cancel
+		},
+		async stopStarted({ uid }, conversation) {
+			const ids = await startedIn(ctx, uid, conversation)
+			await whileStopping(ids, async () => {
+				for (const run_id of ids) await stop(ctx, uid, run_id)
+			})
+			return ids.length
 		},
 		async active(agent, conversation) {
 			for (;;) {

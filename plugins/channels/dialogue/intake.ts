@@ -180,13 +180,14 @@ async function handleCommand(
 	const isEnd = command.name === 'new' || command.name === 'stop'
 	const dropped = isEnd ? await pending.drop(bound.agent.uid, channel.id, chat) : 0
 	const say = (text: string): void => notices.say(channel.id, chat, text, message.id)
+	const conversation = (): Promise<string> => sessions.current(channel.id, bound, chat)
+	const ended = isEnd ? await conversation() : ''
 	if (command.name === 'new') {
 		await marks.introduce(channel.id, message, bound.agent)
 		await sessions.begin(channel.id, bound, chat, await marks.ops(channel.id, message, bound.agent))
 		await marks.took(channel.id, message)
 	} else await marks.note(channel.id, message)
 	const { agent } = bound
-	const conversation = (): Promise<string> => sessions.current(channel.id, bound, chat)
 	// Others see no more of the agent than it tells them.
 	if (['usage', 'context', 'compact'].includes(command.name) && !mayAnswer(bound, message))
 		return say(texts.notYourCommand)
@@ -198,7 +199,7 @@ async function handleCommand(
 		case 'new':
 		case 'stop': {
 			// A run that does not stop at once must not keep the messages of other chats waiting.
-			void stop(deps, deps.runs.inChat(bound.agent.uid, channel.id, chat)).then((stopped) => {
+			void stop(deps, agent, ended, deps.runs.inChat(agent.uid, channel.id, chat)).then((stopped) => {
 				const count = dropped + stopped
 				if (command.name === 'new') return say(texts.newSession(count))
 				say(count > 0 ? texts.stopped : texts.nothingToStop)
@@ -228,8 +229,8 @@ async function handleCommand(
 	}
 }
 
-/** Returns how many runs were stopped. */
-async function stop({ ctx }: IntakeDeps, runs: Followed[]): Promise<number> {
+/** Stops these runs, and the sub-agents of the conversation for which no run waits. Returns how many runs were stopped. */
+async function stop({ ctx }: IntakeDeps, agent: AgentRef, conversation: string, runs: Followed[]): Promise<number> {
 	let count = 0
 	// The newest first, so that no run becomes active only to be stopped.
 	for (const run of runs.toReversed()) {
@@ -241,6 +242,11 @@ async function stop({ ctx }: IntakeDeps, runs: Followed[]): Promise<number> {
 			run.stopConfirmed = false
 			ctx.log.error({ err: error }, 'a run could not be stopped from a chat')
 		}
+	}
+	try {
+		count += await ctx.use('runs').stopStarted(agent, conversation)
+	} catch (error) {
+		ctx.log.error({ err: error }, 'sub-agents could not be stopped from a chat')
 	}
 	return count
 }

@@ -3,10 +3,12 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
+import type { HeldCall } from '../../support/held-model.ts'
 import { addRoom, bind, roomFiles, startRoom } from '../../support/room.ts'
 import type { ShownMessage } from '../../support/room.ts'
 import { follow } from '../../support/runs.ts'
 import type { Followed } from '../../support/runs.ts'
+import { eventually } from '../../support/wait.ts'
 
 /** Its tool ends when the test says so. */
 const slow = `export default { name: 'slow', start(ctx) {
@@ -26,6 +28,7 @@ t.teardown(async () => {
 })
 const slowCalls: ((value: unknown) => void)[] = []
 Object.assign(globalThis, { slowCalls })
+const merging = await addRoom(gateway, room, 'room', { during_run: 'merged' })
 
 let chats = 0
 
@@ -52,7 +55,7 @@ async function chatOn(t: Test, type: string, channel: string): Promise<Chat> {
 }
 
 void t.test('messages that come during a run share the next one, where the channel says so', async (t) => {
-	const chat = await chatOn(t, 'room', await addRoom(gateway, room, 'room', { during_run: 'merged' }))
+	const chat = await chatOn(t, 'room', merging)
 	chat.say('one')
 	const first = await held.called('one')
 	for (const text of ['two', 'three', '/whoami']) chat.say(text)
@@ -107,4 +110,40 @@ void t.test('a run that takes long shows what it calls, in the message that beco
 	t.equal(before.filter((text) => text.includes('Working')).length > 0, true)
 	t.notOk(before.some((text) => text.includes('arguments')))
 	t.notOk(hides.said()[0]?.before.some((text) => text.includes('Working')))
+})
+
+void t.test('/stop and /new stop sub-agents that no run waits for', async (t) => {
+	const [chat, other] = [await chatOn(t, 'room', merging), await chatOn(t, 'room', merging)]
+	let heard = 0
+	const spawn = async (task: string, { say, hears } = chat): Promise<HeldCall> => {
+		say(`begin ${task}`)
+		const begun = await held.called(`begin ${task}`)
+		begun.callTool('subagent_spawn', JSON.stringify({ prompt: task, wait: false }))
+		;(await held.called(`begin ${task}`, 2)).answer('Begun.')
+		const count = hears === chat.hears ? ++heard : 1
+		t.equal((await hears(count))[count - 1]?.text, 'Well, Begun.')
+		return held.called(task)
+	}
+	const elsewhere = await spawn('task elsewhere', other)
+	for (const [command, says] of [
+		['/stop', 'Stopped.'],
+		['/new', 'Stopped. A new conversation begins: what was said before is forgotten.'],
+	] as const) {
+		const outer = await spawn(`outer of ${command}`)
+		outer.callTool('subagent_spawn', JSON.stringify({ prompt: `inner of ${command}`, wait: false }))
+		const [inner, again] = await Promise.all([
+			held.called(`inner of ${command}`),
+			held.called(`outer of ${command}`, 2),
+		])
+		chat.say(command)
+		t.equal((await chat.hears(++heard))[heard - 1]?.text, says)
+		await Promise.all([inner.hungUp, again.hungUp])
+	}
+	chat.say('/stop')
+	t.equal((await chat.hears(++heard))[heard - 1]?.text, 'There is nothing to stop.')
+	t.ok(elsewhere.open, 'those of other chats continue')
+	elsewhere.answer('found it.')
+	const result = await eventually(() => held.calls.find(({ prompt }) => prompt.includes('<subagent_result')))
+	result?.answer('it was found.')
+	t.equal((await other.hears(2))[1]?.text, 'Well, it was found.')
 })
