@@ -1,5 +1,4 @@
 /** Sends the questions and the outcome of a run to its chat. Sends each part once, even if the gateway crashes at any point. */
-import type { Context } from '../../../core/plugin.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { RunRecord } from '../../runs/contract.ts'
 import type { Followed } from './followed.ts'
@@ -32,7 +31,7 @@ export async function deliver(deps: SendDeps & PlaceDeps, run: Followed): Promis
 		ctx.signal.throwIfAborted()
 		let record = await openReply(ctx, run.reply)
 		if (!record) return true
-		const due = await whatIsDue(ctx, record.value, run)
+		const due = await whatIsDue(deps, record.value, run)
 		if (!due) return false
 		try {
 			if (record.value.unasked && due.text !== null) {
@@ -68,7 +67,11 @@ export async function deliver(deps: SendDeps & PlaceDeps, run: Followed): Promis
 }
 
 /** Undefined if the run continues, and has no question that was not sent. */
-async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promise<Due | undefined> {
+async function whatIsDue(
+	{ ctx, registry }: Pick<SendDeps & PlaceDeps, 'ctx' | 'registry'>,
+	reply: Reply,
+	followed: Followed,
+): Promise<Due | undefined> {
 	const run = await ctx.use('runs').find(reply.run_id)
 	const { question, stopConfirmed, shown, draft } = followed
 	const last = { what: 'answer', isLast: true, until: Date.parse(run?.ended_at ?? '') + ANSWER_AGE_MS }
@@ -87,7 +90,9 @@ async function whatIsDue(ctx: Context, reply: Reply, followed: Followed): Promis
 		default: {
 			const open = question ?? (await ctx.use('runs').asked(run))
 			if (!open || reply.asked.includes(open.question_id)) return undefined
-			const text = open.run_id === run.run_id ? texts.question(open) : texts.questionBelow(open)
+			const asked = open.run_id === run.run_id ? texts.question(open) : texts.questionBelow(open)
+			const hearsAll = reply.chat.kind === 'private' || registry.channel(reply.channel_id)?.config.answer === 'all'
+			const text = hearsAll ? asked : closeFence(asked) + texts.answerToMe
 			return { what: open.question_id, text, until: Date.now() + ANSWER_AGE_MS, isLast: false }
 		}
 	}

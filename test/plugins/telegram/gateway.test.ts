@@ -128,6 +128,45 @@ void t.test('in groups it answers where it is meant, in the topic where that was
 	t.notOk(telegram.messages(team).some(({ text }) => text.includes('not for the bot')))
 })
 
+void t.test('a question in a group states which answers the bot sees', async (t) => {
+	const { telegram, bind, id } = await connect(t)
+	const [ada, team] = [telegram.person(44, 'Ada'), telegram.group(-1_001_111_111_113, 'Team')]
+	await bind(ada, 'held')
+	await bind(team, 'held')
+	let asked = 0
+	/** Has the agent ask, and answers with what the chat sees. */
+	const question = async (chat: TelegramChat): Promise<SentMessage> => {
+		const [topic, before] = [`topic ${++asked} of questions`, telegram.messages(chat).length]
+		telegram.say(chat, `@gate_test_bot ${topic}`)
+		const call = await until(
+			() => held.calls.find(({ prompt }) => prompt.includes(topic)),
+			(found) => found !== undefined,
+		)
+		call?.callTool('ask', JSON.stringify({ question: 'Tea?' }))
+		const seen = (): SentMessage | undefined =>
+			telegram
+				.messages(chat)
+				.slice(before)
+				.find(({ text }) => text.includes('Tea?'))
+		return (await until(seen, (found) => found !== undefined)) as SentMessage
+	}
+	t.equal((await question(ada)).text, 'Tea?')
+	const inGroup = await question(team)
+	t.match(inGroup.text, /^Tea\?\n\nIn this group I only see an answer that mentions me or is a reply/)
+	telegram.say(team, 'Yes.')
+	const reply = { message_id: inGroup.message_id, from: { id: telegram.bot.id, is_bot: true } }
+	telegram.say(team, 'No.', { reply_to_message: reply })
+	const next = await until(
+		() => held.calls.find(({ body }) => JSON.stringify(body).includes('No.')),
+		(found) => found !== undefined,
+	)
+	next?.answer('No tea.')
+	await telegram.waitFor(({ text }) => text.includes('No tea.'))
+	await gateway.request('PATCH', `/v1/channels/${id}`, { body: { config: { answer: 'all' } } })
+	await stands(gateway, id, 'connected')
+	t.equal((await question(team)).text, 'Tea?')
+})
+
 void t.test('an answer in the making shows as a draft in private, and grows in a group', async (t) => {
 	const { telegram, bind } = await connect(t)
 	const ada = telegram.person(43, 'Ada')
