@@ -15,6 +15,7 @@ import type { MemoryIndex } from '../memory-index.ts'
 import { keys } from '../records.ts'
 import type { CompactionRecord, GroupRecord } from '../records.ts'
 import { applyGroup, undoGroup } from './groups.ts'
+import { linkToMerged, linkToOriginals } from './links.ts'
 import { modelOf } from './model.ts'
 
 export interface Compactions extends Pick<LongTermMemory, 'compact' | 'compactions' | 'undo'> {
@@ -92,6 +93,7 @@ export function compactionsOf(
 			await index.added(agent, [group.made])
 			await embeddings.make(agent, embedder, [group.made.id])
 		}
+		await linkToMerged(ctx, agent)
 		const memories_after = record.memories_before - gone
 		return { ...record, status: 'completed', ended_at: now(), merged, memories_after }
 	}
@@ -121,7 +123,10 @@ export function compactionsOf(
 
 	const bringBack = async (agent: AgentRef, record: CompactionRecord): Promise<CompactionRecord> => {
 		await counts.settled(agent.uid)
-		for await (const key of store.keys(keys.groups(agent.uid, record.compaction_id))) await undoGroup(ctx, agent, key)
+		for await (const { key, value } of store.list<GroupRecord>(keys.groups(agent.uid, record.compaction_id))) {
+			await linkToOriginals(ctx, agent, value)
+			await undoGroup(ctx, agent, key)
+		}
 		counts.forget(agent.uid)
 		await index.drop(agent.uid, false) // they return to their old positions, between others
 		const undone: CompactionRecord = { ...record, status: 'undone' }

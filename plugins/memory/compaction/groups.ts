@@ -8,7 +8,7 @@ import { keys } from '../records.ts'
 import { leadsTo, saysTheSame } from '../same.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
 
-/** Originals of one group: a commit has 100 operations, an original takes two, the group three. */
+/** Originals of one group: a commit has 100 operations, an original takes two, the group up to five. */
 export const GROUP_LIMIT = 40
 
 type Stores = Pick<Context, 'store'>
@@ -47,15 +47,26 @@ export async function undoGroup({ store }: Stores, { uid }: AgentRef, groupKey: 
 		if (!entry) return { result: undefined }
 		const { made } = entry.value
 		const { compaction, group } = made.made_by ?? { compaction: '', group: '' }
+		const merged = await store.get<MemoryRecord>(keys.memory(uid, made.id))
 		const ops: Op[] = [
 			{ key: groupKey, value: undefined, expect: entry.rev },
-			{ key: keys.memory(uid, made.id), value: undefined },
+			{ key: keys.memory(uid, made.id), value: undefined, expect: merged?.rev ?? null },
 			{ key: keys.vector(uid, made.id), value: undefined },
 		]
+		// What replaced the merged memory meanwhile replaces its originals.
+		const newer = merged?.value.replaced_by
+		const ids: string[] = []
 		let same: string | undefined
 		for await (const { key, value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
-			ops.push({ key, value: undefined }, { key: keys.memory(uid, value.id), value })
+			const original = newer === undefined ? value : { ...value, replaced_by: newer }
+			ops.push({ key, value: undefined }, { key: keys.memory(uid, value.id), value: original })
+			ids.push(value.id)
 			if (saysTheSame(value.content, made.content)) same = value.id
+		}
+		const other = newer === undefined ? undefined : await store.get<MemoryRecord>(keys.memory(uid, newer))
+		if (other) {
+			const replaces = other.value.replaces?.flatMap((id) => (id === made.id ? ids : [id])) ?? []
+			ops.push({ key: other.key, value: { ...other.value, replaces }, expect: other.rev })
 		}
 		return { ops: [...ops, leadsTo(uid, made.content, same)], result: undefined }
 	})

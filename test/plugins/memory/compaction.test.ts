@@ -99,6 +99,62 @@ void t.test('what was replaced is not merged with what is in force', async (t) =
 	t.match((await all(gateway)).at(-1), { id: rome, replaced_by: oslo.id })
 })
 
+void t.test('a replaced memory leads to what its successor was merged into, and back after an undo', async (t) => {
+	const { gateway, agent } = await offline(t)
+	const store = async (content: string, replaces: string[] = []): Promise<string> =>
+		(await agent.call('memory', { content, replaces })).body.id
+	const found = async (): Promise<Answer> => (await agent.call('memory/search?q=Where%20lives%20Bob&limit=2')).body
+	const rome = await store('Bob lives in Rome now.')
+	const oslo = await store('Oslo, because of the job.', [rome])
+	await store('Oslo, because of the job. Since May.')
+	const linked = async (): Promise<unknown> => (await all(gateway)).find(({ id }) => id === rome)?.replaced_by
+
+	const first = await compact(agent)
+	const merged = (await all(gateway)).find(({ content }) => content.includes('May'))
+	t.equal(await linked(), merged.id)
+	t.strictSame(
+		(await found()).map(({ id }: Answer) => id),
+		[merged.id, rome],
+		'the outdated one is found below its successor',
+	)
+	await store('Oslo, because of the job. Since May. In a flat.')
+	const second = await compact(agent)
+	t.not(await linked(), merged.id)
+	for (const [{ compaction_id }, id] of [
+		[second, merged.id],
+		[first, oslo],
+	] as const) {
+		await agent.call(`memory/compactions/${compaction_id}/undo`, {})
+		t.equal(await linked(), id)
+	}
+
+	await compact(agent)
+	t.equal((await agent.call('memory', { content: 'Bob lives in Rome now.' })).body.id, rome)
+	const now = await all(gateway)
+	t.notOk(now.find(({ id }) => id === rome).replaced_by, 'said again, it is in force again')
+	t.equal(now.find(({ content }) => content.includes('flat')).replaced_by, rome)
+})
+
+void t.test('what replaced a merged memory replaces its originals after an undo', async (t) => {
+	const { gateway, agent } = await offline(t)
+	await fill(gateway, ['Bob has a dog.', 'Bob has a dog. It is Rex.'])
+	const { compaction_id } = await compact(agent)
+	const [merged] = await all(gateway)
+	const { body: cat } = await agent.call('memory', { content: 'He has a cat.', replaces: [merged.id] })
+	await agent.call(`memory/compactions/${compaction_id}/undo`, {})
+	const [newest, ...originals] = await all(gateway)
+	t.match(originals, [{ replaced_by: cat.id }, { replaced_by: cat.id }])
+	t.strictSame(
+		newest.replaces.toReversed(),
+		originals.map(({ id }) => id),
+	)
+	await gateway.request('DELETE', `/v1/agents/ada/memory/${cat.id}`)
+	t.notOk(
+		(await all(gateway)).some(({ replaced_by }) => replaced_by !== undefined),
+		'without it they are in force',
+	)
+})
+
 void t.test('a memory that was made of many, and replaces a hundred, can be forgotten', async (t) => {
 	const { gateway, agent } = await offline(t)
 	const words = Array.from({ length: 104 }, (_, n) => n.toString(2).replaceAll('0', 'o').replaceAll('1', 'i'))
