@@ -4,7 +4,7 @@
  */
 
 /** Changes whenever the vectors change: stored indexes with another id are rebuilt. */
-export const HASHING = 'hashing-1'
+export const HASHING = 'hashing-2'
 export const HASHING_DIMENSIONS = 256
 
 /** A unit vector, or all zeros if there are no terms. `weigh` returns the weight of a term. */

@@ -19,9 +19,14 @@ const wordPattern = /[\p{L}\p{N}\p{M}]+/gu
 const contraction = /(?:n't|'(?:s|re|ve|ll|d|m))(?![\p{L}\p{N}])/gu
 const unspaced =
 	/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}ー]/u
-const han = /\p{Script=Han}/u
+/** A single character of these may be a word. */
+const alone = /[\p{Script=Han}\p{Script=Hangul}]/u
 const ascii = /^[\x00-\x7f]*$/ // oxlint-disable-line no-control-regex -- the whole of ASCII is meant
 const marks = /\p{M}+/gu
+/** Letters that are not a letter with a mark, and how people write them where their keyboard lacks them. */
+const plain: Record<string, string> = { ı: 'i', ø: 'o', ł: 'l', đ: 'd', ß: 'ss', æ: 'ae', œ: 'oe' }
+const own = new RegExp(`[${Object.keys(plain).join('')}]`, 'g')
+const plainOf = (letter: string): string => plain[letter] ?? letter
 const ordinal = /^(\d+)(?:st|nd|rd|th)$/
 const leadingZeros = /^0+(?=\d)/
 
@@ -92,10 +97,10 @@ function formOf(word: string, language: Language): string {
 function makeForm(word: string, language: Language): string {
 	if (word.charCodeAt(0) <= 0x39) return word.replace(leadingZeros, '').replace(ordinal, '$1')
 	const stem = language.stem(word)
-	return ascii.test(stem) ? stem : stem.normalize('NFD').replaceAll(marks, '').normalize('NFC')
+	return ascii.test(stem) ? stem : stem.normalize('NFD').replaceAll(marks, '').normalize('NFC').replaceAll(own, plainOf)
 }
 
-/** Every pair of neighbours in each stretch without spaces, and each Chinese character by itself: it may be a word. */
+/** Every pair of neighbours in each stretch without spaces, and each Chinese or Korean character by itself. */
 function pairsOf(word: string, language: Language): string[] {
 	const terms: string[] = []
 	let stretch: string[] = []
@@ -105,7 +110,7 @@ function pairsOf(word: string, language: Language): string[] {
 		for (const [at, character] of stretch.entries()) {
 			const next = stretch[at + 1]
 			if (next !== undefined) terms.push(character + next)
-			if (han.test(character) || stretch.length === 1) terms.push(character)
+			if (alone.test(character) || stretch.length === 1) terms.push(character)
 		}
 		other = ''
 		stretch = []

@@ -57,6 +57,22 @@ void t.test('a misspelt word is found, too, and a word that nothing is like is n
 	t.strictSame((await search('misspelt', 'xylophone')).body, [])
 })
 
+void t.test(
+	'a word is found without the letters that a keyboard lacks, and a Korean word of one character',
+	async (t) => {
+		const contents = {
+			kizim: 'Kızım Elif bu yıl okula başlıyor.',
+			lodz: 'Nasz magazyn jest w mieście Łódź.',
+			soren: 'Søren takes care of the servers.',
+			집: '우리 집은 강가에 있다.',
+			strasse: 'The office is in Lange Straße.',
+		}
+		const ids = await make('letters', Object.values(contents))
+		for (const [n, question] of Object.keys(contents).entries())
+			t.equal((await search('letters', question)).body[0]?.id, ids[n], question)
+	},
+)
+
 void t.test('limit is 10 by default and 1 to 100', async (t) => {
 	await make(
 		'many',
