@@ -10,6 +10,7 @@ import type {
 	OutgoingFile,
 	OutgoingMessage,
 } from '../channels/adapter.ts'
+import { joinParts } from './albums.ts'
 import { openApi } from './api.ts'
 import type { OptionalMethod } from './api.ts'
 import { errorOf, isCode } from './errors.ts'
@@ -32,9 +33,8 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	const find = openFind<OutgoingMessage>((id, message) => outgoing.edit(api, id, message), marks)
 	const findFile = openFind<OutgoingFile>((id, file) => outgoing.touchFile(api, id, file), marks)
 
-	async function take(update: Update): Promise<void> {
-		const incoming = read(update)
-		if (incoming) await link.receive(incoming)
+	async function take(updates: readonly Update[]): Promise<void> {
+		for (const incoming of joinParts(updates.flatMap((update) => read(update) ?? []))) await link.receive(incoming)
 	}
 
 	/** An unreadable update is skipped: it would be unreadable again, and block all later ones. */

@@ -4,6 +4,7 @@ import { createRunner, createSource } from '@grammyjs/runner'
 import type { UpdateSink } from '@grammyjs/runner'
 import type { Update } from 'grammy/types'
 import type { Link } from '../channels/adapter.ts'
+import { albumOf, groupAlbums } from './albums.ts'
 import { POLL_S } from './api.ts'
 import type { BotApi } from './api.ts'
 import { errorOf, isCode } from './errors.ts'
@@ -22,17 +23,22 @@ const IDLE_PAUSE_MS = 500
 /** The longest pause if a server repeats the same updates. */
 const LONGEST_STALE_PAUSE_MS = 5_000
 
+/** The parts of an album arrive within a moment. */
+const ALBUM_MS = 500
+const ALBUM_ATTEMPTS = 4
+
 /** grammY's type of an AbortSignal. */
 type Signal = NonNullable<Parameters<BotApi['call']['getUpdates']>[1]>
 
 /**
- * `take` settles once an update is durable. The server deletes updates as soon as a later one is requested, so there is no
- * request before that; if `take` throws, nothing is confirmed and the connection is `lost`.
+ * `take` gets one update, or the parts of an album, and settles once they are durable. The server deletes updates as soon as
+ * a later one is requested, so there is no request before that; if `take` throws, nothing is confirmed and the connection is
+ * `lost`.
  */
 export async function openFeed(
 	api: BotApi,
 	link: Link,
-	take: (update: Update) => Promise<void>,
+	take: (updates: readonly Update[]) => Promise<void>,
 ): Promise<AsyncDisposable> {
 	const cursor = Number((await link.cursor()) ?? Number.NaN)
 	let offset = Number.isSafeInteger(cursor) ? cursor + 1 : undefined
@@ -49,12 +55,8 @@ export async function openFeed(
 			if (signal.aborted) return []
 			const began = performance.now()
 			try {
-				const given: unknown = await api.call.getUpdates(
-					{ ...(offset !== undefined && { offset }), limit: BATCH, timeout: POLL_S, allowed_updates: wantedUpdates },
-					signal,
-				)
-				if (!Array.isArray(given)) throw new Error('the server returned an answer that the Bot API does not define')
-				const updates = given.filter(isUpdate)
+				const given = await ask(POLL_S, signal)
+				const updates = await withAlbum(given.filter(isUpdate), signal)
 				if (isTold) link.status('connected')
 				isTold = false
 				failures = 0
@@ -69,6 +71,31 @@ export async function openFeed(
 				await recover(error, signal)
 			}
 		}
+	}
+
+	/** Without confirming what it returned before. */
+	async function ask(timeout: number, signal: Signal): Promise<unknown[]> {
+		const given: unknown = await api.call.getUpdates(
+			{ ...(offset !== undefined && { offset }), limit: BATCH, timeout, allowed_updates: wantedUpdates },
+			signal,
+		)
+		if (!Array.isArray(given)) throw new Error('the server returned an answer that the Bot API does not define')
+		return given
+	}
+
+	/** If they end in the middle of an album, the rest may follow. */
+	async function withAlbum(updates: Update[], signal: Signal): Promise<Update[]> {
+		let all = updates
+		for (let attempt = 0; attempt < ALBUM_ATTEMPTS; attempt++) {
+			const last = all.at(-1)
+			if (!last || all.length >= BATCH || albumOf(last) === undefined) break
+			await pause(ALBUM_MS, signal)
+			if (signal.aborted) return [] // they come again
+			const more = (await ask(0, signal).catch((): unknown[] => [])).filter(isUpdate)
+			if (more.length <= all.length) break
+			all = more
+		}
+		return all
 	}
 
 	async function recover(error: unknown, signal: Signal): Promise<void> {
@@ -93,7 +120,7 @@ export async function openFeed(
 		async handle(updates) {
 			// In order, since a restarted gateway resumes at the newest accepted update.
 			const sorted = updates.toSorted((a, b) => a.update_id - b.update_id)
-			for (const update of sorted) await take(update)
+			for (const group of groupAlbums(sorted)) await take(group)
 			const newest = sorted.at(-1)
 			if (newest) offset = newest.update_id + 1
 			return Infinity

@@ -3,7 +3,7 @@ import t from 'tap'
 import { GrammyError } from 'grammy'
 import { openFeed } from '../../../plugins/telegram/feed.ts'
 import { startTelegram } from '../../support/telegram.ts'
-import type { TestTelegram } from '../../support/telegram.ts'
+import type { TelegramChat, TestTelegram } from '../../support/telegram.ts'
 import { connect } from './connected.ts'
 
 /** Settles once nothing waits at the server any more. */
@@ -56,6 +56,45 @@ void t.test('it goes on behind the cursor, in the order of the updates', async (
 		],
 	)
 	await confirmed(telegram)
+})
+
+void t.test('an album is one message, also if its parts come one after another', async (t) => {
+	const telegram = await startTelegram()
+	t.teardown(() => telegram.stop())
+	const [ada, team] = [telegram.person(42, 'Ada'), telegram.group(-1_001_111_111_114, 'Team')]
+	const photo = (chat: TelegramChat, album: string, n: number, caption?: string): void =>
+		void telegram.say(chat, '', {
+			text: undefined,
+			photo: [{ file_id: `${album} ${n}`, file_size: 1 }],
+			media_group_id: album,
+			...(caption !== undefined && {
+				caption,
+				caption_entities: [{ type: 'mention', offset: 0, length: caption.indexOf(' ') }],
+			}),
+		})
+	for (const n of [1, 2, 3]) photo(team, 'first', n, n === 2 ? '@gate_test_bot compare these' : undefined)
+	photo(team, 'second', 1)
+	telegram.say(ada, 'in between')
+	for (const n of [1, 2, 3, 4]) photo(ada, 'third', n)
+	const polled = telegram.called(({ method }) => method === 'getUpdates')
+	const bot = await connect(t, telegram)
+	await polled
+	for (const n of [5, 6, 7, 8, 9, 10]) photo(ada, 'third', n)
+	await bot.heard(4)
+	await confirmed(telegram)
+	t.strictSame(
+		bot.received.map(({ text, addressed, attachments = [] }) => [text, addressed, attachments.length]),
+		[
+			['compare these', true, 3],
+			['', false, 1],
+			['in between', true, 0],
+			['', true, 10],
+		],
+	)
+	t.strictSame(
+		bot.received[3]?.attachments?.map(({ ref }) => ref.split(' ')[1]),
+		Array.from({ length: 10 }, (_, n) => String(n + 1)),
+	)
 })
 
 void t.test('what cannot be taken stays with Telegram', async (t) => {
@@ -111,9 +150,11 @@ void t.test('answers that bring nothing new are followed by growing pauses; a re
 			return asked.length <= answers.length ? answers[asked.length - 1] : []
 		},
 	}
-	const feed = await openFeed({ call } as never, { ...link, signal: ending.signal }, async ({ update_id }) => {
-		taken.push(update_id)
-		if (update_id === 9) done.resolve()
+	const feed = await openFeed({ call } as never, { ...link, signal: ending.signal }, async (updates) => {
+		for (const { update_id } of updates) {
+			taken.push(update_id)
+			if (update_id === 9) done.resolve()
+		}
 	})
 	await done.promise
 	ending.abort()

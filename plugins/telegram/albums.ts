@@ -1,0 +1,41 @@
+/** Albums: Telegram delivers each file of an album as a message of its own, and only one of them has the caption. */
+import type { Update } from 'grammy/types'
+import type { IncomingMessage } from '../channels/adapter.ts'
+
+/** What the parts of one album have in common; undefined for anything else. */
+export function albumOf({ message }: Update): string | undefined {
+	const { chat, media_group_id } = message ?? {}
+	return media_group_id === undefined ? undefined : `${chat?.id} ${media_group_id}`
+}
+
+/** The updates in their order; successive parts of one album are together. */
+export function groupAlbums(updates: readonly Update[]): Update[][] {
+	const groups: Update[][] = []
+	for (const update of updates) {
+		const album = albumOf(update)
+		const before = groups.at(-1)
+		if (before?.[0] && album !== undefined && albumOf(before[0]) === album) before.push(update)
+		else groups.push([update])
+	}
+	return groups
+}
+
+/** Makes one message of parts with files. A part without any, such as a video, stays a message of its own. */
+export function joinParts(parts: readonly IncomingMessage[]): IncomingMessage[] {
+	const addressed = parts.some((part) => part.addressed)
+	const whole: IncomingMessage[] = []
+	for (const part of parts) {
+		const before = whole.at(-1)
+		if (!before?.attachments || !part.attachments) {
+			whole.push({ ...part, addressed })
+			continue
+		}
+		whole[whole.length - 1] = {
+			...before,
+			text: [before.text, part.text].filter((text) => text !== '').join('\n\n'),
+			attachments: [...before.attachments, ...part.attachments],
+			...(part.cursor !== undefined && { cursor: part.cursor }),
+		}
+	}
+	return whole
+}
