@@ -24,9 +24,9 @@ const alone = /[\p{Script=Han}\p{Script=Hangul}]/u
 const ascii = /^[\x00-\x7f]*$/ // oxlint-disable-line no-control-regex -- the whole of ASCII is meant
 const marks = /\p{M}+/gu
 /** Letters that are not a letter with a mark, and how people write them where their keyboard lacks them. */
-const plain: Record<string, string> = { ı: 'i', ø: 'o', ł: 'l', đ: 'd', ß: 'ss', æ: 'ae', œ: 'oe' }
-const own = new RegExp(`[${Object.keys(plain).join('')}]`, 'g')
-const plainOf = (letter: string): string => plain[letter] ?? letter
+const plainForms: Record<string, string> = { ı: 'i', ø: 'o', ł: 'l', đ: 'd', ß: 'ss', æ: 'ae', œ: 'oe' }
+const special = new RegExp(`[${Object.keys(plainForms).join('')}]`, 'g')
+const plainOf = (letter: string): string => plainForms[letter] ?? letter
 const ordinal = /^(\d+)(?:st|nd|rd|th)$/
 const leadingZeros = /^0+(?=\d)/
 
@@ -97,7 +97,9 @@ function formOf(word: string, language: Language): string {
 function makeForm(word: string, language: Language): string {
 	if (word.charCodeAt(0) <= 0x39) return word.replace(leadingZeros, '').replace(ordinal, '$1')
 	const stem = language.stem(word)
-	return ascii.test(stem) ? stem : stem.normalize('NFD').replaceAll(marks, '').normalize('NFC').replaceAll(own, plainOf)
+	return ascii.test(stem)
+		? stem
+		: stem.normalize('NFD').replaceAll(marks, '').normalize('NFC').replaceAll(special, plainOf)
 }
 
 /** Every pair of neighbours in each stretch without spaces, and each Chinese or Korean character by itself. */
