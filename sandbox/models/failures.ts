@@ -70,6 +70,11 @@ export function errorIn(value: unknown): ServerError | undefined {
 	}
 }
 
+/** What an event of the name `error` says, in whatever form. */
+export function namedError(body: unknown): StreamError {
+	return new StreamError(errorIn(body) ?? errorIn({ error: body }) ?? { message: 'the server reports an error' })
+}
+
 /** What is thrown for what a server said in place of an answer: a refusal, or an error in the middle of a stream. */
 export class StreamError extends Error {
 	readonly said: ServerError

@@ -5,9 +5,9 @@ import { createBrotliDecompress, createUnzip } from 'node:zlib'
 import { createParser } from 'eventsource-parser'
 import type { EventSourceParser } from 'eventsource-parser'
 import type { Dispatcher } from 'undici'
-import { ConnectionFailure, refusalOf } from './failures.ts'
+import { ConnectionFailure, namedError, refusalOf } from './failures.ts'
 import { ModelError } from './provider.ts'
-import { parsed } from './values.ts'
+import { isObject, parsed } from './values.ts'
 
 export interface ResponseContent {
 	/** Its content type; empty if the server gave none. */
@@ -203,17 +203,33 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 
 	#openParser(): EventSourceParser {
 		return createParser({
-			onEvent: ({ data }) => {
-				if (this.#isOver) return
-				if (data.startsWith('[DONE]')) {
-					this.#restTimer = setTimeout(() => this.#hangUp(), REST_LIMIT_MS)
-					this.#bytes = 0
-					return this.#finish({})
-				}
-				if (data.trim() !== '') this.#take(JSON.parse(data))
+			onEvent: ({ event, data }) => {
+				if (event === 'error') this.#takeError(data)
+				else for (const text of textsIn(data)) this.#takeText(text)
 			},
 		})
 	}
+
+	#takeError(data: string): void {
+		if (this.#isOver) return
+		const body = parsed(data)
+		// It throws if the dialect knows the form.
+		if (isObject(body)) this.#take(body)
+		throw namedError(body ?? data)
+	}
+
+	#takeText(text: string): void {
+		if (this.#isOver || text.trim() === '') return
+		if (!text.startsWith('[DONE]')) return this.#take(JSON.parse(text))
+		this.#restTimer = setTimeout(() => this.#hangUp(), REST_LIMIT_MS)
+		this.#bytes = 0
+		this.#finish({})
+	}
+}
+
+/** The data of an event; of several, if a proxy leaves out the blank lines between them. */
+function textsIn(data: string): string[] {
+	return data.includes('\n') && parsed(data) === undefined ? data.split('\n') : [data]
 }
 
 function tooLong(): ModelError {

@@ -522,6 +522,34 @@ const quirks: Record<string, Quirk> = {
 		reply: refusal('the request exceeds the available context size', { type: 'exceed_context_size_error' }),
 		fails: { code: 'context_too_long' },
 	},
+	'an error as an event of its own': {
+		reply: {
+			text: 'event: error\ndata: {"message":"slow down","code":"rate_limit_exceeded"}\n\ndata: [DONE]\n\n',
+			type: 'text/event-stream',
+		},
+		fails: { code: 'model_rate_limited', message: 'slow down', retryable: true },
+	},
+	'an error as an event of its own, in words': {
+		reply: { text: 'event: error\ndata: upstream is gone\n\n', type: 'text/event-stream' },
+		fails: { code: 'model_unavailable', message: 'upstream is gone', retryable: true },
+	},
+	'a proxy that leaves out the blank lines between events': {
+		reply: {
+			text: [delta({ content: 'Ye' }), delta({ content: 's.' }), delta({}, 'stop')]
+				.map((event) => `data: ${JSON.stringify(event)}\n`)
+				.concat('data: [DONE]\n')
+				.join(''),
+			type: 'text/event-stream',
+		},
+		says: 'Yes.',
+	},
+	'an event in several lines': {
+		reply: {
+			text: `${JSON.stringify(delta({ content: 'Yes.' }, 'stop'), null, 1).replace(/^/gm, 'data: ')}\n\n`,
+			type: 'text/event-stream',
+		},
+		says: 'Yes.',
+	},
 	'vLLM: an error in place of an answer': {
 		reply: {
 			sse: [{ object: 'error', message: 'The image is broken.', type: 'BadRequestError', param: null, code: 400 }],
