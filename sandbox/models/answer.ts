@@ -5,6 +5,7 @@ import type { ModelOrder } from '../order.ts'
 import { finishReason } from './finish-reason.ts'
 import { ModelError } from './provider.ts'
 import type { ModelRequest } from './provider.ts'
+import { originalArguments } from './property-names.ts'
 import { sealState } from './provider-state.ts'
 import { estimateUsage } from './usage.ts'
 import { isObject, stringIn } from './values.ts'
@@ -74,7 +75,8 @@ export class AnswerBuilder {
 	get tool_calls(): ToolCallRequest[] {
 		return [...this.#calls.values()].map((call) => {
 			const tool = this.#tools.find((one) => wireName(one.name) === call.name || one.name === call.name)
-			return { ...call, name: tool?.name ?? call.name, arguments: call.arguments.trim() === '' ? '{}' : call.arguments }
+			const args = call.arguments.trim() === '' ? '{}' : call.arguments
+			return tool ? { ...call, name: tool.name, arguments: originalArguments(tool.parameters, args) } : { ...call, arguments: args }
 		})
 	}
 

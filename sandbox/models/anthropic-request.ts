@@ -4,6 +4,7 @@ import { pairCalls } from './pair-calls.ts'
 import { shownOf } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
+import { renamedParameters } from './property-names.ts'
 import { openState, stateOf } from './provider-state.ts'
 import { simpleParameters } from './simple-schema.ts'
 import { toolsInText } from './tools-in-text.ts'
@@ -61,7 +62,7 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 			tools: tools.map(({ name, description, parameters }) => ({
 				name: wireName(name),
 				description,
-				input_schema: traits.simple_schemas ? simpleParameters(parameters) : parameters,
+				input_schema: traits.simple_schemas ? simpleParameters(parameters) : renamedParameters(parameters),
 			})),
 		}),
 		...(tools.length > 0 && (call || parallel_tool_calls === false) && { tool_choice: choice }),

@@ -1,3 +1,4 @@
+import { renamedParameters } from './property-names.ts'
 import { isObject, listIn, objectIn } from './values.ts'
 
 const KEYWORDS = new Set(['type', 'description', 'properties', 'required', 'items', 'enum', 'anyOf', 'nullable'])
@@ -11,7 +12,7 @@ export function simpleParameters(parameters: Record<string, unknown>): Record<st
 	const parts = [anyOf, oneOf, allOf].flatMap(listIn).filter(isObject)
 	const properties = Object.fromEntries([...parts, rest].flatMap((part) => Object.entries(objectIn(part.properties))))
 	const { enum: _, ...schema } = simpleSchema({ ...rest, type: 'object', properties })
-	return schema
+	return renamedParameters(schema)
 }
 
 function simpleSchema(schema: unknown): Record<string, unknown> {

@@ -102,6 +102,12 @@ const output = (...items: object[]): ScriptedReply => ({
 })
 const responseText = { type: 'message', id: 'm', role: 'assistant', content: [{ type: 'output_text', text: 'Yes.' }] }
 
+const ODATA = {
+	type: 'object',
+	properties: { _top: {}, $top: {}, 'filter[id]': {}, plain: {}, ['x'.repeat(65)]: {} },
+	required: ['filter[id]'],
+}
+
 const quirks: Record<string, Quirk> = {
 	'<think> in the text': {
 		reply: says('<th', 'ink>It ', 'is.</thi', 'nk>\n\nYes', '.'),
@@ -845,6 +851,28 @@ const quirks: Record<string, Quirk> = {
 		),
 		says: 'Yes.',
 		requests: 1,
+	},
+	'Anthropic: parameters with names that it refuses': {
+		kind: 'anthropic',
+		takes: ODATA,
+		reply: refuses(
+			(body) => Object.keys(body.tools[0].input_schema.properties).some((name) => !/^[a-zA-Z0-9_.-]{1,64}$/.test(name)),
+			refusal("tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"),
+			message({ type: 'tool_use', id: 'c', name: NAME, input: { _top: 1, _top_2: 2, filter_id_: 3, plain: { $a: 4 } } }),
+		),
+		calls: [['memory.stm_read', { _top: 1, $top: 2, 'filter[id]': 3, plain: { $a: 4 } }]],
+		asks: { tools: [{ input_schema: { required: ['filter_id_'] } }] },
+		requests: 1,
+	},
+	'Anthropic behind a proxy: the same': {
+		takes: ODATA,
+		reply: refuses(
+			(body) => '$top' in body.tools[0].function.parameters.properties,
+			refusal("tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"),
+			{ sse: [delta({ tool_calls: [call('c', '{"_top_2":2}')] }, 'tool_calls')] },
+		),
+		calls: [['memory.stm_read', { $top: 2 }]],
+		requests: 2,
 	},
 	'Gemini: no thinking': {
 		kind: 'google',
