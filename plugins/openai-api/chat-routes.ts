@@ -41,7 +41,7 @@ interface ChatRequest extends Sampling {
 	tools?: (FunctionTool | HostedTool)[] | null
 	client_metadata?: unknown
 	tool_choice?: ToolChoice
-	response_format?: { type: string; json_schema?: JsonFields } | null
+	response_format?: { type: string; json_schema?: JsonFields; schema?: Record<string, unknown> } | null
 	parallel_tool_calls?: boolean | null
 	user?: string | null
 }
@@ -157,7 +157,7 @@ async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, caller: 
 	const functions = functionsIn<FunctionTool>(body.tools).map((tool) => tool.function)
 	const { offered, call } = chosen(functions, body.tool_choice)
 	const { response_format: format } = body
-	const form = formOf(jsonOf(format && { ...format.json_schema, type: format.type }), call)
+	const form = formOf(jsonOf(format && { schema: format.schema, ...format.json_schema, type: format.type }), call)
 	const [specs, since] = await Promise.all([specsOf(ctx, agent, offered), progressOf(ctx, agent, owner, turn)])
 	return {
 		agent,

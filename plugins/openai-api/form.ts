@@ -33,6 +33,11 @@ export const responseFormat = Joi.object({
 		// oxlint-disable-next-line unicorn/no-thenable -- joi's word
 		then: Joi.required(),
 	}),
+	schema: jsonFields.schema.when('type', {
+		not: 'json_object',
+		// oxlint-disable-next-line unicorn/no-thenable -- joi's word
+		then: Joi.forbidden(),
+	}),
 })
 	.allow(null)
 	.description(what)
@@ -49,7 +54,7 @@ export const textFormat = Joi.object({ type, ...jsonFields })
 export interface JsonFields {
 	name?: string
 	description?: string | null
-	schema?: Record<string, unknown>
+	schema?: Record<string, unknown> | undefined
 	strict?: boolean | null
 }
 
@@ -57,7 +62,7 @@ export interface JsonFields {
 export function jsonOf(format: ({ type: string } & JsonFields) | null | undefined): JsonForm | undefined {
 	if (!format || format.type === 'text') return undefined
 	const { name = 'answer', description, schema, strict } = format
-	if (format.type === 'json_object') return { name: 'answer' }
+	if (format.type === 'json_object') return { name: 'answer', ...(schema && { schema }) }
 	return {
 		name,
 		...(description && { description }),

@@ -101,6 +101,18 @@ void t.test('what the agent says beside its own calls is no part of the JSON, st
 	t.equal((await events.finalResponse()).output_text, right)
 })
 
+void t.test('the schema of a json_object, as other servers take it, is checked', async (t) => {
+	model.on('beside the type', '{"city": "Bern", "degrees": "7"}')
+	model.on(/degrees must be integer/, right)
+	const format = { type: 'json_object', schema } as { type: 'json_object' }
+	const ask = (response_format: typeof format) =>
+		openai.chat.completions.create({ model: 'ada', messages: user('beside the type'), response_format })
+	t.equal((await ask(format)).choices[0]?.message.content, right)
+	t.match(sent('beside the type')[0]?.response_format, { type: 'json_schema', json_schema: { name: 'answer', schema } })
+	const refused = await refusal(ask({ ...format, type: 'text' } as never))
+	t.match(refused, { status: 400, param: 'response_format.schema' })
+})
+
 void t.test('an answer that was cut off is given as it is', async (t) => {
 	model.on('cut off', { text: '{"city": "B', finishReason: 'length' })
 	const { choices } = await openai.chat.completions.create({
