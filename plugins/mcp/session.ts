@@ -115,7 +115,9 @@ function isNothing(error: unknown): error is SseError {
 function noServer(posted: unknown, got: SseError): Error {
 	const status = statusOfError(posted)
 	const answers = `it answers POST with ${status}, and GET with ${got.code}${got.code === 200 ? ' but no event stream' : ''}`
-	return new StreamableHTTPError(status, `there is no MCP server at this address: ${answers}`)
+	const message = `there is no MCP server at this address: ${answers}`
+	// The SDK's class writes words of its own in front of it.
+	return Object.assign(new StreamableHTTPError(status, message), { message })
 }
 
 /** The status of the server's answer, if that caused the error. */

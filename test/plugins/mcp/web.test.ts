@@ -160,7 +160,7 @@ void t.test('an address without a server is reported as one, and is not tried ag
 		t.equal(added.status, 'error')
 		t.match(
 			(await carl.call(`mcp/${added.id}`)).body.last_error.message,
-			new RegExp(`there is no MCP server at this address: it answers POST with 405, and GET with ${status}`),
+			new RegExp(`^there is no MCP server at this address: it answers POST with 405, and GET with ${status}`),
 		)
 	}
 })
