@@ -164,6 +164,7 @@ export class Fault extends Error {
 	readonly headers: Record<string, string>
 	readonly provider_code: string | undefined
 	readonly provider_status: number | undefined
+	readonly #said: string
 
 	constructor(code: FaultCode, message: string, options: FaultOptions = {}) {
 		const hint = options.hint && wireHint(options.hint)
@@ -171,6 +172,7 @@ export class Fault extends Error {
 		super(whole, options.cause === undefined ? undefined : { cause: options.cause })
 		this.name = 'Fault'
 		this.code = code
+		this.#said = message
 		this.errors = options.errors
 		this.provider_code = options.provider_code
 		this.provider_status = options.provider_status
@@ -179,6 +181,11 @@ export class Fault extends Error {
 
 	get status(): number {
 		return statusOf(this.code)
+	}
+
+	/** The message without its hint, for readers who cannot send that request. */
+	get said(): string {
+		return this.#said
 	}
 }
 

@@ -9,7 +9,7 @@ const SERVER_ERROR = -32000
 /** An error that is not the result of a tool, as the protocol has it. A bug is reported without details, which may be internals. */
 export function toRpcError(error: unknown): Error {
 	if (!(error instanceof Fault)) return rpcError(ErrorCode.InternalError, 'internal', 'internal error')
-	const { code, message } = error
+	const { code, said: message } = error
 	if (code === 'not_found') return rpcError(RESOURCE_NOT_FOUND, code, message)
 	if (code === 'invalid_request' || code === 'tool_unknown') return rpcError(ErrorCode.InvalidParams, code, message)
 	return rpcError(SERVER_ERROR, code, message)

@@ -1,6 +1,6 @@
 /** The list of tools: which ones a session gets, and how one is called. */
 import type Joi from 'joi'
-import { Fault, isFault, toWire } from '../../core/errors.ts'
+import { Fault, isFault } from '../../core/errors.ts'
 import { agentTools } from './agent-tools.ts'
 import type { McpCall, McpContext, ServedTool, CallOutcome } from './call.ts'
 import { runTools } from './run-tools.ts'
@@ -50,8 +50,7 @@ export async function callTool(
 		return answerOf(await tool.run(ctx, checked(tool, args) as never, call))
 	} catch (error) {
 		if (!isFault(error)) throw error
-		const { code, message } = toWire(error)
-		return { content: [{ type: 'text', text: `${code}: ${message}` }], isError: true }
+		return { content: [{ type: 'text', text: `${error.code}: ${error.said}` }], isError: true }
 	}
 }
 

@@ -76,7 +76,9 @@ export class AnswerBuilder {
 		return [...this.#calls.values()].map((call) => {
 			const tool = this.#tools.find((one) => wireName(one.name) === call.name || one.name === call.name)
 			const args = call.arguments.trim() === '' ? '{}' : call.arguments
-			return tool ? { ...call, name: tool.name, arguments: originalArguments(tool.parameters, args) } : { ...call, arguments: args }
+			return tool
+				? { ...call, name: tool.name, arguments: originalArguments(tool.parameters, args) }
+				: { ...call, arguments: args }
 		})
 	}
 

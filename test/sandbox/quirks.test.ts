@@ -858,7 +858,12 @@ const quirks: Record<string, Quirk> = {
 		reply: refuses(
 			(body) => Object.keys(body.tools[0].input_schema.properties).some((name) => !/^[a-zA-Z0-9_.-]{1,64}$/.test(name)),
 			refusal("tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"),
-			message({ type: 'tool_use', id: 'c', name: NAME, input: { _top: 1, _top_2: 2, filter_id_: 3, plain: { $a: 4 } } }),
+			message({
+				type: 'tool_use',
+				id: 'c',
+				name: NAME,
+				input: { _top: 1, _top_2: 2, filter_id_: 3, plain: { $a: 4 } },
+			}),
 		),
 		calls: [['memory.stm_read', { _top: 1, $top: 2, 'filter[id]': 3, plain: { $a: 4 } }]],
 		asks: { tools: [{ input_schema: { required: ['filter_id_'] } }] },

@@ -293,7 +293,7 @@ void t.test('what goes wrong is told in words', async (t) => {
 	const fails = async (name: string, args: object, text: RegExp): Promise<void> => {
 		t.match(await call(name, args), { isError: true, content: [{ type: 'text', text }] }, `${name} ${text}`)
 	}
-	await fails('run_agent', { agent: 'nobody', prompt: 'x' }, /^not_found: .*nobody/)
+	await fails('run_agent', { agent: 'nobody', prompt: 'x' }, /^not_found: there is no agent "nobody"$/)
 	await fails('run_agent', { agent: 'ada' }, /^invalid_arguments: .*"?prompt"? is required/)
 	await fails(
 		'run_agent',
