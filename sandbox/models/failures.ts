@@ -154,9 +154,9 @@ function byStatus(server: ServerError, status: number): Kind {
 		const where = `the server answers with a redirect (${status})${to === null ? '' : ` to ${to}`}`
 		return { code: 'model_rejected', message: `${where}; set base_url to the address itself`, retryable: false }
 	}
-	// A tool's description may be too long, too, and a shorter conversation does not shorten it.
-	const isAboutTool = /^tools[.[]/.test(server.param ?? '')
-	if (!isAboutTool && isTooLong(status, code, message)) return { code: 'context_too_long', message, retryable: false }
+	// A tool's description or the id of a call may be too long, too, and a shorter conversation does not shorten it.
+	const isAboutTools = /^tools[.[]|id$/.test(server.param ?? '')
+	if (!isAboutTools && isTooLong(status, code, message)) return { code: 'context_too_long', message, retryable: false }
 	if (status === 429) {
 		// No waiting fills an account.
 		return { code: 'model_rate_limited', message, retryable: !/insufficient_quota|billing/.test(code) }

@@ -5,6 +5,7 @@ import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
 import type { Shown, Takes } from '../attachments/shown.ts'
+import { callId } from './call-id.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { stateOf } from './provider-state.ts'
 import { simpleParameters } from './simple-schema.ts'
@@ -97,7 +98,7 @@ function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): M
 			if (parts.length > 0)
 				besides.push({ type: 'text', text: `[Attachments of the result of ${wireName(turn.name)}:]` })
 			besides.push(...parts)
-			messages.push({ role: 'tool', tool_call_id: turn.call_id, content: textIn(shown) })
+			messages.push({ role: 'tool', tool_call_id: callId(turn.call_id, traits), content: textIn(shown) })
 			continue
 		}
 		flush()
@@ -144,7 +145,7 @@ function messageOf(order: ModelOrder, turn: Extract<Turn, { role: 'assistant' }>
 		tool_calls: tool_calls.map((call) => {
 			const extra_content = extraOf(call)
 			return {
-				id: call.id,
+				id: callId(call.id, traits),
 				type: 'function',
 				function: { name: wireName(call.name), arguments: parseable(call.arguments) },
 				...(extra_content !== undefined && { extra_content }),

@@ -3,6 +3,7 @@ import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
 import type { Takes } from '../attachments/shown.ts'
+import { callId } from './call-id.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { stateOf } from './provider-state.ts'
 import { simpleParameters } from './simple-schema.ts'
@@ -77,7 +78,13 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 		case 'user':
 			return [{ role: 'user', content: contentOf(turn, request, traits) }]
 		case 'tool':
-			return [{ type: 'function_call_output', call_id: turn.call_id, output: contentOf(turn, request, traits) }]
+			return [
+				{
+					type: 'function_call_output',
+					call_id: callId(turn.call_id, traits),
+					output: contentOf(turn, request, traits),
+				},
+			]
 		case 'assistant': {
 			const { content, tool_calls } = turn
 			const output = listIn(stateOf(order, turn, traits).output).map(objectIn)
@@ -89,7 +96,7 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 			if (output.length === 0 || !pairs) {
 				const calls = tool_calls.map((call) => ({
 					type: 'function_call',
-					call_id: call.id,
+					call_id: callId(call.id, traits),
 					name: wireName(call.name),
 					arguments: call.arguments,
 				}))
@@ -109,7 +116,7 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 				const { id: _, ...said } = item
 				const call = pairs[made.indexOf(item)]
 				if (item.type === 'function_call' && !call) continue
-				items.push(...reasoning, call ? { ...said, call_id: call.id } : said)
+				items.push(...reasoning, call ? { ...said, call_id: callId(call.id, traits) } : said)
 				reasoning = []
 			}
 			return items

@@ -6,6 +6,8 @@ export interface Traits extends Compat {
 	system_role?: 'developer' | 'user'
 	/** Schemas of tools use nothing but the common keywords. */
 	simple_schemas?: boolean
+	/** Ids of calls that any server takes. */
+	short_ids?: boolean
 	/** The model sets the budget of its thinking itself. */
 	adaptive_thinking?: boolean
 	/** The user and the assistant speak in turn, also where one of them said nothing. */

@@ -156,6 +156,7 @@ const RULES: readonly Rule[] = [
 		{ forced: false },
 		({ forced }, { request }) => forced !== false && request.form?.call !== undefined,
 	),
+	callIds,
 	schemas,
 	tools,
 	systemRole,
@@ -176,6 +177,15 @@ function whereNamed(name: RegExp, learned: Traits, applies: (traits: Traits, ask
 	return ({ message, param = '' }, asked) =>
 		applies(asked.traits, asked) && name.test(`${param} ${message}`) ? learned : undefined
 }
+
+/** Ids of calls that another provider made. */
+function callIds({ message, param = '' }: ModelFailure, { order, traits }: Asked): Traits | undefined {
+	if (traits.short_ids || !order.kind.startsWith('openai')) return undefined
+	const isNamed = CALL_ID.test(`${param} ${message}`)
+	return isNamed && /length|too long|pattern|alphanumeric/i.test(message) ? { short_ids: true } : undefined
+}
+
+const CALL_ID = /\btool[ _]?call[ _]?ids?\b|\btool_calls\[\d+\]\.id\b|\bcall_id\b|\btool_?use[._]?id\b/i
 
 /** A schema that a server cannot read; grammars of local servers know few keywords. */
 function schemas({ message, param = '' }: ModelFailure, { traits, request }: Asked): Traits | undefined {

@@ -425,6 +425,56 @@ const quirks: Record<string, Quirk> = {
 		says: 'Yes.',
 		requests: 3,
 	},
+	'ids of calls that Mistral did not make': {
+		turns: asked(),
+		reply: refuses(
+			(body) =>
+				!/^[a-zA-Z0-9]{9}$/.test(
+					body.messages[1].tool_calls[0].id +
+						(body.messages[2].tool_call_id === body.messages[1].tool_calls[0].id ? '' : '!'),
+				),
+			refusal('Tool call id was c1 but must be a-z, A-Z, 0-9, with a length of 9.', { code: '3280' }),
+		),
+		says: 'Yes.',
+		asks: { tools: [{ function: { name: NAME } }] },
+		requests: 2,
+	},
+	'the same, in the words of its template': {
+		turns: asked(),
+		reply: refuses(
+			(body) => body.messages[1].tool_calls[0].id === 'c1',
+			refusal('Tool call IDs should be alphanumeric strings with length 9!', {}, 500),
+		),
+		says: 'Yes.',
+		asks: { tools: [{ function: { name: NAME } }] },
+		requests: 2,
+	},
+	'an id of a call that is too long is not a conversation that is too long': {
+		turns: asked(),
+		reply: refuses(
+			(body) => body.messages[1].tool_calls[0].id === 'c1',
+			refusal("Invalid 'messages[1].tool_calls[0].id': string too long. Expected a string with maximum length 40.", {
+				param: 'messages[1].tool_calls[0].id',
+				code: 'string_above_max_length',
+			}),
+		),
+		says: 'Yes.',
+		requests: 2,
+	},
+	'Responses: the same': {
+		kind: 'openai-responses',
+		turns: asked(),
+		reply: refuses(
+			(body) => body.input[1].call_id === 'c1' || body.input[2].call_id !== body.input[1].call_id,
+			refusal("Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64.", {
+				param: 'input[1].call_id',
+				code: 'string_above_max_length',
+			}),
+			output(responseText),
+		),
+		says: 'Yes.',
+		requests: 2,
+	},
 	'no system role': {
 		system: 'Be brief.',
 		reply: refuses((body) => body.messages[0].role === 'system', refusal('System role not supported')),
