@@ -171,6 +171,8 @@ export interface ModelAnswer extends ModelMind {
 	usage: Usage
 	/** Tokens of its request, estimated as `tokensIn` does. */
 	estimate?: number
+	/** The same as its provider counted them: `usage` may be that of several calls. */
+	request_tokens?: number
 	/** Tokens of requests to its model, by the estimate, if the model refused a longer request before this answer. */
 	limit?: number
 	provider: string

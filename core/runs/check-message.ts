@@ -88,6 +88,7 @@ const isAnswer = shape<ModelAnswer>({
 	finish_reason: isText,
 	reasoning: optional(isText),
 	estimate: optional(isAmount),
+	request_tokens: optional(isAmount),
 	limit: optional(isAmount),
 	provider_state: optional(isObject),
 })

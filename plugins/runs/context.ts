@@ -148,14 +148,15 @@ export function contextWith(
 }
 
 /** Corrects what is known of a model by its answer. What it has taken before, it takes again. */
-export function learnFrom({ provider, model, estimate, limit, usage }: ModelAnswer): void {
+export function learnFrom(answer: ModelAnswer): void {
+	const { provider, model, estimate, limit, usage, request_tokens = usage.input_tokens } = answer
 	const key = modelKey({ provider, model })
-	const longest = Math.max(taken.get(key) ?? 0, usage.input_tokens)
+	const longest = Math.max(taken.get(key) ?? 0, request_tokens)
 	taken.set(key, longest)
 	const known = limits.get(key) ?? Infinity
 	const next = Math.max(longest, limit === undefined ? known * RAISE : Math.min(limit, known))
 	if (next < BOUNDLESS) limits.set(key, next)
 	else limits.delete(key)
 	if (estimate !== undefined)
-		factors.set(key, corrected(factors.get(key) ?? familyFactor(model), estimate, usage.input_tokens))
+		factors.set(key, corrected(factors.get(key) ?? familyFactor(model), estimate, request_tokens))
 }

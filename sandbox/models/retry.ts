@@ -84,7 +84,8 @@ function counted(order: ModelOrder, reply: ModelReply, io: ModelIo): ModelReply 
 	const priced = cost === undefined ? told : { ...told, cost }
 	io.spent({ provider, model, usage: priced })
 	// A run shows a cost only where the operator has set a price.
-	return { ...reply, answer: { ...reply.answer, usage: prices ? priced : told } }
+	const usage = prices ? priced : told
+	return { ...reply, answer: { ...reply.answer, usage, request_tokens: told.input_tokens } }
 }
 
 async function askOne(

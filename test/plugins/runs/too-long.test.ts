@@ -5,6 +5,7 @@ import { contextWith, learnFrom } from '../../../plugins/runs/context.ts'
 import { NO_MARKS } from '../../../sandbox/context/earlier.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
+import { startScriptedModels } from '../../support/scripted-model.ts'
 import { latest, startSmallModel } from '../../support/small-model.ts'
 import type { SmallModel, SmallReply } from '../../support/small-model.ts'
 
@@ -47,6 +48,29 @@ void t.test('a conversation is shortened until its model takes it, and from then
 		counts.push(refused)
 	}
 	t.ok(refused >= 1 && refused <= 3, `refused after each run: ${counts.join(' ')}`)
+})
+
+void t.test('an answer that took several calls teaches no other size of a token', async (t) => {
+	const models = await startScriptedModels()
+	t.teardown(() => models.stop())
+	const { url, requests } = models.add(({ body }, n) => {
+		const usage = {
+			prompt_tokens: Math.ceil(JSON.stringify([body.messages, body.tools]).length / 4),
+			completion_tokens: 1,
+		}
+		const choice = { index: 0, message: { content: 'Once ' }, finish_reason: n === 0 || n > 3 ? 'stop' : 'length' }
+		return { json: { choices: [choice], usage } }
+	})
+	const gateway = await startGateway({ config: `providers:\n  told: {kind: openai, base_url: '${url}', model: m}\n` })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada')
+	const factor = (): number =>
+		contextWith({}, [{ provider: 'told', kind: 'openai', model: 'm', timeout_ms: 1 }], NO_MARKS).factors['told/m'] ?? 0
+	await ada.complete('Hello.')
+	const before = factor()
+	t.match(await ada.read(await ada.complete('Tell me a story.')), { answer: 'Once Once Once Once ' })
+	t.equal(requests.length, 5)
+	t.ok(factor() < 1.5 * before, `${before} became ${factor()}`)
 })
 
 const answer = (fields: Partial<ModelAnswer>): ModelAnswer => ({
