@@ -61,16 +61,23 @@ async function attempt(
 	} catch (error) {
 		// A server that breaks the connection after its last word has said all that matters.
 		if (!signal.aborted && (!answer.isWhole || error instanceof ModelError))
-			return failureOf(error, order, dialect.named)
+			return billed(failureOf(error, order, dialect.named), answer)
 	} finally {
 		clearTimeout(timer)
 		io.signal.removeEventListener('abort', abort)
 	}
 	if (timedOut) {
-		return failed('model_timeout', `no whole answer within ${order.timeout_ms / 1000} s`, { retryable: true })
+		const message = `no whole answer within ${order.timeout_ms / 1000} s`
+		return billed(failed('model_timeout', message, { retryable: true }), answer)
 	}
-	if (signal.aborted) return failed('model_interrupted', 'the call was aborted')
+	if (signal.aborted) return billed(failed('model_interrupted', 'the call was aborted'), answer)
 	return { status: 'answered', answer: answer.answer(order, request) }
+}
+
+/** The provider charges for an answer that is of no use, too. */
+function billed(reply: ModelReply, { usage }: AnswerBuilder): ModelReply {
+	if (reply.status === 'failed' && usage) reply.failure.usage = usage
+	return reply
 }
 
 async function sendAndRead(

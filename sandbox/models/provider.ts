@@ -14,7 +14,7 @@
  * - let a key into a failure's message.
  */
 import type { FaultCode } from '../../core/errors.ts'
-import type { Attachment, ModelAnswer, ModelMind, ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
+import type { Attachment, ModelAnswer, ModelMind, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { AnswerForm, ModelOrder } from '../order.ts'
 
 export interface Provider {
@@ -65,6 +65,8 @@ export interface ModelFailure {
 	param?: string
 	/** As in `WireError`. */
 	provider_code?: string
+	/** What the server told of a call that failed all the same, such as for an answer that was cut off. */
+	usage?: Usage
 }
 
 /** For a provider's own use, where a failure is found deep down. */

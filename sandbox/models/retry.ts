@@ -1,7 +1,8 @@
 /** Asks a model again where that may help, then the next model of the order. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toWire } from '../../core/errors.ts'
-import { SENT_CHARACTERS } from '../../core/protocol.ts'
+import { addUsage, SENT_CHARACTERS } from '../../core/protocol.ts'
+import type { Usage } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import type { ModelIo } from '../ask-model.ts'
 import { withFiles } from '../attachments/load.ts'
@@ -41,6 +42,7 @@ export async function askModels(
 	{ policy = standard, open = openProvider }: AskOptions = {},
 ): Promise<ModelReply> {
 	const failures: { order: ModelOrder; failure: ModelFailure }[] = []
+	const usage: Usage = { input_tokens: 0, output_tokens: 0 }
 	for (const [at, order] of models.entries()) {
 		const whole = typeof asked === 'function' ? asked(order) : asked
 		const refusal = await refusalOf(order, whole, io)
@@ -52,7 +54,7 @@ export async function askModels(
 			event_type: 'model.request',
 			payload: { provider, model, step: io.step, messages, tools: request.tools.length },
 		})
-		const reply = counted(order, await askOne(await open(order.kind), order, request, io, policy), io)
+		const reply = await askOne(await open(order.kind), order, request, io, policy, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		failures.push({ order, failure: reply.failure })
 		const next = models[at + 1]
@@ -75,17 +77,21 @@ async function refusalOf(order: ModelOrder, request: ModelRequest, io: ModelIo):
 	return refusal ? failed(refusal.code as ModelCode, refusal.message) : undefined
 }
 
-/** Every answer of a model comes by here: its cost is set, and its usage is counted. */
-function counted(order: ModelOrder, reply: ModelReply, io: ModelIo): ModelReply {
-	if (reply.status === 'failed') return reply
+/**
+ * Every reply of a model comes by here: its cost is set, and its usage is counted and added to that of the attempts before, which
+ * an answer has too.
+ */
+function counted(order: ModelOrder, reply: ModelReply, io: ModelIo, sum: Usage): ModelReply {
+	const told = reply.status === 'answered' ? reply.answer.usage : reply.failure.usage
+	if (!told) return reply
 	const { provider, model, prices } = order
-	const { usage: told } = reply.answer
 	const cost = knownCost(order, told)
 	const priced = cost === undefined ? told : { ...told, cost }
 	io.spent({ provider, model, usage: priced })
 	// A run shows a cost only where the operator has set a price.
-	const usage = prices ? priced : told
-	return { ...reply, answer: { ...reply.answer, usage, request_tokens: told.input_tokens } }
+	addUsage(sum, prices ? priced : told)
+	if (reply.status === 'failed') return reply
+	return { ...reply, answer: { ...reply.answer, usage: { ...sum }, request_tokens: told.input_tokens } }
 }
 
 async function askOne(
@@ -94,13 +100,11 @@ async function askOne(
 	request: ModelRequest,
 	io: ModelIo,
 	policy: RetryPolicy,
+	usage: Usage,
 ): Promise<ModelReply> {
 	for (let attempt = 1; ; attempt++) {
-		const reply = await provider.ask(order, request, {
-			signal: io.signal,
-			onText: io.stream,
-			onSent: sentBy(order, io),
-		})
+		const asked = { signal: io.signal, onText: io.stream, onSent: sentBy(order, io) }
+		const reply = counted(order, await provider.ask(order, request, asked), io, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
 		if (!retryable || attempt > policy.retries) return reply

@@ -150,6 +150,26 @@ void t.test('calls whose answer is of no use are counted, too', async (t) => {
 	t.match((await dan.read(run_id)).usage, { input_tokens: 30, output_tokens: 3, cost: 0.000105 })
 })
 
+void t.test('so are calls that failed although the model answered, and those that another one followed', async (t) => {
+	const zoe = await follow(t, gateway, 'zoe', { config: { provider: 'odd' } })
+	const usage = { prompt_tokens: 10, completion_tokens: 1 }
+	const broken = (finish_reason: string): ScriptedReply => {
+		const call = { id: 'c', function: { name: 'memory_stm_read', arguments: '{"ke' } }
+		return { json: { choices: [{ index: 0, message: { tool_calls: [call] }, finish_reason }], usage } }
+	}
+	reply = broken('length')
+	const cut = await zoe.start('cut off in a call')
+	t.match(await zoe.ended(cut), { event_type: 'run.failed', payload: { code: 'model_interrupted' } })
+	t.match((await zoe.read(cut)).usage, { input_tokens: 10, output_tokens: 1, cost: 0.000011 })
+	t.match((await usageOf('agent_id=zoe')).total, { calls: 1, input_tokens: 10, output_tokens: 1, cost: 0.000011 })
+
+	const yan = await follow(t, gateway, 'yan', { config: { provider: 'odd', fallback: ['mock'] } })
+	model.on('cut off, then elsewhere', answer(100, 20))
+	const { usage: both } = await yan.read(await yan.complete('cut off, then elsewhere'))
+	t.match(both, { input_tokens: 110, output_tokens: 21, cost: 0.000461 })
+	t.match((await usageOf('agent_id=yan')).total, { calls: 2, input_tokens: 110, output_tokens: 21, cost: 0.000461 })
+})
+
 void t.test('what a provider reports is taken only where it can be true', async (t) => {
 	const eve = await follow(t, gateway, 'eve', { config: { provider: 'odd' } })
 	const message = { role: 'assistant', content: 'x'.repeat(40) }
