@@ -1,3 +1,4 @@
+import { addUsage, roundCost } from '../../core/protocol.ts'
 import type { Usage } from '../../core/protocol.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -19,6 +20,8 @@ interface KnownRun {
 	since: number | null
 	/** The current model call. */
 	call: { provider: string; since: number } | null
+	/** What its answers used; null if it began before this plugin started. */
+	used: Usage | null
 }
 
 /** Limit of runs tracked in memory. For older ones, mostly paused, the record is read when they end. */
@@ -73,7 +76,7 @@ export function countEvents(
 	const knownRun = (run_id: string): KnownRun => {
 		const run = known.get(run_id)
 		if (run) return run
-		const fresh: KnownRun = { trigger: null, active_ms: 0, since: null, call: null }
+		const fresh: KnownRun = { trigger: null, active_ms: 0, since: null, call: null, used: null }
 		known.set(run_id, fresh)
 		return fresh
 	}
@@ -95,13 +98,22 @@ export function countEvents(
 			() => count('unknown', run.active_ms), // deleted with its agent
 		)
 	}
+	const countUsage = (provider: string, { input_tokens, output_tokens, cost: spent }: Usage): void => {
+		if (spent !== undefined) cost.add([provider], spent)
+		tokens.add(['input'], input_tokens)
+		tokens.add(['output'], output_tokens)
+	}
 	const countTool = (kind: string, tool: string, outcome: 'ok' | 'failed'): void => tools.add([kind, tool, outcome])
 
 	const handleOfRun = (run_id: string, { event_type, payload, timestamp }: EventEnvelope): void => {
 		const at = Date.parse(timestamp)
 		switch (event_type) {
 			case 'run.started':
-				return void Object.assign(knownRun(run_id), { trigger: String(payload.trigger), since: at })
+				return void Object.assign(knownRun(run_id), {
+					trigger: String(payload.trigger),
+					since: at,
+					used: { input_tokens: 0, output_tokens: 0 },
+				})
 			case 'run.paused': {
 				const run = knownRun(run_id)
 				if (run.since !== null) run.active_ms += Math.max(0, at - run.since)
@@ -122,17 +134,19 @@ export function countEvents(
 				const run = knownRun(run_id)
 				if (run.call) callTimes.observe([run.call.provider], Math.max(0, at - run.call.since) / 1000)
 				endCall(run, 'answered')
-				const usage = (payload.usage ?? {}) as Partial<Usage>
-				const { input_tokens = 0, output_tokens = 0 } = usage
-				if (usage.cost !== undefined) cost.add([String(payload.provider)], usage.cost)
-				tokens.add(['input'], input_tokens)
-				return tokens.add(['output'], output_tokens)
+				const usage = payload.usage as Usage
+				if (run.used) addUsage(run.used, usage)
+				return countUsage(String(payload.provider), usage)
 			}
 			case 'run.completed':
 				return endRun(run_id, 'completed', at)
-			case 'run.failed':
+			case 'run.failed': {
+				const { call, used } = knownRun(run_id)
+				// Calls without an answer of use have no event of their own.
+				if (call && used) countUsage(call.provider, restOf(payload.usage as Usage, used))
 				endCall(knownRun(run_id), String(payload.code).startsWith('model_') ? 'failed' : 'stopped')
 				return endRun(run_id, 'failed', at)
+			}
 			case 'run.stopped':
 				endCall(knownRun(run_id), 'stopped')
 				return endRun(run_id, 'stopped', at)
@@ -169,6 +183,14 @@ export function countEvents(
 			if (run_id !== null && event_type !== 'model.stream') handleOfRun(run_id, event)
 		},
 		metrics: [runs, runTimes, calls, callTimes, tokens, cost, tools, kills, deliveries],
+	}
+}
+
+function restOf(all: Usage, used: Usage): Usage {
+	return {
+		input_tokens: all.input_tokens - used.input_tokens,
+		output_tokens: all.output_tokens - used.output_tokens,
+		...(all.cost !== undefined && { cost: roundCost(all.cost - (used.cost ?? 0)) }),
 	}
 }
 

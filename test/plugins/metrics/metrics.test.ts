@@ -40,10 +40,12 @@ void t.test('runs, model calls, tokens and tools', async (t) => {
 	model.on('count', { text: 'Counted.', usage: { prompt_tokens: 7, completion_tokens: 3 } })
 	model.on('refuse', { status: 400 })
 	model.on('again', { status: 500 }, { text: 'Yes.', usage: { prompt_tokens: 1, completion_tokens: 1 } })
+	model.on(/nothing|your answer was empty/, { text: '', usage: { prompt_tokens: 5, completion_tokens: 1 } })
 	const ada = await follow(t, gateway, 'ada', { config: { provider: 'lab' } })
 	await ada.complete('count')
 	await ada.ended(await ada.start('refuse'))
 	await ada.complete('again')
+	await ada.ended(await ada.start('nothing'))
 	const dan = await follow(t, gateway, 'dan', { config: { provider: 'held' } })
 	await dan.start('slow')
 	await held.called('slow')
@@ -59,13 +61,13 @@ void t.test('runs, model calls, tokens and tools', async (t) => {
 
 	const now = await reads(gateway, { svc_runs_active: 0, 'svc_runs_total{outcome="completed",trigger="api"}': 3 })
 	const expected = {
-		'svc_runs_total{outcome="failed",trigger="api"}': 1,
+		'svc_runs_total{outcome="failed",trigger="api"}': 2,
 		'svc_runs_total{outcome="stopped",trigger="api"}': 1,
-		svc_run_duration_seconds_count: 5,
-		'svc_run_duration_seconds_bucket{le="+Inf"}': 5,
+		svc_run_duration_seconds_count: 6,
+		'svc_run_duration_seconds_bucket{le="+Inf"}': 6,
 		'svc_model_calls_total{provider="lab",outcome="answered"}': 2,
-		'svc_model_calls_total{provider="lab",outcome="failed"}': 1,
-		'svc_model_calls_total{provider="lab",outcome="retried"}': 1,
+		'svc_model_calls_total{provider="lab",outcome="failed"}': 2,
+		'svc_model_calls_total{provider="lab",outcome="retried"}': 3,
 		'svc_model_calls_total{provider="held",outcome="stopped"}': 1,
 		'svc_model_call_duration_seconds_count{provider="lab"}': 2,
 		'svc_tool_calls_total{kind="primitive",tool="memory.store",outcome="ok"}': 1,
@@ -79,7 +81,10 @@ void t.test('runs, model calls, tokens and tools', async (t) => {
 		svc_plugins_in_trouble: 0,
 	}
 	for (const [series, value] of Object.entries(expected)) t.equal(now.get(series), value, series)
-	t.ok(Number(now.get('svc_model_tokens_total{type="input"}')) >= 8)
+	const { total } = (await gateway.request('GET', '/v1/usage')).body
+	t.ok(total.input_tokens >= 7 + 1 + 3 * 5)
+	t.equal(now.get('svc_model_tokens_total{type="input"}'), total.input_tokens)
+	t.equal(now.get('svc_model_tokens_total{type="output"}'), total.output_tokens)
 	t.ok(Number(now.get('svc_store_bytes')) > 0 && Number(now.get('svc_store_free_bytes')) > 0)
 	const { version } = (await gateway.request('GET', '/v1/health')).body
 	t.equal(now.get(`svc_build_info{version="${version}",node="${process.version}"}`), 1)
