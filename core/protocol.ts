@@ -21,6 +21,7 @@ export const WORKER_EVENTS = [
 	'model.retry',
 	'model.fallback',
 	'model.continued',
+	'model.tools_refused',
 	'context.shrunk',
 ] as const
 

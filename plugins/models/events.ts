@@ -46,6 +46,15 @@ export default {
 			characters: 'How long the answer is so far.',
 		},
 	},
+	'model.tools_refused': {
+		description:
+			'A server refused the tools of a request, and they are described to the model in words until the gateway stops: for all requests to this model, or for those with these tools if it refused only them, or their number.',
+		payload: {
+			provider: 'Its name in gateway.yaml.',
+			model: 'The model that is asked.',
+			message: 'How the server refused them.',
+		},
+	},
 	'model.fallback': {
 		description: 'A model call failed and is sent to the next provider.',
 		payload: {

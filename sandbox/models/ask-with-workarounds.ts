@@ -23,6 +23,7 @@ export async function askWithWorkarounds(
 	request: ModelRequest,
 	optional: readonly string[],
 	ask: (traits: Traits) => Promise<ModelReply>,
+	onToolsRefused?: (message: string) => void,
 ): Promise<ModelReply> {
 	const name = JSON.stringify([order.kind, order.base_url, order.model])
 	let digest: string | undefined
@@ -33,10 +34,12 @@ export async function askWithWorkarounds(
 	if (order.compat?.developer_role) known.system_role = 'developer'
 	let traits = known
 	const lasting: [name: string, traits: Traits][] = []
+	let refusedTools: string | undefined
 	for (let left = WORKAROUNDS_LIMIT; ; left--) {
 		const reply = await ask(traits)
 		if (reply.status === 'answered') {
 			for (const [whose, workaround] of lasting) remember(whose, and(learned.get(whose), workaround))
+			if (refusedTools !== undefined) onToolsRefused?.(refusedTools)
 			return reply
 		}
 		const workaround = left > 0 ? workaroundFor(reply.failure, { order, request, traits, known, fields }) : undefined
@@ -45,6 +48,7 @@ export async function askWithWorkarounds(
 		const { drop, ...others } = workaround.traits
 		const added = { ...others, ...(drop && { drop: drop.filter((field) => !dropped.includes(field)) }) }
 		traits = and(traits, added)
+		if (added.tools === false) refusedTools = reply.failure.message
 		if (workaround.holds) lasting.push([workaround.holds === 'for the model' ? name : such(), added])
 	}
 }

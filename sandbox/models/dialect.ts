@@ -30,7 +30,13 @@ export interface Dialect {
 export function providerOf(dialect: Dialect): Provider {
 	return {
 		ask: (order, request, io) =>
-			askWithWorkarounds(order, request, dialect.optional, (traits) => attempt(dialect, order, request, traits, io)),
+			askWithWorkarounds(
+				order,
+				request,
+				dialect.optional,
+				(traits) => attempt(dialect, order, request, traits, io),
+				io.onToolsRefused,
+			),
 	}
 }
 

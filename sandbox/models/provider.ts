@@ -45,6 +45,8 @@ export interface AskIo {
 	onText: (text: string) => void
 	/** The body of each request that is sent. */
 	onSent?: ((body: string) => void) | undefined
+	/** The server's words, when tools are told in words from now on because it refuses them. */
+	onToolsRefused?: ((message: string) => void) | undefined
 }
 
 export type ModelReply = { status: 'answered'; answer: ModelAnswer } | { status: 'failed'; failure: ModelFailure }

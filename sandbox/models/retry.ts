@@ -103,7 +103,16 @@ async function askOne(
 	usage: Usage,
 ): Promise<ModelReply> {
 	for (let attempt = 1; ; attempt++) {
-		const asked = { signal: io.signal, onText: io.stream, onSent: sentBy(order, io) }
+		const asked = {
+			signal: io.signal,
+			onText: io.stream,
+			onSent: sentBy(order, io),
+			onToolsRefused: (message: string) =>
+				io.emit({
+					event_type: 'model.tools_refused',
+					payload: { provider: order.provider, model: order.model, message },
+				}),
+		}
 		const reply = counted(order, await provider.ask(order, request, asked), io, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
