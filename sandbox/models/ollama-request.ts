@@ -19,7 +19,8 @@ const TAKES: Takes = {
 
 export function chatBody(order: ModelOrder, request: ModelRequest, traits: Traits): Record<string, unknown> {
 	const { system, tools, turns } = request
-	const { temperature, top_p, max_tokens, stop, seed, reasoning_effort } = order.params ?? {}
+	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
+	const { temperature, top_p, max_tokens, stop, seed, presence_penalty, frequency_penalty, reasoning_effort } = params
 	const { options, ...extra } = order.extra_body ?? {}
 	const { json } = supportedForm(request.form, traits)
 	const body: Record<string, unknown> = {
@@ -34,7 +35,7 @@ export function chatBody(order: ModelOrder, request: ModelRequest, traits: Trait
 		stream: traits.streaming !== false,
 		// With a format, models call no tools.
 		...(json && tools.length === 0 && { format: json.schema ?? 'json' }),
-		...(reasoning_effort !== undefined && { think: thinkOf(order.model, reasoning_effort) }),
+		...(typeof reasoning_effort === 'string' && { think: thinkOf(order.model, reasoning_effort) }),
 		...extra,
 		options: {
 			num_ctx: order.context_window ?? windowOf(order.model),
@@ -43,6 +44,8 @@ export function chatBody(order: ModelOrder, request: ModelRequest, traits: Trait
 			...(top_p !== undefined && { top_p }),
 			...(stop !== undefined && { stop: [stop].flat() }),
 			...(seed !== undefined && { seed }),
+			...(presence_penalty !== undefined && { presence_penalty }),
+			...(frequency_penalty !== undefined && { frequency_penalty }),
 			...objectIn(options),
 		},
 	}

@@ -72,6 +72,12 @@ void t.test('the context window and the parameters reach the server', async (t) 
 			tools: [{ type: 'function', function: { name: 'memory_stm_read' } }],
 		},
 	})
+	const sampling = { stop: ['X'], top_p: 0.5, presence_penalty: 1, frequency_penalty: 0.5, reasoning_effort: 'none' }
+	await ask({ base_url, params: { ...params, seed: 8 }, sampling })
+	t.match(requests.pop()?.body, {
+		think: false,
+		options: { temperature: 0.2, top_p: 0.5, stop: ['X'], seed: 8, presence_penalty: 1, frequency_penalty: 0.5 },
+	})
 	await ask({ base_url, model: 'gpt-oss:20b', params: { reasoning_effort: 'low' } })
 	t.equal(requests[1]?.body.think, 'low')
 })
