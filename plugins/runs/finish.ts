@@ -44,6 +44,8 @@ export async function finish(
 			const provider = { ...(provider_code && { provider_code }), ...(provider_status && { provider_status }) }
 			const payload = { error: message, code, ...provider, usage }
 			const events = [{ event_type: 'run.failed', payload }]
+			// The journal has no step with what its last calls used.
+			if (spent.length > 0 && mayHaveFamily(run, log.journal.steps)) await charge(ctx.store, run, usage)
 			await end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
 			return account?.settle(spent)
 		}

@@ -13,6 +13,7 @@ import { startHeldModel } from '../support/held-model.ts'
 import type { HeldModel } from '../support/held-model.ts'
 import { follow } from '../support/runs.ts'
 import type { Followed } from '../support/runs.ts'
+import { startScriptedModels } from '../support/scripted-model.ts'
 import { openStream } from '../support/sse.ts'
 
 /** Starts runs, waits for runs and calls primitives as other plugins may. */
@@ -389,6 +390,28 @@ void t.test('a run that fails takes its sub-agents with it; one limit of tokens 
 	const eve = await follow(t, offline, 'eve', { config: { limits: { tokens } } })
 	const run_id = await eve.complete(spawn({ prompt: '/tool memory.stm_read {}' }))
 	t.match((await eve.ended(run_id)).payload, { finish_reason: 'limit_tokens' })
+})
+
+void t.test('what sub-agents used that failed counts toward the limit of tokens, too', async (t) => {
+	const models = await startScriptedModels()
+	t.teardown(() => models.stop())
+	const { url, requests } = models.add(({ body }) => {
+		const isBelow = body.messages.some(({ content }: { content: unknown }) => content === 'below')
+		const calls = (args: string) => [{ id: 'c', function: { name: 'subagent_spawn', arguments: args } }]
+		const usage = { prompt_tokens: isBelow ? 1000 : 10, completion_tokens: 0 }
+		const choice = isBelow
+			? { message: { tool_calls: calls('{"prom') }, finish_reason: 'length' }
+			: body.tools
+				? { message: { tool_calls: calls('{"prompt": "below"}') }, finish_reason: 'tool_calls' }
+				: { message: { content: 'Enough.' }, finish_reason: 'stop' }
+		return { json: { choices: [choice], usage } }
+	})
+	const gateway = await startGateway({ config: `providers:\n  lab: {kind: openai, base_url: '${url}', model: m}\n` })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada', { config: { limits: { steps: 10, tokens: 2500 } } })
+	const run_id = await ada.complete('top')
+	t.match((await ada.ended(run_id)).payload, { finish_reason: 'limit_tokens' })
+	t.ok(requests.length < 10, `${requests.length} requests`)
 })
 
 void t.test('16 runs wait for their sub-agents at once, with a single thread that takes four', async (t) => {
