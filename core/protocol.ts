@@ -222,7 +222,7 @@ export type RunOutcome =
 	 */
 	| { status: 'completed'; answer: ModelAnswer; usage: Usage; spent: ModelUsage[]; ended_by?: EndReason }
 	| { status: 'paused'; waits_for: string }
-	| { status: 'stopped' }
+	| { status: 'stopped'; spent?: ModelUsage[] }
 	| { status: 'failed'; error: WireError; usage: Usage; spent?: ModelUsage[] }
 
 /** Questions that a worker may ask of the main thread: parameters and result of each. */

@@ -40,7 +40,7 @@ export async function runLoop(order: RunOrder, io: Link, askModel: AskModel): Pr
 		const { limits, tokens_elsewhere: elsewhere = 0 } = order
 		return await continueRun({ order, limits, journal, spent, io, askModel, time, elsewhere })
 	} catch (error) {
-		if (io.signal.aborted) return { status: 'stopped' }
+		if (io.signal.aborted) return { status: 'stopped', ...(spent.length > 0 && { spent }) }
 		const usage = usageOf(journal)
 		for (const call of spent) addUsage(usage, call.usage)
 		return { status: 'failed', error: toWire(error), usage, spent }

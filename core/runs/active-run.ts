@@ -19,7 +19,7 @@ import type {
 	ToWorker,
 	Usage,
 } from '../protocol.ts'
-import { checkCall, checkEvent, checkOutcome } from './check-message.ts'
+import { checkCall, checkEvent, checkOutcome, spentIn } from './check-message.ts'
 import type { AssignedRun, Assignment } from './run-thread.ts'
 
 /** What a run may request from its executor: the thread's calls, and what needs no answer. */
@@ -139,7 +139,10 @@ export class ActiveRun implements RunHandle, AssignedRun {
 
 	receive(message: ToMain): void {
 		if (this.#isOver) return
-		if (message.kind === 'outcome') this.#finish(this.#verdict ?? verdictOf(message.outcome))
+		if (message.kind === 'outcome') {
+			if (this.#verdict) this.#verdict = withSpent(this.#verdict, message.outcome)
+			this.#finish(this.#verdict ?? verdictOf(message.outcome))
+		}
 		if (message.kind === 'hello') this.#isTaken = true
 		if (!this.#verdict) this.#obey(message)
 	}
@@ -207,6 +210,13 @@ export class ActiveRun implements RunHandle, AssignedRun {
 		clearTimeout(this.#timer)
 		this.#timer = setTimeout(act, Math.min(Math.max(0, ms), TIMER_LIMIT_MS))
 	}
+}
+
+/** A stopped run has used what its thread says. */
+function withSpent(verdict: Verdict, outcome: RunOutcome | null): Verdict {
+	if (!('status' in verdict) || verdict.status !== 'stopped' || outcome?.status !== 'stopped') return verdict
+	const spent = spentIn(outcome)
+	return spent.length > 0 ? { ...verdict, spent } : verdict
 }
 
 function verdictOf(outcome: RunOutcome | null): Verdict {

@@ -106,12 +106,17 @@ const calls: { [M in Method]: Check } = {
 	blob: shape<Calls['blob']['params']>({ blob: isText, media_type: isText }),
 }
 
-/** `stopped` is not among them: a run is stopped by this side, which then knows its outcome. */
+/** `stopped` is not among them: a run is stopped by this side, which only has to learn what was used. */
 const outcomes = [
 	shape({ status: is('completed'), answer: isAnswer, usage: isUsage, spent: areSpent, ended_by: optional(isText) }),
 	shape({ status: is('failed'), error: isError, usage: isUsage, spent: optional(areSpent) }),
 	shape({ status: is('paused'), waits_for: isText }),
 ]
+
+/** What a thread says that a stopped run has used. */
+export function spentIn({ spent }: Extract<RunOutcome, { status: 'stopped' }>): ModelUsage[] {
+	return spent && areSpent(spent) ? spent : []
+}
 
 function wrong(what: string): Error {
 	return threadLost(`the thread of the run sent an invalid message: ${what}`)

@@ -103,6 +103,10 @@ export function countEvents(
 		tokens.add(['input'], input_tokens)
 		tokens.add(['output'], output_tokens)
 	}
+	/** Calls without an answer of use have no event of their own. */
+	const countRest = ({ call, used }: KnownRun, usage: Usage): void => {
+		if (call && used) countUsage(call.provider, restOf(usage, used))
+	}
 	const countTool = (kind: string, tool: string, outcome: 'ok' | 'failed'): void => tools.add([kind, tool, outcome])
 
 	const handleOfRun = (run_id: string, { event_type, payload, timestamp }: EventEnvelope): void => {
@@ -140,14 +144,12 @@ export function countEvents(
 			}
 			case 'run.completed':
 				return endRun(run_id, 'completed', at)
-			case 'run.failed': {
-				const { call, used } = knownRun(run_id)
-				// Calls without an answer of use have no event of their own.
-				if (call && used) countUsage(call.provider, restOf(payload.usage as Usage, used))
+			case 'run.failed':
+				countRest(knownRun(run_id), payload.usage as Usage)
 				endCall(knownRun(run_id), String(payload.code).startsWith('model_') ? 'failed' : 'stopped')
 				return endRun(run_id, 'failed', at)
-			}
 			case 'run.stopped':
+				if (payload.usage) countRest(knownRun(run_id), payload.usage as Usage)
 				endCall(knownRun(run_id), 'stopped')
 				return endRun(run_id, 'stopped', at)
 		}

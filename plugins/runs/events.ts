@@ -55,7 +55,10 @@ export default {
 	},
 	'run.stopped': {
 		description: 'A run was stopped or cancelled; neither `run.completed` nor `run.failed` follows.',
-		payload: {},
+		payload: {
+			'usage?':
+				'Tokens of the whole run, as in `run.completed`, if a model call was stopped; an estimate if its server has not told them yet.',
+		},
 	},
 	'context.shrunk': {
 		description:

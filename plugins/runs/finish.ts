@@ -1,5 +1,5 @@
 /** How an execution ends its run: by an answer, by an error, or because it was stopped. */
-import { usageOf } from '../../core/protocol.ts'
+import { addUsage, usageOf } from '../../core/protocol.ts'
 import type { ModelAnswer, ModelUsage, NewEvent } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { RunEnd } from '../usage/contract.ts'
@@ -51,8 +51,15 @@ export async function finish(
 		}
 		case 'stopped': {
 			const actor = logged.lock?.stoppedBy
-			const events = [{ event_type: 'run.stopped', payload: actor ? { actor } : {} }]
-			return end(ctx, logged, { status: 'stopped', usage: usageOf(log.journal.steps) }, { events })
+			const { spent = [] } = outcome
+			const { steps } = log.journal
+			const usage = usageOf(steps)
+			for (const call of spent) addUsage(usage, call.usage)
+			const payload = { ...(actor && { actor }), ...(spent.length > 0 && { usage }) }
+			if (spent.length > 0 && mayHaveFamily(run, steps)) await charge(ctx.store, run, usage)
+			const events = [{ event_type: 'run.stopped', payload }]
+			await end(ctx, logged, { status: 'stopped', usage }, { events, ...counting(spent) })
+			return account?.settle(spent)
 		}
 	}
 }

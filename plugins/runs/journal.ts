@@ -55,7 +55,7 @@ export function endIn({ journal: { lastEvent: event, steps } }: RunLog): Ended |
 				usage: event.payload.usage as Usage,
 			}
 		case 'run.stopped':
-			return { status: 'stopped', usage: usageOf(steps) }
+			return { status: 'stopped', usage: (event.payload.usage as Usage | undefined) ?? usageOf(steps) }
 		default:
 			return null
 	}

@@ -83,7 +83,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 	signal.addEventListener('abort', abort, { once: true })
 	try {
 		const outcome = await handle.outcome
-		if (signal.aborted) return { status: 'stopped' }
+		if (signal.aborted) return { status: 'stopped', spent: ('spent' in outcome && outcome.spent) || [] }
 		// Nothing would ever continue it.
 		if (outcome.status === 'paused' && waitsIn(log.journal).length === 0)
 			throw new Fault('thread_lost', 'the thread reported that the run waits, but there is nothing that it waits for')

@@ -110,18 +110,23 @@ export class AnswerBuilder {
 	answer(order: ModelOrder, request: ModelRequest): ModelAnswer {
 		const { content, tool_calls, state } = this
 		const reasoning = this.reasoning.trim()
-		const allText = content + reasoning + tool_calls.map((call) => call.name + call.arguments).join('')
 		const provider_state = state === undefined ? undefined : sealState(order, state)
 		return {
 			content,
 			tool_calls,
-			usage: this.usage ?? estimateUsage(request, allText),
+			usage: this.usage ?? this.estimated(request),
 			provider: order.provider,
 			model: order.model,
 			finish_reason: finishReason(this.finishWord, tool_calls.length > 0),
 			...(reasoning !== '' && { reasoning }),
 			...(provider_state && { provider_state }),
 		}
+	}
+
+	/** Where the server counts nothing. */
+	estimated(request: ModelRequest): Usage {
+		const calls = this.tool_calls.map((call) => call.name + call.arguments).join('')
+		return estimateUsage(request, this.content + this.reasoning.trim() + calls)
 	}
 
 	get #isCut(): boolean {

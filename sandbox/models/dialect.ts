@@ -76,7 +76,11 @@ async function attempt(
 		const message = `no whole answer within ${order.timeout_ms / 1000} s`
 		return billed(failed('model_timeout', message, { retryable: true }), answer)
 	}
-	if (signal.aborted) return billed(failed('model_interrupted', 'the call was aborted'), answer)
+	if (signal.aborted) {
+		// Usage comes last, and a caller could stop each call right before.
+		if (!answer.isUntouched) answer.usage ??= answer.estimated(request)
+		return billed(failed('model_interrupted', 'the call was aborted'), answer)
+	}
 	return { status: 'answered', answer: answer.answer(order, request) }
 }
 

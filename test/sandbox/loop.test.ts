@@ -545,14 +545,17 @@ void t.test('stopping', async (t) => {
 		t.strictSame(world.requests, [])
 	})
 
-	void t.test('during a model call its answer is not taken', async (t) => {
+	void t.test('during a model call its answer is counted, and not taken', async (t) => {
 		const world = makeWorld([])
 		world.ask = (_request, { signal }) => {
 			world.controller.abort('enough')
 			t.ok(signal.aborted)
 			return Promise.resolve({ status: 'answered', answer: say('Too late.') })
 		}
-		t.strictSame(await world.run(), { status: 'stopped' })
+		const { status, spent, ...others } = (await world.run()) as Extract<RunOutcome, { status: 'stopped' }>
+		t.equal(status, 'stopped')
+		t.match(spent, [{ usage: { input_tokens: 10, output_tokens: 5 } }], 'but counted')
+		t.strictSame(others, {})
 	})
 
 	void t.test('during a tool call nothing more is called', async (t) => {

@@ -3,6 +3,7 @@ import t from 'tap'
 import { svcFor } from '../../support/cli.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
+import { startHeldModel } from '../../support/held-model.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import { refused } from '../../support/refused.ts'
 import { follow } from '../../support/runs.ts'
@@ -11,6 +12,7 @@ import type { ScriptedReply } from '../../support/scripted-model.ts'
 
 const model = await startModelServer()
 const scripted = await startScriptedModels()
+const held = await startHeldModel()
 let reply: ScriptedReply = { json: {} }
 const odd = scripted.add(() => reply)
 const gateway = await startGateway({
@@ -25,12 +27,14 @@ providers:
       fine: {input: 0.1000000123, output: 0.2}
       constructor: {input: 1, output: 1}
   odd: {kind: openai, base_url: '${odd.url}', model: o, prices: {o: {input: 1, output: 1}}}
+  held: {kind: openai, base_url: '${held.url}', model: h, prices: {h: {input: 1, output: 1}}}
 default_provider: mock
 `,
 })
 t.teardown(() => gateway.stop())
 t.teardown(() => model.stop())
 t.teardown(() => scripted.stop())
+t.teardown(() => held.stop())
 
 const usageOf = async (query: string): Promise<Answer> => {
 	const { status, body } = await gateway.request('GET', `/v1/usage?${query}`)
@@ -168,6 +172,25 @@ void t.test('so are calls that failed although the model answered, and those tha
 	const { usage: both } = await yan.read(await yan.complete('cut off, then elsewhere'))
 	t.match(both, { input_tokens: 110, output_tokens: 21, cost: 0.000461 })
 	t.match((await usageOf('agent_id=yan')).total, { calls: 2, input_tokens: 110, output_tokens: 21, cost: 0.000461 })
+})
+
+void t.test('and calls that were stopped while the model answered, by an estimate', async (t) => {
+	const pia = await follow(t, gateway, 'pia', { config: { provider: 'held', limits: { tokens_per_day: 100 } } })
+	const run_id = await pia.start('stop me')
+	;(await held.called('stop me')).say('this is a long answer')
+	await pia.stream.waitFor(
+		({ event_type, payload }) => event_type === 'model.stream' && /long/.test(String(payload.content)),
+	)
+	await pia.call('stop', {})
+	const { event_type, payload } = await pia.ended(run_id)
+	t.equal(event_type, 'run.stopped')
+	const { usage } = payload as { usage: { input_tokens: number; output_tokens: number; cost: number } }
+	t.ok(usage.input_tokens > 100)
+	t.equal(usage.output_tokens, Math.ceil('Well, this is a long answer'.length / 4))
+	t.equal(usage.cost, (usage.input_tokens + usage.output_tokens) / 1e6)
+	t.strictSame((await pia.read(run_id)).usage, usage)
+	t.match((await usageOf('agent_id=pia')).total, { calls: 1, ...usage })
+	t.match(await pia.ended(await pia.start('once more')), { payload: { code: 'limit_tokens' } }, 'limits count it')
 })
 
 void t.test('what a provider reports is taken only where it can be true', async (t) => {
