@@ -1,4 +1,5 @@
 /** What is stored of logins, sealed by the vault, in the scope of the agent: tokens, and logins that have begun. */
+import { timingSafeEqual } from 'node:crypto'
 import { isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
@@ -45,8 +46,8 @@ export interface KeptLogins {
 	write(login: KeptLogin | undefined): Promise<void>
 	/** There is one at most: another one takes its place. Throws as `write`. */
 	begin(pending: PendingLogin): Promise<void>
-	/** Removes it, for one caller alone. */
-	take(): Promise<PendingLogin | undefined>
+	/** Removes the one with this state, for one caller alone. Another state leaves it: anyone can make up an answer. */
+	take(state: string): Promise<PendingLogin | undefined>
 }
 
 export const loginKeys = {
@@ -79,16 +80,23 @@ export function keptLogins(
 		},
 		write: (login) => (login ? write(at, login) : store.delete(at)),
 		begin: (pending) => write(pendingAt, pending),
-		async take() {
+		async take(state) {
 			const entry = await store.get<Sealed>(pendingAt)
 			if (!entry) return undefined
+			const pending = await unseal<PendingLogin>(entry.value)
+			if (!isEqual(state, pending.state)) return undefined
 			try {
 				await store.delete(pendingAt, entry.rev)
 			} catch (error) {
 				if (isFault(error, 'conflict')) return undefined
 				throw error
 			}
-			return unseal<PendingLogin>(entry.value)
+			return pending
 		},
 	}
+}
+
+/** In constant time. */
+export function isEqual(a: string, b: string): boolean {
+	return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
 }

@@ -5,7 +5,7 @@
  * Whatever renews tokens is done by one caller at a time, however many requests need it. A refresh token whose successor was
  * lost in a crash is refused by its server: then a person must sign in again.
  */
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { Fault, isFault, messageOf } from '../../../core/errors.ts'
 import type { GuardedFetcher, GuardedInit } from '../../../core/fetch/guarded-fetch.ts'
@@ -18,7 +18,7 @@ import type { McpRecord } from '../records.ts'
 import { readSecret } from '../values.ts'
 import { clientDocument, redirectAddress } from './client.ts'
 import { loginFetch } from './fetch.ts'
-import { keptLogins } from './kept.ts'
+import { isEqual, keptLogins } from './kept.ts'
 import type { KeptLogin, KeptLogins } from './kept.ts'
 import type { AuthClient, Challenge, Issuer, Tokens } from './oauth.ts'
 
@@ -127,14 +127,14 @@ export class Login {
 	}
 
 	/**
-	 * Ends a login that was begun. It counts once, also if it fails. `answer`: what came back from the authorization server,
+	 * Ends the login that was begun with the state of the answer. It counts once, also if it fails. `answer`: what came back from the authorization server,
 	 * through a browser; `browser`: the cookie of that browser. Throws a Fault that says why.
 	 */
 	async finish(answer: URLSearchParams, browser: string | undefined): Promise<void> {
 		const { exchange, isSame } = await oauth()
 		const [, secret = ''] = (answer.get('state') ?? '').split('.')
-		const pending = await this.#logins.take()
-		if (!pending || !isEqual(hash('sha256', secret), pending.state))
+		const pending = await this.#logins.take(hash('sha256', secret))
+		if (!pending)
 			throw this.#refused('invalid_request', 'has no such login in progress; begin another one')
 		if (pending.expires_at < Date.now())
 			throw this.#refused('invalid_request', 'was not signed in to within 10 minutes; begin another login')
@@ -418,8 +418,4 @@ function isDue({ renew_at }: Tokens): boolean {
 
 function scopesOf(scope: string | undefined): string[] {
 	return (scope ?? '').split(' ').filter((one) => one !== '')
-}
-
-function isEqual(a: string, b: string): boolean {
-	return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
 }
