@@ -1,42 +1,79 @@
-/** Limits events about refused requests per kind and minute, so that outsiders cannot fill the audit log. */
+/** Limits events about refused requests per kind, so that outsiders cannot fill the audit log. */
 export interface Notices {
 	/**
-	 * Calls `report` unless the minute's limit for `id` is used up; `untold`: how many were left out since the last call, to be
-	 * reported with it.
+	 * Calls `report` unless the limit for `id` is reached. `untold`: the others since the last call, to be reported with it.
+	 * `source`: where the request came from.
 	 */
-	notice(id: string, report: (untold: { untold?: number }) => void): void
+	notice(id: string, report: Report, source?: string): void
+	/** Reports the last of those that have been left out, as far as the limit allows. To be called every minute. */
+	tellRest(): void
+}
+
+type Report = (untold: Untold) => void
+
+/** What was left out. Its place and time are there if sources were given. */
+export interface Untold {
+	untold?: number
+	since?: string
+	sources?: string[]
 }
 
 interface Count {
-	/** Milliseconds of the monotonic clock. */
-	minuteEnds: number
-	count: number
+	/** How many may be reported now. */
+	room: number
+	/** Milliseconds of the monotonic clock, when `room` was right. */
+	at: number
 	untold: number
+	since: string
+	sources: Set<string>
+	last?: Report
 }
 
-const MINUTE_MS = 60_000
-/** Above this number, old entries are dropped, once a minute. */
+export const MINUTE_MS = 60_000
+/** Above this number, entries without a trace of the past are dropped, once a minute. */
 const KINDS = 4_096
+const SOURCES = 16
 
-export function openNotices(perMinute: number, clock: () => number = () => performance.now()): Notices {
+/** Of each id, so many are reported at once, and then one a minute: what strangers can cause is kept for a month. */
+export function openNotices(atOnce: number, clock: () => number = () => performance.now()): Notices {
 	const counts = new Map<string, Count>()
 	let sweepAt = 0
 
+	const roomOf = (one: Count, now: number): number => Math.min(atOnce, one.room + (now - one.at) / MINUTE_MS)
+	const take = (one: Count, now: number): boolean => {
+		one.room = roomOf(one, now)
+		one.at = now
+		if (one.room < 1) return false
+		one.room--
+		return true
+	}
 	const sweep = (now: number): void => {
 		sweepAt = now + MINUTE_MS
-		for (const [key, { minuteEnds }] of counts) if (minuteEnds <= now) counts.delete(key)
+		for (const [id, one] of counts) if (one.untold === 0 && roomOf(one, now) === atOnce) counts.delete(id)
+	}
+	const tell = (one: Count, report: Report): void => {
+		const { untold, since, sources } = one
+		Object.assign(one, { untold: 0, sources: new Set(), last: undefined })
+		report(untold === 0 ? {} : { untold, ...(sources.size > 0 && { since, sources: [...sources] }) })
 	}
 	return {
-		notice(id, report) {
+		notice(id, report, source) {
 			const now = clock()
 			if (counts.size > KINDS && sweepAt <= now) sweep(now)
-			const one = counts.get(id) ?? { minuteEnds: 0, count: 0, untold: 0 }
+			const one = counts.get(id) ?? { room: atOnce, at: now, untold: 0, since: '', sources: new Set() }
 			counts.set(id, one)
-			if (one.minuteEnds <= now) Object.assign(one, { minuteEnds: now + MINUTE_MS, count: 0 })
-			if (one.count >= perMinute) return void one.untold++
-			one.count++
-			report(one.untold > 0 ? { untold: one.untold } : {})
-			one.untold = 0
+			if (take(one, now)) return tell(one, report)
+			if (one.untold++ === 0) one.since = new Date().toISOString()
+			if (source !== undefined && one.sources.size < SOURCES) one.sources.add(source)
+			one.last = report
+		},
+		tellRest() {
+			const now = clock()
+			for (const one of counts.values()) {
+				if (!one.last || !take(one, now)) continue
+				one.untold--
+				tell(one, one.last)
+			}
 		},
 	}
 }

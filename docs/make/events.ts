@@ -89,10 +89,12 @@ The last event of a run is one of these three, so a client that waits for the en
 | \`channel_refused\` | A channel that the caller may not set up that way. |
 | \`pairing_codes\` | Too many wrong pairing codes. |
 | \`mcp_refused\` | An MCP server that the caller may not add. |
+| \`mcp_login_refused\` | An answer to a login to an MCP server that was not in progress, or that came from another browser or authorization server. |
 | \`mcp_tool_changed\` | An MCP server's tool whose definition has changed since it was accepted. |
 
-For each cause that concerns callers, at most 60 events a minute are stored; \`untold\` counts the others. The text of a
-token or code is never part of an event.
+For each cause that strangers can bring about, at most 60 events are stored at once (30 for each webhook), and then one a
+minute. \`untold\` counts the others since the event before, \`since\` is when the first of them came, and \`sources\`
+lists their addresses. The text of a token or code is never part of an event.
 `
 
 export async function eventsPage(): Promise<string> {

@@ -24,6 +24,8 @@ export default {
 			'delivery_id?': 'The delivery in the log of the webhook; null if it is not stored there.',
 			'source_ip?': 'The address that it came from.',
 			'untold?': 'How many more there were since the last such event.',
+			'since?': 'When the first of these came.',
+			'sources?': 'Addresses from which these came, at most 16.',
 		},
 	},
 	'auth.signed_in': {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import { openNotices } from '../../core/events/notices.ts'
+import { MINUTE_MS, openNotices } from '../../core/events/notices.ts'
 import { peerOf } from '../shared/peer.ts'
+import type { Untold } from '../../core/events/notices.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from './contract.ts'
 
@@ -22,21 +23,27 @@ export type ReportViolation = (
 	caller?: Pick<Credentials, 'token_id' | 'actor'>,
 ) => void
 
-const PER_MINUTE = 60
+const AT_ONCE = 60
 
 /**
- * Reports refused callers as `security.violation`: at most 60 a minute for each reason, whatever clients send. Returns at
- * once; an event that cannot be written is logged.
+ * Reports refused callers as `security.violation`: for each reason at most 60 at once and then one a minute, whatever
+ * clients send. Returns at once; an event that cannot be written is logged.
  */
-export function violationsOf({ emit, log }: Pick<Context, 'emit' | 'log'>): ReportViolation {
-	const { notice } = openNotices(PER_MINUTE)
-	return (reason, { message }, request, caller) =>
-		notice(reason, (untold) => {
-			const source_ip = peerOf(request).remoteAddress ?? 'unknown'
+export function violationsOf(
+	{ emit, log, every }: Pick<Context, 'emit' | 'log' | 'every'>,
+	clock?: () => number,
+): ReportViolation {
+	const { notice, tellRest } = openNotices(AT_ONCE, clock)
+	every(MINUTE_MS, tellRest)
+	return (reason, { message }, request, caller) => {
+		const source_ip = peerOf(request).remoteAddress ?? 'unknown'
+		const report = (untold: Untold): void => {
 			const known = caller && { token_id: caller.token_id, actor: caller.actor }
 			const payload = { reason, message, source_ip, ...known, ...untold }
 			emit({ event_type: 'security.violation', payload }).catch((error: unknown) =>
 				log.error({ err: error }, 'the event security.violation was not written'),
 			)
-		})
+		}
+		notice(reason, report, source_ip)
+	}
 }

@@ -1,5 +1,6 @@
 /** The servers of all agents: their records, and a connection for each. */
 import { Fault, isFault } from '../../core/errors.ts'
+import { MINUTE_MS, openNotices } from '../../core/events/notices.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
@@ -27,6 +28,8 @@ const FIRST_CONNECTION_MS = 5_000
 const STARTING_LIMIT = 6
 /** An attempt that hangs frees its place after this time. */
 const STARTING_MS = 5_000
+/** Events about refused logins of one server at once; anyone who knows its id can cause them. */
+const NOTICES = 10
 
 export interface ServersOfAll extends McpServers {
 	readonly registry: ConnectionRegistry
@@ -43,6 +46,8 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		return new connection.ServerConnection(record, agent, await records.pins(agent, record.id), { ...services, login })
 	}
 	const registry = openConnectionRegistry(records, connectionTo)
+	const { notice, tellRest } = openNotices(NOTICES)
+	ctx.every(MINUTE_MS, tellRest)
 
 	const find = async (agent: AgentRef, id: string): Promise<ServerConnection> => {
 		const connection = (await registry.of(agent)).get(id)
@@ -81,8 +86,13 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 				await login.finish(answer, browser)
 			} catch (error) {
 				if (isFault(error, 'forbidden', 'invalid_request')) {
-					const payload = { reason: 'mcp_login_refused', message: error.message, server: record.name }
-					await ctx.emit({ event_type: 'security.violation', payload }, agent.name)
+					const about = { reason: 'mcp_login_refused', message: error.message, server: record.name }
+					notice(id, (untold) => {
+						const payload = { ...about, ...untold }
+						ctx.emit({ event_type: 'security.violation', payload }, agent.name).catch((failure: unknown) =>
+							ctx.log.error({ err: failure }, 'the event security.violation was not written'),
+						)
+					})
 				}
 				throw error
 			}

@@ -30,6 +30,8 @@ export default {
 			code: 'The [code of the error](http-api.md#codes).',
 			message: 'What is wrong, for people.',
 			'untold?': 'How many more there were since the last such event.',
+			'since?': 'When the first of these came.',
+			'sources?': 'Addresses from which these came, at most 16.',
 		},
 	},
 } satisfies Record<string, EventType>

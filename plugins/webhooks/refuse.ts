@@ -4,7 +4,8 @@
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
-import { openNotices } from '../../core/events/notices.ts'
+import { MINUTE_MS, openNotices } from '../../core/events/notices.ts'
+import type { Untold } from '../../core/events/notices.ts'
 import type { Context } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { Arrival, Hook } from './arrival.ts'
@@ -22,19 +23,19 @@ export interface Refusals {
 	report(hook: Hook, fault: Fault, source_ip: string, delivery_id: string | null): void
 }
 
-/** Limit of events of one webhook per minute. */
+/** Events of one webhook at once; then there is one a minute. */
 const NOTICES = 30
 /** Limit of unsigned ones of one webhook. As a burst, as many as the log keeps; each is a durable write. */
 const WRITTEN = { at_once: 1_000, per_minute: 60 }
 
-export function refusalsOf({ store, log, emit }: Context<WebhookSettings>): Refusals {
+export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>): Refusals {
 	const write = rejectionsOf(store)
-	const { notice } = openNotices(NOTICES)
+	const { notice, tellRest } = openNotices(NOTICES)
+	every(MINUTE_MS, tellRest)
 	const unsigned = openBuckets(WRITTEN)
 
-	const report: Refusals['report'] = ({ agent, webhook }, { code, message }, source_ip, delivery_id) =>
-		// A flood of unsigned requests must not hide problems of signed deliveries.
-		notice(code === 'invalid_request' ? `${webhook.id} signed` : webhook.id, (untold) => {
+	const report: Refusals['report'] = ({ agent, webhook }, { code, message }, source_ip, delivery_id) => {
+		const tell = (untold: Untold): void => {
 			const about = { slug: webhook.slug, delivery_id, source_ip, message, ...untold }
 			const emitted = [emit({ event_type: 'webhook.rejected', payload: { ...about, code } }, agent.name)]
 			if (code === 'signature_invalid') {
@@ -42,7 +43,10 @@ export function refusalsOf({ store, log, emit }: Context<WebhookSettings>): Refu
 				emitted.push(emit({ event_type: 'security.violation', payload }, agent.name))
 			}
 			Promise.all(emitted).catch((error: unknown) => log.error({ err: error }, 'an event was not written'))
-		})
+		}
+		// A flood of unsigned requests must not hide problems of signed deliveries.
+		notice(code === 'invalid_request' ? `${webhook.id} signed` : webhook.id, tell, source_ip)
+	}
 
 	return {
 		report,

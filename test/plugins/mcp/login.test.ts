@@ -317,9 +317,14 @@ void t.test('a login that was forged, used before, or replaced is refused, and r
 	t.equal((await fetch(`${callback()}?error=access_denied&state=${id}`)).status, 400)
 	t.equal((await fetch(good)).status, 200, 'none of these, which anyone can send, has ended the login')
 	t.equal((await fetch(good)).status, 400, 'it counts once')
-	const { events } = (await gateway.request('GET', `/v1/audit?agent_id=${agent.name}&event_type=security.violation`))
-		.body
-	t.ok(events.filter(({ payload }: Answer) => payload.reason === 'mcp_login_refused').length >= 4)
+	const reported = async (): Promise<number> => {
+		const path = `/v1/audit?agent_id=${agent.name}&event_type=security.violation&limit=500`
+		const { events } = (await gateway.request('GET', path)).body
+		return events.filter(({ payload }: Answer) => payload.reason === 'mcp_login_refused').length
+	}
+	await eventually(reported, (count) => count === 4)
+	for (let n = 0; n < 20; n++) await fetch(forged)
+	await eventually(reported, (count) => count === 10)
 })
 
 void t.test('an injected code, the answer of another server, and an error of the server end the login', async (t) => {

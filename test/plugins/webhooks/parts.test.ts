@@ -5,7 +5,6 @@ import Boom from '@hapi/boom'
 import t from 'tap'
 import type { Test } from 'tap'
 import { declareCodes, isFault } from '../../../core/errors.ts'
-import { openNotices } from '../../../core/events/notices.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
 import { readBody } from '../../../plugins/webhooks/body.ts'
@@ -226,22 +225,6 @@ void t.test('wrong tokens are counted by network', async (t) => {
 	t.strictSame(codes('192.0.2.1', 1), ['not_found'])
 })
 
-void t.test('of refused deliveries 30 a minute are told, and later how many were not', async (t) => {
-	const clock = clockAt(0)
-	const { notice } = openNotices(30, clock)
-	const told: object[] = []
-	const refuse = (id: string, times: number): void => {
-		for (let n = 0; n < times; n++) notice(id, (untold) => told.push(untold))
-	}
-	refuse('a', 100)
-	t.strictSame(told, Array(30).fill({}))
-	refuse('b', 1)
-	t.equal(told.length, 31)
-	clock.now = 60_000
-	refuse('a', 2)
-	t.strictSame(told.slice(31), [{ untold: 70 }, {}])
-})
-
 void t.test(
 	'a flood of wrong signatures is written down within bounds, and hides nothing that is signed',
 	async (t) => {
@@ -254,6 +237,7 @@ void t.test(
 		const { record } = refusalsOf({
 			store,
 			emit: async (event: NewEvent) => void told.push(event),
+			every: () => () => {},
 			use: () => ({ find: async () => agent }),
 		} as unknown as Context<WebhookSettings>)
 		const webhook = { id: 'w', slug: 'hook' } as WebhookRecord
