@@ -116,8 +116,11 @@ export interface OpenRequestsOptions {
 /** Requests that wait or stay open. Limits how many there are, and ends each when its caller loses its authority. */
 export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 	readonly size: number
-	/** Throws `unavailable` if the limit is reached, `rate_limited` if the limit of this caller is reached. */
-	mustHaveRoom(caller: Credentials): void
+	/**
+	 * Throws `unavailable` if the limit is reached, `rate_limited` if the limit of this caller is reached, or its share: other
+	 * callers find room. `taken`: how many places are, where the owner counts more than have entered.
+	 */
+	mustHaveRoom(caller: Credentials, taken?: number): void
 	/** Throws as `mustHaveRoom`. */
 	enter(one: One): void
 	/** False if it has already left. */

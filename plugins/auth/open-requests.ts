@@ -5,6 +5,9 @@ import type { Auth, Credentials, OpenRequest, OpenRequests, OpenRequestsOptions 
 const BEAT_MS = 500
 const RETRY_AFTER_S = 5
 
+/** One caller may have so many times as many as are free for others: four fifths of a table that nobody else uses. */
+const SHARE = 4
+
 /** By the id of a caller that has a limit: its open streams in all tables, also in those of an instance that is ending. */
 const streamsOf = new Map<string, number>()
 
@@ -15,6 +18,8 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 	readonly #open = new Set<One>()
 	/** By caller, so that ten thousand streams of one token need one check. */
 	readonly #callers = new Map<string, Set<One>>()
+	/** How many each token has, whatever else its requests differ in. */
+	readonly #held = new Map<string, number>()
 	#timer: NodeJS.Timeout | undefined
 	#checking = false
 	#empty: PromiseWithResolvers<void> | undefined
@@ -28,19 +33,20 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 		return this.#open.size
 	}
 
-	mustHaveRoom({ actor, streams = Infinity }: Credentials): void {
+	mustHaveRoom({ actor, token_id, streams = Infinity }: Credentials, taken = this.size): void {
 		const { limit = Infinity, what, areStreams } = this.#options
-		if (this.size >= limit) throw unavailable(`${limit} ${what}, which is the limit; try again later`)
+		if (taken >= limit) throw unavailable(`${limit} ${what}, which is the limit; try again later`)
+		const held = token_id === null ? 0 : (this.#held.get(token_id) ?? 0)
+		if (held >= SHARE * (limit - taken))
+			throw tooMany(`${held} of ${limit} ${what} with your token, and the rest is for other callers; try again later`)
 		if (areStreams && actor.id !== undefined && (streamsOf.get(actor.id) ?? 0) >= streams)
-			throw new Fault('rate_limited', `your token has ${streams} streams open, which is its limit; close one first`, {
-				headers: { 'retry-after': String(RETRY_AFTER_S) },
-			})
+			throw tooMany(`your token has ${streams} streams open, which is its limit; close one first`)
 	}
 
 	enter(one: One): void {
 		this.mustHaveRoom(one.credentials)
 		this.#open.add(one)
-		this.#countStream(one, 1)
+		this.#count(one, 1)
 		const key = keyOf(one.credentials)
 		const group = this.#callers.get(key)
 		if (group) group.add(one)
@@ -50,7 +56,7 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 
 	leave(one: One): boolean {
 		if (!this.#open.delete(one)) return false
-		this.#countStream(one, -1)
+		this.#count(one, -1)
 		const key = keyOf(one.credentials)
 		const group = this.#callers.get(key)
 		group?.delete(one)
@@ -73,11 +79,9 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 		return this.#open.values()
 	}
 
-	#countStream({ credentials: { actor, streams } }: One, change: 1 | -1): void {
-		if (!this.#options.areStreams || streams === undefined || actor.id === undefined) return
-		const count = (streamsOf.get(actor.id) ?? 0) + change
-		if (count > 0) streamsOf.set(actor.id, count)
-		else streamsOf.delete(actor.id)
+	#count({ credentials: { actor, token_id, streams } }: One, by: 1 | -1): void {
+		if (token_id !== null) addTo(this.#held, token_id, by)
+		if (this.#options.areStreams && streams !== undefined && actor.id !== undefined) addTo(streamsOf, actor.id, by)
 	}
 
 	#beat(): void {
@@ -100,6 +104,16 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 
 function revoked(): Fault {
 	return new Fault('unauthorized', 'the token is no longer valid', { headers: { 'www-authenticate': 'Bearer' } })
+}
+
+function addTo(counts: Map<string, number>, key: string, by: 1 | -1): void {
+	const count = (counts.get(key) ?? 0) + by
+	if (count > 0) counts.set(key, count)
+	else counts.delete(key)
+}
+
+function tooMany(message: string): Fault {
+	return new Fault('rate_limited', message, { headers: { 'retry-after': String(RETRY_AFTER_S) } })
 }
 
 /** With the seconds after which a client may try again. */

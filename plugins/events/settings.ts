@@ -8,7 +8,12 @@ export default defineSettings<EventSettings>({
 	schema: (joi) =>
 		joi.object<EventSettings>({
 			retention_days: count(1, 3650, 30, 'Days that events are kept.'),
-			max_streams: count(1, 20_000, 10_000, 'Event streams that may be open at the same time; the next one gets 503.'),
+			max_streams: count(
+				1,
+				20_000,
+				10_000,
+				'Event streams that may be open at the same time; the next one gets 503. One token may have four fifths of them.',
+			),
 			heartbeat_s: heartbeat(),
 			stall_timeout_s: stallTimeout(),
 		}),

@@ -12,9 +12,6 @@ import type { EventSettings, RunStream, StreamRequest } from './contract.ts'
 import { comment, frameMaker, greeting, jsonFor } from './frames.ts'
 import { Replay } from './replay.ts'
 
-/** The delay for a client that is refused. */
-const RETRY_AFTER_S = 5
-
 const heartbeat = chunk(comment('still here'))
 
 /** The last event of a run is one of these. */
@@ -46,7 +43,8 @@ export class Streams {
 
 	constructor(ctx: Context<EventSettings>) {
 		this.#ctx = ctx
-		this.#open = ctx.use('auth').openRequests({ what: 'event streams are open', areStreams: true })
+		const limit = ctx.config.max_streams
+		this.#open = ctx.use('auth').openRequests({ limit, what: 'event streams are open', areStreams: true })
 		this.#replay = new Replay({
 			events: ctx.events,
 			failed: (reader, error) => {
@@ -121,12 +119,7 @@ export class Streams {
 	}
 
 	#refuseTooMany(caller: Credentials): void {
-		this.#open.mustHaveRoom(caller)
-		const { max_streams } = this.#ctx.config
-		if (this.#size < max_streams) return
-		throw new Fault('unavailable', `${max_streams} streams are open, which is the limit; try again later`, {
-			headers: { 'retry-after': String(RETRY_AFTER_S) },
-		})
+		this.#open.mustHaveRoom(caller, this.#size)
 	}
 
 	/** `open` returns whether a stream is open now, which is counted until it is removed. */

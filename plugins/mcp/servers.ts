@@ -89,9 +89,11 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 					const about = { reason: 'mcp_login_refused', message: error.message, server: record.name }
 					notice(id, (untold) => {
 						const payload = { ...about, ...untold }
-						ctx.emit({ event_type: 'security.violation', payload }, agent.name).catch((failure: unknown) =>
-							ctx.log.error({ err: failure }, 'the event security.violation was not written'),
-						)
+						ctx
+							.emit({ event_type: 'security.violation', payload }, agent.name)
+							.catch((failure: unknown) =>
+								ctx.log.error({ err: failure }, 'the event security.violation was not written'),
+							)
 					})
 				}
 				throw error

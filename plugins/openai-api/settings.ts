@@ -17,7 +17,12 @@ export default defineSettings<OpenAiSettings>({
 				false,
 				'Whether the field user names a stored conversation; all chats of a person are then one conversation.',
 			),
-			max_open: count(1, 20_000, 1_000, 'Requests at the same time; the next one gets 503.'),
+			max_open: count(
+				1,
+				20_000,
+				1_000,
+				'Requests at the same time; the next one gets 503. One token may have four fifths of them.',
+			),
 			heartbeat_s: heartbeat(),
 			stall_timeout_s: stallTimeout(),
 		}),

@@ -269,7 +269,8 @@ void t.test('an upload ends when its token is revoked, and nothing of it is kept
 
 void t.test('as many uploads as fit in memory are read at the same time; the next one is told to wait', async (t) => {
 	await follow(t, gateway, 'gil')
-	const open = await Promise.all(Array.from({ length: 128 }, () => sending(gateway, 'gil', { size: 1000, sent: 10 })))
+	// More than 128: an upload of those below may be there before one of these.
+	const open = await Promise.all(Array.from({ length: 160 }, () => sending(gateway, 'gil', { size: 1000, sent: 10 })))
 	const refused = await eventually(
 		() => upload('gil', png()),
 		({ status }) => status !== 201,
@@ -281,4 +282,29 @@ void t.test('as many uploads as fit in memory are read at the same time; the nex
 		() => upload('gil', png()),
 		({ status }) => status === 201,
 	)
+})
+
+void t.test('one token cannot hold all places for uploads: others upload', async (t) => {
+	await follow(t, gateway, 'hal')
+	const tokenOf = async (): Promise<string> => {
+		const body = { scopes: ['runs:write'], agents: ['hal'] }
+		return (await gateway.request('POST', '/v1/auth/tokens', { body })).body.token
+	}
+	const [one, other] = [await tokenOf(), await tokenOf()]
+	const as = (token: string): Promise<Reply<Answer>> =>
+		gateway.request('POST', '/v1/agents/hal/blobs', {
+			token,
+			body: png(),
+			headers: { 'content-type': 'application/octet-stream' },
+		})
+	await Promise.all(Array.from({ length: 128 }, () => sending(gateway, 'hal', { size: 1000, sent: 10, token: one })))
+	const reply = await eventually(
+		() => as(one),
+		({ status }) => status !== 201,
+	)
+	t.match(reply, {
+		status: 429,
+		body: { code: 'rate_limited', message: /of 128 uploads are in progress with your token/ },
+	})
+	t.equal((await as(other)).status, 201)
 })

@@ -9,6 +9,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
 import { openStream } from '../../support/sse.ts'
+import type { TestStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 
 /** A third party's plugin with a route that tells how many streams are open. */
@@ -110,7 +111,7 @@ void t.test('no more streams than max_streams are open; the next one is told whe
 	const { url } = gateway
 	const [first, second] = [await openStream(url), await openStream(url)]
 	const reply = await gateway.request('GET', '/v1/events/stream')
-	refused(t, reply, { status: 503, code: 'unavailable', says: /2 streams are open/ })
+	refused(t, reply, { status: 503, code: 'unavailable', says: /2 event streams are open/ })
 	t.match(reply.headers.get('retry-after'), /^\d+$/)
 	t.equal((await gateway.request('GET', '/v1/events/stream?last_event_id=none')).status, 503)
 	first.close()
@@ -118,6 +119,35 @@ void t.test('no more streams than max_streams are open; the next one is told whe
 	const third = await openStream(url)
 	t.equal(third.status, 200)
 	for (const stream of [second, third]) stream.close()
+})
+
+void t.test('one token cannot hold all streams: others find room', async (t) => {
+	const gateway = await start('max_streams: 10')
+	t.teardown(() => gateway.stop())
+	const [one, other] = await Promise.all(
+		[1, 2].map(async () => {
+			const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
+			return made.body.token as string
+		}),
+	)
+	const open: TestStream[] = []
+	const next = async (token?: string): Promise<void> =>
+		void open.push(await openStream(gateway.url, token === undefined ? {} : { token }))
+	for (let n = 0; n < 8; n++) await next(one)
+	const reply = await gateway.request('GET', '/v1/events/stream', { token: one })
+	refused(t, reply, { status: 429, code: 'rate_limited', says: /8 of 10 event streams are open with your token/ })
+	t.match(reply.headers.get('retry-after'), /^\d+$/)
+	await next(other)
+	await next()
+	t.strictSame(
+		open.map(({ status }) => status),
+		Array(10).fill(200),
+	)
+	for (const stream of open) stream.close()
+	await untilOpen(gateway, 0)
+	await next(one)
+	t.equal(open.at(-1)?.status, 200)
+	open.at(-1)?.close()
 })
 
 void t.test('a quiet stream gets comments', async (t) => {
