@@ -4,6 +4,7 @@ import hapi from '@hapi/hapi'
 import type { Request, RouteOptions, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
+import { checkAfterBodyOf } from './after-body.ts'
 import { bodyUsed, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
 import { leaveLargeBody, parseBody, takeReadyBody, tooMany } from './json-body.ts'
@@ -85,9 +86,13 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 		return shareForBody(request, BODY_LIMIT_BYTES)?.then(() => h.continue) ?? h.continue
 	})
 	server.ext('onPostAuth', (request, h) => {
-		parseBody(request, BODY_LIMIT_BYTES, NODE_LIMIT)
-		refuseDeepBody(request)
-		return h.continue
+		const take = (): symbol => {
+			parseBody(request, BODY_LIMIT_BYTES, NODE_LIMIT)
+			refuseDeepBody(request)
+			return h.continue
+		}
+		const check = checkAfterBodyOf(request)
+		return check ? check().then(take) : take()
 	})
 	server.ext('onPreResponse', (request, h) => {
 		shapeError(request, log, offAt)

@@ -1,11 +1,14 @@
 import type { RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
+import { checkAfterBody } from '../../core/http/after-body.ts'
+import { hasBody } from '../../core/http/server.ts'
 import { reaches, unknownAgent } from '../shared/agent-limit.ts'
 import { scopesOf } from '../shared/scopes.ts'
 import type { RouteAccess } from '../shared/scopes.ts'
 import type { GenerationView } from '../../core/plugin.ts'
 import { setCause } from '../../core/util/context.ts'
-import type { Auth, Needs } from './contract.ts'
+import type { Auth, Credentials, Needs } from './contract.ts'
+import { noLongerValid } from './open-requests.ts'
 
 const STRATEGY = 'gateway'
 
@@ -39,6 +42,11 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 			if (name !== undefined && !reaches(credentials, name)) throw unknownAgent(name)
 			// In hapi's own place for this: a weak map of all requests costs the garbage collector more than the rest of this.
 			;(request.plugins as Remembered).forget = setCause(credentials)
+			// Its body may take seconds to come, in which a caller that is no longer valid must not win time.
+			if (request.payload === undefined && hasBody(request) && canEnd(credentials))
+				checkAfterBody(request, async () => {
+					if (!(await auth.check(credentials))) throw noLongerValid()
+				})
 			return h.authenticated({ credentials })
 		},
 	}))
@@ -52,6 +60,11 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 /** What is kept with a request: until when its events name the caller. */
 interface Remembered {
 	forget?: () => void
+}
+
+/** Access tokens of the identity provider cannot be revoked. */
+function canEnd({ token_id, claims, session }: Credentials): boolean {
+	return token_id !== null && (claims === undefined || session !== undefined)
 }
 
 interface Demands {

@@ -97,12 +97,12 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 		for (const group of this.#callers.values()) {
 			const [first] = group
 			const isValid = first && (await this.#check(first.credentials).catch(() => false))
-			if (!isValid) for (const one of group) one.end(revoked())
+			if (!isValid) for (const one of group) one.end(noLongerValid())
 		}
 	}
 }
 
-function revoked(): Fault {
+export function noLongerValid(): Fault {
 	return new Fault('unauthorized', 'the token is no longer valid', { headers: { 'www-authenticate': 'Bearer' } })
 }
 

@@ -9,7 +9,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
 import { openStream } from '../../support/sse.ts'
-import type { TestStream } from '../../support/sse.ts'
+import type { StreamOptions, TestStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 
 /** A third party's plugin with a route that tells how many streams are open. */
@@ -124,28 +124,24 @@ void t.test('no more streams than max_streams are open; the next one is told whe
 void t.test('one token cannot hold all streams: others find room', async (t) => {
 	const gateway = await start('max_streams: 10')
 	t.teardown(() => gateway.stop())
-	const [one, other] = await Promise.all(
-		[1, 2].map(async () => {
-			const made = await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })
-			return made.body.token as string
-		}),
-	)
+	const tokenOf = async (): Promise<{ token: string }> =>
+		(await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })).body
+	const [{ token: one }, { token: other }] = [await tokenOf(), await tokenOf()]
 	const open: TestStream[] = []
-	const next = async (token?: string): Promise<void> =>
-		void open.push(await openStream(gateway.url, token === undefined ? {} : { token }))
-	for (let n = 0; n < 8; n++) await next(one)
+	const next = async (options: StreamOptions): Promise<void> => void open.push(await openStream(gateway.url, options))
+	for (let n = 0; n < 8; n++) await next({ token: one })
 	const reply = await gateway.request('GET', '/v1/events/stream', { token: one })
 	refused(t, reply, { status: 429, code: 'rate_limited', says: /8 of 10 event streams are open with your token/ })
 	t.match(reply.headers.get('retry-after'), /^\d+$/)
-	await next(other)
-	await next()
+	await next({ token: other })
+	await next({})
 	t.strictSame(
 		open.map(({ status }) => status),
 		Array(10).fill(200),
 	)
 	for (const stream of open) stream.close()
 	await untilOpen(gateway, 0)
-	await next(one)
+	await next({ token: one })
 	t.equal(open.at(-1)?.status, 200)
 	open.at(-1)?.close()
 })
