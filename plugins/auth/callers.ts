@@ -140,7 +140,8 @@ export function callersOf(
 		const { authorization } = request.headers
 		if (authorization !== undefined) return byToken(request, authorization, notLocal === null, needs, agent)
 		const session = request.headers.cookie === undefined ? undefined : await sessionOf?.find(request)
-		if (session) return { ...byClaims(request, session.claims, notLocal === null, needs, agent), session: session.id }
+		if (session && isOfIssuer(session.claims))
+			return { ...byClaims(request, session.claims, notLocal === null, needs, agent), session: session.id }
 		if (notLocal === null && auth_mode === 'loopback')
 			return { token_id: null, scope: ['*'], actor: localActor, local: true }
 		if (notLocal === null && local) return { token_id: null, scope: [...scopes], actor: localActor, local: true }
@@ -151,11 +152,15 @@ export function callersOf(
 		)
 	}
 
+	/** A session outlives a change of the settings. An address of an origin is the same with a slash at its end. */
+	const isOfIssuer = ({ iss }: Claims): boolean =>
+		oidc !== null && URL.parse(iss)?.href === URL.parse(oidc.issuer)?.href
+
 	/** Keys are not asked again: access tokens are short-lived. The rules may be others since, and permit less. */
 	const isCurrent = (claims: Claims, rules: Credentials['rules']): boolean =>
-		oidc?.issuer === claims.iss &&
+		isOfIssuer(claims) &&
 		claims.exp * 1000 > Date.now() &&
-		isDeepStrictEqual(rulesFor(oidc.rules, claims), rules)
+		isDeepStrictEqual(rulesFor(oidc?.rules ?? [], claims), rules)
 
 	return {
 		async authenticate(request, needs = {}, agent) {

@@ -1,4 +1,6 @@
 /** The sign-in to the console at a certified identity provider, in a real browser, and attacks on it. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
 import t from 'tap'
 import { startGateway } from '../support/gateway.ts'
@@ -207,4 +209,30 @@ void t.test('over http, a sign-in needs a gateway on this machine', async (t) =>
 	const none = await startGateway()
 	t.teardown(() => none.stop())
 	t.equal((await none.request('GET', '/v1/auth/login')).status, 404)
+})
+
+void t.test('a session of a former identity provider counts no more', async (t) => {
+	const configOf = (issuer: string): string =>
+		`auth_mode: token\nauth: {oidc: {issuer: '${issuer}', client_id: console, client_secret: '${SECRET}', rules: [{when: {groups: operators}, scopes: ['*']}]}}\n`
+	const own = await startGateway({ config: configOf(provider.issuer) })
+	t.teardown(() => own.stop())
+	groups = ['operators']
+	const begun = await own.request('POST', '/v1/auth/login')
+	const back = await browse(begun.body.url, `${own.url}${CALLBACK}`)
+	const seed = begun.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+	const done = await own.request('GET', back.slice(own.url.length), { headers: { cookie: seed } })
+	t.equal(done.status, 200)
+	const cookie = done.headers.getSetCookie()[0]?.split(';')[0] ?? ''
+	const status = async (): Promise<number> => {
+		const headers = { cookie, 'sec-fetch-site': 'same-origin' }
+		return (await own.request('GET', '/v1/auth/tokens', { headers })).status
+	}
+	t.equal(await status(), 200)
+	const file = join(own.home, 'config/gateway.yaml')
+	writeFileSync(file, configOf('https://login.example.com'))
+	await own.running.gateway.reload()
+	t.equal(await status(), 401, 'the rules are about the claims of another provider')
+	writeFileSync(file, configOf(provider.issuer))
+	await own.running.gateway.reload()
+	t.equal(await status(), 200)
 })
