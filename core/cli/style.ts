@@ -5,6 +5,7 @@ import { MARKS_AT, plain, widthOf } from './plain.ts'
 const GAP = '  '
 /** A cell of more characters is cut: nobody reads on. */
 const CELL_LIMIT = 200
+const NAME_LIMIT = 64
 
 /** The codes that our marks stand for on a terminal, by their offset from MARKS_AT. */
 const codes = ['\x1b[0m', '\x1b[1m', '\x1b[2m', '\x1b[32m', '\x1b[33m', '\x1b[31m', '\x1b[3m', '\x1b[9m', '\x1b[36m']
@@ -39,7 +40,9 @@ export function styleFor({ columns }: { columns: number | undefined }): Style {
 					.trimEnd()
 			return [style.dim(line(headings.map((heading) => heading.toUpperCase()))), ...cells.map(line)].join('\n')
 		},
-		fields(pairs) {
+		fields(all) {
+			// Some names are those of keys from outside, which must not look like further lines.
+			const pairs = all.map(([name, value]) => [cut(plain(name), NAME_LIMIT), value] as const)
 			const width = Math.max(0, ...pairs.map(([name]) => widthOf(name))) + 1
 			const indent = `\n${' '.repeat(width + 1)}`
 			return pairs
@@ -91,10 +94,9 @@ function padded(text: string, width: number): string {
 
 function shown(value: unknown, indent: string): string {
 	if (value === null || value === undefined || value === '') return '-'
-	if (Array.isArray(value) && value.every((item) => typeof item !== 'object')) {
-		return value.length === 0 ? '-' : value.join(', ')
-	}
-	const text = typeof value === 'object' ? jsonOf(value) : String(value)
+	const isList = Array.isArray(value) && value.every((item) => typeof item !== 'object')
+	if (isList && value.length === 0) return '-'
+	const text = isList ? value.join(', ') : typeof value === 'object' ? jsonOf(value) : String(value)
 	return text.replaceAll(/\r?\n/g, indent)
 }
 

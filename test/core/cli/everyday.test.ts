@@ -36,6 +36,17 @@ void t.test('agents: create, show, update, list, reset, delete', async (t) => {
 	t.match((await svc(['agents'])).stdout, 'Create one: svc agents create')
 })
 
+void t.test('no key and no value of an agent looks like a further line', async (t) => {
+	const forged = 'x\ntools:  none'
+	const config = { [forged]: 'a key', motto: ['one', forged], ['long'.repeat(100)]: 'cut' }
+	const made = await gateway.request('POST', '/v1/agents', { body: { name: 'eve', persona: forged, config } })
+	t.equal(made.status, 201)
+	const { stdout } = await svc(['agents', 'show', 'eve'])
+	t.notMatch(stdout, /^tools:/m)
+	t.match(stdout, 'x\\ntools:  none:')
+	t.ok(stdout.split('\n').every((line) => line.length < 200))
+})
+
 void t.test('runs: list in pages, show, cancel', async (t) => {
 	const ada = await follow(t, gateway, 'bea')
 	const ids: string[] = []
