@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import { Fault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
+import type { Key } from '../../../core/store/ports.ts'
 import { now, randomText } from '../../../core/util/ids.ts'
 import type { Claims } from './contract.ts'
 
@@ -18,7 +19,7 @@ interface SessionRecord {
 }
 
 export interface Sessions {
-	/** Answers with the text of the cookie. Throws `unavailable` where there are too many. */
+	/** Answers with the text of the cookie. Ends the oldest of a person with many. Throws `unavailable` where there are too many. */
 	create(claims: Claims): Promise<string>
 	/** Undefined for one that has ended. */
 	find(cookie: string): Promise<Session | undefined>
@@ -30,6 +31,8 @@ export const SESSION_S = 12 * 3600
 const COOKIE_BYTES = 32
 const COOKIE_FORM = /^[A-Za-z0-9_-]{43}$/
 const LIMIT = 10_000
+/** Of one person, who has few browsers; the oldest end, so that nobody uses up the places of others. */
+const LIMIT_OF_ONE = 32
 const CLAIMS_CHARACTERS = 16_384
 
 const all = ['auth', 'session'] as const
@@ -37,11 +40,21 @@ const key = (id: string) => [...all, id] as const
 
 export function sessionsOf({ store }: Pick<Context, 'store'>): Sessions {
 	/** Only creation makes the table grow, so creation also removes sessions that have ended. */
-	const makeRoom = async (): Promise<void> => {
+	const makeRoom = async ({ iss, sub }: Claims): Promise<void> => {
 		let kept = 0
-		for await (const entry of store.list<SessionRecord>(all)) {
-			if (hasEnded(entry.value)) await store.delete(entry.key)
-			else kept++
+		const own: { key: Key; created_at: string }[] = []
+		for await (const { key: at, value } of store.list<SessionRecord>(all)) {
+			if (hasEnded(value)) {
+				await store.delete(at)
+				continue
+			}
+			kept++
+			if (value.claims.iss === iss && value.claims.sub === sub) own.push({ key: at, created_at: value.created_at })
+		}
+		const newestFirst = own.toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
+		for (const { key: at } of newestFirst.slice(LIMIT_OF_ONE - 1)) {
+			await store.delete(at)
+			kept--
 		}
 		if (kept >= LIMIT) throw new Fault('unavailable', `${LIMIT} people are signed in, which is the limit`)
 	}
@@ -54,7 +67,7 @@ export function sessionsOf({ store }: Pick<Context, 'store'>): Sessions {
 		async create(claims) {
 			if (JSON.stringify(claims).length > CLAIMS_CHARACTERS)
 				throw new Fault('invalid_request', `your ID token has more than ${CLAIMS_CHARACTERS} characters of claims`)
-			await makeRoom()
+			await makeRoom(claims)
 			const cookie = randomText(COOKIE_BYTES)
 			const exp = Math.floor(Date.now() / 1000) + SESSION_S
 			const record: SessionRecord = { claims: { ...claims, exp }, created_at: now() }
