@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import type { ValidationError } from 'joi'
 import { pathIn, settingsOf, valueAt } from './composition.ts'
 import type { Composition, DeclaredPlugin } from './composition.ts'
@@ -8,15 +8,14 @@ import type { Overlay } from './environment.ts'
 import { configFile, expandPath } from './home.ts'
 import type { Environment } from './home.ts'
 import { hint } from './hint.ts'
-import { ConfigError, inOrder, messageOf, refusal } from './problems.ts'
-import type { Problem } from './problems.ts'
+import { inOrder, refusal } from './problems.ts'
+import type { ConfigError, Problem } from './problems.ts'
+import { readText } from './read-text.ts'
 import { referenceReader } from './references.ts'
 import { gatherSections } from './sections.ts'
 import type { Sections } from './sections.ts'
 import { parseTree } from './tree.ts'
 import type { Config } from './types.ts'
-
-const maxBytes = 1024 * 1024
 
 /** Where each setting came from, kept apart so that a Config stays plain data. */
 const sources = new WeakMap<Config, ConfigSource>()
@@ -143,23 +142,6 @@ export function originOf(config: Config, path: string): ValueOrigin {
 /** Which variables of the environment win over the file, by the setting. */
 export function variablesOf(config: Config): Record<string, string> {
 	return Object.fromEntries(sourceOf(config).origins)
-}
-
-/** Of a gateway.yaml; empty if there is none. Throws `config_invalid` if it cannot be read as text. */
-export function readText(file: string): string {
-	try {
-		const found = statSync(file, { throwIfNoEntry: false })
-		if (!found && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())
-			// Such as on a disk that is not mounted. The defaults could open what the file closes.
-			throw new Error(`is a link to ${readlinkSync(file)}, which does not exist`)
-		if (!found) return ''
-		if (!found.isFile()) throw new Error('is not a file')
-		if (found.size > maxBytes) throw new Error('is larger than 1 MiB')
-		return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
-	} catch (error) {
-		const message = error instanceof TypeError ? 'is not UTF-8 text; save it as UTF-8' : messageOf(error)
-		throw new ConfigError('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
-	}
 }
 
 /** A reference is text in YAML; where a number or a boolean is expected, its value is read as one. */

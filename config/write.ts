@@ -16,7 +16,8 @@ import { configFile } from './home.ts'
 import type { Environment } from './home.ts'
 import { ConfigError, messageOf } from './problems.ts'
 import type { ProblemText } from './problems.ts'
-import { readConfig, readText } from './read.ts'
+import { readConfig } from './read.ts'
+import { readText } from './read-text.ts'
 import type { Config } from './types.ts'
 
 export interface ChangeRequest {

@@ -1,8 +1,8 @@
 /** Commands of third-party plugins: whatever is wrong with one must not break `svc`. */
-import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { configFile } from '../../config/home.ts'
+import { readText } from '../../config/read-text.ts'
 import { Fault } from '../errors.ts'
 import { codeFile } from '../host/entry.ts'
 import { within } from '../util/deadline.ts'
@@ -68,7 +68,7 @@ export async function pluginFiles(home: string, part: 'cli' | 'doctor'): Promise
 /** The section `plugins` of gateway.yaml, unchecked; empty if it cannot be read, which `svc config validate` reports. */
 export async function pluginsIn(home: string): Promise<Record<string, unknown>> {
 	try {
-		const text = readFileSync(configFile(home), 'utf8')
+		const text = readText(configFile(home))
 		// Most homes have no such section, and need no parser.
 		if (!/^[^#\n]*\bplugins\b/m.test(text)) return {}
 		const { parse } = await import('yaml')

@@ -14,6 +14,7 @@ import * as starting from '../../config/first-start.ts'
 import * as homes from '../../config/home.ts'
 import { ConfigError } from '../../config/problems.ts'
 import * as reading from '../../config/read.ts'
+import * as texts from '../../config/read-text.ts'
 import * as sections from '../../config/sections.ts'
 import * as writing from '../../config/write.ts'
 import { Fault } from '../errors.ts'
@@ -41,7 +42,7 @@ export const presentEnvironment = (env: Environment): Environment =>
 export const unknownVariables = environment.unknownVariables.bind(null, composition)
 export const homeFolder = withFaults(homes.homeFolder)
 export const prepareHome = withFaults(starting.prepareHome)
-export const readText = withFaults(reading.readText)
+export const readText = withFaults(texts.readText)
 export const pathOf = withFaults(explaining.pathOf)
 export const settingAt = withFaults(editing.settingAt)
 export const setSetting = withFaults(editing.setSetting)

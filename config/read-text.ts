@@ -1,0 +1,21 @@
+import { lstatSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { ConfigError, messageOf } from './problems.ts'
+
+const maxBytes = 1024 * 1024
+
+/** Of a gateway.yaml; empty if there is none. Throws `config_invalid` if it cannot be read as text. */
+export function readText(file: string): string {
+	try {
+		const found = statSync(file, { throwIfNoEntry: false })
+		if (!found && lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink())
+			// Such as on a disk that is not mounted. The defaults could open what the file closes.
+			throw new Error(`is a link to ${readlinkSync(file)}, which does not exist`)
+		if (!found) return ''
+		if (!found.isFile()) throw new Error('is not a file')
+		if (found.size > maxBytes) throw new Error('is larger than 1 MiB')
+		return new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
+	} catch (error) {
+		const message = error instanceof TypeError ? 'is not UTF-8 text; save it as UTF-8' : messageOf(error)
+		throw new ConfigError('config_invalid', `${file}: ${message}`, { errors: [{ path: '', message }] })
+	}
+}
