@@ -5,6 +5,7 @@ import {
 	mkdirSync,
 	readdirSync,
 	readFileSync,
+	readlinkSync,
 	renameSync,
 	rmSync,
 	statSync,
@@ -21,6 +22,8 @@ export interface Preparation {
 	notes: string[]
 }
 
+export const homeFolders = ['config', 'data', 'plugins', 'skills', 'keys', 'run']
+
 /** `npm run docs` generates both. Generating them at each start would take 15 ms. */
 const ownExample = new URL('./gateway.example.yaml', import.meta.url)
 const ownSchema = new URL('./gateway.schema.json', import.meta.url)
@@ -36,8 +39,10 @@ const maxKeys = 1000
 export function prepareHome(home: string): Preparation {
 	const notes: string[] = []
 	try {
-		for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
-			mkdirSync(join(home, folder), { recursive: true, mode: 0o700 })
+		for (const path of [home, ...homeFolders.map((name) => join(home, name))]) {
+			const problem = noFolder(path)
+			if (problem !== null) throw new ConfigError('config_invalid', `${path} ${problem.what}; ${problem.fix}`)
+			mkdirSync(path, { recursive: true, mode: 0o700 })
 		}
 		const first = writeExample(configFile(home))
 		// The folder may be mounted read-only, and nothing but editors needs the schema.
@@ -49,9 +54,22 @@ export function prepareHome(home: string): Preparation {
 		closeKeys(join(home, 'keys'), notes)
 		return { first, notes }
 	} catch (error) {
+		if (error instanceof ConfigError) throw error
 		const message = `the home folder ${home} cannot be prepared (${messageOf(error)}); set SVC_HOME to a folder that this user may write to`
 		throw new ConfigError('config_invalid', message, { cause: error })
 	}
+}
+
+/** Why there is no folder at this path, and none can be made; null if there is one, or nothing. */
+export function noFolder(path: string): { what: string; fix: string } | null {
+	const found = lstatSync(path, { throwIfNoEntry: false })
+	if (found?.isSymbolicLink() && !existsSync(path))
+		return {
+			what: `is a link to ${readlinkSync(path)}, which does not exist`,
+			fix: 'mount the disk that it leads to, or make the folder',
+		}
+	if (!found || statSync(path).isDirectory()) return null
+	return { what: 'is not a folder', fix: 'move it away; the next start makes a folder in its place' }
 }
 
 function writeExample(file: string): boolean {

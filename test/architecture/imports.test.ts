@@ -18,7 +18,7 @@ const exceptions = [
 	'config/core-sections.ts: const legacy = section(', // a description: the second address serves the chat surface
 	'config/core-sections.ts: port: count(0, 65535, 17890',
 	'config/fields.ts: export function heartbeat()', // the comment of an idle event stream
-	'config/first-start.ts: for (const folder of', // the folders of a home
+	'config/first-start.ts: export const homeFolders', // the folders of a home
 	'core/process/shared-home.ts: const parts =',
 	'core/main.ts: process.channel?.unref()', // Node's own
 	'core/redactor/ordinary.ts:', // words that are no secrets

@@ -15,6 +15,18 @@ void t.test('a first start makes the folders, closed to others', (t) => {
 	t.end()
 })
 
+void t.test('what is in the place of a folder is named', (t) => {
+	for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
+		const message = new RegExp(`/${folder} is not a folder; move it away`)
+		t.throws(() => prepareHome(t.testdir({ [folder]: 'a file' })), { code: 'config_invalid', message })
+	}
+	t.throws(() => prepareHome(join(t.testdir({ home: 'a file' }), 'home')), { message: /\/home is not a folder/ })
+	t.throws(() => prepareHome(t.testdir({ data: t.fixture('symlink', 'away/data') })), {
+		message: /\/data is a link to away\/data, which does not exist; mount the disk/,
+	})
+	t.end()
+})
+
 void t.test('the file of a first start can be read', (t) => {
 	const home = t.testdir({})
 	prepareHome(home)

@@ -2,6 +2,7 @@
 import { constants } from 'node:fs'
 import { access, readdir, realpath, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
+import { homeFolders, noFolder } from '../../../../config/first-start.ts'
 import { error, note, ok } from '../contract.ts'
 import type { Check } from '../contract.ts'
 import { quoted } from '../../../util/quoted.ts'
@@ -34,7 +35,7 @@ export const homeChecks: Check[] = [
 	},
 	{
 		id: 'home.writable',
-		about: 'whether the home is writable',
+		about: 'whether the home has its folders, and is writable',
 		async run(context) {
 			const { home } = context
 			if (!(await statOf(home))) return []
@@ -42,8 +43,11 @@ export const homeChecks: Check[] = [
 				({ store: { path } }) => path,
 				() => home,
 			)
-			for (const folder of new Set([home, join(home, 'run'), store])) {
-				if (!(await statOf(folder))) continue
+			const written = [home, join(home, 'run'), store]
+			for (const folder of new Set([home, ...homeFolders.map((name) => join(home, name)), store])) {
+				const problem = noFolder(folder)
+				if (problem) return error(`${folder} ${problem.what}`, problem.fix)
+				if (!written.includes(folder) || !(await statOf(folder))) continue
 				try {
 					await access(folder, constants.W_OK | constants.X_OK)
 				} catch {

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { examine } from '../../../../core/cli/doctor/doctor.ts'
@@ -48,4 +49,33 @@ void t.test('a pipe in the place of the key holds nobody up', { skip: process.pl
 	mkdirSync(join(home, 'keys'))
 	spawnSync('mkfifo', [join(home, 'keys/vault.key')])
 	t.throws(() => masterKeyFrom({ home, env: {}, isNew: false }), { code: 'vault_locked', message: /is a pipe/ })
+})
+
+void t.test('a pipe in the place of gateway.yaml holds nobody up', { skip: process.platform === 'win32' }, (t) => {
+	const home = homeFor(t)
+	mkdirSync(join(home, 'config'))
+	spawnSync('mkfifo', [join(home, 'config/gateway.yaml')])
+	const svc = fileURLToPath(new URL('../../../../core/svc.mjs', import.meta.url))
+	const { signal, stdout } = spawnSync(process.execPath, [svc, 'doctor'], {
+		env: { PATH: process.env.PATH, HOME: home, SVC_HOME: home },
+		encoding: 'utf8',
+		timeout: 60_000,
+		killSignal: 'SIGKILL', // a process that waits for the pipe notices no other
+	})
+	t.equal(signal, null)
+	t.match(stdout, /config\.valid .*gateway\.yaml: is not a file/)
+	t.end()
+})
+
+void t.test('a file in the place of a folder is named', async (t) => {
+	for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
+		const home = homeFor(t)
+		writeFileSync(join(home, folder), '')
+		const { checks } = await examine({ home, env: {}, only: ['home.writable'] })
+		t.match(checks, [{ level: 'error', message: `${folder} is not a folder`, fix: /move it away/ }])
+	}
+	const home = homeFor(t)
+	symlinkSync('away', join(home, 'data'))
+	const { checks } = await examine({ home, env: {}, only: ['home.writable'] })
+	t.match(checks, [{ level: 'error', message: /data is a link to away, which does not exist/, fix: /mount the disk/ }])
 })
