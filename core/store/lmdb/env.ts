@@ -1,7 +1,9 @@
 /** The LMDB environment: its options, its tables, and the encoding of their keys. */
+import { closeSync, openSync } from 'node:fs'
+import { join } from 'node:path'
 import { open } from 'lmdb'
 import type { RootDatabase } from 'lmdb'
-import { tableNames } from './tables.ts'
+import { lockFile, tableNames } from './tables.ts'
 import type { Tables } from './tables.ts'
 
 export interface Env {
@@ -14,6 +16,7 @@ export interface Env {
  * throws; a damaged file can end the process instead, so call `checkFolder` of core/backup first.
  */
 export function openEnv(path: string, { readOnly = false } = {}): Env {
+	mustOpenLock(path, readOnly)
 	const root = open<Buffer, string>({
 		path,
 		readOnly,
@@ -37,6 +40,16 @@ export function openEnv(path: string, { readOnly = false } = {}): Env {
 		tableNames.map((name) => [name, root.openDB<Buffer, string>(name, options)]),
 	) as Tables
 	return { root, tables }
+}
+
+/** LMDB would end the process (SIGSEGV) if it cannot open this file. */
+function mustOpenLock(path: string, readOnly: boolean): void {
+	try {
+		closeSync(openSync(join(path, lockFile), 'a+', 0o600))
+	} catch (error) {
+		// LMDB reads without a lock then.
+		if (!readOnly || (error as NodeJS.ErrnoException).code !== 'EROFS') throw error
+	}
 }
 
 /** Not in lmdb's types. The umask can only take away from it. */

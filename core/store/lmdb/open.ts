@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { chmodSync, mkdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
@@ -10,7 +10,7 @@ import { contentsOf } from './contents.ts'
 import { openEnv } from './env.ts'
 import type { Env } from './env.ts'
 import { readMark, writeMark } from './format-mark.ts'
-import { dataFile, lockFile } from './tables.ts'
+import { dataFile } from './tables.ts'
 import { openEventLog } from './log.ts'
 import { queueBacking, recoverJobs } from './queue.ts'
 import { openReserve } from './reserve.ts'
@@ -92,8 +92,6 @@ function openFolder(path: string): Env {
 		const made = mkdirSync(path, { recursive: true, mode: 0o700 })
 		// The umask applies to the mode of mkdir.
 		if (made !== undefined) chmodSync(path, 0o700)
-		// LMDB would end the process (SIGSEGV) if it cannot open this file.
-		closeSync(openSync(join(path, lockFile), 'a+', 0o600))
 		return openEnv(path)
 	} catch (error) {
 		const { code } = error as NodeJS.ErrnoException

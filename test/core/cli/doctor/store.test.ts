@@ -92,6 +92,16 @@ void t.test('a file that cannot be read is not called damaged', async (t) => {
 	t.match((await examined(home, ['store.intact'])).checks, [{ level: 'ok', message: 'there is no data yet' }])
 })
 
+void t.test('a lock file that cannot be opened is named', async (t) => {
+	writeFileSync(file, await sound)
+	const lock = join(home, 'data/lock.mdb')
+	rmSync(lock, { force: true })
+	mkdirSync(lock)
+	const [found] = (await examined(home, ['store.intact'])).checks
+	t.match(found, { level: 'error', message: /cannot be read: EISDIR: .*lock\.mdb/ })
+	rmSync(lock, { recursive: true })
+})
+
 void t.test('while somebody writes all the time, nothing is found and no mark is left', async (t) => {
 	const path = mkdtempSync(join(tmpdir(), 'svc-doctor-busy-'))
 	t.teardown(() => rmSync(path, { recursive: true, force: true }))
