@@ -1,5 +1,6 @@
 /** The composition root: puts configuration, store, run pool and plugins together into a gateway that listens. */
-import { join } from 'node:path'
+import { readlinkSync, realpathSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
 import { valueAt } from '../config/composition.ts'
 import { checkFolder } from './backup/check-folder.ts'
 import type { BackupRequest } from './backup/create.ts'
@@ -170,7 +171,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 			reloaded() {
 				if (stack.disposed) return
 				if (gateway.status.configError() === null) settings.accept()
-				followPlugins()
+				followFurther()
 				try {
 					publish() // the port may be another one
 				} catch (error) {
@@ -207,7 +208,10 @@ export async function boot(options: BootOptions): Promise<Running> {
 		// A refused change is already logged, reported as an event and shown by /readyz.
 		const reload = (): void => void gateway.reload().catch(() => {})
 		// Not in any case: a reload starts again what has failed.
-		const reloadOutdated = (): void => void loader.isOutdated().then((isOutdated) => isOutdated && reload())
+		const reloadOutdated = (): void => {
+			if (settings.isOutdated()) reload()
+			else void loader.isOutdated().then((isOutdated) => isOutdated && reload())
+		}
 		const watcher = stack.use(
 			new Watcher([file, join(home, 'plugins')], {
 				changed: reload,
@@ -216,21 +220,21 @@ export async function boot(options: BootOptions): Promise<Running> {
 				follows: reloadOutdated,
 			}),
 		)
-		const followPlugins = (): void => {
+		const followFurther = (): void => {
 			const plugins = gateway.status.plugins()
+			const folders = plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source))
 			watcher
-				.follow(plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source)))
-				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder could not be watched'))
+				.follow([...folders, ...targetOf(file)])
+				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder or gateway.yaml could not be watched'))
 		}
-		followPlugins()
+		followFurther()
 		stack.defer(() => removeRuntimeFile(home))
 		publish()
 		if (member && engine.tenure) await member.serves(engine.tenure)
 		await watcher.ready()
 		isWatched = true
 		// A change made until now has not been noticed yet.
-		if (settings.isOutdated()) reload()
-		else reloadOutdated()
+		reloadOutdated()
 		return {
 			gateway,
 			config,
@@ -245,6 +249,15 @@ export async function boot(options: BootOptions): Promise<Running> {
 	} catch (error) {
 		await stack.disposeAsync()
 		throw error
+	}
+}
+
+/** The file that this one is a link to, if it is one: the watch of a link ends when that file is removed. */
+function targetOf(file: string): string[] {
+	try {
+		return [resolve(realpathSync(dirname(file)), readlinkSync(file))]
+	} catch {
+		return []
 	}
 }
 

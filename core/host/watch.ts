@@ -11,11 +11,11 @@ export interface WatchOptions {
 	changed: () => void
 	/** Called for each file or folder that cannot be watched. */
 	failed: (error: unknown) => void
-	/** Called when a further folder begins to be watched: what changed in it before is not reported. */
+	/** Called when a further file or folder begins to be watched: what changed in it before is not reported. */
 	follows: () => void
 }
 
-/** Watches files and folders, those that do not exist yet too, and further folders that come and go. */
+/** Watches files and folders, those that do not exist yet too, and further ones that come and go. */
 export class Watcher implements AsyncDisposable {
 	readonly #paths: string[]
 	readonly #options: WatchOptions
@@ -39,16 +39,15 @@ export class Watcher implements AsyncDisposable {
 		await new Promise<void>((resolve) => this.#first.once('ready', resolve))
 	}
 
-	/** From now on these folders are watched as well, and no others but the first ones. */
-	async follow(folders: string[]): Promise<void> {
-		const wanted = new Set(folders.filter((folder) => !this.#paths.some((path) => folder.startsWith(path + sep))))
-		for (const folder of wanted) {
-			if (!this.#further.has(folder))
-				this.#further.set(folder, this.#watch([folder]).once('ready', this.#options.follows))
+	/** From now on these files and folders are watched as well, and no others but the first ones. */
+	async follow(paths: string[]): Promise<void> {
+		const wanted = new Set(paths.filter((path) => !this.#paths.some((first) => path.startsWith(first + sep))))
+		for (const path of wanted) {
+			if (!this.#further.has(path)) this.#further.set(path, this.#watch([path]).once('ready', this.#options.follows))
 		}
-		for (const [folder, watcher] of this.#further) {
-			if (wanted.has(folder)) continue
-			this.#further.delete(folder)
+		for (const [path, watcher] of this.#further) {
+			if (wanted.has(path)) continue
+			this.#further.delete(path)
 			await watcher.close()
 		}
 	}

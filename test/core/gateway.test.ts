@@ -1,9 +1,10 @@
-import { symlinkSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { makeHome, startGateway } from '../support/gateway.ts'
 import { startHost } from '../support/host.ts'
+import { eventually } from '../support/wait.ts'
 
 const world = globalThis as { diary?: string[]; broken?: boolean; release?: () => void }
 
@@ -464,4 +465,37 @@ export default {
 	await host.gateway.reload()
 	t.equal((await host.get('/a')).status, 418)
 	t.equal(await legacy(), 418)
+})
+
+void t.test('a linked gateway.yaml applies again once the file is back', async (t) => {
+	const folder = t.testdir({ 'gateway.yaml': 'log: {level: fatal}\n' })
+	const target = join(folder, 'gateway.yaml')
+	const home = makeHome({ files: { 'config/kept': '' } })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	symlinkSync(target, join(home, 'config/gateway.yaml'))
+	const { running, stop } = await startGateway({ home })
+	t.teardown(stop)
+	const { status } = running.gateway
+	for (const _ of ['once', 'again']) {
+		renameSync(target, `${target}.kept`)
+		await eventually(() => status.configError()?.includes('which does not exist'), Boolean)
+		renameSync(`${target}.kept`, target)
+		await eventually(
+			() => status.configError(),
+			(error) => error === null,
+		)
+	}
+	const [first, second] = ['first', 'second'].map((name) => join(folder, name))
+	for (const path of [first, second]) writeFileSync(path as string, '# as before\n')
+	for (const path of [first, second]) {
+		symlinkSync(path as string, join(home, 'config/next'))
+		renameSync(join(home, 'config/next'), join(home, 'config/gateway.yaml'))
+		writeFileSync(path as string, 'wrong: 1\n')
+		await eventually(() => status.configError()?.includes('wrong'), Boolean)
+		writeFileSync(path as string, '# right\n')
+		await eventually(
+			() => status.configError(),
+			(error) => error === null,
+		)
+	}
 })
