@@ -4,7 +4,7 @@ import { configFile } from '../../../../config/home.ts'
 import { readConfig, readText, unknownVariables } from '../../../host/config.ts'
 import { isFault } from '../../../errors.ts'
 import { checkConfig } from '../../../host/check-config.ts'
-import { error, note, ok, warning } from '../contract.ts'
+import { error, note, NotChecked, ok, warning } from '../contract.ts'
 import type { Check, Finding } from '../contract.ts'
 import { allDoctorFiles } from '../doctor-files.ts'
 import { troubleOf } from '../gateway.ts'
@@ -44,7 +44,7 @@ export const configChecks: Check[] = [
 		about: 'variables that begin with SVC_',
 		async run({ home, env }) {
 			const others = (await allDoctorFiles()).flatMap(({ variables = {} }) => Object.keys(variables))
-			const unknown = unknownVariables(env, { text: readText(configFile(home)), others })
+			const unknown = unknownVariables(env, { text: textOf(home), others })
 			if (unknown.length === 0) return ok('every variable that begins with SVC_ is known')
 			return unknown.map(({ name, meant }): Finding => {
 				if (meant === undefined)
@@ -60,3 +60,12 @@ export const configChecks: Check[] = [
 		},
 	},
 ]
+
+function textOf(home: string): string {
+	try {
+		return readText(configFile(home))
+	} catch (thrown) {
+		if (!isFault(thrown, 'config_invalid')) throw thrown
+		throw new NotChecked('gateway.yaml is refused', 'fix what config.valid reports first')
+	}
+}
