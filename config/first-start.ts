@@ -55,7 +55,9 @@ export function prepareHome(home: string): Preparation {
 		return { first, notes }
 	} catch (error) {
 		if (error instanceof ConfigError) throw error
-		const message = `the home folder ${home} cannot be prepared (${messageOf(error)}); set SVC_HOME to a folder that this user may write to`
+		const isFull = ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
+		const fix = isFull ? 'free some space on its disk' : 'set SVC_HOME to a folder that this user may write to'
+		const message = `the home folder ${home} cannot be prepared (${messageOf(error)}); ${fix}`
 		throw new ConfigError('config_invalid', message, { cause: error })
 	}
 }
@@ -80,6 +82,8 @@ function writeExample(file: string): boolean {
 		return true
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+		// What a full disk cut off would count as the operator's.
+		rmSync(file, { force: true })
 		throw error
 	}
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { prepareHome } from '../../core/host/config.ts'
 import { readConfig } from '../../core/host/config.ts'
+import { canMount, smallDisk } from '../support/small-disk.ts'
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
@@ -108,5 +109,16 @@ void t.test('keys that others could read are closed, and the operator is told', 
 void t.test('a home that cannot be made is refused with what to change', (t) => {
 	const dir = t.testdir({ file: '' })
 	t.throws(() => prepareHome(join(dir, 'file/home')), { code: 'config_invalid', message: /set SVC_HOME to a folder/ })
+	t.end()
+})
+
+void t.test('a full disk leaves no half of gateway.yaml', { skip: !canMount }, (t) => {
+	const disk = smallDisk(t, '128k')
+	const filler = join(disk, 'filler')
+	writeFileSync(filler, Buffer.alloc(120 * 1024))
+	t.throws(() => prepareHome(join(disk, 'home')), { message: /ENOSPC.*; free some space on its disk/ })
+	rmSync(filler)
+	t.equal(prepareHome(join(disk, 'home')).first, true)
+	t.equal(readConfig({ home: join(disk, 'home'), env: {} }).server.port, 3000)
 	t.end()
 })

@@ -10,7 +10,7 @@ import { contentsOf } from './contents.ts'
 import { openEnv } from './env.ts'
 import type { Env } from './env.ts'
 import { readMark, writeMark } from './format-mark.ts'
-import { dataFile } from './tables.ts'
+import { dataFile, lockFile } from './tables.ts'
 import { openEventLog } from './log.ts'
 import { queueBacking, recoverJobs } from './queue.ts'
 import { openReserve } from './reserve.ts'
@@ -19,6 +19,8 @@ import { freeBytesOf, watchSpace } from './space.ts'
 import { openStore } from './store.ts'
 import { openWriter } from './writer.ts'
 import type { Writer } from './writer.ts'
+
+const newFilesBytes = 1024 * 1024
 
 export interface LmdbOptions {
 	/** The data folder; created if missing (0700, its files 0600). Only one process at a time may have it open. */
@@ -92,12 +94,33 @@ function openFolder(path: string): Env {
 		const made = mkdirSync(path, { recursive: true, mode: 0o700 })
 		// The umask applies to the mode of mkdir.
 		if (made !== undefined) chmodSync(path, 0o700)
+		mustHaveRoom(path)
 		return openEnv(path)
 	} catch (error) {
 		const { code } = error as NodeJS.ErrnoException
 		const hint = code === 'EACCES' ? '; give all of the home to the user that runs the gateway' : ''
 		const message = `the data folder ${path} cannot be opened: ${messageOf(error)}${hint}`
 		throw new Fault('unavailable', message, { cause: error })
+	}
+}
+
+/** On a full disk LMDB would end the process while it makes its files, or leave a data file that counts as damaged. */
+function mustHaveRoom(path: string): void {
+	const isMade = (name: string): boolean => (statSync(join(path, name), { throwIfNoEntry: false })?.size ?? 0) > 0
+	if (isMade(dataFile) && isMade(lockFile)) return
+	const free = spaceIn(path)
+	if (free < newFilesBytes)
+		throw new Error(
+			`only ${Math.floor(free / 1024)} KiB are free on its disk, and new data files need 1 MiB; make room there`,
+		)
+}
+
+/** Unlimited if the file system does not report it. */
+function spaceIn(path: string): number {
+	try {
+		return freeBytesOf(path)
+	} catch {
+		return Infinity
 	}
 }
 

@@ -1,5 +1,15 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import {
+	closeSync,
+	mkdirSync,
+	openSync,
+	readdirSync,
+	readFileSync,
+	rmSync,
+	statSync,
+	writeFileSync,
+	writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -8,6 +18,7 @@ import { openEnv } from '../../../core/store/lmdb/env.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { entry } from '../../contracts/store/log.ts'
 import { markFormat } from '../../support/format.ts'
+import { canMount, smallDisk } from '../../support/small-disk.ts'
 import { testFolder } from './folders.ts'
 
 const home = testFolder(t)
@@ -160,10 +171,8 @@ void t.test('accepts no more writes after one has failed, and loses none before'
 	await engine.store.put(['after'], 'works again')
 })
 
-void t.test('keeps a real small disk from filling up', { skip: !canMount() }, async (t) => {
-	const disk = join(home, 'disk')
-	execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', disk])
-	t.teardown(() => execFileSync('umount', [disk]))
+void t.test('keeps a real small disk from filling up', { skip: !canMount }, async (t) => {
+	const disk = smallDisk(t, '24m')
 	await using engine = await openLmdb({ path: join(disk, 'data'), minFreeBytes: 8 * mebi })
 	writeFileSync(join(disk, 'filler'), Buffer.alloc(4 * mebi))
 	let written = 0
@@ -178,6 +187,22 @@ void t.test('keeps a real small disk from filling up', { skip: !canMount() }, as
 	rmSync(join(disk, 'filler'))
 	await until(() => engine.trouble() === null)
 	await engine.store.put(['new'], 'x'.repeat(100))
+})
+
+void t.test('makes no new data on a real full disk, and opens what is there', { skip: !canMount }, async (t) => {
+	const disk = smallDisk(t, '2m')
+	const path = join(disk, 'data')
+	const filler = join(disk, 'filler')
+	writeFileSync(filler, Buffer.alloc(1.5 * mebi))
+	await t.rejects(openLmdb({ path }), {
+		code: 'unavailable',
+		message: /data cannot be opened: only \d+ KiB are free on its disk, and new data files need 1 MiB; make room there/,
+	})
+	t.strictSame(readdirSync(path), [])
+	rmSync(filler)
+	await openLmdb({ path, minFreeBytes: 0 }).then((engine) => engine[Symbol.asyncDispose]())
+	writeFileSync(filler, Buffer.alloc(1.5 * mebi))
+	await openLmdb({ path }).then((engine) => engine[Symbol.asyncDispose]())
 })
 
 void t.test('notices that a run has lost a record', async (t) => {
@@ -249,12 +274,4 @@ function transactions(path: string): number {
 
 function hasShell(): boolean {
 	return spawnSync('bash', ['-c', 'true']).status === 0
-}
-
-function canMount(): boolean {
-	const path = join(home, 'disk')
-	mkdirSync(path)
-	if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', path]).status !== 0) return false
-	execFileSync('umount', [path])
-	return true
 }
