@@ -52,3 +52,37 @@ void t.test('a run is followed through a restart', { skip: noBrowser }, async (t
 	}
 	t.equal(await page.evaluate('window.isSamePage'), true, 'the page was not loaded again')
 })
+
+void t.test('the console of an older version gives way to the current one', { skip: noBrowser }, async (t) => {
+	const gateway = await startGateway()
+	t.teardown(() => gateway.stop())
+	const browser = await startBrowser([])
+	t.teardown(() => browser.close())
+	const page = await browser.newPage({ baseURL: gateway.url })
+	// As the gateway served it before an upgrade: its first page is there, the others have other names now.
+	await page.route(
+		'/',
+		async (route) => {
+			const body = await (await route.fetch()).text()
+			await route.fulfill({ contentType: 'text/html', body: body.replace(/app-\w+\.js/, 'app-OLDER.js') })
+		},
+		{ times: 1 },
+	)
+	await page.route('/console/app-OLDER.js', async (route) => {
+		const [current = ''] =
+			/app-\w+\.js/.exec(await (await fetch(`${gateway.url}/`, { headers: { accept: 'text/html' } })).text()) ?? []
+		const text = await (await fetch(`${gateway.url}/console/${current}`)).text()
+		await route.fulfill({ contentType: 'text/javascript', body: text.replaceAll(/\bruns-\w+\.js/g, 'runs-OLDER.js') })
+	})
+	await page.goto('/')
+	await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor()
+	await page.evaluate('window.isSamePage = true')
+	await page.getByRole('link', { name: 'Runs' }).first().click()
+	await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
+	t.not(await page.evaluate('window.isSamePage'), true, 'the page was loaded again')
+	t.equal(await page.getByText('The gateway does not answer.').count(), 0)
+
+	await page.goto('/#/runs/gone')
+	await page.getByText('there is no run "gone"').waitFor()
+	t.equal(await page.getByText('Loading').count(), 0)
+})

@@ -151,6 +151,7 @@ class Console extends PlainElement {
 			this.#loaded.add(name)
 			this.requestUpdate()
 		} catch {
+			if (await isOutdated()) return location.reload()
 			this.#away = true
 			this.requestUpdate()
 		}
@@ -279,6 +280,16 @@ class Console extends PlainElement {
 			<p class="note">The token stays in this tab, and is gone when you close it.</p>
 			<button class="primary">Sign in</button>
 		</form>`
+	}
+}
+
+/** Whether the gateway serves another version of the console by now, and the files of this one no more. */
+async function isOutdated(): Promise<boolean> {
+	try {
+		const response = await fetch(location.pathname, { headers: { accept: 'text/html' } })
+		return response.ok && !(await response.text()).includes(new URL(import.meta.url).pathname)
+	} catch {
+		return false // it does not answer
 	}
 }
 

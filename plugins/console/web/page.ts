@@ -41,7 +41,9 @@ export abstract class Page extends PlainElement {
 
 	/** Shows what went wrong, and what the page shows otherwise. */
 	protected override render(): TemplateResult {
-		return html`${this.problem === null ? nothing : problemOf(this.problem)}${this.content()}`
+		const content = this.content()
+		if (this.problem === null) return html`${content}`
+		return html`${problemOf(this.problem)}${content === loading ? nothing : content}`
 	}
 
 	protected abstract content(): TemplateResult
