@@ -10,6 +10,7 @@ import type { NewEvent } from '../protocol.ts'
 import { openRedactor } from '../redactor/redactor.ts'
 import type { Redactor, View } from '../redactor/redactor.ts'
 import { noticesOf } from '../redactor/notices.ts'
+import { linkToChain } from './chains.ts'
 import { inEnvelope, withActor } from './envelope.ts'
 import { isPosition, matcher } from '../store/events.ts'
 import type { Cursor, EventEnvelope, EventLog, LogFilter, LogPage } from '../store/ports.ts'
@@ -119,7 +120,8 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 	}
 	const emit: EventBus['emit'] = async (event, agent) => {
 		const payload = viewOf(agent ?? null).data(withActor(event).payload, 'event')
-		await log.append(null, 0, [{ event: inEnvelope({ ...event, payload }, agent ?? null, null, 0) }])
+		const own = linkToChain(inEnvelope({ ...event, payload }, agent ?? null, null, 0))
+		await log.append(null, 0, [{ event: own }])
 	}
 	// In a turn of its own: it may have been found in the middle of a write, or of a line of the log. If it cannot be
 	// written, neither can what it reports.

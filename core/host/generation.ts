@@ -2,6 +2,7 @@
  * The set of instances that serve at a time, with everything that they contribute: routes on fresh hapi servers, tools,
  * handlers. Immutable once built; the gateway swaps one for the next.
  */
+import { inChainOf } from '../events/chains.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Server } from '@hapi/hapi'
@@ -208,8 +209,10 @@ export class Generation {
 }
 
 function notify(instance: Instance, handle: Instance['handlers'][number][1], event: EventEnvelope): void {
-	const own = instance.owner === undefined ? event : structuredClone(event)
-	void instance.notify(() => handle(own), `a handler of the event ${event.event_type} failed`)
+	const failed = `a handler of the event ${event.event_type} failed`
+	if (instance.owner === undefined) return void instance.notify(() => handle(event), failed)
+	const own = structuredClone(event)
+	void inChainOf(event, () => instance.notify(() => handle(own), failed))
 }
 
 /** Whether it is a third-party plugin with access to the servers. */

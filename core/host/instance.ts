@@ -3,6 +3,7 @@ import Joi from 'joi'
 import { within } from '../util/deadline.ts'
 import { Fault, isFault, isGeneralCode, messageOf } from '../errors.ts'
 import type { FaultCode } from '../errors.ts'
+import { continueChain, inChainOf } from '../events/chains.ts'
 import { checkEventType, guardedEmit, pluginEvent } from '../events/families.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import { checkPrimitive } from './declared.ts'
@@ -250,12 +251,14 @@ function eventsOf(bus: EventBus, plugin: string): EventBus {
 	let open = 0
 	return {
 		...bus,
+		subscribe: (filter, heard) => bus.subscribe(filter, (delivery) => inChainOf(delivery.event, () => heard(delivery))),
 		async emit(event, agent) {
 			const checked = pluginEvent(event, plugin)
 			if (open >= OPEN_EVENTS) {
 				const why = `${OPEN_EVENTS} of its events are not stored yet, so this one is refused; await each ctx.emit`
 				throw new Fault('plugin_invalid', `plugin "${plugin}": ${why}`)
 			}
+			continueChain(checked.event_type, plugin)
 			open++
 			try {
 				await bus.emit(checked, agent)
