@@ -91,6 +91,12 @@ export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapter
 	return { all, problems, find: (type) => all.get(type) ?? aliases.get(type) }
 }
 
+/** Why an adapter cannot be used; null if it can. */
+export function adapterProblem(value: unknown, run: Adapter['run']): string | null {
+	const found = lookAt(value, run)
+	return typeof found === 'string' ? found : null
+}
+
 /** The same object gives the same result: a connection is kept as long as its adapter stays the same. */
 function lookAt(value: unknown, run: Adapter['run']): Adapter | string {
 	if (typeof value !== 'object' || value === null) return 'it is not an object'

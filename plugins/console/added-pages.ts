@@ -23,15 +23,20 @@ const schema = Joi.object({
 	module: Joi.string().max(MODULE_LIMIT_BYTES, 'utf8').required(),
 }).required()
 
+/** Why the console leaves out a page; null if it does not. */
+export function pageProblem(page: unknown): string | null {
+	return schema.validate(page, { convert: false }).error?.message ?? null
+}
+
 type AddedPageSource = AddedPage & { answer: ReturnType<typeof encoded> }
 
 export function addedPages({ extensions, log }: Pick<Context, 'extensions' | 'log'>): AddedPages {
 	/** By what a plugin has given; null where it is wrong. */
 	const known = new WeakMap<ConsolePage, AddedPageSource | null>()
 	const make = (plugin: string, page: ConsolePage): AddedPageSource | null => {
-		const { error } = schema.validate(page, { convert: false })
-		if (error) {
-			log.warn({ plugin }, `the console leaves out the page of plugin "${plugin}": ${error.message}`)
+		const problem = pageProblem(page)
+		if (problem !== null) {
+			log.warn({ plugin }, `the console leaves out the page of plugin "${plugin}": ${problem}`)
 			return null
 		}
 		const etag = hash('sha256', page.module).slice(0, 16)

@@ -41,11 +41,27 @@ export function contributed(ctx: Context): () => Promise<Metric[]> {
 	}
 }
 
+/** Why the metrics of a third-party plugin are left out; null if they are not. Never rejects. */
+export async function sourceProblem(source: Contributor): Promise<string | null> {
+	try {
+		checkNames(source, false)
+		metricsOf(
+			source.value,
+			await within(READ_MS, 'reading them', (async () => source.run(() => source.value.read()))()),
+		)
+		return null
+	} catch (error) {
+		return messageOf(error)
+	}
+}
+
 function isBuiltIn({ gateway }: Context, plugin: string): boolean {
 	return gateway.plugins().find(({ name }) => name === plugin)?.source === 'built in'
 }
 
 function checkNames({ plugin, value }: Contributor, builtIn: boolean): void {
+	if (typeof value?.metrics !== 'object' || value.metrics === null || typeof value.read !== 'function')
+		throw new Error('`metrics` must be an object, and `read` a function')
 	const prefix = builtIn ? 'svc_' : `${plugin.replaceAll('-', '_')}_`
 	for (const [name, { help, type }] of Object.entries(value.metrics)) {
 		if (!NAME.test(name) || !name.startsWith(prefix))

@@ -20,7 +20,7 @@ const bundles = [
 		programs: ['core/main.ts'],
 		first: 'core/cli/start/start-parts.ts',
 		eager: ['settings', 'index', 'events'],
-		lazy: ['migrations', 'engine'],
+		lazy: ['migrations', 'engine', 'extended'],
 	},
 	{
 		programs: [

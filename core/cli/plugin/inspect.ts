@@ -8,9 +8,10 @@ import { messageOf } from '../../errors.ts'
 import { entryOf } from '../../host/entry.ts'
 import type { Plugin } from '../../plugin.ts'
 import type { CheckOrder, CheckReport, PluginFinding } from './check.ts'
+import { extensionFindings } from './extension-findings.ts'
 import { commandFindings, doctorFindings } from './file-findings.ts'
 import { checkName } from './name.ts'
-import { observed } from './observer/index.mjs'
+import { observed, observedExtensions } from './observer/index.mjs'
 import { routeFindings } from './route-findings.ts'
 
 const observer = fileURLToPath(new URL('./observer/', import.meta.url))
@@ -100,6 +101,7 @@ async function run(
 				...routeFindings(name, observed()),
 				...(await commandFindings(name, home)),
 				...(await doctorFindings(home)),
+				...(await extensionFindings((point) => observedExtensions(point).filter(({ plugin }) => plugin === name))),
 			])
 				wrong(one.problem, one.fix, one.level)
 		} else wrong(problem ?? 'it does not start', fixOfStart(name, problem ?? '', found?.state === 'failing'))

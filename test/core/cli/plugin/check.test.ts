@@ -92,6 +92,22 @@ const cases: Record<
 		found: [[/memory\.store/, /other names/]],
 		valid: false,
 	},
+	extends: {
+		args: [],
+		code: `export default { name: 'extends', start(ctx) {
+			ctx.extend('console', { title: 'A title that is far too long for the menu', module: '' })
+			ctx.extend('channel', { type: 'pigeon' })
+			ctx.extend('metrics', { metrics: { pigeons: { help: 'Pigeons.', type: 'gauge' } }, read: () => ({}) })
+			ctx.extend('metrics', { metrics: { extends_out: { help: 'Out.', type: 'gauge' } }, read: () => ({ extends_out: [{ labels: {} }] }) })
+			ctx.extend('metrics', { metrics: { extends_in: { help: 'In.', type: 'gauge' } }, read: () => ({ extends_in: 1 }) })
+		} }`,
+		found: [
+			[/adds to console is left out: "title"/, /ctx\.extend\('console'/],
+			[/adds to channel is left out: /, /ctx\.extend\('channel'/],
+			[/adds to metrics is left out: the name "pigeons" must begin with extends_/, /ctx\.extend\('metrics'/],
+			[/adds to metrics is left out: extends_out has a value/, /ctx\.extend\('metrics'/],
+		],
+	},
 	open: {
 		args: [],
 		code: `export default { name: 'open', http(server) {

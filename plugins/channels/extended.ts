@@ -1,0 +1,8 @@
+import type { ExtensionCheck } from '../../core/cli/plugin/extension-findings.ts'
+import type {} from './contract.ts'
+import { adapterProblem } from './adapters.ts'
+
+export default {
+	point: 'channel',
+	problem: ({ value, run }) => adapterProblem(value, run),
+} satisfies ExtensionCheck<'channel'>
