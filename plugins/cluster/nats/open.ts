@@ -23,6 +23,7 @@ import { answerDiscovery, discoverGateways } from './discovery.ts'
 import { readUntil } from './read-until.ts'
 import { openRecent } from './recent.ts'
 import type { Recent } from './recent.ts'
+import { openRoom } from './room.ts'
 import { openRecords } from './records.ts'
 import { infoOf, makeStreams, namesOf, rootAndKeyOf, token } from './streams.ts'
 import type { Names } from './streams.ts'
@@ -92,7 +93,8 @@ async function opened(
 	const state = await infoOf(client, names.state)
 	const events = await infoOf(client, names.events)
 
-	const place = { client, prefix: names.prefix, lease }
+	const room = openRoom(client, barrierOf(names, lease))
+	const place = { client, prefix: names.prefix, lease, room }
 	const stateWriter = openOrderedWriter({
 		...place,
 		stream: names.state,
@@ -104,14 +106,6 @@ async function opened(
 			const seq = indexes[root]?.get(key)
 			return seq === undefined ? 0 : seq < 0 ? undefined : seq
 		},
-	})
-	let leader = state.cluster?.leader ?? client.serverName()
-	lease.onRenewed((seq) => {
-		stateWriter.passed(seq)
-		const readLeader = async (): Promise<void> => {
-			leader = (await infoOf(client, names.state)).cluster?.leader ?? client.serverName()
-		}
-		readLeader().catch(() => {})
 	})
 	const eventWriter = openOrderedWriter({ ...place, stream: names.events, last: events.state.last_seq })
 	const recordsUnder = (root: string) =>
@@ -142,6 +136,16 @@ async function opened(
 		log,
 	})
 	let mark = await markOf(internal, names)
+	let leader = state.cluster?.leader ?? client.serverName()
+	lease.onRenewed((seq) => {
+		stateWriter.passed(seq)
+		const look = async (): Promise<void> => {
+			leader = (await infoOf(client, names.state)).cluster?.leader ?? client.serverName()
+			const probe = await room.check()
+			if (probe !== undefined) eventWriter.passed(probe)
+		}
+		look().catch(() => {})
+	})
 	const stored = await openStoredQueue(internal, (work) => {
 		stateWriter.after(work)
 		eventWriter.after(work)
@@ -178,7 +182,7 @@ async function opened(
 				yield* stored.jobs()
 			},
 		},
-		trouble: () => lease.trouble(),
+		trouble: () => lease.trouble() ?? room.trouble(),
 		format: data,
 		mayUpgrade: () => mayUpgrade({ data, wanted: wantedFormat, members, log }),
 		lost: lease.lost,
@@ -201,9 +205,14 @@ async function opened(
 	}
 }
 
+/** A subject of the log for messages without an event. */
+function barrierOf({ prefix }: Names, { epoch }: Lease): string {
+	return `${prefix}.w.${epoch}.ev.b`
+}
+
 /** Stored behind everything that an earlier holder's servers had accepted: what is read from now on contains all of it. */
-async function passBarrier(client: Client, { prefix }: Names, lease: Lease): Promise<void> {
-	const subject = `${prefix}.w.${lease.epoch}.ev.b`
+async function passBarrier(client: Client, names: Names, lease: Lease): Promise<void> {
+	const subject = barrierOf(names, lease)
 	for (let attempt = 1; ; attempt++) {
 		try {
 			const { error } = (await client.ask(subject, '', { 'Nats-TTL': '1s' })).json<{

@@ -9,6 +9,7 @@ import { newId } from '../../../core/util/ids.ts'
 import { hasNoResponder, unreachable } from './client.ts'
 import type { Answer, Client } from './client.ts'
 import type { Lease } from './lease.ts'
+import type { Room } from './room.ts'
 import { replacing, WRONG_SEQUENCE } from './streams.ts'
 
 export interface Outgoing {
@@ -24,6 +25,7 @@ export interface WriterOptions {
 	stream: string
 	prefix: string
 	lease: Lease
+	room: Room
 	/** The position of a subject's last message where the caller knows it: 0 for none. */
 	lastOf?: (subject: string) => number | undefined
 	/** The last position of the stream. */
@@ -53,8 +55,6 @@ interface Written {
 	release(): void
 }
 
-/** The stream, the account or the disk of the servers is full. */
-const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
 const AGAIN_MS = 100
 /** Attempts without a responder before the epoch is checked. */
 const NO_RESPONDER_ATTEMPTS = 3
@@ -64,7 +64,7 @@ const REMEMBERED = 50_000
 const MAX_BACKLOG_BYTES = 64 * 1024 * 1024
 
 export function openOrderedWriter(options: WriterOptions): OrderedWriter {
-	const { client, stream, prefix, lease, lastOf, replaces = false } = options
+	const { client, stream, prefix, lease, room, lastOf, replaces = false } = options
 	const known = new BoundedMap<string, number>(REMEMBERED)
 	/** The newest write of each subject that has not settled. */
 	const tails = new Map<string, Promise<unknown>>()
@@ -100,14 +100,14 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 		const id = newId()
 		let expect: number | undefined
 		let noResponders = 0
-		for (;;) {
+		for (let attempt = 1; ; attempt++) {
 			if (lease.isLost()) lease.mustHold()
 			try {
 				expect ??= await lastPosition(subject)
-				const { seq, error } = await send({ client, prefix, lease, replaces }, messages, id, expect)
+				const { seq, error } = await send({ client, prefix, lease, replaces }, messages, id, expect, attempt > 1)
 				if (!error) return seq - messages.length + 1
-				if (error.err_code !== undefined && FULL.has(error.err_code))
-					throw new Fault('storage_full', `the cluster has no room left: ${error.description ?? error.err_code}`)
+				const full = room.refusal(error)
+				if (full !== undefined) throw new Fault('storage_full', full)
 				noResponders = 0
 				if (error.err_code === WRONG_SEQUENCE) {
 					const found = await client.last(stream, subject)
@@ -196,14 +196,24 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 	}
 }
 
-/** One attempt: a message, or an atomic batch of several. */
+/**
+ * One attempt: a message, or an atomic batch of several. Where the servers refuse one of a batch before its last, such as for
+ * lack of room, the answer to the last does not say so, or does not come; `each`: every message asks for an answer.
+ */
 async function send(
 	{ client, prefix, lease, replaces }: Pick<WriterOptions, 'client' | 'prefix' | 'lease' | 'replaces'>,
 	messages: readonly Outgoing[],
 	id: string,
 	expect: number,
+	each: boolean,
 ): Promise<Answer<{ seq: number }>> {
 	const batch = messages.length > 1 ? newId() : undefined
+	const { promise: refused, resolve: refuse } = Promise.withResolvers<Answer<{ seq: number }>>()
+	const sendAsking = async (...given: Parameters<Client['send']>): Promise<void> => {
+		const answer = await client.ask(...given)
+		// An accepted one has an empty answer.
+		if (answer.data.length > 0) refuse(answer.json())
+	}
 	for (const [index, { subject, data, ttl }] of messages.entries()) {
 		const to = `${prefix}.w.${lease.epoch}.${subject.slice(prefix.length + 1)}`
 		const isLast = index === messages.length - 1
@@ -215,7 +225,13 @@ async function send(
 			...(batch !== undefined && { 'Nats-Batch-Id': batch, 'Nats-Batch-Sequence': index + 1 }),
 			...(batch !== undefined && isLast && { 'Nats-Batch-Commit': 1 }),
 		}
-		if (!isLast) client.send(to, data, headers)
+		if (!isLast && each) sendAsking(to, data, headers).catch(() => {})
+		else if (!isLast) client.send(to, data, headers)
+		else if (each)
+			return Promise.race([
+				refused,
+				client.ask(to, data, headers).then((answer) => answer.json<Answer<{ seq: number }>>()),
+			])
 		else return (await client.ask(to, data, headers)).json<Answer<{ seq: number }>>()
 	}
 	throw new Error('there is nothing to send')

@@ -250,19 +250,47 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 	const open = (): Promise<NatsEngine> =>
 		openNats({ url, prefix: 'full', replicas: 1, home: 'one', times: { renewMs: 100, holdMs: 1_000, takeMs: 1_500 } })
 	const engine = await open()
+	let n = 0
 	const fill = async (bytes: number): Promise<unknown> => {
 		try {
-			for (let n = 0; n < 2_000; n++) await engine.store.put(['a', `${bytes}-${n}`], 'x'.repeat(bytes))
+			for (const end = n + 2_000; n < end; n++) await engine.store.put(['a', `${n}`], 'x'.repeat(bytes))
 		} catch (error) {
 			return error
 		}
 		return undefined
 	}
 	t.match(await fill(50_000), { code: 'storage_full', message: /no room left: resource limits exceeded for account/ })
-	t.equal((await engine.store.get<string>(['a', '50000-3']))?.value.length, 50_000)
+	t.match(engine.trouble(), /no room left: resource limits exceeded for account/, 'for operators')
+	for (const sizes of [
+		[50_000, 10],
+		[10, 50_000],
+		[20_000, 20_000, 20_000, 20_000],
+	])
+		await rejects(
+			t,
+			engine.store.commit(
+				'b',
+				sizes.map((bytes, at) => ({ key: ['b', `${at}`], value: 'x'.repeat(bytes) })),
+			),
+			'storage_full',
+		)
+	t.equal((await engine.store.get<string>(['a', '3']))?.value.length, 50_000)
+	// A renewal of the lease still fits, and room for one more write says nothing of the next.
+	await engine.store.put(['b'], 1)
+	t.not(engine.trouble(), null)
+	await engine.store.delete(['a', '3'])
+	await eventually(() => engine.trouble() === null)
+	for (const bytes of [50_000, 20_000]) t.match(await fill(bytes), { code: 'storage_full' })
+	const operator = await openClient({ url })
+	await eventually(async () => (await infoOf(operator, 'full_events')).state.bytes === 0)
+	for (const bytes of [1_000, 1]) t.match(await fill(bytes), { code: 'storage_full' })
 	// Until there is no room for the lease either.
-	for (const bytes of [1_000, 100, 1]) await fill(bytes)
-	t.match(await eventually(() => engine.trouble()), /has not answered for 1 s \(.*resource limits exceeded for account/)
+	await operator.api('STREAM.CREATE.rest', { name: 'rest', subjects: ['rest'], storage: 'file' })
+	while (!(await operator.ask('rest', '')).json<{ error?: object }>().error);
+	await operator.close()
+	await eventually(() =>
+		/has not answered for 1 s \(.*resource limits exceeded for account/.test(engine.trouble() ?? ''),
+	)
 	await engine[Symbol.asyncDispose]()
 	await t.rejects(open(), { code: 'unavailable', message: /lease cannot be written: resource limits exceeded/ })
 })

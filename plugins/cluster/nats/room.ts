@@ -1,0 +1,46 @@
+/**
+ * Whether the servers have room. They say so only when they refuse a write, so a refusal holds until another message of some
+ * size is stored: a renewal of the lease is small enough to fit long after everything else is refused.
+ */
+import { textOfError } from './client.ts'
+import type { Answer, ApiError, Client } from './client.ts'
+
+export interface Room {
+	/** Why a write was refused; undefined if the error has another cause. From then on there is trouble. */
+	refusal(error: ApiError): string | undefined
+	/** Null while there is room; otherwise why writes are refused. */
+	trouble(): string | null
+	/** If there is trouble: stores a message to find out whether it is over. Settles with its position; undefined for none. */
+	check(): Promise<number | undefined>
+}
+
+/** The stream, the account or the disk of the servers is full. */
+const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
+/** Several times what a step of a run needs. */
+const PROBE_BYTES = 32 * 1024
+
+/** `subject`: whose messages readers ignore, and which removes them by itself. */
+export function openRoom(client: Client, subject: string): Room {
+	let trouble: string | null = null
+	let isChecking = false
+	return {
+		refusal(error) {
+			if (error.err_code === undefined || !FULL.has(error.err_code)) return undefined
+			return (trouble = `the cluster has no room left: ${textOfError(error)}`)
+		},
+		trouble: () => trouble,
+		async check() {
+			if (trouble === null || isChecking) return undefined
+			isChecking = true
+			try {
+				const headers = { 'Nats-TTL': '1s', 'Svc-Probe': 'x'.repeat(PROBE_BYTES) }
+				const { seq, error } = (await client.ask(subject, '', headers)).json<Answer<{ seq: number }>>()
+				if (error) return undefined
+				trouble = null
+				return seq
+			} finally {
+				isChecking = false
+			}
+		},
+	}
+}
