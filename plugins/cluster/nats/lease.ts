@@ -13,6 +13,7 @@ import type { GatewayAddress, ObservedLease, Tenure } from '../../../core/store/
 import { newId } from '../../../core/util/ids.ts'
 import { hasNoResponder, textOfError, unreachable } from './client.ts'
 import type { Answer, Client, Stored } from './client.ts'
+import { emptied } from './emptied.ts'
 import { removedStream, replacing, setEpoch, WRONG_SEQUENCE } from './streams.ts'
 import type { Names } from './streams.ts'
 
@@ -62,6 +63,8 @@ export interface Lease {
 	isLost(): boolean
 	/** Called with the position in the stream of state that a renewal took. */
 	onRenewed(listener: (seq: number) => void): void
+	/** Nothing may be read or written any more. */
+	lose(why: string): void
 	/** Makes the streams accept this epoch again, if the lease is still held. For a holder that finds its epoch refused. */
 	reassert(): Promise<void>
 	/** Gives the lease back, so that another gateway takes it at once. */
@@ -126,7 +129,11 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 				const found = await client.last(names.state, names.lease)
 				const record = found && recordOf(found)
 				if (!found || record?.id !== id) {
-					lose(`the gateway ${record?.holder ?? '(unknown)'} has taken over the data of the cluster`)
+					lose(
+						record
+							? `the gateway ${record.holder} has taken over the data of the cluster`
+							: emptied(names.state, names).message,
+					)
 					return false
 				}
 				// The answer to an earlier renewal did not arrive.
@@ -199,6 +206,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 		trouble,
 		lost: end.promise,
 		isLost: () => lost !== null,
+		lose,
 		onRenewed: (listener) => void (renewed = listener),
 		async reassert() {
 			if (lost || isOver) return

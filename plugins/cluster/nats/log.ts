@@ -39,11 +39,13 @@ const rememberedRuns = 50_000
 const GATEWAY_SUBJECTS = 16
 
 /** The log in the stream of events. An append is one message, and its change of records is written after it. */
-export function openEventLog(options: LogOptions): EventLog {
+export function openEventLog(options: LogOptions): EventLog & { kept(): number } {
 	const { client, names, source, writer, lease, records, recent, log } = options
 	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
 	const ends = new BoundedMap<string, number>(rememberedRuns)
 	let head = options.head
+	/** The message that no prune removes. */
+	let kept = seqOf(head)
 	let turn = 0
 	/** Settles once everything that was stored so far has been delivered to subscribers. */
 	let delivered: Promise<unknown> = Promise.resolve()
@@ -61,6 +63,7 @@ export function openEventLog(options: LogOptions): EventLog {
 	const deliver = (seq: number, run: string | null, entries: readonly LogEntry[], data: Buffer): void => {
 		recent.add({ seq, run, data })
 		head = positionAt(seq, entries.length - 1)
+		kept ||= seq
 		for (const [index, { event }] of entries.entries())
 			for (const listener of listeners) guarded(() => listener(String(positionAt(seq, index)), event), log)
 	}
@@ -137,12 +140,14 @@ export function openEventLog(options: LogOptions): EventLog {
 			return () => listeners.delete(one)
 		},
 		head: () => String(head),
+		kept: () => kept,
 		async prune(before, keep) {
 			lease.mustHold()
+			kept = seqOf(head)
 			return pruneLog(client, names, source, {
 				before,
 				keep,
-				newest: seqOf(head),
+				newest: kept,
 				gone(seqs, runs) {
 					recent.remove(seqs)
 					for (const run of runs) ends.delete(run)

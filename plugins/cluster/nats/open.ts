@@ -8,6 +8,7 @@ import type { ClusterMember, DataFormat, Engine, ObservedLease, Store } from '..
 import { mayUpgrade } from '../may-upgrade.ts'
 import { openClient } from './client.ts'
 import type { Client, ClientOptions } from './client.ts'
+import { emptiedBefore, watchLog } from './emptied.ts'
 import { openKeyIndex } from './key-index.ts'
 import type { KeyIndex } from './key-index.ts'
 import { takeLease } from './lease.ts'
@@ -135,7 +136,11 @@ async function opened(
 		head,
 		log,
 	})
+	const has = { log: head > 0, state: (await internal.get(formatKey)) !== undefined }
+	const gone = await emptiedBefore(internal, names, has)
+	if (gone) throw gone
 	let mark = await markOf(internal, names)
+	const checkLog = watchLog(client, names, internal, () => eventLog.kept())
 	let leader = state.cluster?.leader ?? client.serverName()
 	lease.onRenewed((seq) => {
 		stateWriter.passed(seq)
@@ -143,6 +148,8 @@ async function opened(
 			leader = (await infoOf(client, names.state)).cluster?.leader ?? client.serverName()
 			const probe = await room.check()
 			if (probe !== undefined) eventWriter.passed(probe)
+			const lost = await checkLog()
+			if (lost) lease.lose(lost.message)
 		}
 		look().catch(() => {})
 	})

@@ -329,6 +329,47 @@ for (const removed of ['state', 'events'] as const)
 		},
 	)
 
+for (const purged of ['state', 'events'] as const)
+	void t.test(
+		`without the messages of the stream of ${purged} nothing continues`,
+		{ skip: withoutNats(), timeout: 120_000 },
+		async (t) => {
+			await using cluster = await startNats(1)
+			const times = { renewMs: 100, holdMs: 12_000, takeMs: 300 }
+			const open = (): Promise<NatsEngine> => openNats({ url: cluster.url, prefix: 'empty', replicas: 1, times })
+			const purge = async (): Promise<void> => {
+				const operator = await openClient({ url: cluster.url })
+				await operator.api(`STREAM.PURGE.empty_${purged}`)
+				await operator.close()
+			}
+			const refused = {
+				code: 'unavailable',
+				message: new RegExp(`messages of the stream empty_${purged} were removed .*: restore copies of`),
+			}
+			const engine = await open()
+			await engine.store.put(['a'], 1)
+			for (const sequence of [1, 2, 3]) await engine.log.append('r', sequence - 1, [entry('r', sequence)])
+			t.ok((await engine.log.prune(new Date(Date.now() + 60_000).toISOString(), async () => false)) > 0)
+			await engine[Symbol.asyncDispose]()
+
+			const again = await open()
+			t.equal(await again.log.append('r', 3, [entry('r', 4)]).then(({ length }) => length), 1, 'a pruned log is whole')
+			await purge()
+			await again.log.append('r', 4, [entry('r', 5)]).catch(() => {})
+			t.match(await again.lost, refused)
+			await again[Symbol.asyncDispose]()
+			await t.rejects(open(), refused, 'and what was written meanwhile does not hide it')
+
+			// While no gateway works.
+			await purge()
+			await t.rejects(open(), refused)
+			const operator = await openClient({ url: cluster.url })
+			for (const name of ['state', 'events']) await operator.api(`STREAM.DELETE.empty_${name}`)
+			await operator.close()
+			await (await open())[Symbol.asyncDispose]()
+		},
+	)
+
 void t.test('a server with too small messages is refused', { skip: withoutNats() }, async (t) => {
 	await using cluster = await startNats(1, { max_payload: '1MB' })
 	await t.rejects(openNats({ url: cluster.url, prefix: 'small', replicas: 1 }), {

@@ -1,0 +1,56 @@
+/**
+ * Notices that somebody removed the messages of a stream, as `nats stream purge` does. Without the log, runs in progress would
+ * repeat their steps; without the state, the installation would begin anew on the log of another.
+ */
+import type { Fault } from '../../../core/errors.ts'
+import type { Store } from '../../../core/store/ports.ts'
+import { unreachable } from './client.ts'
+import type { Client } from './client.ts'
+import { infoOf } from './streams.ts'
+import type { Names } from './streams.ts'
+
+/** What is known of the log while its messages are there. */
+interface LogMark {
+	/** It was found to be emptied; what was written since does not make it whole. */
+	emptied: boolean
+}
+
+const markKey = ['meta', 'log'] as const
+
+export function emptied(name: string, { state, events }: Names): Fault {
+	return unreachable(
+		`the messages of the stream ${name} were removed from the cluster: restore copies of ${state} and ${events} ` +
+			'(nats stream restore); to begin without any data, remove both streams',
+	)
+}
+
+/** Why nothing may continue, or null. `log`: whether it has events; `state`: whether it has the mark of an installation. */
+export async function emptiedBefore(
+	internal: Store,
+	names: Names,
+	has: { log: boolean; state: boolean },
+): Promise<Fault | null> {
+	if (has.log && !has.state) return emptied(names.state, names)
+	const mark = (await internal.get<LogMark>(markKey))?.value
+	return mark && (mark.emptied || !has.log) ? emptied(names.events, names) : null
+}
+
+/**
+ * To be called now and then; settles with why nothing may continue, or null. `kept`: the position of a message of the log that
+ * the gateway itself does not remove; 0 while there is none.
+ */
+export function watchLog(client: Client, names: Names, internal: Store, kept: () => number) {
+	let isMarked = false
+	const mark = async (isEmptied: boolean): Promise<void> => void (await internal.put(markKey, { emptied: isEmptied }))
+	return async (): Promise<Fault | null> => {
+		const { first_seq } = (await infoOf(client, names.events)).state
+		if (kept() === 0) return null
+		if (first_seq > kept()) {
+			await mark(true)
+			return emptied(names.events, names)
+		}
+		if (!isMarked && (await internal.get(markKey)) === undefined) await mark(false)
+		isMarked = true
+		return null
+	}
+}
