@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, messageOf } from '../../../core/errors.ts'
 import { decodeValue } from '../../../core/store/codec.ts'
 import { openDispatcher } from '../../../core/store/dispatcher.ts'
@@ -54,6 +55,7 @@ export interface NatsOptions extends ClientOptions {
 export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'remote' | 'tenure' | 'members' | 'mayUpgrade'>>
 
 const formatKey = ['meta', 'format'] as const
+const STOP_POLL_MS = 100
 /** How many of the newest messages are read at the start. */
 const RECENT = 512
 
@@ -205,7 +207,9 @@ async function opened(
 			if (isClosed) return
 			isClosed = true
 			dispatcher.close()
-			if (!lease.isLost()) await Promise.all([stateWriter.idle(), eventWriter.idle()])
+			const isIdle = Promise.all([stateWriter.idle(), eventWriter.idle()]).then(() => true)
+			// Writes are repeated without end; whoever stops does not wait for servers that may never be back.
+			while (lease.trouble() === null && !(await Promise.race([isIdle, pause(STOP_POLL_MS, false)])));
 			await lease.release()
 			await client.close()
 		},

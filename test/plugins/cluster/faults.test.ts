@@ -370,6 +370,16 @@ for (const purged of ['state', 'events'] as const)
 		},
 	)
 
+void t.test('a gateway stops although the servers are gone', { skip: withoutNats() }, async (t) => {
+	await using cluster = await startNats(1)
+	const times = { renewMs: 100, holdMs: 1_000, takeMs: 1_500 }
+	const engine = await openNats({ url: cluster.url, prefix: 'stops', replicas: 1, times })
+	await engine.store.put(['a'], 1)
+	await cluster.nodes[0]?.kill()
+	const [put] = await Promise.allSettled([engine.store.put(['a'], 2), engine[Symbol.asyncDispose]()])
+	t.match(put, { status: 'rejected', reason: { code: 'unavailable' } })
+})
+
 void t.test('a server with too small messages is refused', { skip: withoutNats() }, async (t) => {
 	await using cluster = await startNats(1, { max_payload: '1MB' })
 	await t.rejects(openNats({ url: cluster.url, prefix: 'small', replicas: 1 }), {
