@@ -48,11 +48,12 @@ export default {
 	},
 	'model.tools_refused': {
 		description:
-			'A server refused the tools of a request, and they are described to the model in words until the gateway stops: for all requests to this model, or for those with these tools if it refused only them, or their number.',
+			'A server refused the tools of a request; they are described to the model in words until the gateway stops.',
 		payload: {
 			provider: 'Its name in gateway.yaml.',
 			model: 'The model that is asked.',
-			message: 'How the server refused them.',
+			message:
+				'How the server refused them: tools at all, some of them, or their number. Requests without those keep their tools.',
 		},
 	},
 	'model.fallback': {

@@ -1,4 +1,4 @@
-import { statfsSync } from 'node:fs'
+import { mkdirSync, statfsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
@@ -59,6 +59,7 @@ void t.test('writes no zeros where the disk has little room', { skip }, async (t
 
 void t.test('begins no transaction while zeros are written', async (t) => {
 	const path = join(home, 'apart')
+	mkdirSync(path)
 	const env = openEnv(path)
 	const zeros: PromiseWithResolvers<void>[] = []
 	const reserve: Reserve = {
@@ -90,6 +91,7 @@ void t.test('begins no transaction while zeros are written', async (t) => {
 
 void t.test('closes only once the zeros are written', async (t) => {
 	const path = join(home, 'closes')
+	mkdirSync(path)
 	const env = openEnv(path)
 	const zeros = Promise.withResolvers<void>()
 	const writer = openWriter(env, watchSpace(path, 0), { extend: () => zeros.promise, close() {} })

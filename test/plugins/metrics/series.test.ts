@@ -67,7 +67,7 @@ void t.test('time that a run waits is not its own; what a third party says is no
 	hear('late', 'run.completed')
 	hear('gone', 'run.stopped')
 	hear('two', 'primitive.result', { primitive: 'Not a\nname' })
-	hear('two', 'model.response', {})
+	hear('two', 'model.response', { usage: { input_tokens: 0, output_tokens: 0 } })
 	hear('two', 'skill.completed', { skill: 'x' })
 	hear('two', 'skill.failed', { skill: 'x', code: 'sandbox_timeout' })
 	hear('two', 'skill.failed', { skill: 'x', code: 'sandbox_busy' })
