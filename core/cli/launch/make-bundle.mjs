@@ -20,7 +20,7 @@ const bundles = [
 		programs: ['core/main.ts'],
 		first: 'core/cli/start/start-parts.ts',
 		eager: ['settings', 'index', 'events'],
-		lazy: ['migrations', 'engine', 'extended'],
+		lazy: ['migrations', 'engine'],
 	},
 	{
 		programs: [
@@ -32,7 +32,7 @@ const bundles = [
 			'test/contracts/testing.ts',
 		],
 		eager: [],
-		lazy: ['index', 'settings', 'events', 'cli', 'doctor', 'migrations', 'engine'],
+		lazy: ['index', 'settings', 'events', 'cli', 'doctor', 'migrations', 'engine', 'extended'],
 	},
 	{
 		programs: ['sandbox/worker.ts', 'core/backup/pack-worker.ts', 'core/store/lmdb/copy-child.ts', ...pluginWorkers()],
