@@ -1,8 +1,8 @@
-import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { findBlob, readPieces } from './read-blob.ts'
+import { bodyOf } from './request-body.ts'
 import { Fault } from '../../core/errors.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -29,26 +29,6 @@ const fileBytes = Joi.string().description('The bytes of the file.').example('a,
 /** What a browser may be told that it is. Everything else could be executed, or is of no use to it. */
 const SHOWN =
 	/^(image\/(png|jpeg|gif|webp|heic|avif)|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+|application\/(pdf|zip|gzip))$/
-
-/**
- * Its bytes as they come, within the server's time limit for a request, until `signal` aborts. What is left when nobody wants
- * more is read and dropped, since a client that still sends does not see the answer.
- */
-async function* bodyOf(request: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-	const mustEnd = Promise.withResolvers<never>()
-	mustEnd.promise.catch(() => {}) // nobody may be waiting for more
-	signal.addEventListener('abort', () => mustEnd.reject(signal.reason))
-	const parts: AsyncIterator<Uint8Array> = request.iterator({ destroyOnReturn: false })
-	try {
-		for (;;) {
-			const { done, value } = await Promise.race([mustEnd.promise, parts.next()])
-			if (done) return
-			yield value
-		}
-	} finally {
-		request.resume()
-	}
-}
 
 export function routes(server: Server, ctx: Context<AttachmentSettings>, attachments: Attachments): void {
 	server.route<{ Params: { name: string }; Query: { name?: string } }>({
