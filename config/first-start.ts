@@ -82,7 +82,7 @@ function writeExample(file: string): boolean {
 		return true
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-		// What a full disk cut off would count as the operator's.
+		// The next start would take a file that a full disk cut off for the operator's.
 		rmSync(file, { force: true })
 		throw error
 	}

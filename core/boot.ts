@@ -267,7 +267,7 @@ async function openMember(options: MemberOptions): Promise<Member | undefined> {
 	return url === null ? undefined : (await engineFor(url)).openMember?.(options)
 }
 
-/** Null if the home needs none, or another gateway has to do it. */
+/** Null if the engine has no format, or another gateway has to do the upgrade. */
 async function upgradeFor(
 	engine: Engine,
 	config: Config,

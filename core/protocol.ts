@@ -285,11 +285,11 @@ export interface ToThread {
 
 /** Each run of a conversation has the messages of the one before: a thread keeps them, and gets those that were added. */
 export interface SentHistory {
-	/** Under which the thread has the history, and keeps it from now on. Absent: it is not kept. */
+	/** The thread keeps the history under this id. Absent: it does not keep it. */
 	id?: number
-	/** How many of its messages the thread has; it may have others behind them, which are dropped. */
+	/** How many of its messages the thread has already. It drops others that it has after these. */
 	from: number
-	/** The messages behind those. */
+	/** The messages after those. */
 	added: readonly ChatMessage[]
 	/** Histories that are no longer kept. */
 	forget: number[]

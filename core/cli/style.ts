@@ -41,7 +41,7 @@ export function styleFor({ columns }: { columns: number | undefined }): Style {
 			return [style.dim(line(headings.map((heading) => heading.toUpperCase()))), ...cells.map(line)].join('\n')
 		},
 		fields(all) {
-			// Some names are those of keys from outside, which must not look like further lines.
+			// Names may be keys of untrusted data. Without this, line breaks in them would look like further fields.
 			const pairs = all.map(([name, value]) => [cut(plain(name), NAME_LIMIT), value] as const)
 			const width = Math.max(0, ...pairs.map(([name]) => widthOf(name))) + 1
 			const indent = `\n${' '.repeat(width + 1)}`

@@ -1,6 +1,6 @@
 /**
  * Chains of events: what a third-party plugin emits while it handles an event continues the chain of that event. A handler that
- * answers its own events would continue it without end, as fast as events are stored.
+ * emits an event for each of its own events would never stop, and emit as fast as events are stored.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { Fault } from '../errors.ts'
@@ -12,7 +12,7 @@ interface Chain {
 	since: number
 }
 
-/** Of one chain in a minute, so that a slow one may go on. */
+/** The limit of one chain in a minute. A slow chain, such as one with a timer, may continue forever. */
 const EVENTS = 1_000
 const WINDOW_MS = 60_000
 
@@ -33,12 +33,12 @@ export function continueChain(type: string, plugin: string): void {
 	if (++chain.count <= EVENTS) return
 	throw new Fault(
 		'plugin_invalid',
-		`plugin "${plugin}" cannot emit "${type.slice(0, 128)}": ${EVENTS} events in a minute came of one, each emitted in a handler of ` +
-			'another, so a handler answers its own events; name the types that it needs in place of "*", or return for those of the plugin',
+		`plugin "${plugin}" cannot emit "${type.slice(0, 128)}": one event led to ${EVENTS} more within a minute, each emitted by a handler ` +
+			'of another, so handlers respond to their own events; subscribe to specific types in place of "*", or ignore events of the plugin',
 	)
 }
 
-/** The event is of the chain in which this is called, if any. */
+/** Adds the event to the chain of the event that is being handled, if any. */
 export function linkToChain(event: EventEnvelope): EventEnvelope {
 	const chain = current.getStore()
 	if (chain) chains.set(event, chain)

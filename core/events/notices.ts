@@ -1,17 +1,17 @@
 /** Limits events about refused requests per kind, so that outsiders cannot fill the audit log. */
 export interface Notices {
 	/**
-	 * Calls `report` unless the limit for `id` is reached. `untold`: the others since the last call, to be reported with it.
+	 * Calls `report` unless the limit for `id` is reached. It gets what was left out since its last call.
 	 * `source`: where the request came from.
 	 */
 	notice(id: string, report: Report, source?: string): void
-	/** Reports the last of those that have been left out, as far as the limit allows. To be called every minute. */
-	tellRest(): void
+	/** For each id, reports the last notice that was left out, if the limit allows it. Call it every minute. */
+	reportRest(): void
 }
 
 type Report = (untold: Untold) => void
 
-/** What was left out. Its place and time are there if sources were given. */
+/** How many were left out. `since` (when the first one came) and `sources` are set if `notice` was given sources. */
 export interface Untold {
 	untold?: number
 	since?: string
@@ -21,7 +21,7 @@ export interface Untold {
 interface Count {
 	/** How many may be reported now. */
 	room: number
-	/** Milliseconds of the monotonic clock, when `room` was right. */
+	/** When `room` was computed, in milliseconds of the monotonic clock. */
 	at: number
 	untold: number
 	since: string
@@ -30,11 +30,11 @@ interface Count {
 }
 
 export const MINUTE_MS = 60_000
-/** Above this number, entries without a trace of the past are dropped, once a minute. */
+/** Above this number, entries that equal new ones are dropped, once a minute. */
 const KINDS = 4_096
 const SOURCES = 16
 
-/** Of each id, so many are reported at once, and then one a minute: what strangers can cause is kept for a month. */
+/** Each id may report `atOnce` notices at once, then one a minute: anyone can cause them, and they are stored for a month. */
 export function openNotices(atOnce: number, clock: () => number = () => performance.now()): Notices {
 	const counts = new Map<string, Count>()
 	let sweepAt = 0
@@ -51,7 +51,7 @@ export function openNotices(atOnce: number, clock: () => number = () => performa
 		sweepAt = now + MINUTE_MS
 		for (const [id, one] of counts) if (one.untold === 0 && roomOf(one, now) === atOnce) counts.delete(id)
 	}
-	const tell = (one: Count, report: Report): void => {
+	const send = (one: Count, report: Report): void => {
 		const { untold, since, sources } = one
 		Object.assign(one, { untold: 0, sources: new Set(), last: undefined })
 		report(untold === 0 ? {} : { untold, ...(sources.size > 0 && { since, sources: [...sources] }) })
@@ -62,17 +62,17 @@ export function openNotices(atOnce: number, clock: () => number = () => performa
 			if (counts.size > KINDS && sweepAt <= now) sweep(now)
 			const one = counts.get(id) ?? { room: atOnce, at: now, untold: 0, since: '', sources: new Set() }
 			counts.set(id, one)
-			if (take(one, now)) return tell(one, report)
+			if (take(one, now)) return send(one, report)
 			if (one.untold++ === 0) one.since = new Date().toISOString()
 			if (source !== undefined && one.sources.size < SOURCES) one.sources.add(source)
 			one.last = report
 		},
-		tellRest() {
+		reportRest() {
 			const now = clock()
 			for (const one of counts.values()) {
 				if (!one.last || !take(one, now)) continue
 				one.untold--
-				tell(one, one.last)
+				send(one, one.last)
 			}
 		},
 	}

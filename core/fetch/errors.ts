@@ -28,11 +28,11 @@ function inWords(code: string): string {
 	if (code === 'EAI_AGAIN') return `the name server did not answer (${code})`
 	if (code === 'ECONNREFUSED') return `nothing answers at its port (${code})`
 	if (code === 'ERR_SSL_WRONG_VERSION_NUMBER')
-		return `its port does not speak TLS; its address may begin with http:// (${code})`
+		return `its port does not speak TLS; try an address that begins with http:// (${code})`
 	if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return `its certificate is for another name (${code})`
 	if (code === 'CERT_HAS_EXPIRED') return `its certificate has expired (${code})`
 	if (UNTRUSTED.has(code))
-		return `its certificate is signed by nobody that this machine trusts; NODE_EXTRA_CA_CERTS names a file with further authorities (${code})`
+		return `this machine does not trust the issuer of its certificate; set NODE_EXTRA_CA_CERTS to a file with the certificate of that authority (${code})`
 	return code
 }
 

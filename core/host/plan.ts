@@ -60,7 +60,7 @@ export function inOrder(definitions: readonly Definition[]): Ordered {
 		const { name, needs = [] } = definition.plugin
 		if (path.includes(name)) {
 			const cycle = [...path.slice(path.indexOf(name)), name]
-			const why = `the plugins need each other in a cycle: ${cycle.join(' → ')}; take one out of its \`needs\`, and call ctx.use when it is needed`
+			const why = `the plugins need each other in a cycle: ${cycle.join(' → ')}; remove one of them from \`needs\`, and call ctx.use where its service is used`
 			for (const one of cycle) cycles.set(one, why)
 		}
 		if (order.has(definition) || orphans.has(name) || cycles.has(name)) return

@@ -1,4 +1,4 @@
-/** What is decided before the body of a request has come, and must still hold once it has. */
+/** Checks that are made before the body of a request arrives, and again once it is there. */
 import type { Request } from '@hapi/hapi'
 
 type Check = () => Promise<void>
@@ -7,12 +7,11 @@ interface Kept {
 	afterBody?: Check
 }
 
-/** `check` is called once the body is there, before the route does anything, and throws where it must not. */
+/** `check` is called once the body is there, before the route does anything. It throws to refuse the request. */
 export function checkAfterBody({ plugins }: Request, check: Check): void {
 	;(plugins as Kept).afterBody = check
 }
 
-/** Undefined where nothing is to be checked. */
 export function checkAfterBodyOf({ plugins }: Request): Check | undefined {
 	return (plugins as Kept).afterBody
 }

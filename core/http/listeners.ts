@@ -34,8 +34,8 @@ const AHEAD_LIMIT = 64
 const safety = Object.entries(safetyHeaders)
 /** How long connections without a request are kept when the gateway stops. */
 const SILENCE_MS = 200
-/** How often connections are looked at, while there are answers. */
-const LOOK_MS = 250
+/** How often unsent answers are checked while requests are open. */
+const CHECK_MS = 250
 
 /** Listening, and not in use yet. */
 export interface NewSockets {
@@ -75,7 +75,7 @@ export class Listeners {
 	#open = 0
 	readonly #closed = (): void => void this.#open--
 	readonly #endUnsent: ReturnType<typeof endUnsent>
-	#looking: NodeJS.Timeout | undefined
+	#checking: NodeJS.Timeout | undefined
 
 	/** `handed`: descriptors of sockets that another process holds, which are used in place of an address of our own. */
 	constructor(log: Logger, handed: ReadonlyMap<Address, number> = new Map(), limits: UnsentLimits = unsentLimits) {
@@ -204,12 +204,12 @@ export class Listeners {
 			if (last) response.shouldKeepAlive = false
 			for (const [name, value] of safety) response.setHeader(name, value)
 			this.#open++
-			this.#looking ??= setInterval(() => this.#look(), LOOK_MS).unref()
+			this.#checking ??= setInterval(() => this.#checkUnsent(), CHECK_MS).unref()
 			// `close` is emitted once; `once` would wrap the function for each request, and remove it again.
 			response.on('close', this.#closed)
 			const serve = (): void => underRequestId(request, response, () => this.request(address, request, response))
-			// It is begun once the answers to earlier ones are on their way. Otherwise one connection could hold any number of event
-			// streams, and the memory of any number of long answers. An earlier answer must not become its context.
+			// It begins once the earlier answers are on their way. Otherwise one connection could hold any number of event streams
+			// and long answers. Without the binding, it would run in the async context of the earlier answer.
 			if (isAhead) response.once('socket', AsyncResource.bind(serve))
 			else serve()
 		}
@@ -250,12 +250,11 @@ export class Listeners {
 		return server
 	}
 
-	/** At the connections that may have an answer. */
-	#look(): void {
+	#checkUnsent(): void {
 		this.#endUnsent(this.#connections)
 		if (this.#open > 0) return
-		clearInterval(this.#looking)
-		this.#looking = undefined
+		clearInterval(this.#checking)
+		this.#checking = undefined
 	}
 
 	/** False for the last request that is sent ahead on its connection. */

@@ -1,26 +1,26 @@
 /**
- * Ends connections whose clients do not take their answers. These wait in memory meanwhile, and one answer may have several MiB,
- * so a client with many connections could fill it.
+ * Closes connections whose clients do not read their answers. The answers wait in memory, and one may have several MiB, so a
+ * client with many connections could fill it.
  */
 import type { Socket } from 'node:net'
 import type { Logger } from '../log/log.ts'
 
 export interface UnsentLimits {
-	/** How long a connection may make no progress. */
+	/** After one to two times this without progress, a connection is closed. */
 	stall_ms: number
-	/** Of all answers together. */
+	/** Limit of all waiting answers together. */
 	bytes: number
 }
 
 const MIB = 1024 * 1024
 export const unsentLimits: UnsentLimits = { stall_ms: 30_000, bytes: 128 * MIB }
 
-/** Returns what must be called a few times a second while there are answers, with all connections. */
+/** Returns a check of all connections, to be called a few times a second while there are answers. */
 export function endUnsent(
 	{ stall_ms, bytes }: UnsentLimits,
 	log: Pick<Logger, 'warn'>,
 ): (connections: Iterable<Socket>) => void {
-	/** Connections with more than fits in their buffers, the one that has been so for longest first. */
+	/** Connections whose buffers are full, longest first. */
 	const late = new Set<Socket>()
 	return (connections) => {
 		let total = 0
@@ -44,7 +44,7 @@ export function endUnsent(
 			count++
 		}
 		log.warn(
-			`${count} connections were ended: their clients did not take the answers, of which ${Math.ceil(waiting / MIB)} MiB were waiting`,
+			`closed connections whose clients do not read their answers: ${count}; ${Math.ceil(waiting / MIB)} MiB were waiting`,
 		)
 	}
 }

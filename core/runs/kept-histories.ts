@@ -1,6 +1,6 @@
 /**
- * The earlier turns that a thread keeps. A run of a long conversation is shown what the run before it was shown, and one turn more:
- * to copy all of it to the thread, and to count it there, would cost more than all else that the run needs.
+ * The earlier turns that a thread keeps. A run of a long conversation gets what the run before it got, and one turn more:
+ * copying all of it to the thread, and counting it there, would cost more than the rest of the run.
  */
 import type { ChatMessage, SentHistory } from '../protocol.ts'
 import { AgedMap } from '../util/aged-map.ts'

@@ -6,7 +6,7 @@
 import joi from 'joi'
 import type { Root, Schema } from 'joi'
 
-/** Methods that return something else than a schema. */
+/** Methods that do not return a schema. */
 const answers: ReadonlySet<string> = new Set(['describe', 'isAsync', 'validate', 'validateAsync'])
 /** Methods of joi that have the name of a method of schemas, but make none. */
 const others: ReadonlySet<string> = new Set(['cache', 'extend'])

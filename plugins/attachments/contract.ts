@@ -26,7 +26,7 @@ export interface Attachments {
 		bytes: AsyncIterable<Uint8Array>,
 		about: Pick<AttachmentSource, 'name' | 'media_type'>,
 	): Promise<Attachment>
-	/** Those over HTTP that are in progress: each holds some MiB in memory. */
+	/** Uploads over HTTP that are in progress. */
 	readonly uploads: OpenRequests<OpenRequest>
 	readonly limits: AttachmentSettings
 	readonly blobs: Blobs

@@ -152,7 +152,7 @@ export function callersOf(
 		)
 	}
 
-	/** A session outlives a change of the settings. An address of an origin is the same with a slash at its end. */
+	/** A session outlives a change of the settings. The normalized form ignores a slash after an issuer's host. */
 	const isOfIssuer = ({ iss }: Claims): boolean =>
 		oidc !== null && URL.parse(iss)?.href === URL.parse(oidc.issuer)?.href
 

@@ -117,8 +117,8 @@ export interface OpenRequestsOptions {
 export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 	readonly size: number
 	/**
-	 * Throws `unavailable` if the limit is reached, `rate_limited` if the limit of this caller is reached, or its share: other
-	 * callers find room. `taken`: how many places are, where the owner counts more than have entered.
+	 * Throws `unavailable` if the limit is reached, and `rate_limited` if the limit of this caller is reached, or its share, which
+	 * leaves room for others. `taken`: how many places are taken, if the owner counts more than those that have entered.
 	 */
 	mustHaveRoom(caller: Credentials, taken?: number): void
 	/** Throws as `mustHaveRoom`. */

@@ -42,7 +42,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 			if (name !== undefined && !reaches(credentials, name)) throw unknownAgent(name)
 			// In hapi's own place for this: a weak map of all requests costs the garbage collector more than the rest of this.
 			;(request.plugins as Remembered).forget = setCause(credentials)
-			// Its body may take seconds to come, in which a caller that is no longer valid must not win time.
+			// The body may take seconds to arrive, and the token may be revoked meanwhile.
 			if (request.payload === undefined && hasBody(request) && canEnd(credentials))
 				checkAfterBody(request, async () => {
 					if (!(await auth.check(credentials))) throw noLongerValid()

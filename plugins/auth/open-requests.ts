@@ -5,7 +5,7 @@ import type { Auth, Credentials, OpenRequest, OpenRequests, OpenRequestsOptions 
 const BEAT_MS = 500
 const RETRY_AFTER_S = 5
 
-/** One caller may have so many times as many as are free for others: four fifths of a table that nobody else uses. */
+/** One token may have this many times as many as are free: four fifths of a table that nobody else uses. */
 const SHARE = 4
 
 /** By the id of a caller that has a limit: its open streams in all tables, also in those of an instance that is ending. */
@@ -18,7 +18,7 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 	readonly #open = new Set<One>()
 	/** By caller, so that ten thousand streams of one token need one check. */
 	readonly #callers = new Map<string, Set<One>>()
-	/** How many each token has, whatever else its requests differ in. */
+	/** By token. A token may have several groups of `#callers`. */
 	readonly #held = new Map<string, number>()
 	#timer: NodeJS.Timeout | undefined
 	#checking = false
@@ -38,7 +38,7 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 		if (taken >= limit) throw unavailable(`${limit} ${what}, which is the limit; try again later`)
 		const held = token_id === null ? 0 : (this.#held.get(token_id) ?? 0)
 		if (held >= SHARE * (limit - taken))
-			throw tooMany(`${held} of ${limit} ${what} with your token, and the rest is for other callers; try again later`)
+			throw tooMany(`${held} of ${limit} ${what} with your token, and the rest are for other callers; try again later`)
 		if (areStreams && actor.id !== undefined && (streamsOf.get(actor.id) ?? 0) >= streams)
 			throw tooMany(`your token has ${streams} streams open, which is its limit; close one first`)
 	}

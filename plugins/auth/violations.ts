@@ -33,8 +33,8 @@ export function violationsOf(
 	{ emit, log, every }: Pick<Context, 'emit' | 'log' | 'every'>,
 	clock?: () => number,
 ): ReportViolation {
-	const { notice, tellRest } = openNotices(AT_ONCE, clock)
-	every(MINUTE_MS, tellRest)
+	const { notice, reportRest } = openNotices(AT_ONCE, clock)
+	every(MINUTE_MS, reportRest)
 	return (reason, { message }, request, caller) => {
 		const source_ip = peerOf(request).remoteAddress ?? 'unknown'
 		const report = (untold: Untold): void => {

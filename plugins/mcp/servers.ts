@@ -46,8 +46,8 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 		return new connection.ServerConnection(record, agent, await records.pins(agent, record.id), { ...services, login })
 	}
 	const registry = openConnectionRegistry(records, connectionTo)
-	const { notice, tellRest } = openNotices(NOTICES)
-	ctx.every(MINUTE_MS, tellRest)
+	const { notice, reportRest } = openNotices(NOTICES)
+	ctx.every(MINUTE_MS, reportRest)
 
 	const find = async (agent: AgentRef, id: string): Promise<ServerConnection> => {
 		const connection = (await registry.of(agent)).get(id)

@@ -103,7 +103,7 @@ export function countEvents(
 		tokens.add(['input'], input_tokens)
 		tokens.add(['output'], output_tokens)
 	}
-	/** Calls without an answer of use have no event of their own. */
+	/** Calls without a usable answer have no event of their own. */
 	const countRest = ({ call, used }: KnownRun, usage: Usage): void => {
 		if (call && used) countUsage(call.provider, restOf(usage, used))
 	}

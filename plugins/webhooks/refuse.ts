@@ -30,12 +30,12 @@ const WRITTEN = { at_once: 1_000, per_minute: 60 }
 
 export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>): Refusals {
 	const write = rejectionsOf(store)
-	const { notice, tellRest } = openNotices(NOTICES)
-	every(MINUTE_MS, tellRest)
+	const { notice, reportRest } = openNotices(NOTICES)
+	every(MINUTE_MS, reportRest)
 	const unsigned = openBuckets(WRITTEN)
 
 	const report: Refusals['report'] = ({ agent, webhook }, { code, message }, source_ip, delivery_id) => {
-		const tell = (untold: Untold): void => {
+		const send = (untold: Untold): void => {
 			const about = { slug: webhook.slug, delivery_id, source_ip, message, ...untold }
 			const emitted = [emit({ event_type: 'webhook.rejected', payload: { ...about, code } }, agent.name)]
 			if (code === 'signature_invalid') {
@@ -45,7 +45,7 @@ export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>
 			Promise.all(emitted).catch((error: unknown) => log.error({ err: error }, 'an event was not written'))
 		}
 		// A flood of unsigned requests must not hide problems of signed deliveries.
-		notice(code === 'invalid_request' ? `${webhook.id} signed` : webhook.id, tell, source_ip)
+		notice(code === 'invalid_request' ? `${webhook.id} signed` : webhook.id, send, source_ip)
 	}
 
 	return {

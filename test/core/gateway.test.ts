@@ -357,8 +357,10 @@ void t.test('a plugin that floods the log with events is refused, not kept in me
 	}
 })
 
-void t.test('a handler that answers its own events is refused after a while, and named', async (t) => {
-	const plugin = (name: string, heard: string, start = ''): string => `export default {
+void t.test(
+	'a handler that responds to its own events is refused after a while, and its plugin is named',
+	async (t) => {
+		const plugin = (name: string, heard: string, start = ''): string => `export default {
 		name: '${name}',
 		start(ctx) {
 			let count = 0
@@ -375,30 +377,37 @@ void t.test('a handler that answers its own events is refused after a while, and
 				ctx.emit({ event_type: '${name}.begun', payload: {} }).then(() => 'ok') },
 		]),
 	}`
-	const host = await startHost(
-		t.testdir(),
-		{
-			'echo/index.js': plugin('echo', 'echo.*'),
-			'ping/index.js': plugin('ping', 'pong.*'),
-			'pong/index.js': plugin('pong', 'ping.heard'),
-			'fine/index.js': plugin('fine', 'fine.begun'),
-		},
-		{ echo: {}, ping: {}, pong: {}, fine: {} },
-	)
-	t.teardown(() => host.stop())
-	const problemOf = (names: string[]): string | undefined =>
-		host.gateway.status.plugins().find(({ name, last_error }) => names.includes(name) && last_error)?.last_error ??
-		undefined
-	const begin = (name: string): Promise<unknown> => host.get(`/${name}/begin`)
-	await begin('echo')
-	t.match(await eventually(() => problemOf(['echo'])), /cannot emit "echo\.heard": 1000 events .*in place of "\*"/)
-	t.equal((await host.get('/echo')).body, '1000')
-	await begin('pong')
-	t.match(await eventually(() => problemOf(['ping', 'pong'])), /cannot emit "p[io]ng\.heard": 1000 events/)
-	for (let n = 0; n < 1_100; n++) await begin('fine')
-	await eventually(async () => (await host.get('/fine')).body === '1100')
-	t.equal(problemOf(['fine']), undefined, 'events that do not come of each other are not limited')
-})
+		const host = await startHost(
+			t.testdir(),
+			{
+				'echo/index.js': plugin('echo', 'echo.*'),
+				'ping/index.js': plugin('ping', 'pong.*'),
+				'pong/index.js': plugin('pong', 'ping.heard'),
+				'fine/index.js': plugin('fine', 'fine.begun'),
+			},
+			{ echo: {}, ping: {}, pong: {}, fine: {} },
+		)
+		t.teardown(() => host.stop())
+		const problemOf = (names: string[]): string | undefined =>
+			host.gateway.status.plugins().find(({ name, last_error }) => names.includes(name) && last_error)?.last_error ??
+			undefined
+		const begin = (name: string): Promise<unknown> => host.get(`/${name}/begin`)
+		await begin('echo')
+		t.match(
+			await eventually(() => problemOf(['echo'])),
+			/cannot emit "echo\.heard": one event led to 1000 more .*in place of "\*"/,
+		)
+		t.equal((await host.get('/echo')).body, '1000')
+		await begin('pong')
+		t.match(
+			await eventually(() => problemOf(['ping', 'pong'])),
+			/cannot emit "p[io]ng\.heard": one event led to 1000 more/,
+		)
+		for (let n = 0; n < 1_100; n++) await begin('fine')
+		await eventually(async () => (await host.get('/fine')).body === '1100')
+		t.equal(problemOf(['fine']), undefined, 'events that do not cause each other are not limited')
+	},
+)
 
 void t.test('what changes between the start of a plugin and the first look at its folder is noticed', async (t) => {
 	const code = (version: string, start: string): string =>

@@ -42,12 +42,12 @@ export function openEnv(path: string, { readOnly = false } = {}): Env {
 	return { root, tables }
 }
 
-/** LMDB would end the process (SIGSEGV) if it cannot open this file. */
+/** If LMDB cannot open this file, it crashes the process (SIGSEGV). */
 function mustOpenLock(path: string, readOnly: boolean): void {
 	try {
 		closeSync(openSync(join(path, lockFile), 'a+', 0o600))
 	} catch (error) {
-		// LMDB reads without a lock then.
+		// On a read-only file system, LMDB reads without a lock.
 		if (!readOnly || (error as NodeJS.ErrnoException).code !== 'EROFS') throw error
 	}
 }

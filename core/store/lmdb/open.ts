@@ -20,6 +20,7 @@ import { openStore } from './store.ts'
 import { openWriter } from './writer.ts'
 import type { Writer } from './writer.ts'
 
+/** More than LMDB needs for new files. */
 const newFilesBytes = 1024 * 1024
 
 export interface LmdbOptions {
@@ -104,7 +105,7 @@ function openFolder(path: string): Env {
 	}
 }
 
-/** On a full disk LMDB would end the process while it makes its files, or leave a data file that counts as damaged. */
+/** If the disk fills up while LMDB makes its files, it crashes the process, or leaves a data file that counts as damaged. */
 function mustHaveRoom(path: string): void {
 	const isMade = (name: string): boolean => (statSync(join(path, name), { throwIfNoEntry: false })?.size ?? 0) > 0
 	if (isMade(dataFile) && isMade(lockFile)) return

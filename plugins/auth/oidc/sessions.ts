@@ -19,7 +19,7 @@ interface SessionRecord {
 }
 
 export interface Sessions {
-	/** Answers with the text of the cookie. Ends the oldest of a person with many. Throws `unavailable` where there are too many. */
+	/** Answers with the text of the cookie. Ends the oldest sessions of a person who has too many. Throws `unavailable` if there are too many in all. */
 	create(claims: Claims): Promise<string>
 	/** Undefined for one that has ended. */
 	find(cookie: string): Promise<Session | undefined>
@@ -31,7 +31,7 @@ export const SESSION_S = 12 * 3600
 const COOKIE_BYTES = 32
 const COOKIE_FORM = /^[A-Za-z0-9_-]{43}$/
 const LIMIT = 10_000
-/** Of one person, who has few browsers; the oldest end, so that nobody uses up the places of others. */
+/** Of one person; the oldest end, so that nobody uses up the places of others. */
 const LIMIT_OF_ONE = 32
 const CLAIMS_CHARACTERS = 16_384
 

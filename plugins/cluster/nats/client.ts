@@ -30,7 +30,7 @@ export function textOfError({ code, description }: ApiError): string {
 	return description ?? String(code)
 }
 
-/** Whether nobody takes what is sent to a subject: no stream has it, or its stream has no leader. */
+/** Whether no stream accepts messages of a subject, or its stream has no leader. */
 export function hasNoResponder(error: unknown): boolean {
 	return /no responders/i.test(messageOf(error))
 }
@@ -187,7 +187,7 @@ async function connected(options: ClientOptions): Promise<NatsConnection> {
 	}
 }
 
-/** What to change where no server accepts the connection. */
+/** What to change if no server accepts the connection. */
 function hintFor(message: string): string {
 	if (/authori[sz]ation|authentication/i.test(message))
 		return 'check the user and the password in the first address of store.url, or store.credentials_file'

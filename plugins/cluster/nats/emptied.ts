@@ -9,9 +9,9 @@ import type { Client } from './client.ts'
 import { infoOf } from './streams.ts'
 import type { Names } from './streams.ts'
 
-/** What is known of the log while its messages are there. */
+/** Written while the log has messages, so that a later start notices that they are gone. */
 interface LogMark {
-	/** It was found to be emptied; what was written since does not make it whole. */
+	/** Its messages were removed. Later messages do not replace them. */
 	emptied: boolean
 }
 
@@ -36,7 +36,7 @@ export async function emptiedBefore(
 }
 
 /**
- * To be called now and then; settles with why nothing may continue, or null. `kept`: the position of a message of the log that
+ * The returned check is to be called regularly. It settles with why nothing may continue, or null. `kept`: the position of a message of the log that
  * the gateway itself does not remove; 0 while there is none.
  */
 export function watchLog(client: Client, names: Names, internal: Store, kept: () => number) {

@@ -63,7 +63,7 @@ export interface Lease {
 	isLost(): boolean
 	/** Called with the position in the stream of state that a renewal took. */
 	onRenewed(listener: (seq: number) => void): void
-	/** Nothing may be read or written any more. */
+	/** From now on nothing may be read or written. */
 	lose(why: string): void
 	/** Makes the streams accept this epoch again, if the lease is still held. For a holder that finds its epoch refused. */
 	reassert(): Promise<void>
@@ -113,7 +113,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 		lost ??= unreachable(why)
 		end.resolve(lost)
 	}
-	/** Asks twice, in case that a server answers before it has read all that it stores. */
+	/** Asks twice, since a server that starts may answer before it knows all of its streams. */
 	const checkStreams = async (): Promise<void> => {
 		if ((await removedStream(client, names).catch(() => null)) === null) return
 		await pause(CONFIRM_MS)
@@ -274,7 +274,7 @@ async function take(
 					return seq
 				}
 			} catch (error) {
-				// If only the answer did not arrive, the record shows who has it.
+				// If only the answer was lost, the record shows who holds the lease.
 				if (isFault(error, 'unavailable')) {
 					if (refusedSince === undefined) log?.warn(`the lease cannot be taken yet: ${messageOf(error)}`)
 					refusedSince ??= now

@@ -208,7 +208,7 @@ async function opened(
 			isClosed = true
 			dispatcher.close()
 			const isIdle = Promise.all([stateWriter.idle(), eventWriter.idle()]).then(() => true)
-			// Writes are repeated without end; whoever stops does not wait for servers that may never be back.
+			// Writes are repeated until they succeed, and the servers may never return.
 			while (lease.trouble() === null && !(await Promise.race([isIdle, pause(STOP_POLL_MS, false)])));
 			await lease.release()
 			await client.close()

@@ -197,8 +197,8 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 }
 
 /**
- * One attempt: a message, or an atomic batch of several. Where the servers refuse one of a batch before its last, such as for
- * lack of room, the answer to the last does not say so, or does not come; `each`: every message asks for an answer.
+ * One attempt: a message, or an atomic batch of several. If the servers refuse a message of a batch before the last one, such
+ * as for lack of room, the answer to the last one does not report it, or never comes. `each`: ask for an answer to every message.
  */
 async function send(
 	{ client, prefix, lease, replaces }: Pick<WriterOptions, 'client' | 'prefix' | 'lease' | 'replaces'>,

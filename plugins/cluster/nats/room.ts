@@ -1,6 +1,6 @@
 /**
- * Whether the servers have room. They say so only when they refuse a write, so a refusal holds until another message of some
- * size is stored: a renewal of the lease is small enough to fit long after everything else is refused.
+ * Whether the servers have room. They report it only by refusing a write, so a refusal counts until a message of some size is
+ * stored: renewals of the lease are so small that they still fit long after everything else is refused.
  */
 import { textOfError } from './client.ts'
 import type { Answer, ApiError, Client } from './client.ts'
@@ -10,7 +10,7 @@ export interface Room {
 	refusal(error: ApiError): string | undefined
 	/** Null while there is room; otherwise why writes are refused. */
 	trouble(): string | null
-	/** If there is trouble: stores a message to find out whether it is over. Settles with its position; undefined for none. */
+	/** If there is trouble, stores a message to find out whether it is over. Settles with its position, or undefined if none was stored. */
 	check(): Promise<number | undefined>
 }
 
@@ -19,7 +19,7 @@ const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
 /** Several times what a step of a run needs. */
 const PROBE_BYTES = 32 * 1024
 
-/** `subject`: whose messages readers ignore, and which removes them by itself. */
+/** `subject`: for messages that readers ignore and that expire. */
 export function openRoom(client: Client, subject: string): Room {
 	let trouble: string | null = null
 	let isChecking = false

@@ -283,7 +283,7 @@ class Console extends PlainElement {
 	}
 }
 
-/** Whether the gateway serves another version of the console by now, and the files of this one no more. */
+/** Whether the gateway now serves another version of the console, without the files of this one. */
 async function isOutdated(): Promise<boolean> {
 	try {
 		const response = await fetch(location.pathname, { headers: { accept: 'text/html' } })

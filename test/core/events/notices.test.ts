@@ -6,10 +6,10 @@ import type { Untold } from '../../../core/events/notices.ts'
 function start(atOnce: number) {
 	let now = 0
 	const told: (Untold & { id: string; n: number })[] = []
-	const { notice, tellRest } = openNotices(atOnce, () => now)
+	const { notice, reportRest } = openNotices(atOnce, () => now)
 	return {
 		told,
-		tellRest,
+		reportRest,
 		wait: (minutes: number) => void (now += minutes * MINUTE_MS),
 		refuse(id: string, times: number, sourceOf?: (n: number) => string) {
 			for (let n = 0; n < times; n++) notice(id, (untold) => told.push({ id, n, ...untold }), sourceOf?.(n))
@@ -32,10 +32,10 @@ void t.test('thirty are told at once, then one a minute with the number of the o
 })
 
 void t.test('a month of refusals is told once a minute', async (t) => {
-	const { told, refuse, wait, tellRest } = start(60)
+	const { told, refuse, wait, reportRest } = start(60)
 	for (let minute = 0; minute < 30 * 24 * 60; minute++) {
 		refuse('a', 5)
-		tellRest()
+		reportRest()
 		wait(1)
 	}
 	t.ok(told.length < 60 + 30 * 24 * 60 + 1, `${told.length} were told`)
@@ -44,13 +44,13 @@ void t.test('a month of refusals is told once a minute', async (t) => {
 })
 
 void t.test('the rest is told when nothing follows: how many, since when, and from where', async (t) => {
-	const { told, refuse, wait, tellRest } = start(2)
+	const { told, refuse, wait, reportRest } = start(2)
 	const before = new Date().toISOString()
 	refuse('a', 102, (n) => `192.0.2.${n % 40}`)
-	tellRest()
+	reportRest()
 	t.equal(told.length, 2, 'not before there is room for it')
 	wait(1)
-	tellRest()
+	reportRest()
 	const [, , last] = told
 	t.match(last, { id: 'a', n: 101, untold: 99 })
 	t.strictSame(
@@ -59,7 +59,7 @@ void t.test('the rest is told when nothing follows: how many, since when, and fr
 	)
 	t.ok(before <= (last?.since ?? '') && (last?.since ?? '') <= new Date().toISOString())
 	wait(5)
-	tellRest()
+	reportRest()
 	t.equal(told.length, 3, 'once')
 	refuse('a', 1)
 	t.strictSame(told[3], { id: 'a', n: 0 })

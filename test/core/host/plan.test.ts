@@ -51,7 +51,7 @@ void t.test('leaves out a cycle, and prints it; what needs a plugin of the cycle
 	t.strictSame(
 		[...inOrder(needing({ self: ['self'] })).cycles.values()],
 		[
-			'the plugins need each other in a cycle: self → self; take one out of its `needs`, and call ctx.use when it is needed',
+			'the plugins need each other in a cycle: self → self; remove one of them from `needs`, and call ctx.use where its service is used',
 		],
 	)
 })
