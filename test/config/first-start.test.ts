@@ -16,7 +16,7 @@ void t.test('a first start makes the folders, closed to others', (t) => {
 	t.end()
 })
 
-void t.test('what is in the place of a folder is named', (t) => {
+void t.test('an error names what is in the place of a folder', (t) => {
 	for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
 		const message = new RegExp(`/${folder} is not a folder; move it away`)
 		t.throws(() => prepareHome(t.testdir({ [folder]: 'a file' })), { code: 'config_invalid', message })
@@ -112,7 +112,7 @@ void t.test('a home that cannot be made is refused with what to change', (t) => 
 	t.end()
 })
 
-void t.test('a full disk leaves no half of gateway.yaml', { skip: !canMount }, (t) => {
+void t.test('a full disk leaves no incomplete gateway.yaml', { skip: !canMount }, (t) => {
 	const disk = smallDisk(t, '128k')
 	const filler = join(disk, 'filler')
 	writeFileSync(filler, Buffer.alloc(120 * 1024))

@@ -132,7 +132,7 @@ void t.test('a configuration with an error keeps it from starting, and says wher
 	})
 })
 
-void t.test('a lock file of the data that cannot be opened keeps it from starting, and is named', async (t) => {
+void t.test('a start fails, and names the lock file of the data, if that cannot be opened', async (t) => {
 	const home = makeHome()
 	// Root may open everything but this.
 	mkdirSync(join(home, 'data/lock.mdb'), { recursive: true })

@@ -1,4 +1,4 @@
-/** Clients that do not take their answers, which wait in memory meanwhile. */
+/** Clients that do not read their answers, which wait in memory meanwhile. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import net from 'node:net'
@@ -28,7 +28,7 @@ async function serve(
 	return async () => {
 		const socket = net.connect(Number(port), '127.0.0.1')
 		t.teardown(() => socket.destroy())
-		socket.on('error', () => {}) // it is to be cut off
+		socket.on('error', () => {}) // the connection is closed by the server
 		socket.pause()
 		socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
 		const response = await eventually(() => waiting.shift())
@@ -44,7 +44,7 @@ async function take(socket: Socket, count: number): Promise<void> {
 	await eventually(() => bytes >= count)
 }
 
-void t.test('a client that takes nothing of its answer is cut off, however much memory there is', async (t) => {
+void t.test('a client that reads nothing of its answer is disconnected, however much memory there is', async (t) => {
 	const connect = await serve(t, { stall_ms: 500, bytes: 1024 * MIB })
 	const [stalled, quiet, whole] = [await connect(), await connect(), await connect()]
 	quiet.response.write('begin')
@@ -56,10 +56,10 @@ void t.test('a client that takes nothing of its answer is cut off, however much 
 	await wholly
 	quiet.response.end('end')
 	await take(quiet.socket, 'beginend'.length)
-	t.pass('an answer that takes long, and one that is taken, are not')
+	t.pass('clients with a slow answer, and those that read, are not disconnected')
 })
 
-void t.test('answers that nobody takes have a limit together; the oldest give way', async (t) => {
+void t.test('unread answers have a common limit; the oldest connections are closed', async (t) => {
 	const connect = await serve(t, { stall_ms: 3_600_000, bytes: 40 * MIB })
 	const opened: Awaited<ReturnType<typeof connect>>[] = []
 	for (let n = 0; n < 4; n++) {

@@ -59,7 +59,7 @@ void t.test('a history that was changed or cut arrives as it is', async (t) => {
 	t.ok(thread.received < 2 * histories.flat().length)
 })
 
-void t.test('threads that take turns get what they lack', async (t) => {
+void t.test('each of several threads gets the messages that it lacks', async (t) => {
 	const pairs = [0, 1].map(() => ({ main: new KeptHistories(), thread: new Thread() }))
 	const history: ChatMessage[] = []
 	for (let at = 0; at < 12; at++) {

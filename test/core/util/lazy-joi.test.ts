@@ -59,7 +59,7 @@ void t.test('schemas are those of joi', async (t) => {
 	}
 })
 
-void t.test('joi takes them for its own', async (t) => {
+void t.test('joi accepts them as schemas of its own', async (t) => {
 	const [name, list] = [Joi.string().min(2), Joi.array().items(Joi.valid('a'))]
 	t.ok(joi.isSchema(Joi.any()))
 	t.ok(Joi.isSchema(joi.any()))
@@ -69,7 +69,7 @@ void t.test('joi takes them for its own', async (t) => {
 	t.equal(Object.getPrototypeOf(name), Object.getPrototypeOf(joi.string()))
 })
 
-void t.test('one that is used before and after others were made from it is built once', async (t) => {
+void t.test('a schema that is used before and after others were derived from it is built once', async (t) => {
 	const { schema, count } = counted(joi.string())
 	const [short, long] = [schema.max(2), schema.min(3)]
 	t.equal(count(), 0)

@@ -267,7 +267,7 @@ void t.test('an upload ends when its token is revoked, and nothing of it is kept
 	t.equal(await stored('blob', 'blob-bytes', 'blob-loose'), 0)
 })
 
-void t.test('as many uploads as fit in memory are read at the same time; the next one is told to wait', async (t) => {
+void t.test('uploads have a limit; a client above it gets Retry-After', async (t) => {
 	await follow(t, gateway, 'gil')
 	// More than 128: an upload of those below may be there before one of these.
 	const open = await Promise.all(Array.from({ length: 160 }, () => sending(gateway, 'gil', { size: 1000, sent: 10 })))

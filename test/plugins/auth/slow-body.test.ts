@@ -41,5 +41,5 @@ void t.test('a request is not carried out if its token is revoked before its bod
 	t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${made.body.id}`)).status, 200)
 	late.complete()
 	t.match(await late.answer, /^HTTP\/1\.1 401 [^]*www-authenticate: Bearer[^]*the token is no longer valid/i)
-	t.equal(await tokens(), 2, 'it did not make itself a successor')
+	t.equal(await tokens(), 2, 'it did not create another token')
 })

@@ -275,7 +275,7 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 			'storage_full',
 		)
 	t.equal((await engine.store.get<string>(['a', '3']))?.value.length, 50_000)
-	// A renewal of the lease still fits, and room for one more write says nothing of the next.
+	// A renewal of the lease still fits, and room for one write does not mean room for the next.
 	await engine.store.put(['b'], 1)
 	t.not(engine.trouble(), null)
 	await engine.store.delete(['a', '3'])

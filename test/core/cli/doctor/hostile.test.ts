@@ -68,7 +68,7 @@ void t.test('a pipe in the place of gateway.yaml holds nobody up', { skip: proce
 	t.end()
 })
 
-void t.test('a file in the place of a folder is named', async (t) => {
+void t.test('a file in the place of a folder is reported', async (t) => {
 	for (const folder of ['config', 'data', 'plugins', 'skills', 'keys', 'run']) {
 		const home = homeFor(t)
 		writeFileSync(join(home, folder), '')
