@@ -1,10 +1,10 @@
-/** What tools call their parameters, in the alphabet of servers that allow few names: `$filter` becomes `_filter`. */
+/** Names of a tool's parameters for servers that accept few characters: `$filter` becomes `_filter`. */
 import { wireName } from '../wire-name.ts'
-import { isObject, objectIn, parsed } from './values.ts'
+import { isObject, listIn, objectIn, parsed } from './values.ts'
 
 const ALLOWED = /^[a-zA-Z0-9_.-]{1,64}$/
 
-/** The parameters of a tool with names that Anthropic takes. It only checks those at the top. */
+/** The parameters of a tool with names that Anthropic accepts. It checks only those at the top. */
 export function renamedParameters(parameters: Record<string, unknown>): Record<string, unknown> {
 	const aliases = aliasesOf(parameters)
 	if (aliases.size === 0) return parameters
@@ -26,9 +26,15 @@ export function originalArguments(parameters: Record<string, unknown>, args: str
 	return JSON.stringify(Object.fromEntries(Object.entries(given).map(([key, value]) => [names.get(key) ?? key, value])))
 }
 
+/** The properties of a tool's parameters, with those of the alternatives at the top. */
+export function propertiesOf({ anyOf, oneOf, allOf, properties }: Record<string, unknown>): Record<string, unknown> {
+	const parts = [anyOf, oneOf, allOf].flatMap(listIn).map((part) => objectIn(part).properties)
+	return Object.fromEntries([...parts, properties].flatMap((part) => Object.entries(objectIn(part))))
+}
+
 /** By the names that are not allowed. */
-function aliasesOf({ properties }: Record<string, unknown>): Map<string, string> {
-	const names = Object.keys(objectIn(properties))
+function aliasesOf(parameters: Record<string, unknown>): Map<string, string> {
+	const names = Object.keys(propertiesOf(parameters))
 	const taken = new Set(names)
 	const aliases = new Map<string, string>()
 	for (const name of names) {

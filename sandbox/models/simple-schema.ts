@@ -1,5 +1,5 @@
-import { renamedParameters } from './property-names.ts'
-import { isObject, listIn, objectIn } from './values.ts'
+import { propertiesOf, renamedParameters } from './property-names.ts'
+import { isObject } from './values.ts'
 
 const KEYWORDS = new Set(['type', 'description', 'properties', 'required', 'items', 'enum', 'anyOf', 'nullable'])
 
@@ -8,10 +8,11 @@ const KEYWORDS = new Set(['type', 'description', 'properties', 'required', 'item
  * parameters say. Alternatives at the top, which some servers refuse, become one object with the properties of all.
  */
 export function simpleParameters(parameters: Record<string, unknown>): Record<string, unknown> {
-	const { anyOf, oneOf, allOf, ...rest } = parameters
-	const parts = [anyOf, oneOf, allOf].flatMap(listIn).filter(isObject)
-	const properties = Object.fromEntries([...parts, rest].flatMap((part) => Object.entries(objectIn(part.properties))))
-	const { enum: _, ...schema } = simpleSchema({ ...rest, type: 'object', properties })
+	const {
+		enum: _,
+		anyOf: _alternatives,
+		...schema
+	} = simpleSchema({ ...parameters, type: 'object', properties: propertiesOf(parameters) })
 	return renamedParameters(schema)
 }
 

@@ -919,6 +919,18 @@ const quirks: Record<string, Quirk> = {
 		asks: { tools: [{ input_schema: { required: ['filter_id_'] } }] },
 		requests: 1,
 	},
+	'Anthropic: the same in alternatives at the top': {
+		kind: 'anthropic',
+		takes: { type: 'object', properties: { _top: {} }, anyOf: [{ properties: { $top: {} } }, { required: ['_top'] }] },
+		reply: refuses(
+			(body) => body.tools[0].input_schema.anyOf,
+			refusal('tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level'),
+			message({ type: 'tool_use', id: 'c', name: NAME, input: { _top: 1, _top_2: 2 } }),
+		),
+		calls: [['memory.stm_read', { _top: 1, $top: 2 }]],
+		asks: { tools: [{ input_schema: { properties: { _top: {}, _top_2: {} } } }] },
+		requests: 2,
+	},
 	'Anthropic behind a proxy: the same': {
 		takes: ODATA,
 		reply: refuses(
