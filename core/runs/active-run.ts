@@ -139,10 +139,8 @@ export class ActiveRun implements RunHandle, AssignedRun {
 
 	receive(message: ToMain): void {
 		if (this.#isOver) return
-		if (message.kind === 'outcome') {
-			if (this.#verdict) this.#verdict = withSpent(this.#verdict, message.outcome)
-			this.#finish(this.#verdict ?? verdictOf(message.outcome))
-		}
+		if (this.#verdict) this.#verdict = withSpent(this.#verdict, message)
+		if (message.kind === 'outcome') this.#finish(this.#verdict ?? verdictOf(message.outcome))
 		if (message.kind === 'hello') this.#isTaken = true
 		if (!this.#verdict) this.#obey(message)
 	}
@@ -212,10 +210,10 @@ export class ActiveRun implements RunHandle, AssignedRun {
 	}
 }
 
-/** A stopped run has used what its thread says. */
-function withSpent(verdict: Verdict, outcome: RunOutcome | null): Verdict {
-	if (!('status' in verdict) || verdict.status !== 'stopped' || outcome?.status !== 'stopped') return verdict
-	const spent = spentIn(outcome)
+/** Only the thread knows what a stopped run used. An answer may have been on its way when the run was stopped. */
+function withSpent(verdict: Verdict, message: ToMain): Verdict {
+	if (!('status' in verdict) || verdict.status !== 'stopped') return verdict
+	const spent = [...(verdict.spent ?? []), ...spentIn(message)]
 	return spent.length > 0 ? { ...verdict, spent } : verdict
 }
 

@@ -113,8 +113,11 @@ const outcomes = [
 	shape({ status: is('paused'), waits_for: isText }),
 ]
 
-/** What a thread says that a stopped run has used. */
-export function spentIn({ spent }: Extract<RunOutcome, { status: 'stopped' }>): ModelUsage[] {
+/** What a message of a stopped run reports as used; empty if it cannot be read. */
+export function spentIn(message: ToMain): ModelUsage[] {
+	const reported: unknown =
+		message.kind === 'call' ? message.params : message.kind === 'outcome' ? message.outcome : undefined
+	const { spent } = Object(reported) as { spent?: ModelUsage[] }
 	return spent && areSpent(spent) ? spent : []
 }
 
