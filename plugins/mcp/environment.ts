@@ -2,7 +2,7 @@
 import { Fault } from '../../core/errors.ts'
 
 const inherited = ['HOME', 'PATH', 'LANG', 'TERM', 'USER', 'LOGNAME', 'SHELL', 'TMPDIR']
-/** Where a proxy is between this machine and the network, `npx` and `uvx` download nothing without these. */
+/** Behind a proxy, `npx` and `uvx` cannot download anything without these. */
 const proxies = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY'].flatMap((name) => [name, name.toLowerCase()])
 const certificates = [
 	'NODE_USE_ENV_PROXY',
@@ -49,13 +49,13 @@ export function environmentOf(
 	return { ...env, ...values }
 }
 
-/** A program prefers either the upper or the lower case, so the record's replaces both. */
+/** Some programs prefer the upper case, others the lower case, so a variable of the record replaces both. */
 function proxiesFor(values: Readonly<Record<string, string>>): string[] {
 	const named = new Set(Object.keys(values).map((name) => name.toUpperCase()))
 	return proxies.filter((name) => !named.has(name.toUpperCase()))
 }
 
-/** A password of the gateway is not for programs, which may show their environment to a model. */
+/** Programs do not get the gateway's passwords: they may show their environment to a model. */
 function hasPassword(name: string, value: string): boolean {
 	return proxies.includes(name) && value.includes('@')
 }

@@ -132,7 +132,7 @@ const NPM = /^npm (?:error|ERR!) /
 const NPM_LOG = /^npm \S+ A complete log of this run/
 const NPM_CODE = /^npm \S+ (?:code|errno|syscall|path|dest|file|command)\b/
 
-/** Last, npm names its log. The reason is at the beginning of its report, behind codes. */
+/** npm's report begins with codes, then gives the reason; it ends with the name of its log. */
 function reasonOfNpm(lines: readonly string[]): string | undefined {
 	if (!NPM_LOG.test(lines.at(-1) ?? '')) return undefined
 	const before = lines.slice(0, -1)

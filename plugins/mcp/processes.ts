@@ -161,7 +161,7 @@ function notStarted(command: string, cause: unknown): Fault {
 	return new Fault('mcp_failed', `the command ${JSON.stringify(command)} cannot be started: ${text}`, { cause })
 }
 
-/** A path may have spaces; a program that is found in PATH hardly does. */
+/** A path may contain spaces; the name of a program in PATH rarely does. */
 function isLine(command: string): boolean {
 	return /\s/.test(command.trim()) && !isAbsolute(command)
 }

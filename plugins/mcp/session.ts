@@ -116,7 +116,7 @@ function noServer(posted: unknown, got: SseError): Error {
 	const status = statusOfError(posted)
 	const answers = `it answers POST with ${status}, and GET with ${got.code}${got.code === 200 ? ' but no event stream' : ''}`
 	const message = `there is no MCP server at this address: ${answers}`
-	// The SDK's class writes words of its own in front of it.
+	// The SDK's class puts a prefix in front of its message.
 	return Object.assign(new StreamableHTTPError(status, message), { message })
 }
 
@@ -289,7 +289,7 @@ function isLate(error: unknown, limitMs: number): boolean {
 	return (error.data as { timeout?: unknown } | undefined)?.timeout === limitMs
 }
 
-/** The SDK reports an answer of the wrong form as the JSON of all that is wrong with it. */
+/** The SDK reports an invalid answer as a JSON list of its problems. */
 function inWords(error: unknown): unknown {
 	const { issues } = Object(error) as { issues?: { path: PropertyKey[]; message: string }[] }
 	if (!Array.isArray(issues)) return error

@@ -191,7 +191,7 @@ export function memoriesOf(
 		return [...ops, ...(await forgetSame(store, uid, record))]
 	}
 
-	/** What the deleted memory replaced is replaced by the one that replaced it; without such a one it is in force again. */
+	/** What the deleted memory replaced is replaced by the one that replaced it; without such a one it takes effect again. */
 	async function unlinkOps(uid: string, { id, replaces = [], replaced_by }: MemoryRecord): Promise<Op[]> {
 		const ops: Op[] = []
 		for (const other of new Set([replaced_by, ...replaces.slice(0, LINKS)])) {

@@ -48,12 +48,11 @@ export default {
 	},
 	'model.tools_refused': {
 		description:
-			'A server refused the tools of a request; they are described to the model in words until the gateway stops.',
+			'A server refused the tools of a request; they are described to the model in text until the gateway stops.',
 		payload: {
 			provider: 'Its name in gateway.yaml.',
 			model: 'The model that is asked.',
-			message:
-				'How the server refused them: tools at all, some of them, or their number. Requests without those keep their tools.',
+			message: "The server's message. If it refuses only some tools, or their number, other requests keep theirs.",
 		},
 	},
 	'model.fallback': {

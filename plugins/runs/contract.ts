@@ -418,8 +418,8 @@ export interface Runs {
 	/** Cancels every unfinished run of the agent. */
 	stopAgent(agent: AgentRef): Promise<void>
 	/**
-	 * Cancels the unfinished runs that runs of a conversation started, at any depth, also where those have ended. Returns their
-	 * number.
+	 * Cancels the unfinished runs that runs of a conversation started, at any depth, even if the runs in between have ended.
+	 * Returns their number.
 	 */
 	stopStarted(agent: AgentRef, conversation: string): Promise<number>
 	/** The active or paused run of a conversation: others wait for its end. Its record has the open question. */

@@ -57,7 +57,7 @@ export default {
 		description: 'A run was stopped or cancelled; neither `run.completed` nor `run.failed` follows.',
 		payload: {
 			'usage?':
-				'Tokens of the whole run, as in `run.completed`, if a model call was stopped; an estimate if its server has not told them yet.',
+				'Tokens of the whole run, as in `run.completed`, if a model call was stopped; an estimate if its server had not reported them.',
 		},
 	},
 	'context.shrunk': {

@@ -1,7 +1,6 @@
 /**
- * The newest turns of conversations that were read lately, in memory. A run is shown what the run before it was shown: to list
- * and look up the turns of a long conversation each time would cost more than all else that the run needs. The store tells of
- * each turn that is added or deleted.
+ * The newest turns of recently read conversations, in memory. In a long conversation, listing and reading all turns for each run
+ * would cost more than the rest of the run. The store reports each turn that is added or deleted.
  */
 import type { ChatMessage } from '../../core/protocol.ts'
 import { charactersOf } from '../../core/runs/kept-histories.ts'
@@ -74,7 +73,7 @@ class KnownTurns {
 		const watched = this.#watched.get(uid) ?? {
 			stop: this.#store.watch(keys.allTurns(uid), (change) => {
 				const [, , conversation = ''] = change.key
-				this.#conversations.get(keyOf(uid, conversation))?.told(change)
+				this.#conversations.get(keyOf(uid, conversation))?.apply(change)
 			}),
 			conversations: 0,
 		}
@@ -113,7 +112,7 @@ class KnownConversation {
 	/** A turn was deleted, or added among others: the turns must be listed again. */
 	isOutdated = false
 
-	/** `changed`: is outdated, or takes so many more characters. */
+	/** `changed` is called when it is outdated, or takes so many more characters. */
 	constructor(
 		store: Store,
 		{ uid, conversation }: { uid: string; conversation: string },
@@ -136,7 +135,7 @@ class KnownConversation {
 			listed.push({ run_id: runOf(key), before: undefined })
 		for (const [at, one] of listed.entries()) one.before = listed[at + 1]
 		const [first = null] = listed
-		// Another reader may have been quicker.
+		// Another reader may have listed them meanwhile.
 		const known = turn ? turn.before : this.#newest
 		if (known !== undefined) return known
 		if (turn) turn.before = first
@@ -153,7 +152,7 @@ class KnownConversation {
 		this.#grow(charactersIn(read))
 	}
 
-	/** No run is shown the turns before this one any more. */
+	/** Runs are no longer shown the turns before this one. */
 	forgetBefore(turn: Turn): void {
 		let characters = 0
 		for (let { before } = turn; before; { before } = before)
@@ -162,7 +161,8 @@ class KnownConversation {
 		this.#grow(-characters)
 	}
 
-	told({ key, value }: Change<unknown>): void {
+	/** A change of one of its turns in the store. */
+	apply({ key, value }: Change<unknown>): void {
 		const run_id = runOf(key)
 		if (value === undefined) this.#outdate()
 		else if (this.#newest === undefined) this.#early.push(run_id)

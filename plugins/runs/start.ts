@@ -166,10 +166,10 @@ function makeRecord(
 	}
 }
 
-/** How the keys of runs begin that the gateway starts by itself, and those of messages. */
+/** Prefixes of the keys of runs that the gateway starts itself, and of messages. */
 const OWN = /^(heartbeat|said|summary):/
 
-/** The key of a caller of the API, which never means a run that the gateway starts, or will start, by itself. */
+/** The key of an API caller, changed where it could be that of a run which the gateway starts itself. */
 export function keyOfCaller(key: string): string {
 	return OWN.test(key) ? `api:${key}` : key
 }

@@ -1,8 +1,8 @@
-/** Albums: Telegram delivers each file of an album as a message of its own, and only one of them has the caption. */
+/** Telegram delivers each file of an album as a separate message, and only one of them has the caption. */
 import type { Update } from 'grammy/types'
 import type { IncomingMessage } from '../channels/adapter.ts'
 
-/** What the parts of one album have in common; undefined for anything else. */
+/** Identifies the album of an update; undefined if it belongs to none. */
 export function albumOf({ message }: Update): string | undefined {
 	const { chat, media_group_id } = message ?? {}
 	return media_group_id === undefined ? undefined : `${chat?.id} ${media_group_id}`

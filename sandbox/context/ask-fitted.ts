@@ -20,8 +20,8 @@ const SHORTER = 3
 
 /**
  * A model that finds its request too long all the same is asked again with shorter ones, each after `context.shrunk`. From
- * then on that limit holds for the whole order; the answer tells it, for later ones. A request is too long without being
- * asked only by the model's window: what was learned of a model may come from text that is unlike this one.
+ * then on that limit holds for the whole order, and the answer reports it for later ones. Only a request that exceeds the model's
+ * window is not sent: what was learned about a model may come from text that is unlike this one.
  */
 export async function askFitted(
 	order: RunOrder,
@@ -91,9 +91,9 @@ function isTooLong(reply: ModelReply): reply is Extract<ModelReply, { status: 'f
 /** `estimate`: of the request that was too long. */
 function shorter(model: ModelOrder, context: ContextOrder, estimate: number, message: string): number {
 	const { tokens, factor } = budgetFor(model, context)
-	const told = toldLimit(message)
 	const most = Math.min(tokens, estimate * factor) * SHRINK
-	return Math.floor(Math.min(most, told === undefined ? Infinity : told * 0.8))
+	const known = toldLimit(message)
+	return Math.floor(Math.min(most, known === undefined ? Infinity : known * 0.8))
 }
 
 function tooLong(items: readonly { kind: string; tokens: number }[], budget: number): Fault {

@@ -5,6 +5,6 @@ const OWN = /<(?=\s*(?:\/\s*)?(?:context|earlier)\s*>)/gi
 
 /** The text of somebody else, in which such a tag has another character at its beginning and means nothing. */
 export function withoutOwnTags(text: string): string {
-	// Most texts have none, and each run asks for all of its conversation.
+	// Most texts have none, and each run checks all texts of its conversation.
 	return text.includes('<') ? text.replace(OWN, '‹') : text
 }

@@ -123,7 +123,7 @@ export class AnswerBuilder {
 		}
 	}
 
-	/** Where the server counts nothing. */
+	/** For servers that report no usage. */
 	estimated(request: ModelRequest): Usage {
 		const calls = this.tool_calls.map((call) => call.name + call.arguments).join('')
 		return estimateUsage(request, this.content + this.reasoning.trim() + calls)

@@ -77,14 +77,14 @@ async function attempt(
 		return billed(failed('model_timeout', message, { retryable: true }), answer)
 	}
 	if (signal.aborted) {
-		// Usage comes last, and a caller could stop each call right before.
+		// Servers report usage last. A caller that stops each call before that must not evade limits.
 		if (!answer.isUntouched) answer.usage ??= answer.estimated(request)
 		return billed(failed('model_interrupted', 'the call was aborted'), answer)
 	}
 	return { status: 'answered', answer: answer.answer(order, request) }
 }
 
-/** The provider charges for an answer that is of no use, too. */
+/** The provider also charges for an answer that cannot be used. */
 function billed(reply: ModelReply, { usage }: AnswerBuilder): ModelReply {
 	if (reply.status === 'failed' && usage) reply.failure.usage = usage
 	return reply

@@ -55,7 +55,7 @@ export function throwErrorIn(value: unknown): void {
 /** An error in the body of a response. */
 export function errorIn(value: unknown): ServerError | undefined {
 	const body = objectIn(value)
-	// As vLLM and servers like it write an error.
+	// The form of vLLM and similar servers.
 	const error = body.error ?? (body.object === 'error' ? body : undefined)
 	if (error === undefined || error === null) return undefined
 	if (typeof error === 'string') return { message: error }
@@ -70,7 +70,7 @@ export function errorIn(value: unknown): ServerError | undefined {
 	}
 }
 
-/** What an event of the name `error` says, in whatever form. */
+/** The error in an event named `error`, whatever its form. */
 export function namedError(body: unknown): StreamError {
 	return new StreamError(errorIn(body) ?? errorIn({ error: body }) ?? { message: 'the server reports an error' })
 }
@@ -154,7 +154,7 @@ function byStatus(server: ServerError, status: number): Kind {
 		const where = `the server answers with a redirect (${status})${to === null ? '' : ` to ${to}`}`
 		return { code: 'model_rejected', message: `${where}; set base_url to the address itself`, retryable: false }
 	}
-	// A tool's description or the id of a call may be too long, too, and a shorter conversation does not shorten it.
+	// A tool's description or the id of a call may also be too long; a shorter conversation would not help.
 	const isAboutTools = /^tools[.[]|id$/.test(server.param ?? '')
 	if (!isAboutTools && isTooLong(status, code, message)) return { code: 'context_too_long', message, retryable: false }
 	if (status === 429) {

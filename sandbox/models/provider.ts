@@ -45,7 +45,7 @@ export interface AskIo {
 	onText: (text: string) => void
 	/** The body of each request that is sent. */
 	onSent?: ((body: string) => void) | undefined
-	/** The server's words, when tools are told in words from now on because it refuses them. */
+	/** Called with the server's message when it refused the tools, which are now described in text. */
 	onToolsRefused?: ((message: string) => void) | undefined
 }
 
@@ -67,7 +67,7 @@ export interface ModelFailure {
 	param?: string
 	/** As in `WireError`. */
 	provider_code?: string
-	/** What the server told of a call that failed all the same, such as for an answer that was cut off. */
+	/** What the server charges for the failed call, such as for an answer that was cut off. */
 	usage?: Usage
 }
 

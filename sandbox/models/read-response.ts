@@ -213,7 +213,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 	#takeError(data: string): void {
 		if (this.#isOver) return
 		const body = parsed(data)
-		// It throws if the dialect knows the form.
+		// The dialect throws if it knows the form.
 		if (isObject(body)) this.#take(body)
 		throw namedError(body ?? data)
 	}
@@ -227,7 +227,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 	}
 }
 
-/** The data of an event; of several, if a proxy leaves out the blank lines between them. */
+/** The data of an event, or of several whose blank lines a proxy removed. */
 function textsIn(data: string): string[] {
 	return data.includes('\n') && parsed(data) === undefined ? data.split('\n') : [data]
 }

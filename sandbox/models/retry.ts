@@ -77,21 +77,18 @@ async function refusalOf(order: ModelOrder, request: ModelRequest, io: ModelIo):
 	return refusal ? failed(refusal.code as ModelCode, refusal.message) : undefined
 }
 
-/**
- * Every reply of a model comes by here: its cost is set, and its usage is counted and added to that of the attempts before, which
- * an answer has too.
- */
+/** Sets the cost of a reply, reports its usage, and adds it to `sum`. An answer gets the usage of all attempts. */
 function counted(order: ModelOrder, reply: ModelReply, io: ModelIo, sum: Usage): ModelReply {
-	const told = reply.status === 'answered' ? reply.answer.usage : reply.failure.usage
-	if (!told) return reply
+	const reported = reply.status === 'answered' ? reply.answer.usage : reply.failure.usage
+	if (!reported) return reply
 	const { provider, model, prices } = order
-	const cost = knownCost(order, told)
-	const priced = cost === undefined ? told : { ...told, cost }
+	const cost = knownCost(order, reported)
+	const priced = cost === undefined ? reported : { ...reported, cost }
 	io.spent({ provider, model, usage: priced })
 	// A run shows a cost only where the operator has set a price.
-	addUsage(sum, prices ? priced : told)
+	addUsage(sum, prices ? priced : reported)
 	if (reply.status === 'failed') return reply
-	return { ...reply, answer: { ...reply.answer, usage: { ...sum }, request_tokens: told.input_tokens } }
+	return { ...reply, answer: { ...reply.answer, usage: { ...sum }, request_tokens: reported.input_tokens } }
 }
 
 async function askOne(

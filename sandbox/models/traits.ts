@@ -6,7 +6,7 @@ export interface Traits extends Compat {
 	system_role?: 'developer' | 'user'
 	/** Schemas of tools use nothing but the common keywords. */
 	simple_schemas?: boolean
-	/** Ids of calls that any server takes. */
+	/** Ids of calls have the form that every server accepts. */
 	short_ids?: boolean
 	/** The model sets the budget of its thinking itself. */
 	adaptive_thinking?: boolean

@@ -88,12 +88,12 @@ function mediaRefused(
 	return { traits: { unreadable }, ...(!isTooMany && { holds: 'for the model' }) }
 }
 
-/** By its bytes, not its tokens: proxies limit bodies, mostly to 1 MiB. */
+/** In bytes, not in tokens: proxies limit bodies, often to 1 MiB. */
 function isTooLarge({ status, message }: ModelFailure): boolean {
 	return status === 413 && !saysTooLong(message)
 }
 
-/** A body is large by its attachments: only the newest is sent, then none. Others may fit into another request. */
+/** Attachments make a body large: first only the newest is sent, then none. Others may fit into another request. */
 function tooLarge({ request, traits, known }: Asked): Workaround | undefined {
 	const { unreadable: before = [] } = known
 	const blobs = MEDIA.filter(([, trait]) => traits[trait] !== false)

@@ -27,7 +27,7 @@ export interface IntakeDeps {
 	notices: Notices
 	sessions: ChatSessions
 	pending: PendingMessages
-	/** Sends the open question of a run again if its chat has not got it. */
+	/** Sends the open question of a run again if its chat did not receive it. */
 	askAgain(run: Followed): void
 }
 

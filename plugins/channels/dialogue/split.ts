@@ -61,7 +61,7 @@ export function fenceAfter(fence: Fence | null, line: string): Fence | null {
 	return { marker, info: info.trim(), indent: blanks.length }
 }
 
-/** With the end of a code block that is still open, so that what is added does not become a part of it. */
+/** Closes a code block that is still open, so that appended text does not become part of it. */
 export function closeFence(text: string): string {
 	let fence: Fence | null = null
 	for (const line of text.split('\n')) fence = fenceAfter(fence, line)

@@ -73,7 +73,7 @@ export const texts = {
 	/** Follows the part of the answer that was shown by then. */
 	brokenOff: '\n\n… (stopped)',
 	question,
-	/** Follows a question in a group where the bot hears only what is addressed to it. */
+	/** Follows a question in a group where the bot reads only messages addressed to it. */
 	answerToMe: '\n\nIn this group I only see an answer that mentions me or is a reply to this message.',
 	notYours: 'Only the person who connected this chat may answer that.',
 	notApproved: (why: string): string => `That does not answer the approval above: ${literal(short(why, ERROR_LIMIT))}`,

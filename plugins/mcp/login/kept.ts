@@ -46,7 +46,7 @@ export interface KeptLogins {
 	write(login: KeptLogin | undefined): Promise<void>
 	/** There is one at most: another one takes its place. Throws as `write`. */
 	begin(pending: PendingLogin): Promise<void>
-	/** Removes the one with this state, for one caller alone. Another state leaves it: anyone can make up an answer. */
+	/** Removes and returns the one with this state, for one caller only. Another state changes nothing: anyone can invent one. */
 	take(state: string): Promise<PendingLogin | undefined>
 }
 

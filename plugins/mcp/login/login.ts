@@ -127,8 +127,8 @@ export class Login {
 	}
 
 	/**
-	 * Ends the login that was begun with the state of the answer. It counts once, also if it fails. `answer`: what came back from the authorization server,
-	 * through a browser; `browser`: the cookie of that browser. Throws a Fault that says why.
+	 * Ends the login that has the state of the answer. A login ends once, even if it fails. `answer`: what came back from the
+	 * authorization server, through a browser; `browser`: the cookie of that browser. Throws a Fault that says why.
 	 */
 	async finish(answer: URLSearchParams, browser: string | undefined): Promise<void> {
 		const { exchange, isSame } = await oauth()

@@ -1,6 +1,6 @@
 /**
- * Links from memories that were replaced by what a compaction merges. They follow it, in commits of their own: a merged memory may
- * replace more of them than one commit can hold. All may be repeated.
+ * Links from replaced memories to what a compaction merges. They are changed in separate commits, since a merged memory may replace
+ * more memories than one commit can hold. Each step may be repeated.
  */
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'

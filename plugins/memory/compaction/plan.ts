@@ -35,7 +35,7 @@ export async function planOf(
 ): Promise<GroupRecord[]> {
 	const statements: Said[] = []
 	for await (const { value } of ctx.store.list<MemoryRecord>(keys.memories(agent.uid))) {
-		// What was replaced must not come into force again as a part of another memory.
+		// A replaced memory must not take effect again as part of another one.
 		if (value.replaced_by === undefined) statements.push(saidIn(value.id, value.content))
 	}
 	const groups: GroupRecord[] = []
