@@ -82,14 +82,14 @@ void t.test('without a model, what is said twice is merged, and no sentence is l
 	t.match(await compact(agent), { status: 'completed', memories_before: 3, memories_after: 3, merged: 0 })
 })
 
-void t.test('a newer memory that repeats a part of an older one takes nothing of the rest with it', async (t) => {
+void t.test('merging a newer memory that repeats part of an older one loses nothing of the rest', async (t) => {
 	const { gateway, agent } = await offline(t)
 	await fill(gateway, ['Rex is a dog. He is seven.', 'Rex is a dog.'])
 	t.match(await compact(agent), { status: 'completed', memories_after: 1, merged: 1 })
 	t.strictSame(textsOf(await all(gateway)), ['Rex is a dog. He is seven.'])
 })
 
-void t.test('what was replaced is not merged with what is in force', async (t) => {
+void t.test('a replaced memory is not merged with a current one', async (t) => {
 	const { gateway, agent } = await offline(t)
 	const [rome] = await fill(gateway, ['Ada lives in Rome. Ada has a dog.', 'Ada has a dog.'])
 	const { body: oslo } = await gateway.request('POST', '/v1/agents/ada/memory', {

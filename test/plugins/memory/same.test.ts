@@ -53,7 +53,7 @@ void t.test('a memory that replaces another is found before it, whatever the que
 	t.strictSame(await found('moves', 'Where does the user live?'), ['The user lives in Berlin.'])
 })
 
-void t.test('what a forgotten memory replaced is in force again, or replaced by the next one', async (t) => {
+void t.test('what a forgotten memory replaced takes effect again, or is replaced by the next one', async (t) => {
 	await make('forgets')
 	const forget = (id: string) => gateway.request('DELETE', `/v1/agents/forgets/memory/${id}`)
 	const links = async (): Promise<unknown[]> =>

@@ -101,7 +101,7 @@ void t.test('what the agent says beside its own calls is no part of the JSON, st
 	t.equal((await events.finalResponse()).output_text, right)
 })
 
-void t.test('the schema of a json_object, as other servers take it, is checked', async (t) => {
+void t.test('a json_object may have a schema, which is checked', async (t) => {
 	model.on('beside the type', '{"city": "Bern", "degrees": "7"}')
 	model.on(/degrees must be integer/, right)
 	const format = { type: 'json_object', schema } as { type: 'json_object' }

@@ -195,22 +195,25 @@ void t.test('the offline model answers it', async (t) => {
 	t.match(choices, [{ finish_reason: 'stop', message: { content: /offline provider received/ } }])
 })
 
-void t.test('a named conversation has its answers already, and an answer alone is none to anything', async (t) => {
-	const headers = { 'x-svc-conversation': 'holiday' }
-	script = [{ content: 'Hello.' }]
-	const kept = await openai.responses.create({ model: 'ada', input: 'Hello' }, { headers })
-	const runs = (await surface.runs('ada')).length
-	const input: OpenAI.Responses.ResponseInput = [{ role: 'assistant', content: 'And' }]
-	const refused = { status: 400, type: 'invalid_request_error', message: /named conversation[^]*message of the user/ }
-	for (const call of [
-		openai.chat.completions.create({ model: 'ada', messages: told }, { headers }),
-		openai.responses.create({ model: 'ada', input: [{ role: 'user', content: 'x' }, ...input] }, { headers }),
-		openai.responses.create({ model: 'ada', input, previous_response_id: kept.id }),
-	])
-		t.match(await refusal(call), refused)
-	t.match(await refusal(openai.responses.create({ model: 'ada', input })), {
-		status: 400,
-		message: /must hold a message of the user/,
-	})
-	t.equal((await surface.runs('ada')).length, runs, 'none of them began a run')
-})
+void t.test(
+	'a request may not end with an answer in a named conversation, or have no message of the user',
+	async (t) => {
+		const headers = { 'x-svc-conversation': 'holiday' }
+		script = [{ content: 'Hello.' }]
+		const kept = await openai.responses.create({ model: 'ada', input: 'Hello' }, { headers })
+		const runs = (await surface.runs('ada')).length
+		const input: OpenAI.Responses.ResponseInput = [{ role: 'assistant', content: 'And' }]
+		const refused = { status: 400, type: 'invalid_request_error', message: /named conversation[^]*message of the user/ }
+		for (const call of [
+			openai.chat.completions.create({ model: 'ada', messages: told }, { headers }),
+			openai.responses.create({ model: 'ada', input: [{ role: 'user', content: 'x' }, ...input] }, { headers }),
+			openai.responses.create({ model: 'ada', input, previous_response_id: kept.id }),
+		])
+			t.match(await refusal(call), refused)
+		t.match(await refusal(openai.responses.create({ model: 'ada', input })), {
+			status: 400,
+			message: /must hold a message of the user/,
+		})
+		t.equal((await surface.runs('ada')).length, runs, 'none of them began a run')
+	},
+)

@@ -16,7 +16,7 @@ const refusal = { status: 400, message: 'The prompt is too long.' }
 const configOf = ({ url }: SmallModel, name: string): string =>
 	`providers:\n  ${name}: {kind: openai, base_url: '${url}', api_key: test, model: m, context_window: 32768}\n`
 
-void t.test('prompts that are refused as too long do not keep the model from being asked others', async (t) => {
+void t.test('after prompts that are refused as too long, the model is still sent others', async (t) => {
 	const model = await startSmallModel(t, Infinity, (request): SmallReply =>
 		latest(request).prompt.startsWith('Read this') ? refusal : 'Noted.',
 	)
@@ -50,7 +50,7 @@ void t.test('a conversation is shortened until its model takes it, and from then
 	t.ok(refused >= 1 && refused <= 3, `refused after each run: ${counts.join(' ')}`)
 })
 
-void t.test('an answer that took several calls teaches no other size of a token', async (t) => {
+void t.test('an answer that took several calls does not change the estimated size of a token', async (t) => {
 	const models = await startScriptedModels()
 	t.teardown(() => models.stop())
 	const { url, requests } = models.add(({ body }, n) => {
