@@ -101,13 +101,13 @@ export async function openSession(target: Target, hooks: Hooks, signal: AbortSig
 		try {
 			return await connect(new SSEClientTransport(url, { fetch }), 'sse', 'SSE', hooks, signal)
 		} catch (second) {
-			throw isNothing(second) ? noServer(error, second) : second
+			throw isNotMcp(second) ? noServer(error, second) : second
 		}
 	}
 }
 
 /** The server answered the request for an event stream with something else. */
-function isNothing(error: unknown): error is SseError {
+function isNotMcp(error: unknown): error is SseError {
 	return error instanceof SseError && [200, 404, 405].includes(error.code ?? 0)
 }
 

@@ -32,21 +32,21 @@ export async function askFitted(
 	const { context } = order
 	if (!context) return ask(() => request, io)
 	const estimates = new Map<string, number>()
-	const fitFor = (model: ModelOrder): { fitted: Fitted; estimate: number; isHopeless: boolean } => {
+	const fitFor = (model: ModelOrder): { fitted: Fitted; estimate: number; exceedsWindow: boolean } => {
 		const { tokens: budget, factor } = budgetFor(model, context)
 		const { history, run_id } = order
 		const { marks, summary } = context
 		const fitted = fit({ ...request, history, run_id, marks, summary, budget, fill: 1, factor })
 		const estimate = Math.ceil(fitted.tokens / factor)
 		const unlearned = budgetFor(model, { ...context, limits: {}, factors: {} })
-		const isHopeless = !fitted.fits && estimate * Math.min(factor, unlearned.factor) > unlearned.tokens
-		return { fitted, estimate, isHopeless }
+		const exceedsWindow = !fitted.fits && estimate * Math.min(factor, unlearned.factor) > unlearned.tokens
+		return { fitted, estimate, exceedsWindow }
 	}
 	const requestFor = (model: ModelOrder): ModelRequest => {
-		const { fitted, estimate, isHopeless } = fitFor(model)
+		const { fitted, estimate, exceedsWindow } = fitFor(model)
 		// Where it was cut, later requests of the run are cut too, until that is too long again.
 		if (model === order.models[0]) context.marks = fitted.marks
-		if (isHopeless && model.kind !== 'offline') throw tooLong(fitted.items, budgetFor(model, context).tokens)
+		if (exceedsWindow && model.kind !== 'offline') throw tooLong(fitted.items, budgetFor(model, context).tokens)
 		estimates.set(modelKey(model), estimate)
 		return { ...fitted.request, ...(request.form && { form: request.form }) }
 	}
