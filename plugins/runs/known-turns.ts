@@ -26,8 +26,8 @@ export interface TurnRead {
 }
 
 /** Characters of all turns in memory together, and what a turn and a conversation take besides their messages. */
-const LIMIT = 16 * 1024 * 1024
-const TURN = 100
+const LIMIT = 4 * 1024 * 1024
+const TURN = 400
 const CONVERSATION = 1_500
 /** Turns that are listed at a time. */
 const LISTED = 256
