@@ -188,11 +188,12 @@ export function countEvents(
 	}
 }
 
+/** Never negative: the usage of a run that was stopped may lack an answer that was being stored then. */
 function restOf(all: Usage, used: Usage): Usage {
 	return {
-		input_tokens: all.input_tokens - used.input_tokens,
-		output_tokens: all.output_tokens - used.output_tokens,
-		...(all.cost !== undefined && { cost: roundCost(all.cost - (used.cost ?? 0)) }),
+		input_tokens: Math.max(0, all.input_tokens - used.input_tokens),
+		output_tokens: Math.max(0, all.output_tokens - used.output_tokens),
+		...(all.cost !== undefined && { cost: Math.max(0, roundCost(all.cost - (used.cost ?? 0))) }),
 	}
 }
 

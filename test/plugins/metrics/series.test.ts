@@ -88,7 +88,7 @@ void t.test('time that a run waits is not its own; what a third party says is no
 			['true', 2],
 			['false', 4],
 		],
-		'those that were told of later are counted with the next',
+		'those that were reported later are counted with the next',
 	)
 	t.strictSame(
 		of('svc_tool_calls_total').map(({ labels: { kind, tool, outcome }, value }) => [kind, tool, outcome, value]),
@@ -101,4 +101,20 @@ void t.test('time that a run waits is not its own; what a third party says is no
 	)
 	t.match(of('svc_sandbox_kills_total'), [{ labels: { reason: 'timeout' }, value: 1 }])
 	t.equal(of('svc_sandbox_kills_total').length, 1)
+})
+
+void t.test('a stop that lacks the last answer decreases no counter', async (t) => {
+	const { handle, metrics } = countEvents(async () => ({ trigger: 'api', active_ms: 0 }))
+	const hear = (event_type: string, payload: Record<string, unknown>): void =>
+		handle({ event_id: '', timestamp: '', agent_id: 'ada', run_id: 'one', sequence: 1, event_type, payload })
+	hear('run.started', { trigger: 'api' })
+	hear('model.request', { provider: 'main' })
+	hear('model.response', { provider: 'main', usage: { input_tokens: 8, output_tokens: 4 } })
+	hear('model.request', { provider: 'main' })
+	hear('run.stopped', { usage: { input_tokens: 1, output_tokens: 1 } })
+	const tokens = metrics.find(({ name }) => name === 'svc_model_tokens_total')?.samples() ?? []
+	t.strictSame(
+		tokens.map(({ value }) => value),
+		[8, 4],
+	)
 })
