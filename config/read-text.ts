@@ -3,7 +3,7 @@ import { ConfigError, messageOf } from './problems.ts'
 
 const maxBytes = 1024 * 1024
 
-/** Of a gateway.yaml; empty if there is none. Throws `config_invalid` if it cannot be read as text. */
+/** The text of a gateway.yaml; empty if the file does not exist. Throws `config_invalid` if it cannot be read as text. */
 export function readText(file: string): string {
 	try {
 		const found = statSync(file, { throwIfNoEntry: false })

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 
 /**
- * Its bytes as they come, within the server's time limit for a request, until `signal` aborts. What is left when nobody wants
- * more is read and dropped, since a client that still sends does not see the answer.
+ * The body of a request in parts, as they arrive within the server's time limit for requests. Throws the reason of `signal` when
+ * that aborts. The rest of a body that is not read to its end is discarded, since a client that still sends sees no answer.
  */
 export async function* bodyOf(request: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
 	const parts: AsyncIterator<Uint8Array> = request.iterator({ destroyOnReturn: false })

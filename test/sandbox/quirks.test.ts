@@ -1057,7 +1057,7 @@ void t.test('what one caller asks for in vain changes no request of another', as
 		description: '',
 		parameters: { type: 'object' },
 	}))
-	t.notOk('tools' in (await ask({}, many)), 'too many are told in words')
+	t.notOk('tools' in (await ask({}, many)), 'too many tools are described in words')
 	const body = await ask({ max_tokens: 50, seed: 1 })
 	t.equal(body.max_tokens, 50)
 	t.match(body.tools, [{ function: { name: NAME } }])

@@ -36,8 +36,8 @@ export async function emptiedBefore(
 }
 
 /**
- * The returned check is to be called regularly. It settles with why nothing may continue, or null. `kept`: the position of a message of the log that
- * the gateway itself does not remove; 0 while there is none.
+ * Call the returned check regularly. It settles with the reason why nothing may continue, or null. `kept`: the position of a
+ * message of the log that the gateway itself never removes; 0 if the log has no such message yet.
  */
 export function watchLog(client: Client, names: Names, internal: Store, kept: () => number) {
 	let isMarked = false

@@ -44,7 +44,7 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
 	const ends = new BoundedMap<string, number>(rememberedRuns)
 	let head = options.head
-	/** A message that the gateway never removes itself; 0 while there is none. */
+	/** The position of a message that the gateway itself never removes; 0 if there is no such message yet. */
 	let kept = seqOf(head)
 	let turn = 0
 	/** Settles once everything that was stored so far has been delivered to subscribers. */

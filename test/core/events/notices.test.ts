@@ -1,4 +1,4 @@
-/** What is told of refused requests, however many there are. */
+/** What is reported about refused requests, however many there are. */
 import t from 'tap'
 import { MINUTE_MS, openNotices } from '../../../core/events/notices.ts'
 import type { Untold } from '../../../core/events/notices.ts'
@@ -17,7 +17,7 @@ function start(atOnce: number) {
 	}
 }
 
-void t.test('thirty are told at once, then one a minute with the number of the others', async (t) => {
+void t.test('thirty are reported at once, then one a minute with the number of the others', async (t) => {
 	const { told, refuse, wait } = start(30)
 	refuse('a', 100)
 	t.strictSame(
@@ -31,7 +31,7 @@ void t.test('thirty are told at once, then one a minute with the number of the o
 	t.strictSame(told.slice(31), [{ id: 'a', n: 0, untold: 70 }])
 })
 
-void t.test('a month of refusals is told once a minute', async (t) => {
+void t.test('a month of refusals is reported once a minute', async (t) => {
 	const { told, refuse, wait, reportRest } = start(60)
 	for (let minute = 0; minute < 30 * 24 * 60; minute++) {
 		refuse('a', 5)
@@ -43,7 +43,7 @@ void t.test('a month of refusals is told once a minute', async (t) => {
 	t.ok(told.length + untold >= 5 * 30 * 24 * 60 - 5, 'all but those of the last minute are counted')
 })
 
-void t.test('the rest is told when nothing follows: how many, since when, and from where', async (t) => {
+void t.test('the rest is reported if nothing follows: how many, since when, and from where', async (t) => {
 	const { told, refuse, wait, reportRest } = start(2)
 	const before = new Date().toISOString()
 	refuse('a', 102, (n) => `192.0.2.${n % 40}`)

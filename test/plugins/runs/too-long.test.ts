@@ -95,6 +95,6 @@ void t.test('a learned limit rises with each answer, and is never below what the
 	learnFrom(answer({ limit: 3_000 }))
 	t.equal(limit(), 6_000)
 	for (let n = 0; n < 1_000; n++) learnFrom(answer({}))
-	t.equal(limit(), undefined, 'in the end there is none')
+	t.equal(limit(), undefined, 'the limit is gone in the end')
 	t.end()
 })
