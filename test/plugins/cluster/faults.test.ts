@@ -280,9 +280,16 @@ accounts { small { jetstream: { max_file: 2MB, max_mem: 1MB }, users: [{ user: u
 	t.not(engine.trouble(), null)
 	await engine.store.delete(['a', '3'])
 	await eventually(() => engine.trouble() === null)
-	for (const bytes of [50_000, 20_000]) t.match(await fill(bytes), { code: 'storage_full' })
+	t.match(await fill(50_000), { code: 'storage_full' })
 	const operator = await openClient({ url })
-	await eventually(async () => (await infoOf(operator, 'full_events')).state.bytes === 0)
+	const probes = async () => (await infoOf(operator, 'full_events')).state
+	// A probe makes room when it expires. Once none was stored while the room was filled, none fits any more.
+	let last: number
+	do {
+		await eventually(async () => (await probes()).bytes === 0)
+		last = (await probes()).last_seq
+		t.match(await fill(20_000), { code: 'storage_full' })
+	} while ((await probes()).last_seq !== last)
 	for (const bytes of [1_000, 1]) t.match(await fill(bytes), { code: 'storage_full' })
 	// Until there is no room for the lease either.
 	await operator.api('STREAM.CREATE.rest', { name: 'rest', subjects: ['rest'], storage: 'file' })
