@@ -8,6 +8,8 @@ import type { Test } from 'tap'
 import { batches, filesOf, root } from './table.ts'
 
 const FILE_TIMEOUT_MS = 600_000
+/** For what the tests leave open, once the last one is over. */
+const END_TIMEOUT_MS = 60_000
 const tests = new Map<string, Test>()
 /** Where the modules made below find their file's test. */
 const key = 'svc.test-of-file'
@@ -29,3 +31,9 @@ for (const path of filesOf(batches[process.argv[2] ?? ''] ?? []))
 		tests.set(href, sub)
 		await import(href)
 	})
+
+// What a failed test left open would hold this process until it times out.
+setTimeout(() => {
+	console.error(`still open after the last test: ${process.getActiveResourcesInfo().join(', ')}`)
+	process.exit(1)
+}, END_TIMEOUT_MS).unref()
