@@ -8,7 +8,7 @@ const JSON_LEVELS = 3
  * (docs/security.md): nothing else is found, such as other letter case, wrapped lines or a part of the value.
  *
  * - as it is, with line breaks as LF or CRLF
- * - within a JSON string, up to three levels deep
+ * - within a JSON string, up to three levels deep, with the escapes that common libraries add to those that JSON needs
  * - base64 and base64url, at any offset within longer encoded data. The characters at both ends that also hold bits of
  *   the data around them do not count.
  * - hexadecimal, in lower or upper case
@@ -32,10 +32,41 @@ export function formsOf(value: string): string[] {
 	return [...new Set(forms)].filter((form) => form.length >= SHORTEST)
 }
 
+/** A character as JSON writes it where it need not be escaped. */
+type Escape = (character: string) => string
+
+const small: Escape = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+const capital: Escape = (character) => `\\u${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
+
+/** What the libraries of servers escape, besides what JSON needs. */
+const jsonWriters: readonly ((json: string) => string)[] = [
+	(json) => json,
+	// Go
+	(json) => json.replace(/[<>&\u2028\u2029]/g, small),
+	// Python
+	(json) => json.replace(/[^ -~]/g, small),
+	// PHP
+	(json) => json.replaceAll('/', '\\/').replace(/[^\0-\x7f]/g, small),
+	// Java (Gson)
+	(json) => json.replace(/[<>&='\u2028\u2029]/g, small),
+	// .NET
+	(json) => json.replace(/\\"|[<>&'+`\x7f]|[^\0-\x7f]/g, (found) => capital(found.at(-1) ?? '')),
+]
+
+/** Of a text in the JSON of another server, which the gateway may have put into JSON of its own. */
 function inJson(text: string): string[] {
-	const forms: string[] = []
-	for (let form = text; forms.length < JSON_LEVELS; forms.push(form)) form = JSON.stringify(form).slice(1, -1)
-	return forms
+	return jsonWriters.flatMap((escaped) => {
+		const forms: string[] = []
+		for (let inner = text, level = 0; level < JSON_LEVELS; level++) {
+			inner = escaped(plainJson(inner))
+			for (let form = inner, outer = level; outer < JSON_LEVELS; outer++, form = plainJson(form)) forms.push(form)
+		}
+		return forms
+	})
+}
+
+function plainJson(text: string): string {
+	return JSON.stringify(text).slice(1, -1)
 }
 
 /** `offset`: how many bytes of the group of three come before it. */

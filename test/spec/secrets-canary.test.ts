@@ -37,6 +37,9 @@ const forms: Record<string, string> = {
 	'URL-encoded': encodeURIComponent(value),
 	'a form': new URLSearchParams({ value }).toString(),
 	JSON: JSON.stringify({ value: JSON.stringify({ value }) }),
+	'JSON by Go': String.raw`s\u0026k/\"${core}\\é +1`,
+	'JSON by PHP': String.raw`s&k\/\"${core}\\\u00e9 +1`,
+	'JSON by .NET': String.raw`s\u0026k/\u0022${core}\\\u00E9 \u002B1`,
 }
 const all = [...Object.values(forms), simple].join(' , ')
 

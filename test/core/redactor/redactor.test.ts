@@ -31,12 +31,35 @@ const anyText = fc.string({ unit: 'grapheme', maxLength: 40 })
 const json = (text: string): string => JSON.stringify(text).slice(1, -1)
 const hex = (text: string): string => Buffer.from(text).toString('hex')
 
+/** JSON with an escape also for each character of `more`. */
+const jsonWith = (more: string, text: string, isEscaped = (code: number): boolean => code > 0x7e): string =>
+	[...text].map((one) => (more.includes(one) || isEscaped(one.codePointAt(0) ?? 0) ? unitsOf(one) : json(one))).join('')
+const unitsOf = (character: string): string =>
+	Array.from(
+		{ length: character.length },
+		(_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`,
+	).join('')
+const lineEnds = (code: number): boolean => code === 0x2028 || code === 0x2029
+const goJson = (text: string): string => jsonWith('<>&', text, lineEnds)
+const gsonJson = (text: string): string => jsonWith(`<>&='`, text, lineEnds)
+const pythonJson = (text: string): string => jsonWith('', text)
+const phpJson = (text: string): string => jsonWith('', text, (code) => code > 0x7f).replaceAll('/', String.raw`\/`)
+const dotnetJson = (text: string): string =>
+	jsonWith('"<>&\'+`', text).replace(/\\u[0-9a-f]{4}/g, (escape) => `\\u${escape.slice(2).toUpperCase()}`)
+
 /** The promise of docs/security.md, made here in another way than the product makes it. */
 const encodings: Record<string, (text: string) => string> = {
 	'as it is': (text) => text,
 	JSON: json,
 	'JSON in JSON': (text) => json(json(text)),
 	'JSON in JSON in JSON': (text) => json(json(json(text))),
+	'JSON by Go': goJson,
+	'JSON by Python': pythonJson,
+	'JSON by PHP': phpJson,
+	'JSON by Gson': gsonJson,
+	'JSON by .NET': dotnetJson,
+	'JSON by .NET in JSON': (text) => json(dotnetJson(text)),
+	'JSON by PHP in JSON by PHP': (text) => phpJson(phpJson(text)),
 	hexadecimal: hex,
 	'hexadecimal in capitals': (text) => hex(text).toUpperCase(),
 	encodeURIComponent: (text) => encodeURIComponent(text),
