@@ -38,13 +38,19 @@ export function receiverOf(
 	const refusals = refusalsOf(ctx)
 	const limits = { bytes: config.max_body_kib * 1024, ms: BODY_MS }
 
+	/** Throws `not_found` if the webhook no longer has this token. */
+	const recordOf = async ({ uid, slug }: Pick<Pointer, 'uid' | 'slug'>, token_hash: string): Promise<WebhookRecord> => {
+		const webhook = (await store.getShared<WebhookRecord>(keys.webhook(uid, slug)))?.value
+		if (webhook?.token_hash !== token_hash) throw unknownToken()
+		return webhook
+	}
+
 	/** Throws `not_found`, or `rate_limited`. A token that was once valid, or whose agent was deleted, only gets the former. */
 	const find = async (token: string, source_ip: string): Promise<Hook> => {
 		const token_hash = TOKEN.test(token) ? sha256(token) : undefined
 		const pointer = token_hash && (await store.getShared<Pointer>(keys.pointer(token_hash)))?.value
 		if (!pointer) throw strangers.refuse(source_ip)
-		const webhook = (await store.getShared<WebhookRecord>(keys.webhook(pointer.uid, pointer.slug)))?.value
-		if (webhook?.token_hash !== token_hash) throw unknownToken()
+		const webhook = await recordOf(pointer, token_hash)
 		const agent = await ctx.use('agents').find(pointer.agent)
 		if (agent?.uid !== pointer.uid) throw unknownToken()
 		return { agent, webhook }
@@ -82,8 +88,12 @@ export function receiverOf(
 		const { id } = arrival.hook.webhook
 		gate.check(id)
 		// Before the body is read: without the secret nothing can be accepted.
-		const key = await keyOf(arrival.hook)
-		return letIn(arrival, key, request.headers, await bodyOf(request, id))
+		await keyOf(arrival.hook)
+		const body = await bodyOf(request, id)
+		// The secret may have been replaced while the body came.
+		const { agent, webhook } = arrival.hook
+		const hook = { agent, webhook: await recordOf({ uid: agent.uid, slug: webhook.slug }, webhook.token_hash) }
+		return letIn({ ...arrival, hook }, await keyOf(hook), request.headers, body)
 	}
 
 	const letIn = async (

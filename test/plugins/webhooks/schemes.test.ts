@@ -6,6 +6,8 @@ import type { SchemeName } from '../../../plugins/webhooks/contract.ts'
 import { schemes } from '../../../plugins/webhooks/schemes.ts'
 import { signatureProblem } from '../../../plugins/webhooks/signature.ts'
 import { startGateway } from '../../support/gateway.ts'
+import { eventually } from '../../support/wait.ts'
+import { head, openRaw, sign } from './sender.ts'
 
 interface Message {
 	secret: string
@@ -203,6 +205,29 @@ void t.test('the secret of the sender: given at once, or once the sender knows t
 	)
 	t.strictSame(list.find(({ slug }) => slug === 'of-custom')?.custom, custom)
 	t.notMatch(JSON.stringify(list), secret)
+})
+
+void t.test('a delivery whose body comes after the secret was replaced must be signed with the new one', async (t) => {
+	const { token, secret } = await add('replaced', { scheme: 'svc' })
+	const other = 'another-secret-of-the-sender'
+	const body = '{"said": "late"}'
+	const { openRequests } = gateway.running.gateway.status
+	const begin = async (signedWith: string) => {
+		const before = openRequests()
+		const lines = ['content-type: application/json', `content-length: ${body.length}`]
+		const start = head(token, ...lines, `x-signature: ${sign(signedWith, body)}`)
+		const { socket, answer } = await openRaw(gateway.url, start, body.slice(0, 5))
+		t.teardown(() => socket.destroy())
+		await eventually(() => openRequests() === before + 1)
+		return { answer, complete: () => void socket.write(body.slice(5)) }
+	}
+	const former = await begin(secret)
+	const present = await begin(other)
+	t.equal((await gateway.request('PUT', `${path}/replaced/secret`, { body: { secret: other } })).status, 204)
+	former.complete()
+	present.complete()
+	t.match(await former.answer, { status: 401, body: { code: 'signature_invalid' } })
+	t.match(await present.answer, { status: 200, body: { status: 'accepted' } })
 })
 
 void t.test('Slack checks the address with a challenge, which starts no run', async (t) => {
