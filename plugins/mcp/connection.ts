@@ -304,14 +304,16 @@ export class ServerConnection {
 	async #readTools({ session }: Link, signal: AbortSignal): Promise<void> {
 		const { definitions, refused } = readDefinitions(this.#scrubTools(await session.listTools(signal)))
 		let held: string[] = []
+		let unpinned: string[] = []
 		const pins = await this.#services.records.changePins(this.agent, this.record.id, (before) => {
 			const next = compare(before, definitions)
 			held = next.held
+			unpinned = next.refused
 			return next.changed ? next.pins : undefined
 		})
 		this.pins = pins ?? { tools: [] }
 		this.#isKnown = true
-		this.#refused = refused.slice(0, REFUSED)
+		this.#refused = [...refused, ...unpinned].slice(0, REFUSED)
 		if (held.length === 0) return
 		const message = `the MCP server "${this.record.name}" has changed tools; they are held until they are accepted`
 		this.#emit('security.violation', { reason: 'mcp_tool_changed', message, tools: held })

@@ -19,8 +19,8 @@ export interface Pins {
 	tools: Pin[]
 }
 
-/** Limit of pins of tools that are no longer listed; the oldest are removed. */
-const UNLISTED = 256
+/** Limit of pins. None is removed: a server that lists many other tools for a moment could undo the pin of one. */
+const PINS = 512
 
 export interface Comparison {
 	pins: Pins
@@ -28,25 +28,37 @@ export interface Comparison {
 	changed: boolean
 	/** Names of tools that are newly held with this definition. */
 	held: string[]
+	/** One sentence for each new tool for which there is no pin left. */
+	refused: string[]
 }
 
 export function compare(before: Pins | undefined, listed: readonly Definition[]): Comparison {
 	const old = new Map(before?.tools.map((pin) => [pin.definition.name, pin]))
 	const held: string[] = []
+	const refused: string[] = []
 	const tools: Pin[] = []
+	let room = PINS - old.size
 	for (const definition of listed) {
-		const pin = old.get(definition.name)
-		old.delete(definition.name)
-		if (!pin || pin.definition.digest === definition.digest) {
+		const { name, digest } = definition
+		const pin = old.get(name)
+		old.delete(name)
+		if (!pin && room <= 0) {
+			refused.push(
+				`${name} is new, and the server has listed ${PINS} other tools; to forget those, remove the server, and add it again`,
+			)
+			continue
+		}
+		if (!pin) room--
+		if (!pin || pin.definition.digest === digest) {
 			tools.push({ definition, listed: true })
 			continue
 		}
-		if (pin.held?.digest !== definition.digest) held.push(definition.name)
+		if (pin.held?.digest !== digest) held.push(name)
 		tools.push({ definition: pin.definition, held: definition, listed: true })
 	}
-	for (const pin of [...old.values()].slice(0, UNLISTED)) tools.push({ ...pin, listed: false })
+	for (const pin of old.values()) tools.push({ ...pin, listed: false })
 	const pins = { tools }
-	return { pins, changed: JSON.stringify(pins) !== JSON.stringify(before), held }
+	return { pins, changed: JSON.stringify(pins) !== JSON.stringify(before), held, refused }
 }
 
 /** Accepts held definitions: all, or those with the given digests. */
