@@ -70,9 +70,12 @@ function readObject(text: string): Record<string, unknown> {
 	throw invalidField('arguments', 'write "edit" and after it all arguments of the call as one JSON object')
 }
 
+/** The blank of Braille, too, which Unicode counts as a symbol. */
+const UNSEEN = /[\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]|(?!\n)\p{C}|(?! )\p{Zs}/gu
+
 /** JSON whose characters are all seen: others, such as those that turn the direction of text, are written as escapes. */
 function visible(json: string): string {
-	return json.replaceAll(/[\p{Cf}\p{Zl}\p{Zp}]|(?!\n)\p{Cc}|(?! )\p{Zs}/gu, (character) =>
+	return json.replaceAll(UNSEEN, (character) =>
 		character
 			.split('')
 			.map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)

@@ -83,6 +83,20 @@ void t.test('a denied tool is neither offered nor called, by whatever name', asy
 	t.strictSame(body, [])
 })
 
+void t.test('an approval shows every character of the arguments, also those that nobody sees', async (t) => {
+	const agent = await follow(t, gateway, 'unseen', ask)
+	// Variation selectors, fillers, joiners, tags, blanks, private use, noncharacters.
+	const hidden = '\ufe01\u{e0100}\u180b\u3164\u115f\uffa0\u034f\u00ad\u{e0041}\u2800\u00a0\ue000\uffff'
+	const run_id = await agent.start(calling('lab__write', { text: `to: ada${hidden}` }))
+	const { question, question_id, arguments: args } = await asked(agent, run_id)
+	t.strictSame(args, { text: `to: ada${hidden}` })
+	const [, shown = ''] = /```json\n([^]*)\n```/.exec(question) ?? []
+	t.match(shown, /^[\n\x20-\x7e]+$/, 'each is written as an escape')
+	t.strictSame(JSON.parse(shown), args)
+	await agent.call(`ask-responses/${question_id}`, { answer: 'refuse' })
+	await agent.ended(run_id)
+})
+
 void t.test('an approval shows the tool and its arguments, and the call is made once, as approved', async (t) => {
 	const agent = await follow(t, gateway, 'asks', ask)
 	const run_id = await agent.start(calling('lab__write', { text: 'one ```\u202e' }))
