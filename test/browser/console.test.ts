@@ -439,6 +439,16 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.match(memories[0], { content: 'The door is blue.' })
 	})
 
+	await t.test('an approval shows the characters of its arguments that nobody sees', async (t) => {
+		const content = 'Send it to \u202eada\ufe01\u3164'
+		model.on(/Recall unseen/, { tools: [{ name: 'memory_store', arguments: { content } }] }, 'Not stored.')
+		const page = await open(t, '#/inbox')
+		const { run_id } = (await api('POST', '/v1/agents/ada/runs', { prompt: 'Recall unseen' })).body
+		await page.locator('pre', { hasText: String.raw`Send it to \u202eada\ufe01\u3164` }).waitFor()
+		await page.getByRole('button', { name: 'Refuse' }).click()
+		await completed(gateway, run_id as string)
+	})
+
 	await t.test('the inbox misses nothing while it begins to listen', async (t) => {
 		model.on(/Keep this/, { tools: [{ name: 'memory_store', arguments: { content: 'Kept.' } }] }, 'Stored.')
 		const page = await open(t)
@@ -534,7 +544,25 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const page = await open(t, '#/inbox')
 		await page.getByRole('heading', { name: 'Changed tools of own' }).waitFor()
 		await page.getByRole('link', { name: 'Review' }).click()
-		await page.getByRole('button', { name: 'Accept the changes' }).click()
+		await page.locator('pre', { hasText: '"description": "Shapes things."' }).waitFor()
+		await page.locator('pre', { hasText: '"description": "Sends secrets."' }).waitFor()
+		t.strictSame(await barriersOn(page), [])
+		// It changes again, and the page does not know yet.
+		const list = '**/v1/agents/bob/mcp'
+		await page.route(list, (route) => route.abort())
+		writeFileSync(file, 'Sends secrets\ufe01 elsewhere.')
+		await api('POST', `/v1/agents/bob/mcp/${id}/restart`)
+		const heldText = async () => (await server()).tools.find((tool: { held: boolean }) => tool.held)?.description
+		await eventually(async () => /elsewhere/.test(await heldText()))
+		const accept = page.getByRole('button', { name: 'Accept these changes' })
+		const answered = page.waitForResponse('**/accept')
+		await accept.click()
+		t.equal((await answered).status(), 409)
+		t.match(await heldText(), /elsewhere/, 'what was not shown is not accepted')
+		await page.unroute(list)
+		await page.reload()
+		await page.locator('pre', { hasText: String.raw`"Sends secrets\ufe01 elsewhere."` }).waitFor()
+		await accept.click()
 		await eventually(async () => !(await api('GET', '/v1/agents/bob/mcp')).body[0].held_tools)
 		t.match(JSON.stringify((await server()).tools), /Sends secrets/)
 		await api('DELETE', `/v1/agents/bob/mcp/${id}`)

@@ -3,10 +3,11 @@ import type { TemplateResult } from 'lit'
 import { keyed } from 'lit/directives/keyed.js'
 import { repeat } from 'lit/directives/repeat.js'
 import { agentNames, change, get, getIfThere, path } from '../api.ts'
-import { excerpt, json, when } from '../format.ts'
+import { excerpt, when } from '../format.ts'
 import { agentField, empty, loading, Page, soon, submitted } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { Question, Run, Skill } from '../types.ts'
+import { shownJson } from '../unseen.ts'
 
 /** Agents whose skills and tool servers are looked at. */
 const AGENTS = 200
@@ -203,7 +204,7 @@ class QuestionCard extends Page {
 
 	#approval({ arguments: args }: Question): TemplateResult {
 		const edited = this.#edited
-		const text = json(args ?? {})
+		const text = shownJson(args ?? {})
 		return html`${
 				edited === null
 					? html`<pre>${text}</pre>`

@@ -4,14 +4,22 @@ import { change, get, path } from '../api.ts'
 import { excerpt } from '../format.ts'
 import { empty, loading, Page, status, submitted } from '../page.ts'
 import { listen } from '../stream.ts'
+import { shown, shownJson } from '../unseen.ts'
 import { agentTabs } from './agent-tabs.ts'
 
 interface Tool {
 	name: string
 	tool: string
-	description?: string | null
+	description: string
+	input_schema: object
+	annotations: object
+	digest: string
 	held?: boolean
+	/** What it was before, if it is held. */
+	accepted?: Definition
 }
+
+type Definition = Pick<Tool, 'description' | 'input_schema' | 'annotations'>
 
 interface Server {
 	id: string
@@ -82,15 +90,16 @@ class McpPage extends Page {
 					held.length === 0
 						? nothing
 						: html`<p class="warning">
-								These tools have changed since they were first seen, and are held back:
-								${held.map(({ name }) => name).join(', ')}
-								<button @click=${() => this.#do('POST', server, '/accept')}>Accept the changes</button>
-							</p>`
+									These tools have changed since they were first seen, and are held back:
+									${held.map(({ name }) => name).join(', ')}
+								</p>
+								${held.map(changeOf)}
+								<p><button @click=${() => this.#accept(server.id, held)}>Accept these changes</button></p>`
 				}
 				<details>
 					<summary>${server.tools.length} tools</summary>
 					<ul>
-						${server.tools.map((tool) => html`<li><code>${tool.tool}</code> ${excerpt(tool.description ?? '', 200)}</li>`)}
+						${server.tools.map((tool) => html`<li><code>${tool.tool}</code> ${shown(excerpt(tool.description, 200))}</li>`)}
 					</ul>
 				</details>
 				<div class="row">
@@ -125,6 +134,18 @@ class McpPage extends Page {
 		})
 	}
 
+	/** No more than is shown: the server may change it again at any time. */
+	#accept(id: string, held: readonly Tool[]): void {
+		void this.attempt(async () => {
+			try {
+				const body = { digests: held.map(({ digest }) => digest) }
+				await change('POST', path`/v1/agents/${this.agent}/mcp/${id}/accept`, body)
+			} finally {
+				await this.#read()
+			}
+		})
+	}
+
 	#add(event: SubmitEvent): void {
 		const { form, text } = submitted(event)
 		const target = text('target').trim()
@@ -146,6 +167,21 @@ class McpPage extends Page {
 			await this.#read()
 		})
 	}
+}
+
+function changeOf(tool: Tool): TemplateResult {
+	const { name, accepted } = tool
+	return html`<details open>
+		<summary><code>${name}</code></summary>
+		<p>Before</p>
+		<pre class="raw">${accepted ? definitionOf(accepted) : ''}</pre>
+		<p>Now</p>
+		<pre class="raw">${definitionOf(tool)}</pre>
+	</details>`
+}
+
+function definitionOf({ description, input_schema, annotations }: Definition): string {
+	return shownJson({ description, input_schema, annotations })
 }
 
 customElements.define('svc-mcp', McpPage)

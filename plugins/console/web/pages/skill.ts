@@ -3,6 +3,7 @@ import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { loading, Page, status } from '../page.ts'
+import { shown } from '../unseen.ts'
 
 interface Review {
 	id: string
@@ -21,9 +22,6 @@ interface Review {
 	program: string | null
 	markdown: string
 }
-
-/** Characters that do not show, or turn text around. */
-const invisible = /[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}]/u
 
 /** One skill before its approval: all of its text, what it may do, what a scan found. */
 class SkillReview extends Page {
@@ -123,17 +121,6 @@ class SkillReview extends Page {
 
 function listOf(values: string[]): string {
 	return values.length === 0 ? 'none' : values.join(', ')
-}
-
-/** Characters that nobody would see are marked by their number. */
-function shown(text: string): unknown[] {
-	return text
-		.split(/([^\S\n\t ]|[\p{Cf}\p{Cc}\p{Co}\p{Zl}\p{Zp}])/u)
-		.map((part) =>
-			part !== '\n' && part !== '\t' && invisible.test(part) && part.length <= 2
-				? html`<mark>U+${(part.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}</mark>`
-				: part,
-		)
 }
 
 function textOf(finding: unknown): string {
