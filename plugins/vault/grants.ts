@@ -3,10 +3,10 @@
  * is deleted, even if the name is reused. It is stored in the vault's scope, so its commit cannot expect that
  * the agent exists; void grants are removed after the event `agent.deleted`, and at the start.
  */
-import { Fault } from '../../core/errors.ts'
+import { Fault, isFault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
-import type { Entry, Op } from '../../core/store/ports.ts'
+import type { Entry, Key, Op } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import { mac } from './cipher.ts'
@@ -22,6 +22,9 @@ interface GrantRecord extends Omit<Grant, 'secret_id'> {
 	mark: Uint8Array
 }
 
+/** An agent whose grant was revoked after the secret had been read. Under the same keys. */
+type FormerHolder = Pick<Grant, 'agent_id'>
+
 /** With the uid of its agent. */
 interface CheckedGrant extends Grant {
 	agent_uid: string
@@ -33,6 +36,8 @@ export interface GrantStore extends Grants {
 	revealed(agent: AgentRef): Promise<ReadonlySet<string>>
 	/** The agents with a grant, by the id of the secret. */
 	holders(): Promise<Map<string, AgentRef[]>>
+	/** The same of those whose grant was revoked after the secret had been read: they may still tell of it. */
+	formerHolders(): Promise<Map<string, AgentRef[]>>
 	/** Removes the grants of a deleted agent. */
 	forgetAgent(agent_uid: string): Promise<void>
 	/** Removes the grants of a deleted secret, within a change that has its turn. Returns how many there were. */
@@ -42,6 +47,7 @@ export interface GrantStore extends Grants {
 }
 
 const GRANT_LIMIT = 10_000
+const FORMER_LIMIT = 10_000
 /** Two writes each; a commit is limited to 100. */
 const SWEEP_LIMIT = 50
 /** Limit of agents whose revealed secrets are cached. */
@@ -54,6 +60,7 @@ export function grantsOf(
 	const { store, log } = ctx
 	const agents = () => ctx.use('agents')
 	const hasRoom = boundOf(GRANT_LIMIT, () => store.list(keys.grantIds))
+	const hasRoomForFormer = boundOf(FORMER_LIMIT, () => store.list(keys.formers))
 
 	const revealedTo = new Map<string, ReadonlySet<string>>()
 	let changes = 0
@@ -84,27 +91,36 @@ export function grantsOf(
 			...(hosts ? [JSON.stringify(hosts)] : []), // version 0.1.0 had none, and its marks are still valid
 		])
 
-	const remove = async (entries: Entry<GrantRecord>[]): Promise<void> => {
-		for (let at = 0; at < entries.length; at += SWEEP_LIMIT) {
-			const ops = entries.slice(at, at + SWEEP_LIMIT).flatMap(({ key, value }): Op[] => [
-				{ key, value: undefined },
-				{ key: keys.grantId(value.grant_id), value: undefined },
-			])
-			await store.commit(SCOPE, ops)
-		}
+	const remove = async (entries: Entry<GrantRecord | FormerHolder>[]): Promise<void> => {
+		for (let at = 0; at < entries.length; at += SWEEP_LIMIT)
+			await store.commit(SCOPE, entries.slice(at, at + SWEEP_LIMIT).flatMap(removalOf))
 	}
-	const collect = async (
-		wanted: (entry: Entry<GrantRecord>) => boolean | Promise<boolean>,
-		agent_uid?: string,
-	): Promise<Entry<GrantRecord>[]> => {
-		const found: Entry<GrantRecord>[] = []
-		const prefix = agent_uid === undefined ? keys.grants : keys.grantsOf(agent_uid)
-		for await (const entry of store.list<GrantRecord>(prefix)) if (await wanted(entry)) found.push(entry)
+	const collect = async <T extends FormerHolder>(
+		prefix: Key,
+		wanted: (entry: Entry<T>) => boolean | Promise<boolean>,
+	): Promise<Entry<T>[]> => {
+		const found: Entry<T>[] = []
+		for await (const entry of store.list<T>(prefix)) if (await wanted(entry)) found.push(entry)
 		return found
 	}
-	const isVoid = async ({ key, value }: Entry<GrantRecord>): Promise<boolean> => {
+	const collectGrants = (
+		wanted: (entry: Entry<GrantRecord>) => boolean | Promise<boolean>,
+		agent_uid?: string,
+	): Promise<Entry<GrantRecord>[]> => collect(agent_uid === undefined ? keys.grants : keys.grantsOf(agent_uid), wanted)
+	const isVoid = async ({ key, value }: Entry<FormerHolder>): Promise<boolean> => {
 		const [, , agent_uid, secret_id] = key as unknown as [string, string, string, string]
 		return (await agents().find(value.agent_id))?.uid !== agent_uid || !(await store.get(keys.secret(secret_id)))
+	}
+	/** For a grant that is being revoked. If the secret cannot be opened now, it may have been read. */
+	const remembering = async ({ key, value: { agent_id } }: Entry<GrantRecord>): Promise<Op[]> => {
+		const [, , agent_uid, secret_id] = key as unknown as [string, string, string, string]
+		const wasRead = await findSecret(secret_id).then(
+			(secret) => secret?.about.was_read === true,
+			() => true,
+		)
+		const former = keys.former(agent_uid, secret_id)
+		const isNew = wasRead && !(await store.get(former)) && (await hasRoomForFormer())
+		return isNew ? [{ key: former, value: { agent_id } satisfies FormerHolder }] : []
 	}
 
 	return {
@@ -160,7 +176,13 @@ export function grantsOf(
 					throw new Fault('not_found', `there is no grant "${grant_id}"`, {
 						hint: { route: 'GET /v1/vault/grants', does: 'lists them' },
 					})
-				await remove([entry])
+				const removal = removalOf(entry)
+				const remembered = await remembering(entry)
+				await store.commit(SCOPE, [...removal, ...remembered]).catch((error: unknown) => {
+					// Deletions are accepted on a full disk: a grant must be revocable at any time.
+					if (remembered.length === 0 || !isFault(error, 'storage_full')) throw error
+					return store.commit(SCOPE, removal)
+				})
 				return { secret_id: key?.[3], agent_id: entry.value.agent_id }
 			})
 			await emit('vault.revoked', { grant_id, secret_id }, agent_id)
@@ -169,7 +191,7 @@ export function grantsOf(
 			const agent = agent_id === undefined ? undefined : await agents().find(agent_id)
 			if (agent_id !== undefined && !agent) return []
 			const grants: Grant[] = []
-			for (const entry of await collect(async (one) => !(await isVoid(one)), agent?.uid)) {
+			for (const entry of await collectGrants(async (one) => !(await isVoid(one)), agent?.uid)) {
 				const grant = checked(entry)
 				if (grant) grants.push(view(grant))
 			}
@@ -183,29 +205,48 @@ export function grantsOf(
 			const known = revealedTo.get(uid)
 			if (known) return known
 			const before = changes
-			const entries = await collect(({ value }) => value.reveal, uid)
+			const entries = await collectGrants(({ value }) => value.reveal, uid)
 			const ids = new Set(entries.flatMap((entry) => checked(entry)?.secret_id ?? []))
 			// Changes during this read may be missing from it.
 			if (before === changes && revealedTo.size < CACHE_LIMIT) revealedTo.set(uid, ids)
 			return ids
 		},
 		async holders() {
-			const valid = (await collect(() => true)).flatMap((entry) => checked(entry) ?? [])
+			const valid = (await collectGrants(() => true)).flatMap((entry) => checked(entry) ?? [])
 			const bySecret = Map.groupBy(valid, ({ secret_id }) => secret_id)
 			const agentOf = ({ agent_id, agent_uid }: CheckedGrant): AgentRef => ({ name: agent_id, uid: agent_uid })
 			return new Map(Array.from(bySecret, ([id, grants]) => [id, grants.map(agentOf)]))
 		},
+		async formerHolders() {
+			const formers = await collect<FormerHolder>(keys.formers, () => true)
+			const bySecret = Map.groupBy(formers, ({ key }) => key[3] ?? '')
+			const agentOf = ({ key, value }: Entry<FormerHolder>): AgentRef => ({ name: value.agent_id, uid: key[2] ?? '' })
+			return new Map(Array.from(bySecret, ([id, entries]) => [id, entries.map(agentOf)]))
+		},
 		forgetAgent(agent_uid) {
 			ctx.redactor.forget(agent_uid)
-			return queue.run(async () => remove(await collect(() => true, agent_uid)))
+			return queue.run(async () => {
+				await remove(await collectGrants(() => true, agent_uid))
+				await remove(await collect(keys.formersOf(agent_uid), () => true))
+			})
 		},
 		async forgetSecret(secret_id) {
-			const entries = await collect(({ key }) => key[3] === secret_id)
+			const entries = await collectGrants(({ key }) => key[3] === secret_id)
 			await remove(entries)
+			await remove(await collect(keys.formers, ({ key }) => key[3] === secret_id))
 			return entries.length
 		},
-		sweep: () => queue.run(async () => remove(await collect(isVoid))),
+		sweep: () =>
+			queue.run(async () => {
+				await remove(await collectGrants(isVoid))
+				await remove(await collect(keys.formers, isVoid))
+			}),
 	}
+}
+
+function removalOf({ key, value }: Entry<GrantRecord | FormerHolder>): Op[] {
+	const removed: Op = { key, value: undefined }
+	return 'grant_id' in value ? [removed, { key: keys.grantId(value.grant_id), value: undefined }] : [removed]
 }
 
 function view({ grant_id, agent_id, secret_id, reveal, hosts, created_at }: Grant): Grant {

@@ -13,6 +13,10 @@ export const keys = {
 	grants: [SCOPE, 'grant'],
 	grantsOf: (agent_uid: string) => [SCOPE, 'grant', agent_uid] as const,
 	grant: (agent_uid: string, secret_id: string) => [SCOPE, 'grant', agent_uid, secret_id] as const,
+	/** Of revoked grants. */
+	formers: [SCOPE, 'former'],
+	formersOf: (agent_uid: string) => [SCOPE, 'former', agent_uid] as const,
+	former: (agent_uid: string, secret_id: string) => [SCOPE, 'former', agent_uid, secret_id] as const,
 	grantIds: [SCOPE, 'grant-id'],
 	grantId: (grant_id: string) => [SCOPE, 'grant-id', grant_id] as const,
 } as const

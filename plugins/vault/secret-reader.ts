@@ -14,10 +14,12 @@ export interface SecretReader {
 	reveal(secret: OpenSecret, reader: AgentRef | 'gateway'): Promise<string>
 	/**
 	 * Adds every secret that was ever read to the redactor: for the agents that have a grant, or for the gateway if there is no
-	 * grant. `holders`: by the id of the secret.
+	 * grant; and for those that had one. `holders`, `formerHolders`: by the id of the secret.
 	 */
-	announceRead(holders: ReadonlyMap<string, readonly AgentRef[]>): Promise<void>
+	announceRead(holders: SecretHolders, formerHolders: SecretHolders): Promise<void>
 }
+
+type SecretHolders = ReadonlyMap<string, readonly AgentRef[]>
 
 export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultServices): SecretReader {
 	const opened = async (id: string): Promise<OpenSecret | undefined> => {
@@ -62,14 +64,14 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 			redactor.add(reader, { id: secret.id, name: secret.about.name, value })
 			return value
 		},
-		async announceRead(holders) {
+		async announceRead(holders, formerHolders) {
 			for await (const { key, value: record } of store.list<SecretRecord>(keys.secrets)) {
 				const id = key.at(-1) as string
 				try {
 					const found = openSecret(id, record, ring())
 					if (!found.about.was_read) continue
 					const { secret, value } = await valueOf(found)
-					for (const reader of holders.get(id) ?? (['gateway'] as const))
+					for (const reader of [...(holders.get(id) ?? (['gateway'] as const)), ...(formerHolders.get(id) ?? [])])
 						redactor.add(reader, { id, name: secret.about.name, value })
 				} catch (error) {
 					log.error({ err: error, secret_id: id }, 'a secret cannot be read')

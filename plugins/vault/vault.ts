@@ -51,7 +51,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 	const grants = grantsOf(services, find)
 	const secrets = secretsOf(services, grants.forgetSecret)
 	ctx.redactor.showNamesTo('vault:read')
-	if (opened) await reader.announceRead(await grants.holders())
+	if (opened) await reader.announceRead(await grants.holders(), await grants.formerHolders())
 
 	const granted = async (name: string, agent: AgentRef) => {
 		const secret = await byName(name)

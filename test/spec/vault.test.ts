@@ -455,6 +455,14 @@ void t.test('secrets and grants are there after a restart, and so is what is red
 	t.match((await again.heard(run_id, 'message.user')).payload.content, 'Is it [redacted:KEPT]?')
 	const reading = await again.complete('/tool vault.read {"name":"KEPT"}')
 	t.ok(again.typesOf(reading).includes('vault.accessed'))
+	t.equal((await own.request('DELETE', `/v1/vault/grants/${made.body.grant_id}`)).status, 204)
+	await own.stop()
+
+	own = await startGateway({ home })
+	const without = await follow(t, own, 'ada')
+	const last = await without.complete(`Is it still ${VALUE}?`)
+	const said = 'Is it still [redacted:KEPT]?'
+	t.match((await without.heard(last, 'message.user')).payload.content, said, 'also without the grant')
 })
 
 void t.test('without its key the vault is locked, and everything else works', async (t) => {

@@ -1,6 +1,7 @@
 /** What the vault gives to other plugins, and that its records can neither be read nor changed from outside. */
 import { createSecretKey } from 'node:crypto'
 import t from 'tap'
+import { Fault } from '../../../core/errors.ts'
 import type { Entry, Store } from '../../../core/store/ports.ts'
 import { seal, unseal } from '../../../plugins/vault/cipher.ts'
 import { makePlace, open } from './open.ts'
@@ -113,6 +114,50 @@ void t.test('what a model may see follows the grants at once', async (t) => {
 	t.strictSame(await seen(), [[], [a.id]])
 	await vault.secrets.remove(a.id)
 	t.strictSame(await seen(), [[], []])
+})
+
+void t.test('what an agent has read is redacted after a restart although its grant was revoked', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const first = await open(place)
+	for (const name of ['ada', 'bob']) await first.agents.create({ name })
+	const { id } = await first.vault.secrets.create({ name: 'KEY', value: VALUE })
+	await first.vault.secrets.create({ name: 'UNREAD', value: 'nobody has read this one' })
+	const grant = (agent_id: string, secret: string) => first.vault.grants.create({ agent_id, secret, reveal: false })
+	const granted = [await grant('ada', 'KEY'), await grant('bob', 'KEY'), await grant('ada', 'UNREAD')]
+	await first.vault.read('KEY', await first.as('ada'))
+	for (const { grant_id } of granted) await first.vault.grants.remove(grant_id)
+	await t.rejects(first.vault.read('KEY', await first.as('ada')), { code: 'vault_denied' })
+
+	const count = async () => (await all(place.engine.store, 'former')).length
+	const shown = ({ redactor }: typeof first, agent: string, text = VALUE): string =>
+		redactor.of([{ agent }]).text(text, 'event')
+	const second = await open(place)
+	t.equal(shown(second, 'ada'), '[redacted:KEY]')
+	t.equal(shown(second, 'ada', 'nobody has read this one'), 'nobody has read this one')
+	t.equal(await count(), 2)
+	await second.agents.remove('bob')
+	await second.vault.grants.sweep()
+	t.equal(await count(), 1, 'a deleted agent tells of nothing')
+	await second.vault.secrets.remove(id)
+	t.equal(await count(), 0)
+})
+
+void t.test('a grant can be revoked although the disk is full', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { store } = place.engine
+	let isFull = false
+	const commit: typeof store.commit = async (scope, ops) => {
+		if (isFull && ops.some((op) => 'value' in op && op.value !== undefined)) throw new Fault('storage_full', 'no room')
+		return store.commit(scope, ops)
+	}
+	const { vault, agents, as } = await open(place, { store: { ...store, commit } })
+	await agents.create({ name: 'ada' })
+	await vault.secrets.create({ name: 'KEY', value: VALUE })
+	const { grant_id } = await vault.grants.create({ agent_id: 'ada', secret: 'KEY', reveal: false })
+	await vault.read('KEY', await as('ada'))
+	isFull = true
+	await vault.grants.remove(grant_id)
+	await t.rejects(vault.read('KEY', await as('ada')), { code: 'vault_denied' })
 })
 
 void t.test('what was read is redacted from then on, also after a restart and in its next version', async (t) => {
