@@ -9,18 +9,28 @@ import { Fault } from '../errors.ts'
 export const BUDGET_BYTES = 96 * 1024 * 1024
 /** A body of a known size up to this is not counted. */
 const SMALL_BYTES = 256 * 1024
-/** For how long a request waits for its share, and how many may wait. */
+/** Of all large bodies of one owner. */
+const OWNER_BYTES = (BUDGET_BYTES * 4) / 5
+/** For how long a request waits for its share, and how many may wait, of all and of one owner. */
 const WAIT_MS = 2_000
 const WAITING_LIMIT = 64
+const OWNER_WAITING_LIMIT = 32
 const RETRY_AFTER_S = 2
 
-interface Waiting {
+interface Share {
 	bytes: number
+	/** Such as a token; null: it has no limit of its own. */
+	owner: string | null
+}
+
+interface Waiting extends Share {
 	start(): void
 }
 
 let free = BUDGET_BYTES
-/** Served in order, so that small ones do not keep a large one waiting for ever. */
+/** Bytes by owner. */
+const held = new Map<string, number>()
+/** Served in order, so that small ones do not keep a large one waiting for ever; but those whose owner holds too much let others go ahead. */
 const waiting: Waiting[] = []
 const shares = new WeakMap<object, () => void>()
 
@@ -28,14 +38,18 @@ const shares = new WeakMap<object, () => void>()
  * Takes a share for a large body before it is read; settles once the request has it. It is given back when the request is over,
  * however it ended. Undefined for a body that is not counted.
  */
-export function shareForBody(request: Request, ordinaryBytes: number): Promise<void> | undefined {
+export function shareForBody(
+	request: Request,
+	ordinaryBytes: number,
+	owner: string | null = null,
+): Promise<void> | undefined {
 	const bytes = bytesOf(request, ordinaryBytes)
-	return bytes > 0 ? takeShare(request, bytes) : undefined
+	return bytes > 0 ? takeShare(request, { bytes, owner }) : undefined
 }
 
-async function takeShare(request: Request, bytes: number): Promise<void> {
-	await take(bytes, request)
-	shares.set(request, () => giveBack(bytes))
+async function takeShare(request: Request, share: Share): Promise<void> {
+	await take(share, request)
+	shares.set(request, () => giveBack(share))
 }
 
 /** Gives the share of a hapi request's body back: nothing of it is held any more. May be called again. */
@@ -55,14 +69,10 @@ function bytesOf({ headers, route }: Request, ordinaryBytes: number): number {
 	return declared > SMALL_BYTES && declared <= maxBytes ? declared : 0
 }
 
-async function take(bytes: number, { raw: { res } }: Request): Promise<void> {
-	if (waiting.length === 0 && bytes <= free) {
-		free -= bytes
-		return
-	}
-	if (waiting.length >= WAITING_LIMIT) throw busy()
+async function take(share: Share, { raw: { res } }: Request): Promise<void> {
+	if (waiting.length === 0 && mayHold(share) && share.bytes <= free) return hold(share)
 	const { promise, resolve, reject } = Promise.withResolvers<void>()
-	const own: Waiting = { bytes, start: resolve }
+	const own: Waiting = { ...share, start: resolve }
 	const leave = (): void => {
 		const at = waiting.indexOf(own)
 		if (at < 0) return
@@ -71,6 +81,9 @@ async function take(bytes: number, { raw: { res } }: Request): Promise<void> {
 		startNext()
 	}
 	waiting.push(own)
+	startNext()
+	const isOwners = ({ owner }: Share): boolean => owner !== null && owner === share.owner
+	if (waiting.length > WAITING_LIMIT || waiting.filter(isOwners).length > OWNER_WAITING_LIMIT) leave()
 	const timer = setTimeout(leave, WAIT_MS)
 	res.once('close', leave)
 	try {
@@ -81,16 +94,34 @@ async function take(bytes: number, { raw: { res } }: Request): Promise<void> {
 	}
 }
 
-function giveBack(bytes: number): void {
+function mayHold({ bytes, owner }: Share): boolean {
+	const before = owner === null ? 0 : (held.get(owner) ?? 0)
+	return before === 0 || before + bytes <= OWNER_BYTES
+}
+
+function hold({ bytes, owner }: Share): void {
+	free -= bytes
+	if (owner !== null) held.set(owner, (held.get(owner) ?? 0) + bytes)
+}
+
+function giveBack({ bytes, owner }: Share): void {
 	free += bytes
+	const left = owner === null ? 0 : (held.get(owner) ?? 0) - bytes
+	if (owner !== null && left > 0) held.set(owner, left)
+	else if (owner !== null) held.delete(owner)
 	startNext()
 }
 
 function startNext(): void {
-	for (let next = waiting[0]; next && next.bytes <= free; next = waiting[0]) {
-		waiting.shift()
-		free -= next.bytes
-		next.start()
+	for (let at = 0; at < waiting.length;) {
+		const next = waiting[at] as Waiting
+		if (!mayHold(next)) at++
+		else if (next.bytes > free) return
+		else {
+			waiting.splice(at, 1)
+			hold(next)
+			next.start()
+		}
 	}
 }
 

@@ -18,7 +18,7 @@ import { culpritOf } from '../util/culprit.ts'
 import { REQUEST_ID } from './request-id.ts'
 
 const MIB_BYTES = 1024 * 1024
-const BODY_LIMIT_BYTES = MIB_BYTES
+export const BODY_LIMIT_BYTES: number = MIB_BYTES
 /** Wrong fields that an answer names. */
 const ERROR_LIMIT = 50
 /** How many characters of what a caller sent an error repeats. */
@@ -83,6 +83,8 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 		refuseUntypedBody(request)
 		if (onlyBuiltIn && takeReadyBody(request)) return h.continue
 		answerOverlongBody(request)
+		// Where callers are authenticated, that takes the share, since it knows whose it is.
+		if (server.auth.lookup(request.route)) return h.continue
 		return shareForBody(request, BODY_LIMIT_BYTES)?.then(() => h.continue) ?? h.continue
 	})
 	server.ext('onPostAuth', (request, h) => {

@@ -1,7 +1,8 @@
 import type { RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
 import { checkAfterBody } from '../../core/http/after-body.ts'
-import { hasBody } from '../../core/http/server.ts'
+import { shareForBody } from '../../core/http/body-budget.ts'
+import { BODY_LIMIT_BYTES, hasBody } from '../../core/http/server.ts'
 import { reaches, unknownAgent } from '../shared/agent-limit.ts'
 import { scopesOf } from '../shared/scopes.ts'
 import type { RouteAccess } from '../shared/scopes.ts'
@@ -42,11 +43,15 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 			if (name !== undefined && !reaches(credentials, name)) throw unknownAgent(name)
 			// In hapi's own place for this: a weak map of all requests costs the garbage collector more than the rest of this.
 			;(request.plugins as Remembered).forget = setCause(credentials)
-			// The body may take seconds to arrive, and the token may be revoked meanwhile.
-			if (request.payload === undefined && hasBody(request) && canEnd(credentials))
-				checkAfterBody(request, async () => {
-					if (!(await auth.check(credentials))) throw noLongerValid()
-				})
+			if (request.payload === undefined && hasBody(request)) {
+				// The body may take seconds to arrive, and the token may be revoked meanwhile.
+				if (canEnd(credentials))
+					checkAfterBody(request, async () => {
+						if (!(await auth.check(credentials))) throw noLongerValid()
+					})
+				const share = shareForBody(request, BODY_LIMIT_BYTES, credentials.token_id)
+				if (share) await share
+			}
 			return h.authenticated({ credentials })
 		},
 	}))
