@@ -95,7 +95,7 @@ async function bytesOf(
 	}
 	if (/^data:/i.test(source.url)) return bytesOf(ctx, agent, { ...about, data: source.url }, max_bytes)
 	try {
-		const file = await fetchFile(source.url, { max_bytes, private_hosts: config.allowed_hosts })
+		const file = await fetchFile(source.url, { max_bytes, private_hosts: config.allowed_hosts, owner: agent.uid })
 		return { seconds, name: name ?? file.name, media_type: media_type ?? file.media_type, bytes: file.bytes }
 	} catch (error) {
 		if (isFault(error, 'address_refused')) {

@@ -1,5 +1,6 @@
 /** Downloads a file from an address that a caller names. */
 import { Fault, isFault } from '../../core/errors.ts'
+import { reserveOf, Shares } from '../../core/util/shares.ts'
 
 export interface FetchedFile {
 	bytes: Uint8Array
@@ -11,19 +12,26 @@ export interface FetchedFile {
 const TIMEOUT_MS = 20_000
 /** Concurrent downloads. Each is in memory. */
 const DOWNLOADS_LIMIT = 8
-let active = 0
+const places = new Shares(
+	() => DOWNLOADS_LIMIT,
+	() => reserveOf(DOWNLOADS_LIMIT),
+)
+
+interface Fetching {
+	max_bytes: number
+	private_hosts: readonly string[]
+	/** Whose share it counts for: the uid of an agent. */
+	owner: string
+}
 
 /** Throws `address_refused`, `unavailable`, or `invalid_request` for whatever is wrong with the answer. */
-export async function fetchFile(
-	url: string,
-	{ max_bytes, private_hosts }: { max_bytes: number; private_hosts: readonly string[] },
-): Promise<FetchedFile> {
-	if (active >= DOWNLOADS_LIMIT) {
-		throw new Fault('unavailable', `${DOWNLOADS_LIMIT} attachments are being fetched already; try again in a moment`, {
+export async function fetchFile(url: string, { max_bytes, private_hosts, owner }: Fetching): Promise<FetchedFile> {
+	if (!places.may(owner)) {
+		throw new Fault('unavailable', `${places.used} attachments are being fetched already; try again in a moment`, {
 			headers: { 'retry-after': '2' },
 		})
 	}
-	active++
+	places.add(owner)
 	try {
 		const { guardedFetch } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and rarely needed
 		const policy = {
@@ -31,7 +39,7 @@ export async function fetchFile(
 			private_hosts,
 			hint: 'an operator can list its host in attachments.allowed_hosts',
 		} as const
-		const response = await guardedFetch(url, {}, { policy, max_bytes, timeout_ms: TIMEOUT_MS })
+		const response = await guardedFetch(url, {}, { policy, max_bytes, timeout_ms: TIMEOUT_MS, owner })
 		if (!response.ok) {
 			await response.body?.cancel()
 			throw new Fault('invalid_request', `the server answered with status ${response.status}`)
@@ -48,7 +56,7 @@ export async function fetchFile(
 		if (!isFault(error, 'fetch_failed', 'fetch_timeout', 'fetch_too_large', 'invalid_request')) throw error
 		throw new Fault('invalid_request', `no attachment could be fetched from there: ${error.message}`, { cause: error })
 	} finally {
-		active--
+		places.remove(owner)
 	}
 }
 

@@ -1,5 +1,6 @@
 /** Downloads a skill from a given address: a document, an archive, or a page of a Git host. */
 import { Fault, isFault } from '../../core/errors.ts'
+import { reserveOf, Shares } from '../../core/util/shares.ts'
 import type { Source } from './contract.ts'
 import type { SkillFolder } from './folder/contract.ts'
 import { ARCHIVE_LIMIT_BYTES, archiveKind, folderOfDocument, unpack } from './folder/unpack.ts'
@@ -14,7 +15,10 @@ const TEXT_LIMIT_BYTES = 256 * 1024
 const TIMEOUT_MS = 60_000
 /** Concurrent downloads, each with an archive in memory. */
 const DOWNLOADS_LIMIT = 8
-let active = 0
+const places = new Shares(
+	() => DOWNLOADS_LIMIT,
+	() => reserveOf(DOWNLOADS_LIMIT),
+)
 
 const textTypes = new Set(['text/markdown', 'text/x-markdown', 'text/plain'])
 const archiveTypes = new Set([
@@ -30,28 +34,36 @@ const archiveTypes = new Set([
 	'application/x-compressed',
 ])
 
-/**
- * `path`: the skill's folder in an archive. `allowPrivate`: the given address may be private; a redirect's never. Throws
- * `address_refused`, `invalid_request` for a response that is not a skill, and what `unpack` throws.
- */
-export async function download(url: string, path: string | undefined, allowPrivate: boolean): Promise<Downloaded> {
-	if (active >= DOWNLOADS_LIMIT) {
-		throw new Fault('rate_limited', `${DOWNLOADS_LIMIT} skills are being fetched already; try again in a moment`, {
+interface Wanted {
+	url: string
+	/** The skill's folder in an archive. */
+	path: string | undefined
+	/** The given address may be private; a redirect's never. */
+	allowPrivate: boolean
+	/** Whose share it counts for: the uid of an agent. */
+	owner: string
+}
+
+/** Throws `address_refused`, `rate_limited`, `invalid_request` for a response that is not a skill, and what `unpack` throws. */
+export async function download(wanted: Wanted): Promise<Downloaded> {
+	const { url, path, owner } = wanted
+	if (!places.may(owner)) {
+		throw new Fault('rate_limited', `${places.used} skills are being fetched already; try again in a moment`, {
 			headers: { 'retry-after': '5' },
 		})
 	}
-	active++
+	places.add(owner)
 	try {
 		const page = archiveAddressOf(url)
-		const { bytes, resolved_url } = await fetched(page?.url ?? url, allowPrivate)
+		const { bytes, resolved_url } = await fetched(page?.url ?? url, wanted)
 		const folder = archiveKind(bytes) ? await unpack(bytes, path ?? (page?.path || undefined)) : folderOfDocument(bytes)
 		return { folder, source: { kind: 'url', url, resolved_url } }
 	} finally {
-		active--
+		places.remove(owner)
 	}
 }
 
-async function fetched(url: string, allowPrivate: boolean): Promise<{ bytes: Buffer; resolved_url: string }> {
+async function fetched(url: string, { allowPrivate, owner }: Wanted): Promise<{ bytes: Buffer; resolved_url: string }> {
 	try {
 		const { guardedFetch } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and rarely needed
 		const response = await guardedFetch(
@@ -65,6 +77,7 @@ async function fetched(url: string, allowPrivate: boolean): Promise<{ bytes: Buf
 				},
 				max_bytes: ARCHIVE_LIMIT_BYTES,
 				timeout_ms: TIMEOUT_MS,
+				owner,
 			},
 		)
 		const allowed = await checkAnswer(response, url)

@@ -269,7 +269,8 @@ async function fetched(
 	{ scope }: Credentials,
 ): ReturnType<typeof download> {
 	try {
-		return await download(url, path, scope.includes('*') || ctx.config.allow_private_urls)
+		const allowPrivate = scope.includes('*') || ctx.config.allow_private_urls
+		return await download({ url, path, allowPrivate, owner: agent.uid })
 	} catch (error) {
 		if (!isFault(error, 'address_refused', 'invalid_request')) throw error
 		const fault = new Fault(error.code, error.message, {
