@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
-import { registerHooks } from 'node:module'
-import { basename, dirname, join, resolve } from 'node:path'
+import { createRequire, registerHooks } from 'node:module'
+import { basename, dirname, join, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { within } from '../util/deadline.ts'
 import { entriesIn } from '../util/entries-in.ts'
@@ -102,6 +102,7 @@ export class Loader {
 		roots.add(pathToFileURL(real).href + '/')
 		ownFolder(real, name)
 		installHook()
+		forgetRequired(real)
 		const query = `?generation=${++generation}`
 		return onBehalfOf(name, async () => {
 			const plugin = await importPlugin(name, new URL(pathToFileURL(entry).href + query), false)
@@ -211,7 +212,7 @@ let hooked = false
 
 /**
  * A module is cached by its URL, so a new query makes Node read it again. The hook hands the query of the importing file
- * on to every file in the same plugin folder; files outside, or under node_modules, are shared as usual. It makes every
+ * on to every file in the same plugin folder; files outside, or in a node_modules of it, are shared as usual. It makes every
  * import slower, so a gateway without such plugins does not install it.
  */
 function installHook(): void {
@@ -221,12 +222,28 @@ function installHook(): void {
 		resolve(specifier, context, next) {
 			const resolved = next(specifier, context)
 			const generation = /\?generation=\d+$/.exec(context.parentURL ?? '')?.[0]
-			if (generation === undefined || resolved.url.includes('/node_modules/') || resolved.url.includes('?'))
-				return resolved
-			const inside = [...roots].some((root) => resolved.url.startsWith(root) && context.parentURL?.startsWith(root))
+			if (generation === undefined || resolved.url.includes('?')) return resolved
+			const inside = [...roots].some(
+				(root) =>
+					resolved.url.startsWith(root) &&
+					context.parentURL?.startsWith(root) &&
+					!isPackaged(resolved.url.slice(root.length - 1)),
+			)
 			return inside ? { ...resolved, url: resolved.url + generation } : resolved
 		},
 	})
+}
+
+/** `below`: a path below the plugin's folder, which itself may lie in a node_modules. */
+function isPackaged(below: string): boolean {
+	return /[\\/]node_modules[\\/]/.test(below)
+}
+
+/** CommonJS modules are cached by path, whatever the query: those of the folder must be read anew. Its packages stay, as above. */
+function forgetRequired(folder: string): void {
+	const { cache } = createRequire(import.meta.url)
+	for (const file of Object.keys(cache))
+		if (file.startsWith(folder + sep) && !isPackaged(file.slice(folder.length))) delete cache[file]
 }
 
 /** Whether this is not part of the plugin's own code: its packages, and names that begin with a dot. */

@@ -169,6 +169,41 @@ void t.test('edited code is read anew, with every file of its folder; broken cod
 	t.match(host.gateway.status.plugins(), [{ last_error: null }])
 })
 
+void t.test('edited CommonJS code is read anew too, with the files that it requires', async (t) => {
+	const files = {
+		'a/package.json': '{"type": "commonjs"}',
+		'a/index.js':
+			"const word = require('./deep/word')\nmodule.exports = { name: 'a', http: (server) => server.route({ method: 'GET', path: '/a', handler: () => word + require('packed') }) }\n",
+		'a/deep/word.js': "module.exports = 'one'\n",
+		'a/node_modules/packed/index.js': "globalThis.packed = (globalThis.packed ?? 0) + 1\nmodule.exports = '!'\n",
+	}
+	const host = await startHost(t.testdir(), files, { a: {} })
+	t.teardown(() => host.stop())
+	t.equal((await host.get('/a')).body, 'one!')
+	host.write('a/deep/word.js', "module.exports = 'two'\n")
+	await host.gateway.reload()
+	t.equal((await host.get('/a')).body, 'two!')
+	host.write('a/index.js', files['a/index.js'].replace('=> word', "=> 'new ' + word"))
+	await host.gateway.reload()
+	t.equal((await host.get('/a')).body, 'new two!')
+	t.equal((globalThis as { packed?: number }).packed, 1, 'its packages are kept')
+	delete (globalThis as { packed?: number }).packed
+})
+
+void t.test('a plugin in a node_modules is read anew with every file of its folder', async (t) => {
+	const files = {
+		'a/index.js':
+			"import { word } from './word.js'\nexport default { name: 'a', http: (server) => server.route({ method: 'GET', path: '/a', handler: () => word }) }\n",
+		'a/word.js': "export const word = 'one'\n",
+	}
+	const host = await startHost(join(t.testdir(), 'node_modules'), files, { a: {} })
+	t.teardown(() => host.stop())
+	t.equal((await host.get('/a')).body, 'one')
+	host.write('a/word.js', "export const word = 'two'\n")
+	await host.gateway.reload()
+	t.equal((await host.get('/a')).body, 'two')
+})
+
 void t.test('a request in flight ends in the generation that it began in', async (t) => {
 	const slow = `export default { name: 'a', config: (joi) => joi.object({ tag: joi.string() }), http: (server, ctx) => server.route({ method: 'GET', path: '/a', handler: async () => {
 		if (ctx.config.tag === 'old') await new Promise((resolve) => { globalThis.release = resolve })
