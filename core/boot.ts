@@ -20,7 +20,7 @@ import {
 } from './host/config.ts'
 import type { Config } from './host/config.ts'
 import { liveSettings } from './host/live-settings.ts'
-import { BUILT_IN, Loader } from './host/loader.ts'
+import { Loader } from './host/loader.ts'
 import { Watcher } from './host/watch.ts'
 import { Listeners } from './http/listeners.ts'
 import type { Address } from './http/listening.ts'
@@ -221,8 +221,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 			}),
 		)
 		const followFurther = (): void => {
-			const plugins = gateway.status.plugins()
-			const folders = plugins.flatMap(({ source }) => (source === null || source === BUILT_IN ? [] : source))
+			const folders = gateway.status.plugins().flatMap(({ name }) => loader.folderOf(name) ?? [])
 			watcher
 				.follow([...folders, ...targetOf(file)])
 				.catch((error: unknown) => log.error({ err: error }, 'a plugin folder or gateway.yaml could not be watched'))

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
 import { createRequire, registerHooks } from 'node:module'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { basename, dirname, join, relative, resolve, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { within } from '../util/deadline.ts'
 import { entriesIn } from '../util/entries-in.ts'
@@ -42,6 +42,8 @@ export class Loader {
 	readonly #pluginsFolder: string
 	readonly #refusal: (folder: string) => string | undefined
 	readonly #cache = new Map<string, Loaded>()
+	/** The folders that were read last, by plugin. */
+	readonly #folders = new Map<string, string>()
 
 	/**
 	 * `builtIn`: the folder of built-in plugins; `pluginsFolder`: holds third-party ones by name. `refusal`: why the
@@ -77,6 +79,11 @@ export class Loader {
 		return loaded
 	}
 
+	/** The folder of a third-party plugin, also if its code does not load; undefined if it could not be read. */
+	folderOf(name: string): string | undefined {
+		return this.#folders.get(name)
+	}
+
 	/** Whether the files of a third-party plugin are others than those that were loaded last. */
 	async isOutdated(): Promise<boolean> {
 		const folders = [...this.#cache.values()].filter(({ source }) => source !== BUILT_IN)
@@ -95,9 +102,11 @@ export class Loader {
 		const refusal = this.#refusal(folder)
 		if (refusal !== undefined) refuse(name, refusal)
 		const code = await digest(folder)
+		this.#folders.set(name, folder)
 		if (cached?.code === code && cached.source === folder) return cached
-		// Node names modules by their real path.
+		// Node names modules by their real path, and remembers where a link led at first.
 		const real = await realpath(folder)
+		const file = join(real, relative(folder, entry))
 		await (reserved ??= reserveBuiltIn())
 		roots.add(pathToFileURL(real).href + '/')
 		ownFolder(real, name)
@@ -105,8 +114,8 @@ export class Loader {
 		forgetRequired(real)
 		const query = `?generation=${++generation}`
 		return onBehalfOf(name, async () => {
-			const plugin = await importPlugin(name, new URL(pathToFileURL(entry).href + query), false)
-			const declaration = await importDeclaration(plugin, dirname(entry), query)
+			const plugin = await importPlugin(name, new URL(pathToFileURL(file).href + query), false)
+			const declaration = await importDeclaration(plugin, dirname(file), query)
 			return { plugin, ...(declaration && { declaration }), code, source: folder }
 		})
 	}

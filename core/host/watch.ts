@@ -1,10 +1,13 @@
 /** Reports when something that a reload depends on has changed and then been quiet for a moment. */
+import { realpathSync } from 'node:fs'
 import { sep } from 'node:path'
 import { watch } from 'chokidar'
 import type { FSWatcher } from 'chokidar'
 
 /** Editors write a file by rename, in several steps; a plugin's files change one after another. */
 const QUIET_MS = 100
+/** A watch stays where a link led when it began, so links are looked at: any part of a path may be one. */
+const LINKS_MS = 1_000
 
 export interface WatchOptions {
 	/** Called once for each burst. */
@@ -22,6 +25,8 @@ export class Watcher implements AsyncDisposable {
 	readonly #first: FSWatcher
 	/** One watcher each: chokidar does not report changes in a folder that is unwatched and then watched again. */
 	readonly #further = new Map<string, FSWatcher>()
+	#followed: { path: string; place: string }[] = []
+	#links: NodeJS.Timeout | undefined
 	#timer: NodeJS.Timeout | undefined
 	readonly #notice = (): void => {
 		clearTimeout(this.#timer)
@@ -41,7 +46,13 @@ export class Watcher implements AsyncDisposable {
 
 	/** From now on these files and folders are watched as well, and no others but the first ones. */
 	async follow(paths: string[]): Promise<void> {
-		const wanted = new Set(paths.filter((path) => !this.#paths.some((first) => path.startsWith(first + sep))))
+		this.#followed = paths.map((path) => ({ path, place: placeOf(path) }))
+		clearInterval(this.#links)
+		if (this.#followed.some(({ path, place }) => place !== path))
+			this.#links = setInterval(() => this.#checkLinks(), LINKS_MS).unref()
+		const first = this.#paths.flatMap((path) => [path + sep, placeOf(path) + sep])
+		const places = this.#followed.map(({ place }) => place)
+		const wanted = new Set(places.filter((place) => !first.some((above) => place.startsWith(above))))
 		for (const path of wanted) {
 			if (!this.#further.has(path)) this.#further.set(path, this.#watch([path]).once('ready', this.#options.follows))
 		}
@@ -52,14 +63,30 @@ export class Watcher implements AsyncDisposable {
 		}
 	}
 
+	#checkLinks(): void {
+		if (this.#followed.every(({ path, place }) => placeOf(path) === place)) return
+		this.follow(this.#followed.map(({ path }) => path)).catch(this.#options.failed)
+		this.#notice()
+	}
+
 	async [Symbol.asyncDispose](): Promise<void> {
 		clearTimeout(this.#timer)
+		clearInterval(this.#links)
 		await Promise.all([this.#first, ...this.#further.values()].map((watcher) => watcher.close()))
 	}
 
 	#watch(paths: string[]): FSWatcher {
 		const watcher = watch(paths, { ignoreInitial: true, ignored: (path) => isIgnored(path, paths) })
 		return watcher.on('error', this.#options.failed).on('all', this.#notice)
+	}
+}
+
+/** Where a path leads: to itself if nothing is there. */
+function placeOf(path: string): string {
+	try {
+		return realpathSync(path)
+	} catch {
+		return path
 	}
 }
 

@@ -1,4 +1,4 @@
-import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t from 'tap'
@@ -458,6 +458,61 @@ void t.test('what changes between the start of a plugin and the first look at it
 	const { status } = running.gateway
 	for (const name of ['inside', 'elsewhere'])
 		while (status.plugins().find((one) => one.name === name)?.version !== '2') await pause(10)
+})
+
+void t.test('a folder elsewhere whose plugin does not start is read again when it is edited', async (t) => {
+	const folder = t.testdir({
+		starts: { 'index.js': "export default { name: 'starts', start() { throw new Error('not yet') } }" },
+		loads: { 'index.js': 'export default {' },
+	})
+	const paths = ['starts', 'loads'].map((name) => [name, join(folder, name)] as const)
+	const { running, stop } = await startGateway({
+		config: `plugins: {${paths.map(([name, path]) => `${name}: {path: ${path}}`).join(', ')}}\n`,
+	})
+	t.teardown(stop)
+	const stateOf = (wanted: string): string | undefined =>
+		running.gateway.status.plugins().find(({ name }) => name === wanted)?.state
+	for (const [name, path] of paths) {
+		t.equal(stateOf(name), 'failed')
+		writeFileSync(join(path, 'index.js'), `export default { name: '${name}', start() {} }`)
+		await eventually(() => stateOf(name) === 'running', Boolean)
+	}
+})
+
+void t.test('a linked folder is read again when the link leads elsewhere, and when it is edited there', async (t) => {
+	const code = (version: string): string => `export default { name: 'NAME', version: '${version}' }`
+	const folder = t.testdir({ releases: {} })
+	const home = makeHome({ config: `plugins: {inside: true, outside: {path: ${folder}/current/outside}}\n` })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const write = (release: string, version: string): void => {
+		for (const name of ['inside', 'outside']) {
+			mkdirSync(join(folder, release, name), { recursive: true })
+			writeFileSync(join(folder, release, name, 'index.js'), code(version).replace('NAME', name))
+		}
+	}
+	const link = (release: string): void => {
+		symlinkSync(join(folder, release), join(folder, 'next'))
+		renameSync(join(folder, 'next'), join(folder, 'current'))
+	}
+	write('one', '1')
+	write('two', '2')
+	link('one')
+	mkdirSync(join(home, 'plugins'), { recursive: true })
+	symlinkSync(join(folder, 'current/inside'), join(home, 'plugins/inside'))
+	const { running, stop } = await startGateway({ home })
+	t.teardown(stop)
+	const has = (version: string): Promise<unknown> =>
+		eventually(
+			() => ['inside', 'outside'].map((name) => running.gateway.status.plugins().find((one) => one.name === name)),
+			(found) => found.every((one) => one?.version === version),
+		)
+	await has('1')
+	link('two')
+	await has('2')
+	write('two', '3')
+	await has('3')
+	link('one')
+	await has('1')
 })
 
 void t.test('a start does not reload where nothing has changed meanwhile', async (t) => {
