@@ -67,7 +67,7 @@ export interface TestPlatform {
 	chat(kind: ChatKind): TestChat | undefined | Promise<TestChat | undefined>
 	/** Cuts every connection of the bot's. It may connect again at once. */
 	cut(): void
-	/** Requests and sockets of the bot's that are in use; connections that only wait to be used again do not count. */
+	/** Requests without an answer, and sockets of the bot's that are in use; connections that only wait to be used again do not count. */
 	open(): number
 	close(): Promise<void>
 	/** What happens to the bot's next message, once. */

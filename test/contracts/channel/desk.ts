@@ -89,6 +89,35 @@ export class Desk {
 		return live
 	}
 
+	/** Connects where the connection cannot last: it does not come about, or is lost. */
+	async connectInVain(what: string): Promise<void> {
+		let live: Live
+		try {
+			live = await this.connect()
+		} catch (error) {
+			must((error as Partial<ChannelError>).code !== 'refused', 'connect is not refused where a retry may succeed')
+			return
+		}
+		await this.within(live.lost.promise, what)
+		await live.close()
+	}
+
+	/** As the gateway: what fails on a connection that is lost is done on the next one. */
+	async afterLoss<T>(live: Live, work: (live: Live) => Promise<T>): Promise<T> {
+		try {
+			return await work(live)
+		} catch (error) {
+			const { code, message } = error as Partial<ChannelError>
+			must(
+				code === undefined || code === 'failed',
+				`the next request works, or may work later; it is ${code}: ${message}`,
+			)
+			await this.within(live.lost.promise, `\`lost\` is called where nothing can be sent any more (${message})`)
+			await live.close()
+			return work(await this.connect())
+		}
+	}
+
 	/** Another channel of the same adapter, on a platform of its own. */
 	async connectElsewhere(): Promise<{ desk: Desk; live: Live }> {
 		this.#elsewhere ??= new Desk(this.#suite, await this.#suite.platform())

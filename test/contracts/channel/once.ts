@@ -72,7 +72,7 @@ async function sendsOnce(
 	desk: Desk,
 	meanwhile: (live: Awaited<ReturnType<Desk['connect']>>) => ReturnType<Desk['connect']>,
 ) {
-	let live = await desk.connect()
+	const live = await desk.connect()
 	const chat = await desk.chat()
 	const before = await live.connection.send(desk.message(chat, 'the one before'))
 	const message = desk.message(chat, 'just once')
@@ -83,9 +83,10 @@ async function sendsOnce(
 		same(error.code, undefined, 'an error without a code means that it is unknown whether the message was sent')
 	})
 	if (!sent) {
-		live = await meanwhile(live)
-		const { connection } = live
-		sent = (await connection.find?.(message, mark)) ?? (await connection.send(message))
+		sent = await desk.afterLoss(
+			await meanwhile(live),
+			async ({ connection }) => (await connection.find?.(message, mark)) ?? connection.send(message),
+		)
 	}
 	const ids = (await chat.shown()).map(({ id }) => id)
 	same(ids, [before.id, sent.id], 'the message shows once, and its id is known')

@@ -90,8 +90,10 @@ async function sendsOnce(desk: Desk, meanwhile: (live: Live) => Promise<Live>): 
 		same(error.code, undefined, 'an error without a code means that it is unknown whether the message was sent')
 	})
 	if (!sent) {
-		live = await meanwhile(live)
-		sent = (await live.connection.findFile?.(file, mark)) ?? (await sender(desk, live)(file, bytes))
+		sent = await desk.afterLoss(await meanwhile(live), async (now) => {
+			live = now
+			return (await now.connection.findFile?.(file, mark)) ?? sender(desk, now)(file, bytes)
+		})
 	}
 	const shown = await filesIn(chat)
 	same(shown.length, 2, 'the file shows once')

@@ -1,0 +1,23 @@
+/** A platform on one socket: a cut ends the connection, and nothing but the next one shows that a token was taken back. */
+import t from 'tap'
+import { checkChannel } from '../../channel.ts'
+import { adapter } from './adapter.ts'
+import { socketPlatform } from './platform.ts'
+
+checkChannel(t, {
+	adapter,
+	platform: socketPlatform,
+	patience_ms: 5_000,
+	abilities: {
+		unguarded: false,
+		groups: false,
+		replies: false,
+		threads: false,
+		repeats: false,
+		edits: false,
+		drafts: false,
+		typing: false,
+		limited: false,
+		format: false,
+	},
+})
