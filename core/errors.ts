@@ -224,7 +224,8 @@ export function fromWire({ code, message, provider_code, provider_status }: Wire
 export function messageOf(error: unknown): string {
 	if (error instanceof Error) return error.message
 	try {
-		return String(error)
+		const text = String(error)
+		return text.startsWith('[object ') ? (JSON.stringify(error) ?? text) : text
 	} catch {
 		return 'something that has no text was thrown' // such as Object.create(null)
 	}

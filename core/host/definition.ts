@@ -68,6 +68,9 @@ const ownMessages = {
 	'string.pattern.base': 'does not have the required form',
 }
 
+/** Types of schemas that accept no map: the error would be one of gateway.yaml, whatever it contains. */
+const noMaps: ReadonlySet<string> = new Set(['array', 'binary', 'boolean', 'date', 'number', 'string', 'symbol'])
+
 function checkSettings(
 	{ settings, at, name }: WantedPlugin,
 	{ plugin, declaration }: Loaded,
@@ -98,6 +101,8 @@ function validated(settings: unknown, makeSchema: () => Joi.ObjectSchema, name: 
 	try {
 		const schema = makeSchema()
 		if (typeof schema?.validate !== 'function') throw new Error('it is not a schema of joi')
+		const type = schema.type ?? ''
+		if (noMaps.has(type)) throw new Error(`it is a schema of type ${type}; return joi.object({…})`)
 		const options = {
 			abortEarly: false,
 			errors: { wrap: { label: false, array: false } },

@@ -355,6 +355,12 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 			{},
 			/plugin "b": .*: it is not a schema of joi; correct/,
 		],
+		[
+			"export default { name: 'b', config: (joi) => joi.string() }",
+			{},
+			/plugin "b": .*: it is a schema of type string; return joi\.object/,
+		],
+		["export default { name: 'b', start() { throw { code: 7 } } }", {}, /failed to start: \{"code":7\}/],
 		["export default { name: 'b' }", { zone: 'x' }, /plugins\.b\.zone: the plugin takes no settings.*write b: true/],
 		[
 			start("ctx.primitive({ name: 'Now', description: 'x', run() {} })"),
