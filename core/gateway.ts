@@ -25,6 +25,7 @@ import { expectingAgents } from './store/agent-scope.ts'
 import { redactingQueue, redactingStore } from './store/redacting.ts'
 import type { Upgrade } from './upgrade/upgrade.ts'
 import { ownName } from './util/own-name.ts'
+import { culpritOf } from './util/culprit.ts'
 import { openUncaught } from './host/uncaught.ts'
 import type { Uncaught } from './host/uncaught.ts'
 
@@ -146,6 +147,18 @@ export class Gateway {
 	 */
 	uncaught(error: unknown): void {
 		this.#uncaught.report(error)
+	}
+
+	/** Called when the process exits: if a plugin ended it, nothing else would tell. */
+	exits(code: number): void {
+		const call = new Error('the process exits') // its stack shows who called process.exit
+		const { owner } = culpritOf(call)
+		if (owner === undefined) return
+		const advice = 'throw an error in place of this call, or switch it off in gateway.yaml'
+		this.#log.fatal(
+			{ err: call, plugin: owner },
+			`plugin "${owner}" ended the gateway by process.exit(${code}); ${advice}`,
+		)
 	}
 
 	/** The first generation, then the sockets. Throws if a built-in plugin does not start, or the home cannot be upgraded. */

@@ -17,6 +17,7 @@ const write = (error: unknown): void => {
 const report = (error: unknown): void => (own.gateway ? own.gateway.uncaught(error) : write(error))
 process.on('uncaughtException', report)
 process.on('unhandledRejection', report)
+process.on('exit', (code) => own.gateway?.exits(code))
 const {
 	boot,
 	handedSockets,

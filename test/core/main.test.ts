@@ -98,6 +98,14 @@ void t.test('what a plugin throws in a timer is logged, and ends nobody', async 
 	t.equal((await fetch(`${gateway.url}/healthz`)).status, 200)
 })
 
+void t.test('a plugin that ends the process is named in the log', async (t) => {
+	const line = /\(3\):[^]*"level":60.*"plugin":"exits".*process\.exit\(3\).*switch it off/
+	for (const start of ['process.exit(3)', 'setTimeout(() => process.exit(3), 1)']) {
+		const files = { 'plugins/exits/index.js': `export default { name: 'exits', start: () => void ${start} }` }
+		await t.rejects(spawnGateway(makeHome({ config: 'plugins:\n  exits: true\n', files })), line, start)
+	}
+})
+
 void t.test('what cannot be watched is logged, and does not keep it from ending', async (t) => {
 	const home = makeHome({ files: { 'plugins/README': 'for links' } })
 	symlinkSync('loop', join(home, 'plugins/loop'))
