@@ -254,7 +254,10 @@ export interface Extension<K extends keyof Extensions> {
 
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
-/** A small key-value table of one plugin. For records that must change together with others, use `ctx.store.commit`. */
+/**
+ * A small key-value table of one plugin. Values are plain data: JSON and Uint8Array, at most 8 MiB each. Ids have at most
+ * 900 bytes. For records that must change together with others, use `ctx.store.commit`.
+ */
 export interface Collection<T> {
 	get(id: string): Promise<T | undefined>
 	put(id: string, value: T): Promise<void>

@@ -15,6 +15,7 @@ import type { Collection, Context, Extension, Extensions, Services, ToolDefiniti
 import type { Definition } from './plan.ts'
 import type { PluginHoldings } from '../status.ts'
 import { change } from '../store/change.ts'
+import { mustBePlain } from '../store/plain-data.ts'
 import type { Store } from '../store/ports.ts'
 import { Scope } from './scope.ts'
 import { openTimers } from './timers.ts'
@@ -276,14 +277,21 @@ function collectionOf<T>(store: Store, plugin: string, name: string): Collection
 	const keyOf = (id: string) => [scope, name, id] as const
 	return {
 		get: async (id) => (await store.get<T>(keyOf(id)))?.value,
-		put: async (id, value) => void (await store.put(keyOf(id), value)),
-		create: async (id, value) => void (await store.create(keyOf(id), value)),
+		async put(id, value) {
+			mustBePlain(value)
+			await store.put(keyOf(id), value)
+		},
+		async create(id, value) {
+			mustBePlain(value)
+			await store.create(keyOf(id), value)
+		},
 		update: (id, next) =>
 			change<T | undefined>(store, scope, async () => {
 				const key = keyOf(id)
 				const entry = await store.get<T>(key)
 				const value = next(entry?.value)
 				if (value === undefined) return { result: entry?.value }
+				mustBePlain(value)
 				return { ops: [{ key, value, expect: entry?.rev ?? null }], result: value }
 			}),
 		delete: (id) => store.delete(keyOf(id)),
