@@ -1,5 +1,7 @@
 /** What is wrong with the commands that a plugin adds to `svc`, and with its checks for `svc doctor`. */
+import { Command } from 'commander'
 import { messageOf } from '../../errors.ts'
+import { addCommand } from '../build-command.ts'
 import { builtInFiles, CommandTable } from '../command-table.ts'
 import type { Cli } from '../contract.ts'
 import { thirdPartyChecks } from '../doctor/third-party.ts'
@@ -13,16 +15,18 @@ const LIMIT_MS = 30_000
 export async function commandFindings(plugin: string, home: string): Promise<PluginFinding[]> {
 	const table = new CommandTable()
 	for (const file of await builtInFiles()) table.add({ file })
-	// Nothing else of a command's surroundings is used there.
-	for await (const found of thirdPartyFiles({ home, env: process.env } as Cli, plugin)) table.add(found)
+	// Nothing else of a command's surroundings is used before it runs.
+	const surroundings = { home, env: process.env } as Cli
+	for await (const found of thirdPartyFiles(surroundings, plugin)) table.add(found)
 	for (const { name, plugin: owner, command } of table.entries()) {
 		if (owner !== plugin) continue
 		try {
 			const { default: loaded } = 'load' in command ? await command.load() : { default: command }
 			if (typeof loaded?.run !== 'function' && typeof loaded?.commands !== 'object')
 				table.report(plugin, `its command "${name}" has neither \`run\` nor subcommands`)
+			else addCommand(new Command(), name, loaded, surroundings)
 		} catch (error) {
-			table.report(plugin, `its command "${name}" does not load: ${messageOf(error)}`)
+			table.report(plugin, `its command "${name}" cannot be used: ${messageOf(error)}`)
 		}
 	}
 	const own = `plugin "${plugin}": `

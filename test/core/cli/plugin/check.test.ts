@@ -120,6 +120,7 @@ const cases: Record<
 		cli: `export default { commands: {
 			vault: { summary: 'Hide', run() {} },
 			idle: { summary: 'Do nothing' },
+			listed: { summary: 'List', options: [{ flags: '--all' }], run() {} },
 			opened: { summary: 'Open', run() {} },
 		} }`,
 		doctor: "export default { checks: [{ id: 'vault.key', about: 'x', run() {} }] }",
@@ -127,6 +128,7 @@ const cases: Record<
 			[/its checks do not load: .*vault\.key/, /doctor\.ts/],
 			[/command "vault" is ignored/, /cli\.ts/],
 			[/command "idle" has neither/, /cli\.ts/],
+			[/command "listed" cannot be used: .*flags/, /cli\.ts/],
 			[/GET \/v1\/a answers callers without a token/, /auth: false/],
 			[/POST \/v1\/b\/\{id\} has no scope/, /access/],
 			[/POST \/v1\/b\/\{id\} takes any body/, /payload/],
