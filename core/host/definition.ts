@@ -49,7 +49,7 @@ export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Lo
 
 /** The definition, or mistakes in its settings. Those of built-in plugins are checked already. Throws what the plugin's own schema throws. */
 export function define(wanted: WantedPlugin, loaded: Loaded): Definition | LateProblem[] {
-	const { plugin, code, source } = loaded
+	const { plugin, code, source, trouble } = loaded
 	const { config, problems = [] } = source === BUILT_IN ? { config: wanted.settings } : checkSettings(wanted, loaded)
 	if (problems.length > 0) return problems
 	const identity = canonicalJson([plugin.name, code, source, config])
@@ -57,6 +57,7 @@ export function define(wanted: WantedPlugin, loaded: Loaded): Definition | LateP
 		plugin,
 		config: freeze(config),
 		source,
+		...(trouble !== undefined && { trouble }),
 		fingerprint: hash('sha256', identity),
 	}
 }

@@ -59,7 +59,7 @@ export class Instance {
 	/** Errors that it failed to catch, and the message of the newest. */
 	uncaught = { message: '', count: 0 }
 	/** The problem that it reports while it runs. */
-	trouble: string | null = null
+	trouble: string | null
 	/** The generation in which it began to serve. */
 	servingSince: number | null = null
 	isStarted = false
@@ -77,6 +77,7 @@ export class Instance {
 
 	constructor(definition: Definition, host: Host) {
 		this.definition = definition
+		this.trouble = definition.trouble ?? null
 		this.owner = definition.source === BUILT_IN ? undefined : this.name
 		this.#host = host
 		this.#log = host.shared.log.child({ plugin: this.name })

@@ -2,9 +2,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
-import { createRequire, registerHooks } from 'node:module'
-import { basename, dirname, join, relative, resolve, sep } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { within } from '../util/deadline.ts'
 import { entriesIn } from '../util/entries-in.ts'
 import { familyOf, reserveFamilies } from '../events/families.ts'
@@ -12,6 +10,8 @@ import { Fault, declareCodes, messageOf } from '../errors.ts'
 import { contractProblem } from './contract-version.ts'
 import { checkDeclared } from './declared.ts'
 import { codeFile, entryOf } from './entry.ts'
+import { freshModules, installedIn } from './fresh-modules.ts'
+import type { FreshModules } from './fresh-modules.ts'
 import { onBehalfOf } from '../util/context.ts'
 import { importOwn } from '../util/own-code.ts'
 import { ownFiles, ownParts } from '../util/own-files.ts'
@@ -25,6 +25,8 @@ export interface Loaded {
 	declaration?: SettingsDeclaration
 	/** Changes when the code did. */
 	code: string
+	/** A problem that it has although it runs. */
+	trouble?: string
 	/** `built in`, or the plugin's folder. */
 	source: string
 }
@@ -34,6 +36,7 @@ export const BUILT_IN = 'built in'
 
 /** A file whose top-level await never settles would block every later reload. */
 const IMPORT_DEADLINE_MS = 10_000
+const OLD_PACKAGES = 'other packages were installed, but those that were loaded before are in use; restart the gateway'
 const FILE_LIMIT = 2_000
 const BYTE_LIMIT = 32 * 1024 * 1024
 
@@ -70,7 +73,7 @@ export class Loader {
 		if (builtIn && cached) return cached
 		const loaded = builtIn
 			? {
-					plugin: await importPlugin(name, new URL(`${name}/index.ts`, this.#builtIn), true),
+					plugin: await importPlugin(name, () => importOwn(new URL(`${name}/index.ts`, this.#builtIn)), true),
 					code: BUILT_IN,
 					source: BUILT_IN,
 				}
@@ -108,15 +111,13 @@ export class Loader {
 		const real = await realpath(folder)
 		const file = join(real, relative(folder, entry))
 		await (reserved ??= reserveBuiltIn())
-		roots.add(pathToFileURL(real).href + '/')
 		ownFolder(real, name)
-		installHook()
-		forgetRequired(real)
-		const query = `?generation=${++generation}`
+		const modules = freshModules(real, file, await installedIn(real))
 		return onBehalfOf(name, async () => {
-			const plugin = await importPlugin(name, new URL(pathToFileURL(file).href + query), false)
-			const declaration = await importDeclaration(plugin, dirname(file), query)
-			return { plugin, ...(declaration && { declaration }), code, source: folder }
+			const plugin = await importPlugin(name, () => modules.import(file), false)
+			const declaration = await importDeclaration(plugin, dirname(file), modules)
+			const trouble = modules.hasOldPackages ? OLD_PACKAGES : undefined
+			return { plugin, ...(declaration && { declaration }), ...(trouble && { trouble }), code, source: folder }
 		})
 	}
 }
@@ -146,9 +147,9 @@ const parts: ReadonlySet<string> = new Set([
 	'legacy',
 ] satisfies (keyof Plugin)[])
 
-async function importDefault(name: string, url: URL): Promise<unknown> {
+async function importDefault(name: string, load: () => Promise<unknown>): Promise<unknown> {
 	try {
-		const module = await within(IMPORT_DEADLINE_MS, 'its code', importOwn(url) as Promise<{ default?: unknown }>)
+		const module = (await within(IMPORT_DEADLINE_MS, 'its code', load())) as { default?: unknown }
 		return module.default
 	} catch (error) {
 		throw new Fault('plugin_invalid', `plugin "${name}" does not load: ${messageOf(error)}${placeOf(error)}`, {
@@ -168,11 +169,11 @@ const declarable: ReadonlySet<string> = new Set([
 async function importDeclaration(
 	{ name, config }: Plugin,
 	folder: string,
-	query: string,
+	modules: FreshModules,
 ): Promise<SettingsDeclaration | undefined> {
 	const file = codeFile(folder, 'settings')
 	if (file === undefined) return undefined
-	const declared = await importDefault(name, new URL(pathToFileURL(file).href + query))
+	const declared = await importDefault(name, () => modules.import(file))
 	const declaration = declared as Partial<SettingsDeclaration> | null | undefined
 	if (typeof declaration?.schema !== 'function') return undefined
 	const unknown = Object.keys(declaration).find((key) => !declarable.has(key))
@@ -182,8 +183,8 @@ async function importDeclaration(
 	return declaration
 }
 
-async function importPlugin(name: string, url: URL, builtIn: boolean): Promise<Plugin> {
-	const plugin = (await importDefault(name, url)) as Partial<Plugin> | null | undefined
+async function importPlugin(name: string, load: () => Promise<unknown>, builtIn: boolean): Promise<Plugin> {
+	const plugin = (await importDefault(name, load)) as Partial<Plugin> | null | undefined
 	if (typeof plugin !== 'object' || typeof plugin?.name !== 'string')
 		refuse(name, 'its entry must default-export an object with a name (see core/plugin.ts)')
 	if (plugin.name !== name) refuse(name, `it calls itself "${plugin.name}"; both names must be the same`)
@@ -213,55 +214,13 @@ function placeOf(error: unknown): string {
 	return file === undefined ? '' : ` (${file}:${line})`
 }
 
-/** Part of a module's URL, so that two loaders of one process never use the same URL for different code. */
-let generation = 0
-/** Folders of third-party plugins, as URLs with a slash at the end. */
-const roots = new Set<string>()
-let hooked = false
-
-/**
- * A module is cached by its URL, so a new query makes Node read it again. The hook hands the query of the importing file
- * on to every file in the same plugin folder; files outside, or in a node_modules of it, are shared as usual. It makes every
- * import slower, so a gateway without such plugins does not install it.
- */
-function installHook(): void {
-	if (hooked) return
-	hooked = true
-	registerHooks({
-		resolve(specifier, context, next) {
-			const resolved = next(specifier, context)
-			const generation = /\?generation=\d+$/.exec(context.parentURL ?? '')?.[0]
-			if (generation === undefined || resolved.url.includes('?')) return resolved
-			const inside = [...roots].some(
-				(root) =>
-					resolved.url.startsWith(root) &&
-					context.parentURL?.startsWith(root) &&
-					!isPackaged(resolved.url.slice(root.length - 1)),
-			)
-			return inside ? { ...resolved, url: resolved.url + generation } : resolved
-		},
-	})
-}
-
-/** `below`: a path below the plugin's folder, which itself may lie in a node_modules. */
-function isPackaged(below: string): boolean {
-	return /[\\/]node_modules[\\/]/.test(below)
-}
-
-/** CommonJS modules are cached by path, whatever the query: those of the folder must be read anew. Its packages stay, as above. */
-function forgetRequired(folder: string): void {
-	const { cache } = createRequire(import.meta.url)
-	for (const file of Object.keys(cache))
-		if (file.startsWith(folder + sep) && !isPackaged(file.slice(folder.length))) delete cache[file]
-}
-
 /** Whether this is not part of the plugin's own code: its packages, and names that begin with a dot. */
 function isApart(path: string): boolean {
 	const name = basename(path)
 	return name === 'node_modules' || name.startsWith('.')
 }
 
-/** A hash of every file in the folder, node_modules and dot files left out. */
+/** A hash of every file in the folder, node_modules and dot files left out, and of which packages are installed. */
 async function digest(folder: string): Promise<string> {
 	const hash = createHash('sha256')
 	let bytes = 0
@@ -282,5 +241,5 @@ async function digest(folder: string): Promise<string> {
 		limit(bytes > BYTE_LIMIT, `${BYTE_LIMIT / 1024 / 1024} MiB`)
 		hash.update(`${name}\0${info.size}\0`).update(await readFile(file))
 	}
-	return hash.digest('hex')
+	return hash.update(await installedIn(folder)).digest('hex')
 }

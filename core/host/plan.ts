@@ -9,6 +9,8 @@ export interface Definition {
 	fingerprint: string
 	/** Where its code came from, for people: `built in` or a folder. */
 	source: string
+	/** A problem that it has although it runs. */
+	trouble?: string
 }
 
 /** Names of plugins. */

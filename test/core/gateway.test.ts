@@ -172,7 +172,8 @@ void t.test('edited code is read anew, with every file of its folder; broken cod
 void t.test('edited CommonJS code is read anew too, with the files that it requires', async (t) => {
 	const files = {
 		'a/package.json': '{"type": "commonjs"}',
-		'a/index.js':
+		'a/index.js': "module.exports = require('./lib')",
+		'a/lib.js':
 			"const word = require('./deep/word')\nmodule.exports = { name: 'a', http: (server) => server.route({ method: 'GET', path: '/a', handler: () => word + require('packed') }) }\n",
 		'a/deep/word.js': "module.exports = 'one'\n",
 		'a/node_modules/packed/index.js': "globalThis.packed = (globalThis.packed ?? 0) + 1\nmodule.exports = '!'\n",
@@ -183,7 +184,7 @@ void t.test('edited CommonJS code is read anew too, with the files that it requi
 	host.write('a/deep/word.js', "module.exports = 'two'\n")
 	await host.gateway.reload()
 	t.equal((await host.get('/a')).body, 'two!')
-	host.write('a/index.js', files['a/index.js'].replace('=> word', "=> 'new ' + word"))
+	host.write('a/lib.js', files['a/lib.js'].replace('=> word', "=> 'new ' + word"))
 	await host.gateway.reload()
 	t.equal((await host.get('/a')).body, 'new two!')
 	t.equal((globalThis as { packed?: number }).packed, 1, 'its packages are kept')
@@ -202,6 +203,55 @@ void t.test('a plugin in a node_modules is read anew with every file of its fold
 	host.write('a/word.js', "export const word = 'two'\n")
 	await host.gateway.reload()
 	t.equal((await host.get('/a')).body, 'two')
+})
+
+void t.test('packages of a plugin are read anew when others were installed, and only then', async (t) => {
+	const world = globalThis as { loaded?: string[] }
+	world.loaded = []
+	t.teardown(() => delete world.loaded)
+	const files = {
+		'a/index.js':
+			"import { inner } from 'packed'\nexport default { name: 'a', http: (server) => server.route({ method: 'GET', path: '/a', handler: () => inner }) }\n",
+		'a/node_modules/packed/package.json': '{"type": "module", "main": "index.js"}',
+		'a/node_modules/packed/index.js': "export { inner } from './inner.js'",
+	}
+	const host = await startHost(t.testdir(), files, {})
+	t.teardown(() => host.stop())
+	const install = (version: string): void => {
+		const code = `globalThis.loaded.push('${version}'); export const inner = '${version}'`
+		host.write('a/node_modules/packed/inner.js', code)
+		host.write('a/node_modules/.package-lock.json', JSON.stringify({ version }))
+	}
+	host.want({ a: {} })
+	for (const version of ['one', 'two']) {
+		install(version)
+		await host.gateway.reload()
+		t.equal((await host.get('/a')).body, version)
+		host.write('a/other.js', `// an edit of ${version}`)
+		await host.gateway.reload()
+		t.equal((await host.get('/a')).body, version)
+	}
+	t.strictSame(world.loaded, ['one', 'two'], 'an edit loads no package again')
+	t.equal(host.gateway.status.plugins()[0]?.last_error, null)
+})
+
+void t.test('packages in CommonJS stay as they were until a restart, which is reported', async (t) => {
+	const files = {
+		'a/index.js':
+			"import inner from 'packed'\nexport default { name: 'a', http: (server) => server.route({ method: 'GET', path: '/a', handler: () => inner }) }\n",
+		'a/node_modules/packed/index.js': "module.exports = require('./inner')",
+		'a/node_modules/packed/package.json': '{"type": "commonjs"}',
+	}
+	const host = await startHost(t.testdir(), files, {})
+	t.teardown(() => host.stop())
+	host.want({ a: {} })
+	for (const version of ['one', 'two']) {
+		host.write('a/node_modules/packed/inner.js', `module.exports = '${version}'`)
+		host.write('a/node_modules/.package-lock.json', JSON.stringify({ version }))
+		await host.gateway.reload()
+		t.equal((await host.get('/a')).body, 'one')
+	}
+	t.match(host.gateway.status.plugins(), [{ state: 'running', last_error: /packages were installed.*restart/ }])
 })
 
 void t.test('a request in flight ends in the generation that it began in', async (t) => {

@@ -1,0 +1,93 @@
+/**
+ * Makes Node read the code of a plugin's folder again. A module is cached by its URL, so each loading has a query of its
+ * own, which a hook hands on from the importing file to every file of the folder. Files outside are shared as usual, and
+ * so are packages in a node_modules of the folder until others are installed there.
+ */
+import { readFile } from 'node:fs/promises'
+import { createRequire, registerHooks } from 'node:module'
+import { join, sep } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { types } from 'node:util'
+import { importOwn } from '../util/own-code.ts'
+
+interface Packages {
+	installed: string
+	/** Of their URLs; empty until others are installed. */
+	query: string
+}
+
+/** By the URL of the folder, with a slash at the end. */
+const folders = new Map<string, Packages>()
+/** Part of URLs, so that two loaders of one process never use the same URL for different code. */
+let count = 0
+let hooked = false
+const require = createRequire(import.meta.url)
+
+export interface FreshModules {
+	/** Imports a file of the folder as it is now. */
+	import(file: string): Promise<{ default?: unknown }>
+	/** Other packages were installed, but those that were loaded stay: a loaded CommonJS package cannot be loaded again. */
+	hasOldPackages: boolean
+}
+
+/** `folder` and `entry`, its main file, are real paths. `installed`: from `installedIn`. */
+export function freshModules(folder: string, entry: string, installed: string): FreshModules {
+	const url = pathToFileURL(folder).href + '/'
+	const loaded = Object.keys(require.cache).filter((file) => file.startsWith(folder + sep))
+	const isPackage = (file: string): boolean => isPackaged(file.slice(folder.length))
+	const known = folders.get(url)
+	const isOther = known !== undefined && known.installed !== installed
+	const hasOldPackages = isOther && loaded.some(isPackage)
+	if (!known || (isOther && !hasOldPackages))
+		folders.set(url, { installed, query: isOther ? `?packages=${++count}` : '' })
+	installHook()
+	const query = `?generation=${++count}`
+	// CommonJS modules are cached by path, whatever the query. What an import re-exports would be found unfinished then.
+	const required = new Set(loaded.includes(entry) ? loaded.filter((file) => !isPackage(file)) : [])
+	for (const file of required) delete require.cache[file]
+	return {
+		hasOldPackages,
+		async import(file) {
+			if (required.has(file)) {
+				const exported: unknown = require(file)
+				if (!types.isModuleNamespaceObject(exported)) return { default: exported }
+			}
+			return importOwn(new URL(pathToFileURL(file).href + query)) as Promise<{ default?: unknown }>
+		},
+	}
+}
+
+/** What npm, pnpm and Yarn write into node_modules about the packages that they installed. */
+const records = ['.package-lock.json', '.modules.yaml', '.yarn-state.yml', '.yarn-integrity']
+
+/** Text that changes when other packages are installed in a plugin's folder. */
+export async function installedIn(folder: string): Promise<string> {
+	const texts = records.map((name) => readFile(join(folder, 'node_modules', name), 'utf8').catch(() => ''))
+	return (await Promise.all(texts)).join('')
+}
+
+/** Makes every import slower, so a gateway without third-party plugins does not call it. */
+function installHook(): void {
+	if (hooked) return
+	hooked = true
+	registerHooks({
+		resolve(specifier, context, next) {
+			const resolved = next(specifier, context)
+			const parent = context.parentURL ?? ''
+			const [query, kind] = /\?(generation|packages)=\d+$/.exec(parent) ?? []
+			if (query === undefined || resolved.url.includes('?')) return resolved
+			for (const [folder, packages] of folders) {
+				if (!resolved.url.startsWith(folder) || !parent.startsWith(folder)) continue
+				const isOwn = !isPackaged(resolved.url.slice(folder.length - 1))
+				if (isOwn) return kind === 'generation' ? { ...resolved, url: resolved.url + query } : resolved
+				return { ...resolved, url: resolved.url + (kind === 'packages' ? query : packages.query) }
+			}
+			return resolved
+		},
+	})
+}
+
+/** `below`: a path below the plugin's folder, which itself may lie in a node_modules. */
+function isPackaged(below: string): boolean {
+	return /[\\/]node_modules[\\/]/.test(below)
+}
