@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Change } from '../../config/write.ts'
 import { readText } from '../host/config.ts'
-import { digestOf, readRuntimeFile } from '../process/runtime-file.ts'
+import { digestOf, readRuntimeFile, runtimeFileVersion } from '../process/runtime-file.ts'
 import type { RuntimeFile } from '../process/runtime-file.ts'
 import { isFault } from '../errors.ts'
 import { holderOf } from '../process/lock.ts'
@@ -28,14 +28,15 @@ const LOOK_MS = 30
 
 /**
  * Waits until the gateway has read the file as it is now, for at most 30 s. Null if none runs with this home. Throws
- * `interrupted` after Ctrl-C.
+ * `interrupted` after Ctrl-C. `before`: the version of its runtime file before a change that gateway.yaml does not show.
  */
-export async function waitUntilApplied({ home, signal }: Cli, file: string): Promise<Applied | null> {
+export async function waitUntilApplied({ home, signal }: Cli, file: string, before?: string): Promise<Applied | null> {
 	if ((await holderOf(home)) === null) return null
 	for (const end = performance.now() + PATIENCE_MS; performance.now() < end;) {
+		const isSame = before !== undefined && runtimeFileVersion(home) === before
 		const { settings, role, trouble = {} } = readRuntimeFile(home) ?? {}
 		if (role === 'waiting') return { state: 'waits' }
-		if (settings?.digest && settings.digest === digestNow(file)) {
+		if (!isSame && settings?.digest && settings.digest === digestNow(file)) {
 			const { refused, variables } = settings
 			return refused === null ? { state: 'in_force', variables, trouble } : { state: 'refused', why: refused }
 		}

@@ -1,6 +1,6 @@
 /** run/gateway.json: tells other programs on this machine where the gateway listens and which settings are in force. */
 import { hash } from 'node:crypto'
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { messageOf } from '../errors.ts'
 
@@ -49,6 +49,12 @@ export function readRuntimeFile(home: string): Partial<RuntimeFile> | undefined 
 	} catch {
 		return undefined
 	}
+}
+
+/** Changes each time that the file is written; undefined if there is none. */
+export function runtimeFileVersion(home: string): string | undefined {
+	const info = statSync(runtimeFileOf(home), { throwIfNoEntry: false })
+	return info && `${info.ino} ${info.mtimeMs}`
 }
 
 export function runtimeFileOf(home: string): string {

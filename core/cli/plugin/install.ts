@@ -17,6 +17,8 @@ import { consent } from '../consent.ts'
 import { CliError } from '../contract.ts'
 import type { Cli } from '../contract.ts'
 import { waitUntilApplied, reportUnapplied } from '../applied.ts'
+import type { Applied } from '../applied.ts'
+import { runtimeFileVersion } from '../../process/runtime-file.ts'
 import { checkPlugin, reportText } from './check.ts'
 import { fetchPackage, installDependencies } from './npm.ts'
 import type { Fetched } from './npm.ts'
@@ -84,7 +86,8 @@ export async function installPlugin(
 			installed_at: new Date().toISOString(),
 		}
 		writeFileSync(join(folder, marker), `${JSON.stringify(origin, null, 2)}\n`)
-		const applied = await swapIn(folder, target, () => switchOn(cli, name, settings))
+		const before = runtimeFileVersion(home)
+		const applied = await swapIn(folder, target, () => switchOn(cli, name, settings, before))
 		const result = { name, folder: target, ...origin, replaced: replaced?.version ?? null }
 		out.answer(result, (one, style) => {
 			const before = one.replaced === null ? '' : `, in place of ${one.replaced}`
@@ -186,12 +189,17 @@ function cleanUp(plugins: string): void {
 	}
 }
 
-/** Settings that stand in gateway.yaml stay, unless others are given. */
-async function switchOn(cli: Cli, name: string, settings: Record<string, unknown> | undefined) {
+/** Settings that stand in gateway.yaml stay, unless others are given: then the gateway only reads the new folder. */
+async function switchOn(
+	cli: Cli,
+	name: string,
+	settings: Record<string, unknown> | undefined,
+	before: string | undefined,
+): Promise<Applied | null> {
 	const { home, env } = cli
 	const setting = settingOf(home, name)
 	const wanted = settings ?? setting ?? true
-	if (isDeepStrictEqual(setting, wanted)) return null
+	if (isDeepStrictEqual(setting, wanted)) return waitUntilApplied(cli, configFile(home), before)
 	const { file } = await changeConfig({ home, env, change: (text) => setSetting(text, ['plugins', name], wanted) })
 	return waitUntilApplied(cli, file)
 }
