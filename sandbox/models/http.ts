@@ -48,7 +48,7 @@ export function send(
 		...headers,
 	}
 	for (const [name, value] of Object.entries(order.headers ?? {})) sent[name.toLowerCase()] = value
-	const text = jsonOf(body)
+	const text = wellFormed(jsonOf(body))
 	const handler = new ResponseHandler(signal, take)
 	const options: Dispatcher.DispatchOptions = {
 		origin: url.origin,
@@ -75,6 +75,14 @@ function jsonOf(body: object): string {
 	let text = toolTexts.get(tools)
 	if (text === undefined) toolTexts.set(tools, (text = JSON.stringify(tools)))
 	return `${JSON.stringify({ ...others, tools: [] }).slice(0, -'[]}'.length)}${text}}`
+}
+
+/** JSON has nothing but a lone half of a surrogate pair in this form; the backslashes before it are in pairs. */
+const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g
+
+/** Many servers refuse half of a surrogate pair, and with it each further request of the conversation. */
+function wellFormed(json: string): string {
+	return json.includes('\\ud') ? json.replace(LONE_SURROGATE, '$1\\ufffd') : json
 }
 
 /** Of a server that needs no key, the request has none. */

@@ -425,6 +425,19 @@ const quirks: Record<string, Quirk> = {
 		says: 'Yes.',
 		requests: 3,
 	},
+	'half of a surrogate pair, as a cut text may end with': {
+		turns: () => [
+			...asked()({} as ModelOrder),
+			{ role: 'user', content: 'cut \ud83d, \\ud83d, \\\\\ude00\ud83d and whole \u{1f600}' },
+		],
+		reply: refuses(
+			({ messages }) => messages.some(({ content }: { content: string | null }) => !(content ?? '').isWellFormed()),
+			refusal('parse error: invalid string: surrogate U+D800..U+DBFF must be followed by U+DC00..U+DFFF'),
+		),
+		says: 'Yes.',
+		asks: { messages: [{}, {}, {}, { content: 'cut \ufffd, \\ud83d, \\\\\ufffd\ufffd and whole \u{1f600}' }] },
+		requests: 1,
+	},
 	'ids of calls that Mistral did not make': {
 		turns: asked(),
 		reply: refuses(
