@@ -11,7 +11,7 @@ import { stateOf } from './provider-state.ts'
 import { simpleParameters } from './simple-schema.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
-import { isObject, listIn, objectIn, parsed } from './values.ts'
+import { listIn, objectIn, parseable } from './values.ts'
 
 type Body = OpenAI.ChatCompletionCreateParams
 type Message = OpenAI.ChatCompletionMessageParam
@@ -185,11 +185,6 @@ function joined(...messages: Message[]): string | object[] {
 	return contents.flatMap((content): object[] =>
 		typeof content === 'string' ? [{ type: 'text', text: content }] : content,
 	)
-}
-
-/** Some servers parse the calls that they get back and refuse the whole conversation for one that is not a JSON object. */
-function parseable(args: string): string {
-	return isObject(parsed(args)) ? args : '{}'
 }
 
 /** OpenAI's newer models refuse `max_tokens`; most other servers know no other name. */

@@ -9,7 +9,7 @@ import { stateOf } from './provider-state.ts'
 import { simpleParameters } from './simple-schema.ts'
 import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
-import { listIn, objectIn } from './values.ts'
+import { listIn, objectIn, parseable } from './values.ts'
 
 /** Models that do not reason refuse to be asked for it. */
 const REASONS_NOT = /^(gpt-[34]|chatgpt-4)/
@@ -98,9 +98,10 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 					type: 'function_call',
 					call_id: callId(call.id, traits),
 					name: wireName(call.name),
-					arguments: call.arguments,
+					arguments: parseable(call.arguments),
 				}))
-				return [...(content === '' ? [] : [{ role: 'assistant', content }]), ...calls]
+				// Without its type llama.cpp does not know an answer.
+				return [...(content === '' ? [] : [{ type: 'message', role: 'assistant', content }]), ...calls]
 			}
 			const items: unknown[] = []
 			/** Reasoning without what it led to is refused. */

@@ -33,6 +33,11 @@ export function argumentsIn(text: string): Readonly<Record<string, unknown>> {
 	return objectIn(parsed(text))
 }
 
+/** Some servers parse the calls that they get back and refuse the whole conversation for one that is not a JSON object. */
+export function parseable(args: string): string {
+	return isObject(parsed(args)) ? args : '{}'
+}
+
 /** Undefined if it is not JSON. */
 export function parsed(text: string): unknown {
 	try {

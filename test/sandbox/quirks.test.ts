@@ -438,6 +438,28 @@ const quirks: Record<string, Quirk> = {
 		asks: { messages: [{}, {}, {}, { content: 'cut \ufffd, \\ud83d, \\\\\ufffd\ufffd and whole \u{1f600}' }] },
 		requests: 1,
 	},
+	'Responses: llama.cpp knows messages by their type, and parses the arguments of calls': {
+		kind: 'openai-responses',
+		turns: () => [
+			{
+				role: 'assistant',
+				content: 'Let me see.',
+				tool_calls: [{ id: 'c1', name: 'memory.stm_read', arguments: '{"key": "a' }],
+			},
+			{ role: 'tool', call_id: 'c1', name: 'memory.stm_read', ok: false, content: 'not JSON' },
+		],
+		reply: ({ body }) => {
+			if (body.input.some((item: { type?: string; role?: string }) => item.role === 'assistant' && !item.type))
+				return refusal("Cannot determine type of 'item'")
+			const calls = body.input.filter(({ type }: { type: string }) => type === 'function_call')
+			if (calls.some((call: { arguments: string }) => !call.arguments.endsWith('}')))
+				return refusal('Failed to parse tool call arguments as JSON', {}, 500)
+			return output(responseText)
+		},
+		says: 'Yes.',
+		asks: { input: [{ role: 'user' }, { type: 'message', role: 'assistant', content: 'Let me see.' }, {}, {}] },
+		requests: 1,
+	},
 	'ids of calls that Mistral did not make': {
 		turns: asked(),
 		reply: refuses(
