@@ -159,8 +159,8 @@ const RULES: readonly Rule[] = [
 	callIds,
 	schemas,
 	tools,
+	alternation,
 	systemRole,
-	whereNamed(/\balternat/i, { alternate: true }, ({ alternate }) => !alternate),
 	emptyContent,
 	// Newer models of Anthropic refuse a budget, older ones refuse to go without.
 	whereNamed(
@@ -202,6 +202,15 @@ function tools({ message, param = '' }: ModelFailure, { traits, request }: Asked
 		)
 	const isPairing = /tool_use_id|tool_call_id|tool_result|must be followed|preceding/i.test(message)
 	return (/^tools\b/.test(param) || isNamed) && !isPairing ? { tools: false } : undefined
+}
+
+/** Templates without a system role, or without roles for tools, say the same of these. */
+function alternation({ message }: ModelFailure, { request, traits }: Asked): Traits | undefined {
+	if (!/\balternat/i.test(message)) return undefined
+	if (!traits.alternate) return { alternate: true }
+	if (request.system !== null && traits.system_role === undefined) return { system_role: 'user' }
+	const hasResults = request.turns.some(({ role }) => role === 'tool')
+	return hasResults && traits.tools === undefined ? { tools: false } : undefined
 }
 
 function systemRole({ message }: ModelFailure, { order, request, traits }: Asked): Traits | undefined {

@@ -88,6 +88,9 @@ const alternates = (messages: { role: string; tool_calls?: unknown }[]): boolean
 	messages
 		.filter(({ role, tool_calls }) => role === 'user' || (role === 'assistant' && tool_calls === undefined))
 		.every(({ role }, at) => role === (at % 2 === 0 ? 'user' : 'assistant'))
+/** As older templates, which know neither the system nor tools. */
+const alternatesWholly = (messages: { role: string }[]): boolean =>
+	messages.every(({ role }, at) => role === (at % 2 === 0 ? 'user' : 'assistant'))
 const message = (...content: object[]): ScriptedReply => ({
 	json: { type: 'message', content, stop_reason: 'end_turn', usage: { input_tokens: 1, output_tokens: 1 } },
 })
@@ -555,6 +558,43 @@ const quirks: Record<string, Quirk> = {
 			],
 		},
 		requests: 2,
+	},
+	'roles that must alternate, after a system message': {
+		system: 'Be brief.',
+		turns: () => [{ role: 'user', content: 'Well?' }],
+		reply: refuses(
+			(body) => !alternates(body.messages),
+			refusal(`Jinja Exception: After the optional system message, c${ALTERNATE.slice(1)}`),
+		),
+		says: 'Yes.',
+		asks: { messages: [{ role: 'system', content: 'Be brief.' }, { content: 'Is it?\n\nWell?' }] },
+		requests: 2,
+	},
+	'roles that must alternate, of which the system is none': {
+		system: 'Be brief.',
+		turns: () => [{ role: 'user', content: 'Well?' }],
+		reply: refuses((body) => !alternatesWholly(body.messages), refusal(ALTERNATE)),
+		says: 'Yes.',
+		asks: { messages: [{ role: 'user', content: 'Be brief.\n\nIs it?\n\nWell?' }], tools: [{}] },
+		requests: 3,
+	},
+	'roles that must alternate, of which a result is none': {
+		system: 'Be brief.',
+		turns: asked(),
+		reply: refuses(
+			(body) => !alternatesWholly(body.messages),
+			refusal(ALTERNATE),
+			says('<tool_call>{"name": "memory_stm_read", "arguments": {"key": "a"}}</tool_call>'),
+		),
+		calls: CALL,
+		asks: {
+			messages: [
+				{ content: /Be brief[^]*memory_stm_read/ },
+				{ role: 'assistant' },
+				{ role: 'user', content: /tool_response/ },
+			],
+		},
+		requests: 4,
 	},
 	'a system message that must be the first': {
 		system: 'Be brief.',
