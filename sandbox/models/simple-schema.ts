@@ -2,6 +2,7 @@ import { propertiesOf, renamedParameters } from './property-names.ts'
 import { isObject } from './values.ts'
 
 const KEYWORDS = new Set(['type', 'description', 'properties', 'required', 'items', 'enum', 'anyOf', 'nullable'])
+const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
 /**
  * A tool's parameters as a JSON Schema with the keywords that every server knows: what it takes may be wider than what the
@@ -24,7 +25,7 @@ function simpleSchema(schema: unknown): Record<string, unknown> {
 		...(only !== undefined && { enum: [only] }),
 		...schema,
 	}).filter(([key]) => KEYWORDS.has(key))
-	const simple = Object.fromEntries(
+	const simple: Record<string, unknown> = Object.fromEntries(
 		known.map(([key, value]) => {
 			if (key === 'properties' && isObject(value)) return [key, each(value)]
 			if (key === 'items') return [key, Array.isArray(value) ? {} : simpleSchema(value)]
@@ -34,6 +35,7 @@ function simpleSchema(schema: unknown): Record<string, unknown> {
 			return [key, value]
 		}),
 	)
+	if (!TYPES.has(simple.type)) delete simple.type
 	return simple.type === 'array' ? { items: {}, ...simple } : simple
 }
 

@@ -147,7 +147,7 @@ const RULES: readonly Rule[] = [
 	whereNamed(/\bstream(ing|ed)?\b/i, { streaming: false }, ({ streaming }) => streaming === undefined),
 	// The answer is checked anyway.
 	whereNamed(
-		/response_?format|text\.format|output_(config|format)|response_?(mime|json|schema)|mime type|json_(schema|object)|structured|grammar|guided/i,
+		/response_?format|text\.format|output_(config|format)|response_?(mime|json|schema)|mime type|json.?schema|json_object|structured|grammar|guided/i,
 		{ json: false },
 		({ json }, { request }) => json !== false && request.form?.json !== undefined,
 	),

@@ -1,7 +1,7 @@
 /** What servers do that their API's description does not say: each is handled, and none completes empty. */
 import t from 'tap'
 import type { ModelAnswer, ToolSpec } from '../../core/protocol.ts'
-import type { ModelOrder } from '../../sandbox/order.ts'
+import type { AnswerForm, ModelOrder } from '../../sandbox/order.ts'
 import { openProvider } from '../../sandbox/models/open.ts'
 import type { ModelFailure, ModelRequest, Turn } from '../../sandbox/models/provider.ts'
 import { sealState } from '../../sandbox/models/provider-state.ts'
@@ -19,6 +19,7 @@ interface Quirk {
 	/** Behind the prompt. */
 	turns?: (order: ModelOrder) => Turn[]
 	system?: string
+	form?: AnswerForm
 	reply: ScriptedReply | ((request: ScriptedRequest, n: number) => ScriptedReply)
 	says?: string
 	calls?: [name: string, args: object][]
@@ -400,6 +401,29 @@ const quirks: Record<string, Quirk> = {
 				},
 			],
 		},
+		requests: 2,
+	},
+	'llama.cpp: a type in a schema of a tool that it does not know': {
+		takes: { type: 'object', properties: { key: { type: 'int' }, file: true, list: { type: ['any', 'null'] } } },
+		reply: refuses(({ tools: [tool] }) => {
+			const { key, file, list } = tool.function.parameters.properties
+			return [key, file, list].some((one) => typeof one !== 'object' || /int|any/.test(one.type))
+		}, refusal('Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #/properties/key: unrecognized type int')),
+		says: 'Yes.',
+		asks: { tools: [{ function: { name: NAME } }] },
+		requests: 2,
+	},
+	'llama.cpp: a schema of the answer that it cannot use': {
+		form: { json: { name: 'a', schema: { type: 'object', properties: { a: true } } } },
+		reply: refuses(
+			({ response_format }) => response_format,
+			refusal(
+				'Unable to generate parser for this template. Automatic parser generation failed: JSON schema error at #/properties/a: schema must be an object',
+			),
+			says('{}'),
+		),
+		says: '{}',
+		asks: { tools: [{ function: { name: NAME, parameters: { properties: { key: { minLength: 1 } } } } }] },
 		requests: 2,
 	},
 	'a tool that stays refused, named by the field alone': {
@@ -1078,7 +1102,12 @@ void t.test(`${Object.keys(quirks).length} quirks of servers`, async (t) => {
 			const order: ModelOrder = { provider: 'p', kind, model: 'm', base_url: url, timeout_ms: 60_000, ...quirk.order }
 			const turns: Turn[] = [{ role: 'user', content: 'Is it?' }, ...(quirk.turns?.(order) ?? [])]
 			const offered = quirk.takes ? tools.map((tool) => ({ ...tool, parameters: quirk.takes ?? {} })) : tools
-			const request: ModelRequest = { system: quirk.system ?? null, turns, tools: quirk.withoutTools ? [] : offered }
+			const request: ModelRequest = {
+				system: quirk.system ?? null,
+				turns,
+				tools: quirk.withoutTools ? [] : offered,
+				...(quirk.form && { form: quirk.form }),
+			}
 			let shown = ''
 			const io = { signal: new AbortController().signal, onText: (text: string) => (shown += text) }
 			const reply = await (await openProvider(kind)).ask(order, request, io)
