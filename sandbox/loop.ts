@@ -26,6 +26,7 @@ import type { Spending } from './limits.ts'
 import type { AskModel, ModelIo } from './ask-model.ts'
 import type { Link } from './link.ts'
 import { askForFormedAnswer } from './form/formed-answer.ts'
+import { answerBound } from './models/answer-bound.ts'
 import type { ModelRequest } from './models/provider.ts'
 import { wallTime } from './wall-time.ts'
 import type { WallTime } from './wall-time.ts'
@@ -165,8 +166,7 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 /** An answer with a configured maximum length is not continued. */
 function isUnbounded({ models }: RunOrder, provider: string, model: string): boolean {
 	const order = models.find((one) => one.provider === provider && one.model === model)
-	const bounds = { ...order?.params, ...order?.sampling } as Record<string, unknown>
-	return order !== undefined && (bounds.max_tokens ?? bounds.max_completion_tokens ?? undefined) === undefined
+	return order !== undefined && answerBound(order) === undefined
 }
 
 /** What is not counted yet is reserved too. */

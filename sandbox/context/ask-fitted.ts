@@ -1,12 +1,13 @@
 /** Asks the models of an order, each with a request that fits into its window. */
 import { Fault } from '../../core/errors.ts'
-import type { RunOrder } from '../../core/protocol.ts'
+import type { ModelAnswer, RunOrder, Usage } from '../../core/protocol.ts'
 import type { ContextOrder, ModelOrder } from '../order.ts'
 import type { ModelIo } from '../ask-model.ts'
+import { answerBound } from '../models/answer-bound.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
 import { failed } from '../models/provider.ts'
 import { toldLimit } from '../models/too-long.ts'
-import { budgetFor, modelKey } from './budget.ts'
+import { budgetFor, longestAnswer, modelKey } from './budget.ts'
 import { fit } from './fit.ts'
 import type { Fitted } from './fit.ts'
 
@@ -19,8 +20,8 @@ const SHRINK = 0.6
 const SHORTER = 3
 
 /**
- * A model that finds its request too long all the same is asked again with shorter ones, each after `context.shrunk`. From
- * then on that limit holds for the whole order, and the answer reports it for later ones. Only a request that exceeds the model's
+ * A model that finds its request too long all the same, or whose window ends in the middle of the answer, is asked again
+ * with shorter ones, each after `context.shrunk`. From then on that limit holds for the whole order, and the answer reports it for later ones. Only a request that exceeds the model's
  * window is not sent: what was learned about a model may come from text that is unlike this one.
  */
 export async function askFitted(
@@ -61,10 +62,15 @@ export async function askFitted(
 	let reply = await askOnce()
 	const model = order.models.at(-1)
 	let limit: number | undefined
-	for (let left = SHORTER; left > 0 && model && isTooLong(reply) && !io.signal.aborted; left--) {
+	let written = 0
+	for (let left = SHORTER; left > 0 && model && !io.signal.aborted; left--) {
+		const told = tooLongFor(reply, model)
 		const before = estimates.get(modelKey(model))
-		if (before === undefined) break // it was not asked
-		limit = shorter(model, context, before, reply.failure.message)
+		if (!told || before === undefined) break // fits, or was not asked
+		// As long an answer after a shorter request: it is the server that limits answers.
+		if (told.written !== undefined && told.written <= written) break
+		written = told.written ?? written
+		limit = shorter(model, context, before, told.window)
 		context.limits[modelKey(model)] = limit
 		if (fitFor(model).estimate >= before) break
 		io.emit({ event_type: 'context.shrunk', payload: { provider: model.provider, model: model.model, tokens: limit } })
@@ -84,16 +90,33 @@ export async function askFitted(
 	}
 }
 
-function isTooLong(reply: ModelReply): reply is Extract<ModelReply, { status: 'failed' }> {
-	return reply.status === 'failed' && reply.failure.code === 'context_too_long'
+interface Exceeded {
+	/** Tokens that the model takes, as far as is known. */
+	window: number | undefined
+	/** Tokens of the answer that was cut off. */
+	written?: number
+}
+
+/** Undefined if the model had room enough. */
+function tooLongFor(reply: ModelReply, model: ModelOrder): Exceeded | undefined {
+	if (reply.status === 'failed' && reply.failure.code === 'context_too_long')
+		return { window: toldLimit(reply.failure.message) }
+	// Servers that give an answer what is left of the window refuse no request, but cut off the answer.
+	const used = reply.status === 'failed' ? reply.failure.is_cut && reply.failure.usage : blankUsage(reply.answer)
+	if (!used || answerBound(model) !== undefined || used.output_tokens >= longestAnswer(model)) return undefined
+	return { window: used.input_tokens + used.output_tokens, written: used.output_tokens }
+}
+
+/** Of an answer that reached its greatest length before any text. */
+function blankUsage({ content, tool_calls, finish_reason, usage }: ModelAnswer): Usage | undefined {
+	return finish_reason === 'length' && content.trim() === '' && tool_calls.length === 0 ? usage : undefined
 }
 
 /** `estimate`: of the request that was too long. */
-function shorter(model: ModelOrder, context: ContextOrder, estimate: number, message: string): number {
+function shorter(model: ModelOrder, context: ContextOrder, estimate: number, window: number | undefined): number {
 	const { tokens, factor } = budgetFor(model, context)
 	const most = Math.min(tokens, estimate * factor) * SHRINK
-	const known = toldLimit(message)
-	return Math.floor(Math.min(most, known === undefined ? Infinity : known * 0.8))
+	return Math.floor(Math.min(most, window === undefined ? Infinity : window * 0.8))
 }
 
 function tooLong(items: readonly { kind: string; tokens: number }[], budget: number): Fault {

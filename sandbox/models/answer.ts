@@ -2,6 +2,7 @@
 import { wireName } from '../wire-name.ts'
 import type { ModelAnswer, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
+import { answerBound } from './answer-bound.ts'
 import { finishReason } from './finish-reason.ts'
 import { ModelError } from './provider.ts'
 import type { ModelRequest } from './provider.ts'
@@ -92,13 +93,16 @@ export class AnswerBuilder {
 		return this.finishWord !== '' && this.finishWord !== 'error' && !this.#isCut
 	}
 
+	/** It reached its greatest length in the middle of a tool call. */
+	get isTooLong(): boolean {
+		return this.#isCut && finishReason(this.finishWord, false) === 'length'
+	}
+
 	/** Throws ModelError if it ended before the answer did. */
-	check(): void {
+	check(order: ModelOrder): void {
 		if (this.#isCut) {
-			throw new ModelError(
-				'model_interrupted',
-				`the answer was cut off (${this.finishWord}) in the middle of a tool call; raise config.max_tokens of the agent`,
-			)
+			const what = `the answer was cut off (${this.finishWord}) in the middle of a tool call`
+			throw new ModelError('model_interrupted', this.isTooLong ? `${what}; ${longer(order)}` : what)
 		}
 		if (!this.isWhole) {
 			throw new ModelError('model_interrupted', 'the stream ended before the answer did', { retryable: true })
@@ -155,6 +159,12 @@ export function textOrNothing(value: unknown): string {
 	if (value === undefined || value === null) return ''
 	if (typeof value !== 'string') throw malformed('text of the answer is not a string')
 	return value
+}
+
+/** What allows longer answers. */
+function longer(order: ModelOrder): string {
+	if (answerBound(order) !== undefined) return 'raise config.max_tokens of the agent'
+	return `if the window of the model was full, set context_window of provider ${order.provider} to its size; otherwise set config.max_tokens of the agent`
 }
 
 export function malformed(what: string): ModelError {

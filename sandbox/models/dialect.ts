@@ -63,7 +63,7 @@ async function attempt(
 	})
 	try {
 		await sendAndRead(dialect, order, request, traits, answer, signal, io.onSent)
-		if (!signal.aborted) answer.check()
+		if (!signal.aborted) answer.check(order)
 	} catch (error) {
 		// A server that breaks the connection after its last word has said all that matters.
 		if (!signal.aborted && (!answer.isWhole || error instanceof ModelError))
@@ -85,8 +85,9 @@ async function attempt(
 }
 
 /** The provider also charges for an answer that cannot be used. */
-function billed(reply: ModelReply, { usage }: AnswerBuilder): ModelReply {
+function billed(reply: ModelReply, { usage, isTooLong }: AnswerBuilder): ModelReply {
 	if (reply.status === 'failed' && usage) reply.failure.usage = usage
+	if (reply.status === 'failed' && isTooLong) reply.failure.is_cut = true
 	return reply
 }
 

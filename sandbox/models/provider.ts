@@ -67,6 +67,8 @@ export interface ModelFailure {
 	param?: string
 	/** As in `WireError`. */
 	provider_code?: string
+	/** The answer reached its greatest length in the middle of a tool call. */
+	is_cut?: true
 	/** What the server charges for the failed call, such as for an answer that was cut off. */
 	usage?: Usage
 }

@@ -73,6 +73,109 @@ void t.test('an answer that took several calls does not change the estimated siz
 	t.ok(factor() < 1.5 * before, `${before} became ${factor()}`)
 })
 
+void t.test('an answer that the end of the window cuts off is asked for again with less', async (t) => {
+	const models = await startScriptedModels()
+	t.teardown(() => models.stop())
+	const call = {
+		index: 0,
+		id: 'c1',
+		function: { name: 'memory_stm_write', arguments: '{"key": "ship", "value": "Ann' },
+	}
+	for (const [name, cut] of Object.entries<object>({
+		call: { tool_calls: [call] },
+		thought: { reasoning_content: 'Ann' },
+	})) {
+		let window = 0
+		const { url } = models.add(({ body }) => {
+			const size = Math.ceil(JSON.stringify([body.messages, body.tools]).length / 4)
+			// Room for four pages of 1,700 tokens, and no more than the beginning of an answer after them.
+			window ||= size + 8_000
+			const room = window - size
+			const isAsked = /Which ship/.test(body.messages.at(-1).content)
+			const [message, finish_reason, written] =
+				isAsked && room < 2_000 ? [cut, 'length', room] : [{ content: 'Noted.' }, 'stop', 2]
+			return {
+				json: {
+					choices: [{ index: 0, message, finish_reason }],
+					usage: { prompt_tokens: size, completion_tokens: written },
+				},
+			}
+		})
+		const gateway = await startGateway({
+			config: `providers:\n  ${name}: {kind: openai, base_url: '${url}', model: m}\n`,
+		})
+		t.teardown(() => gateway.stop())
+		const ada = await follow(t, gateway, 'ada', { config: { context: { summary: false } } })
+		await ada.complete('Hello.')
+		for (let n = 0; n < 4; n++) await ada.complete(`Page ${n}: ${'the harbour has many ships. '.repeat(250)}`)
+		const run_id = await ada.start('Which ship?')
+		t.equal((await ada.ended(run_id)).event_type, 'run.completed', name)
+		const types = (await gateway.request('GET', `/v1/audit?run_id=${run_id}`)).body.events.map(
+			({ event_type }: { event_type: string }) => event_type,
+		)
+		t.equal(types.filter((type: string) => type === 'context.shrunk').length, 1, name)
+		t.equal(types.filter((type: string) => type === 'model.retry').length, 0, name)
+	}
+})
+
+void t.test('answers that a server limits are not taken for the end of the window', async (t) => {
+	const models = await startScriptedModels()
+	t.teardown(() => models.stop())
+	const function_ = { name: 'memory_stm_write', arguments: '{"key": "sh' }
+	const { url, requests } = models.add(({ body }) => {
+		const isAsked = /Which ship/.test(body.messages.at(-1).content)
+		const message = isAsked ? { tool_calls: [{ index: 0, id: 'c1', function: function_ }] } : { content: 'Noted.' }
+		const usage = {
+			prompt_tokens: Math.ceil(JSON.stringify([body.messages, body.tools]).length / 4),
+			completion_tokens: isAsked ? 100 : 2,
+		}
+		return { json: { choices: [{ index: 0, message, finish_reason: isAsked ? 'length' : 'stop' }], usage } }
+	})
+	const gateway = await startGateway({ config: `providers:\n  short: {kind: openai, base_url: '${url}', model: m}\n` })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada', { config: { context: { summary: false } } })
+	for (let n = 0; n < 6; n++) await ada.complete(`Page ${n}: ${'the harbour has many ships. '.repeat(250)}`)
+	const before = requests.length
+	t.equal((await ada.ended(await ada.start('Which ship?'))).event_type, 'run.failed')
+	t.equal(requests.length - before, 2, 'it tries once whether a shorter request helps')
+	t.equal(
+		contextWith({}, [{ provider: 'short', kind: 'openai', model: 'm', timeout_ms: 1 }], NO_MARKS).limits['short/m'],
+		undefined,
+	)
+})
+
+void t.test('an answer that is cut off for another reason states what to change', async (t) => {
+	const models = await startScriptedModels()
+	t.teardown(() => models.stop())
+	const function_ = { name: 'memory_stm_write', arguments: '{"key": "sh' }
+	const message = { tool_calls: [{ index: 0, id: 'c1', function: function_ }] }
+	for (const [set, word, written, states] of [
+		['params: {max_tokens: 50}', 'length', 50, /; raise config\.max_tokens of the agent$/],
+		[
+			'headers: {}',
+			'length',
+			5_000,
+			/set context_window of provider told2 to its size; otherwise set config\.max_tokens/,
+		],
+		['headers: {}', 'content_filter', 5, /\(content_filter\) in the middle of a tool call$/],
+	] as const) {
+		const { url, requests } = models.add(() => ({
+			json: {
+				choices: [{ index: 0, message, finish_reason: word }],
+				usage: { prompt_tokens: 900, completion_tokens: written },
+			},
+		}))
+		const gateway = await startGateway({
+			config: `providers:\n  told2: {kind: openai, base_url: '${url}', model: m, ${set}}\n`,
+		})
+		t.teardown(() => gateway.stop())
+		const ada = await follow(t, gateway, 'ada')
+		const { payload } = await ada.ended(await ada.start('Which ship?'))
+		t.match(payload, { code: 'model_interrupted', error: states })
+		t.equal(requests.length, 1)
+	}
+})
+
 const answer = (fields: Partial<ModelAnswer>): ModelAnswer => ({
 	content: 'Yes.',
 	tool_calls: [],
