@@ -40,6 +40,8 @@ export function embeddersOf(ctx: Context<MemorySettings>): EmbedderOf {
 /** Texts per request, and characters sent of each text: more than models accept would fail the whole request. */
 export const BATCH = 64
 const TEXT_CHARACTERS = 8_000
+/** A text that is too long for the model is halved, down to this. */
+const LEAST_CHARACTERS = 500
 const MOST_DIMENSIONS = 8_192
 const MOST_TIMEOUT_MS = 60_000
 
@@ -79,15 +81,30 @@ async function embedByServer(
 		timeout,
 		maxRetries: 0,
 	})
+	const embed = async (characters: number): Promise<Float32Array[]> => {
+		const input = texts.map((text) => text.slice(0, characters).toWellFormed())
+		try {
+			const { data } = await client.embeddings.create({ model, input, encoding_format: 'float' }, { signal })
+			return vectorsOf(data, texts.length)
+		} catch (error) {
+			const shorter = Math.floor(Math.max(...input.map(({ length }) => length)) / 2)
+			if (shorter >= LEAST_CHARACTERS && isTooLong(error)) return embed(shorter)
+			throw error
+		}
+	}
 	try {
-		const input = texts.map((text) => text.slice(0, TEXT_CHARACTERS).toWellFormed())
-		const { data } = await client.embeddings.create({ model, input, encoding_format: 'float' }, { signal })
-		return vectorsOf(data, texts.length)
+		return await embed(TEXT_CHARACTERS)
 	} catch (error) {
 		throw new Fault('embedding_failed', `provider ${order.provider} made no embeddings: ${messageOf(error)}`, {
 			cause: error,
 		})
 	}
+}
+
+/** Many embedding models take 512 tokens. Servers say so in many ways. */
+function isTooLong(error: unknown): boolean {
+	const { status = 0 } = error as { status?: number }
+	return [400, 413, 422, 500].includes(status) && /token|context|too (large|long)|length/i.test(messageOf(error))
 }
 
 function vectorsOf(data: unknown, count: number): Float32Array[] {

@@ -15,7 +15,7 @@ interface World {
 	model: ModelServer
 	home: string
 	/** What the server does with the next requests. */
-	mood: { now: 'well' | 'fails' | 'lies' | 'huge' }
+	mood: { now: 'well' | 'fails' | 'lies' | 'huge' | 'reads little' }
 	start(): Promise<TestGateway>
 	/** Texts that the server was asked to embed so far. */
 	asked(): string[]
@@ -31,6 +31,8 @@ async function world(t: Test): Promise<World> {
 		if (mood.now === 'huge') return { embedding: [1e300, 0, 0, 0] }
 		if (/refused/.test(embeddingInput))
 			return { error: { message: 'a text is too long', type: 'scripted' }, status: 400 }
+		if (mood.now === 'reads little' && embeddingInput.length > 2_000)
+			return { error: { message: 'input (1203 tokens) is too large to process', type: 'server_error' }, status: 500 }
 		const isMedical = /physician|doctor/i.test(embeddingInput)
 		const embedding = isMedical ? [1, 0.1, 0, 0] : [0, 0.1, 1, 0]
 		return { embedding: name === 'larger' ? [...embedding, 0, 0] : embedding }
@@ -152,6 +154,19 @@ void t.test('a text that the server refuses keeps no other from being embedded',
 	mood.now = 'well'
 	const second = await start()
 	t.match(await foundByMeaning(second), { content: PHYSICIAN, similarity: 1 })
+})
+
+void t.test('a text that is too long for the embedding model is found by its beginning', async (t) => {
+	const { start, asked, mood } = await world(t)
+	mood.now = 'reads little'
+	const gateway = await start()
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const content = `${PHYSICIAN} ${'She lives by the harbour. '.repeat(300)}`
+	await gateway.request('POST', '/v1/agents/ada/memory', { body: { content } })
+	await gateway.request('POST', '/v1/agents/ada/memory', { body: { content: PLUMBER } })
+	t.match((await search(gateway, 'doctor'))[0], { content, similarity: 1 })
+	t.match((await search(gateway, `doctor, ${'what else? '.repeat(300)}`))[0], { content, similarity: 1 })
+	t.ok(asked().every((text) => content.startsWith(text) || text.startsWith('doctor') || text === PLUMBER))
 })
 
 void t.test('a long text is not cut within a character', async (t) => {
