@@ -73,7 +73,7 @@ async function attempt(
 		io.signal.removeEventListener('abort', abort)
 	}
 	if (timedOut) {
-		const message = `no whole answer within ${order.timeout_ms / 1000} s`
+		const message = `no whole answer within ${order.timeout_ms / 1000} s; if this server needs longer, raise timeout_s of provider ${order.provider}`
 		return billed(failed('model_timeout', message, { retryable: true }), answer)
 	}
 	if (signal.aborted) {

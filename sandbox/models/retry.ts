@@ -103,6 +103,8 @@ async function askOne(
 	policy: RetryPolicy,
 	usage: Usage,
 ): Promise<ModelReply> {
+	const latest = Date.now() + order.timeout_ms
+	let whileLoading = 0
 	for (let attempt = 1; ; attempt++) {
 		const asked = {
 			signal: io.signal,
@@ -117,8 +119,11 @@ async function askOne(
 		const reply = counted(order, await provider.ask(order, request, asked), io, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
-		if (!retryable || attempt > policy.retries) return reply
-		const delay_ms = waitBefore(attempt, reply.failure, policy)
+		const isLoading = saysLoading(reply.failure) && Date.now() < latest
+		if (isLoading) whileLoading++
+		if (!retryable || attempt - whileLoading > policy.retries) return reply
+		const capMs = isLoading ? Math.min(policy.capMs, LOADING_MS) : policy.capMs
+		const delay_ms = waitBefore(attempt, reply.failure, { ...policy, capMs })
 		io.emit({
 			event_type: 'model.retry',
 			payload: { provider: order.provider, model: order.model, attempt, delay_ms, code, message },
@@ -129,6 +134,14 @@ async function askOne(
 			return reply // aborted while it waited
 		}
 	}
+}
+
+/** The longest wait for a server that loads its model. */
+const LOADING_MS = 5_000
+
+/** llama.cpp answers so from its start until the model is in memory, which takes minutes for a large one. */
+function saysLoading({ status, message }: ModelFailure): boolean {
+	return status === 503 && /\bloading\b/i.test(message)
 }
 
 function sentBy({ provider, model }: ModelOrder, { sent, step }: ModelIo): ((body: string) => void) | undefined {

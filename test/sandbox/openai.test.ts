@@ -271,7 +271,11 @@ void t.test('a failure', async (t) => {
 		const halting = await raw(t, (response) => response.write(chunk({ content: 'a' })))
 		for (const { url } of [silent, halting]) {
 			const found = failedWith(await ask({ base_url: url, timeout_ms: 50 }))
-			t.match(found, { code: 'model_timeout', retryable: true, message: 'no whole answer within 0.05 s' })
+			t.match(found, {
+				code: 'model_timeout',
+				retryable: true,
+				message: 'no whole answer within 0.05 s; if this server needs longer, raise timeout_s of provider test',
+			})
 		}
 	})
 
@@ -490,6 +494,24 @@ void t.test('falling back', async (t) => {
 		const { reply } = await askAll([order({ base_url: url }), order({ provider: 'offline', kind: 'offline' })])
 		t.match(answered(reply).content, /offline provider/)
 	})
+})
+
+void t.test('a server that loads its model is waited for as long as for an answer', async (t) => {
+	const loading = JSON.stringify({ error: { message: 'Loading model', type: 'unavailable_error', code: 503 } })
+	let left = 9
+	const { url } = await raw(t, (response) => {
+		if (left-- > 0) return response.writeHead(503, { 'content-type': 'application/json' }).end(loading)
+		if (left >= -3) return response.writeHead(500).end('not yet')
+		return stream(response, [chunk({ content: 'Loaded.' }, 'stop')])
+	})
+	const { reply, events } = await askAll([order({ base_url: url })])
+	t.equal(answered(reply).content, 'Loaded.', 'errors after that are retried as always')
+	t.equal(events.filter(({ event_type }) => event_type === 'model.retry').length, 12)
+
+	const never = await raw(t, (response) => response.writeHead(503).end(loading))
+	const failed = await askAll([order({ base_url: never.url, timeout_ms: 100 })])
+	t.match(failedWith(failed.reply), { code: 'model_unavailable', message: /Loading model/ })
+	t.ok(never.headers.length > 4)
 })
 
 void t.test('retryAfter reads seconds, dates and milliseconds, and nothing else', (t) => {
