@@ -152,7 +152,17 @@ function sentBy({ provider, model }: ModelOrder, { sent, step }: ModelIo): ((bod
  * What the server asks for; else exponential, of which a random part of up to a half is left out, so that runs which
  * failed together do not come back together.
  */
-function waitBefore(attempt: number, { retryAfterMs }: ModelFailure, { baseMs, capMs }: RetryPolicy): number {
-	const wait = retryAfterMs ?? baseMs * 2 ** (attempt - 1) * (1 - Math.random() / 2)
-	return Math.round(Math.min(wait, capMs))
+function waitBefore(attempt: number, failure: ModelFailure, { baseMs, capMs }: RetryPolicy): number {
+	const { retryAfterMs } = failure
+	const longest = baseMs * 2 ** (attempt - 1)
+	const own = filledTogether(failure) ? longest * 16 * Math.random() : longest * (1 - Math.random() / 2)
+	return Math.round(Math.min(retryAfterMs ?? own, capMs))
+}
+
+/**
+ * llama.cpp shares its context among requests, and fails all of them when it is full. Those that come back while another is
+ * answered fail again with it.
+ */
+function filledTogether({ message }: ModelFailure): boolean {
+	return /context size has been exceeded/i.test(message)
 }

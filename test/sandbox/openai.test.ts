@@ -514,6 +514,25 @@ void t.test('a server that loads its model is waited for as long as for an answe
 	t.ok(never.headers.length > 4)
 })
 
+void t.test('requests that filled the context of llama.cpp together come back far apart', async (t) => {
+	const error = { error: { code: 500, message: 'Context size has been exceeded.', type: 'server_error' } }
+	let left = 20
+	const { url } = await raw(t, (response) =>
+		stream(response, left-- > 0 ? [`data: ${JSON.stringify(error)}\n\n`] : [chunk({ content: 'Room.' }, 'stop')]),
+	)
+	const baseMs = 10
+	const runs = await Promise.all(
+		Array.from({ length: 20 }, () => askAll([order({ base_url: url })], { baseMs, capMs: 1_000 })),
+	)
+	for (const { reply } of runs) t.equal(answered(reply).content, 'Room.')
+	const delays = runs.flatMap(({ events }) =>
+		events.flatMap(({ payload }) => (payload as { delay_ms?: number }).delay_ms ?? []),
+	)
+	t.equal(delays.length, 20)
+	t.ok(Math.max(...delays) > 2 * baseMs, 'later than after another failure')
+	t.ok(Math.max(...delays) - Math.min(...delays) > 2 * baseMs, delays.join(' '))
+})
+
 void t.test('retryAfter reads seconds, dates and milliseconds, and nothing else', (t) => {
 	const now = Date.parse('2026-01-01T00:00:00Z')
 	const read = (headers: Record<string, string>): number | undefined => retryAfter(new Headers(headers), now)
