@@ -65,7 +65,8 @@ export async function askForCompleteAnswer(
 
 function whyEmpty({ provider, model, reasoning, finish_reason }: ModelAnswer): string {
 	const who = `${provider} (${model})`
-	if (finish_reason === 'length') return `${who} used all tokens of its answer before any text; raise max_tokens`
+	if (finish_reason === 'length')
+		return `${who} used all tokens of its answer before any text; raise max_tokens, or set context_window to the size of the model's window if that was full`
 	return reasoning === undefined ? `${who} returned an empty answer` : `${who} returned reasoning, but no answer`
 }
 
