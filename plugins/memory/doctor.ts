@@ -54,7 +54,7 @@ async function compare(
 		return [
 			warning(
 				`provider ${name} makes no embeddings with ${embedding_model}: ${made}; memories are found by their words only`,
-				`check whether it has that model: curl ${base_url}/models; or remove providers.${name}.embedding_model from gateway.yaml`,
+				`check whether it has that model (curl ${base_url}/models), and whether base_url ends with the version of its API, such as /v1; or remove providers.${name}.embedding_model from gateway.yaml`,
 			),
 		]
 	const others = kept.filter(({ dimensions }) => dimensions !== made)
@@ -68,6 +68,9 @@ async function compare(
 		),
 	]
 }
+
+/** Of what a server says. */
+const SHOWN_CHARACTERS = 200
 
 /** Or why there are none. */
 async function dimensionsOf(
@@ -85,7 +88,10 @@ async function dimensionsOf(
 		})
 		const { data } = (body ?? {}) as { data?: { embedding?: unknown }[] }
 		const vector = Array.isArray(data) ? data[0]?.embedding : undefined
-		return Array.isArray(vector) && vector.length > 0 ? vector.length : `it answers with ${status} and no vector`
+		if (Array.isArray(vector) && vector.length > 0) return vector.length
+		const said = (body as { error?: { message?: unknown } } | null | undefined)?.error?.message
+		const quote = typeof said === 'string' ? `: ${said.slice(0, SHOWN_CHARACTERS)}` : ''
+		return `it answers with ${status} and no vector${quote}`
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
 		return messageOf(thrown)

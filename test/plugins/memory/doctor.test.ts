@@ -36,3 +36,21 @@ void t.test('the check of embeddings sends the headers and parameters of the pro
 		{ level: 'ok', message: 'small makes embeddings of 4 dimensions, the size of the stored ones', fix: null },
 	])
 })
+
+void t.test('the check of embeddings shows what the server says', async (t) => {
+	const server = createServer((_, response) => {
+		const error = { code: 501, message: 'This server does not support embeddings. Start it with `--embeddings`' }
+		response.writeHead(501, { 'content-type': 'application/json' }).end(JSON.stringify({ error }))
+	})
+	await once(server.listen(0, '127.0.0.1'), 'listening')
+	const { port } = server.address() as AddressInfo
+	const home = makeHome({
+		config: `providers:\n  local: {kind: openai, base_url: 'http://127.0.0.1:${port}', model: m, embedding_model: e}\n`,
+	})
+	t.teardown(() => {
+		server.close()
+		rmSync(home, { recursive: true, force: true })
+	})
+	await using context = await openCheckContext({ home, env: { PATH: process.env.PATH } })
+	t.match(await doctor.checks[0]?.run(context), [{ message: /501.*Start it with `--embeddings`/, fix: /such as \/v1/ }])
+})
