@@ -2,10 +2,13 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
+import { isUnrouted } from '../../core/http/server.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { McpServerSettings } from './contract.ts'
 
 const DOCUMENT = '/.well-known/oauth-protected-resource/mcp'
+/** Where clients register for a sign-in if a server names no identity provider. */
+const REGISTRATION = '/register'
 
 const document = Joi.object({
 	resource: Joi.string()
@@ -63,4 +66,17 @@ export function announceIssuer(server: Server, ctx: Context<McpServerSettings>):
 		},
 		{ sandbox: 'plugin' },
 	)
+	server.ext('onPreResponse', (request, h) => {
+		const { response, method, path } = request
+		if (issuer() !== null || method !== 'post' || path !== REGISTRATION) return h.continue
+		if (isUnrouted(request) && 'isBoom' in response) explainNoSignIn(response.output.payload)
+		return h.continue
+	})
+}
+
+/** After a 401, clients try to sign in, and show only why that failed: many of them just `error_description`. */
+function explainNoSignIn(payload: { message: string; error_description?: string }): void {
+	payload.message =
+		'this gateway has no sign-in by OAuth (auth.oidc); give the client a valid token, in the header Authorization: Bearer <token>'
+	payload.error_description = payload.message
 }

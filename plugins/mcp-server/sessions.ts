@@ -15,6 +15,9 @@ const RETRY_AFTER_S = 5
 /** Events after which the list of prompts may be another one, and the least time between two notices of that. */
 const PROMPT_EVENTS = ['skill.approved', 'skill.removed', 'security.violation', 'agent.deleted']
 const NOTICE_EVERY_MS = 1_000
+const NO_SESSION = 'send `initialize` first, and then the header Mcp-Session-Id of its answer'
+/** What a client for the old transport HTTP+SSE begins with. */
+const NO_SESSION_TO_STREAM = `this server speaks Streamable HTTP, not the old transport HTTP+SSE; set the client to "http" in place of "sse". In Streamable HTTP, ${NO_SESSION}`
 
 export class Sessions implements McpServer, AsyncDisposable {
 	readonly #ctx: Context<McpServerSettings>
@@ -45,7 +48,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		const id = request.headers['mcp-session-id']
 		if (typeof id === 'string') return this.#find(id, request.credentials).handle(request)
 		if (request.method === 'POST' && isInitialize(request.body)) return this.#begin(request)
-		throw new Fault('invalid_request', 'send `initialize` first, and then the header Mcp-Session-Id of its answer')
+		throw new Fault('invalid_request', request.method === 'GET' ? NO_SESSION_TO_STREAM : NO_SESSION)
 	}
 
 	/** Calls that wait for their runs are answered; the runs continue. */

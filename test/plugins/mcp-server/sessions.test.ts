@@ -1,6 +1,10 @@
 /** Whose a session is, how many there may be, and how they end: by plain HTTP, as no friendly client would talk. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import t from 'tap'
 import type { Test } from 'tap'
 import { withoutContent } from '../../../plugins/mcp-server/messages.ts'
@@ -74,6 +78,34 @@ void t.test('nobody gets in without a good token', async (t) => {
 	t.equal((await from({ origin: 'null' }, token)).status, 403)
 	t.equal((await from({ origin: shared.url }, token)).status, 200)
 	t.equal((await from({ origin: shared.url })).status, 200)
+})
+
+void t.test('a client that fails to sign in shows that it needs a token', async (t) => {
+	const redirectUrl = 'http://127.0.0.1:1/callback'
+	const authProvider: OAuthClientProvider = {
+		redirectUrl,
+		clientMetadata: { redirect_uris: [redirectUrl] },
+		clientInformation: () => undefined,
+		saveClientInformation: () => undefined,
+		tokens: () => undefined,
+		saveTokens: () => undefined,
+		redirectToAuthorization: () => undefined,
+		codeVerifier: () => '',
+		saveCodeVerifier: () => undefined,
+	}
+	const requestInit = { headers: { authorization: 'Bearer svc_wrong' } }
+	const transport = new StreamableHTTPClientTransport(new URL(`${shared.url}/mcp`), { authProvider, requestInit })
+	const client = new Client({ name: 'test', version: '1' })
+	await t.rejects(client.connect(transport as Transport), { message: /no sign-in by OAuth.*valid token/ })
+	const { status, body } = await shared.request('GET', '/register')
+	t.equal(status, 404)
+	t.notOk('error_description' in body)
+})
+
+void t.test('a client for the old transport reads which one to use', async (t) => {
+	const { status, body } = await send(`${shared.url}/mcp`, 'GET', { headers: { accept: 'text/event-stream' } })
+	t.equal(status, 400)
+	t.match(body, { message: /Streamable HTTP/ })
 })
 
 void t.test('a session is its owner’s', async (t) => {
