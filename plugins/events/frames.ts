@@ -8,9 +8,12 @@ const REDACTED = 'security.redacted'
 /** How many milliseconds a browser waits before it connects again. */
 const RETRY_MS = 3000
 
-/** One event as a client reads it. JSON has no line break of its own, so it is always a single `data:` line. */
+/**
+ * One event as a client reads it. JSON has no line break of its own, so it is always a single `data:` line. The id is behind it:
+ * some clients note an id as soon as its line is complete, and would lose an event that a broken connection cuts off there.
+ */
 export function frame(cursor: Cursor, json: string): string {
-	return `id: ${cursor}\ndata: ${json}\n\n`
+	return `data: ${json}\nid: ${cursor}\n\n`
 }
 
 /**

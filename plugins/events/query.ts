@@ -42,7 +42,7 @@ const shownEvent = {
 	payload: { content: 'Three books are due today.' },
 }
 /** What a client of the stream reads. */
-export const frame = `: connected\nretry: 3000\nid: 1042\ndata: ${JSON.stringify(shownEvent)}\n\n`
+export const frame = `: connected\nretry: 3000\ndata: ${JSON.stringify(shownEvent)}\nid: 1042\n\n`
 
 export const event: ObjectSchema = Joi.object({
 	event_id: Joi.string().guid().required(),

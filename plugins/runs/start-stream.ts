@@ -8,7 +8,7 @@ import type { Runs, StartRequest } from './contract.ts'
 const SCOPE = 'events:read'
 
 /** What the client of such a stream reads first. */
-export const eventFrame = `: connected\nretry: 3000\nid: 1042\ndata: ${JSON.stringify({
+export const eventFrame = `: connected\nretry: 3000\ndata: ${JSON.stringify({
 	event_id: '0197a4c2-64e3-7154-8f99-d40516273849',
 	timestamp: '2026-11-02T09:30:00.000Z',
 	agent_id: 'ada',
@@ -16,7 +16,7 @@ export const eventFrame = `: connected\nretry: 3000\nid: 1042\ndata: ${JSON.stri
 	sequence: 1,
 	event_type: 'run.started',
 	payload: { trigger: 'api' },
-})}\n\n`
+})}\nid: 1042\n\n`
 
 /** A client that takes JSON as well gets JSON. */
 export function wantsStream({ headers }: Pick<Request, 'headers'>): boolean {

@@ -1,6 +1,6 @@
 /** POST …/runs with Accept: text/event-stream, and conversations that the caller names. */
 import t from 'tap'
-import { startGateway } from '../support/gateway.ts'
+import { send, startGateway } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
 import type { TestStream } from '../support/sse.ts'
 
@@ -38,6 +38,17 @@ void t.test('a run is answered with its events and the pieces of its answer, to 
 		order,
 		[...new Set(order)].toSorted((a, b) => a - b),
 	)
+})
+
+void t.test('a stream that breaks off anywhere has named no event that is not complete', async (t) => {
+	const { body } = await send<string>(gateway.url + RUNS, 'POST', {
+		body: { prompt: 'Tell me something.', conversation: 'breaking off' },
+		headers: { accept: 'text/event-stream' },
+	})
+	const lines = body.split('\n')
+	const isEvent = (line: string): boolean => line.startsWith('data: ')
+	t.ok(lines.filter(isEvent).length > 3)
+	for (const [at, line] of lines.entries()) if (line.startsWith('id: ')) t.ok(isEvent(lines[at - 1] ?? ''), line)
 })
 
 void t.test('what a client that left has missed comes from the events address', async (t) => {
