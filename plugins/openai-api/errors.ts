@@ -82,7 +82,13 @@ export function codeFor({ code, provider_code }: Codes, param: string | null = n
 	return provider_code ?? codes[`${code} ${param}`] ?? codes[code] ?? code
 }
 
-/** The same for a stream that has begun. */
+/** The code in a response that failed. OpenAI has its own for a request to change: after others, clients send it again. */
+export function failureCode(error: Codes): string {
+	const isRefused = error.code !== 'context_too_long' && statusFor(error, 500) === 400
+	return isRefused ? 'invalid_prompt' : codeFor(error)
+}
+
+/** The body of an error in a stream that has begun. */
 export function bodyOf(fault: Fault): ErrorBody {
 	return errorBody(fault, fault.message, statusFor(fault, statusOf(fault.code)), null)
 }

@@ -1,7 +1,7 @@
 /** Responses as OpenAI's clients read them. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ToolCallRequest } from '../../core/protocol.ts'
-import { codeFor } from './errors.ts'
+import { failureCode } from './errors.ts'
 import type { AgentAnswer } from './exchange.ts'
 import type { StoredResponse } from './stored.ts'
 
@@ -109,7 +109,7 @@ export function viewOf({ id, created_at, previous_response_id, echo, end }: Stor
 		completed_at: status === 'completed' ? (end?.at ?? null) : null,
 		status,
 		background: false,
-		error: error && { code: codeFor(error), message: error.message },
+		error: error && { code: failureCode(error), message: error.message },
 		incomplete_details: reason === undefined ? null : { reason },
 		...echo,
 		output: answer ? outputOf(id, answer) : [],

@@ -22,6 +22,8 @@ export interface Place {
 	agent: string
 	/** Starts a run; settles with its id. */
 	start(prompt: string): Promise<string>
+	/** How many of the agent's runs failed. */
+	failures(): Promise<number>
 	/** A way to the gateway that can be cut. */
 	cutting(): Promise<CutProxy>
 	/** A new webhook; `runs` settles once it has started so many, and fails if there are more. */
@@ -49,6 +51,7 @@ function replyTo(request: SmallRequest): SmallReply {
 	if (said('and again')) return 'Hello again!'
 	if (said('name a city')) return BERN
 	if (said('call for a city')) return { name: 'city', arguments: BERN }
+	if (said('be refused')) return { status: 400, message: 'The request is invalid.' }
 	if (said('what is the weather'))
 		return results.length > 0 ? 'It rains.' : { name: 'weather', arguments: '{"city":"Bern"}' }
 	if (said('ask me which one'))
@@ -90,6 +93,10 @@ providers: {model: {kind: openai, base_url: "${model.url}", api_key: k, model: m
 		agent,
 		createGateway,
 		start: async (prompt) => (await request('POST', `/v1/agents/${agent}/runs`, { prompt })).run_id,
+		async failures() {
+			const failed = await request('GET', `/v1/agents/${agent}/runs?status=failed&limit=500`)
+			return failed.length
+		},
 		async cutting() {
 			const proxy = await startCutProxy(url)
 			all.defer(proxy.stop)

@@ -53,4 +53,14 @@ export const features = {
 		})
 		equal(typeof embeddings[1][0], 'number')
 	},
+	async errors(at) {
+		// With its default of two retries: each would start another run.
+		const before = await at.failures()
+		const refused = { prompt: 'be refused', onError() {} }
+		await streamText({ ...refused, model: open(at).responses(at.agent) }).consumeStream()
+		await streamText({ ...refused, model: open(at).chat(at.agent) }).consumeStream()
+		const error = await generateText({ ...refused, model: open(at).chat(at.agent) }).catch((reason) => reason)
+		equal(error.message.includes('The request is invalid.'), true)
+		equal(await at.failures(), before + 3)
+	},
 }
