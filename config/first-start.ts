@@ -78,7 +78,8 @@ function writeExample(file: string): boolean {
 	if (existsSync(file)) return false
 	try {
 		// wx: a file that was created meanwhile, or a dangling link, must not be overwritten.
-		writeFileSync(file, readFileSync(ownExample), { flag: 'wx', mode: 0o600 })
+		// Flushed: after a power cut, an empty file would be taken for the operator's.
+		writeFileSync(file, readFileSync(ownExample), { flag: 'wx', mode: 0o600, flush: true })
 		return true
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false

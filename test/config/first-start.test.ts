@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { prepareHome } from '../../core/host/config.ts'
 import { readConfig } from '../../core/host/config.ts'
-import { canMount, smallDisk } from '../support/small-disk.ts'
+import { canMount, journaledDisk, smallDisk } from '../support/small-disk.ts'
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
@@ -120,5 +120,23 @@ void t.test('a full disk leaves no incomplete gateway.yaml', { skip: !canMount }
 	rmSync(filler)
 	t.equal(prepareHome(join(disk, 'home')).first, true)
 	t.equal(readConfig({ home: join(disk, 'home'), env: {} }).server.port, 3000)
+	t.end()
+})
+
+void t.test('a power cut after a first start leaves no empty gateway.yaml', { skip: !canMount }, (t) => {
+	const disk = journaledDisk(t)
+	if (!disk) {
+		t.comment('no disk can be made of a file here')
+		return t.end()
+	}
+	prepareHome(join(disk.folder, 'home'))
+	// As the key of the vault: with it, the names of all files are on the disk.
+	writeFileSync(join(disk.folder, 'home/keys/vault.key'), 'x', { flush: true })
+	const home = join(disk.afterPowerCut(), 'home')
+	t.equal(readConfig({ home, env: {} }).server.port, 3000)
+	t.equal(
+		readFileSync(join(home, 'config/gateway.yaml'), 'utf8'),
+		readFileSync(join(disk.folder, 'home/config/gateway.yaml'), 'utf8'),
+	)
 	t.end()
 })

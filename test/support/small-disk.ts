@@ -1,6 +1,6 @@
-/** Real disks that are full soon. */
+/** Real disks: full soon, or without power. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -24,4 +24,41 @@ export function smallDisk(t: Test, size: string): string {
 	execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', folder])
 	t.teardown(() => execFileSync('umount', [folder]))
 	return folder
+}
+
+/** A disk with a journal, as most machines have. */
+export interface JournaledDisk {
+	folder: string
+	/** The folder of a disk with what this one had kept if the power failed now. */
+	afterPowerCut(): string
+}
+
+/** Undefined if this user may not mount a file as a disk, or cannot make a file system. */
+export function journaledDisk(t: Test): JournaledDisk | undefined {
+	const parts = mkdtempSync(join(tmpdir(), 'svc-disk-'))
+	t.teardown(() => rmSync(parts, { recursive: true }))
+	const mounted = (image: string): string | undefined => {
+		const folder = `${image}-mounted`
+		mkdirSync(folder)
+		if (spawnSync('mount', ['-o', 'loop', image, folder]).status !== 0) return undefined
+		t.teardown(() => execFileSync('umount', [folder]))
+		return folder
+	}
+	const image = join(parts, 'disk')
+	writeFileSync(image, '')
+	truncateSync(image, 16 * 1024 * 1024)
+	if (spawnSync('mkfs.ext4', ['-q', '-F', image]).status !== 0) return undefined
+	const folder = mounted(image)
+	if (folder === undefined) return undefined
+	return {
+		folder,
+		afterPowerCut() {
+			// What is only in memory is not in the file.
+			const copy = join(parts, 'copy')
+			copyFileSync(image, copy)
+			const found = mounted(copy)
+			if (found === undefined) throw new Error(`${copy} cannot be mounted`)
+			return found
+		},
+	}
 }
