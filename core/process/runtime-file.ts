@@ -37,8 +37,11 @@ export function writeRuntimeFile(home: string, content: RuntimeFile): void {
 	}
 }
 
+/** A file that stays, such as on a disk that became read-only, is recognized as that of a gateway that has ended. */
 export function removeRuntimeFile(home: string): void {
-	rmSync(runtimeFileOf(home), { force: true })
+	try {
+		rmSync(runtimeFileOf(home), { force: true })
+	} catch {}
 }
 
 /** May be that of a gateway that was killed since. Undefined if there is no file, or no JSON object in it. */

@@ -1,7 +1,7 @@
 /** The gateway's process: how it is told to end, and what it leaves behind. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -19,6 +19,16 @@ void t.test('a Ctrl-C that arrives twice at once still ends it in order', async 
 	gateway.child.kill('SIGINT')
 	t.strictSame(await exited, [0, null])
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
+})
+
+void t.test('it stops although its files cannot be removed, as on a disk that became read-only', async (t) => {
+	const home = makeHome()
+	const gateway = await spawnGateway(home)
+	const file = join(home, 'run/gateway.json')
+	rmSync(file)
+	mkdirSync(file)
+	t.equal(await gateway.end(), 0, gateway.errors())
+	t.notMatch(gateway.errors(), 'did not stop cleanly')
 })
 
 /** Starts it as `npm start` does, and waits until it listens. */
