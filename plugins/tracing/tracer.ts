@@ -123,7 +123,7 @@ function countDelivery(
 				settle({ code: 0 })
 			}
 			const timer = setTimeout(() => {
-				end('the collector does not come to an end with its answer')
+				end('the collector did not answer in time')
 				hangUp()
 			}, timeout_ms + GRACE_MS)
 			exporter.export(spans, ({ code, error }) => end(code === 0 ? null : messageOf(error)))
