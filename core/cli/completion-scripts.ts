@@ -24,7 +24,12 @@ if [[ "$funcstack[1]" = "_svc" ]]; then _svc "$@"; else compdef _svc svc; fi
 `,
 	fish: `function __svc_words
 	set -l words (commandline -opc) (commandline -ct)
-	$words[1] completion words -- $words[2..-1] 2>/dev/null
+	set -l found ($words[1] completion words -- $words[2..-1] 2>/dev/null)
+	if test -n "$found"
+		printf '%s\\n' $found
+	else
+		__fish_complete_path (commandline -ct)
+	end
 end
 complete -c svc -f -a '(__svc_words)'
 `,

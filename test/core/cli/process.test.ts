@@ -206,6 +206,22 @@ source <(svc completion bash); COMP_WORDS=(svc run a); COMP_CWORD=2; _svc; echo 
 	t.equal(await text(bash.stdout), 'ada\n')
 })
 
+const hasFish = spawnSync('fish', ['--version']).status === 0
+void t.test('fish completes by the script', { skip: !hasFish && 'there is no fish here' }, async (t) => {
+	const files = t.testdir({ 'backup.tar.gz': '' })
+	const script = `function svc; '${process.execPath}' '${svcFile}' $argv; end
+svc completion fish | source
+complete -C 'svc run a'
+complete -C 'svc agents cr'
+complete -C 'svc restore ${files}/b'`
+	const fish = spawn('fish', ['-c', script], {
+		env: { PATH: process.env.PATH, HOME: files, SVC_HOME: gateway.home },
+		stdio: ['ignore', 'pipe', 'inherit'],
+	})
+	const found = (await text(fish.stdout)).split('\n').map((line) => line.split('\t')[0])
+	t.strictSame(found, ['ada', 'create', `${files}/backup.tar.gz`, ''])
+})
+
 const hasScript = spawnSync('script', ['--version']).status === 0
 void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' }, async (t) => {
 	void t.test('a question is asked at the prompt', async (t) => {
