@@ -1,6 +1,7 @@
 import {
 	closeSync,
 	fchmodSync,
+	fchownSync,
 	fsyncSync,
 	openSync,
 	readFileSync,
@@ -39,7 +40,7 @@ export interface Change {
 
 /**
  * Changes gateway.yaml, which is created first if it does not exist. The new text is checked before it takes the old one's
- * place by rename, with its mode; a link stays a link. Throws `config_invalid` if the change makes something wrong that
+ * place by rename, with its mode and owner; a link stays a link. Throws `config_invalid` if the change makes something wrong that
  * was not wrong before, and `conflict` if the file was changed meanwhile.
  */
 export async function changeConfig(
@@ -86,7 +87,10 @@ function replace(file: string, text: string, last: () => void): void {
 	try {
 		const handle = openSync(temporary, 'wx', 0o600)
 		try {
-			fchmodSync(handle, statSync(file).mode & 0o777)
+			const { mode, uid, gid } = statSync(file)
+			// If it were root's, the gateway of another user could not read it any more.
+			if (process.getuid?.() === 0) fchownSync(handle, uid, gid)
+			fchmodSync(handle, mode & 0o777)
 			writeFileSync(handle, text)
 			fsyncSync(handle)
 		} finally {

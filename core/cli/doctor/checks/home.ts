@@ -16,21 +16,20 @@ export const homeChecks: Check[] = [
 			const owner = (await statOf(await realpath(home).catch(() => home)))?.uid
 			const self = process.getuid?.()
 			if (owner === undefined || self === undefined) return []
-			if (owner !== self)
-				return (self === 0 ? note : error)(
-					`${home} belongs to the user with the id ${owner}, but this user has the id ${self}`,
-					`run svc as its owner, or give it to this user: sudo chown -R ${self} ${quoted(home)}`,
-				)
+			const belongs = `${home} belongs to the user with the id ${owner}, but this user has the id ${self}`
+			const remedy = `run svc as its owner, or give it to this user: sudo chown -R ${self} ${quoted(home)}`
+			if (owner !== self && self !== 0) return error(belongs, remedy)
 			const strangers: string[] = []
 			for (const part of await partsOf(home)) {
 				const uid = (await statOf(join(home, part)))?.uid
 				if (uid !== undefined && uid !== owner) strangers.push(`${part} (user id ${uid})`)
 			}
-			if (strangers.length === 0) return ok('all of the home belongs to one user')
-			return error(
-				`parts of the home belong to another user: ${strangers.join(', ')}`,
-				`give all of it to one user: sudo chown -R ${owner} ${quoted(home)}`,
-			)
+			if (strangers.length > 0)
+				return error(
+					`parts of the home belong to another user: ${strangers.join(', ')}`,
+					`give all of it to one user: sudo chown -R ${owner} ${quoted(home)}`,
+				)
+			return owner === self ? ok('all of the home belongs to one user') : note(belongs, remedy)
 		},
 	},
 	{

@@ -135,6 +135,16 @@ void t.test('files', async (t) => {
 			{ plant: own(12_345), heal: own(0) },
 			{ level: 'error', message: /keys\/vault\.key \(user id 12345\)/, fix: /chown -R 0 / },
 		)
+		const giveHome =
+			(uid: number) =>
+			({ home }: Home) =>
+				['', 'config'].forEach((part) => chownSync(join(home, part), uid, uid))
+		await finds(
+			t,
+			'home.owner',
+			{ plant: giveHome(12_345), heal: giveHome(0) },
+			{ level: 'error', message: /another user: config\/gateway\.yaml \(user id 0\)/, fix: /chown -R 12345 / },
+		)
 	}
 	await finds(
 		t,
