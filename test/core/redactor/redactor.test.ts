@@ -33,7 +33,9 @@ const hex = (text: string): string => Buffer.from(text).toString('hex')
 
 /** JSON with an escape also for each character of `more`. */
 const jsonWith = (more: string, text: string, isEscaped = (code: number): boolean => code > 0x7e): string =>
-	[...text].map((one) => (more.includes(one) || isEscaped(one.codePointAt(0) ?? 0) ? unitsOf(one) : json(one))).join('')
+	Array.from(text, (one) => (more.includes(one) || isEscaped(one.codePointAt(0) ?? 0) ? unitsOf(one) : json(one))).join(
+		'',
+	)
 const unitsOf = (character: string): string =>
 	Array.from(
 		{ length: character.length },
