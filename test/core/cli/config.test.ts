@@ -439,13 +439,17 @@ void t.test('get shows what is in force, apart from what the file says', async (
 	t.match(waiting.stderr, 'The file says none; the gateway refuses the file as it is now.')
 })
 
-void t.test('the file still belongs to its owner after root changed it', { skip: process.getuid?.() !== 0 }, async (t) => {
-	const home = homeFor(t, 'server: {port: 1234}\n')
-	const file = join(home, 'config/gateway.yaml')
-	chownSync(file, 12_345, 23_456)
-	chmodSync(file, 0o640)
-	t.equal((await svcFor({ home })(['config', 'set', 'server.port', '2345'])).code, 0)
-	const { uid, gid, mode } = statSync(file)
-	t.strictSame([uid, gid, mode & 0o777], [12_345, 23_456, 0o640])
-	t.match(readFileSync(file, 'utf8'), '2345')
-})
+void t.test(
+	'the file still belongs to its owner after root changed it',
+	{ skip: process.getuid?.() !== 0 },
+	async (t) => {
+		const home = homeFor(t, 'server: {port: 1234}\n')
+		const file = join(home, 'config/gateway.yaml')
+		chownSync(file, 12_345, 23_456)
+		chmodSync(file, 0o640)
+		t.equal((await svcFor({ home })(['config', 'set', 'server.port', '2345'])).code, 0)
+		const { uid, gid, mode } = statSync(file)
+		t.strictSame([uid, gid, mode & 0o777], [12_345, 23_456, 0o640])
+		t.match(readFileSync(file, 'utf8'), '2345')
+	},
+)
