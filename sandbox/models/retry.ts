@@ -54,10 +54,12 @@ export async function askModels(
 			event_type: 'model.request',
 			payload: { provider, model, step: io.step, messages, tools: request.tools.length },
 		})
-		const reply = await askOne(await open(order.kind), order, request, io, policy, usage)
+		const next = models[at + 1]
+		// Where another model may answer at once, none is waited for until it is loaded.
+		const loadingMs = next ? 0 : order.timeout_ms
+		const reply = await askOne(await open(order.kind), order, request, io, { ...policy, loadingMs }, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		failures.push({ order, failure: reply.failure })
-		const next = models[at + 1]
 		if (!next) break
 		const { code, message } = reply.failure
 		io.emit({ event_type: 'model.fallback', payload: { from: provider, to: next.provider, code, message } })
@@ -100,10 +102,10 @@ async function askOne(
 	order: ModelOrder,
 	request: ModelRequest,
 	io: ModelIo,
-	policy: RetryPolicy,
+	policy: RetryPolicy & { loadingMs: number },
 	usage: Usage,
 ): Promise<ModelReply> {
-	const latest = Date.now() + order.timeout_ms
+	const latest = Date.now() + policy.loadingMs
 	let whileLoading = 0
 	for (let attempt = 1; ; attempt++) {
 		const asked = {

@@ -512,6 +512,12 @@ void t.test('a server that loads its model is waited for as long as for an answe
 	const failed = await askAll([order({ base_url: never.url, timeout_ms: 100 })])
 	t.match(failedWith(failed.reply), { code: 'model_unavailable', message: /Loading model/ })
 	t.ok(never.headers.length > 4)
+
+	const other = await raw(t, (response) => stream(response, [chunk({ content: 'Here.' }, 'stop')]))
+	const before = never.headers.length
+	const fallen = await askAll([order({ base_url: never.url }), order({ base_url: other.url })])
+	t.equal(answered(fallen.reply).content, 'Here.')
+	t.equal(never.headers.length - before, 4, 'a fallback does not wait')
 })
 
 void t.test('requests that filled the context of llama.cpp together come back far apart', async (t) => {
