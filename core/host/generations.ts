@@ -89,7 +89,6 @@ export class Generations {
 					stopped.push(before)
 				}
 				const fresh = await this.#start(definition)
-				if (fresh) this.failures.delete(name)
 				const instance = fresh ?? (before && (await this.#again(before, stopped)))
 				if (instance) instances.push(instance)
 			}
@@ -100,6 +99,9 @@ export class Generations {
 		} finally {
 			this.#early.clear()
 		}
+		// Not before: what started may not fit, for the reason that is known already.
+		for (const [name, { definition }] of next.instances)
+			if (this.#fresh.has(name) && definitions.includes(definition)) this.failures.delete(name)
 		this.#makeCurrent(next)
 		const serving = new Set(next.instances.values())
 		const retired = [...(old?.instances.values() ?? [])].filter((one) => !serving.has(one) && !stopped.includes(one))

@@ -354,6 +354,32 @@ void t.test('a setting may be bytes', async (t) => {
 	t.match(await host.get('/salt'), { status: 200, body: 'salt' })
 })
 
+void t.test('a plugin that does not fit is reported once, not at each reload of others', async (t) => {
+	const world = globalThis as { failed?: string[] }
+	world.failed = []
+	t.teardown(() => delete world.failed)
+	const ear =
+		"export default { name: 'ear', start: (ctx) => ctx.on('plugin.failed', ({ payload }) => globalThis.failed.push(payload.plugin)) }"
+	const files = {
+		'ear/index.js': ear,
+		'a/index.js': plugin('a'),
+		'late/index.js': plugin('late').replace("'/late'", "'/a'"),
+		'other/index.js': plugin('other'),
+	}
+	const host = await startHost(t.testdir(), files, { ear: {}, a: {}, other: {} })
+	t.teardown(() => host.stop())
+	for (const tag of ['1', '2', '3']) {
+		host.want({ ear: {}, a: {}, late: {}, other: { tag } })
+		await host.gateway.reload()
+		t.equal((await host.get('/other')).body, `1${tag}`)
+		t.match(host.gateway.status.plugins()[2], { name: 'late', state: 'failed', last_error: /routes.*conflicts/ })
+	}
+	host.want({ ear: {}, a: { fail: true }, late: {}, other: { tag: '3' } })
+	await host.gateway.reload()
+	await eventually(() => world.failed?.includes('a'), Boolean)
+	t.strictSame(world.failed, ['late', 'a'])
+})
+
 void t.test('what is said of a plugin is what is wrong with it now', async (t) => {
 	const host = await startHost(t.testdir(), { 'a/index.js': plugin('a') }, { a: {} })
 	t.teardown(() => host.stop())
