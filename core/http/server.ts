@@ -1,5 +1,6 @@
 /** One hapi server of a generation: limits, the shape of errors, and what every answer carries. */
 import { isBoom } from '@hapi/boom'
+import type { Boom } from '@hapi/boom'
 import hapi from '@hapi/hapi'
 import type { Request, RouteOptions, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
@@ -76,6 +77,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 		leaveLargeBody(route, BODY_LIMIT_BYTES)
 	})
 	server.events.on('response', bodyUsed)
+	server.events.on('response', (request) => logUnwritable(request, log))
 	// One extension at each point: hapi spends as much on an extension as on a whole stage of its own.
 	server.ext('onPreAuth', (request, h) => {
 		if (!hasOneHost(request.raw.req)) throw notOneHost()
@@ -201,11 +203,7 @@ function shapeError(request: Request, log: Logger, offAt: ServerOptions['offAt']
 	if (isUnrouted(request) && !hasOneHost(request.raw.req)) return void (response.output = toBoom(notOneHost()).output)
 	if (response instanceof Fault) return void (response.output = toBoom(response).output)
 	const status = response.output.statusCode
-	if (status >= 500) {
-		const { owner: plugin } = culpritOf(response)
-		const { method, path } = request
-		log.error({ err: response, method, path, ...(plugin !== undefined && { plugin }) }, 'a request failed')
-	}
+	if (status >= 500) logFailure(request, response, log)
 	describe(response, codeOf(status))
 	const plainer = plainly[response.message] ?? tooLarge(response.message)
 	if (plainer !== undefined) response.output.payload.message = plainer
@@ -218,6 +216,20 @@ function shapeError(request: Request, log: Logger, offAt: ServerOptions['offAt']
 				? `${missing}; GET /v1/openapi.json lists all routes`
 				: `${missing} while the plugin ${off} is off; "svc config set plugins.${off} true" switches it on`
 	}
+}
+
+function logFailure(request: Request, error: Error, log: Logger): void {
+	const { owner: plugin } = culpritOf(error)
+	const { method, path } = request
+	const request_id = request.raw.res.getHeader(REQUEST_ID)
+	log.error({ err: error, method, path, request_id, ...(plugin !== undefined && { plugin }) }, 'a request failed')
+}
+
+/** Logs an error of hapi's after the last extension, such as that an answer is no JSON: only these have no code. */
+function logUnwritable(request: Request, log: Logger): void {
+	if (request.raw.res.statusCode !== 500) return
+	const error = (request.response as { _error?: Boom | null } | null)?._error
+	if (error && !('code' in error.output.payload)) logFailure(request, error, log)
 }
 
 /** Errors repeat what the caller sent, whatever code creates them: names in the path, and texts of the query and the body. */

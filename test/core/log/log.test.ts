@@ -52,6 +52,7 @@ export default {
 		})
 	},
 	http(server, ctx) {
+		server.route({ method: 'GET', path: '/odd/big', options: { auth: false }, handler: () => ({ count: 1n }) })
 		server.route({
 			method: 'GET',
 			path: '/odd',
@@ -145,6 +146,13 @@ void t.test('what goes wrong in a request says which it was, wherever it is logg
 	t.match(await lines((line) => line.request_id === 'odd.1' && line.level === WARN), [
 		{ msg: 'said on the way', plugin: 'odd' },
 	])
+})
+
+void t.test('an answer that is no JSON is logged, with the plugin whose route it is', async (t) => {
+	t.equal((await request('GET', '/odd/big', { headers: { 'x-request-id': 'odd.2' } })).status, 500)
+	const found = await lines((line) => line.request_id === 'odd.2' && line.msg === 'a request failed')
+	t.match(found, [{ method: 'get', path: '/odd/big', plugin: 'odd', err: { message: /BigInt/ } }])
+	t.equal(found.length, 1)
 })
 
 void t.test('a run says who it is, and which request began it', async (t) => {
