@@ -88,7 +88,11 @@ export function checkTool(tool: ToolDefinition): void {
 		throw new Fault('plugin_invalid', `the tool ${name} needs a description, from which a model learns when to use it`)
 	if (typeof run !== 'function') throw new Fault('plugin_invalid', `the tool ${name} needs a function run(args, call)`)
 	try {
-		if (!Joi.isSchema(parameters)) structuredClone(parameters)
+		// They go to another thread, and to a model as JSON. What cannot would fail the runs of all agents.
+		if (!Joi.isSchema(parameters) && parameters !== undefined) {
+			if (!isObject(parameters)) throw new TypeError(`${typeof parameters} is not an object`)
+			JSON.stringify(structuredClone(parameters))
+		}
 	} catch (error) {
 		throw new Fault('plugin_invalid', `the parameters of the tool ${name} are neither a joi schema nor a JSON Schema`, {
 			cause: error,

@@ -445,6 +445,21 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 		],
 		[start("ctx.primitive({ name: 'b.now', run() {} })"), {}, /needs a description/],
 		[start("ctx.primitive({ name: 'b.now', description: 'x' })"), {}, /needs a function run/],
+		[
+			start("const p = {}; p.p = p; ctx.primitive({ name: 'b.now', description: 'x', parameters: p, run() {} })"),
+			{},
+			/parameters of the tool b\.now are neither/,
+		],
+		[
+			start("ctx.primitive({ name: 'b.now', description: 'x', parameters: { maximum: 1n }, run() {} })"),
+			{},
+			/parameters of the tool b\.now are neither/,
+		],
+		[
+			start("ctx.primitive({ name: 'b.now', description: 'x', parameters: 'a', run() {} })"),
+			{},
+			/parameters of the tool b\.now are neither/,
+		],
 	] as const) {
 		host.write('b/index.js', code)
 		host.want({ a: {}, b: settings })
