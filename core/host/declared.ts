@@ -1,6 +1,6 @@
 /** What plugins declare: scopes, error codes, event types and tools. */
 import Joi from 'joi'
-import { CODE, Fault, isGeneralCode } from '../errors.ts'
+import { CODE, Fault, isGeneralCode, messageOf } from '../errors.ts'
 import { checkEventType } from '../events/families.ts'
 import type { ErrorCode, EventType, Plugin, ToolDefinition } from '../plugin.ts'
 import { isObject } from '../util/is-object.ts'
@@ -99,6 +99,24 @@ export function checkTool(tool: ToolDefinition): void {
 		})
 	}
 	sound.add(tool)
+}
+
+/** Schemas of joi that have been converted. */
+const describable = new WeakSet<object>()
+
+/**
+ * Throws `plugin_invalid` if the schema of a third-party tool cannot be converted for models. Those of built-in tools can, and
+ * are built on first use.
+ */
+export function checkDescribable({ name, parameters }: ToolDefinition): void {
+	if (!Joi.isSchema(parameters) || describable.has(parameters)) return
+	try {
+		JSON.stringify(parameters['~standard'].jsonSchema.input({ target: 'draft-2020-12' }))
+	} catch (error) {
+		const problem = `the parameters of the tool ${name} cannot be described to a model: ${messageOf(error)}`
+		throw new Fault('plugin_invalid', problem, { cause: error })
+	}
+	describable.add(parameters)
 }
 
 /** Throws `plugin_invalid` as `checkTool` does, and for a name that a primitive must not have. */

@@ -6,7 +6,7 @@ import type { FaultCode } from '../errors.ts'
 import { continueChain, inChainOf } from '../events/chains.ts'
 import { checkEventType, guardedEmit, pluginEvent } from '../events/families.ts'
 import type { EventBus } from '../events/event-bus.ts'
-import { checkPrimitive } from './declared.ts'
+import { checkDescribable, checkPrimitive } from './declared.ts'
 import { BUILT_IN } from './loader.ts'
 import type { Logger } from '../log/log.ts'
 import { onBehalfOf } from '../util/context.ts'
@@ -150,10 +150,11 @@ export class Instance {
 		for (const handle of this.#onGeneration) void this.notify(handle, 'a plugin failed to follow a new generation')
 	}
 
-	/** A tool as the gateway may call it. Throws `plugin_invalid` if a third-party tool has events of the gateway's. */
+	/** A tool as the gateway may call it. Throws `plugin_invalid` if a third-party tool has events of the gateway's, or no schema for models. */
 	tool(definition: ToolDefinition): ToolDefinition {
 		const { owner } = this
 		if (owner === undefined) return definition
+		checkDescribable(definition)
 		const { called, result, failed } = definition.events ?? {}
 		for (const type of [called, result, failed]) if (type !== undefined) checkEventType(type, owner)
 		const run: ToolDefinition['run'] = (args, call) => {

@@ -456,6 +456,13 @@ void t.test('says what is wrong with a plugin that is not made right', async (t)
 			/parameters of the tool b\.now are neither/,
 		],
 		[
+			start(
+				"const parameters = ctx.joi.object({ a: ctx.joi.any().default(1n) }); ctx.primitive({ name: 'b.now', description: 'x', parameters, run() {} })",
+			),
+			{},
+			/parameters of the tool b\.now cannot be described to a model: .*BigInt/,
+		],
+		[
 			start("ctx.primitive({ name: 'b.now', description: 'x', parameters: 'a', run() {} })"),
 			{},
 			/parameters of the tool b\.now are neither/,
