@@ -12,7 +12,7 @@ import type { DueText } from './send-due.ts'
 import { closeFence } from './split.ts'
 import { NOTHING_TO_SAY, texts, withNewlines } from './texts.ts'
 import type { SendDeps } from './transmit.ts'
-import { note, withdraw } from './unasked.ts'
+import { isRepeatedFailure, note, withdraw } from './unasked.ts'
 
 const ANSWER_AGE_MS = 24 * 3_600_000
 /** Characters of an answer that are sent to a chat. */
@@ -81,6 +81,7 @@ async function whatIsDue(
 		case 'completed':
 			return { ...last, text: answerOf(run), files: run.files }
 		case 'failed':
+			if (reply.unasked && (await isRepeatedFailure(ctx, run))) return { ...last, text: null }
 			return { ...last, text: run.error ? texts.failed(run.error, run.run_id) : null }
 		case 'stopped':
 			// What users have already seen stays.

@@ -1,11 +1,16 @@
 /** What results and messages that nobody in the chat asked for need besides being sent. */
 import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { RunRecord } from '../../runs/contract.ts'
 import type { BoundChat } from '../parts.ts'
 import type { PlaceDeps } from './place.ts'
 import { keys } from './records.ts'
 import type { Reply } from './records.ts'
 import { Gone } from './reply.ts'
 import { texts } from './texts.ts'
+
+/** Newest runs of an agent among which the previous one of a conversation is looked for. */
+const SEARCHED_RUNS = 100
+const DATE_LENGTH = '2030-01-31'.length
 
 /** Once: makes the result of another conversation a part of the chat's, before anybody there can answer it. Changes the stored reply. */
 export async function note(
@@ -30,6 +35,21 @@ export async function note(
 			return [{ key, value: { ...entry.value, noted } satisfies Reply, expect: entry.rev }]
 		},
 	})
+}
+
+/**
+ * Whether the run before it in its conversation failed for the same reason on the same day (UTC): while its model cannot be
+ * reached, a heartbeat fails with each beat.
+ */
+export async function isRepeatedFailure({ use }: Pick<Context, 'use'>, run: RunRecord): Promise<boolean> {
+	const agent = { name: run.agent, uid: run.agent_uid }
+	const before = await use('runs').list(agent, { limit: SEARCHED_RUNS, before: run.run_id })
+	const previous = before.find(({ conversation }) => conversation === run.conversation)
+	return (
+		previous?.status === 'failed' &&
+		previous.error?.code === run.error?.code &&
+		previous.created_at.slice(0, DATE_LENGTH) === run.created_at.slice(0, DATE_LENGTH)
+	)
 }
 
 /** It reached nobody: takes it out of the chat's conversation. May be repeated. */

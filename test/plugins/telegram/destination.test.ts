@@ -1,5 +1,5 @@
 /** Results that no message asked for reach their chat once, whenever the gateway is killed. `SVC_DELIVERY_KILLS`: how many kills, default 3. */
-import { rmSync } from 'node:fs'
+import { appendFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
@@ -158,4 +158,38 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 	await eventually(() => it.count('anything else?', it.other) === 1)
 	t.equal(it.count('say hello', it.other), 1)
 	t.equal(it.count('say hello'), 0)
+})
+
+void t.test('a heartbeat that fails again and again is told of once', async (t) => {
+	const it = await chats(t)
+	// No model server: it refuses every request.
+	const refusing = `{ kind: openai, base_url: '${it.telegram.url}', model: m }`
+	const providers = `providers: { offline: { kind: offline }, refusing: ${refusing} }\ndefault_provider: offline\n`
+	appendFileSync(join(it.home, 'config/gateway.yaml'), providers)
+	const deliver = { channel: it.channel, chat: String(it.chat.id) }
+	const body = { every: '1h', prompt: 'water the plants', deliver }
+	await it.request('POST', '/v1/agents/ada/heartbeats', { body })
+	let beats = 0
+	const beat = async (): Promise<void> => {
+		await it.kill()
+		await it.due()
+		await it.start()
+		beats++
+		await eventually(async () => {
+			const runs = (await it.runs()).filter(({ trigger }) => trigger === 'heartbeat')
+			return runs.length === beats && runs.every(({ ended_at }) => ended_at !== null)
+		})
+	}
+	const provider = (name: string | null) =>
+		it.request('PATCH', '/v1/agents/ada', { body: { config: { provider: name } } })
+	await provider('refusing')
+	for (let n = 0; n < 3; n++) await beat()
+	await provider(null)
+	await beat()
+	await eventually(() => it.count('water the plants') === 1)
+	t.equal(it.count('did not work'), 1, 'the first of three')
+	await provider('refusing')
+	await beat()
+	await eventually(() => it.count('did not work') === 2)
+	t.equal(it.count('water the plants'), 1)
 })
