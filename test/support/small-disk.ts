@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Test } from 'tap'
 
 /** Whether this user may mount a disk. */
@@ -31,22 +31,24 @@ export interface JournaledDisk {
 	folder: string
 	/** The folder of a disk with what this one had kept if the power failed now. */
 	afterPowerCut(): string
+	/** From now on it refuses writes, as after an error of the hardware. */
+	becomeReadOnly(): void
 }
 
 /** Undefined if this user may not mount a file as a disk, or cannot make a file system. */
-export function journaledDisk(t: Test): JournaledDisk | undefined {
+export function journaledDisk(t: Test, mebi = 16): JournaledDisk | undefined {
 	const parts = mkdtempSync(join(tmpdir(), 'svc-disk-'))
 	t.teardown(() => rmSync(parts, { recursive: true }))
 	const mounted = (image: string): string | undefined => {
 		const folder = `${image}-mounted`
 		mkdirSync(folder)
-		if (spawnSync('mount', ['-o', 'loop', image, folder]).status !== 0) return undefined
+		if (spawnSync('mount', ['-o', 'loop,errors=remount-ro', image, folder]).status !== 0) return undefined
 		t.teardown(() => execFileSync('umount', [folder]))
 		return folder
 	}
 	const image = join(parts, 'disk')
 	writeFileSync(image, '')
-	truncateSync(image, 16 * 1024 * 1024)
+	truncateSync(image, mebi * 1024 * 1024)
 	if (spawnSync('mkfs.ext4', ['-q', '-F', image]).status !== 0) return undefined
 	const folder = mounted(image)
 	if (folder === undefined) return undefined
@@ -59,6 +61,12 @@ export function journaledDisk(t: Test): JournaledDisk | undefined {
 			const found = mounted(copy)
 			if (found === undefined) throw new Error(`${copy} cannot be mounted`)
 			return found
+		},
+		becomeReadOnly() {
+			const device = execFileSync('losetup', ['--noheadings', '--output', 'NAME', '--associated', image], {
+				encoding: 'utf8',
+			})
+			writeFileSync(`/sys/fs/ext4/${basename(device.trim())}/trigger_fs_error`, 'a test')
 		},
 	}
 }

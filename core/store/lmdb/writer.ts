@@ -175,7 +175,7 @@ export function openWriter({ root }: Env, space: Space, reserve: Reserve, log?: 
 		const full = /no space/i.test(messageOf(error)) || space.trouble() !== null
 		failure = new Fault(
 			full ? 'storage_full' : 'unavailable',
-			`a write to the disk has failed (${messageOf(error)}), so no more are accepted: ` +
+			`a write to the disk has failed (${reasonOf(error)}), so no more are accepted: ` +
 				'check the disk, then restart the gateway',
 			{ cause: error },
 		)
@@ -238,4 +238,9 @@ function sizeOf(writes: Write[]): CommitSize {
 		growing = true
 	}
 	return { bytes, cost: bytes + writes.length * bytesPerWrite, growing }
+}
+
+/** Without the sizes of buffers that lmdb-js appends: the last ones are whatever was in memory there. */
+function reasonOf(error: unknown): string {
+	return messageOf(error).replace(/: Attempting to write page.*/s, '')
 }
