@@ -120,7 +120,10 @@ function put(text: string, document: Document.Parsed, path: readonly string[], v
 	let begin = 0
 	for (const [depth, key] of path.entries()) {
 		const rest = path.slice(depth)
-		if (isMap(map) && !map.flow) indent = columnOf(text, startOf(map))
+		if (isMap(map) && !map.flow) {
+			const start = map.items[0]?.key.range?.[0] ?? map.range[0]
+			indent = start - lineStart(text, start)
+		}
 		const pair = isMap(map) ? pairOf(map, key) : undefined
 		if (isMap(map) && map.flow) return putIntoFlow(text, map, rest, value)
 		if (!pair) {
@@ -230,10 +233,6 @@ function isEmpty(node: unknown): boolean {
 	return isScalar(node) && (node as Scalar).value === null
 }
 
-function startOf(map: Map): number {
-	return map.items[0]?.key.range?.[0] ?? map.range[0]
-}
-
 /** Behind the last thing of a block map. */
 function lastOf(map: Map): number {
 	const last = map.items.at(-1)
@@ -254,10 +253,6 @@ function block(path: readonly string[], value: unknown, indent: number): string 
 	const nested = path.toReversed().reduce<unknown>((inner, key) => ({ [key]: inner }), value)
 	const text = stringify(nested, { indent: 2, lineWidth: 0 })
 	return text.replaceAll(/^(?=.)/gm, ' '.repeat(indent))
-}
-
-function columnOf(text: string, offset: number): number {
-	return offset - lineStart(text, offset)
 }
 
 function lineStart(text: string, offset: number): number {

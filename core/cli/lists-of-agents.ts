@@ -24,7 +24,9 @@ export async function answerList<T extends object>(
 	if (agent !== undefined)
 		return cli.out.answer(await of(agent), (list, style) => style.table(headings, list.map(row), empty(agent)))
 	const agents = await cli.api.request<{ name: string }[]>('GET', '/v1/agents')
-	const lists = await inTurns(agents.slice(0, AGENTS_LIMIT), async ({ name }) => named(name, await present(of(name))))
+	const lists = await inTurns(agents.slice(0, AGENTS_LIMIT), async ({ name }) =>
+		(await present(of(name))).map((one) => ({ agent: name, ...one })),
+	)
 	cli.out.answer(lists.flat(), (list, style) =>
 		style.table(
 			['agent', ...headings],
@@ -34,10 +36,6 @@ export async function answerList<T extends object>(
 	)
 	if (agents.length > AGENTS_LIMIT)
 		cli.out.note(`These are of the first ${AGENTS_LIMIT} of ${agents.length} agents; name an agent to see its own.`)
-}
-
-function named<T extends object>(agent: string, list: T[]): (T & { agent: string })[] {
-	return list.map((one) => ({ agent, ...one }))
 }
 
 /** Empty for an agent that was deleted meanwhile. */

@@ -28,13 +28,11 @@ export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }:
 		)
 	const [found] = meant
 	if (found === undefined)
-		throw new CliError('not_found', `there is no ${kind} "${wanted}"; ${others(list.map(titled))}`)
+		throw new CliError(
+			'not_found',
+			`there is no ${kind} "${wanted}"; ${others(list.map((one) => names(one)[0] ?? id(one)))}`,
+		)
 	return found
-
-	function titled(one: T): string {
-		const [name] = names(one)
-		return name ?? id(one)
-	}
 }
 
 const SHOWN = 20

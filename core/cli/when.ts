@@ -3,7 +3,8 @@ export function when(iso: string | null | undefined): string {
 	if (!iso) return '-'
 	const time = new Date(iso)
 	const date = [time.getFullYear(), two(time.getMonth() + 1), two(time.getDate())].join('-')
-	return `${date} ${clock(time)}`
+	const clock = [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':')
+	return `${date} ${clock}`
 }
 
 /** The same with the zone, for a time that is often given in another one: `2030-01-31 13:00:05 GMT+1`. */
@@ -18,10 +19,6 @@ export function moment(iso: string, { dated }: { dated: boolean }): string {
 	const whole = `${when(iso)}.${String(new Date(iso).getMilliseconds()).padStart(3, '0')}`
 	const [today = ''] = when(new Date().toISOString()).split(' ')
 	return dated || !whole.startsWith(today) ? whole : whole.slice(today.length + 1)
-}
-
-function clock(time: Date): string {
-	return [time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':')
 }
 
 function two(n: number): string {

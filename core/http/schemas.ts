@@ -24,15 +24,18 @@ const schemas = new WeakMap<object, Schema>()
 export function prepareSchemas({ settings: { validate } }: RequestRoute): void {
 	if (!validate) return
 	const given = parts.map((part): unknown => validate[part])
-	const isPrepared = Object.keys(validate.options ?? {}).length === 0 && !given.some(isOtherValidator)
+	const isPrepared =
+		Object.keys(validate.options ?? {}).length === 0 &&
+		!given.some((one) => typeof one === 'object' && one && !isSchema(one))
 	if (!isPrepared) validate.options = { ...preferences, ...validate.options }
 	for (const [index, part] of parts.entries()) {
 		const one = given[index]
 		if (!isPrepared) {
 			if (isSchema(one)) validate[part] = one.prefs({ messages: withoutValues })
-		} else if (isFunction(one)) {
+		} else if (typeof one === 'function') {
+			const check = one as Check
 			validate[part] = function (this: unknown, value: unknown, options: object) {
-				return one.call(this, value, { ...preferences, ...options })
+				return check.call(this, value, { ...preferences, ...options })
 			}
 		} else if (isSchema(one)) {
 			// At the first request: joi checks and compiles preferences, for which a start has no time.
@@ -105,15 +108,7 @@ export function schemaOf(
 
 type Check = (this: unknown, value: unknown, options: object) => Promise<unknown>
 
-function isFunction(given: unknown): given is Check {
-	return typeof given === 'function'
-}
-
 /** By its form: a plugin may bring a joi of its own. */
 export function isSchema(given: unknown): given is Schema {
 	return typeof given === 'object' && given !== null && 'validateAsync' in given && 'prefs' in given
-}
-
-function isOtherValidator(given: unknown): boolean {
-	return typeof given === 'object' && given !== null && !isSchema(given)
 }

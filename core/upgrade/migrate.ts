@@ -5,7 +5,7 @@
 import { Fault, isFault, messageOf } from '../errors.ts'
 import { format, formatSince } from '../store/format.ts'
 import { joinKey } from '../store/keys.ts'
-import type { DataFormat, Entry, Key, Op, Store } from '../store/ports.ts'
+import type { DataFormat, Entry, Key, Store } from '../store/ports.ts'
 import type { Migration, RecordRange, Reader } from './migration.ts'
 
 const progressKey: Key = ['upgrade', 'progress']
@@ -52,7 +52,7 @@ export async function migrate({ store, format: data, migrations, report }: Migra
 		let unsaved = 0
 		try {
 			for await (const { prefix, entries } of batchesOf(store, migration, saved)) {
-				for (const [scope, ops] of byScope(await migration.convert(entries, store))) {
+				for (const [scope, ops] of Map.groupBy(await migration.convert(entries, store), ({ key }) => key[0])) {
 					const commit = store.commit(scope, ops)
 					commit.catch(() => {}) // whoever waits for all of them gets its error
 					commits.push(commit)
@@ -111,10 +111,6 @@ async function* batchesOf(store: Reader, migration: Migration, saved?: Saved) {
 		}
 		if (entries.length > 0) yield { prefix, entries }
 	}
-}
-
-function byScope(ops: readonly Op[]): Map<string, Op[]> {
-	return Map.groupBy(ops, ({ key }) => key[0])
 }
 
 function stopped({ about }: Migration, error: unknown): Error {

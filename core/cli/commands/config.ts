@@ -153,7 +153,7 @@ Examples:
 					const where = file ? 'is not set in the file' : 'has no value'
 					throw new CliError('not_found', `${key} ${where}; see "svc config explain ${key}"`)
 				}
-				if (force && isPlain(written) && written !== value) {
+				if (force && written !== undefined && typeof written !== 'object' && written !== value) {
 					const variable = force.variables[path.join('.')]
 					const why =
 						force.refused !== null
@@ -295,10 +295,6 @@ function pathFor({ home }: Cli, key: string): string[] {
 		if (isFault(error, 'not_found')) return path
 		throw error
 	}
-}
-
-function isPlain(value: unknown): boolean {
-	return value !== undefined && value !== null && typeof value !== 'object'
 }
 
 /** What the running gateway makes of a setting. */

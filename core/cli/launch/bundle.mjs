@@ -90,7 +90,7 @@ function freshBundle() {
 		const folder = join(dist, bundle.folder)
 		if (!existsSync(folder) || bundle.packages !== (packagesNow() ?? bundle.packages)) return undefined
 		const states = statesOf(bundle)
-		if (same(states, bundle.states)) return folder
+		if (states === bundle.states) return folder
 		if (digestOf(bundle) !== bundle.digest) return undefined
 		try {
 			publish({ ...bundle, states })
@@ -111,11 +111,12 @@ function packagesNow() {
 
 /** What a change of the sources changes, without reading them: nobody can set the time of a file's last change. */
 function statesOf({ files, folders }) {
-	return [...files, ...folders].map((path) => {
+	const states = [...files, ...folders].map((path) => {
 		// Not by `join`, which takes as long as stat: each start does this a thousand times.
 		const { size, mtimeMs, ctimeMs } = statSync(root + path)
-		return [size, mtimeMs, ctimeMs].join(' ')
+		return `${size} ${mtimeMs} ${ctimeMs}`
 	})
+	return states.join('\n')
 }
 
 /** Of the content of the files, and the names in the folders: a new file there is a new part of a plugin. */
@@ -128,10 +129,6 @@ function digestOf({ files, folders }) {
 			.update('\0')
 	for (const path of folders) hash.update(`${path}\0${readdirSync(join(root, path)).toSorted().join('\0')}\0`)
 	return hash.digest('hex')
-}
-
-function same(one, other) {
-	return one.length === other.length && one.every((state, at) => state === other[at])
 }
 
 function publish(bundle) {

@@ -17,7 +17,7 @@ try {
 	const made = JSON.parse(readFileSync(join(root, 'dist/current.json'), 'utf8'))
 	const folder = `0-${made.digest.slice(0, 16)}`
 	mkdirSync(join(stage, 'dist'))
-	writeFileSync(join(stage, 'dist/current.json'), JSON.stringify({ ...made, folder, states: [] }))
+	writeFileSync(join(stage, 'dist/current.json'), JSON.stringify({ ...made, folder, states: '' }))
 	cpSync(join(root, 'dist', bundle), join(stage, 'dist', folder), { recursive: true })
 	const { files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 	const whole = files.filter((file) => file !== 'dist' && !/[!*]/.test(file))

@@ -157,7 +157,7 @@ function announcement({ manifest, integrity, files, bytes }: Fetched, plugins: s
  * ends between the two renames leaves the old one under another name, which `cleanUp` undoes.
  */
 async function swapIn<T>(folder: string, target: string, work: () => Promise<T>): Promise<T> {
-	const old = asideOf(target)
+	const old = join(dirname(target), `.old-${basename(target)}`)
 	if (existsSync(target)) renameSync(target, old)
 	try {
 		renameSync(folder, target)
@@ -169,10 +169,6 @@ async function swapIn<T>(folder: string, target: string, work: () => Promise<T>)
 		if (existsSync(old)) renameSync(old, target)
 		throw error
 	}
-}
-
-function asideOf(target: string): string {
-	return join(dirname(target), `.old-${basename(target)}`)
 }
 
 /** Undoes what an installation left that was killed. */

