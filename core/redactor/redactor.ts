@@ -11,7 +11,7 @@
 import type { NewEvent } from '../protocol.ts'
 import { NAMELESS, SecretSet } from './secret-set.ts'
 import type { Secret } from './secret-set.ts'
-import { viewOf } from './view.ts'
+import { SecretView } from './view.ts'
 import type { Redaction, View } from './view.ts'
 import { mapStrings } from './walk.ts'
 
@@ -133,7 +133,7 @@ export function openRedactor(): Redactor {
 			sets.delete(uid)
 			for (const [name, one] of agents) if (one === uid) agents.delete(name)
 		},
-		of: (writers) => viewOf(() => setsOf(writers), report),
+		of: (writers) => new SecretView(() => setsOf(writers), report),
 		showNamesTo(scope) {
 			nameScope = scope
 		},

@@ -49,13 +49,8 @@ export interface TextStream {
 	end(): string
 }
 
-/** `setsNow` is called for each operation, since a set may be created, or get its first secret, at any time. It leaves out empty ones. */
-export function viewOf(setsNow: () => readonly SecretSet[], report: (found: Redaction) => void): View {
-	return new SecretView(setsNow, report)
-}
-
 /** A class, since a view is made for every commit, and most of its methods are never called. */
-class SecretView implements View {
+export class SecretView implements View {
 	readonly #setsNow: () => readonly SecretSet[]
 	readonly #report: (found: Redaction) => void
 

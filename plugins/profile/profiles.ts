@@ -85,7 +85,8 @@ export function profilesOf({ store, redactor }: Pick<Context, 'store' | 'redacto
 			return change(store, agentScope(uid), async () => {
 				const both = await findBoth(uid)
 				const [before, ...earlier] = both.earlier
-				if (!both.profile || !before) throw nothingToUndo(name)
+				if (!both.profile || !before)
+					throw new Fault('conflict', `the profile of agent "${name}" has no earlier version`)
 				const next = { content: before.content, version: both.profile.value.version + 1, updated_at: now() }
 				return { ops: opsFor(uid, both, next, earlier), result: next }
 			})
@@ -108,8 +109,4 @@ function tooLong(bytes: number): Fault {
 		'invalid_request',
 		`a profile has at most ${PROFILE_BYTES} bytes of UTF-8, and this text has ${bytes}; shorten it, and store details with memory.store`,
 	)
-}
-
-function nothingToUndo(agent: string): Fault {
-	return new Fault('conflict', `the profile of agent "${agent}" has no earlier version`)
 }

@@ -57,7 +57,9 @@ export function findCapabilities({ program, permissions, lineOf }: SkillDocument
 	const { primitives, hosts, secrets } = permissions
 	const kept = [
 		...secrets.map((name) => `the secret ${name}`),
-		...primitives.filter(reads).map((name) => `what ${name} answers`),
+		...primitives
+			.filter((one) => one === 'vault.read' || (one.startsWith('memory.') && !one.endsWith('write')))
+			.map((name) => `what ${name} answers`),
 	]
 	if (hosts.length === 0 || kept.length === 0) return
 	const message = `May send ${kept.join(', ')} to ${hosts.join(', ')}.`
@@ -139,8 +141,4 @@ function lineOf(code: string, at: number): number {
 
 function sameHost(declared: string, used: string): boolean {
 	return !declared.includes(':') && used.split(':')[0] === declared
-}
-
-function reads(primitive: string): boolean {
-	return primitive === 'vault.read' || (primitive.startsWith('memory.') && !primitive.endsWith('write'))
 }

@@ -169,7 +169,7 @@ function partsOf(
 				const isFirst = at === 0 && HAS_LEVELS.test(order.model)
 				return { functionCall, ...(isFirst && { thoughtSignature: NO_SIGNATURE }) }
 			})
-			return [...textPart(turn.content), ...calls]
+			return [...(turn.content === '' ? [] : [{ text: turn.content }]), ...calls]
 		}
 	}
 }
@@ -189,8 +189,4 @@ function replayed(parts: Part[], calls: readonly ToolCallRequest[], ids: Map<str
 		if (call && typeof id === 'string') ids.set(call.id, id)
 		return call !== undefined
 	})
-}
-
-function textPart(text: string): Part[] {
-	return text === '' ? [] : [{ text }]
 }

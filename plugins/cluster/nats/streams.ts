@@ -61,14 +61,10 @@ export function token(text: string): string {
 	return Buffer.from(text).toString('base64url')
 }
 
-function textOf(part: string): string {
-	return Buffer.from(part, 'base64url').toString('utf8')
-}
-
 /** What a subject begins with, and the key whose record it holds. */
 export function rootAndKeyOf(subject: string): [root: string, key: string] {
 	const dot = subject.lastIndexOf('.')
-	return [subject.slice(0, dot), textOf(subject.slice(dot + 1))]
+	return [subject.slice(0, dot), Buffer.from(subject.slice(dot + 1), 'base64url').toString('utf8')]
 }
 
 /**

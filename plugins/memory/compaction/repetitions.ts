@@ -74,11 +74,6 @@ export function repetitions(all: readonly Said[], most: number): string[][] {
 		else if (group.length < most - 1) group.push(at)
 	}
 	return [...groups]
-		.filter(([keeper]) => !isMember(groups, keeper))
+		.filter(([keeper]) => !groups.values().some((members) => members.includes(keeper)))
 		.map(([keeper, members]) => [...members, keeper].map((at) => (all[at] as Said).id))
-}
-
-function isMember(groups: ReadonlyMap<number, number[]>, at: number): boolean {
-	for (const members of groups.values()) if (members.includes(at)) return true
-	return false
 }

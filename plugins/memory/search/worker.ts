@@ -2,6 +2,7 @@
  * The thread that indexes and searches, so that the main thread never waits for it. It holds nothing that is not in the
  * store: it may be ended at any time, and an evicted index is filled again.
  */
+import { setImmediate as turn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { AgentIndex } from './agent-index.ts'
 import { removeFiles } from './files.ts'
@@ -140,8 +141,4 @@ function work(): void {
 		isWorking = false
 		work()
 	})
-}
-
-function turn(): Promise<void> {
-	return new Promise((resolve) => setImmediate(resolve))
 }

@@ -5,7 +5,7 @@ import type { SkillReview } from '../contract.ts'
 
 /** With the complete program, if there is one. `full`: with the complete document, even if there is a diff. */
 export function reviewText(review: SkillReview, style: Style, full = false): string {
-	const { diff, replaces } = review
+	const { diff, replaces, program, program_line } = review
 	const plain = (line: string): string => style.plain(line)
 	const sections: [title: string, lines: string[]][] = [
 		['May use', permissions(review).map(plain)],
@@ -15,7 +15,10 @@ export function reviewText(review: SkillReview, style: Style, full = false): str
 		['Left out of it', leftOut(review, style)],
 		['Findings of the scan', findings(review, style)],
 		['Lines with characters that cannot be seen', unseen(review, style)],
-		['Program, with the lines of the document', program(review, style)],
+		[
+			'Program, with the lines of the document',
+			program === null ? [] : numbered(lines(program), style, program_line ?? 1),
+		],
 	]
 	if (diff !== null) sections.push([`Changes against the active revision ${replaces ?? ''}`, changes(diff, style)])
 	if (diff === null || full || !diff.includes('@@'))
@@ -119,10 +122,6 @@ function changes(diff: string, style: Style): string[] {
 		if (line.startsWith('+')) return style.good(text)
 		return line.startsWith('-') ? style.bad(text) : text
 	})
-}
-
-function program({ program: code, program_line: first }: SkillReview, style: Style): string[] {
-	return code === null ? [] : numbered(lines(code), style, first ?? 1)
 }
 
 function numbered(all: readonly string[], style: Style, first = 1): string[] {

@@ -73,7 +73,7 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 			license: { name: 'MIT', identifier: 'MIT' },
 		},
 		servers: [{ url: '/', description: 'The address from which this document was loaded.' }],
-		tags: [...tags].map(([name, plugin]) => tagOf(name, plugin)).toSorted(byName),
+		tags: [...tags].map(([name, plugin]) => tagOf(name, plugin)).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
 		paths: Object.fromEntries(Object.entries(paths).toSorted(([a], [b]) => (a < b ? -1 : 1))),
 		components: {
 			schemas: Object.fromEntries(Object.entries(schemas.components).toSorted(([a], [b]) => (a < b ? -1 : 1))),
@@ -117,8 +117,4 @@ function legacyServer(url: string | null): ServerObject {
 
 function byPath(a: RequestRoute, b: RequestRoute): number {
 	return a.path < b.path ? -1 : a.path > b.path ? 1 : a.method < b.method ? -1 : 1
-}
-
-function byName(a: { name: string }, b: { name: string }): number {
-	return a.name < b.name ? -1 : 1
 }

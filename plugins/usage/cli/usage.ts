@@ -1,7 +1,7 @@
 import type { Command } from '../../../core/cli/command.ts'
 import { pointInTime } from '../../../core/cli/time-input.ts'
 import { costText } from '../../shared/cost-text.ts'
-import type { Counted, RunFigures, UsageReport, UsageRow } from '../contract.ts'
+import type { Counted, RunFigures, UsageReport } from '../contract.ts'
 
 interface Options {
 	by: string
@@ -34,7 +34,12 @@ Examples:
 		cli.out.answer(report, ({ rows, total }, style) =>
 			style.table(
 				[report.by, 'runs', 'failed', 'calls', 'in', 'cached', 'out', 'cost', 'unpriced'],
-				rows.length === 0 ? [] : [...rows.map((row) => cells(nameOf(row), row)), cells('total', total)],
+				rows.length === 0
+					? []
+					: [
+							...rows.map((row) => cells(row.agent_id ?? row.day ?? `${row.provider} (${row.model})`, row)),
+							cells('total', total),
+						],
 				'Nothing ran in these days.',
 			),
 		)
@@ -51,8 +56,4 @@ function cells(name: string, row: Counted & { runs?: RunFigures }): string[] {
 		cost === null ? '' : costText(cost),
 		unpriced_tokens === 0 ? '' : `${unpriced_tokens} tokens`,
 	]
-}
-
-function nameOf({ agent_id, provider, model, day }: UsageRow): string {
-	return agent_id ?? day ?? `${provider} (${model})`
 }
