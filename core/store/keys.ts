@@ -58,3 +58,9 @@ export function compareKeys(a: string, b: string): number {
 export function invalid(message: string): Fault {
 	return new Fault('invalid_request', message)
 }
+
+/** The scope of a joined key or prefix. */
+export function scopeOf(joined: string): string {
+	const end = joined.indexOf('\0')
+	return end < 0 ? joined : joined.slice(0, end)
+}

@@ -1,6 +1,6 @@
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
-import { isWithin } from './keys.ts'
+import { isWithin, scopeOf } from './keys.ts'
 
 /** Subscribers to key changes, by the scope that they watch. */
 export interface Watchers<T> {
@@ -39,9 +39,4 @@ export function guarded(callback: () => void, log?: Logger): void {
 	} catch (error) {
 		log?.error({ err: error }, `a subscriber of the store threw: ${messageOf(error)}`)
 	}
-}
-
-function scopeOf(joined: string): string {
-	const end = joined.indexOf('\0')
-	return end < 0 ? joined : joined.slice(0, end)
 }

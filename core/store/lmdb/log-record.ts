@@ -1,5 +1,7 @@
-/** One append as one record of the log, with the fields of its events by place: half the size of named ones. */
+/** One append as one record of the log. */
 import { Fault } from '../../errors.ts'
+import { entriesOf, rowOf } from '../log-rows.ts'
+import type { LogRow } from '../log-rows.ts'
 import type { LogEntry } from '../ports.ts'
 import type { Table, Tables } from './tables.ts'
 import { keyNumber, numberKey } from './tables.ts'
@@ -18,29 +20,16 @@ export interface LogRecord {
 	entries: LogEntry[]
 }
 
-type Row = [
-	id: string,
-	timestamp: string,
-	agent: string | null,
-	sequence: number,
-	type: string,
-	payload: Record<string, unknown>,
-	...step: unknown[],
-]
-
 /** The stamp is the time of the newest event, in milliseconds since 1970. */
 export function sealRecord({ run, before, first, entries }: LogRecord): { key: string; bytes: Buffer } {
 	const key = numberKey(first + entries.length - 1)
 	let newest = 0
 	let timestamp: string | undefined
-	const rows = entries.map(({ event, step }): Row => {
+	for (const { event } of entries) {
 		if (event.timestamp !== timestamp) newest = Math.max(newest, Date.parse(event.timestamp))
 		timestamp = event.timestamp
-		const row: Row = [event.event_id, event.timestamp, event.agent_id, event.sequence, event.event_type, event.payload]
-		if (step !== undefined) row.push(step)
-		return row
-	})
-	return { key, bytes: sealValue(key, newest, [run, before, rows]) }
+	}
+	return { key, bytes: sealValue(key, newest, [run, before, entries.map(rowOf)]) }
 }
 
 /** The record whose last entry has the position `key`, and its size. */
@@ -48,11 +37,8 @@ export function readRecord(log: Table, key: string): (LogRecord & { size: number
 	const found = findRecord(log, key)
 	if (!found) return undefined
 	const size = found.bytes.length
-	const [run, before, rows] = valueOf(log, key, found.bytes) as [string | null, number, Row[]]
-	const entries = rows.map(([event_id, timestamp, agent_id, sequence, event_type, payload, ...step]): LogEntry => ({
-		event: { event_id, timestamp, agent_id, run_id: run, sequence, event_type, payload },
-		...(step.length > 0 && { step: step[0] }),
-	}))
+	const [run, before, rows] = valueOf(log, key, found.bytes) as [string | null, number, LogRow[]]
+	const entries = entriesOf(run, rows)
 	return { run, before, first: keyNumber(key) - entries.length + 1, entries, size }
 }
 

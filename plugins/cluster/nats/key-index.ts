@@ -2,7 +2,7 @@
  * All keys of one kind, in memory: about 250 bytes each. So whether a key exists, and which keys a prefix has, is known without
  * asking the cluster, and exact because only the holder of the lease writes.
  */
-import { compareKeys, isWithin } from '../../../core/store/keys.ts'
+import { compareKeys, isWithin, scopeOf } from '../../../core/store/keys.ts'
 
 /** The position of a key's message is not known yet. */
 export const UNKNOWN = -1
@@ -77,9 +77,4 @@ function placeOf(sorted: readonly string[], key: string): number {
 		else high = middle
 	}
 	return low
-}
-
-function scopeOf(joined: string): string {
-	const end = joined.indexOf('\0')
-	return end < 0 ? joined : joined.slice(0, end)
 }

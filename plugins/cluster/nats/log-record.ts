@@ -2,6 +2,8 @@
 import { Fault } from '../../../core/errors.ts'
 import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
 import { invalid } from '../../../core/store/keys.ts'
+import { entriesOf, rowOf } from '../../../core/store/log-rows.ts'
+import type { LogRow } from '../../../core/store/log-rows.ts'
 import type { LogEntry } from '../../../core/store/ports.ts'
 
 export interface LogRecord {
@@ -15,38 +17,19 @@ export interface LogRecord {
 	size: number
 }
 
-type Row = [
-	id: string,
-	timestamp: string,
-	agent: string | null,
-	sequence: number,
-	type: string,
-	payload: Record<string, unknown>,
-	...step: unknown[],
-]
-
 /** The entries of one append: the position of an event is that of its message, times this, and its place in it. */
 const ENTRIES = 4096
 
 /** Throws as `encodeValue` does, and `invalid_request` for more than 4,096 entries. */
 export function encodeRecord(run: string | null, before: number, entries: readonly LogEntry[]): Buffer {
 	if (entries.length > ENTRIES) throw invalid(`one append may have at most ${ENTRIES} events`)
-	const rows = entries.map(({ event, step }): Row => {
-		const row: Row = [event.event_id, event.timestamp, event.agent_id, event.sequence, event.event_type, event.payload]
-		if (step !== undefined) row.push(step)
-		return row
-	})
-	return encodeValue([run, before, rows], 0)
+	return encodeValue([run, before, entries.map(rowOf)], 0)
 }
 
 export function recordOf({ seq, data }: { seq: number; data: Buffer }): LogRecord {
 	try {
-		const [run, before, rows] = decodeValue(data, 0, data.length) as [string | null, number, Row[]]
-		const entries = rows.map(([event_id, timestamp, agent_id, sequence, event_type, payload, ...step]): LogEntry => ({
-			event: { event_id, timestamp, agent_id, run_id: run, sequence, event_type, payload },
-			...(step.length > 0 && { step: step[0] }),
-		}))
-		return { seq, run, before, entries, size: data.length }
+		const [run, before, rows] = decodeValue(data, 0, data.length) as [string | null, number, LogRow[]]
+		return { seq, run, before, entries: entriesOf(run, rows), size: data.length }
 	} catch (error) {
 		throw new Fault('store_damaged', `the message ${seq} of the log in the cluster cannot be read`, { cause: error })
 	}

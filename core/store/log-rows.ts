@@ -1,0 +1,33 @@
+/** The entries of one append, as every engine stores them: the fields of an event by place take half the size of named ones. */
+import type { LogEntry } from './ports.ts'
+
+export type LogRow = [
+	id: string,
+	timestamp: string,
+	agent: string | null,
+	sequence: number,
+	type: string,
+	payload: Record<string, unknown>,
+	...step: unknown[],
+]
+
+export function rowOf({ event, step }: LogEntry): LogRow {
+	const row: LogRow = [
+		event.event_id,
+		event.timestamp,
+		event.agent_id,
+		event.sequence,
+		event.event_type,
+		event.payload,
+	]
+	if (step !== undefined) row.push(step)
+	return row
+}
+
+/** `run`: of all entries of the append. */
+export function entriesOf(run: string | null, rows: readonly LogRow[]): LogEntry[] {
+	return rows.map(([event_id, timestamp, agent_id, sequence, event_type, payload, ...step]) => ({
+		event: { event_id, timestamp, agent_id, run_id: run, sequence, event_type, payload },
+		...(step.length > 0 && { step: step[0] }),
+	}))
+}
