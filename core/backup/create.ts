@@ -1,3 +1,4 @@
+import { addAbortListener } from 'node:events'
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -115,11 +116,10 @@ async function packApart(job: PackJob, signal?: AbortSignal): Promise<Packed> {
 		resourceLimits: { maxOldGenerationSizeMb: heapMib },
 	})
 	const { promise, resolve, reject } = Promise.withResolvers<PackAnswer>()
-	const abort = (): void => reject(signal?.reason)
 	worker.once('message', resolve)
 	worker.once('error', reject)
 	worker.once('exit', () => reject(new Error('its thread ended before it was done')))
-	signal?.addEventListener('abort', abort)
+	using _ = signal && addAbortListener(signal, () => reject(signal.reason))
 	try {
 		const answer = await promise
 		if ('packed' in answer) return answer.packed
@@ -127,7 +127,6 @@ async function packApart(job: PackJob, signal?: AbortSignal): Promise<Packed> {
 			? Object.assign(new Error(answer.error.message), { code: answer.system })
 			: fromWire(answer.error)
 	} finally {
-		signal?.removeEventListener('abort', abort)
 		await worker.terminate()
 	}
 }

@@ -66,7 +66,7 @@ async function* connect(
 	isFirst: boolean,
 ): AsyncGenerator<StreamEntry | 'open'> {
 	const silence = new AbortController()
-	const watchdog = setTimeout(() => silence.abort(), SILENCE_MS)
+	using watchdog = setTimeout(() => silence.abort(), SILENCE_MS)
 	try {
 		const response = await send(connection, path, {
 			signal: AbortSignal.any([signal, silence.signal]),
@@ -102,7 +102,6 @@ async function* connect(
 			yield* found.splice(0)
 		}
 	} finally {
-		clearTimeout(watchdog)
 		silence.abort()
 	}
 }

@@ -2,6 +2,7 @@
  * The job queue in memory, the same for every engine within one process: waiting jobs, leases and delays. What must survive
  * the process goes through `Backing`.
  */
+import { addAbortListener } from 'node:events'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import { Heap } from '../util/heap.ts'
@@ -144,21 +145,16 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 			held--
 			wake()
 		}
-		signal.addEventListener('abort', wake)
-		try {
-			while (!signal.aborted && !closed) {
-				const lease = ready.size > 0 && held < max() ? take(returned, isCounted) : undefined
-				if (lease) {
-					held++
-					yield lease
-					continue
-				}
-				const timer = ready.size > 0 ? setTimeout(wake, askAgainMs) : undefined
-				await changed.promise
-				clearTimeout(timer)
+		using _ = addAbortListener(signal, wake)
+		while (!signal.aborted && !closed) {
+			const lease = ready.size > 0 && held < max() ? take(returned, isCounted) : undefined
+			if (lease) {
+				held++
+				yield lease
+				continue
 			}
-		} finally {
-			signal.removeEventListener('abort', wake)
+			using _timer = ready.size > 0 ? setTimeout(wake, askAgainMs) : undefined
+			await changed.promise
 		}
 	}
 

@@ -82,9 +82,8 @@ export function answerCalls(
 			controller.abort(new Fault('stopped', 'the program has ended'))
 			if (underWay.size === 0) return
 			const late = Promise.withResolvers<true>()
-			const timer = setTimeout(late.resolve, STOP_WITHIN_MS, true)
+			using _ = setTimeout(late.resolve, STOP_WITHIN_MS, true)
 			const isLate = await Promise.race([late.promise, Promise.all(underWay)])
-			clearTimeout(timer)
 			if (isLate === true) log.warn(`${underWay.size} calls of a program that has ended do not stop`)
 		},
 	}

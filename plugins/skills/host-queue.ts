@@ -5,6 +5,7 @@
  * other that computes. `waiting_processes` is the reserve for these, which no owner gets all of (`Shares.may`). An owner whose
  * program ended a moment ago keeps its place for a second: one that fills all others would slow its next program down.
  */
+import { addAbortListener } from 'node:events'
 import { FairQueue } from '../../core/util/fair-queue.ts'
 import { reserveOf, Shares } from '../../core/util/shares.ts'
 import { Fault } from '../../core/errors.ts'
@@ -118,12 +119,8 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		hosts.set(host, 0)
 		void host.gone.then(() => left(host))
 		if (closed) host.end()
-		const late = setTimeout(() => host.end(), START_WITHIN_MS)
-		try {
-			await host.ready
-		} finally {
-			clearTimeout(late)
-		}
+		using _ = setTimeout(() => host.end(), START_WITHIN_MS)
+		await host.ready
 		offer(host)
 	}
 
@@ -223,12 +220,8 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 				places.remove(owner)
 				one.reject(signal?.reason)
 			}
-			signal?.addEventListener('abort', abort, { once: true })
-			try {
-				return await one.promise
-			} finally {
-				signal?.removeEventListener('abort', abort)
-			}
+			using _ = signal && addAbortListener(signal, abort)
+			return await one.promise
 		},
 		setWaits(host, only) {
 			const holder = holders.get(host)

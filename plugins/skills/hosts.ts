@@ -1,4 +1,5 @@
 /** The pool of skill hosts: started on demand, kept warm, replaced when they fail or have served long enough. */
+import { addAbortListener } from 'node:events'
 import { Fault } from '../../core/errors.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
 import type { CheckOrder, ProgramOrder, ProgramOutcome } from '../../sandbox/host-protocol.ts'
@@ -51,8 +52,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 			const host = await queue.take(owner, signal)
 			const id = ++orders
 			const calls = answerCalls(id, { called, logged }, host.send, log)
-			const abort = (): void => host.end()
-			signal.addEventListener('abort', abort, { once: true })
+			using _ = addAbortListener(signal, () => host.end())
 			try {
 				signal.throwIfAborted()
 				const order: ProgramOrder = { kind: 'run', id, ...program, args: JSON.stringify(args) }
@@ -60,7 +60,6 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 				signal.throwIfAborted()
 				return valueOf(outcome)
 			} finally {
-				signal.removeEventListener('abort', abort)
 				await calls.end()
 				queue.release(host)
 			}

@@ -30,11 +30,10 @@ export function openUnderWay(): UnderWay {
 		async finish(ms, reason) {
 			if (calls.size === 0) return
 			idle = Promise.withResolvers()
-			const timer = setTimeout(() => {
+			using _ = setTimeout(() => {
 				for (const call of calls.keys()) call.abort(reason)
 			}, ms)
 			await idle.promise
-			clearTimeout(timer)
 		},
 	}
 }

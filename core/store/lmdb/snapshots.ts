@@ -1,5 +1,5 @@
 import { fork } from 'node:child_process'
-import { once } from 'node:events'
+import { addAbortListener, once } from 'node:events'
 import { chmodSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -50,13 +50,10 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 
 	const copyApart = async (folder: string, signal?: AbortSignal): Promise<void> => {
 		const process = fork(child, [path, folder], { execArgv: [], stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
-		const end = (): void => void process.kill('SIGKILL')
-		signal?.addEventListener('abort', end)
+		using _ = signal && addAbortListener(signal, () => process.kill('SIGKILL'))
 		let errors = ''
 		process.stderr?.on('data', (data: Buffer) => (errors = (errors + data.toString()).slice(0, 1000)))
-		const [code] = (await once(process, 'exit').finally(() => signal?.removeEventListener('abort', end))) as [
-			number | null,
-		]
+		const [code] = (await once(process, 'exit')) as [number | null]
 		if (code === 0) return
 		root.readerCheck() // otherwise the entry of the dead reader would keep its pages forever
 		throw new Error(errors || `its process ended with ${code}`)

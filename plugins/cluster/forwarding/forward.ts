@@ -155,17 +155,13 @@ export function openForwarder(): Forwarder {
 		async ask(route, request, requestId) {
 			const sent = open(route, 'main', request, { kind: 'probe', requestId })
 			if (!sent) throw new Error(nowhere)
-			const late = setTimeout(() => sent.destroy(), PROBE_MS)
-			try {
-				const answered = answerOf(sent)
-				sent.end()
-				const answer = await answered
-				if (!answer) throw new Error('the working gateway does not answer')
-				const body = await allBytes(answer, PROBE_BYTES, () => new Error('the answer is too long'))
-				return { status: answer.statusCode ?? 503, headers: answer.headers, body: body.toString('utf8') }
-			} finally {
-				clearTimeout(late)
-			}
+			using _ = setTimeout(() => sent.destroy(), PROBE_MS)
+			const answered = answerOf(sent)
+			sent.end()
+			const answer = await answered
+			if (!answer) throw new Error('the working gateway does not answer')
+			const body = await allBytes(answer, PROBE_BYTES, () => new Error('the answer is too long'))
+			return { status: answer.statusCode ?? 503, headers: answer.headers, body: body.toString('utf8') }
 		},
 
 		close: () => agent.destroy(),

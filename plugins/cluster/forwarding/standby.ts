@@ -80,9 +80,8 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 		if (left <= 0 || count >= MOST_WAITING) return false
 		count++
 		const later = Promise.withResolvers<void>()
-		const timer = setTimeout(later.resolve, Math.min(AGAIN_MS, left))
+		using _ = setTimeout(later.resolve, Math.min(AGAIN_MS, left))
 		await Promise.race([changed.promise, later.promise])
-		clearTimeout(timer)
 		count--
 		return true
 	}

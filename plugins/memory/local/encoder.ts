@@ -1,4 +1,5 @@
 /** The main thread's side of the sentence encoder: its thread starts with the first text, and ends when it has none for long. */
+import { addAbortListener } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { Fault, messageOf } from '../../../core/errors.ts'
 import { programOf } from '../../../core/util/own-code.ts'
@@ -76,13 +77,8 @@ export function encoderIn(folder: string): Encoder {
 			waiting.set(id, { resolve, reject })
 			const request: EncodeRequest = { id, texts: texts.map((text) => text.slice(0, TEXT_CHARACTERS).toWellFormed()) }
 			worker.postMessage(request)
-			const giveUp = (): void => reject(failed('it took too long'))
-			signal.addEventListener('abort', giveUp, { once: true })
-			try {
-				return await promise
-			} finally {
-				signal.removeEventListener('abort', giveUp)
-			}
+			using _ = addAbortListener(signal, () => reject(failed('it took too long')))
+			return await promise
 		},
 		async [Symbol.asyncDispose]() {
 			clearTimeout(idle)
