@@ -1,10 +1,10 @@
-/** Generates files from the code (`npm run docs`): pages, parts of pages, and the files that a start copies into the home. */
+/** Generates from the code (`npm run docs`): parts of pages, and the files that a start copies into the home. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { jsonSchema } from '../config/json-schema.ts'
 import { composition } from '../core/host/config.ts'
-import { configurationPage } from './make/configuration.ts'
+import { environmentTable, settingsReference } from './make/configuration.ts'
 import { codesTable, pluginCodesTable, scopesTable } from './make/codes.ts'
-import { eventsPage } from './make/events.ts'
+import { eventsReference } from './make/events.ts'
 import { exampleFile } from './make/example.ts'
 import { helpOfAll } from './make/help.ts'
 import { routesTable } from './make/routes.ts'
@@ -16,8 +16,11 @@ export async function generatedFiles(): Promise<Record<string, string>> {
 	return {
 		'config/gateway.example.yaml': exampleFile(composition),
 		'config/gateway.schema.json': `${JSON.stringify(jsonSchema(composition), null, '\t')}\n`,
-		'docs/configuration.md': configurationPage(),
-		'docs/events.md': await eventsPage(),
+		'docs/configuration.md': filled(textAt('docs/configuration.md'), {
+			environment: environmentTable(),
+			settings: settingsReference(),
+		}),
+		'docs/events.md': filled(textAt('docs/events.md'), { events: await eventsReference() }),
 		'docs/http-api.md': filled(textAt('docs/http-api.md'), {
 			codes: await codesTable(),
 			'plugin codes': await pluginCodesTable(),
