@@ -2,6 +2,7 @@ import { Cron } from 'croner'
 import type { CustomHelpers } from 'joi'
 import { defineSettings } from '../../config/declaration.ts'
 import { count, flag } from '../../config/fields.ts'
+import { isTimeZone } from '../shared/time-zone.ts'
 import type { BackupSettings } from './contract.ts'
 
 export default defineSettings<BackupSettings>({
@@ -52,12 +53,6 @@ function schedule(text: string, helpers: CustomHelpers): unknown {
 	})
 }
 
-/** A name of the time zone database. */
 function timezone(name: string, helpers: CustomHelpers): unknown {
-	try {
-		new Intl.DateTimeFormat('en', { timeZone: name })
-		return name
-	} catch {
-		return helpers.message({ custom: 'must be the name of a time zone, such as Europe/Rome' })
-	}
+	return isTimeZone(name) ? name : helpers.message({ custom: 'must be the name of a time zone, such as Europe/Rome' })
 }

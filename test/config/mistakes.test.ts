@@ -64,6 +64,7 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	['webhooks:\n  public_url: gateway.example\n', '2:15', /an address such as https:/],
 	['server:\n  host: ${SVC_NO_SUCH}\n', '2:9', /SVC_NO_SUCH is not set; set it, or write \$\{SVC_NO_SUCH:-default\}/],
 	['backups:\n  schedule: every day\n', '2:13', /backups\.schedule: .*five cron fields.*"0 3 \* \* \*"/],
+	['backups:\n  timezone: "+05:00"\n', '2:13', /backups\.timezone: .*name of a time zone/],
 	['backups:\n  timezone: Europe/Rom\n', '2:13', /backups\.timezone: .*name of a time zone, such as Europe\/Rome/],
 	// Values that do not go together
 	['server: {port: 4000}\nlegacy:\n  port: 4000\n', '1:16', /server\.port and legacy\.port must differ/],

@@ -1,7 +1,7 @@
-import { Fault, isFault } from '../../errors.ts'
+import { isFault } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
-import { BoundedMap } from '../../util/bounded-map.ts'
-import { timeOf } from '../events.ts'
+import { pruningOf, youngInARow } from '../prune.ts'
+import type { Pruning } from '../prune.ts'
 import { endOf } from '../keys.ts'
 import type { Tables } from './tables.ts'
 import { keyBatches, keyNumber, keysOf, numberKey } from './tables.ts'
@@ -10,10 +10,7 @@ import type { LogRecord } from './log-record.ts'
 import { findRecord } from './record.ts'
 import type { Write, Writer } from './writer.ts'
 
-interface PruneRequest {
-	/** ISO 8601. */
-	before: string
-	keep: (run: string) => Promise<boolean>
+interface PruneRequest extends Pruning {
 	/** The newest durable position. */
 	newest: () => number
 	/** A run's record that ends at `position` is being removed. */
@@ -23,21 +20,10 @@ interface PruneRequest {
 
 /** Records that are read before yielding to other work, and the most that one commit removes. */
 const batch = 200
-/** The clock may have stepped: the rest counts as young only after so many young records in a row. */
-const youngInARow = 1000
-/** Runs whose `keep` is remembered. */
-const rememberedRuns = 10_000
 
 /** Returns how many events were removed. A record is removed as a whole, when its newest event is older than `before`. */
 export async function pruneLog(tables: Tables, writer: Writer, request: PruneRequest): Promise<number> {
-	const before = timeOf(request.before, Number.NaN)
-	if (Number.isNaN(before)) throw new Fault('invalid_request', 'prune needs a time')
-	const kept = new BoundedMap<string, boolean>(rememberedRuns)
-	const isKept = async (run: string): Promise<boolean> => {
-		const answer = kept.get(run) ?? (await request.keep(run))
-		kept.set(run, answer)
-		return answer
-	}
+	const { before, isKept } = pruningOf(request)
 	const all = { start: numberKey(1), end: numberKey(Number.MAX_SAFE_INTEGER) }
 	let removed = 0
 	let young = 0
@@ -49,7 +35,7 @@ export async function pruneLog(tables: Tables, writer: Writer, request: PruneReq
 			if (keyNumber(key) >= request.newest()) break
 			const record = old(tables, key, before, request.log)
 			young = record ? 0 : young + 1
-			if (!record || (record.run !== null && (await isKept(record.run)))) continue
+			if (!record || (await isKept(record.run))) continue
 			// The caller may have taken long to answer.
 			writer.mustBeOpen()
 			if (record.run !== null && !isFirst(tables, record.run, key, gone)) continue

@@ -1,25 +1,17 @@
-import { Fault } from '../../../core/errors.ts'
-import { BoundedMap } from '../../../core/util/bounded-map.ts'
-import { timeOf } from '../../../core/store/events.ts'
+import { pruningOf, youngInARow } from '../../../core/store/prune.ts'
+import type { Pruning } from '../../../core/store/prune.ts'
 import { textOfError, unreachable } from './client.ts'
 import type { Client } from './client.ts'
 import type { LogSource } from './log-source.ts'
 import type { Names } from './streams.ts'
 
-interface PruneRequest {
-	/** ISO 8601. */
-	before: string
-	keep: (run: string) => Promise<boolean>
+interface PruneRequest extends Pruning {
 	/** The newest record's position: it stays. */
 	newest: number
 	/** The records at these positions were removed; `runs` are those that they belonged to. */
 	gone: (seqs: ReadonlySet<number>, runs: ReadonlySet<string>) => void
 }
 
-/** The clock may have stepped: the rest counts as young only after so many young records in a row. */
-const youngInARow = 1000
-/** Runs whose `keep` is remembered. */
-const rememberedRuns = 10_000
 /** Records that are removed together, and requests at the same time. */
 const batch = 200
 /** The same at the beginning of the log, where one request removes all of them. */
@@ -32,14 +24,7 @@ export async function pruneLog(
 	source: LogSource,
 	request: PruneRequest,
 ): Promise<number> {
-	const before = timeOf(request.before, Number.NaN)
-	if (Number.isNaN(before)) throw new Fault('invalid_request', 'prune needs a time')
-	const kept = new BoundedMap<string, boolean>(rememberedRuns)
-	const isKept = async (run: string): Promise<boolean> => {
-		const answer = kept.get(run) ?? (await request.keep(run))
-		kept.set(run, answer)
-		return answer
-	}
+	const { before, isKept } = pruningOf(request)
 	/** Runs of which a record stays, so that later ones stay as well. */
 	const spared = new Set<string>()
 	let seqs = new Set<number>()
@@ -62,7 +47,7 @@ export async function pruneLog(
 		if (seq >= request.newest) break
 		const isOld = entries.every(({ event }) => Date.parse(event.timestamp) < before)
 		young = isOld ? 0 : young + 1
-		const goes = isOld && !(run !== null && (spared.has(run) || (await isKept(run))))
+		const goes = isOld && !(run !== null && spared.has(run)) && !(await isKept(run))
 		if (!goes) {
 			await flush()
 			isBeginning = false
