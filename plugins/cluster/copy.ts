@@ -111,7 +111,10 @@ async function copyLog({ appends }: Contents, to: Engine, told: (count: number) 
 			busy.add(run)
 			lasts.set(run, entries.at(-1)?.event.sequence ?? expected)
 		}
-		pending.push(to.log.append(run, expected, [...entries]))
+		const appended = to.log.append(run, expected, [...entries])
+		// `flush` reports it; until then nobody waits for it.
+		appended.catch(() => {})
+		pending.push(appended)
 		count += entries.length
 		told(count)
 	}
