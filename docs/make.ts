@@ -7,6 +7,7 @@ import { codesTable, pluginCodesTable, scopesTable } from './make/codes.ts'
 import { eventsReference } from './make/events.ts'
 import { exampleFile } from './make/example.ts'
 import { helpOfAll } from './make/help.ts'
+import { jsonText } from './make/json.ts'
 import { routesTable } from './make/routes.ts'
 
 const root = new URL('../', import.meta.url)
@@ -15,7 +16,7 @@ const root = new URL('../', import.meta.url)
 export async function generatedFiles(): Promise<Record<string, string>> {
 	return {
 		'config/gateway.example.yaml': exampleFile(composition),
-		'config/gateway.schema.json': `${JSON.stringify(jsonSchema(composition), null, '\t')}\n`,
+		'config/gateway.schema.json': jsonText(jsonSchema(composition)),
 		'docs/configuration.md': filled(textAt('docs/configuration.md'), {
 			environment: environmentTable(),
 			settings: settingsReference(),

@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
+import { jsonText } from '../../docs/make/json.ts'
 import { send, startGateway } from '../support/gateway.ts'
 import type { RequestOptions } from '../support/gateway.ts'
 import { checkerOf, operationsOf, resolve, urlOf } from '../support/openapi.ts'
@@ -120,7 +121,7 @@ void t.test('the description of everything that is built in', async (t) => {
 	})
 
 	await t.test('is the one in docs/openapi.json', (t) => {
-		const text = `${JSON.stringify(portable(document), null, 2)}\n`
+		const text = jsonText(portable(document))
 		if (process.env.SVC_WRITE_OPENAPI) writeFileSync(committed, text)
 		t.ok(readFileSync(committed, 'utf8') === text, `docs/openapi.json is not current; write it anew: ${REWRITE}`)
 		t.end()
