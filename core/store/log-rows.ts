@@ -12,14 +12,7 @@ export type LogRow = [
 ]
 
 export function rowOf({ event, step }: LogEntry): LogRow {
-	const row: LogRow = [
-		event.event_id,
-		event.timestamp,
-		event.agent_id,
-		event.sequence,
-		event.event_type,
-		event.payload,
-	]
+	const row: LogRow = [event.event_id, event.timestamp, event.agent_id, event.sequence, event.event_type, event.payload]
 	if (step !== undefined) row.push(step)
 	return row
 }
