@@ -42,7 +42,7 @@ export interface SettingsDeclaration<Settings = unknown> {
 	environment?(env: Environment, settings: Readonly<Record<string, unknown>>): FromEnvironment[]
 	/** Environment variables that the plugin reads, and what each means, in Markdown. */
 	variables?: Readonly<Record<string, string>>
-	/** Where the settings stand in the example and in docs/configuration.md. Default the last one. */
+	/** Where the settings are in the example and in docs/configuration.md. Default the last one. */
 	topic?: Topic
 	/** Text for the example in place of what the schema gives, by top-level setting. Settings are switched off by a `#`. */
 	examples?: Readonly<Record<string, string>>

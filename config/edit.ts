@@ -1,6 +1,6 @@
 /**
  * Changes one setting in the text of gateway.yaml and leaves everything else as it is, to the byte: comments, their
- * indentation and blank lines. (The YAML library would reformat all of them.) A setting that stands there switched off by
+ * indentation and blank lines. (The YAML library would reformat all of them.) A setting that is there, switched off by
  * a `#`, as in the example, is switched on where it stands.
  */
 import { isDeepStrictEqual } from 'node:util'
@@ -18,7 +18,7 @@ export function settingAt(text: string, path: readonly string[]): unknown {
 	return isNode(node) ? node.toJS(document) : undefined
 }
 
-/** The text with the setting. Throws `config_invalid` if the text is not YAML, or something else stands in the way. */
+/** The text with the setting. Throws `config_invalid` if the text is not YAML, or something else is in the way. */
 export function setSetting(text: string, path: readonly string[], value: unknown): string {
 	const document = parsed(text)
 	const wanted = withValue(document.toJS() as unknown, path, value)
@@ -43,7 +43,7 @@ export function unsetSetting(text: string, path: readonly string[]): string {
 
 /**
  * The text with the setting under another name or in another section, with its comments; in its own section it keeps its
- * place. Throws `config_invalid` if something else stands in the way.
+ * place. Throws `config_invalid` if something else is in the way.
  */
 export function renameSetting(text: string, from: readonly string[], to: readonly string[]): string {
 	const document = parsed(text)
@@ -259,7 +259,7 @@ function lineStart(text: string, offset: number): number {
 	return text.lastIndexOf('\n', offset - 1) + 1
 }
 
-/** Behind the line's end. A block ends with its line end already, so the offset stands at the start of the next line. */
+/** Behind the line's end. A block ends with its line end already, so the offset is at the start of the next line. */
 function lineEnd(text: string, offset: number, isBlock = false): number {
 	if (isBlock && offset > 0 && text[offset - 1] === '\n') return offset
 	const end = text.indexOf('\n', offset)

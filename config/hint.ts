@@ -26,7 +26,7 @@ export function hint(composition: Composition, { type, message, path, context }:
 	return found ? `${message}; did you mean "${found}"?` : message
 }
 
-/** The names that may stand in a section. */
+/** The names that a section may have. */
 function settingsAt(schema: JsonSchema, path: readonly (string | number)[]): string[] {
 	const [first, ...rest] = path
 	if (schema.anyOf) return schema.anyOf.flatMap((branch) => settingsAt(branch, path))

@@ -129,7 +129,7 @@ export type ValueOrigin =
 	| { from: 'file'; where: string }
 	| { from: 'default' }
 
-/** A section counts as set in the file where anything of it stands there. */
+/** A section counts as set in the file where anything of it is there. */
 export function originOf(config: Config, path: string): ValueOrigin {
 	const { file, origins, tree } = sourceOf(config)
 	const variable = origins.get(path)

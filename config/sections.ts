@@ -1,5 +1,5 @@
 /**
- * A plugin's settings stand in a section at the top of gateway.yaml or under `plugins.<name>`: two ways to write the same
+ * A plugin's settings are in a section at the top of gateway.yaml or under `plugins.<name>`: two ways to write the same
  * section. What reads the tree from here on sees one of them, under the plugin's present name, and still finds the line
  * that the operator wrote.
  */
@@ -18,7 +18,7 @@ type Section = Record<string, unknown>
 /** A tree of settings, and what its operator should change although it is valid. */
 export interface Sections extends Tree {
 	warnings: Problem[]
-	/** What stands there under a former name: its path in the file, and the one to write. */
+	/** What is there under a former name: its path in the file, and the one to write. */
 	renames: Rename[]
 }
 

@@ -13,9 +13,9 @@ export interface Tree {
 	replaced: Set<string>
 	/** Where the name, or the value, of the path stands; for a missing one, its nearest ancestor. */
 	locate(path: string, part: 'key' | 'value'): Position
-	/** Whether the path itself stands in the file. */
+	/** Whether the path itself is in the file. */
 	has(path: string): boolean
-	/** The path as written in the file; a setting may stand in two places. */
+	/** The path as written in the file; a setting may be in two places. */
 	written(path: string): string
 }
 

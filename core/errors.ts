@@ -131,7 +131,7 @@ export interface Hint {
 	known_as?: string
 }
 
-/** A hint as JSON in the header `x-hint` of an error. `request` stands in the message as it is here. */
+/** A hint as JSON in the header `x-hint` of an error. `request` is in the message as it is here. */
 export interface WireHint extends Pick<Hint, 'route' | 'params'> {
 	request: string
 }

@@ -7,34 +7,34 @@ const DEFAULT = 'http://127.0.0.1:3000'
 
 export interface AddressBook {
 	/**
-	 * Where the gateway is, without a slash at its end: `SVC_URL`, else what the home's gateway wrote down, else port 3000.
-	 * Read again for each request, since a gateway that was started again may have another port; while it is away, the address
-	 * stays what it was, and never becomes that of another gateway. Throws `unavailable` where `SVC_HOME` names a home without a
+	 * Where the gateway is, without a slash at its end: `SVC_URL`, else the address in the home's `run/gateway.json`, else port 3000.
+	 * Read again for each request, since a gateway that was started again may have another port; while it does not run, the
+	 * address stays what it was, and never becomes that of another gateway. Throws `unavailable` where `SVC_HOME` names a home without a
 	 * running gateway: the one at port 3000 has another home.
 	 */
 	url(): string
-	/** Before a request: finds out whether the gateway that wrote its address down has been killed since, so that anybody may have it. */
+	/** Before a request: finds out whether the gateway that wrote that file was killed, so that another program may have its port. */
 	look(): Promise<void>
 }
 
 export function addressBook(env: Readonly<NodeJS.ProcessEnv>, home: string): AddressBook {
 	let latest: string | undefined
-	let isLeftBehind = false
+	let wasKilled = false
 	return {
 		url() {
-			latest = env.SVC_URL ? checked(env.SVC_URL) : ((isLeftBehind ? undefined : writtenDown(home)) ?? latest)
-			if (latest === undefined && env.SVC_HOME && (isLeftBehind || isAbsent(runtimeFileOf(home))))
-				throw noGateway(home, isLeftBehind)
+			latest = env.SVC_URL ? checked(env.SVC_URL) : ((wasKilled ? undefined : addressInFile(home)) ?? latest)
+			if (latest === undefined && env.SVC_HOME && (wasKilled || isAbsent(runtimeFileOf(home))))
+				throw noGateway(home, wasKilled)
 			return latest ?? DEFAULT
 		},
 		async look() {
-			isLeftBehind = !env.SVC_URL && readRuntimeFile(home)?.pid !== undefined && !(await isHeld(home))
+			wasKilled = !env.SVC_URL && readRuntimeFile(home)?.pid !== undefined && !(await isHeld(home))
 		},
 	}
 }
 
-/** Undefined if none runs, or not from this home. */
-function writtenDown(home: string): string | undefined {
+/** Undefined if no gateway of this home runs. */
+function addressInFile(home: string): string | undefined {
 	const url = readRuntimeFile(home)?.url
 	try {
 		return typeof url === 'string' ? checked(url) : undefined

@@ -3,7 +3,7 @@ import type { Cli } from './contract.ts'
 import { within } from '../util/deadline.ts'
 import { buildProgram } from './program.ts'
 
-/** More than anybody picks from. */
+/** Nobody chooses from more. */
 const LIMIT = 200
 /** The longest wait after the key is pressed. */
 const PATIENCE_MS = 3_000

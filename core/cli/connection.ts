@@ -11,7 +11,7 @@ const FILE_LIMIT = 100 * 1024 * 1024
 const CHECK_MS = 3_000
 /** With the check, longer than a connection may take to open: what is given up on has accepted it. */
 const SILENT_MS = 9_000
-/** A gateway that lives may take that long: one that waits on a cluster holds a request for 20 s while none works. */
+/** A gateway that runs may take that long: one that waits on a cluster holds a request for 20 s while none works. */
 const BRIEF_MS = 30_000
 
 export interface Connection {
@@ -23,7 +23,7 @@ export interface Connection {
 	headers(this: void, url: string): Record<string, string>
 	/** The home that was asked where its gateway is, where no address was given. */
 	home?: string
-	/** How long a brief request waits before it asks whether the gateway lives; for tests. */
+	/** How long a brief request waits before it asks whether the gateway runs; for tests. */
 	silent_ms?: number
 }
 

@@ -3,7 +3,7 @@ import type { EventEnvelope } from '../store/ports.ts'
 
 export interface Cli {
 	readonly env: Readonly<NodeJS.ProcessEnv>
-	/** Where the user stands: relative file names belong to it. */
+	/** The user's working directory; relative file names are relative to it. */
 	readonly cwd: string
 	/** The home folder, absolute; `SVC_HOME` or `~/.svc`. */
 	readonly home: string
@@ -130,7 +130,7 @@ export interface Prompts {
 }
 
 export interface TextQuestion {
-	/** Stands there as if it had been typed, to be corrected. */
+	/** Is there as if it had been typed, to be corrected. */
 	initial?: string
 	/** The answer where nothing is typed; shown dimmed. */
 	fallback?: string
@@ -163,7 +163,7 @@ export interface Lines {
 /** Exit codes of `svc`; those from 64 on are sysexits(3)'s. */
 export const exitCodes = {
 	ok: 0,
-	/** The command did what it should, and the news is bad: a failed run, a finding of the doctor. */
+	/** The command did its work, and what it reports is bad: a failed run, a finding of the doctor. */
 	failed: 1,
 	/** Wrong arguments, or a request that the gateway refuses as invalid. */
 	usage: 2,

@@ -3,7 +3,7 @@ import { MARKS_AT, plain, widthOf } from './plain.ts'
 
 /** Space between columns. */
 const GAP = '  '
-/** A cell of more characters is cut: nobody reads on. */
+/** A cell of more characters is cut. */
 const CELL_LIMIT = 200
 const NAME_LIMIT = 64
 

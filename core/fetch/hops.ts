@@ -31,7 +31,7 @@ const ownHeaders = [
 	'trailer',
 	'upgrade',
 ]
-/** All that another origin gets to see: no token, no cookie, no key in a header of its own. */
+/** All that is sent to another origin: no token, no cookie, no key in a header of its own. */
 const harmlessHeaders = new Set(['accept', 'accept-language', 'content-language', 'content-type', 'user-agent'])
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308])

@@ -60,7 +60,7 @@ function answerPreflight({ headers }: Request, h: ResponseToolkit) {
 	// Client libraries add headers of their own; what a header says is checked where it is read.
 	if (typeof wanted === 'string' && wanted.length <= HEADERS_LIMIT && HEADER_NAMES.test(wanted))
 		response.header('access-control-allow-headers', wanted)
-	// A page of the internet that reaches for an address of this machine or network.
+	// A page of the internet that requests an address of this machine or network.
 	if (headers['access-control-request-private-network'] === 'true')
 		response.header('access-control-allow-private-network', 'true')
 	return response.takeover()

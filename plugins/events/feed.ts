@@ -59,7 +59,7 @@ export class EventFeed {
 	readonly options: FeedOptions
 	readonly readers = new Set<FeedReader>()
 	readonly #live = new Set<FeedReader>()
-	/** Readers, or what stands for them before they have a connection. */
+	/** Readers, or what takes their place before they have a connection. */
 	readonly #joining = new Map<object, Buffered>()
 	readonly #unsubscribe: () => void
 	#waiting: string[] = []

@@ -10,7 +10,7 @@ const OFFLINE = 'offline'
 const TIMEOUT_S = 120
 /** What OpenAI itself embeds with, where nothing is set. */
 const OPENAI_EMBEDDINGS = 'text-embedding-3-small'
-/** Headers and query parameters whose values are secrets even where they stand in the file. */
+/** Headers and query parameters whose values are secrets even where the file has them as they are. */
 const SECRET_NAME = /key|token|auth|secret|cookie|credential/i
 
 export function modelsOf({

@@ -5,7 +5,7 @@ import type { ModelRequest } from '../models/provider.ts'
 
 export type ReadBlob = (attachment: Attachment) => Promise<Uint8Array | null>
 
-/** Bytes that one request shows, the newest first: what is over is told in words. Providers take about so much. */
+/** Bytes that one request shows, the newest first: the others are described in words. Providers take about so much. */
 const REQUEST_BYTES = 20 * 1024 * 1024
 /** Bytes that a thread keeps, for the next requests of its runs. */
 const CACHE_BYTES = 40 * 1024 * 1024

@@ -5,7 +5,7 @@ import type { Turn } from '../models/provider.ts'
 /** Characters of a result, and of other texts, up to which a stub is no shorter. */
 const RESULT = 240
 const TEXT = 2_000
-/** Characters of texts below which attachments are told in words: an image takes about as much. */
+/** Characters of texts below which attachments are described in words: an image takes about as much. */
 const SHOWN = 4_000
 
 /** Where the whole text of a message is: for `conversation_read`. */

@@ -55,7 +55,7 @@ function formOf(answer: ModelAnswer, { json, call }: AnswerForm): { answer: Mode
 	return { answer: { ...answer, content: text } }
 }
 
-/** The JSON of an answer, which may stand in a code block, or between other words. */
+/** The JSON of an answer, which may be in a code block, or between other words. */
 function jsonIn(content: string): { text: string; value?: unknown } {
 	const trimmed = content.trim()
 	const block = trimmed.slice(trimmed.indexOf('```'), trimmed.lastIndexOf('```')).replace(/^```\w*/, '')

@@ -10,7 +10,7 @@
  * - throw or reject: failures are data, so that the code that retries can decide;
  * - retry by itself, or wait for longer than the order's `timeout_ms`;
  * - answer with a tool call whose arguments it did not receive to their end;
- * - read the environment: all that it may use stands in the order;
+ * - read the environment: all that it may use is in the order;
  * - let a key into a failure's message.
  */
 import type { FaultCode } from '../../core/errors.ts'
@@ -34,7 +34,7 @@ export interface ModelRequest {
 	/** Offered to the model; each call of the answer names one of them canonically, or is what the model said. */
 	tools: ToolSpec[]
 	form?: AnswerForm
-	/** Bytes of attachments, by their blobs. Those without bytes are told in words. */
+	/** Bytes of attachments, by their blobs. Those without bytes are described in words. */
 	files?: ReadonlyMap<string, Uint8Array>
 }
 

@@ -16,7 +16,7 @@ export interface Traits extends Compat {
 	text_always?: boolean
 	/** What came with earlier answers is not sent back. */
 	state?: boolean
-	/** Blobs of attachments that are told in words. */
+	/** Blobs of attachments that are described in words. */
 	unreadable?: readonly string[]
 	/** The form of the answer is not passed: JSON is told in words only, and calls are not forced. */
 	json?: false

@@ -62,7 +62,7 @@ const SINGLE_LIMIT = 3
 /** Attachments that are remembered as unreadable, for one model. */
 const UNREADABLE_LIMIT = 200
 
-/** What a model cannot be shown is told to it in words. Some servers only say that a message must be text. */
+/** What a model cannot be shown is described to it in words. Some servers only say that a message must be text. */
 function mediaRefused(
 	{ message, param = '' }: ModelFailure,
 	{ request, traits, known }: Asked,

@@ -257,7 +257,7 @@ function orderFor({ home, env }: Cli, provider: string | undefined): string | un
 		const other = Object.keys(providers).find((name) => name !== provider)
 		return other === undefined ? 'svc config unset default_provider' : `svc config set default_provider ${other}`
 	} catch (error) {
-		if (isFault(error)) return undefined // more is wrong in the file, and told
+		if (isFault(error)) return undefined // the file has another mistake, which is reported
 		throw error
 	}
 }

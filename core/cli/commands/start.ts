@@ -15,7 +15,7 @@ Examples:
 	async run(cli, { backup = true }: { backup?: boolean }) {
 		const { gatewayFlags, pinnedNode, replaceBy } = await import('../../process/handover.mjs')
 		const { runnable } = await import('../launch/bundle.mjs')
-		// A relative SVC_HOME belongs to where the user stands.
+		// A relative SVC_HOME is relative to the user's working directory.
 		const code = await replaceBy(
 			pinnedNode(),
 			[...gatewayFlags, await runnable('core/main.ts'), ...(backup ? [] : ['--no-backup'])],

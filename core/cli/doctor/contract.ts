@@ -47,7 +47,7 @@ export interface DoctorFile {
 	secrets?(context: CheckContext): Promise<Secrets>
 	/** Environment variables that its plugin reads, with whether the value is a secret. */
 	variables?: Readonly<Record<string, 'secret' | 'plain'>>
-	/** Secrets that stand in the settings themselves, by what to call them. */
+	/** Secrets in the settings themselves, by what to call them. */
 	secretsIn?(config: Config): Readonly<Record<string, string>>
 	/** Ports that its plugin has the gateway listen at, beside the main one. */
 	ports?(config: Config): readonly { setting: string; port: number }[]

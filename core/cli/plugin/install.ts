@@ -36,7 +36,7 @@ const forgottenMs = 60 * 60_000
 
 export interface InstallOptions {
 	yes?: boolean
-	/** As under `plugins:` in gateway.yaml; in place of what stands there. */
+	/** As under `plugins:` in gateway.yaml; in place of what is there. */
 	settings?: Record<string, unknown>
 }
 
@@ -185,7 +185,7 @@ function cleanUp(plugins: string): void {
 	}
 }
 
-/** Settings that stand in gateway.yaml stay, unless others are given: then the gateway only reads the new folder. */
+/** Settings in gateway.yaml stay, unless others are given: then the gateway only reads the new folder. */
 async function switchOn(
 	cli: Cli,
 	name: string,

@@ -105,7 +105,7 @@ export function openForwarder(): Forwarder {
 				return 'sent'
 			}
 			response.writeHead(answer.statusCode ?? 502, answer.statusMessage, passedHeaders(answer.rawHeaders))
-			// Whoever opens a stream wants to know that it is open.
+			// A client that opens a stream waits until it is open.
 			if (answer.headers['content-length'] === undefined) response.flushHeaders()
 			answer.on('error', () => response.destroy())
 			answer.pipe(response)

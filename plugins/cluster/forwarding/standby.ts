@@ -1,6 +1,6 @@
 /**
  * What a gateway does while another one works on the data: it listens, and forwards every request there. A request that comes while
- * nobody works waits for whoever will, also if that is this gateway.
+ * none works waits for the next one, which may be this gateway.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'

@@ -24,7 +24,7 @@ export interface FieldError {
 
 const TOKEN = 'svc-token'
 
-/** Told when a request was refused for want of a token. */
+/** Gets an event when a request was refused because it has no valid token. */
 export const tokenNeeded = new EventTarget()
 
 /** Of this tab only, and gone with it. */

@@ -33,7 +33,7 @@ interface WaitingChat {
 	expires_at: string
 }
 
-/** No event tells of a chat that wants to be paired: anyone could fill the log with them. */
+/** No event reports a chat that wants to be paired: anyone could fill the log with them. */
 const LOOK_MS = 10_000
 const READ_MS = 250
 
