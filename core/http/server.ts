@@ -17,6 +17,7 @@ import type { Logger } from '../log/log.ts'
 import type { Redactor } from '../redactor/redactor.ts'
 import { culpritOf } from '../util/culprit.ts'
 import { REQUEST_ID } from './request-id.ts'
+import type {} from './route-access.ts'
 
 const MIB_BYTES = 1024 * 1024
 export const BODY_LIMIT_BYTES: number = MIB_BYTES

@@ -78,7 +78,7 @@ function statusFor({ code, provider_status }: Codes, status: number): number {
 }
 
 /** The code of an error as OpenAI's clients know it. `param`: the field that is wrong. */
-export function codeFor({ code, provider_code }: Codes, param: string | null = null): string {
+function codeFor({ code, provider_code }: Codes, param: string | null = null): string {
 	return provider_code ?? codes[`${code} ${param}`] ?? codes[code] ?? code
 }
 

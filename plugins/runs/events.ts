@@ -62,7 +62,7 @@ export default {
 	},
 	'context.shrunk': {
 		description:
-			'A model rejected a request as too long although the estimate fit, or its window ended in the middle of the answer; the request is sent again with less of the conversation.',
+			'A request was too long for a model, or left no room for the answer; it is sent again with less of the conversation.',
 		payload: {
 			provider: 'The name of the provider.',
 			model: 'The model that rejected it.',

@@ -1,5 +1,6 @@
 /** The scope that a route asks for: how plugins write it, and how hapi keeps it. */
-import type { RequestRoute, RouteOptionsAccess } from '@hapi/hapi'
+import type { RouteOptionsAccess } from '@hapi/hapi'
+import type { RouteAccess } from '../../core/http/route-access.ts'
 
 /**
  * The `auth` of a route that a caller with this scope, or with `*`, may use:
@@ -18,22 +19,8 @@ export function holds(scopes: readonly string[], scope: string): boolean {
 	return scopes.includes('*') || scopes.includes(scope)
 }
 
-/** The rules of a route as hapi keeps them, which its types do not show: `server.auth.lookup(route)`. */
-export interface RouteAccess {
-	strategies: string[]
-	mode: string
-	access?: { entity?: string; scope?: { selection?: string[]; required?: string[]; forbidden?: string[] } | false }[]
-}
-
 /** The scopes of which a caller needs one; empty for a route that accepts all callers. */
 export function scopesOf(rules: RouteAccess | false): string[] {
 	const { access = [] } = rules || {}
 	return access.flatMap(({ scope }) => (scope && scope.selection) || [])
-}
-
-declare module '@hapi/hapi' {
-	interface ServerAuth {
-		/** The default if the route sets nothing; false if it accepts all callers. */
-		lookup(route: RequestRoute): RouteAccess | false
-	}
 }
