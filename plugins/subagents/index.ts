@@ -1,5 +1,4 @@
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises'
-import { isFault } from '../../core/errors.ts'
 import { definePlugin } from '../../core/plugin.ts'
 import type { Context, ErrorCode } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
@@ -36,12 +35,7 @@ async function runEnded(ctx: Context<SubagentSettings>, { run_id, agent_id }: Ev
 	if (run_id === null || agent_id === null) return
 	// Few runs have anything to do with sub-agents: reading that must not delay what clients hear of the end.
 	await nextTurn()
-	const run = await ctx
-		.use('runs')
-		.get(run_id)
-		.catch((error: unknown) => {
-			if (!isFault(error, 'not_found')) throw error
-		})
+	const run = await ctx.use('runs').find(run_id)
 	if (!run) return // deleted with its agent
 	const agent = { name: run.agent, uid: run.agent_uid }
 	const call = callOf(run.conversation)

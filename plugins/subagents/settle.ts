@@ -22,9 +22,9 @@ export function settle(ctx: SubagentContext, agent: AgentRef, place: Key): Promi
 	return settling.run(place.join(' '), async () => {
 		const entry = await ctx.store.get<Spawned>(place)
 		if (!entry) return
-		const child = await find(ctx, entry.value.run_id)
+		const child = await ctx.use('runs').find(entry.value.run_id)
 		if (child && !isOver(child)) return
-		const parent = await find(ctx, entry.value.parent_run_id)
+		const parent = await ctx.use('runs').find(entry.value.parent_run_id)
 		const continues = parent !== undefined && !isOver(parent)
 		// A parent that waits reports the end itself, in one write with the result of its call.
 		if (entry.value.wait && continues) return
@@ -110,15 +110,6 @@ async function deliver(
 	} catch (error) {
 		// The parent was stopped meanwhile, or the agent deleted.
 		if (!isFault(error, 'stopped', 'not_found')) throw error
-	}
-}
-
-async function find(ctx: SubagentContext, run_id: string): Promise<RunRecord | undefined> {
-	try {
-		return await ctx.use('runs').get(run_id)
-	} catch (error) {
-		if (isFault(error, 'not_found')) return undefined
-		throw error
 	}
 }
 

@@ -1,5 +1,5 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import type { Deliver, StartRequest } from '../runs/contract.ts'
 import { asArguments } from '../shared/as-arguments.ts'
@@ -106,12 +106,7 @@ async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: s
 	try {
 		return call.waitFor(run_id)
 	} catch (error) {
-		await ctx
-			.use('runs')
-			.cancel(run_id)
-			.catch((ended: unknown) => {
-				if (!isFault(ended, 'conflict', 'not_found')) throw ended
-			})
+		await ctx.use('runs').stop(run_id)
 		throw error
 	}
 }
