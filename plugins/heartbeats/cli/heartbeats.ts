@@ -107,9 +107,7 @@ Examples:
 		remove: {
 			description: 'Remove a heartbeat; runs that it started continue',
 			arguments: '<agent> <id>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent, id, ...options }: { agent: string; id: string; yes?: boolean }) {
 				await consent(cli, options, `Remove the heartbeat ${id} of ${agent}?`)
 				const removed = await cli.api.request('DELETE', path`/v1/agents/${agent}/heartbeats/${id}`)

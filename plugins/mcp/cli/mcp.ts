@@ -161,9 +161,7 @@ Examples:
 		remove: {
 			description: 'Remove a server from an agent; its process or session ends',
 			arguments: '<agent> <server>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent, server: wanted, ...options }: { agent: string; server: string; yes?: boolean }) {
 				const { id, name } = await find(cli, agent, wanted)
 				await consent(cli, options, `Take the MCP server ${name} away from ${agent}?`)

@@ -87,9 +87,7 @@ Examples:
 		rotate: {
 			description: 'Give a webhook a new address and a new secret; the old ones become invalid',
 			arguments: '<agent> <slug>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent, slug, ...options }: { agent: string; slug: string; yes?: boolean }) {
 				await consent(cli, options, `Replace the address and the secret of ${agent}'s webhook ${slug}?`)
 				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks/${slug}/rotate`)
@@ -108,9 +106,7 @@ Examples:
 		remove: {
 			description: 'Remove a webhook; runs that it started continue',
 			arguments: '<agent> <slug>',
-			options: {
-				...yesOption,
-			},
+			options: yesOption,
 			async run(cli, { agent, slug, ...options }: { agent: string; slug: string; yes?: boolean }) {
 				await consent(cli, options, `Remove ${agent}'s webhook ${slug}?`)
 				await cli.api.request('DELETE', path`/v1/agents/${agent}/webhooks/${slug}`)
