@@ -1,15 +1,16 @@
 /** From messages of a request with attachments somewhere to messages whose attachments the agent has. */
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type { ChatMessage } from '../../core/protocol.ts'
-import type { AttachmentSource } from '../attachments/contract.ts'
 import type { RequestMessage, StoredMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 
+/** Why an attachment of an earlier message is left out. */
+const passable = ['address_refused', 'payload_too_large'] as const
+
 /**
  * Stores the attachments of the latest message of the user and of what follows it; those that cannot be stored refuse the
- * request. Clients send earlier messages again and again: what has gone meanwhile is told in a line. `isKept`: the gateway
- * has the earlier messages itself, so theirs are passed over.
+ * request. Clients send earlier messages again and again: a line replaces what has gone meanwhile. `isKept`:
+ * the gateway has the earlier messages itself, so their attachments are skipped.
  */
 export async function withAttachments(
 	ctx: Pick<Context, 'use'>,
@@ -26,31 +27,18 @@ export async function withAttachments(
 			continue
 		}
 		const { sources = [], ...rest } = message
-		if (sources.length === 0 || (isKept && at < begin)) stored.push(rest)
-		else stored.push(at < begin ? await orTold(ctx, agent, rest, sources) : await orRefused(rest, sources, at))
-	}
-	return stored
-
-	async function orRefused<M extends ChatMessage>(message: M, sources: AttachmentSource[], at: number): Promise<M> {
+		const isNew = at >= begin
+		if (sources.length === 0 || (isKept && !isNew)) {
+			stored.push(rest)
+			continue
+		}
 		try {
-			return { ...message, attachments: await ctx.use('attachments').take(agent, sources) }
+			stored.push({ ...rest, attachments: await ctx.use('attachments').take(agent, sources) })
 		} catch (error) {
-			if (!isFault(error, 'invalid_request')) throw error
-			throw wrong(`${field}[${at}].content`, error.message)
+			if (!isFault(error, 'invalid_request', ...(isNew ? [] : passable))) throw error
+			if (isNew) throw wrong(`${field}[${at}].content`, error.message)
+			stored.push({ ...rest, content: `${rest.content}\n[attachments are left out: ${error.message}]`.trim() })
 		}
 	}
-}
-
-async function orTold<M extends ChatMessage>(
-	ctx: Pick<Context, 'use'>,
-	agent: AgentRef,
-	message: M,
-	sources: AttachmentSource[],
-): Promise<M> {
-	try {
-		return { ...message, attachments: await ctx.use('attachments').take(agent, sources) }
-	} catch (error) {
-		if (!isFault(error, 'invalid_request', 'address_refused', 'payload_too_large')) throw error
-		return { ...message, content: `${message.content}\n[attachments are left out: ${error.message}]`.trim() }
-	}
+	return stored
 }

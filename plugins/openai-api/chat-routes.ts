@@ -15,16 +15,17 @@ import { failure } from './errors.ts'
 import type { AgentRequest } from './exchange.ts'
 import { effort, modelSettings, model, refused, shared, toolFields, verbosity } from './fields.ts'
 import type { Sampling } from './fields.ts'
-import { chosen, formOf, jsonOf, responseFormat, wordsOf } from './form.ts'
+import { jsonOf, responseFormat } from './form.ts'
 import type { JsonFields, ToolChoice } from './form.ts'
+import { inputsOf } from './inputs.ts'
 import { messages, messagesOf } from './messages.ts'
 import type { ChatInput } from './messages.ts'
 import { presentFields } from './present-fields.ts'
-import { progressOf, withOpenCalls } from './progress.ts'
+import { withOpenCalls } from './progress.ts'
 import { answerTo, stream } from './serve.ts'
-import { functionsIn, noteIgnored, specsOf, tools } from './tools.ts'
+import { functionsIn, noteIgnored, tools } from './tools.ts'
 import type { ClientTool, HostedTool } from './tools.ts'
-import { joined, turnOf } from './turn.ts'
+import { turnOf } from './turn.ts'
 
 interface FunctionTool {
 	type: 'function'
@@ -139,46 +140,17 @@ async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, caller: 
 	const input = await withOpenCalls(ctx, agent, named, messagesOf(body.messages))
 	// They may be large, and a stream may take long.
 	body.messages = []
+	const isNamed = named !== undefined
 	const turn = turnOf(
-		await withAttachments(ctx, agent, input, { field: 'messages', isKept: named !== undefined }),
+		await withAttachments(ctx, agent, input, { field: 'messages', isKept: isNamed }),
 		'messages',
-		named !== undefined,
+		isNamed,
 	)
-	const {
-		temperature,
-		top_p,
-		frequency_penalty,
-		presence_penalty,
-		seed,
-		stop,
-		reasoning_effort,
-		verbosity: words,
-	} = body
-	const functions = functionsIn<FunctionTool>(body.tools).map((tool) => tool.function)
-	const { offered, call } = chosen(functions, body.tool_choice)
 	const { response_format: format } = body
-	const form = formOf(jsonOf(format && { schema: format.schema, ...format.json_schema, type: format.type }), call)
-	const [specs, since] = await Promise.all([specsOf(ctx, agent, offered), progressOf(ctx, agent, owner, turn)])
-	return {
-		agent,
-		stays: named !== undefined,
-		start: {
-			prompt: turn.prompt,
-			attachments: turn.attachments,
-			conversation: named ?? newConversation('once', owner),
-			...((turn.system !== null || form) && { persona: joined([agent.persona, turn.system, wordsOf(form)]) }),
-			given: {
-				...(named === undefined && { history: turn.history }),
-				since,
-				tools: specs,
-				...(form && { form }),
-				one_call: body.parallel_tool_calls === false,
-				model: modelSettings(
-					{ temperature, top_p, frequency_penalty, presence_penalty, seed, stop, reasoning_effort, verbosity: words },
-					body.max_completion_tokens,
-					body.max_tokens,
-				),
-			},
-		},
-	}
+	const start = await inputsOf(ctx, { agent, owner, isNamed }, turn, body, {
+		functions: functionsIn<FunctionTool>(body.tools).map((tool) => tool.function),
+		json: jsonOf(format && { schema: format.schema, ...format.json_schema, type: format.type }),
+		model: modelSettings(body, body.max_completion_tokens, body.max_tokens),
+	})
+	return { agent, stays: isNamed, start: { ...start, conversation: named ?? newConversation('once', owner) } }
 }

@@ -69,17 +69,29 @@ export const shared = {
 	top_logprobs: refused('is not supported: an agent returns no probabilities', [0]),
 }
 
+/** Reach the model as they are. */
+const passed = [
+	'top_p',
+	'frequency_penalty',
+	'presence_penalty',
+	'seed',
+	'stop',
+	'reasoning_effort',
+	'verbosity',
+] as const
+
 /** The settings of a run for its model calls. */
 export function modelSettings(
-	{ temperature, ...rest }: Sampling,
+	body: Sampling,
 	...limits: (number | null | undefined)[]
 ): NonNullable<RunInputs['model']> {
-	const sampling = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== null && value !== undefined))
+	const { temperature } = body
+	const given = passed.filter((name) => body[name] !== null && body[name] !== undefined)
 	const max_tokens = Math.min(...limits.map((limit) => limit ?? Infinity))
 	return {
 		...(typeof temperature === 'number' && { temperature }),
 		...(max_tokens < Infinity && { max_tokens }),
-		...(Object.keys(sampling).length > 0 && { sampling }),
+		...(given.length > 0 && { sampling: Object.fromEntries(given.map((name) => [name, body[name]])) }),
 	}
 }
 

@@ -12,18 +12,19 @@ import { namedConversation, newConversation, sharedName } from './conversations.
 import type { AgentRequest } from './exchange.ts'
 import { modelSettings } from './fields.ts'
 import type { Sampling } from './fields.ts'
-import { chosen, formOf, jsonOf, wordsOf } from './form.ts'
+import { jsonOf } from './form.ts'
 import type { JsonFields, ToolChoice } from './form.ts'
+import { inputsOf } from './inputs.ts'
 import { messagesOf } from './items.ts'
 import type { InputItem } from './items.ts'
-import { progressOf, withOpenCalls } from './progress.ts'
+import { withOpenCalls } from './progress.ts'
 import { resolved } from './references.ts'
 import { seconds } from './response-events.ts'
-import { chainOf, creation, missing, newPlace, readResponse } from './stored.ts'
+import { chainOf, missing, newPlace, readResponse } from './stored.ts'
 import type { StoredResponse } from './stored.ts'
-import { functionsIn, specsOf } from './tools.ts'
+import { functionsIn } from './tools.ts'
 import type { ClientTool, HostedTool } from './tools.ts'
-import { joined, turnOf } from './turn.ts'
+import { turnOf } from './turn.ts'
 
 type FunctionTool = { type: 'function'; strict?: boolean | null } & ClientTool
 
@@ -82,10 +83,19 @@ export async function respond(ctx: Context, body: ResponseRequest, caller: Calle
 	const isNamed = previous?.named ?? named !== undefined
 	const chain = previous ? await chainOf(ctx, previous, owner) : []
 	const turn = turnOf([instructions, ...chain, ...input], 'input', isNamed)
-	const { offered, call } = chosen(functionsIn<FunctionTool>(body.tools), body.tool_choice)
-	const form = formOf(jsonOf(body.text?.format), call)
-	const tools = await specsOf(ctx, agent, offered)
-	const since = await progressOf(ctx, agent, owner, turn)
+	const start = await inputsOf(ctx, { agent, owner, isNamed }, turn, body, {
+		functions: functionsIn<FunctionTool>(body.tools),
+		json: jsonOf(body.text?.format),
+		model: modelSettings(
+			{
+				temperature: body.temperature,
+				top_p: body.top_p,
+				reasoning_effort: body.reasoning?.effort,
+				verbosity: body.text?.verbosity,
+			},
+			body.max_output_tokens,
+		),
+	})
 	const isKept = body.store !== false
 	const conversation = previous
 		? await conversationAfter(ctx, agent, owner, previous)
@@ -106,31 +116,10 @@ export async function respond(ctx: Context, body: ResponseRequest, caller: Calle
 	const asked: AgentRequest = {
 		agent,
 		stays: isKept || isNamed,
-		start: {
-			prompt: turn.prompt,
-			attachments: turn.attachments,
-			conversation,
-			...((turn.system !== null || form) && { persona: joined([agent.persona, turn.system, wordsOf(form)]) }),
-			given: {
-				...(!isNamed && { history: turn.history }),
-				since,
-				tools,
-				...(form && { form }),
-				one_call: body.parallel_tool_calls === false,
-				model: modelSettings(
-					{
-						temperature: body.temperature,
-						top_p: body.top_p,
-						reasoning_effort: body.reasoning?.effort,
-						verbosity: body.text?.verbosity,
-					},
-					body.max_output_tokens,
-				),
-			},
-		},
+		start: { ...start, conversation },
 		also: async (run_id) => {
 			record.run_id = run_id
-			return isKept ? [creation(key, { ...record })] : []
+			return isKept ? [{ key, value: { ...record }, expect: null }] : []
 		},
 	}
 	return { asked, record, ...(isKept && { key }) }

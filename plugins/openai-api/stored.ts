@@ -4,7 +4,7 @@ import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import type { Key, Op } from '../../core/store/ports.ts'
+import type { Key } from '../../core/store/ports.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import { existedAt } from './conversations.ts'
 import { wrong } from './errors.ts'
@@ -45,10 +45,6 @@ const CHAIN_CHARACTERS = 200_000
 /** The key of the response with the id `id`, a UUID. */
 export function newPlace(agent: AgentRef, id: string): { id: string; key: Key } {
 	return { id: responseId(agent.uid, id), key: keyOf(agent.uid, hexOf(id)) }
-}
-
-export function creation(key: Key, value: StoredResponse): Op {
-	return { key, value, expect: null }
 }
 
 /** Undefined if this owner does not have it, or no longer. If its request could not store its end, the run is read. */
@@ -103,12 +99,8 @@ export async function chainOf(ctx: StoredDeps, newest: StoredResponse, owner: st
 	}
 	const messages = turns.toReversed().flat()
 	// If it was cut, results may have lost their calls.
-	return messages.slice(
-		Math.max(
-			0,
-			messages.findIndex(({ role }) => role === 'user'),
-		),
-	)
+	const first = messages.findIndex(({ role }) => role === 'user')
+	return messages.slice(Math.max(0, first))
 }
 
 /** Deletes responses whose runs were deleted. */
