@@ -1,10 +1,3 @@
-/** A token bucket for each webhook: its size, and its refill per minute. */
-export interface Buckets {
-	/** Takes a token and returns 0. Otherwise returns the milliseconds until one is available. */
-	take(id: string): number
-	release(id: string): void
-}
-
 interface Bucket {
 	left: number
 	/** Milliseconds of the monotonic clock. */
@@ -15,10 +8,11 @@ const MINUTE_MS = 60_000
 /** Above this number, full buckets are deleted once a minute. */
 const BUCKETS = 4_096
 
+/** A token bucket for each webhook: its size, and its refill per minute. */
 export function openBuckets(
 	{ at_once, per_minute }: { at_once: number; per_minute: number },
 	clock: () => number = () => performance.now(),
-): Buckets {
+) {
 	const buckets = new Map<string, Bucket>()
 	let sweepAt = 0
 
@@ -37,13 +31,14 @@ export function openBuckets(
 		return bucket
 	}
 	return {
-		take(id) {
+		/** Takes a token and returns 0. Otherwise returns the milliseconds until one is available. */
+		take(id: string): number {
 			const bucket = bucketOf(id)
 			if (bucket.left < 1) return ((1 - bucket.left) * MINUTE_MS) / per_minute
 			bucket.left--
 			return 0
 		},
-		release(id) {
+		release(id: string): void {
 			const bucket = bucketOf(id)
 			bucket.left = Math.min(at_once, bucket.left + 1)
 		},

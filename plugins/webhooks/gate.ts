@@ -7,22 +7,12 @@ import { Fault } from '../../core/errors.ts'
 import { openBuckets } from './buckets.ts'
 import type { WebhookSettings } from './contract.ts'
 
-/** `id`: the webhook's. Both throw `rate_limited` or `unavailable`, with `retry-after`. */
-export interface Gate {
-	/** Before any of the body is read. */
-	check(id: string): void
-	/** For a delivery with a valid signature and a body of `bytes`. Settles when it is admitted. */
-	enter(id: string, bytes: number): Promise<Admission>
-}
-
 /** The caller must leave it in any case. */
 export interface Admission {
 	/** From 0; no other delivery of the webhook has it at the same time. */
 	slot: number
 	leave(): void
 }
-
-type GateLimits = Pick<WebhookSettings, 'per_minute' | 'max_concurrent' | 'max_concurrent_per_webhook'>
 
 interface DeliveryQueue {
 	/** Milliseconds of the monotonic clock; a minute begins with its first delivery. */
@@ -43,11 +33,12 @@ const OVERHEAD_BYTES = 4096
 /** Above this number, idle webhooks are deleted from the map, once a minute. */
 const QUEUES = 4_096
 
+/** `id`: the webhook's. Both methods throw `rate_limited` or `unavailable`, with `retry-after`. */
 export function openGate(
-	limits: GateLimits,
+	limits: Pick<WebhookSettings, 'per_minute' | 'max_concurrent' | 'max_concurrent_per_webhook'>,
 	clock: () => number = () => performance.now(),
 	lineBytes: number = LINE_BYTES,
-): Gate {
+) {
 	const { per_minute, max_concurrent, max_concurrent_per_webhook } = limits
 	const requests = openBuckets({ at_once: REQUESTS_AT_ONCE * per_minute, per_minute: REQUESTS * per_minute }, clock)
 	const queues = new Map<string, DeliveryQueue>()
@@ -108,7 +99,8 @@ export function openGate(
 	}
 
 	return {
-		check(id) {
+		/** Before any of the body is read. */
+		check(id: string): void {
 			const now = clock()
 			checkMinute(queueOf(id, now), now)
 			const ms = requests.take(id)
@@ -116,7 +108,8 @@ export function openGate(
 			const message = `too many requests without a valid signature come to this webhook; it reads ${REQUESTS * per_minute} a minute`
 			throw refusal('rate_limited', message, ms)
 		},
-		async enter(id, bytes) {
+		/** For a delivery with a valid signature and a body of `bytes`. Settles when it is admitted. */
+		async enter(id: string, bytes: number): Promise<Admission> {
 			requests.release(id)
 			const now = clock()
 			const queue = queueOf(id, now)

@@ -40,7 +40,7 @@ export async function tidy(
 		if (signal.aborted) return
 		const { uid, id, slug } = pointer
 		const webhook = (await store.get<WebhookRecord>(keys.webhook(uid, slug)))?.value
-		if (webhook?.id === id && webhook.token_hash === key.at(-1)) await prune(store, { uid, id, before, kept })
+		if (webhook?.id === id && webhook.token_hash === key.at(-1)) await prune(store, pointer, before, kept)
 		else if (Date.parse(pointer.at) < at - UNDER_WAY_MS) await bury(store, secrets, key, pointer, webhook?.id === id)
 	}
 }
@@ -66,15 +66,8 @@ async function bury(
 	await store.delete(key)
 }
 
-interface Pruning {
-	uid: string
-	id: string
-	/** ISO 8601. */
-	before: string
-	kept: number
-}
-
-async function prune(store: Store, { uid, id, before, kept }: Pruning): Promise<void> {
+/** `before`: ISO 8601. */
+async function prune(store: Store, { uid, id }: Pointer, before: string, kept: number): Promise<void> {
 	for await (const { key, value } of store.list<WebhookDelivery>(keys.allRejected(uid, id)))
 		if (value.received_at < before) await store.delete(key)
 

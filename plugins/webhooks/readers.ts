@@ -7,22 +7,12 @@ import Boom from '@hapi/boom'
 import type { WebhookSettings } from './contract.ts'
 import { refusal } from './gate.ts'
 
-export interface Readers {
-	/**
-	 * Settles when the body of a request to the webhook `id` may be read. `brought`: number of its bytes received so far.
-	 * Rejects with `rate_limited` if the queue is full or does not move, with 408 if others go first.
-	 */
-	wait(id: string, brought: () => number): Promise<BodyReading>
-}
-
 /** A slot to read a body. Call `leave` in any case, to free it. */
 export interface BodyReading {
 	/** Aborts if it must give way; the reason is the error for the sender. */
 	signal: AbortSignal
 	leave(): void
 }
-
-type ReaderLimits = Pick<WebhookSettings, 'max_concurrent' | 'max_concurrent_per_webhook'>
 
 interface Request {
 	id: string
@@ -47,10 +37,13 @@ const LONGEST_WAIT_MS = 10_000
 const RECHECK_MS = 50
 
 export function openReaders(
-	{ max_concurrent, max_concurrent_per_webhook }: ReaderLimits,
+	{
+		max_concurrent,
+		max_concurrent_per_webhook,
+	}: Pick<WebhookSettings, 'max_concurrent' | 'max_concurrent_per_webhook'>,
 	clock: () => number = () => performance.now(),
 	lineLimit: number = LINE,
-): Readers {
+) {
 	const reading = tableOf<Request>()
 	const line = tableOf<InLine>()
 	let timer: NodeJS.Timeout | undefined
@@ -129,7 +122,11 @@ export function openReaders(
 		)
 
 	return {
-		async wait(id, brought) {
+		/**
+		 * Settles when the body of a request to the webhook `id` may be read. `brought`: number of its bytes received so far.
+		 * Rejects with `rate_limited` if the queue is full or does not move, with 408 if others go first.
+		 */
+		async wait(id: string, brought: () => number): Promise<BodyReading> {
 			const now = clock()
 			if (makePlace(id, brought(), now)) return read(id, brought)
 			if (line.count(id) >= lineLimit - line.size) {

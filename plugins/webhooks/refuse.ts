@@ -13,28 +13,24 @@ import { openBuckets } from './buckets.ts'
 import type { WebhookDelivery, WebhookSettings } from './contract.ts'
 import { rejectionsOf } from './delivery-log.ts'
 
-export interface Refusals {
-	/**
-	 * Records it, unless there were too many unsigned ones, and returns the error to throw: the sender gets it even
-	 * if recording fails.
-	 */
-	record(arrival: Arrival, code: 'signature_invalid' | 'invalid_request', message: string): Promise<Fault>
-	/** `delivery_id`: null if it is not in the log. */
-	report(hook: Hook, fault: Fault, source_ip: string, delivery_id: string | null): void
-}
-
 /** Events of one webhook at once; then there is one a minute. */
 const NOTICES = 30
 /** Limit of unsigned ones of one webhook. As a burst, as many as the log keeps; each is a durable write. */
 const WRITTEN = { at_once: 1_000, per_minute: 60 }
 
-export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>): Refusals {
+export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>) {
 	const write = rejectionsOf(store)
 	const { notice, reportRest } = openNotices(NOTICES)
 	every(MINUTE_MS, reportRest)
 	const unsigned = openBuckets(WRITTEN)
 
-	const report: Refusals['report'] = ({ agent, webhook }, { code, message }, source_ip, delivery_id) => {
+	/** `delivery_id`: null if it is not in the log. */
+	const report = (
+		{ agent, webhook }: Hook,
+		{ code, message }: Fault,
+		source_ip: string,
+		delivery_id: string | null,
+	): void => {
 		const send = (untold: Untold): void => {
 			const about = { slug: webhook.slug, delivery_id, source_ip, message, ...untold }
 			const emitted = [emit({ event_type: 'webhook.rejected', payload: { ...about, code } }, agent.name)]
@@ -50,7 +46,15 @@ export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>
 
 	return {
 		report,
-		async record({ hook, source_ip, received_at }, code, message) {
+		/**
+		 * Records it, unless there were too many unsigned ones, and returns the error to throw: the sender gets it even
+		 * if recording fails.
+		 */
+		async record(
+			{ hook, source_ip, received_at }: Arrival,
+			code: 'signature_invalid' | 'invalid_request',
+			message: string,
+		): Promise<Fault> {
 			const { agent, webhook } = hook
 			const fault = new Fault(code, message)
 			if (code === 'signature_invalid' && unsigned.take(webhook.id) > 0) {

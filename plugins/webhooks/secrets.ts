@@ -11,31 +11,14 @@ import { keys, sha256 } from './records.ts'
 import type { Pointer, WebhookRecord } from './records.ts'
 import { schemes } from './schemes.ts'
 
-export interface WebhookSecrets {
-	/** A new token and secret for the webhook of this id; `secret` if the sender made it. Throws `vault_locked`. */
-	make(agent: AgentRef, webhook: NewSecret): Promise<Made>
-	/** Another secret of a webhook, sealed for its record. Throws `invalid_request`, `vault_locked`. */
-	seal(agent: AgentRef, webhook: WebhookRecord, secret: string): Promise<Uint8Array>
-	/** Throws `vault_locked`. */
-	textOf(uid: string, webhook: WebhookRecord): Promise<string>
-	/** The same as a key for signatures; cached. */
-	keyOf(uid: string, webhook: WebhookRecord): Promise<KeyObject>
-	/** The webhook was deleted and no longer counts towards the limit. */
-	retire(id: string): void
-	/** Throws `conflict` if there are too many webhooks. */
-	mustHaveRoom(): void
-	/** After a restart: adds all secrets to the redactor. */
-	announce(): Promise<void>
-}
+export type WebhookSecrets = ReturnType<typeof secretsOf>
 
-export interface NewSecret {
-	id: string
-	slug: string
-	scheme?: SchemeName
+interface NewSecret extends Pick<WebhookRecord, 'id' | 'slug' | 'scheme'> {
+	/** Where the sender made it. */
 	secret?: string
 }
 
-export interface Made {
+interface Made {
 	secret: string
 	/** The part that the record stores. */
 	sealed: Pick<WebhookRecord, 'token' | 'token_hash' | 'secret'>
@@ -53,18 +36,20 @@ const WEBHOOKS = 10_000
 
 export const secretId = (id: string): string => `webhook:${id}`
 
-export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings>): WebhookSecrets {
+export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings>) {
 	const open = new BoundedMap<string, { sealed: Uint8Array; key: KeyObject }>(OPEN)
 	const known = new Set<string>()
 	const learn = (agent: AgentRef, id: string, slug: string, value: string): void => {
 		known.add(id)
 		redactor.add(agent, { id: secretId(id), name: `webhook:${slug}`, value })
 	}
+	/** Throws `vault_locked`. */
 	const textOf = (uid: string, { id, token_hash, secret }: WebhookRecord): Promise<string> =>
 		use('vault').unseal(secret, about(uid, id, token_hash))
 
 	return {
-		async make(agent, { id, slug, scheme, secret: given }) {
+		/** A new token and secret for the webhook of this id. Throws `vault_locked`. */
+		async make(agent: AgentRef, { id, slug, scheme, secret: given }: NewSecret): Promise<Made> {
 			if (given !== undefined) keyBytes(scheme, given)
 			const secret = given ?? newSecret(scheme)
 			const token = randomText(BYTES)
@@ -73,14 +58,16 @@ export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings
 			learn(agent, id, slug, secret)
 			return { secret, sealed: { token, token_hash, secret: sealed } }
 		},
-		async seal(agent, { id, slug, scheme, token_hash }, secret) {
+		/** Another secret of a webhook, sealed for its record. Throws `invalid_request`, `vault_locked`. */
+		async seal(agent: AgentRef, { id, slug, scheme, token_hash }: WebhookRecord, secret: string): Promise<Uint8Array> {
 			keyBytes(scheme, secret)
 			const sealed = await use('vault').seal(secret, about(agent.uid, id, token_hash))
 			learn(agent, id, slug, secret)
 			return sealed
 		},
 		textOf,
-		async keyOf(uid, webhook) {
+		/** The same as a key for signatures; cached. */
+		async keyOf(uid: string, webhook: WebhookRecord): Promise<KeyObject> {
 			const { token_hash, secret: sealed, scheme } = webhook
 			const before = open.get(token_hash)
 			if (before && Buffer.compare(before.sealed, sealed) === 0) return before.key
@@ -88,14 +75,17 @@ export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings
 			open.set(token_hash, { sealed, key })
 			return key
 		},
-		retire(id) {
+		/** The webhook was deleted and no longer counts towards the limit. */
+		retire(id: string): void {
 			known.delete(id)
 		},
-		mustHaveRoom() {
+		/** Throws `conflict` if there are too many webhooks. */
+		mustHaveRoom(): void {
 			if (known.size < WEBHOOKS) return
 			throw new Fault('conflict', `this gateway has ${known.size} webhooks, which is the limit; delete one first`)
 		},
-		async announce() {
+		/** After a restart: adds all secrets to the redactor. */
+		async announce(): Promise<void> {
 			let closed = 0
 			for await (const { value: pointer, key } of store.list<Pointer>(keys.pointers())) {
 				const { agent, uid, slug } = pointer

@@ -1,11 +1,7 @@
 /** Limits requests with unknown tokens. Valid tokens are never limited by it, even from the same address. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
-
-export interface Strangers {
-	/** The error for an unknown token: `not_found`, or `rate_limited` after 300 within a minute from one network. */
-	refuse(address: string): Fault
-}
+import { refusal } from './gate.ts'
 
 const TRIES = 300
 const MINUTE_MS = 60_000
@@ -15,12 +11,13 @@ const MINUTE_MS = 60_000
  */
 const COUNTERS = 16_384
 
-export function openStrangers(clock: () => number = () => performance.now()): Strangers {
+export function openStrangers(clock: () => number = () => performance.now()) {
 	const key = randomBytes(16)
 	const tries = new Uint16Array(COUNTERS)
 	let minuteEnds = 0
 	return {
-		refuse(address) {
+		/** The error for an unknown token: `not_found`, or `rate_limited` after 300 within a minute from one network. */
+		refuse(address: string): Fault {
 			const now = clock()
 			if (minuteEnds <= now) {
 				tries.fill(0)
@@ -32,10 +29,7 @@ export function openStrangers(clock: () => number = () => performance.now()): St
 				tries[counter] = count + 1
 				return unknownToken()
 			}
-			const seconds = Math.max(1, Math.ceil((minuteEnds - now) / 1000))
-			return new Fault('rate_limited', 'too many requests with tokens that no webhook has', {
-				headers: { 'retry-after': String(seconds) },
-			})
+			return refusal('rate_limited', 'too many requests with tokens that no webhook has', minuteEnds - now)
 		},
 	}
 }

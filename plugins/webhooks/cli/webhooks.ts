@@ -20,14 +20,6 @@ interface NewWebhookOptions {
 	custom?: string
 }
 
-interface Created {
-	agent: string
-	slug: string
-	scheme?: SchemeName
-	/** The one that the user gave. */
-	secret?: string
-}
-
 export default {
 	examples: `
 Examples:
@@ -81,7 +73,7 @@ Examples:
 					...(deliver !== undefined && { deliver: deliverIn(deliver) }),
 				}
 				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, body)
-				shown(cli, made, nextStep({ agent, ...body }))
+				shown(cli, made, nextStep({ agent, slug, ...files, ...(scheme && { scheme }) }))
 			},
 		},
 		rotate: {
@@ -129,9 +121,7 @@ Examples:
 		test: {
 			description: 'Send a signed delivery, as the other service would, and start a run',
 			arguments: '<agent> <slug>',
-			options: {
-				'--data <file>': 'the JSON to deliver; - reads standard input',
-			},
+			options: { '--data <file>': 'the JSON to deliver; - reads standard input' },
 			async run(cli, { agent, slug, data }: { agent: string; slug: string; data?: string }) {
 				const body = data === undefined ? {} : { payload: parsed(await textInput(cli, data), data) }
 				const where = path`/v1/agents/${agent}/webhooks/${slug}/test`
@@ -150,7 +140,7 @@ Examples:
 
 const GIVE_BOTH = 'The secret is not shown again: give both to the other service now.'
 
-function nextStep({ agent, slug, scheme = 'svc', secret }: Created): string {
+function nextStep({ agent, slug, scheme = 'svc', secret }: NewWebhookOptions): string {
 	if (secret !== undefined) return 'Next: give the address to the other service.'
 	const { sender_makes_secret = false, challenge = false } = schemeOf({ scheme })
 	if (!sender_makes_secret) return GIVE_BOTH
