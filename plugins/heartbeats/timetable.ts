@@ -3,14 +3,6 @@ import { Heap } from '../../core/util/heap.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import { SerialQueues } from '../shared/serial-queues.ts'
 
-export interface Timetable<T> extends AsyncDisposable {
-	/** `at` in milliseconds since 1970. Replaces an entry with the same key. */
-	set(key: string, at: number, item: T): void
-	delete(key: string): void
-	/** Deletes all for which this is true. */
-	sweep(which: (item: T) => boolean): void
-}
-
 export interface TimetableOptions<T> {
 	/** Items of one queue are done one after another. */
 	queueOf(item: T): string
@@ -36,7 +28,7 @@ const SIDE_BY_SIDE = 16
 
 const systemClock = { now: () => Date.now(), monotonic: () => performance.now() }
 
-export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
+export function openTimetable<T>(options: TimetableOptions<T>) {
 	const { clock = systemClock } = options
 	const entries = new Map<string, TimetableEntry<T>>()
 	let heap = new Heap<TimetableEntry<T>>(({ at }) => at)
@@ -93,15 +85,17 @@ export function openTimetable<T>(options: TimetableOptions<T>): Timetable<T> {
 	}
 
 	return {
-		set(key, at, item) {
+		/** `at` in milliseconds since 1970. Replaces an entry with the same key. */
+		set(key: string, at: number, item: T): void {
 			add({ key, at, item })
 			plan()
 		},
-		delete: (key) => void entries.delete(key),
-		sweep(which) {
+		delete: (key: string): void => void entries.delete(key),
+		/** Deletes all for which this is true. */
+		sweep(which: (item: T) => boolean): void {
 			for (const { key, item } of entries.values()) if (which(item)) entries.delete(key)
 		},
-		async [Symbol.asyncDispose]() {
+		async [Symbol.asyncDispose](): Promise<void> {
 			stopped = true
 			clearTimeout(timer)
 			await queues.idle()

@@ -6,27 +6,9 @@ import { deliverIn } from '../../../core/cli/deliver.ts'
 import { answerList } from '../../../core/cli/lists-of-agents.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when, whenWithZone } from '../../../core/cli/when.ts'
+import type { Heartbeat, HeartbeatRequest } from '../contract.ts'
 
-interface Heartbeat {
-	id: string
-	cron: string | null
-	timezone: string | null
-	every: string | null
-	at: string | null
-	prompt: string
-	created_at: string
-	next_at: string | null
-	last_at: string | null
-}
-
-interface Times {
-	cron?: string
-	timezone?: string
-	every?: string
-	at?: string
-}
-
-interface HeartbeatOptions extends Times {
+interface HeartbeatOptions extends Pick<HeartbeatRequest, 'cron' | 'timezone' | 'every' | 'at'> {
 	deliver?: string
 }
 

@@ -3,12 +3,12 @@ import { mock } from 'node:test'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openTimetable } from '../../../plugins/heartbeats/timetable.ts'
-import type { Timetable, TimetableOptions } from '../../../plugins/heartbeats/timetable.ts'
+import type { TimetableOptions } from '../../../plugins/heartbeats/timetable.ts'
 
 const DAY_MS = 86_400_000
 
 interface Fake {
-	timetable: Timetable<string>
+	timetable: ReturnType<typeof openTimetable<string>>
 	/** Lets time pass, and what is due happen. */
 	pass(ms: number): Promise<void>
 	/** Sets the wall clock only. */
