@@ -1,19 +1,13 @@
-/** How long a call may take: without progress, and in total. Time that a person needs to answer does not count. */
-export interface CallTimer {
-	/** The server reported progress. */
-	progress(): void
-	/** Stops the clock until the returned function is called. Several pauses may overlap. */
-	hold(): () => void
-	end(): void
-}
+export type CallTimer = ReturnType<typeof openCallTimer>
 
-export interface CallTimeouts {
-	idle_ms: number
-	total_ms: number
-}
-
-/** `expired` is called once, with the limit that was reached. */
-export function openCallTimer({ idle_ms, total_ms }: CallTimeouts, expired: (what: string) => void): CallTimer {
+/**
+ * How long a call may take: without progress, and in total. Time that a person needs to answer does not count. `expired` is called
+ * once, with the limit that was reached.
+ */
+export function openCallTimer(
+	{ idle_ms, total_ms }: { idle_ms: number; total_ms: number },
+	expired: (what: string) => void,
+) {
 	let left = total_ms
 	let since = performance.now()
 	let holds = 0
@@ -37,8 +31,10 @@ export function openCallTimer({ idle_ms, total_ms }: CallTimeouts, expired: (wha
 	}
 	run()
 	return {
+		/** The server reported progress. */
 		progress: run,
-		hold() {
+		/** Stops the clock until the returned function is called. Several pauses may overlap. */
+		hold(): () => void {
 			if (holds === 0) left -= performance.now() - since
 			holds++
 			clearTimeout(timer)
@@ -51,7 +47,7 @@ export function openCallTimer({ idle_ms, total_ms }: CallTimeouts, expired: (wha
 				run()
 			}
 		},
-		end() {
+		end(): void {
 			over = true
 			clearTimeout(timer)
 		},

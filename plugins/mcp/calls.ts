@@ -27,19 +27,7 @@ export interface CallsOptions {
 	sample: Sample
 }
 
-export interface Calls {
-	readonly size: number
-	/**
-	 * Makes a call and returns text for a model, with the files of the result if it has some. Throws `mcp_unavailable` (not
-	 * connected, or too many calls), `mcp_timeout`, `mcp_failed` (the tool or server reported it, or the connection was lost),
-	 * `stopped`.
-	 */
-	make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached>
-	/** A question of the server names no call, so it is asked only if just one run can be meant. */
-	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
-	/** The same for its requests to the agent's model. Throws a Fault if no run or several can be meant, and as `Sample`. */
-	sample(request: SamplingRequest, signal: AbortSignal): Promise<Sampled>
-}
+export type Calls = ReturnType<typeof openCalls>
 
 const AT_A_TIME = 64
 const VISITS = 3
@@ -50,16 +38,7 @@ interface Call {
 	timer: CallTimer
 }
 
-export function openCalls({
-	server,
-	config,
-	ready,
-	needsLogin,
-	whyLost,
-	scrub,
-	hideTokens,
-	sample,
-}: CallsOptions): Calls {
+export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, hideTokens, sample }: CallsOptions) {
 	const underWay = new Set<Call>()
 
 	/** The latest call, if all are of one run: what a server asks names no call. */
@@ -121,10 +100,15 @@ export function openCalls({
 	}
 
 	return {
-		get size() {
+		get size(): number {
 			return underWay.size
 		},
-		async make(tool, args, site) {
+		/**
+		 * Makes a call and returns text for a model, with the files of the result if it has some. Throws `mcp_unavailable` (not
+		 * connected, or too many calls), `mcp_timeout`, `mcp_failed` (the tool or server reported it, or the connection was lost),
+		 * `stopped`.
+		 */
+		async make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached> {
 			const about = `${tool} of the MCP server "${server}"`
 			if (underWay.size >= AT_A_TIME) {
 				throw new Fault(
@@ -161,11 +145,13 @@ export function openCalls({
 				underWay.delete(call)
 			}
 		},
-		async elicit(asked) {
+		/** A question of the server names no call, so it is asked only if just one run can be meant. */
+		async elicit(asked: FormRequest | UrlRequest): Promise<Elicited> {
 			const call = callOfOneRun()
 			return call ? ask(asked, call) : { action: 'decline' }
 		},
-		async sample(request, signal) {
+		/** The same for its requests to the agent's model. Throws a Fault if no run or several can be meant, and as `Sample`. */
+		async sample(request: SamplingRequest, signal: AbortSignal): Promise<Sampled> {
 			const call = callOfOneRun()
 			if (!call)
 				throw new Fault(

@@ -7,19 +7,7 @@ import type { McpRecord, Records } from './records.ts'
 /** By the server's id, in the order in which they were added. */
 export type Connections = Map<string, ServerConnection>
 
-export interface ConnectionRegistry {
-	/**
-	 * The servers of an agent; at the first use, connects those that are switched on. `forChange`: the caller may add to them;
-	 * else those of an agent that has none are a copy.
-	 */
-	of(agent: AgentRef, forChange?: boolean): Promise<Connections>
-	/** The connections that are already loaded, without waiting. */
-	all(): Iterable<ServerConnection>
-	/** Ends every connection of a deleted agent immediately. */
-	forget(uid: string): Promise<void>
-	/** Ends all. */
-	close(): Promise<void>
-}
+export type ConnectionRegistry = ReturnType<typeof openConnectionRegistry>
 
 /** Agents known to have no servers. For others without servers, each run reads the store. */
 const WITHOUT_SERVERS = 1_000
@@ -34,7 +22,7 @@ interface Loaded {
 export function openConnectionRegistry(
 	records: Pick<Records, 'list'>,
 	connectionTo: (agent: AgentRef, record: McpRecord) => Promise<ServerConnection>,
-): ConnectionRegistry {
+) {
 	const registry = new Map<string, Loaded>()
 	const without = new BoundedMap<string, true>(WITHOUT_SERVERS)
 	let isClosed = false
@@ -69,17 +57,23 @@ export function openConnectionRegistry(
 	}
 
 	return {
+		/**
+		 * The servers of an agent; at the first use, connects those that are switched on. `forChange`: the caller may add to them;
+		 * else those of an agent that has none are a copy.
+		 */
 		of: load,
-		*all() {
+		/** The connections that are already loaded, without waiting. */
+		*all(): Iterable<ServerConnection> {
 			for (const { connections } of registry.values()) yield* connections.values()
 		},
-		async forget(uid) {
+		/** Ends every connection of a deleted agent immediately. */
+		async forget(uid: string): Promise<void> {
 			const entry = registry.get(uid)
 			if (!entry) return
 			registry.delete(uid)
 			await Promise.all([...entry.connections.values()].map((one) => one.dispose(true)))
 		},
-		async close() {
+		async close(): Promise<void> {
 			isClosed = true
 			await Promise.all([...this.all()].map((one) => one.dispose()))
 		},

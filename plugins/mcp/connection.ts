@@ -45,6 +45,8 @@ const GROWTH = 2
 const LONGEST_DELAY_MS = 60_000
 /** A connection that lasted this long was healthy; after a failure, a run reconnects no earlier than this. */
 const STABLE_MS = 30_000
+/** How long an answer waits for a first connection. */
+const FIRST_CONNECTION_MS = 5_000
 /** How long a call, or a run that does not know the tools yet, waits for a connection in progress. */
 const READY_LIMIT_MS = 10_000
 const REFRESH_EVERY_MS = 500
@@ -177,9 +179,9 @@ export class ServerConnection {
 		return this.stop(atOnce)
 	}
 
-	/** Settles when the first attempt has ended, or after `limitMs`. */
-	settled(limitMs: number): Promise<void> {
-		return this.#until(() => this.#status !== 'connecting', limitMs)
+	/** Settles when the first attempt has ended, or after 5 s. */
+	settled(): Promise<void> {
+		return this.#until(() => this.#status !== 'connecting', FIRST_CONNECTION_MS)
 	}
 
 	/**

@@ -8,17 +8,7 @@ import type { Tail } from './tail.ts'
 import { openTarget } from './target.ts'
 import type { Opened, TargetServices } from './target.ts'
 
-export interface Link {
-	readonly session: Session
-	/** Settles with the reason when the connection is over. */
-	readonly over: Promise<string>
-	/** Checks whether the server still responds, and ends the connection if not. */
-	check(): Promise<void>
-	/** Ends it for that reason. */
-	lose(why: string): void
-	/** Releases everything. May be called while it opens, too. */
-	close(): Promise<void>
-}
+export type Link = Awaited<ReturnType<typeof openLink>>
 
 export interface LinkOptions {
 	record: McpRecord
@@ -43,7 +33,7 @@ const MISSED_PINGS = 2
 const TROUBLE_LIMIT = 8_192
 
 /** Throws the error of the program, the network or the server, after everything was released. */
-export async function openLink(options: LinkOptions): Promise<Link> {
+export async function openLink(options: LinkOptions) {
 	const { record, signal } = options
 	const over = Promise.withResolvers<string>()
 	let trouble = ''
@@ -86,10 +76,14 @@ export async function openLink(options: LinkOptions): Promise<Link> {
 	let checking = false
 	return {
 		session,
+		/** Settles with the reason when the connection is over. */
 		over: over.promise,
+		/** Checks whether the server still responds, and ends the connection if not. */
 		check,
-		lose: over.resolve,
-		async close() {
+		/** Ends it for that reason. */
+		lose: (why: string): void => over.resolve(why),
+		/** Releases everything. */
+		async close(): Promise<void> {
 			clearInterval(timer)
 			signal.removeEventListener('abort', kill)
 			if (signal.reason !== AT_ONCE) await session?.close().catch(() => {})

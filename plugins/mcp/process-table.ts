@@ -14,10 +14,12 @@ export interface ProcessMark {
 export interface RunningProcess {
 	pid: number
 	group: number
-	/** The value of the requested environment variable, with which the process was started. */
+	/** The value of the variable. */
 	mark: string
 }
 
+/** In the environment of each server's process, with a unique value, and so in that of every process that it starts. */
+export const VARIABLE = 'SVC_MCP_PROCESS'
 const PARALLEL = 16
 
 /** Undefined if it has ended, or if there is no /proc. */
@@ -36,13 +38,13 @@ export function isRunning(mark: ProcessMark): boolean {
 	return now !== undefined && now.started === mark.started && now.boot === mark.boot
 }
 
-/** Every process of this user that was started with this variable in its environment. */
-export async function findMarked(variable: string): Promise<RunningProcess[]> {
+/** Every process of this user that was started with the variable in its environment. */
+export async function findMarked(): Promise<RunningProcess[]> {
 	const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
 	const found: RunningProcess[] = []
 	const readNext = async (): Promise<void> => {
 		for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
-			const one = await readMarked(pid, variable).catch(() => undefined) // it has ended, or belongs to another user
+			const one = await readMarked(pid).catch(() => undefined) // it has ended, or belongs to another user
 			if (one) found.push(one)
 		}
 	}
@@ -50,9 +52,9 @@ export async function findMarked(variable: string): Promise<RunningProcess[]> {
 	return found
 }
 
-async function readMarked(pid: string, variable: string): Promise<RunningProcess | undefined> {
+async function readMarked(pid: string): Promise<RunningProcess | undefined> {
 	const environment = await readFile(`/proc/${pid}/environ`, 'latin1')
-	const start = `${variable}=`
+	const start = `${VARIABLE}=`
 	const line = environment.split('\0').find((one) => one.startsWith(start))
 	if (line === undefined) return undefined
 	const { group } = fieldsOf(await readFile(`/proc/${pid}/stat`, 'utf8'))

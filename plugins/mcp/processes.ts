@@ -13,12 +13,12 @@ import { isAbsolute, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
-import { markOf } from './process-table.ts'
+import { VARIABLE, markOf } from './process-table.ts'
 import { reap } from './reap.ts'
 import { signalGroup } from './signals.ts'
-import { VARIABLE, sharedSweep } from './sweep.ts'
+import { sharedSweep } from './sweep.ts'
 
-export interface ProcessOrder {
+interface ProcessOrder {
 	command: string
 	args: readonly string[]
 	env: Record<string, string>
@@ -36,21 +36,15 @@ export interface ServerProcess {
 	stop(now?: boolean): Promise<void>
 }
 
-/** Its disposal ends all of them. */
-export interface Processes extends AsyncDisposable {
-	/** Throws `mcp_failed` if the program cannot be started. */
-	start(order: ProcessOrder): Promise<ServerProcess>
-	/** Ends processes left over from an earlier gateway of this home. */
-	reap(): Promise<void>
-}
+export type Processes = ReturnType<typeof openProcesses>
 
 const END_OF_INPUT_MS = 800
 const SIGTERM_MS = 1_200
 const SIGKILL_MS = 1_000
 const POLL_MS = 20
 
-/** `folder`: the home's `run/mcp`. */
-export function openProcesses(folder: string, log: Logger): Processes {
+/** `folder`: the home's `run/mcp`. Its disposal ends all of them. */
+export function openProcesses(folder: string, log: Logger) {
 	const running = new Set<ServerProcess>()
 	const sweep = sharedSweep()
 	// A gateway that exits at once, such as after a second Ctrl-C, waits for nothing.
@@ -60,7 +54,8 @@ export function openProcesses(folder: string, log: Logger): Processes {
 	process.once('exit', killGroups)
 
 	return {
-		async start({ command, args, env }) {
+		/** Throws `mcp_failed` if the program cannot be started. */
+		async start({ command, args, env }: ProcessOrder): Promise<ServerProcess> {
 			const mark = randomBytes(16).toString('hex')
 			const cwd = join(folder, mark)
 			const file = `${cwd}.json`
@@ -133,8 +128,9 @@ export function openProcesses(folder: string, log: Logger): Processes {
 			running.add(server)
 			return server
 		},
-		reap: () => reap(folder, log),
-		async [Symbol.asyncDispose]() {
+		/** Ends processes left over from an earlier gateway of this home. */
+		reap: (): Promise<void> => reap(folder, log),
+		async [Symbol.asyncDispose](): Promise<void> {
 			await Promise.all([...running].map((one) => one.stop()))
 			process.off('exit', killGroups)
 		},

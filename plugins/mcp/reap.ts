@@ -5,13 +5,13 @@ import type { Logger } from '../../core/log/log.ts'
 import { findMarked, isRunning } from './process-table.ts'
 import type { RunningProcess, ProcessMark } from './process-table.ts'
 import { signalGroup } from './signals.ts'
-import { VARIABLE, sweep } from './sweep.ts'
+import { sweep } from './sweep.ts'
 
 /** `folder`: the home's `run/mcp`, with a file for each process that had not ended. */
 export async function reap(folder: string, log: Logger): Promise<void> {
 	const left = leftovers(folder)
 	if (left.size === 0) return
-	const marked = (await findMarked(VARIABLE)).filter((one) => left.has(one.mark))
+	const marked = (await findMarked()).filter((one) => left.has(one.mark))
 	const groups = groupsOf(left, marked)
 	if (marked.length > 0 || groups.length > 0) {
 		log.warn({ processes: marked.length }, 'MCP servers outlived an earlier gateway and are stopped')

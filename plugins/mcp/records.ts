@@ -38,24 +38,13 @@ export interface McpRecord {
 /** Names to ids, in the order in which servers were added: one record, so that names are unique and the limit holds. */
 type Index = Record<string, string>
 
-export interface Records {
-	list(agent: AgentRef): Promise<McpRecord[]>
-	/** Throws `already_exists`, or `conflict` if the agent already has `limit` servers. */
-	add(agent: AgentRef, record: McpRecord, limit: number): Promise<void>
-	/** Does nothing if it was removed before. */
-	remove(agent: AgentRef, record: Pick<McpRecord, 'id' | 'name'>): Promise<void>
-	/** Throws `not_found`. */
-	enable(agent: AgentRef, id: string, enabled: boolean): Promise<McpRecord>
-	pins(agent: AgentRef, id: string): Promise<Pins | undefined>
-	/** Changes the pins of a server, unless it was removed. `next` returns undefined to leave them unchanged. */
-	changePins(agent: AgentRef, id: string, next: (pins: Pins | undefined) => Pins | undefined): Promise<Pins | undefined>
-}
+export type Records = ReturnType<typeof recordsOf>
 
 export function serverKey(agent: AgentRef, id: string): Key {
 	return [agentScope(agent.uid), 'mcp', 'server', id]
 }
 
-export function recordsOf(store: Context['store']): Records {
+export function recordsOf(store: Context['store']) {
 	const indexKey = (agent: AgentRef): Key => [agentScope(agent.uid), 'mcp', 'index']
 	const pinsKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'pins', id]
 
@@ -65,12 +54,13 @@ export function recordsOf(store: Context['store']): Records {
 	}
 
 	return {
-		async list(agent) {
+		async list(agent: AgentRef): Promise<McpRecord[]> {
 			const records: McpRecord[] = []
 			for await (const { value } of store.list<McpRecord>([agentScope(agent.uid), 'mcp', 'server'])) records.push(value)
 			return records // by id, which sorts by time
 		},
-		add: (agent, record, limit) =>
+		/** Throws `already_exists`, or `conflict` if the agent already has `limit` servers. */
+		add: (agent: AgentRef, record: McpRecord, limit: number): Promise<void> =>
 			change(store, agentScope(agent.uid), async () => {
 				const { index, rev } = await indexOf(agent)
 				if (Object.hasOwn(index, record.name)) {
@@ -91,7 +81,8 @@ export function recordsOf(store: Context['store']): Records {
 					result: undefined,
 				}
 			}),
-		remove: (agent, { id, name }) =>
+		/** Does nothing if it was removed before. */
+		remove: (agent: AgentRef, { id, name }: Pick<McpRecord, 'id' | 'name'>): Promise<void> =>
 			change(store, agentScope(agent.uid), async () => {
 				const { index, rev } = await indexOf(agent)
 				const { [name]: listed, ...others } = index
@@ -104,15 +95,22 @@ export function recordsOf(store: Context['store']): Records {
 				if (listed === id) ops.push({ key: indexKey(agent), value: others, expect: rev })
 				return { ops, result: undefined }
 			}),
-		enable: (agent, id, enabled) =>
+		/** Throws `not_found`. */
+		enable: (agent: AgentRef, id: string, enabled: boolean): Promise<McpRecord> =>
 			change(store, agentScope(agent.uid), async () => {
 				const entry = await store.get<McpRecord>(serverKey(agent, id))
 				if (!entry) throw noServer(agent, id)
 				const value = { ...entry.value, enabled }
 				return { ops: [{ key: entry.key, value, expect: entry.rev }], result: value }
 			}),
-		pins: async (agent, id) => (await store.get<Pins>(pinsKey(agent, id)))?.value,
-		changePins: (agent, id, next) =>
+		pins: async (agent: AgentRef, id: string): Promise<Pins | undefined> =>
+			(await store.get<Pins>(pinsKey(agent, id)))?.value,
+		/** Changes the pins of a server, unless it was removed. `next` returns undefined to leave them unchanged. */
+		changePins: (
+			agent: AgentRef,
+			id: string,
+			next: (pins: Pins | undefined) => Pins | undefined,
+		): Promise<Pins | undefined> =>
 			change(store, agentScope(agent.uid), async () => {
 				const [server, entry] = await Promise.all([
 					store.get<McpRecord>(serverKey(agent, id)),

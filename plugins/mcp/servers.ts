@@ -21,9 +21,6 @@ import type { McpRecord } from './records.ts'
 import { samplerOf } from './sampling.ts'
 import { sealValues } from './values.ts'
 
-/** How long an answer waits for a first connection. */
-const FIRST_CONNECTION_MS = 5_000
-
 /** Number of connections that are made at the same time. */
 const STARTING_LIMIT = 6
 /** An attempt that hangs frees its place after this time. */
@@ -31,11 +28,10 @@ const STARTING_MS = 5_000
 /** Events about refused logins of one server at once; anyone who knows its id can cause them. */
 const NOTICES = 10
 
-export interface ServersOfAll extends McpServers {
-	readonly registry: ConnectionRegistry
-}
-
-export function serversOf(ctx: Context<McpSettings>, processes: Processes): ServersOfAll {
+export function serversOf(
+	ctx: Context<McpSettings>,
+	processes: Processes,
+): McpServers & { registry: ConnectionRegistry } {
 	const records = recordsOf(ctx.store)
 	const starting = openSemaphore(STARTING_LIMIT, { hold_ms: STARTING_MS })
 	const services: ConnectionServices = { ...ctx, sample: samplerOf(ctx), processes, records, starting }
@@ -56,7 +52,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 	}
 	const reconnect = async (connection: ServerConnection): Promise<void> => {
 		await connection.restart(true)
-		await connection.settled(FIRST_CONNECTION_MS)
+		await connection.settled()
 	}
 
 	return {
@@ -138,7 +134,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 			connections.set(id, connection)
 			await ctx.emit({ event_type: 'mcp.added', payload: aboutRecord(record) }, agent.name)
 			await connection.start(true)
-			await connection.settled(FIRST_CONNECTION_MS)
+			await connection.settled()
 			const { status, status_detail } = connection.state()
 			return { ...view(connection), ...(status !== 'connected' && { status_detail }) }
 		},
@@ -154,7 +150,7 @@ export function serversOf(ctx: Context<McpSettings>, processes: Processes): Serv
 			connection.record.enabled = (await records.enable(agent, id, enabled)).enabled
 			if (enabled) {
 				await connection.start(true)
-				await connection.settled(FIRST_CONNECTION_MS)
+				await connection.settled()
 			} else await connection.stop()
 			return view(connection)
 		},

@@ -3,8 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { findMarked } from './process-table.ts'
 import { signal } from './signals.ts'
 
-/** In the environment of each server's process, with a unique value, and so in that of every process that it starts. */
-export const VARIABLE = 'SVC_MCP_PROCESS'
 /** Stray processes may start others during the search. */
 const SWEEPS = 3
 const PAUSE_MS = 20
@@ -12,7 +10,7 @@ const PAUSE_MS = 20
 /** Ends every process that has one of the marks. */
 export async function sweep(marks: { has(mark: string): boolean }): Promise<void> {
 	for (let round = 0; round < SWEEPS; round++) {
-		const found = (await findMarked(VARIABLE)).filter((one) => marks.has(one.mark))
+		const found = (await findMarked()).filter((one) => marks.has(one.mark))
 		if (found.length === 0) return
 		for (const { pid } of found) signal(pid, 'SIGKILL')
 		await pause(PAUSE_MS)

@@ -40,15 +40,7 @@ interface Sealed {
 	sealed: Uint8Array
 }
 
-export interface KeptLogins {
-	read(): Promise<KeptLogin | undefined>
-	/** Undefined deletes it. Throws `conflict` if the server was removed. */
-	write(login: KeptLogin | undefined): Promise<void>
-	/** There is one at most: another one takes its place. Throws as `write`. */
-	begin(pending: PendingLogin): Promise<void>
-	/** Removes and returns the one with this state, for one caller only. Another state changes nothing: anyone can invent one. */
-	take(state: string): Promise<PendingLogin | undefined>
-}
+export type KeptLogins = ReturnType<typeof keptLogins>
 
 export const loginKeys = {
 	login: (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'login', id],
@@ -60,7 +52,7 @@ export function keptLogins(
 	agent: AgentRef,
 	{ id, server }: { id: string; server: Key },
 	{ store, use }: Pick<Context, 'store' | 'use'>,
-): KeptLogins {
+) {
 	const about = `mcp-login:${id}`
 	const at = loginKeys.login(agent, id)
 	const pendingAt = loginKeys.pending(agent, id)
@@ -74,13 +66,16 @@ export function keptLogins(
 	}
 	const unseal = async <T>({ sealed }: Sealed): Promise<T> => JSON.parse(await use('vault').unseal(sealed, about)) as T
 	return {
-		async read() {
+		async read(): Promise<KeptLogin | undefined> {
 			const entry = await store.get<Sealed>(at)
 			return entry && unseal<KeptLogin>(entry.value)
 		},
-		write: (login) => (login ? write(at, login) : store.delete(at)),
-		begin: (pending) => write(pendingAt, pending),
-		async take(state) {
+		/** Undefined deletes it. Throws `conflict` if the server was removed. */
+		write: (login: KeptLogin | undefined): Promise<void> => (login ? write(at, login) : store.delete(at)),
+		/** There is one at most: another one takes its place. Throws as `write`. */
+		begin: (pending: PendingLogin): Promise<void> => write(pendingAt, pending),
+		/** Removes and returns the one with this state, for one caller only. Another state changes nothing: anyone can invent one. */
+		async take(state: string): Promise<PendingLogin | undefined> {
 			const entry = await store.get<Sealed>(pendingAt)
 			if (!entry) return undefined
 			const pending = await unseal<PendingLogin>(entry.value)
