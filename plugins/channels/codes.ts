@@ -50,13 +50,8 @@ export function withCode(open: readonly OpenCode[], code: Omit<OpenCode, 'expire
 	if (codes.length > PER_CHANNEL) {
 		const isOnly = new Map<string, boolean>()
 		for (const one of codes) isOnly.set(one.chat_id, !isOnly.has(one.chat_id))
-		codes.splice(
-			Math.max(
-				0,
-				codes.findIndex((one) => !isOnly.get(one.chat_id)),
-			),
-			1,
-		)
+		const first = codes.findIndex((one) => !isOnly.get(one.chat_id))
+		codes.splice(Math.max(0, first), 1)
 	}
 	return codes
 }

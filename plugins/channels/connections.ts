@@ -7,7 +7,7 @@ import { adaptersOf } from './adapters.ts'
 import type { Adapter, Adapters } from './adapters.ts'
 import type { ChannelSettings, CommonConfig } from './contract.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
-import { openNews } from './news.ts'
+import { connecting, openNews } from './news.ts'
 import type { ChannelState } from './news.ts'
 import type { Dialogue, LiveChannel } from './parts.ts'
 import { supervise } from './supervisor.ts'
@@ -56,7 +56,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		const { id: channel_id, type } = record
 		const entry: ConnectionEntry = {
 			record,
-			state: { connection: 'connecting', bot: null, last_error: null },
+			state: connecting,
 			queue: openSerialQueue(
 				WAITING_LIMIT,
 				() => new Fault('channel_unavailable', `${WAITING_LIMIT} messages of this channel are already waiting`),
@@ -185,14 +185,13 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			const live = liveOf(entry, adapter, wanted.config)
 			entry.live = live
 			if ('blocked' in wanted) {
-				rest(entry, { connection: 'error', bot: null, last_error: wanted.blocked })
+				rest(entry, blocked(wanted.blocked))
 				continue
 			}
 			const claim = claimOf(record.type, wanted.token)
 			const holder = holders.get(claim)
 			if (holder !== undefined) {
-				const last_error = `channel ${holder} has the same bot token; delete one of the two`
-				rest(entry, { connection: 'error', bot: null, last_error })
+				rest(entry, blocked(`channel ${holder} has the same bot token; delete one of the two`))
 				continue
 			}
 			holders.set(claim, record.id)
@@ -254,7 +253,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			const entry = table.get(record.id)
 			if (entry) return entry.supervisor?.state ?? entry.state
 			const isKnown = this.adapters().all.has(record.type)
-			return isKnown ? { connection: 'connecting', bot: null, last_error: null } : disabled(record.type)
+			return isKnown ? connecting : disabled(record.type)
 		},
 		/** Ends the connection of a deleted channel. Settles once it is closed. */
 		drop,
@@ -284,6 +283,10 @@ function liveOf(entry: ConnectionEntry, { type, label, can }: Adapter, config: C
 
 function claimOf(type: string, token: string): string {
 	return `${type}\n${token}`
+}
+
+function blocked(last_error: string): ChannelState {
+	return { connection: 'error', bot: null, last_error }
 }
 
 function disabled(type: string): ChannelState {

@@ -1,22 +1,15 @@
 import { readThrown } from './dialogue/thrown.ts'
 
-/** Why a connection failed, for operators. */
-export interface Failure {
-	message: string
-	/** Automatic retries cannot succeed. */
-	refused: boolean
-	/** How long the platform asked not to be called, in milliseconds. */
-	retry_after_ms: number
-}
-
 const MESSAGE_LIMIT = 500
 
-/** Accepts anything that was thrown. The token is removed, however short it is. */
-export function failureOf(thrown: unknown, token: string): Failure {
+/** Why a connection failed, for operators. Accepts anything that was thrown. The token is removed, however short it is. */
+export function failureOf(thrown: unknown, token: string) {
 	const { code, message, retry_after_ms } = readThrown(thrown)
 	return {
 		message: message.replaceAll(token, '[token]').slice(0, MESSAGE_LIMIT),
+		/** Automatic retries cannot succeed. */
 		refused: code === 'refused',
+		/** How long the platform asked not to be called. */
 		retry_after_ms,
 	}
 }

@@ -8,6 +8,8 @@ export interface ChannelState {
 	last_error: string | null
 }
 
+export const connecting: Readonly<ChannelState> = { connection: 'connecting', bot: null, last_error: null }
+
 export type NewsType = 'channel.connected' | 'channel.disconnected' | 'channel.error'
 
 /** Events that are emitted at once; after that, one at intervals. */
@@ -56,7 +58,7 @@ export function openNews(
 		await emit('channel.error', { error: next.last_error })
 		error = next.last_error
 	}
-	const tellAll = async (): Promise<void> => {
+	const reportAll = async (): Promise<void> => {
 		busy = true
 		try {
 			for (let next = waiting.shift(); next && !signal.aborted; next = waiting.shift()) await report(next)
@@ -69,6 +71,6 @@ export function openNews(
 	return (state) => {
 		if (waiting.length >= WAITING_LIMIT) waiting = []
 		waiting.push(state)
-		if (!busy) void tellAll()
+		if (!busy) void reportAll()
 	}
 }

@@ -6,9 +6,9 @@ import type { Connection } from './adapter.ts'
 import type { Adapter } from './adapters.ts'
 import { openBackoff } from './backoff.ts'
 import { failureOf } from './failure.ts'
-import type { Failure } from './failure.ts'
 import { openLink } from './link.ts'
 import type { LinkOptions } from './link.ts'
+import { connecting } from './news.ts'
 import type { ChannelState } from './news.ts'
 
 export type Supervisor = ReturnType<typeof supervise>
@@ -32,15 +32,11 @@ const CONNECT_MS = 60_000
 const CLOSE_MS = 9_500
 const NAME_LIMIT = 128
 
-interface ConnectionEnd extends Failure {
-	connected_ms: number
-}
-
 export function supervise(options: SupervisorOptions) {
 	const { adapter, token, log } = options
 	const stopping = new AbortController()
 	const { signal } = stopping
-	let state: ChannelState = { connection: 'connecting', bot: null, last_error: null }
+	let state: ChannelState = connecting
 	let current: Connection | undefined
 	let wasConnected = false
 	let wake: (() => void) | undefined
@@ -52,7 +48,7 @@ export function supervise(options: SupervisorOptions) {
 	}
 
 	/** From connecting to the end of the connection, for whatever reason. */
-	const connectOnce = async (): Promise<ConnectionEnd> => {
+	const connectOnce = async () => {
 		const over = Promise.withResolvers<never>()
 		over.promise.catch(() => {})
 		const stopped = (): void => over.reject(new Error('it is stopped'))
@@ -98,14 +94,11 @@ export function supervise(options: SupervisorOptions) {
 			current = undefined
 			signal.removeEventListener('abort', stopped)
 			// A connection that opens too late is closed as well, so that it does not remain beside its successor.
-			await within(
-				CLOSE_MS,
-				'close()',
-				opening.then(
-					(connection) => connection.close(),
-					() => {},
-				),
-			).catch((error: unknown) => {
+			const closing = opening.then(
+				(connection) => connection.close(),
+				() => {},
+			)
+			await within(CLOSE_MS, 'close()', closing).catch((error: unknown) => {
 				if (error instanceof Late) log.warn('a connection was not closed in time and was abandoned')
 				else log.warn(`a connection failed to close: ${failureOf(error, token).message}`)
 			})

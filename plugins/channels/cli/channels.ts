@@ -188,15 +188,12 @@ interface PairOptions {
 async function pairing(cli: Cli, words: string[], options: PairOptions): Promise<object> {
 	const { agent, chat, whoMayAnswer, pairedBy } = options
 	const [first = '', second] = words
-	const answerers = {
-		...(whoMayAnswer !== undefined && { who_may_answer: whoMayAnswer }),
-		...(pairedBy !== undefined && { paired_by: pairedBy }),
-	}
+	const answerers = { who_may_answer: whoMayAnswer, paired_by: pairedBy }
 	if (words.length > 2) throw new CliError('usage', 'give at most a channel and a code')
 	if (chat === undefined) {
 		// A code identifies its channel: naming one is optional, and must not name another.
 		if (second !== undefined) await findChannel(cli.api, first)
-		return { pairing_code: second ?? first, ...(agent !== undefined && { agent_id: agent }), ...answerers }
+		return { pairing_code: second ?? first, agent_id: agent, ...answerers }
 	}
 	if (second !== undefined) throw new CliError('usage', 'give either a code or --chat')
 	if (agent === undefined) throw new CliError('usage', '--chat needs --agent: the agent that answers there')

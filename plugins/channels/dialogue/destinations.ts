@@ -39,19 +39,14 @@ export function destinationsOf(deps: PlaceDeps, followed: (run: Followed) => Pro
 			const place = await placeOf(deps, destination)
 			if (!place) return undefined
 			const { channel_id, chat } = place
-			const failed = (code: string, message: string) => ({
-				channel_id,
-				chat_id: chat.id,
-				failed: { code, message },
-				ops: () => [],
-			})
+			const about = { channel_id, chat_id: chat.id }
+			const failed = (code: string, message: string) => ({ ...about, failed: { code, message }, ops: () => [] })
 			const bound = await boundTo(deps, agent, place)
 			if (!bound) return failed('unbound', 'the chat is not bound to the agent any more')
 			if (!hasRoom(deps, place)) return failed('queue_full', 'too many answers wait for the channel')
 			const current = await sessions.current(channel_id, bound, chat)
 			return {
-				channel_id,
-				chat_id: chat.id,
+				...about,
 				place: texts.deliveredTo(registry.channel(channel_id)?.label ?? 'a chat platform', chat.kind),
 				ops: (run_id) => [
 					pendingOp(agent, place, run_id, current),

@@ -1,8 +1,9 @@
-/** Loads the files of a message and stores them. What cannot be loaded is told to the model: the message is never lost. */
+/** Loads the files of a message and stores them. The model gets a line about what cannot be loaded: the message is never lost. */
 import { isFault, messageOf } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { Attachment } from '../../../core/protocol.ts'
 import { Late, within } from '../../../core/util/deadline.ts'
+import { onAbort } from '../../../core/util/on-abort.ts'
 import type {} from '../../attachments/contract.ts'
 import type { Connection, IncomingFile } from '../adapter.ts'
 import { count, texts } from './texts.ts'
@@ -85,13 +86,12 @@ function whyOf(error: unknown, max_bytes: number): string {
 async function untilEnd<T>(ms: number, signal: AbortSignal, work: (end: AbortSignal) => Promise<T>): Promise<T> {
 	const end = new AbortController()
 	const aborted = Promise.withResolvers<never>()
-	const abort = (): void => aborted.reject(signal.reason)
-	signal.addEventListener('abort', abort, { once: true })
+	const stay = onAbort(signal, () => aborted.reject(signal.reason))
 	try {
 		signal.throwIfAborted()
 		return await within(ms, 'the platform', Promise.race([work(end.signal), aborted.promise]))
 	} finally {
-		signal.removeEventListener('abort', abort)
+		stay()
 		end.abort()
 	}
 }

@@ -34,13 +34,10 @@ export interface PendingDeps {
 }
 
 /** What is in memory of a pending message. */
-interface QueuedMessage {
-	id: string
-	agent_uid: string
-	channel_id: string
-	chat: ChatRef
-	conversation: string
-	binding_id: string
+interface QueuedMessage extends Pick<
+	PendingMessage,
+	'id' | 'agent_uid' | 'channel_id' | 'chat' | 'conversation' | 'binding_id'
+> {
 	merges: boolean
 	/** When this process took it up, on the clock of `performance`. */
 	since: number
