@@ -30,13 +30,8 @@ export async function hasTurns(store: Store, uid: string, conversation: string):
 }
 
 export function noConversation(agent: AgentRef, conversation: string): Fault {
-	return new Fault('not_found', `agent "${agent.name}" has no conversation "${conversation.slice(0, 200)}"`, {
-		hint: {
-			route: 'GET /v1/agents/{name}/conversations',
-			params: { name: agent.name },
-			does: 'lists them',
-		},
-	})
+	const hint = { route: 'GET /v1/agents/{name}/conversations', params: { name: agent.name }, does: 'lists them' }
+	return new Fault('not_found', `agent "${agent.name}" has no conversation "${conversation.slice(0, 200)}"`, { hint })
 }
 
 /**

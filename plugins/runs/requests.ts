@@ -8,7 +8,7 @@ import type { SentRequest } from '../../core/protocol.ts'
 import type { RunLog } from './run-log.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { deleteAll } from '../shared/delete-all.ts'
-import type { Op, Store } from '../../core/store/ports.ts'
+import type { Store } from '../../core/store/ports.ts'
 import { newId, now, timeOfId } from '../../core/util/ids.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { RunRecord } from './contract.ts'
@@ -98,11 +98,10 @@ export async function pruneRequests(store: Store, uid: string, before: number): 
 		// Ids of runs sort by time, and no request is older than its run.
 		if ((timeOfId(run_id) ?? 0) >= before) return
 		if (Date.parse(value.sent_at) >= before) continue
-		const places = [key, keys.requestBody(uid, run_id, id)]
-		await store.commit(
-			agentScope(uid),
-			places.map((place): Op => ({ key: place, value: undefined })),
-		)
+		await store.commit(agentScope(uid), [
+			{ key, value: undefined },
+			{ key: keys.requestBody(uid, run_id, id), value: undefined },
+		])
 	}
 }
 

@@ -22,6 +22,10 @@ const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
+const filter = {
+	limit: Joi.number().integer().min(1).max(500).default(50).description('How many runs one page has at most.'),
+	status: Joi.valid(...statuses).description('Only runs with this status.'),
+}
 const runPage = Joi.object({
 	runs: Joi.array().items(run).required().description('Newest first.'),
 	next_cursor: Joi.string()
@@ -38,11 +42,9 @@ interface NewRun {
 	conversation?: string
 }
 
-const started = Joi.object({
-	run_id: aRun,
-	agent: Joi.string().required().example('ada'),
-	status: Joi.valid('started').required(),
-})
+const done = (status: string) =>
+	Joi.object({ agent: Joi.string().required().example('ada'), status: Joi.valid(status).required() })
+const started = Joi.object({ run_id: aRun }).concat(done('started'))
 const question = Joi.object({ ...asked, run_id: aRun, asked_at: iso.required() }).id('Question')
 
 export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): void {
@@ -131,9 +133,9 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			validate: {
 				params: Joi.object({ name: agentName }),
 				query: Joi.object({
-					limit: Joi.number().integer().min(1).max(500).default(50).description('How many runs one page has at most.'),
+					limit: filter.limit,
 					before: Joi.string().max(64).description('Continue after this run_id.'),
-					status: Joi.valid(...statuses).description('Only runs with this status.'),
+					status: filter.status,
 				}),
 			},
 			response: { status: { 200: Joi.array().items(run) } },
@@ -152,9 +154,9 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			plugins: { auth: { agents: 'checked' } },
 			validate: {
 				query: Joi.object({
-					limit: Joi.number().integer().min(1).max(500).default(50).description('How many runs one page has at most.'),
+					limit: filter.limit,
 					cursor: Joi.string().max(64).description('`next_cursor` of the previous page.'),
-					status: Joi.valid(...statuses).description('Only runs with this status.'),
+					status: filter.status,
 					id: Joi.string()
 						.pattern(/^[0-9a-f-]{4,36}$/, 'at least 4 characters of an id')
 						.description('Only runs whose id begins or ends with this.'),
@@ -208,11 +210,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			tags: ['api', 'agents'],
 			auth: scoped('runs:write'),
 			validate: { params: Joi.object({ name: agentName }), payload: emptyBody },
-			response: {
-				status: {
-					200: Joi.object({ agent: Joi.string().required().example('ada'), status: Joi.valid('stopped').required() }),
-				},
-			},
+			response: { status: { 200: done('stopped') } },
 		},
 		handler: async (request) => {
 			const agent = await agentOf(request.params.name)
@@ -230,11 +228,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name: agentName }), payload: emptyBody },
-			response: {
-				status: {
-					200: Joi.object({ agent: Joi.string().required().example('ada'), status: Joi.valid('reset').required() }),
-				},
-			},
+			response: { status: { 200: done('reset') } },
 		},
 		handler: async (request) => {
 			const agent = await agentOf(request.params.name)

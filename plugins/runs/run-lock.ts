@@ -65,15 +65,15 @@ export async function withRun<T>(run_id: string, work: (lock: RunLock) => Promis
 	}
 }
 
-/**
- * Does `work`, which stops these runs one after another. None of them begins to execute meanwhile, although each run that ends
- * makes room for one that waits.
- */
-export async function whileStopping(run_ids: readonly string[], work: () => Promise<void>): Promise<void> {
+/** Stops these runs one after another. None of them begins to execute meanwhile, although each that ends makes room for one that waits. */
+export async function stopTogether(
+	run_ids: readonly string[],
+	stop: (run_id: string) => Promise<unknown>,
+): Promise<void> {
 	const over = Promise.withResolvers<void>()
 	for (const run_id of run_ids) leaving.set(run_id, over.promise)
 	try {
-		await work()
+		for (const run_id of run_ids) await stop(run_id)
 	} finally {
 		for (const run_id of run_ids) if (leaving.get(run_id) === over.promise) leaving.delete(run_id)
 		over.resolve()

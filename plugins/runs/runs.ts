@@ -36,7 +36,7 @@ import { openRoom } from './room.ts'
 import { createRun } from './start.ts'
 import { startedIn } from './started-in.ts'
 import { summariesOf } from './summaries.ts'
-import { tellHolder, whileStopping, withFreeRun, withRun } from './run-lock.ts'
+import { stopTogether, tellHolder, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
 import { newRunId } from './run-ids.ts'
 
@@ -169,16 +169,12 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const ordered = queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))
 			// From the back, so that none becomes active just to be stopped.
 			const ids = ordered.flatMap((runs) => runs.toReversed())
-			await whileStopping(ids, async () => {
-				for (const run_id of ids) await stop(ctx, agent.uid, run_id)
-			})
+			await stopTogether(ids, (run_id) => stop(ctx, agent.uid, run_id))
 			await nextTurn() // as in cancel
 		},
 		async stopStarted({ uid }, conversation) {
 			const ids = await startedIn(ctx, uid, conversation)
-			await whileStopping(ids, async () => {
-				for (const run_id of ids) await stop(ctx, uid, run_id)
-			})
+			await stopTogether(ids, (run_id) => stop(ctx, uid, run_id))
 			return ids.length
 		},
 		async active(agent, conversation) {

@@ -48,6 +48,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 	const tools = new Map<string, ToolStep>()
 	let model: ModelStep | undefined
 	for await (const { event_type, timestamp, payload } of events) {
+		const begun = { started_at: timestamp, ended_at: null, duration_ms: null, error: null }
 		if (typeof payload.call_id === 'string') onToolEvent(payload.call_id)
 		else if (event_type === 'model.request') onModelRequest()
 		else if (!model) continue
@@ -57,12 +58,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 			model.error = short(payload.code)
 		} else if (event_type === 'model.fallback') model.error = short(payload.code)
 		else if (event_type === 'model.response') {
-			const {
-				provider,
-				model: name,
-				finish_reason,
-				usage,
-			} = payload as Pick<ModelStep, 'provider' | 'model' | 'finish_reason' | 'usage'>
+			const { provider, model: name, finish_reason, usage } = payload as unknown as ModelStep
 			Object.assign(model, { provider, model: name, finish_reason, usage, error: null })
 			end(model)
 			model = undefined
@@ -79,13 +75,10 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 				step: Number(payload.step),
 				provider,
 				model: name,
-				started_at: timestamp,
-				ended_at: null,
-				duration_ms: null,
+				...begun,
 				attempts: 1,
 				finish_reason: null,
 				usage: null,
-				error: null,
 			}
 			add(model)
 		}
@@ -97,10 +90,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 					name: short(nameIn(payload)),
 					call_id: short(call_id),
 					parent_call_id: parentIn(call_id),
-					started_at: timestamp,
-					ended_at: null,
-					duration_ms: null,
-					error: null,
+					...begun,
 				}
 				tools.set(call_id, step)
 				add(step)

@@ -237,11 +237,8 @@ export function hasUnfinishedBefore({ steps }: Journal, waits: readonly WaitStep
 	if (answer?.kind !== 'model') return false
 	const finished = new Set(steps.slice(latest).flatMap((step) => (step.kind === 'tool' ? [step.call_id] : [])))
 	const calls = answer.answer.tool_calls.map(({ id }) => id)
-	const before = calls.slice(
-		0,
-		calls.findLastIndex((id) => waiting.has(id)),
-	)
-	return before.some((id) => !waiting.has(id) && !finished.has(id))
+	const last = calls.findLastIndex((id) => waiting.has(id))
+	return calls.slice(0, last).some((id) => !waiting.has(id) && !finished.has(id))
 }
 
 /** Whether a call was approved and is not made yet. */
