@@ -1,5 +1,5 @@
-import { Fault } from '../../core/errors.ts'
 import { once } from '../shared/once.ts'
+import { tryLater } from '../shared/try-later.ts'
 
 const WINDOW_S = 60
 const OF_A_CALLER = 5
@@ -23,9 +23,7 @@ export function openAttempts() {
 			for (const count of [await own.get(caller), await all.get(ALL)]) {
 				if (!count || count.remainingPoints > 0) continue
 				const seconds = Math.max(1, Math.ceil(count.msBeforeNext / 1000))
-				throw new Fault('rate_limited', `too many wrong pairing codes; wait ${seconds} s before you try again`, {
-					headers: { 'retry-after': String(seconds) },
-				})
+				throw tryLater('rate_limited', `too many wrong pairing codes; wait ${seconds} s before you try again`, seconds)
 			}
 		},
 		/** Is called only after `check`. True if this was the last attempt that the caller may make for now. */

@@ -7,6 +7,7 @@ import type {} from '../agents/contract.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { change } from '../../core/store/change.ts'
 import { invalidField } from '../shared/invalid-field.ts'
+import { tryLater } from '../shared/try-later.ts'
 import { openAttempts } from './attempts.ts'
 import type { Bindings } from './bindings.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from './codes.ts'
@@ -29,9 +30,8 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 	/** Codes that were valid recently: a caller who has one did not guess it. */
 	const used = new BoundedMap<string, true>(USED_LIMIT)
 	// One after another: each guess is counted before the next one is checked.
-	const queue = openSerialQueue(
-		WAITING_LIMIT,
-		() => new Fault('rate_limited', 'too many pairings are waiting; try again', { headers: { 'retry-after': '1' } }),
+	const queue = openSerialQueue(WAITING_LIMIT, () =>
+		tryLater('rate_limited', 'too many pairings are waiting; try again', 1),
 	)
 
 	const openIn = async (channel_id: string): Promise<OpenCode[]> =>

@@ -5,6 +5,7 @@ import { Fault, isFault } from '../../core/errors.ts'
 import { toBoom } from '../../core/http/boom.ts'
 import { answerSocket, safetyHeaders } from '../../core/http/raw-answer.ts'
 import { once } from '../shared/once.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type { Context, UpgradeHandler } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import type { ChatSettings, Sockets } from './contract.ts'
@@ -29,8 +30,7 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 		const credentials = await auth.authenticate(request, { scopes: ['runs:write'] }, name)
 		const agent = await ctx.use('agents').visibleTo(credentials).get(name)
 		const { wss, ChatSocket } = await load()
-		if (ctx.signal.aborted)
-			throw new Fault('unavailable', RESTARTING, { headers: { 'retry-after': String(RETRY_AFTER_S) } })
+		if (ctx.signal.aborted) throw tryLater('unavailable', RESTARTING, RETRY_AFTER_S)
 		sockets.mustHaveRoom(credentials)
 		if (socket.destroyed) return
 		wss.handleUpgrade(request, socket, head, (opened) => {

@@ -5,6 +5,7 @@ import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
 import { newId, randomText } from '../../core/util/ids.ts'
 import { holds } from '../shared/scopes.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { McpContext } from './call.ts'
 import { openClientLog } from './client-log.ts'
@@ -106,9 +107,7 @@ export class McpSession implements OpenRequest {
 		if (this.#leaving.signal.aborted)
 			throw new Fault('not_found', 'the session has ended; send `initialize` to open another')
 		if (this.#streams >= STREAM_LIMIT)
-			throw new Fault('rate_limited', `${STREAM_LIMIT} requests of this session are open; wait for one to end`, {
-				headers: { 'retry-after': '1' },
-			})
+			throw tryLater('rate_limited', `${STREAM_LIMIT} requests of this session are open; wait for one to end`, 1)
 		const id = requestIdIn(body)
 		if (id !== undefined && this.#open.has(id))
 			throw new Fault('invalid_request', `request ${JSON.stringify(id)} of this session is already in progress`)

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Fault } from '../../core/errors.ts'
 import { once } from '../shared/once.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials, OpenRequests } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'
@@ -110,13 +111,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 		const idle = own.filter((session) => session.idle_since !== null)
 		const [oldest] = idle.toSorted((a, b) => (a.idle_since ?? 0) - (b.idle_since ?? 0))
 		if (!oldest) {
-			throw new Fault(
-				'unavailable',
-				`too many MCP sessions are open (plugins.mcp-server.max_sessions: ${max_sessions})`,
-				{
-					headers: { 'retry-after': String(RETRY_AFTER_S) },
-				},
-			)
+			const message = `too many MCP sessions are open (plugins.mcp-server.max_sessions: ${max_sessions})`
+			throw tryLater('unavailable', message, RETRY_AFTER_S)
 		}
 		oldest.end()
 	}

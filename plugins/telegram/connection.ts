@@ -13,7 +13,7 @@ import type {
 import { joinParts } from './albums.ts'
 import { openApi } from './api.ts'
 import type { OptionalMethod } from './api.ts'
-import { errorOf, isCode } from './errors.ts'
+import { errorOf, isCode, lossOf } from './errors.ts'
 import { openFeed } from './feed.ts'
 import { openFind } from './find.ts'
 import { commands, incomingOf } from './incoming.ts'
@@ -25,9 +25,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	await using held = new AsyncDisposableStack()
 	const api = held.use(openApi(link))
 	const me = await api.call.getMe(link.signal as Parameters<typeof api.call.getMe>[0]).catch((error: unknown) => {
-		throw isCode(error, 404)
-			? link.error('refused', 'Telegram does not know a bot with this token')
-			: errorOf(error, link)
+		throw lossOf(error, link)
 	})
 	const marks = openMarks(await link.chats())
 	const find = openFind<OutgoingMessage>((id, message) => outgoing.edit(api, id, message), marks)

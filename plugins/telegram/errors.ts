@@ -65,6 +65,13 @@ export function isNoPhoto(error: unknown): boolean {
 	return isCode(error, 400) && /PHOTO_|IMAGE_PROCESS_FAILED|wrong (?:file|type)/i.test(error.description)
 }
 
+/** Why the bot cannot be connected. */
+export function lossOf(error: unknown, link: ErrorContext): Error | ChannelError {
+	return isCode(error, 404)
+		? link.error('refused', 'Telegram does not know a bot with this token')
+		: errorOf(error, link)
+}
+
 export function isCode(error: unknown, code: number): error is GrammyError {
 	return error instanceof GrammyError && error.error_code === code
 }

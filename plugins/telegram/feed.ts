@@ -7,7 +7,7 @@ import type { Link } from '../channels/adapter.ts'
 import { albumOf, groupAlbums } from './albums.ts'
 import { POLL_S } from './api.ts'
 import type { BotApi } from './api.ts'
-import { errorOf, isCode } from './errors.ts'
+import { errorOf, isCode, lossOf } from './errors.ts'
 import { wantedUpdates } from './incoming.ts'
 
 const BATCH = 50
@@ -132,11 +132,7 @@ export async function openFeed(
 	runner.start()
 	const stop = (): void => void runner.stop()
 	link.signal.addEventListener('abort', stop)
-	const ended = runner.task()?.catch((error: unknown) => {
-		link.lost(
-			isCode(error, 404) ? link.error('refused', 'Telegram does not know a bot with this token') : errorOf(error, link),
-		)
-	})
+	const ended = runner.task()?.catch((error: unknown) => link.lost(lossOf(error, link)))
 	return {
 		async [Symbol.asyncDispose]() {
 			link.signal.removeEventListener('abort', stop)

@@ -3,7 +3,7 @@
  * minute's limit, or above the memory for queued bodies, are refused. An address is not a secret and anyone can send to it, so
  * requests without a verified signature have a limit of their own.
  */
-import { Fault } from '../../core/errors.ts'
+import { tryLater } from '../shared/try-later.ts'
 import { openBuckets } from './buckets.ts'
 import type { WebhookSettings } from './contract.ts'
 
@@ -63,7 +63,7 @@ export function openGate(
 	const checkMinute = ({ taken, minuteEnds }: DeliveryQueue, now: number): void => {
 		if (taken < per_minute) return
 		const message = `this webhook accepts ${per_minute} deliveries a minute (webhooks.per_minute)`
-		throw refusal('rate_limited', message, minuteEnds - now)
+		throw tryLater('rate_limited', message, (minuteEnds - now) / 1000)
 	}
 	const hasSlot = ({ slots }: DeliveryQueue): boolean =>
 		inside < max_concurrent && slots.size < max_concurrent_per_webhook
@@ -106,7 +106,7 @@ export function openGate(
 			const ms = requests.take(id)
 			if (ms === 0) return
 			const message = `too many requests without a valid signature come to this webhook; it reads ${REQUESTS * per_minute} a minute`
-			throw refusal('rate_limited', message, ms)
+			throw tryLater('rate_limited', message, ms / 1000)
 		},
 		/** For a delivery with a valid signature and a body of `bytes`. Settles when it is admitted. */
 		async enter(id: string, bytes: number): Promise<Admission> {
@@ -120,7 +120,7 @@ export function openGate(
 			}
 			const cost = bytes + OVERHEAD_BYTES
 			if (bytesInLine + cost > lineBytes)
-				throw refusal('unavailable', 'too many deliveries are waiting; send this one again later')
+				throw tryLater('unavailable', 'too many deliveries are waiting; send this one again later', 1)
 			queue.taken++
 			bytesInLine += cost
 			const { promise, resolve } = Promise.withResolvers<Admission>()
@@ -129,8 +129,4 @@ export function openGate(
 			return promise
 		},
 	}
-}
-
-export function refusal(code: 'rate_limited' | 'unavailable', message: string, ms = 0): Fault {
-	return new Fault(code, message, { headers: { 'retry-after': String(Math.max(1, Math.ceil(ms / 1000))) } })
 }

@@ -5,7 +5,7 @@
  */
 import Boom from '@hapi/boom'
 import type { WebhookSettings } from './contract.ts'
-import { refusal } from './gate.ts'
+import { tryLater } from '../shared/try-later.ts'
 
 /** A slot to read a body. Call `leave` in any case, to free it. */
 export interface BodyReading {
@@ -116,9 +116,10 @@ export function openReaders(
 		return promise
 	}
 	const busy = (): Error =>
-		refusal(
+		tryLater(
 			'rate_limited',
 			`this webhook is waiting for other bodies (webhooks.max_concurrent_per_webhook: ${max_concurrent_per_webhook}, webhooks.max_concurrent: ${max_concurrent})`,
+			1,
 		)
 
 	return {

@@ -1,7 +1,7 @@
 /** Limits requests with unknown tokens. Valid tokens are never limited by it, even from the same address. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
-import { refusal } from './gate.ts'
+import { tryLater } from '../shared/try-later.ts'
 
 const TRIES = 300
 const MINUTE_MS = 60_000
@@ -29,7 +29,7 @@ export function openStrangers(clock: () => number = () => performance.now()) {
 				tries[counter] = count + 1
 				return unknownToken()
 			}
-			return refusal('rate_limited', 'too many requests with tokens that no webhook has', minuteEnds - now)
+			return tryLater('rate_limited', 'too many requests with tokens that no webhook has', (minuteEnds - now) / 1000)
 		},
 	}
 }

@@ -1,5 +1,6 @@
 /** Messages that callers send to chats, without a run. */
 import { Fault } from '../../../core/errors.ts'
+import { tryLater } from '../../shared/try-later.ts'
 import type { Channels } from '../contract.ts'
 import { boundTo, hasRoom, pendingOp, placeOfConversation } from './place.ts'
 import type { PlaceDeps } from './place.ts'
@@ -19,9 +20,7 @@ export function sayIn(deps: PlaceDeps): Channels['say'] {
 		const bound = await boundTo(deps, agent, place)
 		if (!bound) throw new Fault('conflict', `chat "${chat.id}" is not bound to agent "${agent.name}"; pair it first`)
 		if (!hasRoom(deps, place))
-			throw new Fault('queue_full', 'too many answers wait for this channel; send it again later', {
-				headers: { 'retry-after': '5' },
-			})
+			throw tryLater('queue_full', 'too many answers wait for this channel; send it again later', 5)
 		const current = await sessions.current(channel_id, bound, chat)
 		const { message, isNew } = await ctx.use('runs').say(agent, {
 			conversation: current,
