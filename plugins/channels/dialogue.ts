@@ -1,7 +1,6 @@
 /** The dialogue with chats: receives messages, starts runs, and sends their answers. parts.ts describes the other half. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../core/plugin.ts'
-import type {} from '../agents/contract.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import type { ChannelSettings } from './contract.ts'
 import { deliver } from './dialogue/deliver.ts'

@@ -1,5 +1,4 @@
 /** The checks of `svc doctor`: the bot tokens of channels, and the connections of running ones. */
-import type {} from './adapter.ts'
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { DoctorFile, Finding, CheckContext } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'

@@ -1,5 +1,4 @@
 import type { ExtensionCheck } from '../../core/cli/plugin/extension-findings.ts'
-import type {} from './contract.ts'
 import { adapterProblem } from './adapters.ts'
 
 export default {

@@ -1,7 +1,5 @@
 import { definePlugin } from '../../core/plugin.ts'
 import type { ErrorCode } from '../../core/plugin.ts'
-import type {} from '../metrics/contract.ts'
-import type {} from '../vault/contract.ts'
 import events from './events.ts'
 import { bindingsOf } from './bindings.ts'
 import { channelsOf } from './channels.ts'

@@ -1,5 +1,4 @@
 /** The checks of `svc doctor` with Discord. */
-import type {} from '../channels/adapter.ts'
 import type { DoctorFile } from '../../core/cli/doctor/contract.ts'
 import { API_ROOT, TOKEN } from './config.ts'
 

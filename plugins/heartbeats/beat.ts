@@ -9,7 +9,6 @@ import type { HeartbeatSettings } from './contract.ts'
 import { beatsOnce, conversationOf, endRecord, keys } from './records.ts'
 import type { Begun, HeartbeatRecord } from './records.ts'
 import { nextBeat } from './schedule.ts'
-import type {} from '../agents/contract.ts'
 import type { RunRecord } from '../runs/contract.ts'
 
 /** A timer is never exact: a beat that is this late was not missed. */

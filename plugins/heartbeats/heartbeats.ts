@@ -17,7 +17,6 @@ import type {
 import { addRecord, conversationOf, findEnded, idOf, keys, markOf, notFound, removeRecord } from './records.ts'
 import type { EndedRecord, HeartbeatRecord } from './records.ts'
 import { nextBeat, scheduleOf } from './schedule.ts'
-import type {} from '../agents/contract.ts'
 
 type HeartbeatContext = Pick<Context<HeartbeatSettings>, 'store' | 'config' | 'emit' | 'use'>
 

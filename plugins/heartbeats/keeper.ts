@@ -9,7 +9,6 @@ import { keys } from './records.ts'
 import type { HeartbeatRecord } from './records.ts'
 import { nextBeat } from './schedule.ts'
 import { openTimetable } from './timetable.ts'
-import type {} from '../agents/contract.ts'
 
 export function keepTime(ctx: Context<HeartbeatSettings>): void {
 	const { store, log, signal } = ctx

@@ -4,7 +4,6 @@ import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
 import { changeKeys, requestKeys } from './request.ts'
-import type {} from '../agents/contract.ts'
 
 const iso = Joi.string().isoDate()
 const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')

@@ -7,7 +7,6 @@ import { answerSocket, safetyHeaders } from '../../core/http/raw-answer.ts'
 import { once } from '../shared/once.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Context, UpgradeHandler } from '../../core/plugin.ts'
-import type {} from '../agents/contract.ts'
 import type { ChatSettings, Sockets } from './contract.ts'
 import { errorBody } from './errors.ts'
 

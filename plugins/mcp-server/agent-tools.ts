@@ -2,8 +2,6 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ServedTool } from './call.ts'
 import { page } from './pages.ts'
-import type {} from '../agents/contract.ts'
-import type {} from '../memory/contract.ts'
 import { excerpt } from './views.ts'
 
 const LIST_LIMIT = 100

@@ -1,6 +1,5 @@
 import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Services } from '../../core/plugin.ts'
-import type {} from '../agents/contract.ts'
 import type { McpContext } from './call.ts'
 
 /** The context of a session: in it, only the agents exist that its caller may know of, and their runs. */

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { definePlugin } from '../../core/plugin.ts'
-import type {} from '../metrics/contract.ts'
 import type { ErrorCode } from '../../core/plugin.ts'
 import type { ServerConnection } from './connection.ts'
 import events from './events.ts'

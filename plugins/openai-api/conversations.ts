@@ -11,7 +11,6 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type { Credentials } from '../auth/contract.ts'
-import type {} from '../runs/contract.ts'
 import type { OpenAiSettings } from './contract.ts'
 
 const HEADER = 'x-svc-conversation'

@@ -2,7 +2,6 @@ import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
-import type {} from '../agents/contract.ts'
 import { agentOf, modelOf } from './agents.ts'
 import { failure } from './errors.ts'
 

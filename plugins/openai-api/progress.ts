@@ -1,7 +1,6 @@
 /** Continuing after calls of the client's tools. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
-import type {} from '../runs/contract.ts'
 import type { RequestMessage } from './contract.ts'
 import { mayKnow } from './conversations.ts'
 import { ownCalls } from './exchange.ts'

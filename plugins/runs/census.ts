@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Context } from '../../core/plugin.ts'
-import type {} from '../agents/contract.ts'
 import type { RunCensus, RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'

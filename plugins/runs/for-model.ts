@@ -1,4 +1,3 @@
-import type {} from '../vault/contract.ts'
 import type { Work } from './work.ts'
 
 /** The text for the agent's model: without secrets, except those that a grant reveals to it, and those of `also`. */

@@ -1,6 +1,5 @@
 /** The places of runs of all agents, newest first. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import type {} from '../agents/contract.ts'
 import type { RunStatus } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue, IndexEntry } from './keys.ts'

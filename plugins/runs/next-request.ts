@@ -1,7 +1,6 @@
 /** The next request of a conversation, without its prompt: what it would be composed of, and what it would contain. */
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import type {} from '../models/contract.ts'
 import { composeContext } from './context.ts'
 import type { ContextRequest } from './context.ts'
 import type { ContextReport, RunSettings } from './contract.ts'

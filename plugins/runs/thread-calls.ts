@@ -1,7 +1,6 @@
 /** The calls of tools that a run's thread requests. */
 import type { ToolFile } from '../../core/plugin.ts'
 import type { ToolCallRequest, ToolReply } from '../../core/protocol.ts'
-import type {} from '../attachments/contract.ts'
 import { openAsks } from './asks.ts'
 import type { Asks } from './asks.ts'
 import { policyOf } from './call-policy.ts'

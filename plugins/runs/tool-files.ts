@@ -4,7 +4,6 @@ import type { AgentRef, Context, ToolFile } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { StoredFiles } from './tool-call.ts'
-import type {} from '../attachments/contract.ts'
 import type { RunRecord } from './contract.ts'
 
 const FILES = 16

@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../core/errors.ts'
 import type { Attachment } from '../../core/protocol.ts'
-import type {} from '../attachments/contract.ts'
 import type { EndpointOrder } from '../models/contract.ts'
 import { keys } from './keys.ts'
 import { appendWith } from './records.ts'

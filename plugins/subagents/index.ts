@@ -2,7 +2,6 @@ import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promi
 import { definePlugin } from '../../core/plugin.ts'
 import type { Context, ErrorCode } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
-import type {} from '../agents/contract.ts'
 import events from './events.ts'
 import type { SubagentCode, SubagentSettings } from './contract.ts'
 import { callOf, keys } from './keys.ts'

@@ -2,7 +2,6 @@
 import { Fault, isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { AgentRecord } from '../../agents/contract.ts'
-import type {} from '../../models/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
 import { texts } from './texts.ts'
 

@@ -4,7 +4,6 @@ import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { Attachment } from '../../../core/protocol.ts'
 import { Late, within } from '../../../core/util/deadline.ts'
 import { onAbort } from '../../../core/util/on-abort.ts'
-import type {} from '../../attachments/contract.ts'
 import type { Connection, IncomingFile } from '../adapter.ts'
 import { count, texts } from './texts.ts'
 

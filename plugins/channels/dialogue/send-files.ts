@@ -1,6 +1,5 @@
 /** Sends the files of an answer, each once, and a line in place of one that the platform refuses. */
 import { namesHidden } from '../../../core/redactor/redactor.ts'
-import type {} from '../../attachments/contract.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import type { Abilities } from '../adapter.ts'
 import { nonceOf } from './records.ts'
