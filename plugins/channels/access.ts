@@ -3,13 +3,8 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { Secret } from '../vault/contract.ts'
 import type { Adapter } from './adapters.ts'
 import type { ChannelSettings, CommonConfig } from './contract.ts'
+import type { ChannelRecord } from './directory.ts'
 import { webSchemes } from './schemas.ts'
-
-/** The references of a channel that need extra permission. */
-export interface ChannelReferences {
-	bot_token_ref: string
-	config: Record<string, unknown>
-}
 
 /** Which keys of `config` every caller may set, besides those of every channel, and which addresses it accepts. */
 type Openness = Pick<Adapter, 'unguarded' | 'schemes'>
@@ -47,7 +42,7 @@ export function isUnguarded(key: string, adapter: Openness | undefined): boolean
  * adapters change.
  */
 export async function checkPowers(
-	{ bot_token_ref, config: { api_root, ...config } }: ChannelReferences,
+	{ bot_token_ref, config: { api_root, ...config } }: Pick<ChannelRecord, 'bot_token_ref' | 'config'>,
 	adapter: Openness | undefined,
 	secrets: readonly Secret[],
 	{ allowed_api_roots }: Pick<ChannelSettings, 'allowed_api_roots'>,

@@ -30,11 +30,6 @@ export interface BindingRecord {
 
 export type Bindings = ReturnType<typeof bindingsOf>
 
-/** The chat to bind, and who may answer there. */
-export interface BoundBy extends Answerers {
-	chat_id: string
-}
-
 type BindingContext = Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>
 
 /** Each needs two ops, and the ledger one. */
@@ -123,7 +118,11 @@ export function bindingsOf({ store, config, use }: BindingContext) {
 		 * Binds the chat that `chatIn` picks, which gets the channel's open codes and may throw. The codes of the chat are used up
 		 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` if the channel has reached its limit.
 		 */
-		async bind(channel_id: string, agent: AgentRef, chatIn: (open: readonly OpenCode[]) => BoundBy): Promise<Binding> {
+		async bind(
+			channel_id: string,
+			agent: AgentRef,
+			chatIn: (open: readonly OpenCode[]) => Answerers & { chat_id: string },
+		): Promise<Binding> {
 			const record = await change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([ledgerOf(channel_id), store.get<OpenCode[]>(keys.codes(channel_id))])
 				const open = openAmong(codes?.value ?? [], Date.now())
@@ -144,7 +143,8 @@ export function bindingsOf({ store, config, use }: BindingContext) {
 						'conflict',
 						`this channel has ${bindings} bindings, which is the limit (channels.max_bindings); delete one first`,
 					)
-				const made = withAnswerers(newRecord(agent, chat_id), answerers)
+				const created = { agent_id: agent.name, agent_uid: agent.uid, external_chat_id: chat_id, created_at: now() }
+				const made = withAnswerers({ binding_id: newId(), ...created }, answerers)
 				const ops: Op[] = [
 					{ key: keys.chat(channel_id, chat_id), value: made, expect: before?.rev ?? null },
 					{ key: keys.binding(channel_id, made.binding_id), value: { external_chat_id: chat_id }, expect: null },
@@ -192,11 +192,6 @@ export function bindingsOf({ store, config, use }: BindingContext) {
 				})
 		},
 	}
-}
-
-function newRecord({ name, uid }: AgentRef, external_chat_id: string): BindingRecord {
-	const created_at = now()
-	return { binding_id: newId(), agent_id: name, agent_uid: uid, external_chat_id, created_at }
 }
 
 /** Throws `invalid_request` if only a person may answer who is not known. */

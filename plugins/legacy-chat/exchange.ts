@@ -36,12 +36,6 @@ export interface ReplyListener extends ToolListener {
 	token(content: string): void
 }
 
-export interface ChatExchange {
-	run_id: string
-	/** Rejects with the reason of `signal` if that aborts first; the run continues. */
-	reply: Promise<ChatReply>
-}
-
 /** By which runs of this surface are known. */
 const TRIGGER = 'chat'
 const nobody: ReplyListener = { token() {}, invokeStart() {}, invokeEnd() {} }
@@ -51,7 +45,7 @@ const nobody: ReplyListener = { token() {}, invokeStart() {}, invokeEnd() {} }
  * here, otherwise a new run.
  *
  * Throws `not_found`, `queue_full`, or `conflict` if the session waits for the answer to a question of another kind of run:
- * nobody on this surface has seen it.
+ * nobody on this surface has seen it. The reply rejects with the reason of `signal` if that aborts first; the run continues.
  */
 export async function begin(
 	ctx: Pick<Context, 'use'>,
@@ -59,7 +53,7 @@ export async function begin(
 	said: ChatMessage,
 	signal: AbortSignal,
 	listener: ReplyListener = nobody,
-): Promise<ChatExchange> {
+): Promise<{ run_id: string; reply: Promise<ChatReply> }> {
 	const began = performance.now()
 	const calls = new ToolCalls(listener)
 	const prompt = promptOf(said)

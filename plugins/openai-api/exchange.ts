@@ -24,14 +24,6 @@ export interface AgentAnswer {
 	usage: Usage
 }
 
-export interface AgentExchange {
-	run_id: string
-	/** Rejects with a Fault: the error of the run, or the reason of `signal`. The run has ended then. */
-	answer: Promise<AgentAnswer>
-}
-
-type ExchangeDeps = Pick<Context, 'use'>
-
 /** The source name of runs from this API. */
 const TRIGGER = 'openai'
 
@@ -40,14 +32,15 @@ const TRIGGER = 'openai'
  * this settles, and never after the answer has. When `signal` aborts, the run is stopped.
  *
  * Throws `not_found`, `queue_full`, or `conflict` if the conversation waits for an answer and receives results of tools.
- * The answer rejects with `conflict`, too, if an earlier request of the conversation asks something while this one waits.
+ * The answer rejects with a Fault once the run has ended: its error, the reason of `signal`, or `conflict` if an earlier request
+ * of the conversation asks something while this one waits.
  */
 export async function begin(
-	ctx: ExchangeDeps,
+	ctx: Pick<Context, 'use'>,
 	asked: AgentRequest,
 	signal: AbortSignal,
 	piece?: (text: string) => void,
-): Promise<AgentExchange> {
+): Promise<{ run_id: string; answer: Promise<AgentAnswer> }> {
 	signal.throwIfAborted()
 	const { agent, start, stays, also } = asked
 	const answerTo = (run: RunRecord): string | null => {
@@ -69,7 +62,7 @@ export async function begin(
 }
 
 async function conclude(
-	ctx: ExchangeDeps,
+	ctx: Pick<Context, 'use'>,
 	asked: AgentRequest,
 	run_id: string,
 	result: RunResult,

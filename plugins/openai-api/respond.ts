@@ -46,14 +46,6 @@ export interface ResponseRequest extends Pick<Sampling, 'temperature' | 'top_p'>
 	user?: string | null
 }
 
-export interface Respond {
-	asked: AgentRequest
-	/** Its `run_id` is set when the run begins. */
-	record: StoredResponse
-	/** Its key in the store; absent if it is not stored. */
-	key?: Key
-}
-
 export interface Caller extends AgentLimit {
 	/** See `ownerOf`. */
 	owner: string
@@ -61,8 +53,15 @@ export interface Caller extends AgentLimit {
 	name: string | undefined
 }
 
-/** Throws `not_found`, `invalid_request`, or `conflict` while the previous response is still in progress. */
-export async function respond(ctx: Context, body: ResponseRequest, caller: Caller): Promise<Respond> {
+/**
+ * `record`: its `run_id` is set when the run begins. `key`: where it is stored, if it is. Throws `not_found`, `invalid_request`,
+ * or `conflict` while the previous response is still in progress.
+ */
+export async function respond(
+	ctx: Context,
+	body: ResponseRequest,
+	caller: Caller,
+): Promise<{ asked: AgentRequest; record: StoredResponse; key?: Key }> {
 	const { owner, name } = caller
 	const agent = await agentOf(ctx, caller, body.model)
 	const previous = body.previous_response_id
