@@ -7,7 +7,7 @@ import { deliver } from './dialogue/deliver.ts'
 import { destinationsOf } from './dialogue/destinations.ts'
 import { followRuns } from './dialogue/followed.ts'
 import type { Followed } from './dialogue/followed.ts'
-import { receive, tellReceived } from './dialogue/intake.ts'
+import { receive, reportReceived } from './dialogue/intake.ts'
 import { chatKey, openChatQueues } from './dialogue/chat-queues.ts'
 import { openPlatforms } from './dialogue/platforms.ts'
 import { openMarks } from './dialogue/marks.ts'
@@ -45,7 +45,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	const runs = followRuns(ctx, {
 		due: (run) => speak(run),
 		started({ reply }) {
-			for (const id of [...(reply.merged ?? []), reply.reply_to]) if (id !== undefined) tellReceived(ctx, reply, id)
+			for (const id of [...(reply.merged ?? []), reply.reply_to]) if (id !== undefined) reportReceived(ctx, reply, id)
 		},
 		working: () => presence.wake(),
 	})

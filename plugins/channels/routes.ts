@@ -54,7 +54,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			const { bot_token_ref, config = {} } = tokenRef(request.payload)
 			const { credentials } = request.auth
 			const made = channels.create({ type, bot_token_ref, config }, credentials)
-			return h.response(await orTell(ctx, made, { type, secret: bot_token_ref })).code(201)
+			return h.response(await orReport(ctx, made, { type, secret: bot_token_ref })).code(201)
 		},
 	})
 	server.route({
@@ -139,7 +139,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		handler: (request) => {
 			const change = tokenRef(request.payload)
 			const changed = channels.change(request.params.id, change, request.auth.credentials)
-			return orTell(ctx, changed, { channel_id: request.params.id, secret: change.bot_token_ref })
+			return orReport(ctx, changed, { channel_id: request.params.id, secret: change.bot_token_ref })
 		},
 	})
 	server.route<{ Params: BindingParams }>({
@@ -210,7 +210,11 @@ function withoutTime({ binding_id, agent_id, channel_id, external_chat_id }: Bin
 	return { binding_id, agent_id, channel_id, external_chat_id }
 }
 
-async function orTell<T>(ctx: Context<ChannelSettings>, work: Promise<T>, about: Record<string, unknown>): Promise<T> {
+async function orReport<T>(
+	ctx: Context<ChannelSettings>,
+	work: Promise<T>,
+	about: Record<string, unknown>,
+): Promise<T> {
 	try {
 		return await work
 	} catch (error) {

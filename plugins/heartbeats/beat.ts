@@ -41,7 +41,7 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 		const rev = record.begun ? entry.rev : await store.update(key, { ...record, begun }, entry.rev)
 		const run = begun.skip === null ? await startRun(ctx, agent, record, begun) : begun.skip
 		const event = eventOf(record, run, next)
-		if (event && (!record.begun || !(await wasTold(ctx, agent, record, begun)))) {
+		if (event && (!record.begun || !(await wasReported(ctx, agent, record, begun)))) {
 			await ctx.emit(event, agent.name)
 			if (typeof run === 'string') ctx.log.info({ agent_id: agent.name, ...event.payload }, 'a heartbeat was skipped')
 		}
@@ -119,7 +119,7 @@ function eventOf(
 }
 
 /** Was this beat reported before a crash? */
-function wasTold(
+function wasReported(
 	{ events }: Context<HeartbeatSettings>,
 	agent: AgentRef,
 	{ id, next_at }: HeartbeatRecord,

@@ -25,8 +25,12 @@ const BEAT_MS = 3_000
 const LOOK_MS = 20
 
 export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): Heartbeats {
-	const tell = (agent: AgentRef, call: Repeatable | undefined, event_type: string, payload: Record<string, unknown>) =>
-		call ? unguarded(call.emit)({ event_type, payload }) : emit({ event_type, payload }, agent.name)
+	const report = (
+		agent: AgentRef,
+		call: Repeatable | undefined,
+		event_type: string,
+		payload: Record<string, unknown>,
+	) => (call ? unguarded(call.emit)({ event_type, payload }) : emit({ event_type, payload }, agent.name))
 
 	return {
 		async list(agent) {
@@ -37,7 +41,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		async create(agent, request, call) {
 			const made = call && (await findMade(agent, idOf(call.key)))
 			const record = made ? { prompt: request.prompt, ...made } : await add(agent, request, call)
-			await tell(agent, call, 'heartbeat.created', timesOf(record))
+			await report(agent, call, 'heartbeat.created', timesOf(record))
 			return view(record)
 		},
 		async change(agent, id, wanted, call) {
@@ -62,13 +66,13 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 				}
 				return { ops: [{ key, value, expect: entry.rev }], result: value }
 			})
-			await tell(agent, call, 'heartbeat.changed', timesOf(record))
+			await report(agent, call, 'heartbeat.changed', timesOf(record))
 			return view(record)
 		},
 		async remove(agent, id, call) {
 			if (!(await removeRecord(store, agent, id, call?.key))) return
 			await use('runs').forgetNotes(agent, conversationOf(id))
-			await tell(agent, call, 'heartbeat.deleted', { heartbeat_id: id })
+			await report(agent, call, 'heartbeat.deleted', { heartbeat_id: id })
 		},
 	}
 

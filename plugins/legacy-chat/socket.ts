@@ -40,7 +40,7 @@ const BACKLOG_LIMIT = 1024 * 1024
 const schema = Joi.object<ChatMessage>({ message, context })
 	.required()
 	.label('the frame')
-	// Of very many mistakes one is told.
+	// A frame may have very many mistakes: only the first is named.
 	.prefs({ convert: false, abortEarly: true, errors: { wrap: { label: false } } })
 
 export class ChatSocket implements OpenRequest {

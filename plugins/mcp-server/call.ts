@@ -50,7 +50,7 @@ export interface McpCall {
 	conversation(name?: string): string
 	/** Reports progress to the client, if it requested that. */
 	progress(message: string): void
-	/** Tells the client's log, if its level lets that through and it does not get too many messages. */
+	/** Writes to the client's log, unless its level excludes that or it gets too many messages. */
 	log(level: LoggingLevel, data: Record<string, unknown>): void
 	/**
 	 * Asks the person at the client. Null if they decline, or if no answer came before `signal` aborted or

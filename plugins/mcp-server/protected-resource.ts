@@ -1,4 +1,4 @@
-/** Tells MCP clients where to get an access token (RFC 9728): in a document, which the answer 401 of `/mcp` names. */
+/** Says where MCP clients get an access token (RFC 9728): in a document, which the answer 401 of `/mcp` names. */
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'

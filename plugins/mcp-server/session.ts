@@ -148,7 +148,7 @@ export class McpSession implements OpenRequest {
 		this.end()
 	}
 
-	/** Tells the client that its list of prompts may have changed. */
+	/** Notifies the client that its list of prompts may have changed. */
 	promptsChanged(): void {
 		if (this.#hasPrompts) this.#server.sendPromptListChanged().catch(() => {}) // it is ending
 	}

@@ -51,7 +51,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 				return h.response(await servers.add(agent, request.payload, powers)).code(201)
 			} catch (error) {
 				if (isFault(error, 'forbidden', 'address_refused'))
-					await tellOfAttempt(ctx, agent, request.payload, error.message)
+					await reportAttempt(ctx, agent, request.payload, error.message)
 				throw error
 			}
 		},
@@ -155,7 +155,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 	})
 }
 
-async function tellOfAttempt(
+async function reportAttempt(
 	ctx: Context<McpSettings>,
 	agent: AgentRef,
 	{ name, transport, command, args, url }: NewMcpServer,

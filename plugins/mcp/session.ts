@@ -265,7 +265,7 @@ function answerAllowances(client: Client, { sample, roots }: Hooks): void {
 	}
 }
 
-/** Tells the server that it can release the session. */
+/** Lets the server release the session. */
 async function endSession(transport: StreamableHTTPClientTransport): Promise<void> {
 	const late = pause(END_SESSION_LIMIT_MS, undefined, { ref: false })
 	await Promise.race([transport.terminateSession().catch(() => {}), late])

@@ -87,7 +87,7 @@ export function isLong(run_id: string): boolean {
 	return long.delete(run_id)
 }
 
-/** What fitting the request goes by: the earlier turns that may fit, where they are cut, and the summary of those before. */
+/** What the request is fitted from: the earlier turns that may fit, where they are cut, and the summary of those before. */
 export async function contextInput(
 	ctx: Pick<Context, 'store' | 'events'>,
 	{ run, config, models, system, tools, about, prompt, attachments, since = [] }: ContextRequest,

@@ -7,7 +7,7 @@ export async function forModel<T>(
 	also: ReadonlySet<string> = new Set(),
 ): Promise<T> {
 	if (!log.redactor.active) return data
-	// If the vault cannot tell what is revealed, nothing is.
+	// If the vault does not know what is revealed, nothing is.
 	const revealed = await ctx
 		.find('vault')
 		?.revealed(agent)

@@ -24,7 +24,7 @@ const UNREAD = 30
 const STUB = { result: 80, text: 600 }
 
 /**
- * The turns of `from` and later, and no more than it takes to exceed `tokens`; those before `whole` count as stubs. A turn that
+ * The turns of `from` and later, until they exceed `tokens`; those before `whole` count as stubs. A turn that
  * never began is left out.
  */
 export async function historyOf(

@@ -34,7 +34,7 @@ export async function systemFor(
 	return [persona, ...told].filter(Boolean).join('\n\n')
 }
 
-/** What a model is told before the prompt of a run, and the events of the plugins that tell it. */
+/** What a model gets before the prompt of a run, and the events of the plugins that add to it. */
 export interface AboutRun {
 	content: string
 	events: NewEvent[]
@@ -59,7 +59,7 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 		place && `Place: ${place}`,
 		`Started by: ${causes[trigger] ?? `a message (${trigger})`}`,
 	]
-	// Names of people and chats are among it, and must not end it.
+	// They contain names of people and chats, which must not end the context.
 	const told = [...lines, ...parts]
 		.filter(Boolean)
 		.join('\n')

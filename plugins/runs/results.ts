@@ -37,7 +37,7 @@ interface ResultPiece {
 	total: number
 }
 
-/** Stored characters of one result; what is beyond is lost, and the model is told so. */
+/** Stored characters of one result; the rest is lost, and the model sees that. */
 const RESULT_LIMIT = 8 * 1024 * 1024
 /** Stored characters of all results of one run. */
 const RUN_LIMIT = 64 * 1024 * 1024

@@ -17,7 +17,7 @@ export interface RunLock {
 	readonly stoppedBy: Actor | undefined
 	/** The gateway that lent the run its thread has left: the run continues, and nothing was wrong with it. */
 	departed?: boolean
-	/** From now on others may append to this log; see `tellHolder`. */
+	/** From now on others may append to this log; see `appendByHolder`. */
 	writes(log: RunLog): void
 }
 
@@ -106,7 +106,7 @@ export async function withFreeRun(run_id: string, work: () => Promise<void>): Pr
 }
 
 /** Appends events through the run's holder. False if it has none any more: then nothing was written. */
-export async function tellHolder(run_id: string, events: NewEvent[]): Promise<boolean> {
+export async function appendByHolder(run_id: string, events: NewEvent[]): Promise<boolean> {
 	for (let holder = holders.get(run_id); holder; holder = holders.get(run_id)) {
 		await Promise.race([holder.writing.promise, holder.over])
 		try {

@@ -36,7 +36,7 @@ import { openRoom } from './room.ts'
 import { createRun } from './start.ts'
 import { startedIn } from './started-in.ts'
 import { summariesOf } from './summaries.ts'
-import { stopTogether, tellHolder, withFreeRun, withRun } from './run-lock.ts'
+import { stopTogether, appendByHolder, withFreeRun, withRun } from './run-lock.ts'
 import { visibleRuns } from './visible.ts'
 import { newRunId } from './run-ids.ts'
 
@@ -49,7 +49,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	const { store } = ctx
 
 	/** Unless it has already started. */
-	const tellQueued = (run: RunRecord): Promise<void> =>
+	const reportQueued = (run: RunRecord): Promise<void> =>
 		withFreeRun(run.run_id, async () => {
 			const { run_id, agent, conversation } = run
 			const log = await openRun(ctx.events, { run_id, agent_id: agent })
@@ -92,7 +92,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				await store.delete(keys.index(run.run_id))
 				throw new Fault('not_found', `agent "${agent.name}" was deleted meanwhile`)
 			}
-			if (isNew && run.status === 'queued') await tellQueued(run)
+			if (isNew && run.status === 'queued') await reportQueued(run)
 			if (opened) await begunDestination(ctx, opened, run, isNew)
 			return run
 		},
@@ -275,16 +275,16 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			return messagesOf(store, agent, name, turns)
 		},
 		session: (agent) => currentSession(store, agent),
-		newSession: async (agent) => tellSession(agent, (await newSession(store, agent)).session_id),
+		newSession: async (agent) => reportSession(agent, (await newSession(store, agent)).session_id),
 		async reset(agent) {
 			const { session_id } = await newSession(store, agent)
 			await forgetAllNotes(store, agent.uid)
-			return tellSession(agent, session_id)
+			return reportSession(agent, session_id)
 		},
 		async clear(agent) {
 			const { session_id, old } = await newSession(store, agent, true)
 			await forgetConversation(ctx, agent.uid, old)
-			return tellSession(agent, session_id)
+			return reportSession(agent, session_id)
 		},
 		async forget(agent, conversation) {
 			await mustExist(store, agent, conversation)
@@ -308,7 +308,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		events: NewEvent[],
 		evenIfEnded: boolean,
 	): Promise<boolean> {
-		if (await tellHolder(run_id, events)) return true
+		if (await appendByHolder(run_id, events)) return true
 		return withRun(run_id, async () => {
 			const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
 			if (!run) return false
@@ -325,7 +325,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		})
 	}
 
-	async function tellSession(agent: AgentRef, session_id: string): Promise<string> {
+	async function reportSession(agent: AgentRef, session_id: string): Promise<string> {
 		await ctx.emit({ event_type: 'agent.reset', payload: { session_id } }, agent.name)
 		return session_id
 	}

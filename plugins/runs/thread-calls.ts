@@ -58,7 +58,7 @@ export function openCalls(work: Active, hold: () => () => void) {
 				whyMissing: (name: string) => whyMissing(ctx, agent, name),
 			}
 			// Read now, not when the run began: a reload may have brought other tools.
-			// What asks for it is a thread, in whose course this run is but one.
+			// A thread asks for it, which serves other runs, too.
 			const result = await inContext(run, async () => {
 				const tools = run.tools === 'none' ? [] : await ctx.toolbox.list(agent)
 				return callTool(tools, call, site, ctx.log)

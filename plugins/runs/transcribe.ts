@@ -16,8 +16,8 @@ const PAUSE_MS = 1_000
 const ANSWER_BYTES = 4 * 1024 * 1024
 
 /**
- * Each result is durable before the next recording, and before the model is asked, so a restart transcribes none twice. What
- * cannot be transcribed is told to the model. Throws only if the log cannot be written.
+ * Each result is durable before the next recording, and before the model is asked, so a restart transcribes none twice. The
+ * model sees which recordings could not be transcribed. Throws only if the log cannot be written.
  */
 export async function transcribe({
 	ctx,

@@ -53,8 +53,8 @@ async function report(
 	const { key, value } = entry
 	let { rev } = entry
 	// Its parent may have waited for it, or the gateway crashed during the report.
-	const mayBeTold = value.wait || value.end === 'telling'
-	if (!(mayBeTold && (await isTold(ctx, child, value)))) {
+	const mayBeReported = value.wait || value.end === 'telling'
+	if (!(mayBeReported && (await isReported(ctx, child, value)))) {
 		rev = await ctx.store.update(key, { ...value, end: 'telling' } satisfies Spawned, rev)
 		const event = eventOf(child)
 		if (!parent || !(await ctx.use('runs').appendEvents(parent, [event]))) await ctx.emit(event, child.agent)
@@ -68,7 +68,7 @@ function eventOf({ run_id, status, error }: RunRecord): NewEvent {
 }
 
 /** In the run that started it, or at the agent. */
-async function isTold({ events }: SubagentContext, child: RunRecord, { parent_run_id }: Spawned): Promise<boolean> {
+async function isReported({ events }: SubagentContext, child: RunRecord, { parent_run_id }: Spawned): Promise<boolean> {
 	const types = ['subagent.completed', 'subagent.failed']
 	const places: LogFilter[] = [
 		{ run_id: parent_run_id, types },

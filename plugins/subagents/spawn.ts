@@ -54,7 +54,7 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 			const place = keys.spawned(call.agent.uid, call.run_id, callId(call.key))
 			const earlier = await ctx.store.get<Spawned>(place)
 			const run_id = earlier ? earlier.value.run_id : await start(ctx, call, task, wait, deliver)
-			if (!earlier || !(await isTold(ctx, call.run_id, run_id)))
+			if (!earlier || !(await isReported(ctx, call.run_id, run_id)))
 				call.emit({ event_type: 'subagent.spawned', payload: { run_id, prompt: cut(ctx, call, task.prompt), wait } })
 			return wait ? waitFor(ctx, call, run_id) : { run_id, status: 'started' }
 		},
@@ -112,7 +112,7 @@ async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: s
 }
 
 /** Only after a crash in the middle of the call: its durable part is in the log. */
-function isTold({ events }: Context<SubagentSettings>, parent: string, run_id: string): Promise<boolean> {
+function isReported({ events }: Context<SubagentSettings>, parent: string, run_id: string): Promise<boolean> {
 	const filter = { run_id: parent, types: ['subagent.spawned'] }
 	return hasEvent(events, filter, ({ payload }) => payload.run_id === run_id)
 }

@@ -17,7 +17,7 @@ const LONGEST_PAUSE_MS = 30_000
 /** If the server itself sets the delay. */
 const LONGEST_WAIT_MS = 600_000
 /** A single lost poll, which happens on idle connections, is not reported. */
-const FAILURES_TOLD = 2
+const FAILURES_SHOWN = 2
 /** Pause between two empty answers of a server that does not wait for updates. */
 const IDLE_PAUSE_MS = 500
 /** The longest pause if a server repeats the same updates. */
@@ -46,7 +46,7 @@ export async function openFeed(
 	/** Successive answers with invalid or old updates. */
 	let stale = 0
 	/** Reports that polling fails. */
-	let isTold = false
+	let isReported = false
 
 	/** One batch; empty if no update arrived during one poll. */
 	async function supply(_size: number, signal: Signal): Promise<Update[]> {
@@ -57,8 +57,8 @@ export async function openFeed(
 			try {
 				const given = await ask(POLL_S, signal)
 				const updates = await withAlbum(given.filter(isUpdate), signal)
-				if (isTold) link.status('connected')
-				isTold = false
+				if (isReported) link.status('connected')
+				isReported = false
 				failures = 0
 				const waited = performance.now() - began
 				if (given.length === 0 && waited < IDLE_PAUSE_MS) await pause(IDLE_PAUSE_MS - waited, signal)
@@ -108,8 +108,8 @@ export async function openFeed(
 		const why = isConflict
 			? 'another process polls this bot; a bot token can be used in only one place'
 			: failure.message
-		if (isConflict || failures >= FAILURES_TOLD) {
-			isTold = true
+		if (isConflict || failures >= FAILURES_SHOWN) {
+			isReported = true
 			link.status('reconnecting', why)
 		}
 		const { retry_after_ms = 0 } = failure as { retry_after_ms?: number }

@@ -118,7 +118,7 @@ export function receiverOf(
 		}
 	}
 
-	const tellingOf = async <T>(hook: Hook, source_ip: string, work: Promise<T>): Promise<T> => {
+	const reported = async <T>(hook: Hook, source_ip: string, work: Promise<T>): Promise<T> => {
 		try {
 			return await work
 		} catch (error) {
@@ -147,11 +147,11 @@ export function receiverOf(
 		async receive(token, request) {
 			const source_ip = peerOf(request).remoteAddress ?? 'unknown'
 			const hook = await find(token, source_ip)
-			return tellingOf(hook, source_ip, take({ hook, source_ip, received_at: now() }, request))
+			return reported(hook, source_ip, take({ hook, source_ip, received_at: now() }, request))
 		},
 		async test(agent, slug, payload, source_ip) {
 			const hook: Hook = { agent, webhook: (await findWebhook(store, agent, slug)).value }
-			return tellingOf(hook, source_ip, send({ hook, source_ip, received_at: now() }, payload))
+			return reported(hook, source_ip, send({ hook, source_ip, received_at: now() }, payload))
 		},
 	}
 }

@@ -57,7 +57,7 @@ function problemOf(
 	const expected = hmac.digest()
 	if (!digests.some((one) => one.length === expected.length && timingSafeEqual(one, expected)))
 		return `${header} does not fit the body; sign exactly its bytes with the secret of this webhook`
-	// Last, so that a clock that is wrong is told from a secret that is wrong.
+	// Last, so that a wrong clock is not mistaken for a wrong secret.
 	if (timestamp === undefined || isTimely(timestamp, tolerance_s, now)) return null
 	return `the time stamp "${timestamp.slice(0, 32)}" differs from the gateway's time by more than ${tolerance_s} seconds`
 }

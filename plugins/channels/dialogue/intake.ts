@@ -145,7 +145,7 @@ async function answerQuestion(
 	}
 	run.question = null
 	await marks.took(channel.id, message)
-	tellReceived(ctx, run.reply, message.id)
+	reportReceived(ctx, run.reply, message.id)
 	return true
 }
 
@@ -153,7 +153,7 @@ function mayAnswer({ answered_by }: BoundChat, { sender }: IncomingMessage): boo
 	return answered_by === undefined || answered_by === sender.id
 }
 
-/** Whether a text is meant as an answer, as far as can be told. */
+/** Whether a text is probably meant as an answer. */
 function isAnswer(question: OpenQuestion, text: string): boolean {
 	if (question.kind === 'approval') return /^(approve|edit|refuse|#?\d)/i.test(text.trim())
 	const { options = [] } = question
@@ -257,7 +257,7 @@ async function refuse({ marks, notices }: IntakeDeps, channel: LiveChannel, mess
 }
 
 /** Emitted in the run that the message started or answers. Only after that run has begun, since it writes its own first event. */
-export function tellReceived(ctx: IntakeDeps['ctx'], reply: Reply, message_id: string): void {
+export function reportReceived(ctx: IntakeDeps['ctx'], reply: Reply, message_id: string): void {
 	const { run_id, channel_id, chat, agent } = reply
 	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }
 	const payload = { channel_id, chat_id: chat.id, ...thread, message_id }

@@ -62,7 +62,7 @@ export class Login {
 		this.#logins = keptLogins(agent, { id: record.id, server: serverKey(agent, record.id) }, services)
 	}
 
-	/** Why a person must sign in, as a sentence; null as far as nobody must. */
+	/** Why a person must sign in, as a sentence; null if nobody must, as far as it is known. */
 	get needed(): string | null {
 		return this.#needed
 	}

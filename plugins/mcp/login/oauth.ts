@@ -75,7 +75,7 @@ export function challengeOf(response: Response): Challenge {
 }
 
 /**
- * Finds the authorization server of an MCP server. Returns undefined if its documents tell of none, unless it uses OAuth for
+ * Finds the authorization server of an MCP server. Returns undefined if its documents name none, unless it uses OAuth for
  * certain: then the endpoints are those of the specification of 2025-03-26. Throws a Fault if they cannot be trusted: another
  * resource, another issuer, no PKCE; and what `fetch` throws.
  */
