@@ -30,15 +30,13 @@ export interface BindingRecord {
 
 export type Bindings = ReturnType<typeof bindingsOf>
 
-type BindingContext = Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>
-
 /** Each needs two ops, and the ledger one. */
 const BATCH = 49
 /** Ids of a chat and of what contains it. */
 const LOOKUP_LIMIT = 17
 const ID = /^[0-9a-f-]{36}$/
 
-export function bindingsOf({ store, config, use }: BindingContext) {
+export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>) {
 	const isThere = async ({ agent_id, agent_uid }: BindingRecord): Promise<boolean> =>
 		(await use('agents').find(agent_id))?.uid === agent_uid
 

@@ -19,10 +19,7 @@ export default definePlugin<ChannelSettings, Channels>({
 	name: 'channels',
 	needs: ['auth', 'agents', 'runs', 'vault'],
 	events,
-	scopes: {
-		'channels:read': 'List channels',
-		'channels:write': 'Create and manage channels',
-	},
+	scopes: { 'channels:read': 'List channels', 'channels:write': 'Create and manage channels' },
 	errors: {
 		channel_unavailable: { status: 503, description: 'The channel is not connected to its platform.' },
 		pairing_invalid: { status: 400, description: 'The pairing code is wrong, used or expired.' },

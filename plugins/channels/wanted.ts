@@ -21,14 +21,12 @@ export interface ConnectionSettings {
 	settings: string
 }
 
-type WantedContext = Pick<Context<ChannelSettings>, 'use' | 'config'>
-
 /** Problems that only a change can fix, which an event reports. */
 const lasting = ['not_found', 'forbidden', 'vault_locked', 'store_damaged'] as const
 
 /** For one check of all channels; secrets are listed once. Returns undefined if no running plugin has the type. */
 export function wantedIn(
-	{ use, config }: WantedContext,
+	{ use, config }: Pick<Context<ChannelSettings>, 'use' | 'config'>,
 	adapters: Adapters,
 	madeOf: (channel_id: string) => ConnectionSettings | undefined,
 ): (record: ChannelRecord) => Promise<WantedConnection | undefined> {

@@ -6,6 +6,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Key, Op, Store } from '../../core/store/ports.ts'
 import type { Destination } from '../runs/contract.ts'
+import { namesOfOthers } from '../shared/names-of-others.ts'
 import type { Heartbeat } from './contract.ts'
 
 /** The decision on a beat. After a crash it is carried out, whatever has changed since. */
@@ -114,9 +115,7 @@ export function idOf(callKey: string): string {
 
 /** Names those that there are. */
 export async function notFound(store: Store, { uid, name }: AgentRef, id: string): Promise<Fault> {
-	const ids: string[] = []
-	for await (const key of store.keys(keys.heartbeats(uid), { limit: 20 })) ids.push(key.at(-1) ?? '')
-	const others = ids.length === 0 ? 'it has none' : `it has ${ids.join(', ')}`
+	const others = await namesOfOthers(store, keys.heartbeats(uid))
 	return new Fault('not_found', `agent "${name}" has no heartbeat "${id}"; ${others}`)
 }
 

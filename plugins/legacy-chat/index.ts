@@ -13,11 +13,7 @@ export default definePlugin<ChatSettings, LegacyChat>({
 		const { max_waiting, max_sockets } = ctx.config
 		const auth = ctx.use('auth')
 		const waiting: WaitingRequests = auth.openRequests({ limit: max_waiting, what: 'requests wait for their replies' })
-		const sockets: Sockets = auth.openRequests({
-			limit: max_sockets,
-			what: 'WebSockets are open',
-			areStreams: true,
-		})
+		const sockets: Sockets = auth.openRequests({ limit: max_sockets, what: 'WebSockets are open', areStreams: true })
 		ctx.upgrade('legacy', '/api/agents/', upgrades(ctx, sockets))
 		ctx.on('agent.deleted', ({ payload }) => {
 			for (const socket of sockets)

@@ -120,9 +120,7 @@ export function stepsRoute(server: Server, { events, store }: Pick<Context, 'eve
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			plugins: { auth: { agents: 'checked' } },
-			validate: {
-				params: Joi.object({ run_id: runId }),
-			},
+			validate: { params: Joi.object({ run_id: runId }) },
 			response: { status: { 200: steps } },
 		},
 		handler: async ({ auth, params }) => {

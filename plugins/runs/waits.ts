@@ -81,10 +81,7 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 export function pauseAgain(work: Work, left: readonly WaitStep[]): Promise<null> {
 	const [question_id] = left.flatMap((wait) => ('question_id' in wait.for ? [wait.for.question_id] : []))
 	const [waits_for] = left.flatMap((wait) => ('run_id' in wait.for ? [wait.for.run_id] : []))
-	const payload = {
-		...(question_id !== undefined && { question_id }),
-		...(waits_for !== undefined && { waits_for }),
-	}
+	const payload = { ...(question_id !== undefined && { question_id }), ...(waits_for !== undefined && { waits_for }) }
 	const events: NewEvent[] = [{ event_type: 'run.paused', payload }]
 	return appendWith(work.log, work.run.agent_uid, { events }, () => pauseOps(work, left))
 }

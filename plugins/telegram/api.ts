@@ -37,12 +37,7 @@ export function openApi(link: Pick<Link<TelegramConfig>, 'token' | 'config' | 'e
 		)
 	const root = config.api_root.replace(/\/+$/, '')
 	const policy = { protocols: ['http:', 'https:'], private_first: root !== API_ROOT } as const
-	const fetcher = fetcherFor(root, {
-		policy,
-		max_bytes: MAX_BYTES,
-		timeout_ms: TIMEOUT_MS,
-		redirects: 0,
-	})
+	const fetcher = fetcherFor(root, { policy, max_bytes: MAX_BYTES, timeout_ms: TIMEOUT_MS, redirects: 0 })
 	// grammY has the types of node-fetch, which differ from the standard's; the parts that it uses are the same.
 	const fetch = async (url: string, { method, headers, body, signal }: GuardedInit): Promise<Response> =>
 		fetcher(url, { method, headers, body: body && (await wholeOf(body)), signal })

@@ -9,7 +9,5 @@ export default {
 			load: () => import('./cli/webhooks.ts'),
 		},
 	},
-	hints: {
-		'POST /v1/agents/{name}/webhooks/{slug}/rotate': 'svc webhooks rotate {name} {slug}',
-	},
+	hints: { 'POST /v1/agents/{name}/webhooks/{slug}/rotate': 'svc webhooks rotate {name} {slug}' },
 } satisfies CommandFile

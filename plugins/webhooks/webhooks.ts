@@ -6,6 +6,7 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Store } from '../../core/store/ports.ts'
+import { namesOfOthers } from '../shared/names-of-others.ts'
 import type { GivenWebhook, Repeatable, Webhook, Webhooks, WebhookSettings } from './contract.ts'
 import { deliveriesOf, totalsOf } from './delivery-log.ts'
 import { addRecord, removeRecord } from './ledger.ts'
@@ -154,9 +155,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 export async function findWebhook(store: Store, agent: AgentRef, slug: string): Promise<Entry<WebhookRecord>> {
 	const entry = SLUG.test(slug) ? await store.get<WebhookRecord>(keys.webhook(agent.uid, slug)) : undefined
 	if (entry) return entry
-	const slugs: string[] = []
-	for await (const key of store.keys(keys.webhooks(agent.uid), { limit: 20 })) slugs.push(key.at(-1) ?? '')
-	const others = slugs.length === 0 ? 'it has none' : `it has ${slugs.join(', ')}`
+	const others = await namesOfOthers(store, keys.webhooks(agent.uid))
 	throw new Fault('not_found', `agent "${agent.name}" has no webhook "${slug.slice(0, 64)}"; ${others}`)
 }
 

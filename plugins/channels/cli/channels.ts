@@ -15,10 +15,7 @@ import { when } from '../../../core/cli/when.ts'
 
 const settingOptions = {
 	'--agent <agent>': 'the agent for chats that are paired by a code',
-	'--answer <what>': {
-		about: 'in groups: answer messages to the bot (default) or all',
-		choices: ['mentions', 'all'],
-	},
+	'--answer <what>': { about: 'in groups: answer messages to the bot (default) or all', choices: ['mentions', 'all'] },
 	'--allow <sender...>': 'ids of the users who may talk to the bot; default: everyone in a bound chat',
 	'--api-root <address>': "a server other than the platform's own",
 	'--set <key=value...>':
@@ -83,10 +80,7 @@ Examples:
 		update: {
 			description: 'Change settings of a channel, and reconnect it',
 			arguments: '<channel>',
-			options: {
-				...settingOptions,
-				'--secret <name>': 'another secret of the vault that holds its token',
-			},
+			options: { ...settingOptions, '--secret <name>': 'another secret of the vault that holds its token' },
 			async run(cli, { channel: wanted, ...options }: { channel: string } & ChannelOptions) {
 				const { secret } = options
 				if (secret !== undefined) mustBeName(secret)

@@ -120,10 +120,7 @@ Examples:
 		accept: {
 			description: 'Show which tools changed their definitions, ask, and accept what was shown',
 			arguments: '<agent> <server>',
-			options: {
-				'--digest <sha256...>': 'accept these definitions without asking',
-				...yesOption,
-			},
+			options: { '--digest <sha256...>': 'accept these definitions without asking', ...yesOption },
 			async run(
 				cli,
 				{ agent, server: wanted, ...options }: { agent: string; server: string; digest?: string[]; yes?: boolean },
