@@ -40,6 +40,7 @@ const withoutDeliver = Joi.object({
 	})
 
 export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbeats: Heartbeats): void {
+	const agentOf = (agent: string) => ctx.use('agents').get(agent)
 	const fields = ctx.use('runs').deliverFields
 	const heartbeat = withoutDeliver.keys({ deliver: fields.shown })
 	server.route<{ Params: { name: string } }>({
@@ -53,7 +54,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 			validate: { params: Joi.object({ name }) },
 			response: { status: { 200: Joi.array().items(heartbeat) } },
 		},
-		handler: async (request) => heartbeats.list(await ctx.use('agents').get(request.params.name)),
+		handler: async ({ params }) => heartbeats.list(await agentOf(params.name)),
 	})
 	server.route<{ Params: { name: string }; Payload: HeartbeatRequest }>({
 		method: 'POST',
@@ -79,10 +80,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 			},
 			response: { status: { 200: heartbeat } },
 		},
-		handler: async (request) => {
-			const agent = await ctx.use('agents').get(request.params.name)
-			return heartbeats.create(agent, request.payload)
-		},
+		handler: async ({ params, payload }) => heartbeats.create(await agentOf(params.name), payload),
 	})
 	server.route<{ Params: { name: string; id: string }; Payload: HeartbeatChange }>({
 		method: 'PATCH',
@@ -101,10 +99,7 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 			},
 			response: { status: { 200: heartbeat } },
 		},
-		handler: async (request) => {
-			const agent = await ctx.use('agents').get(request.params.name)
-			return heartbeats.change(agent, request.params.id, request.payload)
-		},
+		handler: async ({ params, payload }) => heartbeats.change(await agentOf(params.name), params.id, payload),
 	})
 	server.route<{ Params: { name: string; id: string } }>({
 		method: 'DELETE',
@@ -118,9 +113,9 @@ export function routes(server: Server, ctx: Context<HeartbeatSettings>, heartbea
 			validate: { params: Joi.object({ name, id }) },
 			response: { status: { 200: Joi.object({ id, status: Joi.valid('deleted').required() }) } },
 		},
-		handler: async (request) => {
-			await heartbeats.remove(await ctx.use('agents').get(request.params.name), request.params.id)
-			return { id: request.params.id, status: 'deleted' }
+		handler: async ({ params }) => {
+			await heartbeats.remove(await agentOf(params.name), params.id)
+			return { id: params.id, status: 'deleted' }
 		},
 	})
 }

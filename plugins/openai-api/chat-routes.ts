@@ -1,16 +1,14 @@
-import type { Caller } from './respond.ts'
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { bodyUsed } from '../../core/http/body-budget.ts'
-import { scoped } from '../shared/scopes.ts'
 import { agentOf } from './agents.ts'
+import { asking } from './asking.ts'
 import { withAttachments } from './attachments.ts'
-import { BODY_LIMIT_BYTES } from './fields.ts'
 import { chunks, chunksOf, completion, completionOf } from './chat.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
-import { headers, nameIn, namedConversation, newConversation, ownerOf } from './conversations.ts'
-import { failure } from './errors.ts'
+import { callerOf, namedConversation, newConversation } from './conversations.ts'
+import type { Caller } from './conversations.ts'
 import type { AgentRequest } from './exchange.ts'
 import { effort, modelSettings, model, refused, shared, toolFields, verbosity } from './fields.ts'
 import type { Sampling } from './fields.ts'
@@ -96,30 +94,12 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 			id: 'createChatCompletion',
 			description: "Ask an agent as OpenAI's chat completions do",
 			notes,
-			tags: ['api', 'openai'],
-			auth: scoped('runs:write'),
-			payload: { maxBytes: BODY_LIMIT_BYTES },
-			plugins: {
-				auth: { agents: 'checked' },
-				openapi: {
-					body: shown,
-					answers: { 200: { 'text/event-stream': chunks } },
-					errors: [404, 409, 502, 503, 504],
-					failure,
-				},
-			},
-			validate: { headers, payload },
-			response: { status: { 200: completion } },
+			...asking({ shown, payload, whole: completion, streamed: chunks }),
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
-			const caller = {
-				...auth.credentials,
-				owner: ownerOf(auth.credentials),
-				name: nameIn(ctx.config, request, body.user),
-			}
-			const asked = await askedBy(ctx, body, caller)
+			const asked = await askedBy(ctx, body, callerOf(ctx.config, request, body.user))
 			noteIgnored(raw.res, body)
 			bodyUsed(request)
 			if (body.stream === true) {

@@ -11,6 +11,7 @@ import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type { Credentials } from '../auth/contract.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { OpenAiSettings } from './contract.ts'
 
 const HEADER = 'x-svc-conversation'
@@ -41,15 +42,22 @@ export function newConversation(kind: 'once' | 'responses', owner: string): stri
 	return `openai:${kind}:${owner}:${newId()}`
 }
 
-/** The name of a conversation in the request, as encoded in the conversation's id. */
-export function nameIn(
+export interface Caller extends AgentLimit {
+	/** See `ownerOf`. */
+	owner: string
+	/** The name of a conversation, if the request gives one, as encoded in the conversation's id. */
+	name: string | undefined
+}
+
+/** `user`: the field of the request. */
+export function callerOf(
 	{ user_is_conversation }: Pick<OpenAiSettings, 'user_is_conversation'>,
-	request: Pick<Request, 'headers'>,
+	{ auth: { credentials }, headers: sent }: Pick<Request, 'auth' | 'headers'>,
 	user: string | null | undefined,
-): string | undefined {
-	const name = (request.headers[HEADER] as string | undefined) || (user_is_conversation && user) || undefined
-	if (name === undefined) return undefined
-	return PLAIN.test(name) ? name : hash('sha256', name)
+): Caller {
+	const given = (sent[HEADER] as string | undefined) || (user_is_conversation && user) || undefined
+	const name = given === undefined || PLAIN.test(given) ? given : hash('sha256', given)
+	return { ...credentials, owner: ownerOf(credentials), name }
 }
 
 /**

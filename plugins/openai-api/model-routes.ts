@@ -3,7 +3,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import { agentOf, modelOf } from './agents.ts'
-import { failure } from './errors.ts'
+import { common } from './asking.ts'
 
 const model = Joi.object({
 	id: Joi.string().required().example('svc/ada'),
@@ -19,9 +19,8 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 		options: {
 			id: 'listModels',
 			description: "List the agents as models of OpenAI's API",
-			tags: ['api', 'openai'],
+			...common,
 			auth: scoped('agents:read'),
-			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			response: {
 				status: {
 					200: Joi.object({ object: Joi.valid('list').required(), data: Joi.array().items(model).required() }),
@@ -40,9 +39,8 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 		options: {
 			id: 'getModel',
 			description: "Read an agent as a model of OpenAI's API",
-			tags: ['api', 'openai'],
+			...common,
 			auth: scoped('agents:read'),
-			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: {
 				params: Joi.object({
 					model: Joi.string().max(128).required().description('`svc/<agent>`, or the name alone.').example('svc/ada'),

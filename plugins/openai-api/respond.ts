@@ -1,5 +1,4 @@
 /** Converts the body of POST /v1/responses to a request to the agent, and to the response's record. */
-import type { AgentLimit } from '../shared/agent-limit.ts'
 import { Fault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -8,6 +7,7 @@ import { agentOf } from './agents.ts'
 import { withAttachments } from './attachments.ts'
 import type { StoredMessage } from './contract.ts'
 import { namedConversation, newConversation, sharedName } from './conversations.ts'
+import type { Caller } from './conversations.ts'
 import type { AgentRequest } from './exchange.ts'
 import { modelSettings } from './fields.ts'
 import type { Sampling } from './fields.ts'
@@ -44,13 +44,6 @@ export interface ResponseRequest extends Pick<Sampling, 'temperature' | 'top_p'>
 	truncation?: string | null
 	metadata?: Record<string, string> | null
 	user?: string | null
-}
-
-export interface Caller extends AgentLimit {
-	/** See `ownerOf`. */
-	owner: string
-	/** The name of a conversation, if the request gives one. */
-	name: string | undefined
 }
 
 /**

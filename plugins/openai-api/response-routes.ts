@@ -5,15 +5,15 @@ import type { Context } from '../../core/plugin.ts'
 import { bodyUsed } from '../../core/http/body-budget.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
-import { headers, nameIn, ownerOf } from './conversations.ts'
-import { failure } from './errors.ts'
+import { asking, common } from './asking.ts'
+import { callerOf, ownerOf } from './conversations.ts'
 import { textFormat } from './form.ts'
 import { include } from './include.ts'
 import { input } from './items.ts'
 import { itemPage, itemsOf, itemsQuery } from './input-items.ts'
 import type { ItemsQuery } from './input-items.ts'
 import { presentFields } from './present-fields.ts'
-import { BODY_LIMIT_BYTES, effort, model, refused, shared, toolFields, verbosity } from './fields.ts'
+import { effort, model, refused, shared, toolFields, verbosity } from './fields.ts'
 import { respond } from './respond.ts'
 import type { ResponseRequest } from './respond.ts'
 import { response, responseEvents, viewOf } from './response.ts'
@@ -88,29 +88,12 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			id: 'createResponse',
 			description: "Ask an agent as OpenAI's responses do",
 			notes,
-			tags: ['api', 'openai'],
-			auth: scoped('runs:write'),
-			payload: { maxBytes: BODY_LIMIT_BYTES },
-			plugins: {
-				auth: { agents: 'checked' },
-				openapi: {
-					body: shown,
-					answers: { 200: { 'text/event-stream': responseEvents } },
-					errors: [404, 409, 502, 503, 504],
-					failure,
-				},
-			},
-			validate: { headers, payload },
-			response: { status: { 200: response } },
+			...asking({ shown, payload, whole: response, streamed: responseEvents }),
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
-			const { asked, record, key } = await respond(ctx, body, {
-				...auth.credentials,
-				owner: ownerOf(auth.credentials),
-				name: nameIn(ctx.config, request, body.user),
-			})
+			const { asked, record, key } = await respond(ctx, body, callerOf(ctx.config, request, body.user))
 			bodyUsed(request)
 			noteIgnored(raw.res, body)
 			const ended = async (end: ResponseEnd): Promise<void> => {
@@ -138,9 +121,8 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			id: 'getResponse',
 			description: 'Read a stored response',
 			notes: 'It is stored for as long as its run (`runs.retention_days`), and only for the token that created it.',
-			tags: ['api', 'openai'],
+			...common,
 			auth: scoped('agents:read'),
-			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: {
 				params,
 				query: Joi.object({
@@ -160,9 +142,8 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			id: 'listResponseInput',
 			description: 'List the input of a stored response',
 			notes: 'The new items of its request, without instructions and system messages.',
-			tags: ['api', 'openai'],
+			...common,
 			auth: scoped('agents:read'),
-			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: { params, query: itemsQuery },
 			response: { status: { 200: itemPage } },
 		},
@@ -175,9 +156,8 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			id: 'cancelResponse',
 			description: 'Stop the run of a stored response',
 			notes: 'A response that has ended stays unchanged. The request that waits for a cancelled response fails.',
-			tags: ['api', 'openai'],
+			...common,
 			auth: scoped('runs:write'),
-			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: { params, payload: Joi.object({}).allow(null).example({}) },
 			response: { status: { 200: response } },
 		},
@@ -195,9 +175,8 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			id: 'deleteResponse',
 			description: 'Delete a stored response',
 			notes: 'Others can no longer continue it. Its run stays, with its events.',
-			tags: ['api', 'openai'],
+			...common,
 			auth: scoped('runs:write'),
-			plugins: { auth: { agents: 'checked' }, openapi: { failure } },
 			validate: { params },
 			response: {
 				status: {

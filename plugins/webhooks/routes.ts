@@ -156,9 +156,8 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			},
 			response: { status: { 201: newWebhook } },
 		},
-		handler: async (request, h) => {
-			const agent = await agentOf(request.params.name)
-			const { webhook: made } = await webhooks.register(agent, request.payload)
+		handler: async ({ params, payload }, h) => {
+			const { webhook: made } = await webhooks.register(await agentOf(params.name), payload)
 			return h.response(made).code(201)
 		},
 	})
@@ -192,11 +191,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			validate: { params: Joi.object({ name, slug }), payload: Joi.object({}).allow(null).example({}) },
 			response: { status: { 200: newWebhook } },
 		},
-		handler: async (request) => {
-			const agent = await agentOf(request.params.name)
-			const { webhook: made } = await webhooks.rotate(agent, request.params.slug)
-			return made
-		},
+		handler: async ({ params }) => (await webhooks.rotate(await agentOf(params.name), params.slug)).webhook,
 	})
 	server.route<{ Params: { name: string; slug: string }; Payload: { secret: string } }>({
 		method: 'PUT',
@@ -214,9 +209,8 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			response: { emptyStatusCode: 204 },
 			plugins: { openapi: { answers: { 204: {} } } },
 		},
-		handler: async (request, h) => {
-			const agent = await agentOf(request.params.name)
-			await webhooks.setSecret(agent, request.params.slug, request.payload.secret)
+		handler: async ({ params, payload }, h) => {
+			await webhooks.setSecret(await agentOf(params.name), params.slug, payload.secret)
 			return h.response().code(204)
 		},
 	})
@@ -276,9 +270,6 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			},
 			response: { status: { 200: Joi.array().items(delivery) } },
 		},
-		handler: async (request) => {
-			const agent = await agentOf(request.params.name)
-			return webhooks.deliveries(agent, request.params.slug, request.query)
-		},
+		handler: async ({ params, query }) => webhooks.deliveries(await agentOf(params.name), params.slug, query),
 	})
 }

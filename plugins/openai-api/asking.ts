@@ -1,0 +1,34 @@
+/** Options of routes that this API has in common. */
+import type { Schema } from 'joi'
+import { scoped } from '../shared/scopes.ts'
+import { headers } from './conversations.ts'
+import { failure } from './errors.ts'
+import { BODY_LIMIT_BYTES } from './fields.ts'
+
+export const common = {
+	tags: ['api', 'openai'],
+	plugins: { auth: { agents: 'checked' as const }, openapi: { failure } },
+}
+
+/** Of a route that asks an agent, and answers with the `whole` answer or as a stream. `shown`: the body as the documentation has it. */
+export const asking = ({
+	shown,
+	payload,
+	whole,
+	streamed,
+}: Record<'shown' | 'payload' | 'whole' | 'streamed', Schema>) => ({
+	...common,
+	auth: scoped('runs:write'),
+	payload: { maxBytes: BODY_LIMIT_BYTES },
+	plugins: {
+		...common.plugins,
+		openapi: {
+			body: shown,
+			answers: { 200: { 'text/event-stream': streamed } },
+			errors: [404, 409, 502, 503, 504],
+			failure,
+		},
+	},
+	validate: { headers, payload },
+	response: { status: { 200: whole } },
+})
