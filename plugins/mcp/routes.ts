@@ -87,8 +87,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			},
 			response: { status: { 200: view } },
 		},
-		handler: async (request) =>
-			servers.enable(await agentOf(request.params), request.params.mcp_id, request.payload.enabled),
+		handler: async ({ params, payload }) => servers.enable(await agentOf(params), params.mcp_id, payload.enabled),
 	})
 	server.route<{ Params: ServerParams }>({
 		method: 'POST',
@@ -133,8 +132,7 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			},
 			response: { status: { 200: details } },
 		},
-		handler: async (request) =>
-			servers.accept(await agentOf(request.params), request.params.mcp_id, request.payload?.digests),
+		handler: async ({ params, payload }) => servers.accept(await agentOf(params), params.mcp_id, payload?.digests),
 	})
 	server.route<{ Params: ServerParams }>({
 		method: 'DELETE',

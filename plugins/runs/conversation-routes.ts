@@ -2,6 +2,7 @@ import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
+import type { AgentRecord } from '../agents/contract.ts'
 import type { RunRecord, Runs } from './contract.ts'
 import { mustExist } from './conversation.ts'
 import { listConversations, readConversation } from './conversations.ts'
@@ -124,6 +125,13 @@ export function conversationRoutes(
 		newest_run: newest_run && (await shown(newest_run)),
 	})
 
+	/** Throws `not_found`, also for a conversation that the agent does not have. */
+	const agentWith = async ({ name, id }: { name: string; id: string }): Promise<AgentRecord> => {
+		const agent = await ctx.use('agents').get(name)
+		await mustExist(ctx.store, agent, id)
+		return agent
+	}
+
 	server.route<{ Params: { name: string }; Query: { limit: number; cursor?: string } }>({
 		method: 'GET',
 		path: '/v1/agents/{name}/conversations',
@@ -145,9 +153,8 @@ export function conversationRoutes(
 			},
 			response: { status: { 200: conversationPage } },
 		},
-		handler: async (request) => {
-			const agent = await ctx.use('agents').get(request.params.name)
-			const page = await listConversations(ctx.store, agent, request.query)
+		handler: async ({ params, query }) => {
+			const page = await listConversations(ctx.store, await ctx.use('agents').get(params.name), query)
 			return { conversations: await Promise.all(page.conversations.map(view)), next_cursor: page.next_cursor }
 		},
 	})
@@ -174,9 +181,9 @@ export function conversationRoutes(
 		handler: async (request) => {
 			const { name, id } = request.params
 			const { limit, cursor } = request.query
+			const page = { limit, ...(cursor !== undefined && { before: cursor }) }
 			const agent = await ctx.use('agents').get(name)
-			const before = cursor === undefined ? {} : { before: cursor }
-			const { turns, next_cursor, ...found } = await readConversation(ctx.store, agent, id, { limit, ...before })
+			const { turns, next_cursor, ...found } = await readConversation(ctx.store, agent, id, page)
 			return {
 				...(await view(found)),
 				turns: turns.map(({ run: { run_id, status, trigger }, messages }) => ({ run_id, status, trigger, messages })),
@@ -197,12 +204,7 @@ export function conversationRoutes(
 			validate: { params },
 			response: { status: { 200: context } },
 		},
-		handler: async (request) => {
-			const { name, id: conversation } = request.params
-			const agent = await ctx.use('agents').get(name)
-			await mustExist(ctx.store, agent, conversation)
-			return { ...(await runs.context(agent, conversation)) }
-		},
+		handler: async ({ params }) => ({ ...(await runs.context(await agentWith(params), params.id)) }),
 	})
 	server.route<{ Params: { name: string; id: string } }>({
 		method: 'POST',
@@ -218,11 +220,9 @@ export function conversationRoutes(
 			validate: { params, payload: emptyBody },
 			response: { status: { 200: compaction } },
 		},
-		handler: async (request) => {
-			const { name, id: conversation } = request.params
-			const agent = await ctx.use('agents').get(name)
-			await mustExist(ctx.store, agent, conversation)
-			return { conversation, status: 'compaction_started', turns: await runs.compact(agent, conversation) }
+		handler: async ({ params }) => {
+			const turns = await runs.compact(await agentWith(params), params.id)
+			return { conversation: params.id, status: 'compaction_started', turns }
 		},
 	})
 	server.route<{ Params: { name: string; id: string } }>({
@@ -238,9 +238,8 @@ export function conversationRoutes(
 			validate: { params },
 			response: { emptyStatusCode: 204 },
 		},
-		handler: async (request, h) => {
-			const { name, id } = request.params
-			await runs.forget(await ctx.use('agents').get(name), id)
+		handler: async ({ params }, h) => {
+			await runs.forget(await ctx.use('agents').get(params.name), params.id)
 			return h.response().code(204)
 		},
 	})

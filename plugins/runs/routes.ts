@@ -298,9 +298,8 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 				status: { 200: Joi.object({ question_id: aQuestion, status: Joi.valid('answered').required() }) },
 			},
 		},
-		handler: async (request) => {
-			const { question_id } = request.params
-			await runs.answer(await agentOf(request.params.name), question_id, request.payload)
+		handler: async ({ params: { name, question_id }, payload }) => {
+			await runs.answer(await agentOf(name), question_id, payload)
 			return { question_id, status: 'answered' }
 		},
 	})
