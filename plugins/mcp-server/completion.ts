@@ -1,5 +1,5 @@
 /** Values for the arguments of prompts and of templates of resources. */
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault } from '../../core/errors.ts'
 import type { McpContext } from './call.ts'
 import { promptParameter } from './prompts.ts'
 import { resourceTemplates } from './resources.ts'
@@ -56,13 +56,9 @@ async function* agentNames(ctx: McpContext): AsyncIterable<string> {
 
 /** Of an agent's newest runs, newest first; of an unknown agent none. */
 async function conversations(ctx: McpContext, name: string): Promise<string[]> {
-	try {
-		const runs = await ctx.use('runs').list(await ctx.use('agents').get(name), { limit: RUNS_READ })
-		return runs.map(({ conversation }) => conversation)
-	} catch (error) {
-		if (isFault(error, 'not_found')) return []
-		throw error
-	}
+	const agent = await ctx.use('agents').find(name)
+	const runs = agent ? await ctx.use('runs').list(agent, { limit: RUNS_READ }) : []
+	return runs.map(({ conversation }) => conversation)
 }
 
 async function runIds(ctx: McpContext, begin: string): Promise<string[]> {

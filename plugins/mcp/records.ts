@@ -54,11 +54,9 @@ export function recordsOf(store: Context['store']) {
 	}
 
 	return {
-		async list(agent: AgentRef): Promise<McpRecord[]> {
-			const records: McpRecord[] = []
-			for await (const { value } of store.list<McpRecord>([agentScope(agent.uid), 'mcp', 'server'])) records.push(value)
-			return records // by id, which sorts by time
-		},
+		/** By id, which sorts by time. */
+		list: (agent: AgentRef): Promise<McpRecord[]> =>
+			Array.fromAsync(store.list<McpRecord>([agentScope(agent.uid), 'mcp', 'server']), ({ value }) => value),
 		/** Throws `already_exists`, or `conflict` if the agent already has `limit` servers. */
 		add: (agent: AgentRef, record: McpRecord, limit: number): Promise<void> =>
 			change(store, agentScope(agent.uid), async () => {

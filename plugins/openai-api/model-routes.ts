@@ -28,9 +28,8 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 			},
 		},
 		handler: async ({ auth }) => {
-			const data: object[] = []
-			for await (const agent of ctx.use('agents').visibleTo(auth.credentials).list()) data.push(modelOf(agent))
-			return { object: 'list', data }
+			const agents = ctx.use('agents').visibleTo(auth.credentials).list()
+			return { object: 'list', data: await Array.fromAsync(agents, modelOf) }
 		},
 	})
 	server.route<{ Params: { model: string } }>({

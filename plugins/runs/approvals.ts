@@ -100,9 +100,8 @@ export async function takeAnswer(
 
 /** Newest first. */
 export async function standingApprovals(store: Store, { uid }: AgentRef): Promise<StandingApproval[]> {
-	const found: StandingApproval[] = []
-	for await (const { key, value } of store.list<Omit<StandingApproval, 'approval_id'>>(keys.approvals(uid)))
-		found.push({ approval_id: key.at(-1) ?? '', ...value })
+	const stored = store.list<Omit<StandingApproval, 'approval_id'>>(keys.approvals(uid))
+	const found = await Array.fromAsync(stored, ({ key, value }) => ({ approval_id: key.at(-1) ?? '', ...value }))
 	return found.toSorted((a, b) => (a.approved_at < b.approved_at ? 1 : -1))
 }
 

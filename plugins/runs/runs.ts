@@ -163,8 +163,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		},
 		async stopAgent(agent) {
 			await untilBegun(agent.uid)
-			const queues: string[][] = []
-			for await (const { value } of store.list<ConversationQueue>(keys.queues(agent.uid))) queues.push(value.runs)
+			const stored = store.list<ConversationQueue>(keys.queues(agent.uid))
+			const queues = await Array.fromAsync(stored, ({ value }) => value.runs)
 			// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
 			const ordered = queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))
 			// From the back, so that none becomes active just to be stopped.
