@@ -6,6 +6,7 @@ import { change } from '../../core/store/change.ts'
 import { newId } from '../../core/util/ids.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { NewEvent } from '../../core/protocol.ts'
 import type {
 	Heartbeat,
 	HeartbeatChange,
@@ -25,12 +26,8 @@ const BEAT_MS = 3_000
 const LOOK_MS = 20
 
 export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): Heartbeats {
-	const report = (
-		agent: AgentRef,
-		call: Repeatable | undefined,
-		event_type: string,
-		payload: Record<string, unknown>,
-	) => (call ? unguarded(call.emit)({ event_type, payload }) : emit({ event_type, payload }, agent.name))
+	const report = (agent: AgentRef, call: Repeatable | undefined, event: NewEvent) =>
+		call ? unguarded(call.emit)(event) : emit(event, agent.name)
 
 	return {
 		async list(agent) {
@@ -41,7 +38,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		async create(agent, request, call) {
 			const made = call && (await findMade(agent, idOf(call.key)))
 			const record = made ? { prompt: request.prompt, ...made } : await add(agent, request, call)
-			await report(agent, call, 'heartbeat.created', timesOf(record))
+			await report(agent, call, { event_type: 'heartbeat.created', payload: timesOf(record) })
 			return view(record)
 		},
 		async change(agent, id, wanted, call) {
@@ -66,13 +63,13 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 				}
 				return { ops: [{ key, value, expect: entry.rev }], result: value }
 			})
-			await report(agent, call, 'heartbeat.changed', timesOf(record))
+			await report(agent, call, { event_type: 'heartbeat.changed', payload: timesOf(record) })
 			return view(record)
 		},
 		async remove(agent, id, call) {
 			if (!(await removeRecord(store, agent, id, call?.key))) return
 			await use('runs').forgetNotes(agent, conversationOf(id))
-			await report(agent, call, 'heartbeat.deleted', { heartbeat_id: id })
+			await report(agent, call, { event_type: 'heartbeat.deleted', payload: { heartbeat_id: id } })
 		},
 	}
 

@@ -102,11 +102,7 @@ export async function contextInput(
 	const { tokens: budget, factor } = budgetFor(first, context)
 	const most = Math.max(...models.map((model) => budgetFor(model, context).tokens / budgetFor(model, context).factor))
 	const { marks } = context
-	const { messages: history, unread } = await historyOf(ctx, run, {
-		from: marks.from,
-		whole: marks.whole,
-		tokens: most,
-	})
+	const { messages: history, unread } = await historyOf(ctx, run, { ...marks, tokens: most })
 	const input: FitInput = {
 		system,
 		tools: [...tools],

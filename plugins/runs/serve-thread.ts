@@ -48,15 +48,11 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 			learnFrom(answer)
 			const step: JournalStep = { kind: 'model', answer }
 			const usage = usageOf([...steps, step])
-			const tokens_elsewhere = await appendWith(
-				log,
-				run.agent_uid,
-				{ events: eventsOfAnswer(answer), step },
-				async () => {
-					const { ops = [], result } = await chargeOps(ctx.store, run, usage)
-					return { ops: [...ops, ...(await account.count(spent))], result }
-				},
-			)
+			const answered = { events: eventsOfAnswer(answer), step }
+			const tokens_elsewhere = await appendWith(log, run.agent_uid, answered, async () => {
+				const { ops = [], result } = await chargeOps(ctx.store, run, usage)
+				return { ops: [...ops, ...(await account.count(spent))], result }
+			})
 			account.settle(spent)
 			const redacted = await forModel(work, answer)
 			calls.expect(redacted.tool_calls, answer.tool_calls)

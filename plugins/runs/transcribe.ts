@@ -19,12 +19,9 @@ const ANSWER_BYTES = 4 * 1024 * 1024
  * Each result is durable before the next recording, and before the model is asked, so a restart transcribes none twice. The
  * model sees which recordings could not be transcribed. Throws only if the log cannot be written.
  */
-export async function transcribe({
-	ctx,
-	run,
-	log,
-	lock: { signal },
-}: Pick<Work, 'ctx' | 'run' | 'log' | 'lock'>): Promise<void> {
+export async function transcribe(work: Pick<Work, 'ctx' | 'run' | 'log' | 'lock'>): Promise<void> {
+	const { ctx, run, log } = work
+	const { signal } = work.lock
 	const open = (run.attachments ?? []).filter(({ type, transcript }) => type === 'audio' && transcript === undefined)
 	if (open.length === 0) return
 	let order: EndpointOrder | undefined
@@ -44,7 +41,7 @@ export async function transcribe({
 			ctx.log.warn({ run_id: run.run_id, agent: run.agent }, `a recording was not transcribed: ${error}`)
 		}
 		if (signal.aborted) return
-		run.attachments = await keep({ run, log, ctx }, attachment.blob, text, error)
+		run.attachments = await keep(work, attachment.blob, text, error)
 	}
 }
 
