@@ -17,7 +17,9 @@ const EXPOSED = [
 	'www-authenticate',
 	'x-last-event-id',
 	'x-request-id',
+	'x-should-retry',
 	'x-svc-conversation',
+	'x-svc-embedder',
 	'x-svc-ignored',
 	'x-svc-run-id',
 ].join(', ')
