@@ -97,7 +97,8 @@ export async function openSession(target: Target, hooks: Hooks, signal: AbortSig
 		}
 		return await connect(transport as Transport, target.kind, 'Streamable HTTP', hooks, signal)
 	} catch (error) {
-		if (target.kind === 'http' || signal.aborted || !knowsNoStreamableHttp(error)) throw error
+		if (signal.aborted || !knowsNoStreamableHttp(error)) throw error
+		if (target.kind === 'http') throw isPage(error) ? noStreamableHttp(error) : error
 		try {
 			return await connect(new SSEClientTransport(url, { fetch }), 'sse', 'SSE', hooks, signal)
 		} catch (second) {
@@ -115,8 +116,23 @@ function isNotMcp(error: unknown): error is SseError {
 function noServer(posted: unknown, got: SseError): Error {
 	const status = statusOfError(posted)
 	const answers = `it answers POST with ${status}, and GET with ${got.code}${got.code === 200 ? ' but no event stream' : ''}`
-	const message = `there is no MCP server at this address: ${answers}`
-	// The SDK's class puts a prefix in front of its message.
+	return answered(status, `there is no MCP server at this address: ${answers}`)
+}
+
+/** The server answered with a page of HTML, of which only the status tells something. */
+function isPage(error: unknown): boolean {
+	return /<(?:!doctype )?html/i.test(messageOf(error))
+}
+
+function noStreamableHttp(posted: unknown): Error {
+	const status = statusOfError(posted)
+	const answers = `it answers POST with ${status} and a page`
+	const advice = 'for a server of the older HTTP+SSE, set the transport to "sse"'
+	return answered(status, `there is no MCP server over Streamable HTTP at this address: ${answers}; ${advice}`)
+}
+
+/** Without the prefix that the SDK's class puts in front of its message. */
+function answered(status: number | undefined, message: string): Error {
 	return Object.assign(new StreamableHTTPError(status, message), { message })
 }
 

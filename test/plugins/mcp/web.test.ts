@@ -162,6 +162,11 @@ void t.test('an address without a server is reported as one, and is not tried ag
 			(await carl.call(`mcp/${added.id}`)).body.last_error.message,
 			new RegExp(`^there is no MCP server at this address: it answers POST with 405, and GET with ${status}`),
 		)
+		const { id } = await add(carl, { name: `http-${status}`, transport: 'http', url })
+		t.match(
+			(await carl.call(`mcp/${id}`)).body.last_error.message,
+			/^there is no MCP server over .* set the transport to "sse"$/,
+		)
 	}
 })
 
