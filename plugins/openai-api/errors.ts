@@ -82,10 +82,10 @@ function codeFor({ code, provider_code }: Codes, param: string | null = null): s
 	return provider_code ?? codes[`${code} ${param}`] ?? codes[code] ?? code
 }
 
-/** The code in a response that failed. OpenAI has its own for a request to change: after others, clients send it again. */
+/** The code in a response that failed: OpenAI's own where the request has to change. After others, clients send it again. */
 export function failureCode(error: Codes): string {
-	const isRefused = error.code !== 'context_too_long' && statusFor(error, 500) === 400
-	return isRefused ? 'invalid_prompt' : codeFor(error)
+	if (error.code === 'context_too_long') return codeFor({ code: error.code })
+	return statusFor(error, 500) === 400 ? 'invalid_prompt' : codeFor(error)
 }
 
 /** The body of an error in a stream that has begun. */

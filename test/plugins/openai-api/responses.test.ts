@@ -343,6 +343,11 @@ void t.test('failures, and answers that are cut off', async (t) => {
 	// After a code that it does not know, the AI SDK sends the request again, and starts another run.
 	t.match(failed, { status: 'failed', error: { code: 'invalid_prompt', message: /the model says no/ } })
 	t.match(await openai.responses.retrieve(failed?.id ?? ''), { status: 'failed', error: { code: 'invalid_prompt' } })
+	const message = 'This model has a maximum context length of 10 tokens.'
+	model.on('does not fit', { status: 400, code: 'string_above_max_length', message })
+	for await (const event of await openai.responses.create({ model: 'ada', input: 'does not fit', stream: true }))
+		if (event.type === 'response.failed') failed = event.response
+	t.match(failed, { error: { code: 'context_length_exceeded', message: /maximum context length/ } })
 })
 
 void t.test('fields that an agent cannot follow are refused by name', async (t) => {
