@@ -108,7 +108,7 @@ async function exchange({ url, ...request }: Asked, { meanwhile, quiet }: Step):
 	let text = ''
 	for await (const piece of body?.pipeThrough(new TextDecoderStream()) ?? []) {
 		text += piece
-		if (type === 'text/event-stream' && /^data: .*\n\n/m.test(text)) break
+		if (type === 'text/event-stream' && /^data: .*\n(?:id: .*\n)?\n/m.test(text)) break
 	}
 	left.abort()
 	return { status, headers, type, text }
