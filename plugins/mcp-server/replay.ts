@@ -1,6 +1,7 @@
 /** A session's latest messages, so that a client whose stream broke can resume it: the SDK's event store, bounded. */
 import type { EventStore } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
+import { randomText } from '../../core/util/ids.ts'
 
 const EVENT_LIMIT = 1_000
 const CHARACTER_LIMIT = 256 * 1024
@@ -16,11 +17,17 @@ export class Replay implements EventStore {
 	/** Oldest first. */
 	readonly #sent: Sent[] = []
 	#characters = 0
+	/** Of all ids: none of an earlier instance of the session is taken for one of this. */
+	readonly #prefix = `${randomText(4)}-`
 	#last = 0
+
+	isOwn(id: string | null): boolean {
+		return id?.startsWith(this.#prefix) ?? false
+	}
 
 	/** A client that returns for an event deleted from here gets the error that it cannot resume. */
 	async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
-		const id = String(++this.#last)
+		const id = `${this.#prefix}${++this.#last}`
 		const size = JSON.stringify(message).length
 		this.#sent.push({ id, stream, message, size })
 		this.#characters += size

@@ -21,6 +21,19 @@ export interface SessionHooks {
 	over(): void
 }
 
+/** Whose a session is, and what it reports. */
+export interface Owned {
+	credentials: Credentials
+	owner: string
+	hooks: SessionHooks
+}
+
+/** What continues of a session of an earlier instance. */
+export interface Known {
+	id: string
+	conversation: string
+}
+
 const SESSION_ID_BYTES = 24
 /** Limit of streams and calls of one session at the same time. */
 const STREAM_LIMIT = 64
@@ -30,12 +43,13 @@ const LEAVE_LIMIT_MS = 2_000
 const instructions = `Runs agents of a self-hosted gateway. list_agents names them; run_agent gives one a prompt and answers with what it says. An agent may ask something in between: then the result says so, and answer_question lets the run continue. For long work call run_agent with wait: false, and get_run later.`
 
 export class McpSession implements OpenRequest {
-	readonly id: string = randomText(SESSION_ID_BYTES)
+	readonly id: string
+	/** That of calls without a name of a conversation. */
+	readonly conversation: string
 	readonly owner: string
 	readonly credentials: Credentials
 	readonly #hooks: SessionHooks
 	readonly #idleLimitMs: number
-	readonly #conversation = newId()
 	readonly #hasPrompts: boolean
 	readonly #replay = new Replay()
 	readonly #server: Server
@@ -47,10 +61,17 @@ export class McpSession implements OpenRequest {
 	#streams = 0
 	#calls = 0
 	#begun = false
+	#isContinued = false
 	#idleSince = performance.now()
 	#quiet: PromiseWithResolvers<void> | undefined
 
-	constructor(ctx: McpContext, credentials: Credentials, owner: string, hooks: SessionHooks) {
+	constructor(
+		ctx: McpContext,
+		{ credentials, owner, hooks }: Owned,
+		{ id, conversation }: Known = { id: randomText(SESSION_ID_BYTES), conversation: newId() },
+	) {
+		this.id = id
+		this.conversation = conversation
 		this.credentials = credentials
 		this.owner = owner
 		this.#hooks = hooks
@@ -87,7 +108,7 @@ export class McpSession implements OpenRequest {
 			clearance: ctx.redactor.clearanceOf(credentials.scope),
 			leaving: this.#leaving.signal,
 			log: openClientLog(),
-			conversation: (name = this.#conversation) => `mcp:${owner}:${name}`,
+			conversation: (name = this.conversation) => `mcp:${owner}:${name}`,
 			beginCall: () => this.#beginCall(),
 			forget: (id) => this.#forget(id),
 		})
@@ -102,8 +123,33 @@ export class McpSession implements OpenRequest {
 		if (now - (this.idle_since ?? now) > this.#idleLimitMs) this.end()
 	}
 
-	/** Throws `invalid_request`, `rate_limited`, and `not_found` if the session is over. */
+	/** As the client did it in an earlier instance. */
+	async initialize(params: unknown): Promise<void> {
+		const messages = [
+			{ jsonrpc: '2.0', id: 'initialize', method: 'initialize', params },
+			{ jsonrpc: '2.0', method: 'notifications/initialized' },
+		]
+		const headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' }
+		for (const body of messages) {
+			const own = this.#begun ? { ...headers, 'mcp-session-id': this.id } : headers
+			const { response, closed } = await this.handle({
+				method: 'POST',
+				headers: own,
+				body,
+				credentials: this.credentials,
+			})
+			await response.text()
+			closed()
+			if (!response.ok)
+				throw new Fault('not_found', 'the session cannot be continued; send `initialize` to open another')
+		}
+		this.#isContinued = true
+	}
+
+	/** Throws `invalid_request`, `rate_limited`, `unavailable` while it is ending, and `not_found` if it is over. */
 	async handle({ method, headers, body }: McpRequest): Promise<McpAnswer> {
+		if (this.#leaving.signal.aborted && this.#begun)
+			throw tryLater('unavailable', 'the gateway is stopping or takes new settings; try again in a moment', 1)
 		if (this.#leaving.signal.aborted)
 			throw new Fault('not_found', 'the session has ended; send `initialize` to open another')
 		if (this.#streams >= STREAM_LIMIT)
@@ -123,7 +169,10 @@ export class McpSession implements OpenRequest {
 		try {
 			if (!this.#server.transport) await this.#connect()
 			if (id !== undefined) this.#open.add(id)
-			const request = new Request('http://gateway.invalid/mcp', { method, headers: forTransport(headers) })
+			const passed = forTransport(headers)
+			// The earlier instance answered what was in progress; a stream that it sent continues as one without a past.
+			if (this.#isContinued && !this.#replay.isOwn(passed.get('last-event-id'))) passed.delete('last-event-id')
+			const request = new Request('http://gateway.invalid/mcp', { method, headers: passed })
 			const response = await this.#transport.handleRequest(request, { parsedBody: body })
 			isRefused = !response.ok
 			if (method === 'GET' && response.ok) this.#endAnswered(headers['last-event-id'])

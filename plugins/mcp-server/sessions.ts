@@ -8,7 +8,8 @@ import type { Credentials, OpenRequests } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'
 import { contextFor } from './for-caller.ts'
 import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
-import type { McpSession } from './session.ts'
+import { keptSessions } from './kept-sessions.ts'
+import type { Known, McpSession } from './session.ts'
 
 /** Loaded with the first session, since the official SDK takes about 150 ms and 20 MB. */
 const loadSession = once(() => import('./session.ts'))
@@ -26,6 +27,9 @@ export class Sessions implements McpServer, AsyncDisposable {
 	readonly #open: OpenRequests<McpSession>
 	/** Owners of sessions that are being opened. */
 	readonly #opening: string[] = []
+	readonly #kept: ReturnType<typeof keptSessions>
+	/** By id: sessions of an earlier instance that are being continued. */
+	readonly #continuing = new Map<string, Promise<McpSession | undefined>>()
 	/** Runs for a while after a change, so that many in a row make one notice. */
 	#notice: NodeJS.Timeout | undefined
 	#isNoticeDue = false
@@ -33,6 +37,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 	constructor(ctx: Context<McpServerSettings>) {
 		this.#ctx = ctx
 		this.#open = ctx.use('auth').openRequests({ what: 'MCP sessions are open' })
+		this.#kept = keptSessions(ctx)
+		this.#forgetUnused()
 		for (const type of PROMPT_EVENTS) {
 			ctx.on(type, ({ payload }) => {
 				if (type !== 'security.violation' || 'skill_id' in payload) this.#promptsChanged()
@@ -47,12 +53,12 @@ export class Sessions implements McpServer, AsyncDisposable {
 	async handle(request: McpRequest): Promise<McpAnswer> {
 		refuseBulk(request.body)
 		const id = request.headers['mcp-session-id']
-		if (typeof id === 'string') return this.#find(id, request.credentials).handle(request)
+		if (typeof id === 'string') return (await this.#find(id, request.credentials)).handle(request)
 		if (request.method === 'POST' && isInitialize(request.body)) return this.#begin(request)
 		throw new Fault('invalid_request', request.method === 'GET' ? NO_SESSION_TO_STREAM : NO_SESSION)
 	}
 
-	/** Calls that wait for their runs are answered; the runs continue. */
+	/** Calls that wait for their runs are answered; the runs continue, and so do the sessions with the next instance. */
 	async [Symbol.asyncDispose](): Promise<void> {
 		clearTimeout(this.#notice)
 		await Promise.all([...this.#sessions.values()].map((session) => session.leave()))
@@ -71,21 +77,54 @@ export class Sessions implements McpServer, AsyncDisposable {
 	}
 
 	/** For others than its owner it does not exist, nor for its owner with a token that permits something else. */
-	#find(id: string, credentials: Credentials): McpSession {
-		const session = this.#sessions.get(id)
+	async #find(id: string, credentials: Credentials): Promise<McpSession> {
+		const session = this.#sessions.get(id) ?? (await this.#continued(id, credentials))
 		const isOwn = session?.owner === ownerOf(credentials)
 		if (isOwn && isDeepStrictEqual(session.credentials.rules, credentials.rules)) return session
 		throw new Fault('not_found', 'there is no such session, or it has ended; send `initialize` to open another')
 	}
 
 	async #begin(request: McpRequest): Promise<McpAnswer> {
-		const { credentials } = request
+		const { credentials, body } = request
+		return this.#opened(credentials, undefined, async (session) => {
+			const answer = await session.handle(request)
+			if (this.#sessions.has(session.id)) {
+				const { id, owner, conversation } = session
+				await this.#kept.keep(id, { owner, conversation, initialize: (body as { params?: unknown }).params })
+			}
+			return answer
+		})
+	}
+
+	/** A session of an earlier instance, with the client's own `initialize`; undefined if there is none for this caller. */
+	#continued(id: string, credentials: Credentials): Promise<McpSession | undefined> {
+		const begin = async (): Promise<McpSession | undefined> => {
+			const kept = await this.#kept.find(id)
+			if (kept?.owner !== ownerOf(credentials)) return undefined
+			return this.#opened(credentials, { id, conversation: kept.conversation }, async (session) => {
+				await session.initialize(kept.initialize)
+				return session
+			})
+		}
+		// A client sends several requests at once, and another caller must not wait for an answer that is not its own.
+		const place = `${ownerOf(credentials)} ${id}`
+		const continuing = this.#continuing.get(place) ?? begin().finally(() => this.#continuing.delete(place))
+		this.#continuing.set(place, continuing)
+		return continuing
+	}
+
+	/** Makes a session and hands it to `begin`, which initializes it. */
+	async #opened<T>(
+		credentials: Credentials,
+		known: Known | undefined,
+		begin: (session: McpSession) => Promise<T>,
+	): Promise<T> {
 		const owner = ownerOf(credentials)
 		this.#makeRoom(owner)
 		this.#opening.push(owner)
 		try {
 			const { McpSession } = await loadSession()
-			const session = new McpSession(contextFor(this.#ctx, credentials), credentials, owner, {
+			const hooks = {
 				begun: () => {
 					if (this.#ctx.signal.aborted) return session.end() // nothing would end it later
 					this.#sessions.set(session.id, session)
@@ -94,12 +133,27 @@ export class Sessions implements McpServer, AsyncDisposable {
 				over: () => {
 					this.#sessions.delete(session.id)
 					this.#open.leave(session)
+					if (!this.#ctx.signal.aborted) this.#kept.forget(session.id)
 				},
-			})
-			return await session.handle(request)
+			}
+			const session = new McpSession(contextFor(this.#ctx, credentials), { credentials, owner, hooks }, known)
+			return await begin(session)
 		} finally {
 			this.#opening.splice(this.#opening.indexOf(owner), 1)
 		}
+	}
+
+	/** Sessions of earlier instances: too many at once, and then all whose clients have not returned in time. */
+	#forgetUnused(): void {
+		const { config, log, defer } = this.#ctx
+		const forget = (limit: number): void => {
+			this.#kept
+				.forgetOthers(this.#sessions.keys(), limit)
+				.catch((error: unknown) => log.debug({ err: error }, 'records of ended MCP sessions stay for now'))
+		}
+		forget(config.max_sessions)
+		const timer = setTimeout(forget, config.idle_timeout_s * 1_000, 0).unref()
+		defer(() => clearTimeout(timer), 'timer of MCP sessions')
 	}
 
 	/** Many clients never end their session. So the caller's own longest-idle session makes room, but never another caller's. */
