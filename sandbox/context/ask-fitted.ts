@@ -6,8 +6,9 @@ import type { ModelIo } from '../ask-model.ts'
 import { answerBound } from '../models/answer-bound.ts'
 import type { ModelReply, ModelRequest } from '../models/provider.ts'
 import { failed } from '../models/provider.ts'
-import { toldLimit } from '../models/too-long.ts'
-import { budgetFor, longestAnswer, modelKey } from './budget.ts'
+import type { StatedLimit } from '../models/too-long.ts'
+import { budgetFor, corrected, longestAnswer, modelKey } from './budget.ts'
+import { windowOf } from './estimate.ts'
 import { fit } from './fit.ts'
 import type { Fitted } from './fit.ts'
 
@@ -70,7 +71,7 @@ export async function askFitted(
 		// As long an answer after a shorter request: it is the server that limits answers.
 		if (told.written !== undefined && told.written <= written) break
 		written = told.written ?? written
-		limit = shorter(model, context, before, told.window)
+		limit = shorter(model, context, before, told)
 		context.limits[modelKey(model)] = limit
 		if (fitFor(model).estimate >= before) break
 		io.emit({ event_type: 'context.shrunk', payload: { provider: model.provider, model: model.model, tokens: limit } })
@@ -91,16 +92,17 @@ export async function askFitted(
 }
 
 interface Exceeded {
-	/** Tokens that the model takes, as far as is known. */
-	window: number | undefined
+	/** What the model said of a request that it refused. */
+	stated?: StatedLimit | undefined
+	/** Tokens at which the answer was cut off, with those of the request. */
+	window?: number
 	/** Tokens of the answer that was cut off. */
 	written?: number
 }
 
 /** Undefined if the model had room enough. */
 function tooLongFor(reply: ModelReply, model: ModelOrder): Exceeded | undefined {
-	if (reply.status === 'failed' && reply.failure.code === 'context_too_long')
-		return { window: toldLimit(reply.failure.message) }
+	if (reply.status === 'failed' && reply.failure.code === 'context_too_long') return { stated: reply.failure.stated }
 	// Servers that give an answer what is left of the window refuse no request, but cut off the answer.
 	const used = reply.status === 'failed' ? reply.failure.is_cut && reply.failure.usage : blankUsage(reply.answer)
 	if (!used || answerBound(model) !== undefined || used.output_tokens >= longestAnswer(model)) return undefined
@@ -113,7 +115,15 @@ function blankUsage({ content, tool_calls, finish_reason, usage }: ModelAnswer):
 }
 
 /** `estimate`: of the request that was too long. */
-function shorter(model: ModelOrder, context: ContextOrder, estimate: number, window: number | undefined): number {
+function shorter(model: ModelOrder, context: ContextOrder, estimate: number, { stated, window }: Exceeded): number {
+	if (stated) {
+		const key = modelKey(model)
+		const { factor } = budgetFor(model, context)
+		context.factors[key] = Math.max(factor, corrected(factor, estimate, stated.request ?? 0))
+		const context_window = Math.min(stated.window, model.context_window ?? windowOf(model.model))
+		const within = budgetFor({ ...model, context_window }, context)
+		if (within.tokens < estimate * within.factor) return within.tokens
+	}
 	const { tokens, factor } = budgetFor(model, context)
 	const most = Math.min(tokens, estimate * factor) * SHRINK
 	return Math.floor(Math.min(most, window === undefined ? Infinity : window * 0.8))

@@ -4,7 +4,7 @@ import type { ModelOrder } from '../order.ts'
 import { failed, ModelError } from './provider.ts'
 import type { ModelFailure, ModelReply } from './provider.ts'
 import { retryAfter } from './retry-after.ts'
-import { isTooLong } from './too-long.ts'
+import { isTooLong, statedLimit } from './too-long.ts'
 import { listIn, objectIn, parsed, stringIn } from './values.ts'
 
 /** A shorter key is a word that local servers are given, such as "none"; to take it out would only garble the text. */
@@ -40,6 +40,7 @@ export function failureOf(
 		status: server && statusOf(server),
 		param: server?.param,
 		provider_code: server?.provider_code && WORD.exec(withoutSecrets(server.provider_code, order))?.[0],
+		stated: code === 'context_too_long' ? statedLimit(message) : undefined,
 	})
 }
 
@@ -59,15 +60,22 @@ export function errorIn(value: unknown): ServerError | undefined {
 	const error = body.error ?? (body.object === 'error' ? body : undefined)
 	if (error === undefined || error === null) return undefined
 	if (typeof error === 'string') return { message: error }
-	const { message, code, type, param, status } = objectIn(error)
+	const { message, code, type, param, status, n_prompt_tokens: tokens, n_ctx: window } = objectIn(error)
 	const number = Number(code ?? status)
+	const said = stringIn(message)
 	return {
-		message: stringIn(message) || JSON.stringify(error),
+		message: said ? said + asideOf(said, tokens, window) : JSON.stringify(error),
 		code: stringIn(code) || stringIn(type) || undefined,
 		provider_code: WORD.exec(stringIn(code))?.[0],
 		param: stringIn(param) || undefined,
 		status: Number.isInteger(number) && number >= 400 && number < 600 ? number : undefined,
 	}
+}
+
+/** What llama.cpp states of a request that is too long; some of its versions beside the message only. */
+function asideOf(message: string, tokens: unknown, window: unknown): string {
+	const isAside = typeof tokens === 'number' && typeof window === 'number' && !message.includes(String(window))
+	return isAside ? `; request (${tokens} tokens), context size (${window} tokens)` : ''
 }
 
 /** The error in an event named `error`, whatever its form. */

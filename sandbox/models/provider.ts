@@ -16,6 +16,7 @@
 import type { FaultCode } from '../../core/errors.ts'
 import type { Attachment, ModelAnswer, ModelMind, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { AnswerForm, ModelOrder } from '../order.ts'
+import type { StatedLimit } from './too-long.ts'
 
 export interface Provider {
 	ask(order: ModelOrder, request: ModelRequest, io: AskIo): Promise<ModelReply>
@@ -67,6 +68,8 @@ export interface ModelFailure {
 	param?: string
 	/** As in `WireError`. */
 	provider_code?: string
+	/** Of a request that is too long. */
+	stated?: StatedLimit
 	/** The answer reached its greatest length in the middle of a tool call. */
 	is_cut?: true
 	/** What the server charges for the failed call, such as for an answer that was cut off. */

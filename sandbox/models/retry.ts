@@ -65,11 +65,19 @@ export async function askModels(
 		io.emit({ event_type: 'model.fallback', payload: { from: provider, to: next.provider, code, message } })
 	}
 	const reasons = failures.map(({ order, failure }) => `${order.provider} (${order.model}): ${failure.message}`)
-	const { code = 'model_unavailable', provider_code, status, is_cut, usage: used } = failures.at(-1)?.failure ?? {}
+	const {
+		code = 'model_unavailable',
+		provider_code,
+		status,
+		stated,
+		is_cut,
+		usage: used,
+	} = failures.at(-1)?.failure ?? {}
 	// If another model failed for another reason, the request is not what all of them refuse.
 	const isOfAll = failures.every(({ failure }) => failure.code === code)
 	return failed(code, reasons.join('; '), {
 		provider_code,
+		stated,
 		...(isOfAll && { status }),
 		...(is_cut && { is_cut, usage: used }),
 	})

@@ -35,8 +35,46 @@ export function saysTooLong(message: string): boolean {
 	return MESSAGE.test(message)
 }
 
-/** How many tokens the server says its model takes; undefined where it does not say. */
-export function toldLimit(message: string): number | undefined {
-	const stated = Number(/(?:maximum|limit|window|size)\D{0,40}?([\d,]{4,9})/i.exec(message)?.[1]?.replaceAll(',', ''))
-	return stated > 0 ? stated : undefined
+/** What the server says of a request that is too long. */
+export interface StatedLimit {
+	/** Tokens that the model takes, its answer included. */
+	window: number
+	/** Tokens of the request, where the server counted them. */
+	request?: number
+}
+
+/** The window, in the words of known servers. The first that fits. */
+const WINDOWS: readonly RegExp[] = [
+	/context limit: [\d,]+ \+ [\d,]+ > ([\d,]+)/i, // Anthropic, with the greatest length of the answer
+	/tokens > ([\d,]+) maximum/i, // Anthropic
+	/with ([\d,]+) maximum context length/i, // Mistral
+	/maximum (?:context|prompt|model) length (?:is|of) ([\d,]+)/i, // OpenAI, vLLM, OpenRouter, xAI, SGLang
+	/maximum number of tokens allowed \(?([\d,]+)/i, // Gemini
+	/context (?:size|length|window) (?:of |is )?(?:only )?\(?([\d,]+)/i, // llama.cpp, LM Studio, SGLang
+	/exceeds (?:the )?limit of ([\d,]+)/i, // GitHub, vLLM
+	/\(TPM\): limit ([\d,]+)/i, // Groq, of the tokens of a minute
+]
+
+/** Its tokens. A lower bound, or a sum with the answer's greatest length, is none. */
+const REQUESTS: readonly RegExp[] = [
+	/(?:request|input|prompt) \(([\d,]+) tokens\)/i, // llama.cpp, SGLang, vLLM
+	/(?:prompt is too long:|prompt contains|messages resulted in) ([\d,]+) tokens/i, // Anthropic, Mistral, OpenAI
+	/\(([\d,]+) in (?:the messages|your prompt)/i, // OpenAI, vLLM
+	/request has ([\d,]+) input tokens/i, // vLLM
+	/token count \(([\d,]+)\)/i, // Gemini
+]
+
+/** Undefined where the server does not say how much its model takes, or says it in unknown words. */
+export function statedLimit(message: string): StatedLimit | undefined {
+	const window = numberIn(message, WINDOWS)
+	const request = numberIn(message, REQUESTS)
+	return window === undefined ? undefined : { window, ...(request !== undefined && { request }) }
+}
+
+function numberIn(message: string, patterns: readonly RegExp[]): number | undefined {
+	for (const pattern of patterns) {
+		const found = Number(pattern.exec(message)?.[1]?.replaceAll(',', ''))
+		if (found > 0) return found
+	}
+	return undefined
 }

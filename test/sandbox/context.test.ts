@@ -7,7 +7,9 @@ import { tokensIn } from '../../sandbox/context/estimate.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import { fit } from '../../sandbox/context/fit.ts'
 import type { FitInput } from '../../sandbox/context/measure.ts'
+import { failed } from '../../sandbox/models/provider.ts'
 import type { ModelRequest, Turn } from '../../sandbox/models/provider.ts'
+import { statedLimit } from '../../sandbox/models/too-long.ts'
 
 const idOf = (at: number): string => `t${String(at).padStart(5, '0')}`
 
@@ -150,53 +152,101 @@ void t.test('an estimate counts scripts and code as models do, and is corrected 
 	t.end()
 })
 
-void t.test('a request that is too long for the model all the same is shortened until it is taken', async (t) => {
+/** Asks a model that refuses requests of more turns than it `takes`; the limits are those that it is given then. */
+function askerOf(context_window: number, message: string) {
 	const history = turnsOf(0, 60)
 	const order = {
 		run_id: 'z',
 		history,
-		models: [{ provider: 'p', kind: 'openai', model: 'm', timeout_ms: 1, context_window: 60_000 }],
+		models: [{ provider: 'p', kind: 'openai', model: 'm', timeout_ms: 1, context_window }],
 		context: { marks: NO_MARKS, tokens: 100_000, limits: {}, factors: {} },
 	} as unknown as RunOrder
 	const request: ModelRequest = { system: null, tools: [], turns: input(history).turns }
-	const events: unknown[] = []
+	const limits: number[] = []
 	const io = {
 		signal: new AbortController().signal,
 		step: 1,
-		emit: (event: unknown) => void events.push(event),
+		emit: ({ payload }: { payload: { tokens: number } }) => void limits.push(payload.tokens),
 		stream() {},
 		blob: () => Promise.resolve(null),
 		spent() {},
-	}
+	} as unknown as Parameters<typeof askFitted>[2]
 	const asked: number[] = []
 	const ask = (takes: number) =>
 		askFitted(order, request, io, async (requestFor) => {
 			const { turns } = requestFor(order.models[0] as RunOrder['models'][0])
 			asked.push(turns.length)
-			if (turns.length > takes)
-				return {
-					status: 'failed',
-					failure: {
-						code: 'context_too_long',
-						message: "This model's maximum context length is 8192 tokens",
-						retryable: false,
-					},
-				}
+			if (turns.length > takes) return failed('context_too_long', message, { stated: statedLimit(message) })
 			const usage = { input_tokens: 10, output_tokens: 1 }
 			return {
 				status: 'answered',
 				answer: { content: 'so', tool_calls: [], usage, provider: 'p', model: 'm', finish_reason: 'stop' },
 			}
 		})
+	return { ask, asked, limits }
+}
+
+void t.test('a request that is too long for the model all the same is shortened until it is taken', async (t) => {
+	const { ask, asked } = askerOf(60_000, 'The prompt is too long.')
 	const reply = await ask(100)
 	t.equal(reply.status, 'answered')
-	t.equal(asked.length, 2)
-	t.match(events, [{ event_type: 'context.shrunk', payload: { provider: 'p', model: 'm', tokens: 6_553 } }])
+	t.ok(asked.length > 1 && asked.length <= 4)
+	const before = asked.length
 	await ask(100)
-	t.equal(asked.length, 3, 'and later requests are as short')
+	t.equal(asked.length, before + 1, 'and later requests are as short')
 	const never = await ask(0)
 	t.equal(never.status, 'failed')
-	t.equal(asked.length, 7, 'but three times at most')
+	t.equal(asked.length, before + 5, 'but three times at most')
+})
+
+void t.test('a request that is too long leaves its answer room in the window that the server states', async (t) => {
+	const told = (context_window: number, message: string) => {
+		const { ask, limits } = askerOf(context_window, message)
+		return ask(100).then(() => limits)
+	}
+	const message = "This model's maximum context length is 8192 tokens."
+	t.strictSame(await told(60_000, message), [6_881])
+	t.strictSame(await told(4_096, message), [], 'the operator says less: it fits')
+	t.strictSame(await told(60_000, 'request (23000 tokens) exceeds the available context size (8192 tokens)'), [6_881])
+	// What the estimate takes for less than the window shrinks as where none is stated.
+	const [first = 0, second = 0] = await told(60_000, "This model's maximum context length is 50000 tokens.")
+	t.ok(first > 0 && first < 30_000, `${first}, ${second}`)
+})
+
+void t.test('servers state the window, and how long a request is, in many ways', (t) => {
+	const request = 9_000
+	for (const [message, stated] of [
+		[
+			"This model's maximum context length is 8192 tokens. However, your messages resulted in 9,000 tokens.",
+			{ request },
+		],
+		[
+			"This model's maximum context length is 8192 tokens. However, you requested 9500 tokens (9000 in the messages, 500 in the completion).",
+			{ request },
+		],
+		[
+			"'max_tokens' is too large: 500. This model's maximum context length is 8192 tokens and your request has 9000 input tokens (500 > 8192 - 9000).",
+			{ request },
+		],
+		[
+			"This endpoint's maximum context length is 8192 tokens. However, you requested about 9500 tokens (9000 of text input, 500 in the output).",
+			{},
+		],
+		[
+			'Prompt contains 9000 tokens and 0 draft tokens, too large for model with 8192 maximum context length',
+			{ request },
+		],
+		["The input (9000 tokens) is longer than the model's context length (8192 tokens).", { request }],
+		['However, the model is loaded with context length of only 8192 tokens, which is not enough.', {}],
+		["This model's maximum prompt length is 8192 but the request contains 9000 tokens.", {}],
+		['prompt token count of 9000 exceeds the limit of 8192', {}],
+		['Request too large for model m on tokens per minute (TPM): Limit 8192, Requested 9000', {}],
+		['input length and `max_tokens` exceed context limit: 7800 + 1000 > 8192, decrease input length', {}],
+	] as const)
+		t.strictSame(statedLimit(message), { window: 8_192, ...stated }, message)
+	for (const message of ['the prompt is too long', 'the context length is exceeded', 'at most 8192 messages'])
+		t.equal(statedLimit(message), undefined, message)
+	t.end()
 })
 
 void t.test('a request that cannot be shortened fails with what its model says', async (t) => {

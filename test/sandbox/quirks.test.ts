@@ -670,12 +670,28 @@ const quirks: Record<string, Quirk> = {
 	},
 	'a conversation that is too long': {
 		reply: refusal("This model's maximum context length is 8192 tokens.", { code: 'context_length_exceeded' }),
-		fails: { code: 'context_too_long', retryable: false },
+		fails: { code: 'context_too_long', retryable: false, stated: { window: 8192 } },
 		requests: 1,
 	},
 	'too long, as llama.cpp says it': {
-		reply: refusal('the request exceeds the available context size', { type: 'exceed_context_size_error' }),
-		fails: { code: 'context_too_long' },
+		reply: refusal('request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it', {
+			type: 'exceed_context_size_error',
+			n_prompt_tokens: 9000,
+			n_ctx: 8192,
+		}),
+		fails: { code: 'context_too_long', stated: { window: 8192, request: 9000 } },
+	},
+	'too long, as llama.cpp says it with the numbers aside': {
+		reply: refusal('the request exceeds the available context size', {
+			type: 'exceed_context_size_error',
+			n_prompt_tokens: 9000,
+			n_ctx: 8192,
+		}),
+		fails: {
+			code: 'context_too_long',
+			message: '400 the request exceeds the available context size; request (9000 tokens), context size (8192 tokens)',
+			stated: { window: 8192, request: 9000 },
+		},
 	},
 	'an error as an event of its own': {
 		reply: {
@@ -836,7 +852,7 @@ const quirks: Record<string, Quirk> = {
 	'Anthropic: a prompt that is too long': {
 		kind: 'anthropic',
 		reply: refusal('prompt is too long: 210000 tokens > 200000 maximum'),
-		fails: { code: 'context_too_long' },
+		fails: { code: 'context_too_long', stated: { window: 200_000, request: 210_000 } },
 	},
 	'Anthropic: overloaded in the stream': {
 		kind: 'anthropic',
@@ -1073,7 +1089,7 @@ const quirks: Record<string, Quirk> = {
 	'Gemini: a prompt that is too long': {
 		kind: 'google',
 		reply: refusal('The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).'),
-		fails: { code: 'context_too_long' },
+		fails: { code: 'context_too_long', stated: { window: 1_048_576, request: 1_200_000 } },
 	},
 	'Gemini: thoughts count as output': {
 		kind: 'google',
