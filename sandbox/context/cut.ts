@@ -10,7 +10,7 @@ const AFTER_CUT = 0.35
 const WHOLE = 0.7
 /** As much may be left where a summary was made ahead, so that the cut is directly after it. */
 const BEHIND_SUMMARY = 0.65
-/** The part of the budget above which a summary is made ahead of the cut, and the part of the room that it leaves to turns. */
+/** The part of the room beside instructions and tools above which a summary is made ahead, and the part that it leaves to turns. */
 const AHEAD = 0.6
 const LEFT = 0.3
 
@@ -50,9 +50,10 @@ export function leavingNext(input: FitInput): Leaving | null {
 	const { marks, summary, budget } = input
 	const { past, from, whole, shown, earlier, cost, current, instructions, tools, available, most } = measure(input)
 	const first = past[from]?.run_id
-	const used = instructions + tools + earlier(marks) + shown(from, whole) + cost(current)
+	const room = budget - instructions - tools
+	const used = earlier(marks) + shown(from, whole) + cost(current)
 	const isAhead = summary !== undefined && first !== undefined && summary.through >= first
-	if (used > budget * AHEAD && !isAhead) {
+	if (used > room * AHEAD && !isAhead) {
 		const at = leftFrom(past, from, available * LEFT)
 		const through = past[at - 1]?.run_id
 		if (at > from && through !== undefined) return { through, next: past[at]?.run_id ?? null, most }

@@ -40,7 +40,7 @@ export function fit(input: FitInput): Fitted {
 	const told = { marks: input.marks, unread, summary, run_id, most }
 	let marks = caughtUp({ marks: input.marks, summary, most })
 	const used = (): number => fixed + earlier(marks) + shown(from, whole) + cost(current)
-	if (used() > budget * fill && past.length > from) {
+	if (used() > fixed + (budget - fixed) * fill && past.length > from) {
 		;[from, whole] = cutAt(past, from, available, summary)
 		marks = marksAt(past, from, whole, told)
 	}

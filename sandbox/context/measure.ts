@@ -18,7 +18,7 @@ export interface FitInput extends ModelRequest {
 	summary?: Summary | undefined
 	/** Tokens that the request may take. */
 	budget: number
-	/** The part of the budget above which is cut; 1: only where it would not fit. */
+	/** The part of the room beside instructions and tools above which is cut; 1: only where it would not fit. */
 	fill: number
 	/** What an estimated token counts at the provider. */
 	factor: number
@@ -54,7 +54,7 @@ export function measure(input: FitInput): Measured {
 	const current = turns.slice(history.length)
 	const instructions = Math.ceil(tokensIn(system ?? '') * factor)
 	const described = Math.ceil(tools.reduce((sum, tool) => sum + tokensOfTool(tool), 0) * factor)
-	const available = Math.max(0, budget * fill - instructions - described - cost(current))
+	const available = Math.max(0, (budget - instructions - described) * fill - cost(current))
 	const [from, whole] = placesOf(past, marks)
 	return {
 		cost,

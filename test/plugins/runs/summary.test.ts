@@ -77,6 +77,23 @@ const settled = async ({ ada, events }: Pick<World, 'ada' | 'events'>): Promise<
 const lastTurn = ({ requests }: SmallModel): SmallRequest['messages'] | undefined =>
 	requests.findLast((request) => summaryAsked(request) === undefined)?.messages
 
+void t.test('tools that fill half of a small window do not cause a summary after each run', async (t) => {
+	const world = await start(
+		t,
+		() => 'SUMMARY\nThey talked about numbers.',
+		{},
+		() => 'So it is.',
+	)
+	const { ada, events } = world
+	const turns = 24
+	for (let n = 0; n < turns; n++) {
+		await ada.complete(`Page ${n}: ${'the harbour has many ships. '.repeat(100)}`)
+		await settled(world)
+	}
+	const made = events('context.summarized').length
+	t.ok(made > 0 && made <= turns / 2, `${made} summaries of ${turns} turns`)
+})
+
 void t.test('turns are summarized before they leave the window, each time from the summary before', async (t) => {
 	const world = await start(t, (asked, n) => {
 		const kept =
