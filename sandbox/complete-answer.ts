@@ -15,16 +15,22 @@ const EMPTY = 'your answer was empty. Answer the message above in plain text, or
 const CUT =
 	'[Remark of the gateway: your answer was cut off at its maximum length. Continue exactly where it ended, and repeat nothing.]'
 
+interface Allowed {
+	mayContinue(answer: ModelAnswer, usage: Usage): boolean
+	/** For answers that the model ended itself. */
+	mayBeEmpty: boolean
+}
+
 /**
  * Never rejects. An empty answer is asked for again, and fails with `model_empty` in the end; one that a filter emptied
- * fails with `model_filtered`. An answer that was cut off is continued if `mayContinue` allows it, and is one answer then.
- * `usage`: the tokens of all calls. Emits `model.retry` and `model.continued`.
+ * fails with `model_filtered`, and where `mayBeEmpty` it is the answer. An answer that was cut off is continued if
+ * `mayContinue` allows it, and is one answer then. `usage`: the tokens of all calls. Emits `model.retry` and `model.continued`.
  */
 export async function askForCompleteAnswer(
 	askModel: AskModel,
 	request: ModelRequest,
 	io: ModelIo,
-	mayContinue: (answer: ModelAnswer, usage: Usage) => boolean,
+	{ mayContinue, mayBeEmpty }: Allowed,
 ): Promise<{ reply: ModelReply; usage: Usage }> {
 	const usage: Usage = { input_tokens: 0, output_tokens: 0 }
 	let parts: ModelAnswer[] = []
@@ -38,7 +44,7 @@ export async function askForCompleteAnswer(
 		addUsage(usage, answer.usage)
 		const { provider, model, finish_reason } = answer
 		const isBlank = answer.content.trim() === '' && answer.tool_calls.length === 0
-		if (!isBlank || parts.length > 0) {
+		if (!isBlank || parts.length > 0 || (mayBeEmpty && finish_reason === 'stop')) {
 			parts = [...parts, answer]
 			const isCut = finish_reason === 'length' && answer.tool_calls.length === 0
 			if (isBlank || !isCut || parts.length > CONTINUATIONS || !mayContinue(answer, usage))

@@ -144,12 +144,10 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 	}
 	const reply = await askForFormedAnswer(
 		(request) =>
-			askForCompleteAnswer(
-				askModel,
-				request,
-				modelIo,
-				({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(state, used),
-			),
+			askForCompleteAnswer(askModel, request, modelIo, {
+				mayContinue: ({ provider, model }, used) => isUnbounded(order, provider, model) && hasTokensLeft(state, used),
+				mayBeEmpty: hasStopTexts(order),
+			}),
 		{ ...requestOf(order, journal), ...change },
 		io.emit,
 		(used) => hasTokensLeft(state, used),
@@ -167,6 +165,11 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 function isUnbounded({ models }: RunOrder, provider: string, model: string): boolean {
 	const order = models.find((one) => one.provider === provider && one.model === model)
 	return order !== undefined && answerBound(order) === undefined
+}
+
+/** Whether the caller of the run gave texts before which an answer ends: it may be one of them that the answer begins with. */
+function hasStopTexts({ models }: RunOrder): boolean {
+	return models.some(({ sampling }) => [sampling?.stop ?? []].flat().length > 0)
 }
 
 /** What is not counted yet is reserved too. */

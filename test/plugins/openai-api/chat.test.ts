@@ -1,7 +1,9 @@
 /** Chat completions, by OpenAI's own client. */
 import t from 'tap'
+import { startGateway } from '../../support/gateway.ts'
 import type { Reply } from '../../support/model-server.ts'
-import { refusal, startSurface } from './client.ts'
+import { startScriptedModels } from '../../support/scripted-model.ts'
+import { clientOf, refusal, startSurface } from './client.ts'
 import { said } from '../../support/said.ts'
 
 const surface = await startSurface(t, '{user_is_conversation: true}')
@@ -425,4 +427,28 @@ void t.test('a token needs the scopes', async (t) => {
 		type: 'authentication_error',
 		code: 'invalid_api_key',
 	})
+})
+
+void t.test('an answer that a stop text of the request ends at once is empty, and asked for once', async (t) => {
+	const models = await startScriptedModels()
+	t.teardown(() => models.stop())
+	const { url, requests } = models.add(() => ({
+		json: { choices: [{ index: 0, message: { role: 'assistant', content: '' }, finish_reason: 'stop' }] },
+	}))
+	const gateway = await startGateway({
+		config: `plugins: {openai-api: true}\nproviders:\n  model: {kind: openai, base_url: '${url}', model: m}\n`,
+	})
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const { completions } = clientOf(gateway.url).chat
+	const asked = { model: 'svc/ada', messages: [{ role: 'user' as const, content: 'The word?' }] }
+	for (const stop of ['\n', ['END']]) {
+		const { choices } = await completions.create({ ...asked, stop })
+		t.match(choices, [{ message: { role: 'assistant', content: '' }, finish_reason: 'stop' }])
+	}
+	const { choices } = await completions.stream({ ...asked, stop: '\n' }).finalChatCompletion()
+	t.match(choices, [{ message: { content: '' }, finish_reason: 'stop' }])
+	t.equal(requests.length, 3)
+	t.match(await refusal(completions.create({ ...asked, stop: [] })), { code: 'model_empty' })
+	t.equal(requests.length, 6)
 })

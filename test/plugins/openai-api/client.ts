@@ -76,7 +76,7 @@ export async function startSurface(t: Test, settings?: string): Promise<Surface>
 }
 
 /** Every option is given, so that no variable of the environment reaches it. */
-function clientOf(url: string, token?: string): OpenAI {
+export function clientOf(url: string, token?: string): OpenAI {
 	return new OpenAI({
 		baseURL: `${url}/v1`,
 		apiKey: token ?? 'none',
