@@ -1,6 +1,7 @@
 /** Whether a model server accepts an address, a key and a model, and its error if not. */
 import type { Reply, Request } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
+import type { Fault } from '../../core/errors.ts'
 import { dialects, isKey } from './dialects.ts'
 import type { ServerKind } from './dialects.ts'
 
@@ -43,7 +44,7 @@ export async function listModels(server: Server, ask: Ask): Promise<ServerVerdic
 export async function tryModel(server: Server, model: string, ask: Ask): Promise<ServerVerdict> {
 	const { trial, isAnswer } = dialects[server.kind]
 	const { path, body } = trial(model, 'Reply with the word "ready" and nothing else.')
-	const reply = await call(server, ask, path, { method: 'POST', body, timeout_ms: CALL_TIMEOUT_MS })
+	const reply = await call(server, ask, path, { method: 'POST', body, timeout_ms: CALL_TIMEOUT_MS }, model)
 	if ('state' in reply) return reply
 	if (reply.status !== 200) return failureOf(server, reply)
 	if (isAnswer(reply.body)) return { state: 'ok' }
@@ -58,6 +59,7 @@ async function call(
 	ask: Ask,
 	path: string,
 	request: Request & { timeout_ms: number },
+	model?: string,
 ): Promise<Reply | Exclude<ServerVerdict, { state: 'ok' }>> {
 	if (api_key !== undefined && !isKey(api_key))
 		return {
@@ -68,8 +70,15 @@ async function call(
 		return await ask(base_url + path, { ...request, headers: dialects[kind].headers(api_key) })
 	} catch (error) {
 		if (!isFault(error)) throw error
+		if (model !== undefined && isFault(error, 'fetch_timeout'))
+			return { state: 'unreachable', message: tooSlow(model, base_url, error) }
 		return { state: 'unreachable', message: `${base_url} does not answer: ${error.message}` }
 	}
+}
+
+/** The server was reached just before, for its list of models. */
+function tooSlow(model: string, base_url: string, { message }: Fault): string {
+	return `${model} at ${base_url} is too slow: ${message}; try again if it was being loaded; runs wait longer, for timeout_s of the provider (120 s by default)`
 }
 
 function failureOf({ base_url, api_key }: Server, { status, body }: Reply): ServerVerdict {

@@ -3,6 +3,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
+import { askingUntil } from '../../../core/cli/doctor/asking.ts'
+import { tryModel } from '../../../plugins/models/server.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
 
@@ -99,6 +101,16 @@ void t.test('an address where nothing listens', async (t) => {
 		body: { kind: 'openai', base_url: 'http://127.0.0.1:9/v1', model: 'm' },
 	})
 	t.match(nothing.body, { state: 'unreachable', message: /127\.0\.0\.1:9/, answers: false })
+})
+
+void t.test('a model that is too slow is not taken for a server that is away', async (t) => {
+	const silent = createServer(() => {}).listen(0, '127.0.0.1')
+	t.teardown(() => silent.close().closeAllConnections())
+	await once(silent, 'listening')
+	const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/v1`
+	const ask = askingUntil(new AbortController().signal, 100)
+	const verdict = await tryModel({ kind: 'openai', base_url: url }, 'qwen3', ask)
+	t.match(verdict, { state: 'unreachable', message: /^qwen3 at .+ too slow: .+ within 0\.1 s; try again .+ timeout_s/ })
 })
 
 void t.test('only a caller with every scope tries one', async (t) => {
