@@ -19,6 +19,9 @@ const INPUT_LIMIT_BYTES = 2 * 1024 * 1024
 /** Suggestions that are shown at a time. */
 const SUGGESTED = 10
 
+/** Of a terminal that states none, until it does. */
+const USUAL_SIZE = { columns: 80, rows: 24 }
+
 type Clack = typeof ClackModule
 /** Clack wants whole streams, and says so with the types of a terminal. */
 type Common = NonNullable<Pick<Parameters<Clack['confirm']>[0], 'input' | 'output' | 'signal' | 'withGuide'>>
@@ -36,6 +39,8 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 		const message = plain(question, { lines: true })
 		if (!canAsk)
 			throw new CliError('usage', `there is no terminal to ask "${message}"; --help shows how to give the answer`)
+		// A serial line and a new container state no size, and Clack would show one character on each line.
+		if (stderr.columns === 0) Object.assign(stderr, USUAL_SIZE)
 		// Few commands ask, so it is loaded at the first question.
 		const clack = await import('@clack/prompts')
 		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common & {

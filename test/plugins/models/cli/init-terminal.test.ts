@@ -252,3 +252,21 @@ for (const [kind, path] of [
 		t.teardown(() => gateway.stop())
 		t.equal(await answerOf(t, gateway), 'I am small.')
 	})
+
+void t.test('a terminal that states no size, such as a serial line, shows whole questions', async (t) => {
+	const home = homeFor(t)
+	const svc = openTerminal('sh', ['-c', 'stty rows 0 cols 0; exec "$0" "$@"', process.execPath, svcFile, 'init'], {
+		cwd: home,
+		env: { PATH: process.env.PATH ?? '', HOME: home, SVC_HOME: home },
+		columns: 160,
+		rows: 60,
+	})
+	t.teardown(() => svc.kill())
+	await svc.shows('Where do the models run?')
+	svc.type(OTHER)
+	await svc.shows('What do you want to call it?')
+	svc.type('mine')
+	await svc.shows('mine')
+	svc.type(CTRL_C)
+	await svc.ended
+})
