@@ -30,8 +30,8 @@ export interface FreshModules {
 	hasOldPackages: boolean
 }
 
-/** `folder` and `entry`, its main file, are real paths. `installed`: from `installedIn`. */
-export function freshModules(folder: string, entry: string, installed: string): FreshModules {
+/** `folder`: a real path. `installed`: from `installedIn`. */
+export function freshModules(folder: string, installed: string): FreshModules {
 	const url = pathToFileURL(folder).href + '/'
 	const loaded = Object.keys(require.cache).filter((file) => file.startsWith(folder + sep))
 	const isPackage = (file: string): boolean => isPackaged(file.slice(folder.length))
@@ -42,8 +42,8 @@ export function freshModules(folder: string, entry: string, installed: string): 
 		folders.set(url, { installed, query: isOther ? `?packages=${++count}` : '' })
 	installHook()
 	const query = `?generation=${++count}`
-	// CommonJS modules are cached by path, whatever the query. What an import re-exports would be found unfinished then.
-	const required = new Set(loaded.includes(entry) ? loaded.filter((file) => !isPackage(file)) : [])
+	// CommonJS modules are cached by path, whatever the query.
+	const required = new Set(loaded.filter((file) => !isPackage(file)))
 	for (const file of required) delete require.cache[file]
 	return {
 		hasOldPackages,
@@ -51,6 +51,12 @@ export function freshModules(folder: string, entry: string, installed: string): 
 			if (required.has(file)) {
 				const exported: unknown = require(file)
 				if (!types.isModuleNamespaceObject(exported)) return { default: exported }
+			}
+			// First, since an import finds unfinished what it re-exports. What throws here is reported by the import.
+			for (const one of required) {
+				try {
+					require(one)
+				} catch {}
 			}
 			return importOwn(new URL(pathToFileURL(file).href + query)) as Promise<{ default?: unknown }>
 		},

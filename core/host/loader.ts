@@ -112,7 +112,7 @@ export class Loader {
 		const file = join(real, relative(folder, entry))
 		await (reserved ??= reserveBuiltIn())
 		ownFolder(real, name)
-		const modules = freshModules(real, file, await installedIn(real))
+		const modules = freshModules(real, await installedIn(real))
 		return onBehalfOf(name, async () => {
 			const plugin = await importPlugin(name, () => modules.import(file), false)
 			const declaration = await importDeclaration(plugin, dirname(file), modules)

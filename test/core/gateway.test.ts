@@ -191,6 +191,37 @@ void t.test('edited CommonJS code is read anew too, with the files that it requi
 	delete (globalThis as { packed?: number }).packed
 })
 
+void t.test('files in CommonJS and JSON are read anew where an ES module uses them', async (t) => {
+	const files = {
+		'a/index.js': `import { createRequire } from 'node:module'
+import word from './word.cjs'
+import { deep } from './reexported.cjs'
+const { version } = createRequire(import.meta.url)('./package.json')
+export default {
+	name: 'a',
+	http: (server) => server.route({ method: 'GET', path: '/a', handler: () => [word, deep, version].join() }),
+}`,
+		'a/word.cjs': "module.exports = require('./deep.cjs').deep\n",
+		'a/reexported.cjs': "module.exports = require('./deep.cjs')\n",
+		'a/deep.cjs': "exports.deep = 'one'\n",
+		'a/package.json': '{"type": "module", "version": "one"}',
+	}
+	const host = await startHost(t.testdir(), files, { a: {} })
+	t.teardown(() => host.stop())
+	t.equal((await host.get('/a')).body, 'one,one,one')
+	const edit = async (word: string): Promise<void> => {
+		for (const name of ['a/deep.cjs', 'a/package.json'] as const) host.write(name, files[name].replace('one', word))
+		await host.gateway.reload()
+		t.equal((await host.get('/a')).body, `${word},${word},${word}`)
+	}
+	await edit('two')
+	await edit('three')
+	host.write('a/deep.cjs', "exports.deep = ''\nthrow new Error('no depth')\n")
+	await host.gateway.reload()
+	t.match(host.gateway.status.plugins(), [{ state: 'running', last_error: /does not load: no depth/ }])
+	await edit('four')
+})
+
 void t.test('a plugin in a node_modules is read anew with every file of its folder', async (t) => {
 	const files = {
 		'a/index.js':
