@@ -25,7 +25,7 @@ export class Watcher implements AsyncDisposable {
 	readonly #first: FSWatcher
 	/** One watcher each: chokidar does not report changes in a folder that is unwatched and then watched again. */
 	readonly #further = new Map<string, FSWatcher>()
-	#followed: { path: string; place: string }[] = []
+	#followed: { path: string; place: string | undefined }[] = []
 	#links: NodeJS.Timeout | undefined
 	#timer: NodeJS.Timeout | undefined
 	readonly #notice = (): void => {
@@ -50,8 +50,8 @@ export class Watcher implements AsyncDisposable {
 		clearInterval(this.#links)
 		if (this.#followed.some(({ path, place }) => place !== path))
 			this.#links = setInterval(() => this.#checkLinks(), LINKS_MS).unref()
-		const first = this.#paths.flatMap((path) => [path + sep, placeOf(path) + sep])
-		const places = this.#followed.map(({ place }) => place)
+		const first = this.#paths.flatMap((path) => [path + sep, (placeOf(path) ?? path) + sep])
+		const places = this.#followed.map(({ path, place = path }) => place)
 		const wanted = new Set(places.filter((place) => !first.some((above) => place.startsWith(above))))
 		for (const path of wanted) {
 			if (!this.#further.has(path)) this.#further.set(path, this.#watch([path]).once('ready', this.#options.follows))
@@ -81,12 +81,12 @@ export class Watcher implements AsyncDisposable {
 	}
 }
 
-/** Where a path leads: to itself if nothing is there. */
-function placeOf(path: string): string {
+/** Where a path leads. */
+function placeOf(path: string): string | undefined {
 	try {
 		return realpathSync(path)
 	} catch {
-		return path
+		return undefined // such as while a link is replaced
 	}
 }
 

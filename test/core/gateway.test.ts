@@ -650,6 +650,26 @@ void t.test('a linked folder is read again when the link leads elsewhere, and wh
 	await has('1')
 })
 
+void t.test('a linked folder is read again when it returns elsewhere', async (t) => {
+	const folder = t.testdir({
+		one: { inside: { 'index.js': "export default { name: 'inside', version: '1' }" } },
+		two: { inside: { 'index.js': "export default { name: 'inside', version: '2' }" } },
+	})
+	const home = makeHome({ config: 'plugins: {inside: true}\n', files: { 'plugins/README': 'for links' } })
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const link = (release: string): void => symlinkSync(join(folder, release), join(folder, 'current'))
+	link('one')
+	symlinkSync(join(folder, 'current/inside'), join(home, 'plugins/inside'))
+	const { running, stop } = await startGateway({ home })
+	t.teardown(stop)
+	const inside = () => running.gateway.status.plugins().find(({ name }) => name === 'inside')
+	t.match(inside(), { version: '1', last_error: null })
+	rmSync(join(folder, 'current'))
+	await eventually(inside, (one) => one?.last_error !== null)
+	link('two')
+	await eventually(inside, (one) => one?.version === '2')
+})
+
 void t.test('a start does not reload where nothing has changed meanwhile', async (t) => {
 	const started: string[] = []
 	const all = globalThis as { started?: string[] }
