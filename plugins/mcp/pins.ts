@@ -10,7 +10,7 @@ export interface Pin {
 	definition: Definition
 	/** The changed definition in the server's latest list of tools. */
 	held?: Definition
-	/** Whether the server still has a tool of this name. The pin remains; otherwise, removing a tool for a moment would undo it. */
+	/** Whether that list has a tool of this name. The pin remains; otherwise, removing a tool for a moment would undo it. */
 	listed: boolean
 }
 
@@ -19,8 +19,9 @@ export interface Pins {
 	tools: Pin[]
 }
 
-/** Limit of pins. None is removed: a server that lists many other tools for a moment could undo the pin of one. */
+/** Limits of pins, which are one record. None is removed: a server that lists many other tools for a moment could undo the pin of one. */
 const PINS = 512
+const PINS_BYTES = 4 * 1024 * 1024
 
 export interface Comparison {
 	pins: Pins
@@ -37,18 +38,23 @@ export function compare(before: Pins | undefined, listed: readonly Definition[])
 	const held: string[] = []
 	const refused: string[] = []
 	const tools: Pin[] = []
+	const stored = JSON.stringify(before)
 	let room = PINS - old.size
+	let bytes = PINS_BYTES - Buffer.byteLength(stored ?? '')
 	for (const definition of listed) {
 		const { name, digest } = definition
 		const pin = old.get(name)
 		old.delete(name)
-		if (!pin && room <= 0) {
-			refused.push(
-				`${name} is new, and the server has listed ${PINS} other tools; to forget those, remove the server, and add it again`,
-			)
-			continue
+		if (!pin) {
+			room--
+			bytes -= Buffer.byteLength(JSON.stringify(definition))
+			if (room < 0 || bytes < 0) {
+				refused.push(
+					`${name} is new, and the server has listed too many other tools; to forget those, remove the server, and add it again`,
+				)
+				continue
+			}
 		}
-		if (!pin) room--
 		if (!pin || pin.definition.digest === digest) {
 			tools.push({ definition, listed: true })
 			continue
@@ -56,9 +62,9 @@ export function compare(before: Pins | undefined, listed: readonly Definition[])
 		if (pin.held?.digest !== digest) held.push(name)
 		tools.push({ definition: pin.definition, held: definition, listed: true })
 	}
-	for (const pin of old.values()) tools.push({ ...pin, listed: false })
+	for (const { definition } of old.values()) tools.push({ definition, listed: false })
 	const pins = { tools }
-	return { pins, changed: JSON.stringify(pins) !== JSON.stringify(before), held, refused }
+	return { pins, changed: JSON.stringify(pins) !== stored, held, refused }
 }
 
 /** Accepts held definitions: all, or those with the given digests. */

@@ -1,5 +1,6 @@
 /** The parts that need no server: what is read, shown, compared and waited for. */
 import t from 'tap'
+import { encodeValue } from '../../../core/store/codec.ts'
 import { ServerConnection } from '../../../plugins/mcp/connection.ts'
 import type { ConnectionServices } from '../../../plugins/mcp/connection.ts'
 import { openConnectionRegistry } from '../../../plugins/mcp/connection-registry.ts'
@@ -12,6 +13,7 @@ import { hintOf, readAnswer } from '../../../plugins/mcp/fields.ts'
 import { toolNames } from '../../../plugins/mcp/names.ts'
 import { openCallTimer } from '../../../plugins/mcp/call-timer.ts'
 import { acceptHeld, compare, offered } from '../../../plugins/mcp/pins.ts'
+import type { Pins } from '../../../plugins/mcp/pins.ts'
 import { textOfResult } from '../../../plugins/mcp/results.ts'
 import type { McpRecord } from '../../../plugins/mcp/records.ts'
 import { toolsOf } from '../../../plugins/mcp/tools.ts'
@@ -186,6 +188,28 @@ void t.test('pins: the first definition counts, also after its tool was away', a
 	const all = acceptHeld(back.pins)
 	t.strictSame(all.accepted, ['a'])
 	t.equal(offered(all.pins).find((one) => one.name === 'a')?.description, 'two')
+})
+
+void t.test('pins: no lists of a server make more of them than a record holds', async (t) => {
+	const list = (round: number, description: string) =>
+		readDefinitions(
+			Array.from({ length: 15 }, (_, at) => ({ name: `tool${round}.${at}`, description, inputSchema: {} })),
+		).definitions
+	const rounds = Array.from({ length: 34 }, (_, round) => round)
+	const listed = (description: string): Pins | undefined =>
+		rounds.reduce<Pins | undefined>((pins, round) => compare(pins, list(round, description)).pins, undefined)
+	const long = '字'.repeat(60_000)
+	const pins = listed(long)
+	t.ok(encodeValue(pins, 0))
+	t.match(compare(pins, list(33, long)).refused[0], /^tool33.0 is new/)
+	t.equal(offered(compare(pins, list(0, long)).pins).length, 15, 'those that it knows stay')
+	let changed = listed('short') as Pins
+	for (const round of rounds) {
+		const next = compare(changed, list(round, long))
+		t.equal(next.held.length, 15)
+		changed = next.pins
+	}
+	t.ok(encodeValue(changed, 0), 'nor do changed definitions')
 })
 
 void t.test('names of tools are different for every API', async (t) => {
