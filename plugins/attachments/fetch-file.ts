@@ -1,6 +1,7 @@
 /** Downloads a file from an address that a caller names. */
 import { Fault, isFault } from '../../core/errors.ts'
 import { reserveOf, Shares } from '../../core/util/shares.ts'
+import { tryLater } from '../shared/try-later.ts'
 
 export interface FetchedFile {
 	bytes: Uint8Array
@@ -26,11 +27,8 @@ interface Fetching {
 
 /** Throws `address_refused`, `unavailable`, or `invalid_request` for whatever is wrong with the answer. */
 export async function fetchFile(url: string, { max_bytes, private_hosts, owner }: Fetching): Promise<FetchedFile> {
-	if (!places.may(owner)) {
-		throw new Fault('unavailable', `${places.used} attachments are being fetched already; try again in a moment`, {
-			headers: { 'retry-after': '2' },
-		})
-	}
+	if (!places.may(owner))
+		throw tryLater('unavailable', `${places.used} attachments are being fetched already; try again in a moment`, 2)
 	places.add(owner)
 	try {
 		const { guardedFetch } = await import('../../core/fetch/guarded-fetch.ts') // heavy, and rarely needed

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { Fault, isFault } from '../../core/errors.ts'
 import { hasOneHost } from '../../core/http/one-host.ts'
 import { peerOf } from '../shared/peer.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type { Actor } from '../../core/util/context.ts'
 import type { Claims } from './oidc/contract.ts'
 import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
@@ -50,10 +51,10 @@ export function callersOf(
 		report(reason, fault, request, token && { token_id: token.id, actor: actorOf(token) })
 		const seconds = await countFailure(peerOf(request).remoteAddress ?? '')
 		if (seconds === 0) throw fault
-		throw new Fault(
+		throw tryLater(
 			'rate_limited',
 			`too many failed attempts from your address; wait ${seconds} s before you try another token or code (a valid token is always accepted)`,
-			{ headers: { 'retry-after': String(seconds) } },
+			seconds,
 		)
 	}
 

@@ -1,4 +1,5 @@
 import { Fault } from '../../core/errors.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type { Auth, Credentials, OpenRequest, OpenRequests, OpenRequestsOptions } from './contract.ts'
 
 /** Twice in the second within which the requests of a caller that is no longer valid must end. */
@@ -35,7 +36,8 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 
 	mustHaveRoom({ actor, token_id, streams = Infinity }: Credentials, taken = this.size): void {
 		const { limit = Infinity, what, areStreams } = this.#options
-		if (taken >= limit) throw unavailable(`${limit} ${what}, which is the limit; try again later`)
+		if (taken >= limit)
+			throw tryLater('unavailable', `${limit} ${what}, which is the limit; try again later`, RETRY_AFTER_S)
 		const held = token_id === null ? 0 : (this.#held.get(token_id) ?? 0)
 		if (held >= SHARE * (limit - taken))
 			throw tooMany(`${held} of ${limit} ${what} with your token, and the rest are for other callers; try again later`)
@@ -69,7 +71,7 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 	}
 
 	async end(why: string): Promise<void> {
-		for (const one of this.#open) one.end(unavailable(why)) // its answer is written into the fault
+		for (const one of this.#open) one.end(tryLater('unavailable', why, RETRY_AFTER_S)) // its answer is written into the fault
 		if (this.size === 0) return
 		this.#empty ??= Promise.withResolvers()
 		await this.#empty.promise
@@ -113,12 +115,7 @@ function addTo(counts: Map<string, number>, key: string, by: 1 | -1): void {
 }
 
 function tooMany(message: string): Fault {
-	return new Fault('rate_limited', message, { headers: { 'retry-after': String(RETRY_AFTER_S) } })
-}
-
-/** With the seconds after which a client may try again. */
-function unavailable(message: string): Fault {
-	return new Fault('unavailable', message, { headers: { 'retry-after': String(RETRY_AFTER_S) } })
+	return tryLater('rate_limited', message, RETRY_AFTER_S)
 }
 
 /** The same for those whose `check` has the same result. */

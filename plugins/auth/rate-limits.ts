@@ -1,6 +1,6 @@
 /** Counters of failed attempts, and of requests of callers that have a limit, in windows of a minute. */
 import { createHmac, randomBytes } from 'node:crypto'
-import { Fault } from '../../core/errors.ts'
+import { tryLater } from '../shared/try-later.ts'
 import { once } from '../shared/once.ts'
 import { networkOf } from './address.ts'
 import type { Credentials } from './contract.ts'
@@ -31,11 +31,8 @@ export function requestCounter(): (caller: Credentials, limit: number) => Promis
 	return async ({ actor: { kind, id } }, limit) => {
 		const seconds = await count(`${kind} ${id}`, limit)
 		if (seconds === 0) return
-		throw new Fault(
-			'rate_limited',
-			`your token may send ${limit} requests in a minute (requests_per_minute); wait ${seconds} s`,
-			{ headers: { 'retry-after': String(seconds) } },
-		)
+		const message = `your token may send ${limit} requests in a minute (requests_per_minute); wait ${seconds} s`
+		throw tryLater('rate_limited', message, seconds)
 	}
 }
 

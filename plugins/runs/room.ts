@@ -1,6 +1,7 @@
-import { Fault } from '../../core/errors.ts'
+import type { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type { RunSettings } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
@@ -63,5 +64,5 @@ function checkOthers({ queue, pool, config }: RoomDeps, ahead: number): void {
 }
 
 function full(message: string): Fault {
-	return new Fault('queue_full', message, { headers: { 'retry-after': '5' } })
+	return tryLater('queue_full', message, 5)
 }

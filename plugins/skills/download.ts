@@ -1,6 +1,7 @@
 /** Downloads a skill from a given address: a document, an archive, or a page of a Git host. */
 import { Fault, isFault } from '../../core/errors.ts'
 import { reserveOf, Shares } from '../../core/util/shares.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type { Source } from './contract.ts'
 import type { SkillFolder } from './folder/contract.ts'
 import { ARCHIVE_LIMIT_BYTES, archiveKind, folderOfDocument, unpack } from './folder/unpack.ts'
@@ -47,11 +48,8 @@ interface Wanted {
 /** Throws `address_refused`, `rate_limited`, `invalid_request` for a response that is not a skill, and what `unpack` throws. */
 export async function download(wanted: Wanted): Promise<Downloaded> {
 	const { url, path, owner } = wanted
-	if (!places.may(owner)) {
-		throw new Fault('rate_limited', `${places.used} skills are being fetched already; try again in a moment`, {
-			headers: { 'retry-after': '5' },
-		})
-	}
+	if (!places.may(owner))
+		throw tryLater('rate_limited', `${places.used} skills are being fetched already; try again in a moment`, 5)
 	places.add(owner)
 	try {
 		const page = archiveAddressOf(url)

@@ -10,6 +10,7 @@ import { FairQueue } from '../../core/util/fair-queue.ts'
 import { reserveOf, Shares } from '../../core/util/shares.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type { HostCommand } from './host-command.ts'
 import { startHost } from './host.ts'
 import type { Host } from './host.ts'
@@ -207,7 +208,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 				growFor(owner)
 				if (!places.may(owner)) {
 					const message = `${places.heldBy(owner)} calls of this agent's skills wait already (${places.used} in all); try again later, or raise skills.max_waiting or skills.processes`
-					throw new Fault('sandbox_busy', message, { headers: { 'retry-after': '5' } })
+					throw tryLater('sandbox_busy', message, 5)
 				}
 			}
 			waiting.add(owner, one)

@@ -1,9 +1,10 @@
 /** The accounts of runs: what they use is counted, and reserved before where a limit of the day applies; and their starts. */
-import { Fault } from '../../core/errors.ts'
+import type { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
 import { costText } from '../shared/cost-text.ts'
+import { tryLater } from '../shared/try-later.ts'
 import type {} from '../agents/contract.ts'
 import { nothing, openBudget, sumOf } from './budget.ts'
 import type { Amount, Budget } from './budget.ts'
@@ -131,9 +132,7 @@ export function accountsOf(
 function startRefusal({ name, limits }: Payer, used: Amount, others: Amount): Fault | null {
 	const { runs_per_day = Infinity, tokens_per_day = Infinity, cost_per_day = Infinity } = limits
 	const refusal = (what: string): Fault =>
-		new Fault('rate_limited', `${name} has ${what} for a day; the day ends at ${endOfDay()}`, {
-			headers: { 'retry-after': String(secondsLeft()) },
-		})
+		tryLater('rate_limited', `${name} has ${what} for a day; the day ends at ${endOfDay()}`, secondsLeft())
 	if (used.runs + others.runs >= runs_per_day) return refusal(`started its ${runs_per_day} runs (runs_per_day)`)
 	if (used.tokens >= tokens_per_day)
 		return refusal(`used ${used.tokens} of its ${tokens_per_day} tokens (tokens_per_day)`)

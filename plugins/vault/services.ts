@@ -1,9 +1,10 @@
 /** What the parts of the vault share. */
 import type { Context } from '../../core/plugin.ts'
 import type { Keyring } from './keyring.ts'
-import { Fault } from '../../core/errors.ts'
+import type { Fault } from '../../core/errors.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
+import { tryLater } from '../shared/try-later.ts'
 
 const WAITING_LIMIT = 1_000
 
@@ -45,7 +46,5 @@ export function boundOf(limit: number, entries: () => AsyncIterable<unknown>): (
 }
 
 function tooMany(): Fault {
-	return new Fault('queue_full', `${WAITING_LIMIT} changes of the vault wait already; try again later`, {
-		headers: { 'retry-after': '1' },
-	})
+	return tryLater('queue_full', `${WAITING_LIMIT} changes of the vault wait already; try again later`, 1)
 }

@@ -2,8 +2,9 @@
 import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
-import { Fault, isFault } from '../../core/errors.ts'
+import { isFault } from '../../core/errors.ts'
 import { peerOf } from '../shared/peer.ts'
+import { tryLater } from '../shared/try-later.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { accept } from './accept.ts'
@@ -62,7 +63,7 @@ export function receiverOf(
 			if (!isFault(error, 'vault_locked')) throw error
 			// The reason for the lock is shown to the operator only.
 			const message = 'the gateway cannot check signatures at present; try again later'
-			throw new Fault('vault_locked', message, { headers: { 'retry-after': '60' }, cause: error })
+			throw tryLater('vault_locked', message, 60, error)
 		}
 	}
 

@@ -3,8 +3,10 @@
  * Its keys are kept for ten minutes, and read again for an unknown one at most every ten seconds.
  */
 import type { JWTPayload, ProtectedHeaderParameters } from 'jose'
-import { Fault, isFault } from '../../../core/errors.ts'
+import { isFault } from '../../../core/errors.ts'
+import type { Fault } from '../../../core/errors.ts'
 import { once } from '../../shared/once.ts'
+import { tryLater } from '../../shared/try-later.ts'
 import type { Claims, OidcSettings } from './contract.ts'
 import { fetchFrom } from './fetch.ts'
 
@@ -97,8 +99,6 @@ async function keysOf(issuer: string) {
 }
 
 function unreachable(issuer: string, cause: unknown): Fault {
-	return new Fault('unavailable', `the keys of ${issuer} (auth.oidc.issuer) cannot be read now; try again later`, {
-		headers: { 'retry-after': String(RETRY_AFTER_S) },
-		cause,
-	})
+	const message = `the keys of ${issuer} (auth.oidc.issuer) cannot be read now; try again later`
+	return tryLater('unavailable', message, RETRY_AFTER_S, cause)
 }

@@ -8,6 +8,7 @@ import type { Configuration } from 'openid-client'
 import { Fault } from '../../../core/errors.ts'
 import { randomText } from '../../../core/util/ids.ts'
 import { once } from '../../shared/once.ts'
+import { tryLater } from '../../shared/try-later.ts'
 import type { Claims, OidcSettings } from './contract.ts'
 import { fetchFrom } from './fetch.ts'
 
@@ -32,10 +33,8 @@ export function signInOf({ issuer, client_id, client_secret }: OidcSettings): Si
 		try {
 			return await provider()
 		} catch (error) {
-			throw new Fault('unavailable', `${issuer} (auth.oidc.issuer) cannot be reached now; try again later`, {
-				headers: { 'retry-after': String(RETRY_AFTER_S) },
-				cause: error,
-			})
+			const message = `${issuer} (auth.oidc.issuer) cannot be reached now; try again later`
+			throw tryLater('unavailable', message, RETRY_AFTER_S, error)
 		}
 	}
 	let exchanges = 0

@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, messageOf } from '../../../core/errors.ts'
 import type { Logger } from '../../../core/log/log.ts'
 import { within } from '../../../core/util/deadline.ts'
+import { tryLater } from '../../shared/try-later.ts'
 import { serverProblem } from './server-check.ts'
 
 export interface ClientOptions {
@@ -90,7 +91,7 @@ const BUSY = new Set([503, 408])
 
 /** Why a request cannot be answered now: 503 with `Retry-After`. */
 export function unreachable(message: string, cause?: unknown): Fault {
-	return new Fault('unavailable', message, { headers: { 'retry-after': String(RETRY_AFTER_S) }, cause })
+	return tryLater('unavailable', message, RETRY_AFTER_S, cause)
 }
 
 /**

@@ -2,6 +2,7 @@
 import { Worker } from 'node:worker_threads'
 import { Fault } from '../../../core/errors.ts'
 import { programOf } from '../../../core/util/own-code.ts'
+import { tryLater } from '../../shared/try-later.ts'
 import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result } from './protocol.ts'
 
 /** In addition to the indexes. */
@@ -54,11 +55,8 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 	}
 
 	const ask = <C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>> => {
-		if (waiting.size >= MAX_WAITING) {
-			throw new Fault('queue_full', `${MAX_WAITING} requests wait for the search index already; try again later`, {
-				headers: { 'retry-after': '1' },
-			})
-		}
+		if (waiting.size >= MAX_WAITING)
+			throw tryLater('queue_full', `${MAX_WAITING} requests wait for the search index already; try again later`, 1)
 		if (isClosed) throw new Fault('unavailable', 'the search index is closed')
 		worker ??= start()
 		const id = ++last
