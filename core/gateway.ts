@@ -149,12 +149,12 @@ export class Gateway {
 		this.#uncaught.report(error)
 	}
 
-	/** Called when the process exits: if a plugin ended it, nothing else would tell. */
+	/** Called when the process exits: if a plugin ended it, nothing else reports that. */
 	exits(code: number): void {
 		const call = new Error('the process exits') // its stack shows who called process.exit
 		const { owner } = culpritOf(call)
 		if (owner === undefined) return
-		const advice = 'throw an error in place of this call, or switch it off in gateway.yaml'
+		const advice = 'throw an error in place of this call, or switch the plugin off in gateway.yaml'
 		this.#log.fatal(
 			{ err: call, plugin: owner },
 			`plugin "${owner}" ended the gateway by process.exit(${code}); ${advice}`,

@@ -7,10 +7,10 @@ const DEFAULT = 'http://127.0.0.1:3000'
 
 export interface AddressBook {
 	/**
-	 * Where the gateway is, without a slash at its end: `SVC_URL`, else the address in the home's `run/gateway.json`, else port 3000.
-	 * Read again for each request, since a gateway that was started again may have another port; while it does not run, the
-	 * address stays what it was, and never becomes that of another gateway. Throws `unavailable` where `SVC_HOME` names a home without a
-	 * running gateway: the one at port 3000 has another home.
+	 * Where the gateway is, without a slash at its end: `SVC_URL`, else the address in the home's `run/gateway.json`, else
+	 * port 3000. Read again for each request, since a gateway that was started again may have another port; while it does
+	 * not run, the address stays what it was, and never becomes that of another gateway. Throws `unavailable` where
+	 * `SVC_HOME` names a home without a running gateway: the one at port 3000 has another home.
 	 */
 	url(): string
 	/** Before a request: finds out whether the gateway that wrote that file was killed, so that another program may have its port. */

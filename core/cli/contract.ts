@@ -130,7 +130,7 @@ export interface Prompts {
 }
 
 export interface TextQuestion {
-	/** Is there as if it had been typed, to be corrected. */
+	/** Text that is in the field at first, as if it had been typed. */
 	initial?: string
 	/** The answer where nothing is typed; shown dimmed. */
 	fallback?: string

@@ -150,7 +150,10 @@ export class Instance {
 		for (const handle of this.#onGeneration) void this.notify(handle, 'a plugin failed to follow a new generation')
 	}
 
-	/** A tool as the gateway may call it. Throws `plugin_invalid` if a third-party tool has events of the gateway's, or no schema for models. */
+	/**
+	 * A tool as the gateway may call it. Throws `plugin_invalid` if a third-party tool has events of the gateway's, or a
+	 * schema that cannot be described to models.
+	 */
 	tool(definition: ToolDefinition): ToolDefinition {
 		const { owner } = this
 		if (owner === undefined) return definition

@@ -30,7 +30,10 @@ interface Waiting extends Share {
 let free = BUDGET_BYTES
 /** Bytes by owner. */
 const held = new Map<string, number>()
-/** Served in order, so that small ones do not keep a large one waiting for ever; but those whose owner holds too much let others go ahead. */
+/**
+ * Served in order, so that small ones do not keep a large one waiting for ever; but those whose owner holds too much let
+ * others go ahead.
+ */
 const waiting: Waiting[] = []
 const shares = new WeakMap<object, () => void>()
 

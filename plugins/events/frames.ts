@@ -9,7 +9,7 @@ const REDACTED = 'security.redacted'
 const RETRY_MS = 3000
 
 /**
- * One event as a client reads it. JSON has no line break of its own, so it is always a single `data:` line. The id is behind it:
+ * One event as a client reads it. JSON has no line break of its own, so it is always a single `data:` line. The id comes after it:
  * some clients note an id as soon as its line is complete, and would lose an event that a broken connection cuts off there.
  */
 export function frame(cursor: Cursor, json: string): string {

@@ -1,4 +1,4 @@
-/** Options of routes that this API has in common. */
+/** Options that routes of this API have in common. */
 import type { Schema } from 'joi'
 import { scoped } from '../shared/scopes.ts'
 import { headers } from './conversations.ts'

@@ -22,8 +22,9 @@ const SHORTER = 3
 
 /**
  * A model that finds its request too long all the same, or whose window ends in the middle of the answer, is asked again
- * with shorter ones, each after `context.shrunk`. From then on that limit holds for the whole order, and the answer reports it for later ones. Only a request that exceeds the model's
- * window is not sent: what was learned about a model may come from text that is unlike this one.
+ * with shorter ones, each after `context.shrunk`. From then on that limit holds for the whole order, and the answer reports
+ * it for later ones. Only a request that exceeds the model's window is not sent: what was learned about a model may come
+ * from text that is unlike this one.
  */
 export async function askFitted(
 	order: RunOrder,

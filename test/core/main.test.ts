@@ -109,7 +109,7 @@ void t.test('what a plugin throws in a timer is logged, and ends nobody', async 
 })
 
 void t.test('a plugin that ends the process is named in the log', async (t) => {
-	const line = /\(3\):[^]*"level":60.*"plugin":"exits".*process\.exit\(3\).*switch it off/
+	const line = /\(3\):[^]*"level":60.*"plugin":"exits".*process\.exit\(3\).*switch the plugin off/
 	for (const start of ['process.exit(3)', 'setTimeout(() => process.exit(3), 1)']) {
 		const files = { 'plugins/exits/index.js': `export default { name: 'exits', start: () => void ${start} }` }
 		await t.rejects(spawnGateway(makeHome({ config: 'plugins:\n  exits: true\n', files })), line, start)

@@ -160,7 +160,7 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 	t.equal(it.count('say hello'), 0)
 })
 
-void t.test('a heartbeat that fails again and again is told of once', async (t) => {
+void t.test('a heartbeat that fails again and again is reported once', async (t) => {
 	const it = await chats(t)
 	// No model server: it refuses every request.
 	const refusing = `{ kind: openai, base_url: '${it.telegram.url}', model: m }`
