@@ -173,7 +173,8 @@ export class Generations {
 		} catch (error) {
 			this.#fresh.delete(name)
 			if (isBuiltIn(instance)) throw error
-			this.fail(name, messageOf(error), error)
+			const { trouble } = definition
+			this.fail(name, trouble === undefined ? messageOf(error) : `${messageOf(error)}; ${trouble}`, error)
 			return undefined
 		}
 	}

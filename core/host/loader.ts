@@ -114,10 +114,15 @@ export class Loader {
 		ownFolder(real, name)
 		const modules = freshModules(real, await installedIn(real))
 		return onBehalfOf(name, async () => {
-			const plugin = await importPlugin(name, () => modules.import(file), false)
-			const declaration = await importDeclaration(plugin, dirname(file), modules)
-			const trouble = modules.hasOldPackages ? OLD_PACKAGES : undefined
-			return { plugin, ...(declaration && { declaration }), ...(trouble && { trouble }), code, source: folder }
+			try {
+				const plugin = await importPlugin(name, () => modules.import(file), false)
+				const declaration = await importDeclaration(plugin, dirname(file), modules)
+				const trouble = modules.hasOldPackages && { trouble: OLD_PACKAGES }
+				return { plugin, ...(declaration && { declaration }), ...trouble, code, source: folder }
+			} catch (error) {
+				if (!modules.hasOldPackages) throw error
+				throw new Fault('plugin_invalid', `${messageOf(error)}; ${OLD_PACKAGES}`, { cause: error })
+			}
 		})
 	}
 }

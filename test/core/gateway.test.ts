@@ -283,6 +283,15 @@ void t.test('packages in CommonJS stay as they were until a restart, which is re
 		t.equal((await host.get('/a')).body, 'one')
 	}
 	t.match(host.gateway.status.plugins(), [{ state: 'running', last_error: /packages were installed.*restart/ }])
+	for (const [code, problem] of [
+		['export default { name: "a" }; inner.added()', 'does not load'],
+		['export default { name: "a", start: () => inner.added() }', 'failed to start'],
+	] as const) {
+		host.write('a/index.js', `import inner from 'packed'\n${code}`)
+		await host.gateway.reload()
+		const last_error = new RegExp(`${problem}: inner.added is not a function.*packages were installed.*restart`)
+		t.match(host.gateway.status.plugins(), [{ state: 'running', last_error }])
+	}
 })
 
 void t.test('a request in flight ends in the generation that it began in', async (t) => {
