@@ -50,6 +50,7 @@ export class McpSession implements OpenRequest {
 	readonly credentials: Credentials
 	readonly #hooks: SessionHooks
 	readonly #idleLimitMs: number
+	readonly #isContinued: boolean
 	readonly #hasPrompts: boolean
 	readonly #replay = new Replay()
 	readonly #server: Server
@@ -61,17 +62,13 @@ export class McpSession implements OpenRequest {
 	#streams = 0
 	#calls = 0
 	#begun = false
-	#isContinued = false
 	#idleSince = performance.now()
 	#quiet: PromiseWithResolvers<void> | undefined
 
-	constructor(
-		ctx: McpContext,
-		{ credentials, owner, hooks }: Owned,
-		{ id, conversation }: Known = { id: randomText(SESSION_ID_BYTES), conversation: newId() },
-	) {
-		this.id = id
-		this.conversation = conversation
+	constructor(ctx: McpContext, { credentials, owner, hooks }: Owned, known?: Known) {
+		this.id = known?.id ?? randomText(SESSION_ID_BYTES)
+		this.conversation = known?.conversation ?? newId()
+		this.#isContinued = known !== undefined
 		this.credentials = credentials
 		this.owner = owner
 		this.#hooks = hooks
@@ -143,7 +140,6 @@ export class McpSession implements OpenRequest {
 			if (!response.ok)
 				throw new Fault('not_found', 'the session cannot be continued; send `initialize` to open another')
 		}
-		this.#isContinued = true
 	}
 
 	/** Throws `invalid_request`, `rate_limited`, `unavailable` while it is ending, and `not_found` if it is over. */
