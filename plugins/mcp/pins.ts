@@ -67,11 +67,11 @@ export function compare(before: Pins | undefined, listed: readonly Definition[])
 	return { pins, changed: JSON.stringify(pins) !== stored, held, refused }
 }
 
-/** Accepts held definitions: all, or those with the given digests. */
+/** Accepts held definitions of tools that are listed, which can be read: all, or those with the given digests. */
 export function acceptHeld(before: Pins, digests?: readonly string[]): { pins: Pins; accepted: string[] } {
 	const accepted: string[] = []
 	const tools = before.tools.map((pin): Pin => {
-		if (!pin.held || (digests && !digests.includes(pin.held.digest))) return pin
+		if (!pin.held || !pin.listed || (digests && !digests.includes(pin.held.digest))) return pin
 		accepted.push(pin.definition.name)
 		return { definition: pin.held, listed: pin.listed }
 	})

@@ -188,6 +188,8 @@ void t.test('pins: the first definition counts, also after its tool was away', a
 	const all = acceptHeld(back.pins)
 	t.strictSame(all.accepted, ['a'])
 	t.equal(offered(all.pins).find((one) => one.name === 'a')?.description, 'two')
+	const unseen = { tools: back.pins.tools.map((pin) => ({ ...pin, listed: false })) } // as version 0.1.0 stored them
+	t.strictSame(acceptHeld(unseen).accepted, [])
 })
 
 void t.test('pins: no lists of a server make more of them than a record holds', async (t) => {
