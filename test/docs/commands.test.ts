@@ -15,6 +15,7 @@ const known = new Set([
 	'cluster',
 	'container-engine',
 	'mcp-server',
+	'mcporter',
 	'nginx',
 	'systemd',
 ])
