@@ -162,6 +162,9 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 
 void t.test('a heartbeat that fails again and again is reported once', async (t) => {
 	const it = await chats(t)
+	// In a chat without a message from a person, one whose sending a kill interrupted cannot be found.
+	it.telegram.say(it.chat, 'good morning')
+	await eventually(() => it.count('good morning') === 1)
 	// No model server: it refuses every request.
 	const refusing = `{ kind: openai, base_url: '${it.telegram.url}', model: m }`
 	const providers = `providers: { offline: { kind: offline }, refusing: ${refusing} }\ndefault_provider: offline\n`
