@@ -54,7 +54,7 @@ export function readRuntimeFile(home: string): Partial<RuntimeFile> | undefined 
 	}
 }
 
-/** Changes each time that the file is written; undefined if there is none. */
+/** Changes with each write of the file; undefined if the file does not exist. */
 export function runtimeFileVersion(home: string): string | undefined {
 	const info = statSync(runtimeFileOf(home), { throwIfNoEntry: false })
 	return info && `${info.ino} ${info.mtimeMs}`

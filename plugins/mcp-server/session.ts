@@ -22,14 +22,14 @@ export interface SessionHooks {
 }
 
 /** Whose a session is, and what it reports. */
-export interface Owned {
+export interface SessionOptions {
 	credentials: Credentials
 	owner: string
 	hooks: SessionHooks
 }
 
 /** What continues of a session of an earlier instance. */
-export interface Known {
+export interface EarlierSession {
 	id: string
 	conversation: string
 }
@@ -65,10 +65,10 @@ export class McpSession implements OpenRequest {
 	#idleSince = performance.now()
 	#quiet: PromiseWithResolvers<void> | undefined
 
-	constructor(ctx: McpContext, { credentials, owner, hooks }: Owned, known?: Known) {
-		this.id = known?.id ?? randomText(SESSION_ID_BYTES)
-		this.conversation = known?.conversation ?? newId()
-		this.#isContinued = known !== undefined
+	constructor(ctx: McpContext, { credentials, owner, hooks }: SessionOptions, earlier?: EarlierSession) {
+		this.id = earlier?.id ?? randomText(SESSION_ID_BYTES)
+		this.conversation = earlier?.conversation ?? newId()
+		this.#isContinued = earlier !== undefined
 		this.credentials = credentials
 		this.owner = owner
 		this.#hooks = hooks
@@ -120,7 +120,7 @@ export class McpSession implements OpenRequest {
 		if (now - (this.idle_since ?? now) > this.#idleLimitMs) this.end()
 	}
 
-	/** As the client did it in an earlier instance. */
+	/** Repeats the `initialize` that the client sent to an earlier instance. */
 	async initialize(params: unknown): Promise<void> {
 		const messages = [
 			{ jsonrpc: '2.0', id: 'initialize', method: 'initialize', params },

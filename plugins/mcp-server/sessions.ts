@@ -9,7 +9,7 @@ import { isInitialize, refuseBulk } from './bulk.ts'
 import { contextFor } from './for-caller.ts'
 import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
 import { keptSessions } from './kept-sessions.ts'
-import type { Known, McpSession } from './session.ts'
+import type { EarlierSession, McpSession } from './session.ts'
 
 /** Loaded with the first session, since the official SDK takes about 150 ms and 20 MB. */
 const loadSession = once(() => import('./session.ts'))
@@ -96,7 +96,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		})
 	}
 
-	/** A session of an earlier instance, with the client's own `initialize`; undefined if there is none for this caller. */
+	/** Opens a session of an earlier instance again, with the client's own `initialize`; undefined if this caller has no such session. */
 	#continued(id: string, credentials: Credentials): Promise<McpSession | undefined> {
 		const begin = async (): Promise<McpSession | undefined> => {
 			const kept = await this.#kept.find(id)
@@ -116,7 +116,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	/** Makes a session and hands it to `begin`, which initializes it. */
 	async #opened<T>(
 		credentials: Credentials,
-		known: Known | undefined,
+		earlier: EarlierSession | undefined,
 		begin: (session: McpSession) => Promise<T>,
 	): Promise<T> {
 		const owner = ownerOf(credentials)
@@ -136,7 +136,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 					if (!this.#ctx.signal.aborted) this.#kept.forget(session.id)
 				},
 			}
-			const session = new McpSession(contextFor(this.#ctx, credentials), { credentials, owner, hooks }, known)
+			const session = new McpSession(contextFor(this.#ctx, credentials), { credentials, owner, hooks }, earlier)
 			return await begin(session)
 		} finally {
 			this.#opening.splice(this.#opening.indexOf(owner), 1)

@@ -104,7 +104,7 @@ interface Exceeded {
 /** Undefined if the model had room enough. */
 function tooLongFor(reply: ModelReply, model: ModelOrder): Exceeded | undefined {
 	if (reply.status === 'failed' && reply.failure.code === 'context_too_long') return { stated: reply.failure.stated }
-	// Servers that give an answer what is left of the window refuse no request, but cut off the answer.
+	// Some servers refuse no request: they cut off the answer where the window ends.
 	const used = reply.status === 'failed' ? reply.failure.is_cut && reply.failure.usage : blankUsage(reply.answer)
 	if (!used || answerBound(model) !== undefined || used.output_tokens >= longestAnswer(model)) return undefined
 	return { window: used.input_tokens + used.output_tokens, written: used.output_tokens }

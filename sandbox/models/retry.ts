@@ -149,7 +149,7 @@ async function askOne(
 /** The longest wait for a server that loads its model. */
 const LOADING_MS = 5_000
 
-/** llama.cpp answers so from its start until the model is in memory, which takes minutes for a large one. */
+/** llama.cpp gives this answer from its start until the model is in memory, which takes minutes for a large one. */
 function saysLoading({ status, message }: ModelFailure): boolean {
 	return status === 503 && /\bloading\b/i.test(message)
 }

@@ -55,7 +55,7 @@ const WINDOWS: readonly RegExp[] = [
 	/\(TPM\): limit ([\d,]+)/i, // Groq, of the tokens of a minute
 ]
 
-/** Its tokens. A lower bound, or a sum with the answer's greatest length, is none. */
+/** The tokens of the request alone: no lower bound, and no sum with the longest possible answer. */
 const REQUESTS: readonly RegExp[] = [
 	/(?:request|input|prompt) \(([\d,]+) tokens\)/i, // llama.cpp, SGLang, vLLM
 	/(?:prompt is too long:|prompt contains|messages resulted in) ([\d,]+) tokens/i, // Anthropic, Mistral, OpenAI

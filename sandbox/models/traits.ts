@@ -18,7 +18,7 @@ export interface Traits extends Compat {
 	state?: boolean
 	/** Blobs of attachments that are described in words. */
 	unreadable?: readonly string[]
-	/** The form of the answer is not passed: JSON is told in words only, and calls are not forced. */
+	/** The form of the answer is not passed: JSON is requested in words only, and calls are not forced. */
 	json?: false
 	forced?: false
 	/** Fields that are left out, by the dialect's names. */

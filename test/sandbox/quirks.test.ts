@@ -594,7 +594,7 @@ const quirks: Record<string, Quirk> = {
 		asks: { messages: [{ role: 'system', content: 'Be brief.' }, { content: 'Is it?\n\nWell?' }] },
 		requests: 2,
 	},
-	'roles that must alternate, of which the system is none': {
+	'roles that must alternate, without a role for the system': {
 		system: 'Be brief.',
 		turns: () => [{ role: 'user', content: 'Well?' }],
 		reply: refuses((body) => !alternatesWholly(body.messages), refusal(ALTERNATE)),
@@ -602,7 +602,7 @@ const quirks: Record<string, Quirk> = {
 		asks: { messages: [{ role: 'user', content: 'Be brief.\n\nIs it?\n\nWell?' }], tools: [{}] },
 		requests: 3,
 	},
-	'roles that must alternate, of which a result is none': {
+	'roles that must alternate, without a role for results': {
 		system: 'Be brief.',
 		turns: asked(),
 		reply: refuses(

@@ -13,7 +13,7 @@ import { eventually } from '../support/wait.ts'
 
 const LIMIT = 8
 
-/** Answers at `/slow` once it is told to. */
+/** Requests to `/slow`, which are held until the test answers them. */
 const slow: ServerResponse[] = []
 const server = createServer((request, response) => {
 	response.setHeader('content-type', 'text/markdown')
