@@ -22,7 +22,7 @@ export interface SubjectOptions {
 	/** Files of its home, by path. */
 	files?: Record<string, string>
 	env?: NodeJS.ProcessEnv
-	/** Where it starts from. Default: the sources. */
+	/** Where it starts from. Default: the bundle, as operators start it. */
 	from?: SpawnOptions['from']
 }
 
@@ -30,7 +30,7 @@ export async function startSubject({
 	modelUrl,
 	files = {},
 	env = {},
-	from = 'sources',
+	from = 'bundle',
 }: SubjectOptions = {}): Promise<Subject> {
 	const home = mkdtempSync(join(tmpdir(), 'svc-bench-'))
 	// A measurement with a model has an agent for each run.
