@@ -12,7 +12,7 @@ import type { Counts } from './counts.ts'
 import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { newerFirst } from './newer-first.ts'
-import { hasMemories, keys, shown } from './records.ts'
+import { hasMemories, keys, memoriesAt, shown } from './records.ts'
 import { forgetSame, knownOf } from './same.ts'
 import type { CallRecord, MemoryRecord } from './records.ts'
 
@@ -99,13 +99,9 @@ export function memoriesOf(
 			const embedder = await embeddings.embedderOf(agent)
 			const vector = await embeddings.ofQuestion(embedder, text)
 			const hits = await index.search(agent, embedder, { text, limit, tags, ...(vector && { vector }) })
-			const entries = await Promise.all(
-				hits.map(async ({ id }) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))),
-			)
-			const found: FoundMemory[] = hits.flatMap(({ similarity }, at) => {
-				const entry = entries[at] // deleted meanwhile: not shown
-				return entry ? [{ ...shown(entry.value), similarity }] : []
-			})
+			const similarities = new Map(hits.map(({ id, similarity }) => [id, similarity]))
+			const records = await memoriesAt(store, agent.uid, [...similarities.keys()])
+			const found = records.map((one): FoundMemory => ({ ...shown(one), similarity: similarities.get(one.id) ?? null }))
 			found.push(...(await successorsOf(agent.uid, found)))
 			const results = newerFirst(found).slice(0, limit)
 			const without = results.flatMap(({ similarity, content }) => (similarity === null ? content : []))
@@ -120,7 +116,7 @@ export function memoriesOf(
 			const { uid } = agent
 			await counts.settled(uid)
 			const forgotten = await change(store, agentScope(uid), async () => {
-				const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
+				const entry = await find(uid, id)
 				if (!entry) return { result: false }
 				// Originals first: an interrupted deletion can be requested again as long as the memory exists.
 				const originals = await archivedOf(uid, entry.value)
@@ -172,7 +168,7 @@ export function memoriesOf(
 		for (const memory of found) {
 			for (let id = memory.replaced_by; id !== undefined && !known.has(id);) {
 				known.add(id)
-				const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
+				const entry = await find(uid, id)
 				if (entry) missing.push({ ...shown(entry.value), similarity: null })
 				id = entry?.value.replaced_by
 			}
@@ -217,7 +213,7 @@ export function memoriesOf(
 	async function existing(uid: string, ids: readonly string[]): Promise<Entry<MemoryRecord>[]> {
 		return Promise.all(
 			[...new Set(ids)].map(async (id) => {
-				const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
+				const entry = await find(uid, id)
 				if (entry) return entry
 				throw new Fault('not_found', `replaces: there is no memory "${id}"; take the ids from memory.recall`)
 			}),

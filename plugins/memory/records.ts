@@ -64,13 +64,23 @@ export interface CompactionRecord extends Omit<Compaction, 'status'> {
 export interface GroupRecord {
 	/** The originals, oldest first. */
 	ids: string[]
-	made: MemoryRecord
+	made: MemoryRecord & Required<Pick<MemoryRecord, 'made_by'>>
 }
 
 /** Shares nothing with the record, which may be frozen. */
 export function shown({ id, content, tags, created_at, replaces, replaced_by }: MemoryRecord): Memory {
 	const links = { ...(replaces && { replaces: [...replaces] }), ...(replaced_by !== undefined && { replaced_by }) }
 	return { id, content, tags: [...tags], created_at, ...links }
+}
+
+/** Those of these memories that exist, in their order. Shared records: do not change them. */
+export async function memoriesAt(
+	store: Pick<Store, 'getShared'>,
+	uid: Uid,
+	ids: readonly string[],
+): Promise<MemoryRecord[]> {
+	const entries = await Promise.all(ids.map(async (id) => store.getShared<MemoryRecord>(keys.memory(uid, id))))
+	return entries.flatMap((entry) => entry?.value ?? [])
 }
 
 /** Most agents have none: for them no thread is started, and nothing is embedded. */

@@ -10,8 +10,7 @@ import type { Embedder } from './embedders.ts'
 import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { newerFirst } from './newer-first.ts'
-import { hasMemories, keys, shown } from './records.ts'
-import type { MemoryRecord } from './records.ts'
+import { hasMemories, memoriesAt, shown } from './records.ts'
 
 /** What a run may wait for. */
 const EMBEDDING_MS = 500
@@ -45,10 +44,8 @@ export function relatedOf(
 		const embedder = await embeddings.embedderOf(agent)
 		const vector = await vectorOf(embedder, text)
 		const hits = await index.search(agent, embedder, { text, limit, threshold, tags: [], ...(vector && { vector }) })
-		const entries = await Promise.all(
-			hits.map(async ({ id }) => store.getShared<MemoryRecord>(keys.memory(agent.uid, id))),
-		)
-		return newerFirst(entries.flatMap((entry) => (entry ? [shown(entry.value)] : [])))
+		const ids = hits.map(({ id }) => id)
+		return newerFirst((await memoriesAt(store, agent.uid, ids)).map(shown))
 	}
 
 	return async (agent, prompt) => {

@@ -24,14 +24,12 @@ export interface Compactions extends Pick<LongTermMemory, 'compact' | 'compactio
 }
 
 const SHOWN = 100
-const underWay = ['planning', 'applying', 'undoing']
 
 export function compactionsOf(
 	ctx: Context<MemorySettings>,
 	{ counts, index, embeddings }: { counts: Counts; index: MemoryIndex; embeddings: Embeddings },
 ): Compactions {
 	const { store, log } = ctx
-	const askOf = modelOf(ctx)
 	/** Compactions running in this process, by agent. `isEnding`: only its event is pending, so the next one waits. */
 	const working = new Map<string, { done: Promise<unknown>; isEnding: boolean }>()
 
@@ -63,13 +61,19 @@ export function compactionsOf(
 		return records
 	}
 
+	const listedIdle = async (agent: AgentRef): Promise<CompactionRecord[]> => {
+		const all = await listed(agent.uid)
+		if (all.some(isUnderWay)) throw busy(agent)
+		return all
+	}
+
 	const plan = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
 		const { compaction_id } = record
 		const { planOf } = await import('./plan.ts') // loads all the languages, which an idle gateway does not need
-		const ask = await askOf(agent, compaction_id)
-		const groups = await planOf(ctx, agent, compaction_id, { index, embeddings, ask })
+		const ask = await modelOf(ctx, agent, compaction_id)
+		const groups = await planOf(store, agent, compaction_id, { index, embeddings, ask })
 		const ops = groups.map((group): Op => ({
-			key: keys.group(agent.uid, compaction_id, group.made.made_by?.group ?? ''),
+			key: keys.group(agent.uid, compaction_id, group.made.made_by.group),
 			value: group,
 		}))
 		for (let from = 0; from < ops.length; from += 20) {
@@ -85,7 +89,7 @@ export function compactionsOf(
 		let merged = 0
 		let gone = 0
 		for await (const { value: group } of store.list<GroupRecord>(keys.groups(uid, record.compaction_id))) {
-			if (!(await applyGroup(ctx, agent, group))) continue
+			if (!(await applyGroup(store, uid, group))) continue
 			merged++
 			gone += group.ids.length - 1
 			counts.add(uid, 1 - group.ids.length)
@@ -93,7 +97,7 @@ export function compactionsOf(
 			await index.added(agent, [group.made])
 			await embeddings.make(agent, embedder, [group.made.id])
 		}
-		await linkToMerged(ctx, agent)
+		await linkToMerged(store, uid)
 		const memories_after = record.memories_before - gone
 		return { ...record, status: 'completed', ended_at: now(), merged, memories_after }
 	}
@@ -122,15 +126,16 @@ export function compactionsOf(
 	}
 
 	const bringBack = async (agent: AgentRef, record: CompactionRecord): Promise<CompactionRecord> => {
-		await counts.settled(agent.uid)
-		for await (const { key, value } of store.list<GroupRecord>(keys.groups(agent.uid, record.compaction_id))) {
-			await linkToOriginals(ctx, agent, value)
-			await undoGroup(ctx, agent, key)
+		const { uid } = agent
+		await counts.settled(uid)
+		for await (const { key, value } of store.list<GroupRecord>(keys.groups(uid, record.compaction_id))) {
+			await linkToOriginals(store, uid, value)
+			await undoGroup(store, uid, key)
 		}
-		counts.forget(agent.uid)
-		await index.drop(agent.uid, false) // they return to their old positions, between others
+		counts.forget(uid)
+		await index.drop(uid, false) // they return to their old positions, between others
 		const undone: CompactionRecord = { ...record, status: 'undone' }
-		await writeLast(agent.uid, undone)
+		await writeLast(uid, undone)
 		const { compaction_id } = record
 		await ctx.emit({ event_type: 'memory.compaction_undone', payload: { compaction_id } }, agent.name)
 		return undone
@@ -139,10 +144,8 @@ export function compactionsOf(
 	return {
 		async compact(agent) {
 			const begun = Promise.withResolvers<CompactionRecord>()
-			let isBegun = false
 			const work = async (): Promise<void> => {
-				const earlier = await listed(agent.uid)
-				if (earlier.some(({ status }) => underWay.includes(status))) throw busy(agent)
+				const earlier = await listedIdle(agent)
 				const record: CompactionRecord = {
 					compaction_id: newId(),
 					agent: agent.name,
@@ -162,20 +165,15 @@ export function compactionsOf(
 					agent.name,
 				)
 				begun.resolve(record)
-				isBegun = true
-				await carryOut(agent, record)
+				await carryOut(agent, record).catch((error: unknown) => interrupted(agent, error))
 			}
-			exclusively(agent, work).catch((error: unknown) => {
-				if (isBegun) interrupted(agent, error)
-				else begun.reject(error as Error)
-			})
+			exclusively(agent, work).catch(begun.reject)
 			return view(await begun.promise)
 		},
 		compactions: async ({ uid }) => (await listed(uid)).slice(0, SHOWN).map(view),
 		undo: (agent, compaction_id) =>
 			exclusively(agent, async () => {
-				const all = await listed(agent.uid)
-				if (all.some(({ status }) => underWay.includes(status))) throw busy(agent)
+				const all = await listedIdle(agent)
 				const record = all.find((one) => one.compaction_id === compaction_id)
 				if (!record)
 					throw new Fault('not_found', `agent "${agent.name}" has no compaction "${compaction_id}"`, {
@@ -196,7 +194,7 @@ export function compactionsOf(
 			for await (const agent of ctx.use('agents').list()) {
 				for (const record of await listed(agent.uid)) {
 					if (ctx.signal.aborted) return
-					if (!underWay.includes(record.status) || working.has(agent.uid)) continue
+					if (!isUnderWay(record) || working.has(agent.uid)) continue
 					const complete = async (): Promise<unknown> => {
 						if (record.status === 'planning') return fail(agent, record, 'the gateway was stopped meanwhile')
 						if (record.status === 'applying') return end(agent, await apply(agent, record))
@@ -225,8 +223,12 @@ function busy({ name }: AgentRef): Fault {
 	return new Fault('conflict', `a compaction of agent "${name}" is in progress; wait for the event memory.compacted`)
 }
 
-function view(record: CompactionRecord): Compaction {
-	const { compaction_id, status, started_at, ended_at, memories_before, memories_after, merged, error } = record
-	const shown = status === 'planning' || status === 'applying' || status === 'undoing' ? 'running' : status
-	return { compaction_id, status: shown, started_at, ended_at, memories_before, memories_after, merged, error }
+function isUnderWay(record: CompactionRecord): boolean {
+	return view(record).status === 'running'
+}
+
+function view({ agent: _, ...record }: CompactionRecord): Compaction {
+	const { status } = record
+	const isRunning = status === 'planning' || status === 'applying' || status === 'undoing'
+	return { ...record, status: isRunning ? 'running' : status }
 }

@@ -1,5 +1,4 @@
 /** The prompt that has the model merge notes, and the checks of its answer. */
-import { Fault } from '../../../core/errors.ts'
 
 export interface Note {
 	id: string
@@ -72,9 +71,4 @@ function keeps(content: string, originals: readonly Note[]): boolean {
 	if (content.length > Math.min(most, CONTENT_CHARACTERS)) return false
 	const numbers = new Set(content.match(/\p{N}+/gu))
 	return originals.every((original) => (original.content.match(/\p{N}+/gu) ?? []).every((one) => numbers.has(one)))
-}
-
-/** Thrown when the model fails. */
-export function modelFailed(why: string): Fault {
-	return new Fault('model_unavailable', `the model merged no memories: ${why}`)
 }

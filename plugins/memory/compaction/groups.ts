@@ -1,9 +1,8 @@
 /** The changes of a compaction: one group of memories after another, each in one commit, forward and back. */
 import { isFault } from '../../../core/errors.ts'
-import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import { change } from '../../../core/store/change.ts'
-import type { Key, Op } from '../../../core/store/ports.ts'
+import type { Key, Op, Store } from '../../../core/store/ports.ts'
 import { keys } from '../records.ts'
 import { leadsTo, saysTheSame } from '../same.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
@@ -11,42 +10,43 @@ import type { GroupRecord, MemoryRecord } from '../records.ts'
 /** Originals of one group: a commit has 100 operations, an original takes two, the group up to five. */
 export const GROUP_LIMIT = 40
 
-type Stores = Pick<Context, 'store'>
-
 /**
  * Replaces the originals by the merged memory, and archives them. May be repeated. False, with no change,
  * if one of them was deleted meanwhile.
  */
-export async function applyGroup({ store }: Stores, { uid }: AgentRef, group: GroupRecord): Promise<boolean> {
-	const { compaction, group: number } = group.made.made_by ?? { compaction: '', group: '' }
-	const first = group.ids[0] ?? ''
-	if (await store.get(keys.archived(uid, compaction, number, first))) return true // before a restart
+export async function applyGroup(store: Store, uid: string, { ids, made }: GroupRecord): Promise<boolean> {
+	const { compaction, group } = made.made_by
+	const drop = async (): Promise<false> => {
+		await store.delete(keys.group(uid, compaction, group))
+		return false
+	}
+	if (await store.get(keys.archived(uid, compaction, group, ids[0] ?? ''))) return true // before a restart
 	const ops: Op[] = [
-		{ key: keys.memory(uid, group.made.id), value: group.made, expect: null },
-		leadsTo(uid, group.made.content, group.made.id),
+		{ key: keys.memory(uid, made.id), value: made, expect: null },
+		leadsTo(uid, made.content, made.id),
 	]
-	for (const id of group.ids) {
+	for (const id of ids) {
 		const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
-		if (!entry) return dropGroup(store, uid, compaction, number)
+		if (!entry) return drop()
 		ops.push({ key: entry.key, value: undefined, expect: entry.rev })
-		ops.push({ key: keys.archived(uid, compaction, number, id), value: entry.value })
+		ops.push({ key: keys.archived(uid, compaction, group, id), value: entry.value })
 	}
 	try {
 		await store.commit(agentScope(uid), ops)
 		return true
 	} catch (error) {
 		if (!isFault(error, 'conflict')) throw error
-		return dropGroup(store, uid, compaction, number)
+		return drop()
 	}
 }
 
 /** Restores the originals, unless they were forgotten. May be repeated. */
-export async function undoGroup({ store }: Stores, { uid }: AgentRef, groupKey: Key): Promise<void> {
+export async function undoGroup(store: Store, uid: string, groupKey: Key): Promise<void> {
 	await change(store, agentScope(uid), async () => {
 		const entry = await store.get<GroupRecord>(groupKey)
 		if (!entry) return { result: undefined }
 		const { made } = entry.value
-		const { compaction, group } = made.made_by ?? { compaction: '', group: '' }
+		const { compaction, group } = made.made_by
 		const merged = await store.get<MemoryRecord>(keys.memory(uid, made.id))
 		const ops: Op[] = [
 			{ key: groupKey, value: undefined, expect: entry.rev },
@@ -70,9 +70,4 @@ export async function undoGroup({ store }: Stores, { uid }: AgentRef, groupKey: 
 		}
 		return { ops: [...ops, leadsTo(uid, made.content, same)], result: undefined }
 	})
-}
-
-async function dropGroup(store: Context['store'], uid: string, compaction: string, group: string): Promise<false> {
-	await store.delete(keys.group(uid, compaction, group))
-	return false
 }

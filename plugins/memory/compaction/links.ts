@@ -2,20 +2,18 @@
  * Links from replaced memories to what a compaction merges. They are changed in separate commits, since a merged memory may replace
  * more memories than one commit can hold. Each step may be repeated.
  */
-import type { AgentRef, Context } from '../../../core/plugin.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import { change } from '../../../core/store/change.ts'
+import type { Store } from '../../../core/store/ports.ts'
 import { keys } from '../records.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
 
-type Stores = Pick<Context, 'store'>
-
 /** Links what a merged memory replaces to it, where the link leads to an archived original. */
-export async function linkToMerged({ store }: Stores, { uid }: AgentRef): Promise<void> {
+export async function linkToMerged(store: Store, uid: string): Promise<void> {
 	for await (const { value } of store.list<MemoryRecord>(keys.memories(uid))) {
 		if (!value.made_by) continue
 		for (const older of value.replaces ?? []) {
-			await relink({ store }, uid, older, async (newer) =>
+			await relink(store, uid, older, async (newer) =>
 				(await store.get(keys.memory(uid, newer))) || !(await store.get(keys.memory(uid, value.id))) ? newer : value.id,
 			)
 		}
@@ -23,17 +21,17 @@ export async function linkToMerged({ store }: Stores, { uid }: AgentRef): Promis
 }
 
 /** Links what the merged memory of a group replaces to its originals, before they return. */
-export async function linkToOriginals({ store }: Stores, { uid }: AgentRef, { made }: GroupRecord): Promise<void> {
-	const { compaction, group } = made.made_by ?? { compaction: '', group: '' }
+export async function linkToOriginals(store: Store, uid: string, { made }: GroupRecord): Promise<void> {
+	const { compaction, group } = made.made_by
 	for await (const { value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
 		for (const older of value.replaces ?? [])
-			await relink({ store }, uid, older, (newer) => (newer === made.id ? value.id : newer))
+			await relink(store, uid, older, (newer) => (newer === made.id ? value.id : newer))
 	}
 }
 
 async function relink(
-	{ store }: Stores,
-	uid: AgentRef['uid'],
+	store: Store,
+	uid: string,
 	id: string,
 	linkOf: (replaced_by: string) => string | Promise<string>,
 ): Promise<void> {

@@ -1,48 +1,34 @@
 /** Asks an agent's model by a run without tools, in a conversation of its own. */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { Fault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type {} from '../../agents/contract.ts'
 import type {} from '../../models/contract.ts'
-import type { RunRecord } from '../../runs/contract.ts'
-import type { AskModel } from './plan.ts'
-import { modelFailed } from './consolidation.ts'
+import type {} from '../../runs/contract.ts'
 
-const LOOK_AGAIN_MS = 5_000
+/** Throws if the model fails. */
+export type AskModel = (prompt: string, persona: string) => Promise<string>
 
-/** Call this while the plugin starts. Returns how to get the model; undefined for the built-in provider alone. */
-export function modelOf(
-	ctx: Pick<Context, 'on' | 'use' | 'find' | 'signal'>,
-): (agent: AgentRef, compaction: string) => Promise<AskModel | undefined> {
-	const waiting = new Map<string, () => void>()
-	for (const type of ['run.completed', 'run.failed', 'run.stopped']) {
-		ctx.on(type, ({ run_id }) => waiting.get(run_id ?? '')?.())
-	}
-
-	const ended = async (run_id: string): Promise<RunRecord> => {
-		for (;;) {
-			const { promise, resolve } = Promise.withResolvers<void>()
-			waiting.set(run_id, resolve)
-			try {
-				const run = await ctx.use('runs').get(run_id)
-				if (run.ended_at !== null) return run
-				await Promise.race([promise, sleep(LOOK_AGAIN_MS, undefined, { signal: ctx.signal, ref: false })])
-			} finally {
-				waiting.delete(run_id)
-			}
-		}
-	}
-
-	return async (agent, compaction) => {
-		const record = await ctx.use('agents').find(agent.name)
-		const choice = record && (await ctx.find('models')?.choose(record.config))
-		if (!ctx.find('runs') || !choice || choice.orders[0]?.kind === 'offline') return undefined
-		return async (prompt, persona) => {
-			const conversation = `compaction:${compaction}`
-			const request = { prompt, persona, conversation, trigger: 'compaction', tools: 'none' } as const
-			const { run_id } = await ctx.use('runs').start(agent, request)
-			const run = await ended(run_id)
-			if (run.status !== 'completed') throw modelFailed(run.error?.message ?? `its run was ${run.status}`)
-			return run.answer ?? ''
-		}
+/** How to ask the model of an agent; undefined for the built-in provider alone. */
+export async function modelOf(
+	ctx: Pick<Context, 'use' | 'find' | 'signal'>,
+	agent: AgentRef,
+	compaction: string,
+): Promise<AskModel | undefined> {
+	const record = await ctx.use('agents').find(agent.name)
+	const choice = record && (await ctx.find('models')?.choose(record.config))
+	if (!ctx.find('runs') || !choice || choice.orders[0]?.kind === 'offline') return undefined
+	return async (prompt, persona) => {
+		const runs = ctx.use('runs')
+		const conversation = `compaction:${compaction}`
+		const request = { prompt, persona, conversation, trigger: 'compaction', tools: 'none' } as const
+		const { run_id } = await runs.start(agent, request)
+		const { result } = await runs.follow(run_id, { signal: ctx.signal })
+		await result
+		const run = await runs.get(run_id)
+		if (run.status === 'completed') return run.answer ?? ''
+		throw new Fault(
+			'model_unavailable',
+			`the model merged no memories: ${run.error?.message ?? `its run was ${run.status}`}`,
+		)
 	}
 }

@@ -1,19 +1,18 @@
 /** Plans which memories are merged, and into what. Changes nothing. */
 import { newId } from '../../../core/util/ids.ts'
-import type { AgentRef, Context } from '../../../core/plugin.ts'
+import type { AgentRef } from '../../../core/plugin.ts'
+import type { Store } from '../../../core/store/ports.ts'
 import type { Embeddings } from '../embeddings.ts'
 import type { MemoryIndex } from '../memory-index.ts'
-import { keys } from '../records.ts'
+import { keys, memoriesAt } from '../records.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
 import { HASHING } from '../hashing.ts'
 import { consolidatedIn, persona, promptOf } from './consolidation.ts'
 import type { Consolidated, Note } from './consolidation.ts'
 import { GROUP_LIMIT } from './groups.ts'
+import type { AskModel } from './model.ts'
 import { repetitions, saidIn } from './repetitions.ts'
 import type { Said } from './repetitions.ts'
-
-/** Asks the agent's model in a run of its own. Throws if that fails. */
-export type AskModel = (prompt: string, persona: string) => Promise<string>
 
 /** The newest memories stay as they are: they may belong to the agent's current work. */
 const RECENT = 10
@@ -25,27 +24,25 @@ const MOST_QUESTIONS = 20
 const RELATED = 12
 const NEAR = { built_in: 0.45, model: 0.6 }
 
-type Tools = Pick<Context, 'store' | 'use' | 'find' | 'log' | 'signal'>
-
 export async function planOf(
-	ctx: Tools,
+	store: Store,
 	agent: AgentRef,
 	compaction: string,
 	{ index, embeddings, ask }: { index: MemoryIndex; embeddings: Embeddings; ask: AskModel | undefined },
 ): Promise<GroupRecord[]> {
 	const statements: Said[] = []
-	for await (const { value } of ctx.store.list<MemoryRecord>(keys.memories(agent.uid))) {
+	for await (const { value } of store.list<MemoryRecord>(keys.memories(agent.uid))) {
 		// A replaced memory must not take effect again as part of another one.
 		if (value.replaced_by === undefined) statements.push(saidIn(value.id, value.content))
 	}
 	const groups: GroupRecord[] = []
 	/** `content`: without it, that of the last of them, which contains the others. */
 	const add = async (ids: string[], content?: string): Promise<void> => {
-		const records = await recordsOf(ctx, agent, ids)
+		const records = await recordsOf(store, agent, ids)
 		const newest = records.at(-1)
 		const last = records.find(({ id }) => id === ids.at(-1))
 		if (!newest || !last || records.length !== ids.length) return // deleted meanwhile
-		const made: MemoryRecord = {
+		const made: GroupRecord['made'] = {
 			id: newId(),
 			content: content ?? last.content,
 			tags: [...new Set(records.flatMap(({ tags }) => tags))],
@@ -64,7 +61,7 @@ export async function planOf(
 	if (!ask) return groups
 	const older = statements.slice(0, Math.max(0, statements.length - RECENT)).map(({ id }) => id)
 	const single = older.filter((id) => !grouped.has(id))
-	for (const { ids, content } of await writtenTogether(ctx, agent, single, { index, embeddings, ask }))
+	for (const { ids, content } of await writtenTogether(store, agent, single, { index, embeddings, ask }))
 		await add(ids, content)
 	return groups
 }
@@ -77,7 +74,7 @@ function linksOf(records: readonly MemoryRecord[]): Pick<MemoryRecord, 'replaces
 }
 
 async function writtenTogether(
-	ctx: Tools,
+	store: Store,
 	agent: AgentRef,
 	ids: string[],
 	{ index, embeddings, ask }: { index: MemoryIndex; embeddings: Embeddings; ask: AskModel },
@@ -96,7 +93,7 @@ async function writtenTogether(
 		notes = []
 	}
 	for (const group of related) {
-		const records = await recordsOf(ctx, agent, group)
+		const records = await recordsOf(store, agent, group)
 		const characters = [...notes, ...records].reduce((sum, { content }) => sum + content.length, 0)
 		if (notes.length + records.length > NOTES || characters > NOTE_CHARACTERS) await flush()
 		if (questions === MOST_QUESTIONS) break
@@ -106,7 +103,7 @@ async function writtenTogether(
 	return found
 }
 
-async function recordsOf({ store }: Tools, { uid }: AgentRef, ids: readonly string[]): Promise<MemoryRecord[]> {
-	const entries = await Promise.all(ids.map((id) => store.get<MemoryRecord>(keys.memory(uid, id))))
-	return entries.flatMap((entry) => entry?.value ?? []).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+/** Oldest first. */
+async function recordsOf(store: Store, { uid }: AgentRef, ids: readonly string[]): Promise<MemoryRecord[]> {
+	return (await memoriesAt(store, uid, ids)).toSorted((a, b) => (a.id < b.id ? -1 : 1))
 }
