@@ -3,10 +3,11 @@ import { Fault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { EndpointOrder } from '../models/contract.ts'
 import type {} from '../agents/contract.ts'
-import type { MemorySettings } from './contract.ts'
+import type { LongTermMemory, MemorySettings } from './contract.ts'
 import { HASHING, normalise } from './hashing.ts'
 import { encoderIn } from './local/encoder.ts'
 import { encoderFolder, isInstalled, LOCAL } from './local/packages.ts'
+import type { IndexThread } from './search/thread.ts'
 
 export interface Embedder {
 	/** Vectors of two embedders with different ids cannot be compared. */
@@ -34,6 +35,27 @@ export function embeddersOf(ctx: Context<MemorySettings>): EmbedderOf {
 			ctx.log.warn({ agent: agent.name }, `the built-in embedder is used: ${messageOf(error)}`)
 			return builtIn
 		}
+	}
+}
+
+/** Texts that the index thread hashes in one go: searches wait behind them. */
+const HASH_BATCH = 8
+
+export function embedBy(
+	{ signal }: Pick<Context, 'signal'>,
+	embedderOf: EmbedderOf,
+	thread: Pick<IndexThread, 'ask'>,
+): LongTermMemory['embed'] {
+	return async (agent, texts, caller) => {
+		const { id, embed } = await embedderOf(agent)
+		const both = AbortSignal.any([signal, caller])
+		const vectors: Float32Array[] = []
+		while (vectors.length < texts.length) {
+			both.throwIfAborted()
+			const next = texts.slice(vectors.length, vectors.length + (embed ? BATCH : HASH_BATCH))
+			vectors.push(...(embed ? await embed(next, both) : await thread.ask('hash', { texts: next })))
+		}
+		return { embedder: id, vectors }
 	}
 }
 

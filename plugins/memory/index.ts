@@ -6,9 +6,8 @@ import type {} from '../runs/contract.ts'
 import events from './events.ts'
 import { compactionsOf } from './compaction/compactions.ts'
 import type { LongTermMemory, MemoryCode, MemorySettings } from './contract.ts'
-import { countsOf } from './counts.ts'
-import { embedBy } from './embed.ts'
-import { embeddersOf } from './embedders.ts'
+import { Counts } from './counts.ts'
+import { embedBy, embeddersOf } from './embedders.ts'
 import { embeddingsOf } from './embeddings.ts'
 import { keepFacts } from './facts.ts'
 import { indexThread } from './search/thread.ts'
@@ -39,16 +38,13 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 			thread,
 			(agent, embedder, ids) => void embeddings.make(agent, embedder, ids),
 		)
-		const counts = countsOf(ctx.store)
-		const compactions = compactionsOf(ctx, { counts, index, embeddings })
-		const { compact, compactions: list, undo } = compactions
+		const counts = new Counts(ctx.store)
+		const { resume, ...compaction } = compactionsOf(ctx, { counts, index, embeddings })
 		const memories: LongTermMemory = {
 			...memoriesOf(ctx, { counts, index, embeddings }),
 			related: relatedOf(ctx, { index, embeddings }),
-			embed: embedBy(ctx, { embedderOf, thread }),
-			compact,
-			compactions: list,
-			undo,
+			embed: embedBy(ctx, embedderOf, thread),
+			...compaction,
 		}
 		addPrimitives(ctx, memories)
 		addToPrompt(ctx, memories)
@@ -62,7 +58,7 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 		const afterwards = async (): Promise<void> => {
 			await ctx.serving
 			await removeLeftFiles(ctx, folder)
-			await compactions.resume()
+			await resume()
 		}
 		afterwards().catch((error: unknown) => ctx.log.error({ err: error }, 'the maintenance of long-term memory failed'))
 		return memories

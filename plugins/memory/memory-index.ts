@@ -34,9 +34,8 @@ const ATTEMPTS = 3
 
 interface State {
 	embedder: string
-	/** Changed meanwhile; the fill from the store may lack these, or still have them. */
-	late: ({ add: VectorRow } | { remove: string })[]
-	isReady: boolean
+	/** Until it is filled: tell the thread of changes that the fill from the store may lack. */
+	late: (() => Promise<unknown>)[] | null
 	ready: Promise<void>
 }
 
@@ -55,7 +54,7 @@ export function memoryIndex(
 	const open = (agent: AgentRef, embedder: Embedder): Promise<void> => {
 		const known = states.get(agent.uid)
 		if (known?.embedder === embedder.id) return known.ready
-		const state: State = { embedder: embedder.id, late: [], isReady: false, ready: Promise.resolve() }
+		const state: State = { embedder: embedder.id, late: [], ready: Promise.resolve() }
 		states.set(agent.uid, state)
 		state.ready = fill(agent, embedder, state).catch((error: unknown) => {
 			if (states.get(agent.uid) === state) states.delete(agent.uid)
@@ -85,10 +84,8 @@ export function memoryIndex(
 		await flush()
 		if (states.get(uid) !== state) throw replaced()
 		// From here on writes go to the thread directly, after these in its queue.
-		state.isReady = true
-		const late = state.late.map(async (one) =>
-			'add' in one ? thread.ask('add', { uid, rows: [one.add] }) : thread.ask('remove', { uid, ids: [one.remove] }),
-		)
+		const late = state.late?.map((tellLate) => tellLate()) ?? []
+		state.late = null
 		await Promise.all([...late, thread.ask('ready', { uid })])
 		if (without.length > 0) lacking({ name, uid }, embedder, without)
 	}
@@ -109,12 +106,10 @@ export function memoryIndex(
 				const answer = await ask()
 				if (answer !== null) return answer
 				states.delete(agent.uid)
+				throw new Fault('unavailable', 'memory is searched by too many agents at once; try again')
 			} catch (error) {
 				if (!isFault(error, 'unavailable') || signal.aborted || attempt === ATTEMPTS) throw error
-				continue
 			}
-			if (attempt === ATTEMPTS)
-				throw new Fault('unavailable', 'memory is searched by too many agents at once; try again')
 		}
 	}
 
@@ -129,17 +124,16 @@ export function memoryIndex(
 			const state = states.get(uid)
 			if (!state) return // it is filled from the store before it is searched
 			const rows = await Promise.all(records.map((record) => rowOf(uid, record)))
-			if (state.isReady) await tell(uid, thread.ask('add', { uid, rows }))
-			else {
-				state.late.push(...rows.map((add) => ({ add })))
-				await tell(uid, state.ready)
-			}
+			const add = () => thread.ask('add', { uid, rows })
+			state.late?.push(add)
+			await tell(uid, state.late ? state.ready : add())
 		},
 		async removed({ uid }, ids) {
 			const state = states.get(uid)
 			if (!state) return
-			if (state.isReady) await tell(uid, thread.ask('remove', { uid, ids }))
-			else state.late.push(...ids.map((remove) => ({ remove })))
+			const remove = () => thread.ask('remove', { uid, ids })
+			if (state.late) state.late.push(remove)
+			else await tell(uid, remove())
 		},
 		async embedded({ uid }, embedder, vectors) {
 			if (states.get(uid)?.embedder === embedder) await tell(uid, thread.ask('vectors', { uid, embedder, vectors }))

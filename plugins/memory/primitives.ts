@@ -1,7 +1,8 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { LongTermMemory } from './contract.ts'
+import type { NewEvent } from '../../core/protocol.ts'
+import type { LongTermMemory, Memory } from './contract.ts'
 import { MOST_REPLACED, MOST_RESULTS } from './memories.ts'
 
 const CONTENT_CHARACTERS = 32_000
@@ -38,8 +39,9 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTer
 		parameters: Joi.object({ content: content.required(), tags, replaces }),
 		async run(args, { agent, key, emit }) {
 			const wanted = args as { content: string; tags?: string[]; replaces?: string[] }
-			const { id, created_at, tags: kept, replaces: older } = await memories.store(agent, { ...wanted, key })
-			emit({ event_type: 'memory.stored', payload: { memory_id: id, tags: kept, ...(older && { replaces: older }) } })
+			const stored = await memories.store(agent, { ...wanted, key })
+			emit(storedEvent(stored))
+			const { id, created_at, replaces: older } = stored
 			return { id, created_at, ...(older && { replaces: older }) }
 		},
 	})
@@ -77,6 +79,10 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTer
 			return { id, forgotten: true }
 		},
 	})
+}
+
+export function storedEvent({ id, tags: kept, replaces: older }: Memory): NewEvent {
+	return { event_type: 'memory.stored', payload: { memory_id: id, tags: kept, ...(older && { replaces: older }) } }
 }
 
 interface Recall {

@@ -4,9 +4,9 @@ import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
-import type { LongTermMemory, Memory, MemorySettings } from './contract.ts'
+import type { LongTermMemory, MemorySettings } from './contract.ts'
 import { MOST_RESULTS } from './memories.ts'
-import { content, DEFAULT_RESULTS, limit, QUERY_CHARACTERS, replaces, tags } from './primitives.ts'
+import { content, DEFAULT_RESULTS, limit, QUERY_CHARACTERS, replaces, storedEvent, tags } from './primitives.ts'
 
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
@@ -54,10 +54,6 @@ const agentOnly = Joi.object({ id })
 
 interface Params {
 	id: string
-}
-
-function payloadOf({ id, tags: kept, replaces: older }: Memory): Record<string, unknown> {
-	return { memory_id: id, tags: kept, ...(older && { replaces: older }) }
 }
 
 export function routes(server: Server, ctx: Context<MemorySettings>, memories: LongTermMemory): void {
@@ -137,7 +133,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 		},
 		handler: async ({ params, payload }, h) => {
 			const stored = await memories.store(await agentOf(params.id), payload)
-			await ctx.emit({ event_type: 'memory.stored', payload: payloadOf(stored) }, params.id)
+			await ctx.emit(storedEvent(stored), params.id)
 			return h.response(stored).code(201)
 		},
 	})

@@ -227,8 +227,8 @@ function isUnderWay(record: CompactionRecord): boolean {
 	return view(record).status === 'running'
 }
 
-function view({ agent: _, ...record }: CompactionRecord): Compaction {
-	const { status } = record
-	const isRunning = status === 'planning' || status === 'applying' || status === 'undoing'
-	return { ...record, status: isRunning ? 'running' : status }
+function view(record: CompactionRecord): Compaction {
+	const { compaction_id, status, started_at, ended_at, memories_before, memories_after, merged, error } = record
+	const shown = status === 'planning' || status === 'applying' || status === 'undoing' ? 'running' : status
+	return { compaction_id, status: shown, started_at, ended_at, memories_before, memories_after, merged, error }
 }

@@ -21,10 +21,7 @@ export async function applyGroup(store: Store, uid: string, { ids, made }: Group
 		return false
 	}
 	if (await store.get(keys.archived(uid, compaction, group, ids[0] ?? ''))) return true // before a restart
-	const ops: Op[] = [
-		{ key: keys.memory(uid, made.id), value: made, expect: null },
-		leadsTo(uid, made.content, made.id),
-	]
+	const ops: Op[] = [{ key: keys.memory(uid, made.id), value: made, expect: null }, leadsTo(uid, made.content, made.id)]
 	for (const id of ids) {
 		const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
 		if (!entry) return drop()

@@ -4,12 +4,18 @@ import { Worker } from 'node:worker_threads'
 import { Fault, messageOf } from '../../../core/errors.ts'
 import { programOf } from '../../../core/util/own-code.ts'
 import { normalise } from '../hashing.ts'
-import type { EncodeReply, EncodeRequest } from './protocol.ts'
 
 export interface Encoder extends AsyncDisposable {
 	/** Vectors of length 1, one for each text. Throws `embedding_failed`. A request that is aborted may still be computed. */
 	embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>
 }
+
+export interface EncodeRequest {
+	id: number
+	texts: string[]
+}
+
+export type EncodeReply = { id: number; vectors: Float32Array[] } | { id: number; error: string }
 
 /** Of a longer text only the beginning is encoded: the time grows with the length, and the model averages over it. */
 const TEXT_CHARACTERS = 2_000

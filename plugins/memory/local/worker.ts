@@ -2,8 +2,8 @@
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
+import type { EncodeReply, EncodeRequest } from './encoder.ts'
 import { ENCODER, MODEL } from './packages.ts'
-import type { EncodeReply, EncodeRequest } from './protocol.ts'
 
 /** More at once need more memory, and save little time. */
 const BATCH = 16

@@ -246,8 +246,7 @@ export class AgentIndex {
 		const vectors = this.#vectors
 		if (!vectors || query.length !== vectors.dimensions) return undefined
 		const cosine = vectors.cosinesWith(query)
-		return (ordinal) =>
-			vectors.has(ordinal) ? Math.round(Math.min(1, Math.max(0, cosine(ordinal))) * 10_000) / 10_000 : null
+		return (ordinal) => (vectors.has(ordinal) ? similarityOf(cosine(ordinal)) : null)
 	}
 
 	/** An unknown term may be misspelt. Scanning all known terms takes time, so only for a few. */
@@ -287,4 +286,9 @@ export class AgentIndex {
 		for (const [language, count] of this.#languages) if (count > most) [usual, most] = [language, count]
 		return usual
 	}
+}
+
+/** As it is shown: 0 to 1, with four digits. */
+export function similarityOf(cosine: number): number {
+	return Math.round(Math.min(1, Math.max(0, cosine)) * 10_000) / 10_000
 }

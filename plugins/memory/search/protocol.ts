@@ -49,10 +49,10 @@ export interface IndexCalls {
 	fill: [{ uid: string; rows: VectorRow[] }, void]
 	/** From now on it can be searched. */
 	ready: [{ uid: string }, void]
-	/** False, with no change, if the thread does not hold that agent's index. */
-	add: [{ uid: string; rows: VectorRow[] }, boolean]
-	vectors: [{ uid: string; embedder: string; vectors: { id: string; vector: Float32Array }[] }, boolean]
-	remove: [{ uid: string; ids: string[] }, boolean]
+	/** These three change nothing if the thread does not hold that agent's index. */
+	add: [{ uid: string; rows: VectorRow[] }, void]
+	vectors: [{ uid: string; embedder: string; vectors: { id: string; vector: Float32Array }[] }, void]
+	remove: [{ uid: string; ids: string[] }, void]
 	/** Null if it does not hold that agent's index. */
 	search: [{ uid: string; question: SearchQuery }, Hit[] | null]
 	/** Groups of at least two similar ones, oldest first; none is in two groups. */

@@ -4,7 +4,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
-import { AgentIndex } from './agent-index.ts'
+import { AgentIndex, similarityOf } from './agent-index.ts'
 import { removeFiles } from './files.ts'
 import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result } from './protocol.ts'
 import { hashTerms } from '../hashing.ts'
@@ -35,21 +35,18 @@ const handlers: Handlers = {
 	add({ uid, rows }) {
 		const index = use(uid)
 		for (const row of rows) index?.add(row)
-		if (index) makeRoom(uid)
-		return index !== undefined
+		makeRoom(uid)
 	},
 	vectors({ uid, embedder, vectors }) {
 		const index = use(uid)
-		if (index?.embedder !== embedder) return false
+		if (index?.embedder !== embedder) return
 		for (const { id, vector } of vectors) index.setVector(id, vector)
 		makeRoom(uid)
-		return true
 	},
 	remove({ uid, ids }) {
 		const index = use(uid)
 		for (const id of ids) index?.remove(id)
 		if (index?.isMostlyRemoved) evict(index)
-		return index !== undefined
 	},
 	search: ({ uid, question }) => use(uid)?.search(question) ?? null,
 	async groups({ uid, ids, floor, most }) {
@@ -70,8 +67,7 @@ const handlers: Handlers = {
 		const question = hashTerms(termsOf(text).terms)
 		return contents.map((content) => {
 			const vector = hashTerms(termsOf(content).terms)
-			const cosine = question.reduce((sum, value, at) => sum + value * (vector[at] as number), 0)
-			return Math.round(Math.min(1, Math.max(0, cosine)) * 10_000) / 10_000
+			return similarityOf(question.reduce((sum, value, at) => sum + value * (vector[at] as number), 0))
 		})
 	},
 	status: ({ uid }) => indexes.get(uid)?.status ?? null,
