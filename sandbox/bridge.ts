@@ -14,10 +14,10 @@
  * `Array.prototype.push`, a getter on `Object.prototype`), it takes what it needs first, calls methods by captured
  * functions only, and keeps state in null-prototype objects. Text and numbers are all that crosses.
  */
-import type { ProgramLimits } from './host-protocol.ts'
+import type { HostCallKind, ProgramLimits } from './host-protocol.ts'
 
 /** What the program's side posts: a call, a timer to set or to clear, or how it ended. */
-export type PostKind = 'primitive' | 'fetch' | 'secret' | 'log' | 'sleep' | 'wake' | 'done' | 'failed' | 'invalid'
+export type PostKind = HostCallKind | 'sleep' | 'wake' | 'done' | 'failed' | 'invalid'
 /** `call` numbers calls and timers; 0 if there is none. `text` is JSON, a number for `sleep`, a message for `failed`. */
 export type Post = (what: PostKind, call: number, text: string) => void
 

@@ -5,24 +5,25 @@
  */
 import { StringDecoder } from 'node:string_decoder'
 
-/** One program and one call of it. A host works on one at a time. */
-export interface ProgramOrder {
-	kind: 'run'
-	/** Echoed in every message about it. */
-	id: number
+export interface Program {
 	/** An ES module without imports whose default export is `async (args, svc)`. */
 	code: string
 	language: 'javascript' | 'typescript'
+}
+
+/** One program and one call of it. A host works on one at a time. */
+export interface ProgramOrder extends Program {
+	kind: 'run'
+	/** Echoed in every message about it. */
+	id: number
 	/** The checked arguments, as JSON. */
 	args: string
 }
 
 /** Compiles and reports what is wrong; does not run the program. */
-export interface CheckOrder {
+export interface CheckOrder extends Program {
 	kind: 'check'
 	id: number
-	code: string
-	language: 'javascript' | 'typescript'
 }
 
 /** What a host is started with; they hold for each call. */
@@ -53,11 +54,27 @@ export type FromHost =
 	/** After one of the `sandbox_…` codes the host is good for nothing but its end. */
 	| ({ kind: 'done'; id: number } & ProgramOutcome)
 
+export type CallMessage = Extract<FromHost, { kind: 'call' }>
+
 /** How a program ended. `value` is JSON. */
 export type ProgramOutcome = { ok: true; value: string } | { ok: false; code: HostFailure; message: string }
 
 /** `skill_failed`: it threw; `skill_invalid`: it does not compile, or exports no function. */
 export type HostFailure = 'skill_failed' | 'skill_invalid' | 'sandbox_timeout' | 'sandbox_memory' | 'sandbox_crash'
+
+/** How a program ends whose process has used so much; undefined if it may continue. */
+export function overLimit(
+	{ process_mib, cpu_ms }: HostSettings,
+	used: { bytes: number; cpu_ms: number },
+): ProgramOutcome | undefined {
+	if (used.bytes > process_mib * 1024 * 1024) {
+		const message = `its process needs more than ${process_mib} MiB of memory (skills.process_mib)`
+		return { ok: false, code: 'sandbox_memory', message }
+	}
+	if (used.cpu_ms <= cpu_ms) return undefined
+	const message = `it computed for more than ${cpu_ms / 1000} s (skills.cpu_s)`
+	return { ok: false, code: 'sandbox_timeout', message }
+}
 
 /**
  * What one call of a program may ask of its surroundings, kept by the bridge inside the isolate and by the main thread.

@@ -6,7 +6,7 @@
  */
 import ivm from 'isolated-vm'
 import { programLimits } from './host-protocol.ts'
-import type { HostFailure, ProgramOutcome } from './host-protocol.ts'
+import type { HostCallKind, HostFailure, ProgramOutcome } from './host-protocol.ts'
 import { bridge } from './bridge.ts'
 import type { PostKind } from './bridge.ts'
 import { addGlobals } from './globals.ts'
@@ -16,7 +16,7 @@ import { addUrls } from './urls.ts'
 /** What a program asks of its surroundings. `text` is JSON. */
 export interface Surroundings {
 	/** `call` numbers it; the answer goes to `deliver`. */
-	called(what: 'primitive' | 'fetch' | 'secret' | 'log', call: number, text: string): void
+	called(what: HostCallKind, call: number, text: string): void
 	/** True: it only waits for answers and timers; false: it computes again. Called in turns. */
 	waits(only: boolean): void
 	/** Once, when nothing of the program runs any more. */

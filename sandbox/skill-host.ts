@@ -41,13 +41,13 @@ function receive(message: ToHost): void {
 	}
 }
 
-function run({ id, code, language, args }: ProgramOrder): void {
+function run({ id, args, ...program }: ProgramOrder): void {
 	current = id
 	const isolate = (used = next ?? fresh())
 	next = undefined
 	const watch = watchMyself(settings, end)
 	try {
-		isolate.load(strip(code, language))
+		isolate.load(strip(program))
 		isolate.run(args, {
 			called: (what, call, body) => send({ kind: 'call', id, call, what, body }),
 			waits: (only) => send({ kind: only ? 'waits' : 'computes', id }),
@@ -71,13 +71,13 @@ function run({ id, code, language, args }: ProgramOrder): void {
 	}
 }
 
-function check({ id, code, language }: CheckOrder): void {
+function check({ id, ...program }: CheckOrder): void {
 	current = id
 	using isolate = next ?? fresh()
 	next = undefined
 	let outcome: ProgramOutcome = { ok: true, value: 'null' }
 	try {
-		isolate.load(strip(code, language))
+		isolate.load(strip(program))
 	} catch (error) {
 		outcome = refused(error)
 	}

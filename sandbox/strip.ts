@@ -1,11 +1,12 @@
 import { stripTypeScriptTypes } from 'node:module'
 import { programLimits } from './host-protocol.ts'
+import type { Program } from './host-protocol.ts'
 import { Refusal } from './isolate.ts'
 
 const expected = new Set<unknown>(['ERR_INVALID_TYPESCRIPT_SYNTAX', 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'])
 
 /** TypeScript to JavaScript: types become blanks, so that lines and columns stay. Throws a `Refusal`. */
-export function strip(code: string, language: 'javascript' | 'typescript'): string {
+export function strip({ code, language }: Program): string {
 	if (language === 'javascript') return code
 	try {
 		return stripTypeScriptTypes(code)

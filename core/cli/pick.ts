@@ -1,3 +1,4 @@
+import { someOf } from '../util/some-of.ts'
 import { CliError } from './contract.ts'
 import { isMeant } from './short-ids.ts'
 
@@ -38,7 +39,5 @@ export function pick<T>(list: readonly T[], wanted: string, { kind, id, names }:
 const SHOWN = 20
 
 function others(titles: string[]): string {
-	if (titles.length === 0) return 'there are none'
-	const more = titles.length > SHOWN ? ` and ${titles.length - SHOWN} more` : ''
-	return `there are: ${[...new Set(titles)].slice(0, SHOWN).join(', ')}${more}`
+	return titles.length === 0 ? 'there are none' : `there are: ${someOf([...new Set(titles)], SHOWN)}`
 }

@@ -4,7 +4,7 @@ import { reserveOf, Shares } from '../../core/util/shares.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Source } from './contract.ts'
 import type { SkillFolder } from './folder/contract.ts'
-import { ARCHIVE_LIMIT_BYTES, archiveKind, folderOfDocument, unpack } from './folder/unpack.ts'
+import { ARCHIVE_LIMIT_BYTES, archiveKind, archiveTypes, folderOfDocument, unpack } from './folder/unpack.ts'
 import { archiveAddressOf } from './git-host.ts'
 
 export interface Downloaded {
@@ -22,18 +22,6 @@ const places = new Shares(
 )
 
 const textTypes = new Set(['text/markdown', 'text/x-markdown', 'text/plain'])
-const archiveTypes = new Set([
-	'application/zip',
-	'application/x-zip',
-	'application/x-zip-compressed',
-	'application/gzip',
-	'application/x-gzip',
-	'application/x-tar',
-	'application/x-gtar',
-	'application/x-tgz',
-	'application/x-compressed-tar',
-	'application/x-compressed',
-])
 
 interface Wanted {
 	url: string
@@ -112,11 +100,7 @@ async function bodyOf(response: Response, allowed: Allowed): Promise<Buffer> {
 		parts.push(part)
 		size += part.length
 		// Long enough to tell an archive, which only then may be longer.
-		if (
-			size > TEXT_LIMIT_BYTES &&
-			parts.length > 1 &&
-			(allowed === 'text' || !archiveKind(Buffer.concat(parts.slice(0, 5))))
-		)
+		if (size > TEXT_LIMIT_BYTES && (allowed === 'text' || !archiveKind(Buffer.concat(parts.slice(0, 5)))))
 			throw refusal(`the document has more than ${TEXT_LIMIT_BYTES} bytes`)
 	}
 	const bytes = Buffer.concat(parts)
@@ -127,7 +111,6 @@ async function bodyOf(response: Response, allowed: Allowed): Promise<Buffer> {
 		const advice = /octet-stream/i.test(type) ? '; as a document its path must end in .md' : ''
 		throw refusal(`the answer is ${type}, and neither a zip nor a tar.gz archive${advice}`)
 	}
-	if (!isArchive && size > TEXT_LIMIT_BYTES) throw refusal(`the document has more than ${TEXT_LIMIT_BYTES} bytes`)
 	return bytes
 }
 

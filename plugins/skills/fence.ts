@@ -3,9 +3,9 @@
  * documents in which another block could be mistaken for the program, or something could hide it, are refused.
  */
 import type { Token, Tokens } from 'marked'
+import type { Program } from '../../sandbox/host-protocol.ts'
 import { lex } from '../shared/markdown.ts'
 import { invalid } from './front-matter.ts'
-import type { Program } from './program.ts'
 
 export interface FencedProgram extends Program {
 	/** The line of the document, from 1, on which the code begins. */

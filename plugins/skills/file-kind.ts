@@ -15,57 +15,45 @@ export function infoOf(file: SkillFile): FileInfo {
 	return { ...listingOf(file), ...kindOf(file) }
 }
 
-const languages: Record<string, string> = {
-	py: 'Python',
-	pyw: 'Python',
-	ipynb: 'Python',
-	sh: 'shell',
-	bash: 'shell',
-	zsh: 'shell',
-	fish: 'shell',
-	bats: 'shell',
-	ps1: 'PowerShell',
-	bat: 'Windows',
-	cmd: 'Windows',
-	js: 'JavaScript',
-	mjs: 'JavaScript',
-	cjs: 'JavaScript',
-	jsx: 'JavaScript',
-	ts: 'TypeScript',
-	mts: 'TypeScript',
-	cts: 'TypeScript',
-	tsx: 'TypeScript',
-	rb: 'Ruby',
-	pl: 'Perl',
-	php: 'PHP',
-	lua: 'Lua',
-	r: 'R',
-	jl: 'Julia',
-	go: 'Go',
-	rs: 'Rust',
-	java: 'Java',
-	c: 'C',
-	cpp: 'C++',
-	swift: 'Swift',
-	kt: 'Kotlin',
-	sql: 'SQL',
-	ql: 'CodeQL',
-	vbs: 'Windows',
-	applescript: 'AppleScript',
-}
+/** By the extensions of their files. */
+const languages = byWord({
+	Python: 'py pyw ipynb',
+	shell: 'sh bash zsh fish bats',
+	PowerShell: 'ps1',
+	Windows: 'bat cmd vbs',
+	JavaScript: 'js mjs cjs jsx',
+	TypeScript: 'ts mts cts tsx',
+	Ruby: 'rb',
+	Perl: 'pl',
+	PHP: 'php',
+	Lua: 'lua',
+	R: 'r',
+	Julia: 'jl',
+	Go: 'go',
+	Rust: 'rs',
+	Java: 'java',
+	C: 'c',
+	'C++': 'cpp',
+	Swift: 'swift',
+	Kotlin: 'kt',
+	SQL: 'sql',
+	CodeQL: 'ql',
+	AppleScript: 'applescript',
+})
 
-const interpreters: Record<string, string> = {
-	python: 'Python',
-	bash: 'shell',
-	sh: 'shell',
-	zsh: 'shell',
-	node: 'JavaScript',
-	deno: 'TypeScript',
-	bun: 'TypeScript',
-	ruby: 'Ruby',
-	perl: 'Perl',
-	php: 'PHP',
-	uv: 'Python',
+/** By the programs that run them. */
+const interpreted = byWord({
+	Python: 'python uv',
+	shell: 'bash sh zsh',
+	JavaScript: 'node',
+	TypeScript: 'deno bun',
+	Ruby: 'ruby',
+	Perl: 'perl',
+	PHP: 'php',
+})
+
+function byWord(languages: Record<string, string>): Map<string, string> {
+	return new Map(Object.entries(languages).flatMap(([name, words]) => words.split(' ').map((word) => [word, name])))
 }
 
 function kindOf({ path, bytes }: SkillFile): Pick<FileInfo, 'kind' | 'language'> {
@@ -75,7 +63,7 @@ function kindOf({ path, bytes }: SkillFile): Pick<FileInfo, 'kind' | 'language'>
 	const name = path.slice(path.lastIndexOf('/') + 1)
 	const dot = name.lastIndexOf('.')
 	const extension = dot > 0 ? name.slice(dot + 1).toLowerCase() : ''
-	const language = Object.hasOwn(languages, extension) ? languages[extension] : shebang(text)
+	const language = languages.get(extension) ?? shebang(text)
 	return language === undefined ? { kind: 'text' } : { kind: 'script', language }
 }
 
@@ -93,6 +81,6 @@ function shebang(text: string): string | undefined {
 	const line = /^#![^\n]{1,200}/.exec(text)?.[0]
 	if (line === undefined) return undefined
 	const program = /(?:^#!\s*|\/|\s)(?:env\s+(?:-S\s+)?)?([a-z]+)[0-9.]*(?=\s|$)/g
-	for (const [, name = ''] of line.matchAll(program)) if (Object.hasOwn(interpreters, name)) return interpreters[name]
-	return 'a program'
+	const names = Array.from(line.matchAll(program), ([, name = '']) => interpreted.get(name))
+	return names.find((name) => name !== undefined) ?? 'a program'
 }

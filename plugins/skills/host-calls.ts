@@ -1,12 +1,11 @@
 /** A program's calls of the gateway: checked, counted, answered. */
 import { Fault, isFault } from '../../core/errors.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
-import type { FromHost, HostCallKind, ToHost } from '../../sandbox/host-protocol.ts'
+import type { CallMessage, HostCallKind, ToHost } from '../../sandbox/host-protocol.ts'
 import type { Logger } from '../../core/log/log.ts'
 import { readJson } from './json.ts'
-import type { ProgramCall } from './program.ts'
+import type { ProgramCall } from './hosts.ts'
 
-type CallMessage = Extract<FromHost, { kind: 'call' }>
 type What = Exclude<HostCallKind, 'log'>
 
 export interface HostCalls {

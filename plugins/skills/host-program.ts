@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
+import { once } from '../shared/once.ts'
 
 /** The files that skill-host.ts needs, relative to the product's root. */
 const files = [
@@ -25,18 +26,8 @@ const stripper = `
 	const { stripTypeScriptTypes } = require('node:module')
 	parentPort.postMessage(workerData.map((text) => stripTypeScriptTypes(text)))`
 
-let made: Promise<string> | undefined
-
-/** A module: it serves these files to the loader, then loads the first one. Made once, and again only where that failed. */
-export function hostProgram(): Promise<string> {
-	made ??= makeProgram().catch((error: unknown) => {
-		made = undefined
-		throw error
-	})
-	return made
-}
-
-async function makeProgram(): Promise<string> {
+/** A module: it serves these files to the loader, then loads the first one. */
+export const hostProgram = once(async (): Promise<string> => {
 	const urls = files.map((file) => new URL(file, root))
 	const texts = await Promise.all(urls.map((url) => readFile(url, 'utf8')))
 	const worker = new Worker(stripper, { eval: true, workerData: texts, execArgv: ['--no-warnings'] })
@@ -59,4 +50,4 @@ async function makeProgram(): Promise<string> {
 			},
 		})
 		await import(${JSON.stringify(new URL('sandbox/skill-host.ts', root).href)})`
-}
+})

@@ -6,15 +6,16 @@
  * program ended a moment ago keeps its place for a second: one that fills all others would slow its next program down.
  */
 import { addAbortListener } from 'node:events'
+import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { FairQueue } from '../../core/util/fair-queue.ts'
 import { reserveOf, Shares } from '../../core/util/shares.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
+import { once } from '../shared/once.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { HostCommand } from './host-command.ts'
 import { startHost } from './host.ts'
 import type { Host } from './host.ts'
-import { RecentOwners } from './recent-owners.ts'
 
 export interface HostQueueOptions {
 	/** Called when the first process is started; again if that failed. */
@@ -58,7 +59,8 @@ interface HostUser {
 const closing = (): Fault => new Fault('unavailable', 'the code of skills does not run while its plugin stops')
 
 export function openHostQueue(options: HostQueueOptions): HostQueue {
-	const { makeCommand, processes, waiting_processes, max_waiting, orders_per_process, log } = options
+	const { processes, waiting_processes, max_waiting, orders_per_process, log } = options
+	const makeCommand = once(options.makeCommand)
 	/** Running ones, with the number of orders that each has had. */
 	const hosts = new Map<Host, number>()
 	/** The one that has been idle longest is next: it has had time to prepare for another program. */
@@ -77,15 +79,20 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		() => processes,
 		() => 0,
 	)
-	const recent = new RecentOwners(KEPT_MS, processes)
+	/** When programs of owners ended. */
+	const recent = new BoundedMap<string, number>(processes)
 	const mayCompute = (owner: string): boolean => {
 		if (computing.heldBy(owner) === 0) return true
-		return computing.used + recent.count((other) => other !== owner && computing.heldBy(other) === 0) < processes
+		let places = computing.used
+		for (const [other, ended] of recent) {
+			if (other === owner || computing.heldBy(other) > 0) continue
+			if (performance.now() - ended <= KEPT_MS) places++
+		}
+		return places < processes
 	}
 	const may = (owner: string): boolean => taken.may(owner) && mayCompute(owner)
 	/** While callers wait for places that are kept for others. */
 	let retry: NodeJS.Timeout | undefined
-	let command: Promise<HostCommand> | undefined
 	/** Processes that run or are about to. */
 	let size = 0
 	/** Of them, those that are not ready yet. */
@@ -111,9 +118,8 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	async function start(): Promise<void> {
 		let host: Host
 		try {
-			host = startHost(await (command ??= makeCommand()))
+			host = startHost(await makeCommand())
 		} catch (error) {
-			command = undefined
 			size--
 			throw error
 		}
@@ -194,7 +200,7 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 		if (!holder) return
 		holders.delete(host)
 		taken.remove(holder.owner)
-		recent.add(holder.owner)
+		recent.set(holder.owner, performance.now())
 		if (holder.computes) computing.remove(holder.owner)
 	}
 

@@ -3,16 +3,14 @@ import { spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { fromLines, programLimits, toLine } from '../../sandbox/host-protocol.ts'
 import type {
+	CallMessage,
 	CheckOrder,
-	FromHost,
 	HostFailure,
 	ProgramOrder,
 	ProgramOutcome,
 	ToHost,
 } from '../../sandbox/host-protocol.ts'
 import type { HostCommand } from './host-command.ts'
-
-type CallMessage = Extract<FromHost, { kind: 'call' }>
 
 export interface Host {
 	readonly pid: number

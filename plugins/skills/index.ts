@@ -8,7 +8,7 @@ import { openLibrary } from './library.ts'
 import { recheck } from './recheck.ts'
 import { routes } from './routes.ts'
 import { skillsOf } from './skills.ts'
-import { skillTools } from './tools.ts'
+import { addSkillTools } from './tools.ts'
 import { openUnderWay } from './under-way.ts'
 
 /** Less than the gateway waits for a release. */
@@ -45,14 +45,10 @@ export default definePlugin<SkillSettings, Skills>({
 		const finish = () => underWay.finish(ctx.gateway.state() === 'draining' ? 0 : FINISH_MS, cutOff)
 		ctx.defer(finish, 'calls of skills')
 		const library = openLibrary(ctx)
-		const tools = skillTools(ctx, library, hosts, underWay)
 		void ctx.serving
 			.then(() => recheck(ctx, library))
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'the approved skills could not be checked'))
-		ctx.tools((agent) => tools.provide(agent))
-		ctx.extend('tools', { whyMissing: (agent, name) => tools.whyMissing(agent, name) })
-		ctx.extend('prompt', { stable: (agent) => tools.prompt(agent) })
-		ctx.on('agent.deleted', ({ payload }) => tools.forget(String(payload.uid)))
+		addSkillTools(ctx, library, hosts, underWay)
 		const skills = skillsOf(ctx, hosts, library, underWay)
 		ctx.extend('agent', { skills })
 		return skills

@@ -6,7 +6,7 @@ import { DOCUMENT_LIMIT } from './document.ts'
 import { exampleSkill } from './example.ts'
 import { FOLDER_LIMIT_BYTES } from './folder/contract.ts'
 import type { SkillFolder } from './folder/contract.ts'
-import { folderOfDocument, folderOfFiles } from './folder/unpack.ts'
+import { archiveTypes, folderOfDocument, folderOfFiles } from './folder/unpack.ts'
 
 export interface InstallBody {
 	url?: string
@@ -19,16 +19,6 @@ export interface InstallBody {
 const FILES_LIMIT = 1_000
 /** 8 MiB in base64, and the text around it. */
 const BODY_LIMIT = 12 * 1024 * 1024
-
-const archiveTypes = new Set([
-	'application/zip',
-	'application/x-zip-compressed',
-	'application/gzip',
-	'application/x-gzip',
-	'application/x-tar',
-	'application/x-compressed-tar',
-	'application/octet-stream',
-])
 
 /** What a route needs to take the bytes of an archive besides JSON. */
 export const ARCHIVE_BODY = {

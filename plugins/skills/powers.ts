@@ -9,7 +9,7 @@ import type {} from '../runs/contract.ts'
 import { isObject } from '../../core/util/is-object.ts'
 import type { Outlet, SecretReading } from '../vault/contract.ts'
 import type { Permissions } from './contract.ts'
-import type { ProgramCall } from './program.ts'
+import type { ProgramCall } from './hosts.ts'
 
 export interface SkillGrant {
 	skill: string

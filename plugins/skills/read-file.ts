@@ -2,6 +2,7 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
+import { someOf } from '../../core/util/some-of.ts'
 import { partOf } from '../shared/part-of.ts'
 import { textIn } from './file-kind.ts'
 import type { FileInfo } from './file-kind.ts'
@@ -46,14 +47,23 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 	const { skill, offset = 0, limit = PART } = asked
 	const active = await readable(ctx, agent)
 	const entry = active.find((one) => one.name === skill) ?? active.find((one) => one.tool === skill)
-	if (!entry)
-		throw new Fault('not_found', `there is no skill "${skill}"; yours are ${few(active.map((one) => one.name))}`)
+	if (!entry) {
+		const names =
+			someOf(
+				active.map((one) => one.name),
+				LISTED_LIMIT,
+			) || 'none'
+		throw new Fault('not_found', `there is no skill "${skill}"; yours are ${names}`)
+	}
 	const approved = await library.approved(agent, entry)
 	if (!approved) throw notApproved(entry.name)
 	const file = fileAt(approved.files, asked.path)
 	if (!file) {
-		const paths = approved.files.map((one) => one.path)
-		throw new Fault('not_found', `the skill "${entry.name}" has no file "${asked.path}"; it has ${few(paths)}`)
+		const paths = someOf(
+			approved.files.map((one) => one.path),
+			LISTED_LIMIT,
+		)
+		throw new Fault('not_found', `the skill "${entry.name}" has no file "${asked.path}"; it has ${paths}`)
 	}
 	const bytes = await library.content(agent, entry, approved.files, file.path)
 	if (!bytes) throw notApproved(entry.name)
@@ -92,10 +102,4 @@ function fileAt(files: readonly FileInfo[], path: string): FileInfo | undefined 
 
 export function notApproved(name: string): Fault {
 	return new Fault('permission_denied', `the skill "${name}" differs from the approved one; an operator must review it`)
-}
-
-function few(names: readonly string[]): string {
-	if (names.length === 0) return 'none'
-	const more = names.length > LISTED_LIMIT ? ` and ${names.length - LISTED_LIMIT} more` : ''
-	return names.slice(0, LISTED_LIMIT).join(', ') + more
 }

@@ -4,6 +4,7 @@
  *
  * Every pattern is linear: no nested repetition, and the distance between two words is bounded.
  */
+import { someOf } from '../../core/util/some-of.ts'
 import { findCapabilities } from './capabilities.ts'
 import type { AddFinding } from './capabilities.ts'
 import type { Finding } from './contract.ts'
@@ -54,8 +55,7 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 	function invisible(line: string, at: number): void {
 		const found = invisibleIn(line.replace(/\r$/, ''))
 		if (!found) return
-		const more = found.codes.length > CODES_LIMIT ? ` and ${found.codes.length - CODES_LIMIT} more` : ''
-		const codes = found.codes.slice(0, CODES_LIMIT).join(' ') + more
+		const codes = someOf(found.codes, CODES_LIMIT, ' ')
 		const what = {
 			tags: 'Characters that are invisible to readers but may be text to a model',
 			bidi: 'Characters that make text show in another order',

@@ -3,24 +3,14 @@ import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
 import type { Entry } from '../../core/store/ports.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { SkillDocument } from './document.ts'
+import type { ProgramHosts } from './hosts.ts'
 import type { Library } from './library.ts'
 import { checkArguments, schemaOf } from './parameters.ts'
-import type { ProgramHosts } from './program.ts'
 import { entriesOf, indexOf } from './records.ts'
 import type { Index, IndexEntry } from './records.ts'
 import type { UnderWay } from './under-way.ts'
 import { notApproved, READ_FILE, readFileTool, shownAs } from './read-file.ts'
 import { useSkill } from './use.ts'
-
-export interface SkillTools {
-	/** Costs one read of the store while the agent's skills do not change. */
-	provide(agent: AgentRef): Promise<ToolDefinition[]>
-	/** What a model is told about them before its prompt; undefined without skills. */
-	prompt(agent: AgentRef): Promise<string | undefined>
-	/** Why there is no tool of that name; undefined if no skill has it. */
-	whyMissing(agent: AgentRef, name: string): Promise<string | undefined>
-	forget(agent_uid: string): void
-}
 
 interface Provided {
 	/** Version of the index from which they were made. */
@@ -31,14 +21,13 @@ interface Provided {
 	hasPrograms: boolean
 }
 
-type ToolDeps = Pick<Context, 'store' | 'find' | 'use' | 'toolbox' | 'log' | 'redactor'>
-
 /** Limit of agents whose tools are cached. */
 const AGENTS_LIMIT = 1_000
 /** Characters of a tool's description that all servers of models accept. */
 const DESCRIPTION_LIMIT = 1024
 
-export function skillTools(ctx: ToolDeps, library: Library, hosts: ProgramHosts, underWay: UnderWay): SkillTools {
+/** Costs a run one read of the store while the agent's skills do not change. */
+export function addSkillTools(ctx: Context, library: Library, hosts: ProgramHosts, underWay: UnderWay): void {
 	const known = new BoundedMap<string, Provided>(AGENTS_LIMIT)
 
 	const toolOf = (entry: IndexEntry, document: SkillDocument): ToolDefinition => ({
@@ -96,23 +85,25 @@ export function skillTools(ctx: ToolDeps, library: Library, hosts: ProgramHosts,
 		return provided
 	}
 
-	return {
-		provide: async (agent) => (await current(agent))?.tools ?? [],
-		async prompt(agent) {
+	ctx.tools(async (agent) => (await current(agent))?.tools ?? [])
+	ctx.extend('prompt', {
+		async stable(agent) {
 			const { tools = [], about = [] } = (await current(agent)) ?? {}
 			const names = tools.filter((tool) => tool.name !== READ_FILE).map(({ name }) => name)
 			if (names.length === 0) return undefined
 			const first = `Your skills are tools that an operator approved: ${names.join(', ')}. Where one fits the task, call it first: it does the work, or answers with instructions to follow.`
 			return [first, ...about].join('\n')
 		},
+	})
+	ctx.extend('tools', {
 		async whyMissing(agent, name) {
 			const skills = await entriesOf(ctx.store, agent)
 			// No other text of the skill was approved, so none may reach a model.
 			const waits = skills.some((one) => one.status === 'quarantined' && [one.tool, one.name].includes(name))
 			return waits ? "the skill of that name waits for an operator's approval" : undefined
 		},
-		forget: (agent_uid) => known.delete(agent_uid),
-	}
+	})
+	ctx.on('agent.deleted', ({ payload }) => known.delete(String(payload.uid)))
 }
 
 /** The description of a tool, and what servers of models have no room for. */

@@ -1,12 +1,14 @@
 /** One call of an approved skill: instructions to return, or a program to run. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
+import type { Program } from '../../sandbox/host-protocol.ts'
+import { someOf } from '../../core/util/some-of.ts'
 import { wireName } from '../../sandbox/wire-name.ts'
 import type { SkillDocument } from './document.ts'
 import type { FileInfo } from './file-kind.ts'
 import { DOCUMENT } from './folder/contract.ts'
 import { powersOf } from './powers.ts'
-import type { Program, ProgramHosts } from './program.ts'
+import type { ProgramHosts } from './hosts.ts'
 import { READ_FILE } from './read-file.ts'
 import { scriptsNote } from './scripts.ts'
 
@@ -98,9 +100,8 @@ async function withSecrets(
 
 function noteOn(undeclared: readonly string[]): string {
 	if (undeclared.length === 0) return ''
-	const some = undeclared.slice(0, TOLD_LIMIT).map((name) => `{{secret:${name}}}`)
-	const more = undeclared.length > some.length ? ` and ${undeclared.length - some.length} more` : ''
-	return `[Note from the gateway: the skill got ${some.join(', ')}${more} as written, not the value, since it does not declare the secret under permissions.secrets.]`
+	const handles = undeclared.map((name) => `{{secret:${name}}}`)
+	return `[Note from the gateway: the skill got ${someOf(handles, TOLD_LIMIT)} as written, not the value, since it does not declare the secret under permissions.secrets.]`
 }
 
 async function runWith(args: Use['args'], ctx: UseDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {

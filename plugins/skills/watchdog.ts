@@ -3,8 +3,8 @@
  * where the kernel reports them (Linux). A host watches itself as well, more often; this applies when it cannot.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
-import type { HostSettings } from '../../sandbox/host-protocol.ts'
-import type { ProgramOutcome } from '../../sandbox/host-protocol.ts'
+import { overLimit } from '../../sandbox/host-protocol.ts'
+import type { HostSettings, ProgramOutcome } from '../../sandbox/host-protocol.ts'
 
 const EVERY_MS = 25
 /** A clock tick of /proc/<pid>/stat: USER_HZ, which is 100 on every Linux that Node runs on. */
@@ -28,22 +28,19 @@ export function watch(
 	const { s: wall_s, setting } = settings.wall
 	const file = openStat(pid)
 	const began = file === undefined ? 0 : (readStat(file)?.cpu_ms ?? 0)
-	const stop = (code: 'sandbox_timeout' | 'sandbox_memory', message: string): void => {
+	const stop = (outcome: ProgramOutcome): void => {
 		end()
-		exceeded({ ok: false, code, message })
+		exceeded(outcome)
 	}
-	const wall = setTimeout(
-		() => stop('sandbox_timeout', `it took longer than ${wall_s} s${setting === undefined ? '' : ` (${setting})`}`),
-		wall_s * 1000,
-	)
+	const wall = setTimeout(() => {
+		const message = `it took longer than ${wall_s} s${setting === undefined ? '' : ` (${setting})`}`
+		stop({ ok: false, code: 'sandbox_timeout', message })
+	}, wall_s * 1000)
 	const check = (): void => {
 		const used = file === undefined ? undefined : readStat(file)
 		if (!used) return
-		if (used.bytes > settings.process_mib * 1024 * 1024) {
-			stop('sandbox_memory', `its process needs more than ${settings.process_mib} MiB of memory (skills.process_mib)`)
-		} else if (used.cpu_ms - began > settings.cpu_ms * CPU_GRACE + TICK_MS) {
-			stop('sandbox_timeout', `it computed for more than ${settings.cpu_ms / 1000} s (skills.cpu_s)`)
-		}
+		const outcome = overLimit(settings, { ...used, cpu_ms: (used.cpu_ms - began - TICK_MS) / CPU_GRACE })
+		if (outcome) stop(outcome)
 	}
 	// Not of the plugin's own timers: a call that outlasts its instance keeps its limits.
 	const regular = file === undefined ? undefined : setInterval(check, EVERY_MS)

@@ -16,8 +16,7 @@ import { hostCommand } from '../../plugins/skills/host-command.ts'
 import { answerCalls } from '../../plugins/skills/host-calls.ts'
 import { startHost } from '../../plugins/skills/host.ts'
 import { openHosts } from '../../plugins/skills/hosts.ts'
-import type { HostOptions } from '../../plugins/skills/hosts.ts'
-import type { ProgramCall, ProgramHosts } from '../../plugins/skills/program.ts'
+import type { HostOptions, ProgramCall, ProgramHosts } from '../../plugins/skills/hosts.ts'
 
 const log = openLog({ level: 'silent', format: 'json' })
 const roomy = {

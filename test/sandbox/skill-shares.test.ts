@@ -3,8 +3,7 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { openLog } from '../../core/log/log.ts'
 import { openHosts } from '../../plugins/skills/hosts.ts'
-import type { HostOptions } from '../../plugins/skills/hosts.ts'
-import type { ProgramHosts } from '../../plugins/skills/program.ts'
+import type { HostOptions, ProgramHosts } from '../../plugins/skills/hosts.ts'
 import { eventually } from '../support/wait.ts'
 
 const log = openLog({ level: 'silent', format: 'json' })

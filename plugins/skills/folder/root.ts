@@ -1,5 +1,6 @@
 /** Where in an archive, or in a list of files, the skill is: the folder with its SKILL.md. */
 import { Fault } from '../../../core/errors.ts'
+import { someOf } from '../../../core/util/some-of.ts'
 import { folderOf, inFolder, isDocument } from './paths.ts'
 
 /** Skills that an error names. */
@@ -52,8 +53,7 @@ function outermostOf(folders: readonly string[]): string[] {
 
 function listed(folders: readonly string[], around: string): string {
 	const names = folders.map((folder) => inFolder(around, folder) ?? (folder === '' ? '.' : folder)).toSorted()
-	const more = names.length > NAMED_LIMIT ? ` and ${names.length - NAMED_LIMIT} more` : ''
-	return names.slice(0, NAMED_LIMIT).join(', ') + more
+	return someOf(names, NAMED_LIMIT)
 }
 
 /** The folder around everything; empty if there is none. */

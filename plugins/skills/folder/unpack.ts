@@ -14,6 +14,20 @@ export const ARCHIVE_LIMIT_BYTES = 32 * 1024 * 1024
 const places = openSemaphore(2)
 const LEFT_OUT_LIMIT = 50
 
+/** Types of an archive in requests and answers. */
+export const archiveTypes: ReadonlySet<string> = new Set([
+	'application/zip',
+	'application/x-zip',
+	'application/x-zip-compressed',
+	'application/gzip',
+	'application/x-gzip',
+	'application/x-tar',
+	'application/x-gtar',
+	'application/x-tgz',
+	'application/x-compressed-tar',
+	'application/x-compressed',
+])
+
 /** What the bytes begin with: the name of a file and the type of an answer often say something else. */
 export function archiveKind(bytes: Uint8Array): 'zip' | 'tar.gz' | undefined {
 	const [a, b, c, d] = bytes

@@ -2,12 +2,13 @@
 import { crc32 } from 'node:zlib'
 import type { Entry, ZipFile } from 'yauzl'
 import { Fault, messageOf } from '../../../core/errors.ts'
+import { allBytes } from '../../../core/util/all-bytes.ts'
+import { once } from '../../shared/once.ts'
 import { ENTRIES_LIMIT, FOLDER_LIMIT_BYTES } from './contract.ts'
 import type { Archive, ArchiveEntry } from './contract.ts'
 
 export function openZip(bytes: Buffer): Archive {
-	let known: Promise<{ zip: ZipFile; entries: Entry[] }> | undefined
-	const opened = (): NonNullable<typeof known> => (known ??= open(bytes))
+	const opened = once(() => open(bytes))
 	return {
 		entries: async () => (await opened()).entries.map(described),
 		async read(places) {
@@ -52,21 +53,14 @@ async function contentOf(zip: ZipFile, entry: Entry, room: number): Promise<Uint
 	if (uncompressedSize > room) throw tooLarge()
 	if (entry.isEncrypted())
 		throw new Fault('skill_invalid', `${fileName} is encrypted; make an archive without a password`)
-	const parts: Buffer[] = []
-	let size = 0
 	try {
 		// It ends with an error as soon as there is more than the entry states.
-		for await (const part of await zip.openReadStreamPromise(entry)) {
-			parts.push(part as Buffer)
-			size += (part as Buffer).length
-			if (size > room) throw tooLarge()
-		}
+		const content = await allBytes(await zip.openReadStreamPromise(entry), room, tooLarge)
+		if (crc32(content) === entry.crc32) return content
+		throw new Error(`${fileName} does not match its checksum`)
 	} catch (error) {
 		throw damaged(error)
 	}
-	const content = Buffer.concat(parts)
-	if (crc32(content) !== entry.crc32) throw damaged(new Error(`${fileName} does not match its checksum`))
-	return content
 }
 
 function damaged(error: unknown): Fault {

@@ -14,7 +14,7 @@ import type { Test } from 'tap'
 import { Fault, isFault } from '../../../core/errors.ts'
 import { openLog } from '../../../core/log/log.ts'
 import { openHosts } from '../../../plugins/skills/hosts.ts'
-import type { ProgramCall, ProgramHosts } from '../../../plugins/skills/program.ts'
+import type { ProgramCall, ProgramHosts } from '../../../plugins/skills/hosts.ts'
 import { moduleOf } from './program.ts'
 import type { Hostile } from './program.ts'
 
