@@ -1,10 +1,10 @@
 import { UNKNOWN } from './key-index.ts'
 import type { KeyIndex } from './key-index.ts'
-import type { Client, Stored } from './client.ts'
+import type { Client } from './client.ts'
 import { DELETED_TTL_S } from './records.ts'
 import { infoOf, rootAndKeyOf } from './streams.ts'
 import type { Names } from './streams.ts'
-import { readUntil } from './read-until.ts'
+import { messagesUntil } from './read-stream.ts'
 
 /** The most subjects that the cluster names in one answer. */
 const NAMED = 100_000
@@ -38,10 +38,10 @@ export async function loadKeys(
 	}
 	const now = (await client.last(state, lease))?.time ?? Date.now()
 	const since = new Date(now - (DELETED_TTL_S + MARGIN_S) * 1000).toISOString()
-	await readUntil(client, state, { start_time: since, until: last }, (message: Stored) => {
-		const [index, key] = placed(message.subject) ?? []
-		if (message.data.length === 0) index?.delete(key as string)
+	for await (const { subject, data, seq } of messagesUntil(client, state, { start_time: since }, last)) {
+		const [index, key] = placed(subject) ?? []
+		if (data.length === 0) index?.delete(key as string)
 		// A server that was killed may have messages that the leader has not: only the leader says which keys there are.
-		else if (index?.get(key as string) !== undefined) index.set(key as string, message.seq)
-	})
+		else if (index?.get(key as string) !== undefined) index.set(key as string, seq)
+	}
 }

@@ -2,6 +2,7 @@ import { timeOfId } from '../../../core/util/ids.ts'
 import type { Client } from './client.ts'
 import { positionAt, recordOf } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'
+import { messagesFrom } from './read-stream.ts'
 import type { Recent } from './recent.ts'
 import type { Names } from './streams.ts'
 
@@ -10,7 +11,6 @@ const EARLIEST_MS = 10_000
 const LATEST_MS = 90_000
 /** How many records one search reads. */
 const RECORDS = 50_000
-const BATCH = 500
 
 /** The position of the event with this id, or null. The id contains the event's time, so no index is needed. */
 export async function findEvent(
@@ -27,18 +27,12 @@ export async function findEvent(
 		const position = record.data.includes(wanted) ? placeIn(recordOf(record), event_id) : null
 		if (position !== null) return position
 	}
-	let from: object = { start_time: new Date(time - EARLIEST_MS).toISOString() }
-	for (let read = 0; read < RECORDS;) {
-		const messages = await client.direct(names.events, { ...from, batch: BATCH })
-		for (const message of messages) {
-			if (message.time > time + LATEST_MS) return null
-			const position = message.data.includes(wanted) ? placeIn(recordOf(message), event_id) : null
-			if (position !== null) return position
-		}
-		const last = messages.at(-1)
-		if (!last) return null
-		read += messages.length
-		from = { seq: last.seq + 1 }
+	const start_time = new Date(time - EARLIEST_MS).toISOString()
+	let read = 0
+	for await (const message of messagesFrom(client, names.events, { start_time })) {
+		if (message.time > time + LATEST_MS || ++read > RECORDS) return null
+		const position = message.data.includes(wanted) ? placeIn(recordOf(message), event_id) : null
+		if (position !== null) return position
 	}
 	return null
 }

@@ -10,8 +10,7 @@ import { mayUpgrade } from '../may-upgrade.ts'
 import { openClient } from './client.ts'
 import type { Client, ClientOptions } from './client.ts'
 import { emptiedBefore, watchLog } from './emptied.ts'
-import { openKeyIndex } from './key-index.ts'
-import type { KeyIndex } from './key-index.ts'
+import { KeyIndex } from './key-index.ts'
 import { takeLease } from './lease.ts'
 import type { Lease, LeaseTimes } from './lease.ts'
 import { openOrderedWriter } from './ordered-writer.ts'
@@ -22,7 +21,7 @@ import { positionAt, recordOf, seqOf } from './log-record.ts'
 import { openStoredQueue } from './queue.ts'
 import { ownName } from '../../../core/util/own-name.ts'
 import { answerDiscovery, discoverGateways } from './discovery.ts'
-import { readUntil } from './read-until.ts'
+import { messagesUntil } from './read-stream.ts'
 import { openRecent } from './recent.ts'
 import type { Recent } from './recent.ts'
 import { openRoom } from './room.ts'
@@ -91,7 +90,7 @@ async function opened(
 ): Promise<NatsEngine> {
 	await passBarrier(client, names, lease)
 	const roots = { records: `${names.prefix}.kv.r.0`, internal: internalRoot(names) }
-	const indexes: Record<string, KeyIndex> = { [roots.records]: openKeyIndex(), [roots.internal]: openKeyIndex() }
+	const indexes: Record<string, KeyIndex> = { [roots.records]: new KeyIndex(), [roots.internal]: new KeyIndex() }
 	await loadKeys(client, names, indexes)
 	const state = await infoOf(client, names.state)
 	const events = await infoOf(client, names.events)
@@ -243,10 +242,9 @@ async function recentOf(client: Client, names: Names, last: number): Promise<Rec
 	const from = Math.max(1, last - RECENT + 1)
 	const recent = openRecent(from)
 	if (last === 0) return recent
-	await readUntil(client, names.events, { seq: from, until: last }, ({ seq, data }) => {
+	for await (const { seq, data } of messagesUntil(client, names.events, { seq: from }, last))
 		// The barrier has no body.
 		if (data.length > 0) recent.add({ seq, run: recordOf({ seq, data }).run, data })
-	})
 	return recent
 }
 

@@ -128,34 +128,24 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 	}
 
 	const writeNow = async (messages: readonly Outgoing[], settled?: (first: number | null) => void): Promise<number> => {
+		const { promise, resolve } = Promise.withResolvers<number>()
 		unanswered++
-		let isAnswered = false
 		try {
 			const first = await store(messages)
 			for (const [index, { subject }] of messages.entries()) known.set(subject, first + index)
-			const { promise, resolve } = Promise.withResolvers<void>()
-			acknowledged({
-				first,
-				last: first + messages.length - 1,
-				release() {
-					settled?.(first)
-					resolve()
-				},
-			})
-			unanswered--
-			isAnswered = true
-			drain()
-			await promise
-			return first
+			const release = (): void => {
+				settled?.(first)
+				resolve(first)
+			}
+			acknowledged({ first, last: first + messages.length - 1, release })
 		} catch (error) {
 			settled?.(null)
 			throw error
 		} finally {
-			if (!isAnswered) {
-				unanswered--
-				drain()
-			}
+			unanswered--
+			drain()
 		}
+		return promise
 	}
 
 	return {
@@ -209,11 +199,6 @@ async function send(
 ): Promise<Answer<{ seq: number }>> {
 	const batch = messages.length > 1 ? newId() : undefined
 	const { promise: refused, resolve: refuse } = Promise.withResolvers<Answer<{ seq: number }>>()
-	const sendAsking = async (...given: Parameters<Client['send']>): Promise<void> => {
-		const answer = await client.ask(...given)
-		// An accepted one has an empty answer.
-		if (answer.data.length > 0) refuse(answer.json())
-	}
 	for (const [index, { subject, data, ttl }] of messages.entries()) {
 		const to = `${prefix}.w.${lease.epoch}.${subject.slice(prefix.length + 1)}`
 		const isLast = index === messages.length - 1
@@ -225,14 +210,14 @@ async function send(
 			...(batch !== undefined && { 'Nats-Batch-Id': batch, 'Nats-Batch-Sequence': index + 1 }),
 			...(batch !== undefined && isLast && { 'Nats-Batch-Commit': 1 }),
 		}
-		if (!isLast && each) sendAsking(to, data, headers).catch(() => {})
-		else if (!isLast) client.send(to, data, headers)
-		else if (each)
-			return Promise.race([
-				refused,
-				client.ask(to, data, headers).then((answer) => answer.json<Answer<{ seq: number }>>()),
-			])
-		else return (await client.ask(to, data, headers)).json<Answer<{ seq: number }>>()
+		if (!isLast && !each) {
+			client.send(to, data, headers)
+			continue
+		}
+		const asked = client.ask(to, data, headers)
+		if (isLast) return Promise.race([refused, asked.then((answer) => answer.json<Answer<{ seq: number }>>())])
+		// An accepted one has an empty answer.
+		asked.then((answer) => answer.data.length > 0 && refuse(answer.json())).catch(() => {})
 	}
 	throw new Error('there is nothing to send')
 }

@@ -15,7 +15,7 @@ import type { KeyIndex } from './key-index.ts'
 import type { Lease } from './lease.ts'
 import type { OrderedWriter, Outgoing } from './ordered-writer.ts'
 import { token } from './streams.ts'
-import { openValueCache } from './value-cache.ts'
+import { ValueCache } from './value-cache.ts'
 
 /** A write that is accepted and not yet stored. Without `bytes` the key is deleted. */
 interface Pending {
@@ -66,7 +66,7 @@ const LISTED = 256
 export function openRecords(options: RecordsOptions): Records {
 	const { client, stream, root, writer, index, lease, deletedTtlS = DELETED_TTL_S, log } = options
 	const pending = new Map<string, Pending>()
-	const cache = openValueCache()
+	const cache = new ValueCache()
 	const shared = openSharedRecords()
 	const watchers = openWatchers<Change<unknown>>(log)
 	const subjectOf = (key: string): string => `${root}.${token(key)}`

@@ -4,7 +4,6 @@ import type { Duplex } from 'node:stream'
 import { messageOf } from '../../../../core/errors.ts'
 import { answerSocket } from '../../../../core/http/raw-answer.ts'
 import type { Logger } from '../../../../core/log/log.ts'
-import type { ToThread } from '../../../../core/protocol.ts'
 import type { RunPool } from '../../../../core/runs/run-pool.ts'
 import { valueOf } from '../headers.ts'
 import { FORWARDED, openVerifier } from '../proof.ts'
@@ -13,7 +12,7 @@ import type { Secret } from '../secret.ts'
 import { openLink } from './link.ts'
 import type { LinkLimits, ThreadLink } from './link.ts'
 import { MOST_RUNS_PER_THREAD, MOST_THREADS, PROTOCOL, SIGNED_METHOD, targetOf } from './protocol.ts'
-import type { FromBorrower, FromLender } from './protocol.ts'
+import type { FromBorrower, FromLender, Hello } from './protocol.ts'
 import { RemoteThreads } from './remote-threads.ts'
 import { secureAsBorrower } from './secure.ts'
 
@@ -53,17 +52,13 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 		let threads: RemoteThreads | undefined
 		const link: ThreadLink<FromBorrower> = openLink(secured, {
 			receive(message) {
-				if (threads) return obey(threads, message as FromLender)
+				if (threads) return threads.receive(message as FromLender)
 				const hello = checked(message as FromLender)
 				clearTimeout(late)
-				const options = {
-					...hello,
-					post: (thread: number, said: ToThread) => link.send({ kind: 'post', thread, message: said }),
-					terminate: (thread: number) => link.send({ kind: 'terminate', thread }),
-					isReady: () => !link.isBusy,
-					end: (reason: string) => link.end(reason),
-				}
-				threads = pool.addRemote(hello.runs_per_thread, (places, events) => new RemoteThreads(options, places, events))
+				threads = pool.addRemote(
+					hello.runs_per_thread,
+					(places, events) => new RemoteThreads({ ...hello, link }, places, events),
+				)
 				log.info(`the gateway ${hello.name} lends its threads: ${hello.threads}`)
 			},
 			drained: () => threads?.ready(),
@@ -108,23 +103,8 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 	}
 }
 
-function obey(threads: RemoteThreads, message: FromLender): void {
-	switch (message.kind) {
-		case 'said':
-			return threads.received(message.thread, message.said)
-		case 'opened':
-			return threads.opened(message.thread)
-		case 'ended':
-			return threads.ended(message.thread, message.reason)
-		case 'leaving':
-			return threads.leave()
-		case 'hello':
-			throw new TypeError('it sent a second hello')
-	}
-}
-
 /** What the lender says first. Throws if that is something else. */
-function checked(message: FromLender): Omit<Extract<FromLender, { kind: 'hello' }>, 'kind'> {
+function checked(message: FromLender): Hello {
 	const isCount = (count: unknown, most: number): boolean =>
 		Number.isInteger(count) && Number(count) >= 1 && Number(count) <= most
 	if (
@@ -135,6 +115,5 @@ function checked(message: FromLender): Omit<Extract<FromLender, { kind: 'hello' 
 		!isCount(message.runs_per_thread, MOST_RUNS_PER_THREAD)
 	)
 		throw new TypeError('its first message is not a valid hello')
-	const { name, threads, runs_per_thread } = message
-	return { name, threads, runs_per_thread }
+	return message
 }

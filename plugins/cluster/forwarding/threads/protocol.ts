@@ -27,9 +27,19 @@ export const SIGNED_METHOD = `GET ${PROTOCOL}`
 export const MOST_THREADS = 64
 export const MOST_RUNS_PER_THREAD = 1024
 
+export interface Hello {
+	kind: 'hello'
+	/** The lender, for people: its machine and process. */
+	name: string
+	/** Their numbers are 1 to this one. */
+	threads: number
+	/** Runs that one thread works on side by side. */
+	runs_per_thread: number
+}
+
 export type FromLender =
-	/** First message. Its threads have the numbers 1 to `threads`. */
-	| { kind: 'hello'; name: string; threads: number; runs_per_thread: number }
+	/** First message. */
+	| Hello
 	| { kind: 'said'; thread: number; said: FromThread }
 	/** A thread takes the place of one that ended. */
 	| { kind: 'opened'; thread: number }

@@ -1,26 +1,15 @@
 /** Threads that another gateway lends: their runs, as this side of a link has them. */
-import type { FromThread, ToThread } from '../../../../core/protocol.ts'
 import { RunThread } from '../../../../core/runs/run-thread.ts'
 import { ThreadGroup } from '../../../../core/runs/thread-group.ts'
 import type { RemoteGroup, RemoteGroupEvents } from '../../../../core/runs/thread-group.ts'
 import { DEPARTED, threadLost } from '../../../../core/runs/worker-threads.ts'
+import type { ThreadLink } from './link.ts'
+import type { FromBorrower, FromLender, Hello } from './protocol.ts'
 
-/** What another gateway lends, and how its threads are reached. The numbers of threads are the lender's. */
-export interface RemoteThreadsOptions {
-	/** The lender, for people: its machine and process. */
-	name: string
-	/** How many it has at first; their numbers are 1 to this one. */
-	threads: number
-	/** Runs that one thread works on side by side. */
-	runs_per_thread: number
-	/** Throws if the message cannot be cloned. */
-	post(thread: number, message: ToThread): void
-	/** Ends a thread. */
-	terminate(thread: number): void
-	/** False while messages are not taken as fast as they come: further runs go elsewhere. */
-	isReady(): boolean
-	/** Gives the threads back; `close` must follow. Called when they are no longer needed. */
-	end(reason: string): void
+/** What another gateway lends, and how its threads are reached. */
+export interface RemoteThreadsOptions extends Hello {
+	/** Call `close` once it has ended. */
+	link: ThreadLink<FromBorrower>
 }
 
 /** Of one lender at the same time: more than it may have, since one that is lost is replaced before it is gone. */
@@ -54,22 +43,30 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 	}
 
 	override get least(): number {
-		return this.#isLeaving || !this.#options.isReady() ? Infinity : super.least
+		// While messages are not taken as fast as they come, further runs go elsewhere.
+		return this.#isLeaving || this.#options.link.isBusy ? Infinity : super.least
 	}
 
-	/** The lender has one more thread. Throws `RangeError` if it has that one already, or too many. */
-	opened(number: number): void {
-		this.#add(number)
-		this.#events.onSize()
+	/** Throws for a message that violates the protocol. */
+	receive(message: FromLender): void {
+		switch (message.kind) {
+			case 'said':
+				return this.#byNumber.get(message.thread)?.receive(message.said)
+			case 'opened':
+				this.#add(message.thread)
+				return this.#events.onSize()
+			case 'ended':
+				return this.#ended(message.thread, message.reason)
+			case 'leaving':
+				this.#isLeaving = true
+				this.#events.onSize()
+				return this.#checkLeft()
+			case 'hello':
+				throw new TypeError('it sent a second hello')
+		}
 	}
 
-	/** A thread said something. */
-	received(number: number, said: FromThread): void {
-		this.#byNumber.get(number)?.receive(said)
-	}
-
-	/** A thread ended; the lender opens another one. */
-	ended(number: number, reason: string): void {
+	#ended(number: number, reason: string): void {
 		const thread = this.#byNumber.get(number)
 		if (!thread) return
 		this.#byNumber.delete(number)
@@ -83,15 +80,8 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 		this.#events.onFree()
 	}
 
-	/** No further runs; those that it has may end. */
-	leave(): void {
-		this.#isLeaving = true
-		this.#events.onSize()
-		this.#checkLeft()
-	}
-
 	end(reason: string): void {
-		this.#options.end(reason)
+		this.#options.link.end(reason)
 	}
 
 	/** The threads cannot be reached any more. */
@@ -109,8 +99,8 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 		if (this.#byNumber.has(number) || this.#byNumber.size >= MOST_AT_ONCE)
 			throw new RangeError(`thread ${number} is one too many`)
 		const thread: RunThread = new RunThread({
-			post: (message) => this.#options.post(number, message),
-			terminate: () => this.#options.terminate(number),
+			post: (message) => this.#options.link.send({ kind: 'post', thread: number, message }),
+			terminate: () => this.#options.link.send({ kind: 'terminate', thread: number }),
 			close: () => [],
 		})
 		this.#byNumber.set(number, thread)
