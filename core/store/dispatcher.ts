@@ -51,7 +51,7 @@ export interface Dispatcher {
 export function openDispatcher(backing: Backing, recovered: readonly Recovered[], log?: Logger): Dispatcher {
 	/** Jobs that are waiting, delayed or leased, with a promise that settles once they are durable: their ids are in use. */
 	const live = new Map<string, Promise<void>>()
-	const ready = new Heap<WaitingJob>((job) => job.place)
+	const ready = new Heap<WaitingJob>((one, other) => one.place < other.place)
 	/** The timers of delayed jobs. */
 	const resting = new Set<NodeJS.Timeout>()
 	/** Settles at the next change that a claimer may wait for. */

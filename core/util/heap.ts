@@ -1,14 +1,19 @@
-/** A binary heap: the lowest by `rank` comes out first. */
+/** A binary heap: what is before all others comes out first. */
 export class Heap<T> {
 	readonly #items: T[] = []
-	readonly #rank: (item: T) => number
+	readonly #isBefore: (one: T, other: T) => boolean
 
-	constructor(rank: (item: T) => number) {
-		this.#rank = rank
+	constructor(isBefore: (one: T, other: T) => boolean) {
+		this.#isBefore = isBefore
 	}
 
 	get size(): number {
 		return this.#items.length
+	}
+
+	/** In no order. */
+	get items(): readonly T[] {
+		return this.#items
 	}
 
 	peek(): T | undefined {
@@ -20,7 +25,7 @@ export class Heap<T> {
 		let at = items.push(item) - 1
 		while (at > 0) {
 			const parent = (at - 1) >> 1
-			if (this.#at(parent) <= this.#rank(item)) break
+			if (!this.#isBefore(item, items[parent] as T)) break
 			items[at] = items[parent] as T
 			at = parent
 		}
@@ -36,16 +41,12 @@ export class Heap<T> {
 		for (;;) {
 			let child = 2 * at + 1
 			if (child >= items.length) break
-			if (child + 1 < items.length && this.#at(child + 1) < this.#at(child)) child++
-			if (this.#rank(item) <= this.#at(child)) break
+			if (child + 1 < items.length && this.#isBefore(items[child + 1] as T, items[child] as T)) child++
+			if (!this.#isBefore(items[child] as T, item)) break
 			items[at] = items[child] as T
 			at = child
 		}
 		items[at] = item
 		return lowest
-	}
-
-	#at(index: number): number {
-		return this.#rank(this.#items[index] as T)
 	}
 }

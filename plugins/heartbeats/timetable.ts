@@ -31,7 +31,8 @@ const systemClock = { now: () => Date.now(), monotonic: () => performance.now() 
 export function openTimetable<T>(options: TimetableOptions<T>) {
 	const { clock = systemClock } = options
 	const entries = new Map<string, TimetableEntry<T>>()
-	let heap = new Heap<TimetableEntry<T>>(({ at }) => at)
+	const isBefore = (one: TimetableEntry<T>, other: TimetableEntry<T>): boolean => one.at < other.at
+	let heap = new Heap(isBefore)
 	const queues = new SerialQueues()
 	const places = openSemaphore(SIDE_BY_SIDE)
 	let timer: NodeJS.Timeout | undefined
@@ -42,7 +43,7 @@ export function openTimetable<T>(options: TimetableOptions<T>) {
 		entries.set(entry.key, entry)
 		heap.push(entry)
 		if (heap.size <= 2 * entries.size + 64) return
-		heap = new Heap(({ at }) => at) // without those that were replaced
+		heap = new Heap(isBefore) // without those that were replaced
 		for (const one of entries.values()) heap.push(one)
 	}
 

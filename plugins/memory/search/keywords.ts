@@ -61,7 +61,7 @@ export interface Wanted {
 
 export interface Matches {
 	/** In no order. */
-	found: Scored[]
+	found: readonly Scored[]
 	/** The highest score; 1 if nothing is found. */
 	best: number
 	/** The lowest score of the needed results; 0 if fewer are found. */

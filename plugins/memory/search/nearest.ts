@@ -27,7 +27,7 @@ export function nearest(
 	vectors: Vectors,
 	graph: Graph | undefined,
 	{ query, cosine, most, floor, allowed }: NearestQuery,
-): Scored[] {
+): readonly Scored[] {
 	if (!graph) return vectors.scan(cosine, most, floor, allowed)
 	if (!allowed) return vectors.scan(cosine, most, floor, graph.near(query, most))
 	const asked = Math.ceil((most * SPARE * vectors.count) / Math.max(1, allowed.size))

@@ -94,7 +94,12 @@ export class Vectors {
 	}
 
 	/** By the cosines with a query: the nearest of `ordinals`, or of all if absent, that are at least as similar as `floor`; in no order. */
-	scan(cosine: (ordinal: number) => number, limit: number, floor: number, ordinals?: Iterable<number>): Scored[] {
+	scan(
+		cosine: (ordinal: number) => number,
+		limit: number,
+		floor: number,
+		ordinals?: Iterable<number>,
+	): readonly Scored[] {
 		const best = new Best(limit)
 		const compare = (ordinal: number): void => {
 			if (!this.has(ordinal)) return

@@ -5,7 +5,7 @@ import { Heap } from '../../../core/util/heap.ts'
 void t.test('a heap returns the lowest first', async (t) => {
 	fc.assert(
 		fc.property(fc.array(fc.option(fc.integer(), { freq: 3 })), (steps) => {
-			const heap = new Heap<number>((n) => n)
+			const heap = new Heap<number>((a, b) => a < b)
 			let model: number[] = []
 			for (const step of steps) {
 				if (step === null) {
@@ -20,5 +20,5 @@ void t.test('a heap returns the lowest first', async (t) => {
 		}),
 		{ numRuns: 500 },
 	)
-	t.equal(new Heap<number>((n) => n).pop(), undefined)
+	t.equal(new Heap<number>((a, b) => a < b).pop(), undefined)
 })
