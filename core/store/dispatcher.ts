@@ -30,6 +30,25 @@ export interface Recovered {
 	delayMs: number
 }
 
+/** What an engine stores about a job that was handed out. */
+export interface Tries {
+	attempt: number
+	/** Milliseconds since 1970: the job must not be handed out before; 0 for at once. */
+	due: number
+	/** The requested delay: a step of the clock must not make it longer. */
+	delay: number
+}
+
+export function triesOf(attempt: number, delayMs: number): Tries {
+	return { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
+}
+
+/** What remains of them at the start; `stored` is absent for a job that was never handed out. */
+export function remaining(stored: Tries | undefined): Pick<Recovered, 'attempt' | 'delayMs'> {
+	const { attempt, due, delay } = stored ?? triesOf(0, 0)
+	return { attempt, delayMs: Math.min(Math.max(0, due - Date.now()), delay) }
+}
+
 interface WaitingJob extends Pick<Recovered, 'place' | 'id' | 'attempt'> {
 	/** For a job that is not durable yet: the job itself, since the backing cannot return it yet. */
 	fresh?: Job

@@ -1,8 +1,31 @@
 /** Rules common to every engine's event log: what may be appended, what a filter matches, what a cursor is. */
 import { Fault } from '../errors.ts'
 import { matches } from '../util/pattern.ts'
+import { untilNoConflict } from './change.ts'
 import { invalid, isName, maxNameBytes } from './keys.ts'
-import type { Cursor, EventEnvelope, LogEntry, LogFilter } from './ports.ts'
+import { checkOps } from './ops.ts'
+import type { CheckedOp } from './ops.ts'
+import type { Cursor, EventEnvelope, EventLog, LogEntry, LogFilter } from './ports.ts'
+
+/** Appends checked entries, at least one, and writes the records with them. */
+export type AppendOnce = (
+	run: string | null,
+	expectedLast: number,
+	entries: LogEntry[],
+	records: CheckedOp[],
+) => Promise<Cursor[]>
+
+export function appendBy(appendOnce: AppendOnce): EventLog['append'] {
+	return async (run, expectedLast, entries, change) => {
+		checkEntries(run, expectedLast, entries)
+		if (entries.length === 0) return []
+		if (!change) return appendOnce(run, expectedLast, entries, [])
+		return untilNoConflict(
+			() => change.ops(),
+			async (ops) => appendOnce(run, expectedLast, entries, checkOps(change.scope, ops)),
+		)
+	}
+}
 
 /** Throws `invalid_request` if the entries are not those of `run`, or their sequences do not rise above `expectedLast`. */
 export function checkEntries(run: string | null, expectedLast: number, entries: readonly LogEntry[]): void {

@@ -1,6 +1,7 @@
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import { isWithin, scopeOf } from './keys.ts'
+import type { Cursor, EventEnvelope, LogEntry } from './ports.ts'
 
 /** Subscribers to key changes, by the scope that they watch. */
 export interface Watchers<T> {
@@ -32,8 +33,33 @@ export function openWatchers<T>(log?: Logger): Watchers<T> {
 	}
 }
 
+type Heard = (cursor: Cursor, event: EventEnvelope) => void
+
+/** Subscribers to the events of a log. */
+export class LogListeners {
+	readonly #all = new Set<Heard>()
+	readonly #log: Logger | undefined
+
+	constructor(log?: Logger) {
+		this.#log = log
+	}
+
+	/** Returns a function that unsubscribes. A function that subscribes twice counts as two subscribers. */
+	add(heard: Heard): () => void {
+		const one: Heard = (cursor, event) => heard(cursor, event)
+		this.#all.add(one)
+		return () => this.#all.delete(one)
+	}
+
+	/** `first`: the position of the first entry. */
+	tell(first: number, entries: readonly LogEntry[]): void {
+		for (const [index, { event }] of entries.entries())
+			for (const heard of this.#all) guarded(() => heard(String(first + index), event), this.#log)
+	}
+}
+
 /** Calls a subscriber in the middle of the store's own work, which must not fail with it. */
-export function guarded(callback: () => void, log?: Logger): void {
+function guarded(callback: () => void, log?: Logger): void {
 	try {
 		callback()
 	} catch (error) {

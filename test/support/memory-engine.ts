@@ -11,18 +11,9 @@ import { checkEntries, fenced, matcher, positionOf, timeOf } from '../../core/st
 import { compareKeys, isWithin, joinKey, splitKey } from '../../core/store/keys.ts'
 import { checkExpected, checkOps, withSingleWrites } from '../../core/store/ops.ts'
 import type { CheckedOp } from '../../core/store/ops.ts'
-import type {
-	Change,
-	Cursor,
-	Engine,
-	Entry,
-	EventEnvelope,
-	EventLog,
-	Key,
-	ListOptions,
-} from '../../core/store/ports.ts'
+import type { Change, Cursor, Engine, Entry, EventLog, Key, ListOptions } from '../../core/store/ports.ts'
 import type { LogEntry, Rev, Store } from '../../core/store/ports.ts'
-import { guarded, openWatchers } from '../../core/store/watchers.ts'
+import { LogListeners, openWatchers } from '../../core/store/watchers.ts'
 import { freeze } from '../../core/util/freeze.ts'
 
 export interface MemoryOptions {
@@ -137,7 +128,7 @@ function memoryLog(
 	let appends: Appended[] = []
 	let last = 0
 	let durable = 0
-	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
+	const listeners = new LogListeners(log)
 	const runs = new Map<string, LogEntry[]>()
 	const addToRun = ({ run, entries }: Appended): void => {
 		if (run !== null) runs.set(run, [...(runs.get(run) ?? []), ...entries])
@@ -166,8 +157,7 @@ function memoryLog(
 		const told = (async () => {
 			const outcome = await Promise.allSettled([settled, before])
 			durable = Math.max(durable, first + entries.length - 1)
-			for (const [index, { event }] of entries.entries())
-				for (const listener of listeners) guarded(() => listener(String(first + index), event), log)
+			listeners.tell(first, entries)
 			if (outcome[0].status === 'rejected') throw outcome[0].reason
 			return entries.map((_, index) => String(first + index))
 		})()
@@ -218,11 +208,7 @@ function memoryLog(
 			const steps = entries.flatMap(({ step }) => (step === undefined ? [] : [step]))
 			return { last: lastEvent?.sequence ?? 0, lastEvent, steps }
 		},
-		subscribe(heard) {
-			const one = (cursor: Cursor, event: EventEnvelope): void => heard(cursor, event)
-			listeners.add(one)
-			return () => listeners.delete(one)
-		},
+		subscribe: (heard) => listeners.add(heard),
 		head: () => String(durable),
 		async prune(before, keep) {
 			const time = timeOf(before, Number.NaN)

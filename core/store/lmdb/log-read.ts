@@ -1,80 +1,36 @@
-import { Fault } from '../../errors.ts'
-import { matcher, positionOf, timeOf } from '../events.ts'
+import { timeOf } from '../events.ts'
 import { keyAfter } from '../keys.ts'
-import type { Cursor, EventEnvelope, LogFilter, LogPage } from '../ports.ts'
+import { pageOf } from '../log-page.ts'
+import type { PageRecord, PageRequest } from '../log-page.ts'
+import type { LogPage } from '../ports.ts'
 import { keyBatches, keyNumber, keysOf, numberKey } from './tables.ts'
 import type { KeyRange, Table, Tables } from './tables.ts'
 import { indexKey, mustRead } from './log-record.ts'
-import type { LogRecord } from './log-record.ts'
 import { findRecord } from './record.ts'
 import type { Writer } from './writer.ts'
 
-interface PageRequest {
-	/** The newest durable position. */
-	head: number
-	filter: LogFilter
-	after: Cursor | null
-	limit: number
-	reverse: boolean
-}
-
-/** A page reads at most this many bytes, whatever its filter matches. */
+/** Records that one page reads. */
 const maxRecords = 500
-const maxBytes = 8 * 1024 * 1024
 /** Index entries read before yielding to other work. */
 const batch = 100
 
-/** Returns only events up to `head`: subscribers may not have received later ones yet. */
-export async function readPage(tables: Tables, writer: Writer, request: PageRequest): Promise<LogPage> {
-	const { head, filter, limit, reverse } = request
-	if (!(limit >= 1)) throw new Fault('invalid_request', 'the limit must be at least 1')
-	const matches = matcher(filter)
-	const since = timeOf(filter.since, Number.NEGATIVE_INFINITY)
-	const after = request.after === null ? (reverse ? head + 1 : 0) : positionOf(request.after, head)
-	const found: LogPage['entries'] = []
-	let records = 0
-	let bytes = 0
-	let at = after
-	let end = true
-
-	for await (const key of recordsFrom(tables, writer, { ...request, after })) {
-		if (!reverse && keyNumber(key) > head) break
-		if (found.length >= limit || records >= maxRecords || bytes >= maxBytes) {
-			end = false
-			break
-		}
-		records++
-		const record = readUnlessOlder(tables.log, key, since)
-		if (!record) {
-			at = keyNumber(key)
-			continue
-		}
-		bytes += record.size
-		const entries = inOrder(record, reverse).filter(([position]) => (reverse ? position < after : position > after))
-		for (const [position, event] of entries) {
-			if (found.length >= limit) {
-				end = false
-				break
-			}
-			at = position
-			if (matches(event)) found.push({ cursor: String(position), event })
-		}
+export function readPage(tables: Tables, writer: Writer, request: PageRequest): Promise<LogPage> {
+	const from = async function* (after: number): AsyncGenerator<PageRecord> {
+		const since = timeOf(request.filter.since, Number.NEGATIVE_INFINITY)
+		for await (const key of recordsFrom(tables, writer, request, after))
+			yield { position: keyNumber(key), read: () => readUnlessOlder(tables.log, key, since) }
 	}
-	return { entries: found, next: end ? null : String(at) }
+	return pageOf(request, from, maxRecords)
 }
 
 /** A record's stamp is the time of its newest event, so an older record need not be parsed. */
-function readUnlessOlder(log: Table, key: string, since: number): (LogRecord & { size: number }) | undefined {
+function readUnlessOlder(log: Table, key: string, since: number): ReturnType<PageRecord['read']> {
 	if (since > Number.NEGATIVE_INFINITY) {
 		const found = findRecord(log, key)
-		if (found && found.stamp < since) return undefined
+		if (found && found.stamp < since) return null
 	}
-	return mustRead(log, key)
-}
-
-function inOrder({ first, entries }: LogRecord, reverse: boolean): [number, EventEnvelope][] {
-	const numbered = entries.map(({ event }, index): [number, EventEnvelope] => [first + index, event])
-	return reverse ? numbered.toReversed() : numbered
+	const { entries, size } = mustRead(log, key)
+	return { events: entries.map(({ event }) => event), size }
 }
 
 /**
@@ -84,7 +40,8 @@ function inOrder({ first, entries }: LogRecord, reverse: boolean): [number, Even
 async function* recordsFrom(
 	tables: Tables,
 	writer: Writer,
-	{ filter: { run_id, agent_id }, after, reverse }: { filter: LogFilter; after: number; reverse: boolean },
+	{ filter: { run_id, agent_id }, reverse }: PageRequest,
+	after: number,
 ): AsyncGenerator<string> {
 	const table = run_id !== undefined ? tables.runs : agent_id !== undefined ? tables.agents : tables.log
 	const name = run_id ?? agent_id

@@ -1,11 +1,9 @@
 import type { Logger } from '../../log/log.ts'
 import { AgedMap } from '../../util/aged-map.ts'
-import { checkEntries, fenced } from '../events.ts'
-import { untilNoConflict } from '../change.ts'
-import { checkOps } from '../ops.ts'
-import type { CheckedOp } from '../ops.ts'
-import type { Cursor, EventEnvelope, EventLog, LogEntry } from '../ports.ts'
-import { guarded } from '../watchers.ts'
+import { appendBy, fenced } from '../events.ts'
+import type { AppendOnce } from '../events.ts'
+import type { EventLog, LogEntry } from '../ports.ts'
+import { LogListeners } from '../watchers.ts'
 import type { Tables } from './tables.ts'
 import { keyNumber, keysOf } from './tables.ts'
 import { readJournal } from './journal.ts'
@@ -29,7 +27,7 @@ const top = 'zzzzzzzzzzzz'
 
 /** The log's newest record is never pruned, so that no position is ever used twice. */
 export function openEventLog(tables: Tables, writer: Writer, store: LmdbStore, log?: Logger): EventLog {
-	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
+	const listeners = new LogListeners(log)
 	const ends = new AgedMap<string, RunEnd>()
 	let durable = lastPosition(tables)
 	let next = durable + 1
@@ -41,12 +39,7 @@ export function openEventLog(tables: Tables, writer: Writer, store: LmdbStore, l
 		if (oldest && oldest[1].position > durable) ends.set(...oldest)
 	}
 
-	const appendOnce = async (
-		run: string | null,
-		expectedLast: number,
-		entries: LogEntry[],
-		records: CheckedOp[] = [],
-	): Promise<Cursor[]> => {
+	const appendOnce: AppendOnce = async (run, expectedLast, entries, records) => {
 		writer.mustBeOpen()
 		if (run !== null) {
 			const { last } = ends.get(run) ?? readEnd(tables, run)
@@ -59,8 +52,7 @@ export function openEventLog(tables: Tables, writer: Writer, store: LmdbStore, l
 		const written = store.write(records, writesOf(tables, key, record, bytes), (isDurable) => {
 			if (!isDurable) return
 			durable = position
-			for (const [index, { event }] of entries.entries())
-				for (const heard of listeners) guarded(() => heard(String(first + index), event), log)
+			listeners.tell(first, entries)
 		})
 		next = position + 1
 		if (run !== null) remember(run, { last: (entries.at(-1) as LogEntry).event.sequence, position })
@@ -69,25 +61,12 @@ export function openEventLog(tables: Tables, writer: Writer, store: LmdbStore, l
 	}
 
 	return {
-		async append(run, expectedLast, entries, change) {
-			checkEntries(run, expectedLast, entries)
-			if (entries.length === 0) return []
-			if (!change) return appendOnce(run, expectedLast, entries)
-			return untilNoConflict(
-				() => change.ops(),
-				async (ops) => appendOnce(run, expectedLast, entries, checkOps(change.scope, ops)),
-			)
-		},
+		append: appendBy(appendOnce),
 		read: (filter, after, limit, reverse = false) =>
 			readPage(tables, writer, { head: durable, filter, after, limit, reverse }),
 		find: (event_id) => findEvent(tables, writer, { head: durable, event_id }),
 		journal: (run) => readJournal(tables, writer, run),
-		subscribe(heard) {
-			// A wrapper, so that a function that subscribes twice counts as two subscribers.
-			const one = (cursor: Cursor, event: EventEnvelope): void => heard(cursor, event)
-			listeners.add(one)
-			return () => listeners.delete(one)
-		},
+		subscribe: (heard) => listeners.add(heard),
 		head: () => String(durable),
 		prune: (before, keep) =>
 			pruneLog(tables, writer, {

@@ -1,18 +1,10 @@
-import type { Backing, Recovered } from '../dispatcher.ts'
+import { remaining, triesOf } from '../dispatcher.ts'
+import type { Backing, Recovered, Tries } from '../dispatcher.ts'
 import type { Job } from '../ports.ts'
 import type { Tables } from './tables.ts'
 import { keyNumber, keysOf, numberKey } from './tables.ts'
 import { damaged, findRecord, sealValue, valueOf } from './record.ts'
 import type { Writer } from './writer.ts'
-
-/** What `tries` stores about a job that was handed out. */
-interface Tries {
-	attempt: number
-	/** Milliseconds since 1970: the job must not be handed out before. */
-	due: number
-	/** The requested delay: a step of the clock must not make it longer. */
-	delay: number
-}
 
 export function queueBacking({ jobs, tries }: Tables, writer: Writer): Backing {
 	return {
@@ -23,8 +15,7 @@ export function queueBacking({ jobs, tries }: Tables, writer: Writer): Backing {
 		},
 		async mark(place, attempt, delayMs) {
 			const key = numberKey(place)
-			const value: Tries = { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
-			await writer.write([{ table: tries, key, bytes: sealValue(key, attempt, value) }])
+			await writer.write([{ table: tries, key, bytes: sealValue(key, attempt, triesOf(attempt, delayMs)) }])
 		},
 		async remove(place, id) {
 			await writer.write([
@@ -47,9 +38,8 @@ export function recoverJobs({ jobs, tries }: Tables): Recovered[] {
 	return keys.map((key) => {
 		const [place, id] = key.split('\0') as [string, string]
 		const found = findRecord(tries, place)
-		if (!found) return { place: keyNumber(place), id, attempt: 0, delayMs: 0 }
-		const { attempt, due, delay } = valueOf(tries, place, found.bytes) as Tries
-		return { place: keyNumber(place), id, attempt, delayMs: Math.min(Math.max(0, due - Date.now()), delay) }
+		const stored = found && (valueOf(tries, place, found.bytes) as Tries)
+		return { place: keyNumber(place), id, ...remaining(stored) }
 	})
 }
 

@@ -1,11 +1,9 @@
 import type { Logger } from '../../../core/log/log.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
-import { untilNoConflict } from '../../../core/store/change.ts'
-import { checkEntries, fenced } from '../../../core/store/events.ts'
-import { checkOps } from '../../../core/store/ops.ts'
-import type { CheckedOp } from '../../../core/store/ops.ts'
-import type { Cursor, EventEnvelope, EventLog, LogEntry } from '../../../core/store/ports.ts'
-import { guarded } from '../../../core/store/watchers.ts'
+import { appendBy, fenced } from '../../../core/store/events.ts'
+import type { AppendOnce } from '../../../core/store/events.ts'
+import type { Cursor, EventLog, LogEntry } from '../../../core/store/ports.ts'
+import { LogListeners } from '../../../core/store/watchers.ts'
 import type { Client } from './client.ts'
 import { readJournal } from './journal.ts'
 import type { Lease } from './lease.ts'
@@ -40,8 +38,8 @@ const GATEWAY_SUBJECTS = 16
 
 /** The log in the stream of events. An append is one message, and its change of records is written after it. */
 export function openEventLog(options: LogOptions): EventLog & { kept(): number } {
-	const { client, names, source, writer, lease, records, recent, log } = options
-	const listeners = new Set<(cursor: Cursor, event: EventEnvelope) => void>()
+	const { client, names, source, writer, lease, records, recent } = options
+	const listeners = new LogListeners(options.log)
 	const ends = new BoundedMap<string, number>(rememberedRuns)
 	let head = options.head
 	/** The position of a message that the gateway itself never removes; 0 if there is no such message yet. */
@@ -64,16 +62,10 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 		recent.add({ seq, run, data })
 		head = positionAt(seq, entries.length - 1)
 		kept ||= seq
-		for (const [index, { event }] of entries.entries())
-			for (const listener of listeners) guarded(() => listener(String(positionAt(seq, index)), event), log)
+		listeners.tell(positionAt(seq, 0), entries)
 	}
 
-	const appendOnce = async (
-		run: string | null,
-		expectedLast: number,
-		entries: LogEntry[],
-		ops: CheckedOp[] = [],
-	): Promise<Cursor[]> => {
+	const appendOnce: AppendOnce = async (run, expectedLast, entries, ops) => {
 		lease.mustHold()
 		await records.learn(ops)
 		if (run !== null) await endOf(run)
@@ -108,15 +100,7 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 	}
 
 	return {
-		async append(run, expectedLast, entries, change) {
-			checkEntries(run, expectedLast, entries)
-			if (entries.length === 0) return []
-			if (!change) return appendOnce(run, expectedLast, entries)
-			return untilNoConflict(
-				() => change.ops(),
-				async (ops) => appendOnce(run, expectedLast, entries, checkOps(change.scope, ops)),
-			)
-		},
+		append: appendBy(appendOnce),
 		async read(filter, after, limit, reverse = false) {
 			lease.mustHold()
 			return readPage(source, { head, filter, after, limit, reverse })
@@ -133,12 +117,7 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 			const end = (found && found.seq <= seqOf(head) && recordOf(found).entries.at(-1)?.event.sequence) || 0
 			return readJournal(source, run, end)
 		},
-		subscribe(listener) {
-			// A wrapper, so that a function that subscribes twice counts as two subscribers.
-			const one = (cursor: Cursor, event: EventEnvelope): void => listener(cursor, event)
-			listeners.add(one)
-			return () => listeners.delete(one)
-		},
+		subscribe: (heard) => listeners.add(heard),
 		head: () => String(head),
 		kept: () => kept,
 		async prune(before, keep) {

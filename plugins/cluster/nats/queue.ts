@@ -1,16 +1,9 @@
 /** The queue's records, with the queue itself in memory (core/store/dispatcher.ts): one gateway assigns all jobs. */
 import { Fault } from '../../../core/errors.ts'
 import { encodeValue } from '../../../core/store/codec.ts'
-import type { Backing, Recovered } from '../../../core/store/dispatcher.ts'
+import { remaining, triesOf } from '../../../core/store/dispatcher.ts'
+import type { Backing, Recovered, Tries } from '../../../core/store/dispatcher.ts'
 import type { Job, Key, Store } from '../../../core/store/ports.ts'
-
-interface Tries {
-	attempt: number
-	/** Milliseconds since 1970; 0 for at once. */
-	due: number
-	/** The delay it was given, an upper limit should the clock have stepped. */
-	delay: number
-}
 
 const DIGITS = 11
 
@@ -37,10 +30,9 @@ export async function openStoredQueue(store: Store, after: (work: Promise<unknow
 	for await (const { key, value } of store.list<Tries>(['tries'])) tries.set(key[1] as string, value)
 	for await (const { key, value } of store.list<Job['body']>(['jobs'])) {
 		const [, place, id] = key as [string, string, string]
-		const { attempt, due, delay } = tries.get(place) ?? { attempt: 0, due: 0, delay: 0 }
 		const number = Number.parseInt(place, 36)
 		jobs.set(number, { id, body: value })
-		recovered.push({ place: number, id, attempt, delayMs: Math.min(Math.max(0, due - Date.now()), delay) })
+		recovered.push({ place: number, id, ...remaining(tries.get(place)) })
 	}
 	return {
 		recovered,
@@ -54,8 +46,7 @@ export async function openStoredQueue(store: Store, after: (work: Promise<unknow
 				return written.then(() => {})
 			},
 			async mark(place, attempt, delayMs) {
-				const value: Tries = { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
-				await ordered(store.put(triesKey(place), value))
+				await ordered(store.put(triesKey(place), triesOf(attempt, delayMs)))
 			},
 			async remove(place, id) {
 				jobs.delete(place)
