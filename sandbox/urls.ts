@@ -72,20 +72,12 @@ export function addUrls(tool: Tool): void {
 	}
 	add('URLSearchParams', URLSearchParams)
 
-	const names = [
-		'href',
-		'origin',
-		'protocol',
-		'username',
-		'password',
-		'host',
-		'hostname',
-		'port',
-		'pathname',
-		'search',
-		'hash',
-	] as const
-	type Parts = Record<(typeof names)[number], string>
+	interface Parts {
+		href: string
+		search: string
+		[part: string]: string
+	}
+	const names = Object.keys(JSON.parse(tool('url', 'https://a', '', '')) as Parts)
 	class URL {
 		#parts: Parts
 		#params: URLSearchParams | undefined

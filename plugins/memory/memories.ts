@@ -94,7 +94,7 @@ export function memoriesOf(
 		async search(agent, query, limit, tags = []) {
 			if (!Number.isInteger(limit) || limit < 1 || limit > MOST_RESULTS)
 				throw new Fault('invalid_request', `the limit of a search must be a whole number from 1 to ${MOST_RESULTS}`)
-			if (!index.isOpen(agent) && !(await hasMemories(store, agent.uid))) return []
+			if (!(await hasMemories(store, agent.uid))) return []
 			const text = redacted(agent, query)
 			const embedder = await embeddings.embedderOf(agent)
 			const vector = await embeddings.ofQuestion(embedder, text)

@@ -13,8 +13,6 @@ import type { MemoryRecord, VectorRecord } from './records.ts'
 import { HASHING } from './hashing.ts'
 
 export interface MemoryIndex {
-	/** False if the agent's index would have to be filled first. */
-	isOpen(agent: AgentRef): boolean
 	/** After the write is durable. */
 	added(agent: AgentRef, records: MemoryRecord[]): Promise<void>
 	removed(agent: AgentRef, ids: string[]): Promise<void>
@@ -119,7 +117,6 @@ export function memoryIndex(
 	}
 
 	return {
-		isOpen: ({ uid }) => states.has(uid),
 		async added({ uid }, records) {
 			const state = states.get(uid)
 			if (!state) return // it is filled from the store before it is searched

@@ -16,7 +16,6 @@ const files = [
 	'sandbox/urls.ts',
 	'sandbox/host-tools.ts',
 	'sandbox/strip.ts',
-	'sandbox/watch-myself.ts',
 ]
 const root = new URL('../../', import.meta.url)
 

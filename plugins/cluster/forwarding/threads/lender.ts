@@ -1,4 +1,5 @@
 /** At a waiting gateway: lends its worker threads to the working one, whichever that is. */
+import { addAbortListener } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isFault, messageOf } from '../../../../core/errors.ts'
 import type { Logger } from '../../../../core/log/log.ts'
@@ -60,16 +61,13 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 				link.end(fault.message)
 			},
 		})
-		const stop = (): void => link.end('this gateway no longer lends to it')
-		signal.addEventListener('abort', stop)
-		if (signal.aborted) stop()
+		using _ = addAbortListener(signal, () => link.end('this gateway no longer lends to it'))
 		link.send({ kind: 'hello', name, threads: workers.threads, runs_per_thread: workers.runs_per_thread })
 		const own = { leave: () => link.send({ kind: 'leaving' }), over: ended }
 		lending = own
 		log.info(`lends its threads to the working gateway: ${workers.threads}`)
 		const reason = await ended
 		if (lending === own) lending = undefined
-		signal.removeEventListener('abort', stop)
 		await threads.close()
 		return reason
 	}
