@@ -62,18 +62,22 @@ export async function askFitted(
 		}
 	}
 	let reply = await askOnce()
-	const model = order.models.at(-1)
-	let limit: number | undefined
-	let written = 0
-	for (let left = SHORTER; left > 0 && model && !io.signal.aborted; left--) {
-		const told = tooLongFor(reply, model)
-		const before = estimates.get(modelKey(model))
-		if (!told || before === undefined) break // fits, or was not asked
+	/** Those that the refusals and cut answers of this request led to. */
+	const limits = new Map<string, number>()
+	const written = new Map<string, number>()
+	for (let left = SHORTER; left > 0 && !io.signal.aborted; left--) {
+		const model = whoseReply(reply, order.models)
+		const told = model && tooLongFor(reply, model)
+		if (!told) break // it fits
+		const key = modelKey(model)
+		const before = estimates.get(key)
+		if (before === undefined) break // it was not asked
 		// As long an answer after a shorter request: it is the server that limits answers.
-		if (told.written !== undefined && told.written <= written) break
-		written = told.written ?? written
-		limit = shorter(model, context, before, told)
-		context.limits[modelKey(model)] = limit
+		if (told.written !== undefined && told.written <= (written.get(key) ?? 0)) break
+		if (told.written !== undefined) written.set(key, told.written)
+		const limit = shorter(model, context, before, told)
+		limits.set(key, limit)
+		context.limits[key] = limit
 		if (fitFor(model).estimate >= before) break
 		io.emit({ event_type: 'context.shrunk', payload: { provider: model.provider, model: model.model, tokens: limit } })
 		reply = await askOnce()
@@ -81,15 +85,18 @@ export async function askFitted(
 	if (reply.status === 'failed') return reply
 	const { answer } = reply
 	const estimate = estimates.get(modelKey(answer))
-	const isOfRefused = model && modelKey(model) === modelKey(answer)
+	const limit = limits.get(modelKey(answer))
 	return {
 		...reply,
-		answer: {
-			...answer,
-			...(estimate !== undefined && { estimate }),
-			...(limit !== undefined && isOfRefused && { limit }),
-		},
+		answer: { ...answer, ...(estimate !== undefined && { estimate }), ...(limit !== undefined && { limit }) },
 	}
+}
+
+/** The model that answered. If all failed, the last one: the failure is its own. */
+function whoseReply(reply: ModelReply, models: readonly ModelOrder[]): ModelOrder | undefined {
+	if (reply.status === 'failed') return models.at(-1)
+	const key = modelKey(reply.answer)
+	return models.find((model) => modelKey(model) === key)
 }
 
 interface Exceeded {

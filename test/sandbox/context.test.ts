@@ -8,8 +8,9 @@ import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import { fit } from '../../sandbox/context/fit.ts'
 import type { FitInput } from '../../sandbox/context/measure.ts'
 import { failed } from '../../sandbox/models/provider.ts'
-import type { ModelRequest, Turn } from '../../sandbox/models/provider.ts'
+import type { ModelReply, ModelRequest, Turn } from '../../sandbox/models/provider.ts'
 import { statedLimit } from '../../sandbox/models/too-long.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 
 const idOf = (at: number): string => `t${String(at).padStart(5, '0')}`
 
@@ -152,8 +153,8 @@ void t.test('an estimate counts scripts and code as models do, and is corrected 
 	t.end()
 })
 
-/** Asks a model that refuses requests of more turns than it `takes`; the limits are those that it is given then. */
-function askerOf(context_window: number, message: string) {
+/** What `askFitted` takes, and what each `context.shrunk` said. */
+function askable(context_window: number) {
 	const history = turnsOf(0, 60)
 	const order = {
 		run_id: 'z',
@@ -162,28 +163,40 @@ function askerOf(context_window: number, message: string) {
 		context: { marks: NO_MARKS, tokens: 100_000, limits: {}, factors: {} },
 	} as unknown as RunOrder
 	const request: ModelRequest = { system: null, tools: [], turns: input(history).turns }
-	const limits: number[] = []
+	const shrunk: { provider: string; tokens: number }[] = []
 	const io = {
 		signal: new AbortController().signal,
 		step: 1,
-		emit: ({ payload }: { payload: { tokens: number } }) => void limits.push(payload.tokens),
+		emit: ({ payload }: { payload: { provider: string; tokens: number } }) => void shrunk.push(payload),
 		stream() {},
 		blob: () => Promise.resolve(null),
 		spent() {},
 	} as unknown as Parameters<typeof askFitted>[2]
+	return { order, request, io, shrunk }
+}
+
+function answeredBy({ provider, model }: ModelOrder): ModelReply {
+	const usage = { input_tokens: 10, output_tokens: 1 }
+	return {
+		status: 'answered',
+		answer: { content: 'so', tool_calls: [], usage, provider, model, finish_reason: 'stop' },
+	}
+}
+
+/** Asks a model that refuses requests of more turns than it `takes`; the limits are those that it is given then. */
+function askerOf(context_window: number, message: string) {
+	const { order, request, io, shrunk } = askable(context_window)
 	const asked: number[] = []
-	const ask = (takes: number) =>
-		askFitted(order, request, io, async (requestFor) => {
-			const { turns } = requestFor(order.models[0] as RunOrder['models'][0])
+	const ask = async (takes: number) => {
+		const [model] = order.models as [ModelOrder]
+		return askFitted(order, request, io, async (requestFor) => {
+			const { turns } = requestFor(model)
 			asked.push(turns.length)
 			if (turns.length > takes) return failed('context_too_long', message, { stated: statedLimit(message) })
-			const usage = { input_tokens: 10, output_tokens: 1 }
-			return {
-				status: 'answered',
-				answer: { content: 'so', tool_calls: [], usage, provider: 'p', model: 'm', finish_reason: 'stop' },
-			}
+			return answeredBy(model)
 		})
-	return { ask, asked, limits }
+	}
+	return { ask, asked, limits: () => shrunk.map(({ tokens }) => tokens) }
 }
 
 void t.test('a request that is too long for the model all the same is shortened until it is taken', async (t) => {
@@ -202,7 +215,7 @@ void t.test('a request that is too long for the model all the same is shortened 
 void t.test('a request that is too long leaves its answer room in the window that the server states', async (t) => {
 	const told = (context_window: number, message: string) => {
 		const { ask, limits } = askerOf(context_window, message)
-		return ask(100).then(() => limits)
+		return ask(100).then(limits)
 	}
 	const message = "This model's maximum context length is 8192 tokens."
 	t.strictSame(await told(60_000, message), [6_881])
@@ -211,6 +224,45 @@ void t.test('a request that is too long leaves its answer room in the window tha
 	// What the estimate takes for less than the window shrinks as where none is stated.
 	const [first = 0, second = 0] = await told(60_000, "This model's maximum context length is 50000 tokens.")
 	t.ok(first > 0 && first < 30_000, `${first}, ${second}`)
+})
+
+void t.test(
+	'an answer that the end of the window cuts off shortens the requests to the model that gave it',
+	async (t) => {
+		const { order, request, io, shrunk } = askable(60_000)
+		order.models.push({ provider: 'other', kind: 'openai', model: 'm', timeout_ms: 1, context_window: 60_000 })
+		const asked: number[] = []
+		const reply = await askFitted(order, request, io, async (requestFor) => {
+			const { turns } = requestFor(order.models[0] as ModelOrder)
+			const isCut = asked.push(turns.length) === 1
+			const usage = { input_tokens: 9_000, output_tokens: 5 }
+			const [content, finish_reason] = isCut ? ['', 'length' as const] : ['so', 'stop' as const]
+			return {
+				status: 'answered',
+				answer: { content, tool_calls: [], usage, provider: 'p', model: 'm', finish_reason },
+			}
+		})
+		t.match(reply, { status: 'answered', answer: { content: 'so', limit: 7_204 } })
+		t.match(shrunk, [{ provider: 'p', tokens: 7_204 }])
+		t.same(Object.keys(order.context?.limits ?? {}), ['p/m'])
+		t.ok((asked[1] ?? 0) < (asked[0] ?? 0), String(asked))
+	},
+)
+
+void t.test('an answer of a fallback is not taken for that of the last model', async (t) => {
+	const { order, request, io, shrunk } = askable(60_000)
+	order.models.push({ provider: 'other', kind: 'openai', model: 'm', timeout_ms: 1 })
+	// The last model refuses; for the shorter request, the first one answers.
+	let calls = 0
+	const reply = await askFitted(order, request, io, async (requestFor) => {
+		const [first, last] = order.models as [ModelOrder, ModelOrder]
+		requestFor(first)
+		if (++calls > 1) return answeredBy(first)
+		requestFor(last)
+		return failed('context_too_long', 'The prompt is too long.')
+	})
+	t.match(shrunk, [{ provider: 'other' }])
+	t.match(reply, { status: 'answered', answer: { provider: 'p', limit: undefined } })
 })
 
 void t.test('servers state the window, and how long a request is, in many ways', (t) => {
