@@ -1,5 +1,6 @@
 /** How long a request to a model may be, and what its provider counts. */
 import type { ContextOrder, ModelOrder } from '../order.ts'
+import { answerBound } from '../models/answer-bound.ts'
 import { familyFactor, windowOf } from './estimate.ts'
 
 export interface Budget {
@@ -27,9 +28,9 @@ export function budgetFor(model: ModelOrder, context: Pick<ContextOrder, 'tokens
 }
 
 /** Tokens that an answer may take. */
-export function longestAnswer({ model, params, context_window }: ModelOrder): number {
-	const window = context_window ?? windowOf(model)
-	return Math.min(params?.max_tokens ?? Math.min(ANSWER, window / 8), window / 2)
+export function longestAnswer(order: ModelOrder): number {
+	const window = order.context_window ?? windowOf(order.model)
+	return Math.min(answerBound(order) ?? Math.min(ANSWER, window / 8), window / 2)
 }
 
 /**

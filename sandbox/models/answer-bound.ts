@@ -1,8 +1,29 @@
 import type { ModelOrder } from '../order.ts'
+import { objectIn } from './values.ts'
+
+/** By the names of all APIs: nobody sets one that the server does not know. */
+const NAMES = [
+	'max_tokens',
+	'max_completion_tokens',
+	'max_output_tokens',
+	'maxOutputTokens',
+	'num_predict',
+	'n_predict',
+] as const
 
 /** Tokens to which an answer is limited by settings; undefined if only the model's window and the server limit it. */
-export function answerBound({ params, sampling, extra_body }: ModelOrder): number | undefined {
-	const { max_tokens, max_completion_tokens } = { ...params, ...sampling, ...extra_body } as Record<string, unknown>
-	const bound = max_tokens ?? max_completion_tokens
-	return typeof bound === 'number' ? bound : undefined
+export function answerBound(order: ModelOrder): number | undefined {
+	return boundInBody(order) ?? boundIn(order.sampling) ?? order.params?.max_tokens
+}
+
+/** The limit in `extra_body`, which replaces that of all other settings. */
+export function boundInBody({ extra_body }: ModelOrder): number | undefined {
+	if (!extra_body) return undefined
+	return boundIn({ ...extra_body, ...objectIn(extra_body.options), ...objectIn(extra_body.generationConfig) })
+}
+
+/** Ollama has negative numbers for no limit. */
+function boundIn(settings: Readonly<Record<string, unknown>> = {}): number | undefined {
+	const bound = NAMES.map((name) => settings[name]).find((value) => typeof value === 'number' && value > 0)
+	return bound as number | undefined
 }

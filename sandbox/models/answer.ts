@@ -2,7 +2,7 @@
 import { wireName } from '../wire-name.ts'
 import type { ModelAnswer, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
-import { answerBound } from './answer-bound.ts'
+import { answerBound, boundInBody } from './answer-bound.ts'
 import { finishReason } from './finish-reason.ts'
 import { ModelError } from './provider.ts'
 import type { ModelRequest } from './provider.ts'
@@ -163,6 +163,7 @@ export function textOrNothing(value: unknown): string {
 
 /** What allows longer answers. */
 function longer(order: ModelOrder): string {
+	if (boundInBody(order) !== undefined) return `raise the limit in extra_body of provider ${order.provider}`
 	if (answerBound(order) !== undefined) return 'raise config.max_tokens of the agent'
 	return `if the window of the model was full, set context_window of provider ${order.provider} to its size; otherwise set config.max_tokens of the agent`
 }

@@ -2,11 +2,12 @@
 import t from 'tap'
 import type { Attachment, ChatMessage, RunOrder } from '../../core/protocol.ts'
 import { askFitted } from '../../sandbox/context/ask-fitted.ts'
-import { corrected } from '../../sandbox/context/budget.ts'
+import { corrected, longestAnswer } from '../../sandbox/context/budget.ts'
 import { tokensIn } from '../../sandbox/context/estimate.ts'
 import { NO_MARKS } from '../../sandbox/context/earlier.ts'
 import { fit } from '../../sandbox/context/fit.ts'
 import type { FitInput } from '../../sandbox/context/measure.ts'
+import { answerBound } from '../../sandbox/models/answer-bound.ts'
 import { failed } from '../../sandbox/models/provider.ts'
 import type { ModelReply, ModelRequest, Turn } from '../../sandbox/models/provider.ts'
 import { statedLimit } from '../../sandbox/models/too-long.ts'
@@ -263,6 +264,28 @@ void t.test('an answer of a fallback is not taken for that of the last model', a
 	})
 	t.match(shrunk, [{ provider: 'other' }])
 	t.match(reply, { status: 'answered', answer: { provider: 'p', limit: undefined } })
+})
+
+void t.test('settings that limit the length of an answer are known by each of their names', (t) => {
+	const order: ModelOrder = { provider: 'p', kind: 'openai', model: 'm', timeout_ms: 1, context_window: 32_768 }
+	t.equal(answerBound(order), undefined)
+	t.equal(longestAnswer(order), 4_096)
+	for (const [settings, bound] of [
+		[{ params: { max_tokens: 700 } }, 700],
+		[{ extra_body: { max_tokens: 9_000 } }, 9_000],
+		[{ extra_body: { max_completion_tokens: 9_000 }, params: { max_tokens: 700 } }, 9_000],
+		[{ extra_body: { max_output_tokens: 9_000 } }, 9_000],
+		[{ extra_body: { generationConfig: { maxOutputTokens: 9_000 } } }, 9_000],
+		[{ extra_body: { options: { num_predict: 9_000 } } }, 9_000],
+		[{ extra_body: { max_tokens: 9_000 }, sampling: { max_tokens: 50 } }, 9_000],
+	] as const) {
+		t.equal(answerBound({ ...order, ...settings }), bound, JSON.stringify(settings))
+		t.equal(longestAnswer({ ...order, ...settings }), bound)
+	}
+	for (const num_predict of [-1, -2])
+		t.equal(answerBound({ ...order, extra_body: { options: { num_predict } } }), undefined)
+	t.equal(longestAnswer({ ...order, extra_body: { max_tokens: 30_000 } }), 16_384, 'half of the window at most')
+	t.end()
 })
 
 void t.test('servers state the window, and how long a request is, in many ways', (t) => {

@@ -152,6 +152,7 @@ void t.test('an answer that is cut off for another reason states what to change'
 	}
 	for (const [set, message, word, written, error] of [
 		['params: {max_tokens: 50}', call, 'length', 50, /; raise config\.max_tokens of the agent$/],
+		['extra_body: {max_tokens: 50}', call, 'length', 50, /; raise the limit in extra_body of provider bound$/],
 		[
 			'headers: {}',
 			call,
