@@ -176,6 +176,8 @@ export interface ModelAnswer extends ModelMind {
 	request_tokens?: number
 	/** Tokens of requests to its model, by the estimate, if the model refused a longer request before this answer. */
 	limit?: number
+	/** The window of its model, in tokens, if the server stated it in that refusal. */
+	window?: number
 	provider: string
 	model: string
 	/** Version 0.1.0 journalled the provider's own word. */

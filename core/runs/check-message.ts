@@ -90,6 +90,7 @@ const isAnswer = shape<ModelAnswer>({
 	estimate: optional(isAmount),
 	request_tokens: optional(isAmount),
 	limit: optional(isAmount),
+	window: optional(isAmount),
 	provider_state: optional(isObject),
 })
 

@@ -47,6 +47,10 @@ const MODELS = 1_000
 const factors = new BoundedMap<string, number>(MODELS)
 const limits = new BoundedMap<string, number>(MODELS)
 const taken = new BoundedMap<string, number>(MODELS)
+/** The windows that servers stated when they refused a request, by the settings that may change them. */
+const windows = new BoundedMap<string, { tokens: number; until: number }>(MODELS)
+/** A server may have been started with a larger window meanwhile; then it is asked for more once. */
+const STATED_MS = 24 * 60 * 60 * 1000
 /** By how much each answer raises the limit: the refused text may have been unusual, or the server takes more by now. */
 const RAISE = 1.01
 /** No limit from here on. */
@@ -132,27 +136,55 @@ export function contextWith(
 	marks: ContextMarks,
 	summary?: ContextSummary,
 ): ContextOrder {
-	const own = (map: BoundedMap<string, number>): Record<string, number> =>
+	const own = (valueOf: (model: ModelOrder) => number | undefined): Record<string, number> =>
 		Object.fromEntries(
 			models.flatMap((model) => {
-				const value = map.get(modelKey(model))
+				const value = valueOf(model)
 				return value === undefined ? [] : [[modelKey(model), value]]
 			}),
 		)
-	const tokens = config.context?.tokens ?? CONTEXT_TOKENS
-	return { marks, ...(summary && { summary }), tokens, limits: own(limits), factors: own(factors) }
+	return {
+		marks,
+		...(summary && { summary }),
+		tokens: config.context?.tokens ?? CONTEXT_TOKENS,
+		limits: own(limitOf),
+		factors: own((model) => factors.get(modelKey(model))),
+	}
 }
 
-/** Corrects what is known of a model by its answer. What it has taken before, it takes again. */
-export function learnFrom(answer: ModelAnswer): void {
-	const { provider, model, estimate, limit, usage, request_tokens = usage.input_tokens } = answer
+/** What was learned of a model, and what its server has stated. */
+function limitOf(model: ModelOrder): number | undefined {
+	const learned = limits.get(modelKey(model))
+	const stated = windows.get(settingsOf(model))
+	if (!stated || stated.until < Date.now()) return learned
+	const nothing = { tokens: Infinity, limits: {}, factors: {} }
+	return Math.min(learned ?? Infinity, budgetFor({ ...model, context_window: stated.tokens }, nothing).tokens)
+}
+
+function settingsOf({ provider, base_url, model, context_window }: ModelOrder): string {
+	return JSON.stringify([provider, base_url, model, context_window])
+}
+
+/** Corrects what is known of a model by its answer. What it has taken before, it takes again. `models`: of the run. */
+export function learnFrom(answer: ModelAnswer, models: readonly ModelOrder[] = []): void {
+	const { provider, model, estimate, usage, request_tokens = usage.input_tokens } = answer
 	const key = modelKey({ provider, model })
 	const longest = Math.max(taken.get(key) ?? 0, request_tokens)
 	taken.set(key, longest)
+	const order = models.find((one) => modelKey(one) === key)
+	const limit = order && learnWindow(order, answer.window, request_tokens) ? undefined : answer.limit
 	const known = limits.get(key) ?? Infinity
 	const next = Math.max(longest, limit === undefined ? known * RAISE : Math.min(limit, known))
 	if (next < BOUNDLESS) limits.set(key, next)
 	else limits.delete(key)
 	if (estimate !== undefined)
 		factors.set(key, corrected(factors.get(key) ?? familyFactor(model), estimate, request_tokens))
+}
+
+/** Whether the server has stated a window, which holds in place of a limit that rises. */
+function learnWindow(order: ModelOrder, stated: number | undefined, taken: number): boolean {
+	const key = settingsOf(order)
+	if (stated !== undefined) windows.set(key, { tokens: stated, until: Date.now() + STATED_MS })
+	if (taken > (windows.get(key)?.tokens ?? Infinity)) windows.delete(key)
+	return stated !== undefined && windows.has(key)
 }

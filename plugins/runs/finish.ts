@@ -13,7 +13,7 @@ import { fieldsOf } from './run-fields.ts'
 import type { Final, LoggedRun, Work } from './work.ts'
 
 export async function finish(
-	logged: LoggedRun & Partial<Pick<Work, 'account' | 'lock' | 'active_ms'>>,
+	logged: LoggedRun & Partial<Pick<Work, 'account' | 'lock' | 'active_ms' | 'models'>>,
 	outcome: Final,
 ): Promise<void> {
 	const { ctx, run, log, account } = logged
@@ -23,7 +23,7 @@ export async function finish(
 		case 'completed': {
 			const { usage, spent, ended_by } = outcome
 			const answer = withShortReasoning(log, outcome.answer)
-			learnFrom(answer)
+			learnFrom(answer, logged.models)
 			const ended = { status: 'completed' as const, ...completedWith(answer, ended_by), usage }
 			const { steps } = log.journal
 			const stored = hasActed(steps) ? await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)) : undefined

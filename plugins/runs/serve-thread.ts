@@ -28,6 +28,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 	try {
 		await transcribe(work)
 		order = await composeOrder(work)
+		work.models = order.models
 	} catch (error) {
 		if (!(error instanceof Fault)) throw error
 		return { status: 'failed', error: toWire(error), usage: usageOf(steps) }
@@ -45,7 +46,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		reserve: (call) => account.reserve(call),
 		async model({ answer: told, spent }) {
 			const answer = withShortReasoning(log, told)
-			learnFrom(answer)
+			learnFrom(answer, order.models)
 			const step: JournalStep = { kind: 'model', answer }
 			const usage = usageOf([...steps, step])
 			const answered = { events: eventsOfAnswer(answer), step }

@@ -1,6 +1,7 @@
 import type { Context } from '../../core/plugin.ts'
 import type { AgentLimits, AgentRecord } from '../agents/contract.ts'
 import type { RunLog } from './run-log.ts'
+import type { ModelOrder } from '../../sandbox/order.ts'
 import type { Account } from '../usage/contract.ts'
 import type { RunOutcome, SentRequest } from '../../core/protocol.ts'
 import type { Begun } from './begin.ts'
@@ -18,6 +19,8 @@ export interface Work {
 	waits_for?: string
 	log: RunLog
 	lock: RunLock
+	/** Its models, once it has a thread. */
+	models?: readonly ModelOrder[]
 	/** Counts what its models use. */
 	account: Account
 	/** Milliseconds that the run has been active: before this execution, and since. */

@@ -62,8 +62,8 @@ export async function askFitted(
 		}
 	}
 	let reply = await askOnce()
-	/** Those that the refusals and cut answers of this request led to. */
-	const limits = new Map<string, number>()
+	/** By the models that refused this request, or cut off their answer. */
+	const learned = new Map<string, Pick<ModelAnswer, 'limit' | 'window'>>()
 	const written = new Map<string, number>()
 	for (let left = SHORTER; left > 0 && !io.signal.aborted; left--) {
 		const model = whoseReply(reply, order.models)
@@ -76,7 +76,7 @@ export async function askFitted(
 		if (told.written !== undefined && told.written <= (written.get(key) ?? 0)) break
 		if (told.written !== undefined) written.set(key, told.written)
 		const limit = shorter(model, context, before, told)
-		limits.set(key, limit)
+		learned.set(key, { limit, ...(told.stated && { window: told.stated.window }) })
 		context.limits[key] = limit
 		if (fitFor(model).estimate >= before) break
 		io.emit({ event_type: 'context.shrunk', payload: { provider: model.provider, model: model.model, tokens: limit } })
@@ -85,10 +85,9 @@ export async function askFitted(
 	if (reply.status === 'failed') return reply
 	const { answer } = reply
 	const estimate = estimates.get(modelKey(answer))
-	const limit = limits.get(modelKey(answer))
 	return {
 		...reply,
-		answer: { ...answer, ...(estimate !== undefined && { estimate }), ...(limit !== undefined && { limit }) },
+		answer: { ...answer, ...(estimate !== undefined && { estimate }), ...learned.get(modelKey(answer)) },
 	}
 }
 

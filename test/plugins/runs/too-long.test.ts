@@ -3,6 +3,7 @@ import t from 'tap'
 import type { ModelAnswer } from '../../../core/protocol.ts'
 import { contextWith, learnFrom } from '../../../plugins/runs/context.ts'
 import { NO_MARKS } from '../../../sandbox/context/earlier.ts'
+import type { ModelOrder } from '../../../sandbox/order.ts'
 import { startGateway } from '../../support/gateway.ts'
 import { follow } from '../../support/runs.ts'
 import { startScriptedModels } from '../../support/scripted-model.ts'
@@ -48,6 +49,19 @@ void t.test('a conversation is shortened until its model takes it, and from then
 		counts.push(refused)
 	}
 	t.ok(refused >= 1 && refused <= 3, `refused after each run: ${counts.join(' ')}`)
+})
+
+void t.test('a window that the server states holds, however many answers follow', async (t) => {
+	const model = await startSmallModel(t, 12_000, () => 'Noted.')
+	const gateway = await startGateway({ config: configOf(model, 'stating') })
+	t.teardown(() => gateway.stop())
+	const ada = await follow(t, gateway, 'ada', { config: { context: { summary: false } } })
+	const page = (n: number) => ada.complete(`Page ${n}: ${'the harbour has many ships. '.repeat(250)}`)
+	for (let n = 0; n < 8; n++) await page(n)
+	t.equal(model.refused(), 1)
+	for (let n = 0; n < 100; n++) learnFrom(answer({ provider: 'stating' }))
+	for (let n = 0; n < 8; n++) await page(n)
+	t.equal(model.refused(), 1)
 })
 
 void t.test('an answer that took several calls does not change the estimated size of a token', async (t) => {
@@ -200,5 +214,36 @@ void t.test('a learned limit rises with each answer, and is never below what the
 	t.equal(limit(), 6_000)
 	for (let n = 0; n < 1_000; n++) learnFrom(answer({}))
 	t.equal(limit(), undefined, 'the limit is gone in the end')
+	t.end()
+})
+
+void t.test('a stated window holds until the settings change, or the model takes more', (t) => {
+	const order = {
+		provider: 'stated',
+		kind: 'openai' as const,
+		base_url: 'http://a/v1',
+		model: 'm',
+		context_window: 32_768,
+		timeout_ms: 1,
+	}
+	const limit = (changed: Partial<ModelOrder> = {}): number | undefined =>
+		contextWith({}, [{ ...order, ...changed }], NO_MARKS).limits['stated/m']
+	const learn = (fields: Partial<ModelAnswer>): void => learnFrom(answer({ provider: 'stated', ...fields }), [order])
+	learn({ limit: 6_000, window: 8_192 })
+	t.equal(limit(), 6_881, 'with room for an answer, which the settings of the agent may limit')
+	t.equal(limit({ params: { max_tokens: 100 } }), 7_768)
+	for (let n = 0; n < 1_000; n++) learn({})
+	t.equal(limit(), 6_881)
+	for (const changed of [{ base_url: 'http://b/v1' }, { context_window: 65_536 }])
+		t.equal(limit(changed), undefined, JSON.stringify(changed))
+	learn({ limit: 3_000, window: 4_096 })
+	t.equal(limit(), 3_440, 'the newest statement counts')
+	learn({ usage: { input_tokens: 4_097, output_tokens: 1 } })
+	t.equal(limit(), undefined)
+	learn({ limit: 3_000, window: 8_192 })
+	const { now } = Date
+	t.teardown(() => (Date.now = now))
+	Date.now = () => now() + 25 * 60 * 60 * 1000
+	t.equal(limit(), undefined, 'after a day the server is asked again')
 	t.end()
 })
