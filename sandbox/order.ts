@@ -111,6 +111,8 @@ export interface ModelOrder {
 	compat?: Compat
 	/** Whole wait for one model call, its retries not counted. */
 	timeout_ms: number
+	/** For how long a server that cannot be reached may be starting; absent: 0. */
+	startup_timeout_ms?: number
 }
 
 /** What the answer of a run must be; a model that says something else is asked again. */

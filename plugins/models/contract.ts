@@ -10,6 +10,7 @@ export interface Provider {
 	/** For long-term memory. Default at OpenAI's own address: text-embedding-3-small. */
 	embedding_model?: string
 	timeout_s?: number
+	startup_timeout_s?: number
 	headers?: Record<string, SecretText>
 	query?: Record<string, string>
 	extra_body?: Record<string, unknown>

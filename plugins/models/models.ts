@@ -133,7 +133,7 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 			`provider "${name}" has no model; set providers.${name}.model in gateway.yaml${isFirst ? ", or the agent's config.model" : ''}`,
 		)
 	}
-	const { base_url, query, extra_body, compat, timeout_s = TIMEOUT_S } = provider
+	const { base_url, query, extra_body, compat, timeout_s = TIMEOUT_S, startup_timeout_s = 0 } = provider
 	const context_window = config.context_window ?? provider.context_window
 	const prices = Object.hasOwn(provider.prices ?? {}, model) ? provider.prices?.[model] : undefined
 	return {
@@ -151,6 +151,7 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 		...(query && { query }),
 		...(extra_body && { extra_body }),
 		...(compat && { compat }),
+		...(startup_timeout_s > 0 && { startup_timeout_ms: startup_timeout_s * 1000 }),
 		...(context_window !== undefined && { context_window }),
 		...(prices && { prices }),
 	}

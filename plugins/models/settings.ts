@@ -230,6 +230,7 @@ function server(
 				),
 		}),
 		timeout_s: common.timeout_s,
+		startup_timeout_s: common.startup_timeout_s,
 		headers: common.headers,
 		query: common.query,
 		extra_body: common.extra_body,
@@ -260,6 +261,14 @@ function commonFields() {
 			.messages({ 'any.required': 'is missing; give the name of a model that this server has' })
 			.description('Model for agents that name none.'),
 		timeout_s: count(1, 3600, 120, 'Seconds that one call may take.'),
+		startup_timeout_s: joi
+			.number()
+			.integer()
+			.min(0)
+			.max(3600)
+			.description(
+				'Seconds for which calls wait for a server that cannot be reached, such as one that starts, unless there is a fallback. Default 0.',
+			),
 		headers: map(
 			headerName,
 			secretOr(

@@ -33,7 +33,7 @@ export function failureOf(
 	named: (said: ServerError) => ServerError = (said) => said,
 ): ModelReply {
 	const server = error instanceof StreamError ? shortened(named(error.said), order) : undefined
-	const { code, message, retryable } = server ? byStatus(server, statusOf(server)) : classify(error)
+	const { code, message, retryable } = server ? byStatus(server, statusOf(server)) : classify(error, order)
 	return failed(code, withoutSecrets(message, order), {
 		retryable,
 		retryAfterMs: retryAfter(server?.headers, Date.now()),
@@ -41,6 +41,7 @@ export function failureOf(
 		param: server?.param,
 		provider_code: server?.provider_code && WORD.exec(withoutSecrets(server.provider_code, order))?.[0],
 		stated: code === 'context_too_long' ? statedLimit(message) : undefined,
+		...(isUnreachable(error, server?.status) && { is_unreachable: true }),
 	})
 }
 
@@ -131,10 +132,14 @@ function shortened(said: ServerError, order: ModelOrder): ServerError {
 
 type Kind = Pick<ModelFailure, 'code' | 'message' | 'retryable'>
 
-function classify(error: unknown): Kind {
+function classify(error: unknown, { provider }: ModelOrder): Kind {
 	if (error instanceof ModelError) return { code: error.code, message: error.message, retryable: error.retryable }
-	if (error instanceof ConnectionFailure)
-		return { code: 'model_unavailable', message: `${error.message}: ${causeOf(error)}`, retryable: true }
+	if (error instanceof ConnectionFailure) {
+		const advice = isRefused(error)
+			? `; if it takes longer to start, raise startup_timeout_s of provider ${provider}`
+			: ''
+		return { code: 'model_unavailable', message: `${error.message}: ${causeOf(error)}${advice}`, retryable: true }
+	}
 	if (error instanceof SyntaxError)
 		return { code: 'model_malformed', message: 'the stream holds an event that is not JSON', retryable: true }
 	// Anything else that is thrown here comes from reading the response's body.
@@ -182,10 +187,34 @@ function withoutSecrets(message: string, { api_key, headers = {} }: ModelOrder):
 		.reduce((text, value) => text.replaceAll(value, '[redacted]'), message)
 }
 
+/** Codes of connections that were not made, by Node and by undici. */
+const NOT_CONNECTED = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/
+
+/** A proxy in front of a server that does not run answers with 502, 503 or 504. */
+function isUnreachable(error: unknown, status: number | undefined): boolean {
+	if (status !== undefined) return status >= 502 && status <= 504
+	return error instanceof ConnectionFailure && codesOf(error).some((code) => NOT_CONNECTED.test(code))
+}
+
+function isRefused(error: ConnectionFailure): boolean {
+	return codesOf(error).includes('ECONNREFUSED')
+}
+
+function codesOf(error: unknown): string[] {
+	const inner = innermost(error)
+	const all = inner instanceof AggregateError ? inner.errors : [inner]
+	return all.map((one) => String((one as { code?: unknown } | undefined)?.code))
+}
+
 /** The innermost cause says what happened; what wraps it says "fetch failed". */
 function causeOf(error: unknown): string {
-	let inner = error
-	for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
+	const inner = innermost(error)
 	if (inner instanceof AggregateError && inner.errors.length > 0) return inner.errors.map(messageOf).join(', ')
 	return messageOf(inner)
+}
+
+function innermost(error: unknown): unknown {
+	let inner = error
+	for (let depth = 0; depth < 5 && inner instanceof Error && inner.cause !== undefined; depth++) inner = inner.cause
+	return inner
 }

@@ -68,6 +68,8 @@ export interface ModelFailure {
 	param?: string
 	/** As in `WireError`. */
 	provider_code?: string
+	/** There was no connection, or what stands before the server had none. */
+	is_unreachable?: true
 	/** Of a request that is too long. */
 	stated?: StatedLimit
 	/** The answer reached its greatest length in the middle of a tool call. */

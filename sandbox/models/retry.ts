@@ -55,9 +55,9 @@ export async function askModels(
 			payload: { provider, model, step: io.step, messages, tools: request.tools.length },
 		})
 		const next = models[at + 1]
-		// Where another model may answer at once, none is waited for until it is loaded.
-		const loadingMs = next ? 0 : order.timeout_ms
-		const reply = await askOne(await open(order.kind), order, request, io, { ...policy, loadingMs }, usage)
+		// Where another model may answer at once, none is waited for until it has started.
+		const mayStart = next === undefined
+		const reply = await askOne(await open(order.kind), order, request, io, { ...policy, mayStart }, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		failures.push({ order, failure: reply.failure })
 		if (!next) break
@@ -110,11 +110,11 @@ async function askOne(
 	order: ModelOrder,
 	request: ModelRequest,
 	io: ModelIo,
-	policy: RetryPolicy & { loadingMs: number },
+	policy: RetryPolicy & { mayStart: boolean },
 	usage: Usage,
 ): Promise<ModelReply> {
-	const latest = Date.now() + policy.loadingMs
-	let whileLoading = 0
+	const began = Date.now()
+	let whileStarting = 0
 	for (let attempt = 1; ; attempt++) {
 		const asked = {
 			signal: io.signal,
@@ -129,10 +129,10 @@ async function askOne(
 		const reply = counted(order, await provider.ask(order, request, asked), io, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
-		const isLoading = saysLoading(reply.failure) && Date.now() < latest
-		if (isLoading) whileLoading++
-		if (!retryable || attempt - whileLoading > policy.retries) return reply
-		const capMs = isLoading ? Math.min(policy.capMs, LOADING_MS) : policy.capMs
+		const isStarting = policy.mayStart && Date.now() < began + startMs(order, reply.failure)
+		if (isStarting) whileStarting++
+		if (!retryable || attempt - whileStarting > policy.retries) return reply
+		const capMs = isStarting && !reply.failure.retryAfterMs ? Math.min(policy.capMs, STARTING_MS) : policy.capMs
 		const delay_ms = waitBefore(attempt, reply.failure, { ...policy, capMs })
 		io.emit({
 			event_type: 'model.retry',
@@ -146,8 +146,14 @@ async function askOne(
 	}
 }
 
-/** The longest wait for a server that loads its model. */
-const LOADING_MS = 5_000
+/** The longest wait between attempts while a server starts. */
+const STARTING_MS = 5_000
+
+/** How long the failure may be that of a server which starts, in milliseconds. */
+function startMs({ timeout_ms, startup_timeout_ms = 0 }: ModelOrder, failure: ModelFailure): number {
+	if (saysLoading(failure)) return Math.max(timeout_ms, startup_timeout_ms)
+	return failure.is_unreachable ? startup_timeout_ms : 0
+}
 
 /** llama.cpp gives this answer from its start until the model is in memory, which takes minutes for a large one. */
 function saysLoading({ status, message }: ModelFailure): boolean {

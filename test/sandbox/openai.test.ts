@@ -520,6 +520,30 @@ void t.test('a server that loads its model is waited for as long as for an answe
 	t.equal(never.headers.length - before, 4, 'a fallback does not wait')
 })
 
+void t.test('a server that cannot be reached is waited for as long as it may take to start', async (t) => {
+	let left = 9
+	const { url } = await raw(t, (response) => {
+		if (left-- > 0) return response.writeHead(502 + (left % 3)).end('no upstream')
+		return stream(response, [chunk({ content: 'Started.' }, 'stop')])
+	})
+	const { reply } = await askAll([order({ base_url: url, startup_timeout_ms: 60_000 })])
+	t.equal(answered(reply).content, 'Started.')
+
+	const closed = createServer()
+	await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve))
+	const base_url = `http://127.0.0.1:${(closed.address() as AddressInfo).port}/v1`
+	await new Promise((resolve) => closed.close(resolve))
+	const retriesIn = ({ events }: { events: { event_type: string }[] }): number =>
+		events.filter(({ event_type }) => event_type === 'model.retry').length
+	const waits = await askAll([order({ base_url, startup_timeout_ms: 100 })])
+	t.match(failedWith(waits.reply), { code: 'model_unavailable', message: /raise startup_timeout_s of provider \S+$/ })
+	t.ok(retriesIn(waits) > 3, String(retriesIn(waits)))
+	t.equal(retriesIn(await askAll([order({ base_url })])), 3)
+	const offline = order({ provider: 'offline', kind: 'offline' })
+	const fallen = await askAll([order({ base_url, startup_timeout_ms: 60_000 }), offline])
+	t.equal(retriesIn(fallen), 3, 'a fallback does not wait')
+})
+
 void t.test('requests that filled the context of llama.cpp together come back far apart', async (t) => {
 	const error = { error: { code: 500, message: 'Context size has been exceeded.', type: 'server_error' } }
 	let left = 20

@@ -16,6 +16,7 @@ void t.test('settings of a provider reach its calls, and those of an agent repla
 		params: { temperature: 0.1, top_p: 0.2, max_tokens: 3 },
 		context_window: 9_000,
 		compat: { tools: false },
+		startup_timeout_s: 600,
 	}
 	const models = modelsOf({
 		config: { providers: { main }, default_provider: 'main', fallback: [], transcription: null },
@@ -35,6 +36,7 @@ void t.test('settings of a provider reach its calls, and those of an agent repla
 		params: { temperature: 0.1, top_p: 0.2, max_tokens: 3 },
 		context_window: 9_000,
 		compat: { tools: false },
+		startup_timeout_ms: 600_000,
 	}
 	t.strictSame((await models.choose({})).orders, [order])
 	const config = { temperature: 0.5, max_tokens: 6, params: { max_tokens: 7, seed: 8 }, context_window: 8_000 }
