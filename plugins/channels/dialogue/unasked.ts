@@ -8,7 +8,7 @@ import type { Reply } from './records.ts'
 import { Gone } from './reply.ts'
 import { texts } from './texts.ts'
 
-/** Newest runs of an agent among which the previous one of a conversation is looked for. */
+/** Newest runs of an agent among which the previous ones of a conversation are looked for. */
 const SEARCHED_RUNS = 100
 const DATE_LENGTH = '2030-01-31'.length
 
@@ -38,18 +38,22 @@ export async function note(
 }
 
 /**
- * Whether the run before it in its conversation failed for the same reason on the same day (UTC): while its model cannot be
- * reached, a heartbeat fails with each beat.
+ * Whether a run of its conversation failed for the same reason on the same day (UTC), and none has completed since: while its
+ * model cannot be reached, a heartbeat fails with each beat, not always with the same error as the beat before.
  */
 export async function isRepeatedFailure({ use }: Pick<Context, 'use'>, run: RunRecord): Promise<boolean> {
 	const agent = { name: run.agent, uid: run.agent_uid }
 	const before = await use('runs').list(agent, { limit: SEARCHED_RUNS, before: run.run_id })
-	const previous = before.find(({ conversation }) => conversation === run.conversation)
-	return (
-		previous?.status === 'failed' &&
-		previous.error?.code === run.error?.code &&
-		previous.created_at.slice(0, DATE_LENGTH) === run.created_at.slice(0, DATE_LENGTH)
-	)
+	const previous = before.filter(({ conversation }) => conversation === run.conversation)
+	const end = previous.findIndex(({ status }) => status === 'completed')
+	return previous
+		.slice(0, end < 0 ? previous.length : end)
+		.some(
+			({ status, error, created_at }) =>
+				status === 'failed' &&
+				error?.code === run.error?.code &&
+				created_at.slice(0, DATE_LENGTH) === run.created_at.slice(0, DATE_LENGTH),
+		)
 }
 
 /** It reached nobody: takes it out of the chat's conversation. May be repeated. */

@@ -167,7 +167,9 @@ void t.test('a heartbeat that fails again and again is reported once', async (t)
 	await eventually(() => it.count('good morning') === 1)
 	// No model server: it refuses every request.
 	const refusing = `{ kind: openai, base_url: '${it.telegram.url}', model: m }`
-	const providers = `providers: { offline: { kind: offline }, refusing: ${refusing} }\ndefault_provider: offline\n`
+	const absent = "{ kind: openai, base_url: 'http://127.0.0.1:1', model: m }"
+	const named = `offline: { kind: offline }, refusing: ${refusing}, absent: ${absent}`
+	const providers = `providers: { ${named} }\ndefault_provider: offline\n`
 	appendFileSync(join(it.home, 'config/gateway.yaml'), providers)
 	const deliver = { channel: it.channel, chat: String(it.chat.id) }
 	const body = { every: '1h', prompt: 'water the plants', deliver }
@@ -185,14 +187,16 @@ void t.test('a heartbeat that fails again and again is reported once', async (t)
 	}
 	const provider = (name: string | null) =>
 		it.request('PATCH', '/v1/agents/ada', { body: { config: { provider: name } } })
-	await provider('refusing')
-	for (let n = 0; n < 3; n++) await beat()
+	for (const name of ['refusing', 'refusing', 'absent', 'refusing']) {
+		await provider(name)
+		await beat()
+	}
 	await provider(null)
 	await beat()
 	await eventually(() => it.count('water the plants') === 1)
-	t.equal(it.count('did not work'), 1, 'the first of three')
+	t.equal(it.count('did not work'), 2, 'each reason once')
 	await provider('refusing')
 	await beat()
-	await eventually(() => it.count('did not work') === 2)
+	await eventually(() => it.count('did not work') === 3)
 	t.equal(it.count('water the plants'), 1)
 })
