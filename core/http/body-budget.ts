@@ -1,15 +1,16 @@
 /**
- * Bounds the memory of large bodies: all that are read, parsed or in use at the same time share one budget of bytes, whatever
- * generation of the gateway serves them. Bodies of routes within the ordinary limit are not counted.
+ * Bounds the memory of bodies: all that are read, parsed or in use at the same time share one budget of bytes, whatever
+ * generation of the gateway serves them. Those of routes with the ordinary limit count only while they are read: clients may send
+ * them slowly, and on all connections.
  */
 import type { Request } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
 
-/** Of all large bodies together. Parsing takes several times as much for a moment. */
+/** Of all bodies together. Parsing takes several times as much for a moment. */
 export const BUDGET_BYTES = 96 * 1024 * 1024
-/** A body of a known size up to this is not counted. */
-const SMALL_BYTES = 256 * 1024
-/** Of all large bodies of one owner. */
+/** A body of a known size up to this is not counted, nor are the first bytes of one of the ordinary limit. */
+const SMALL_BYTES = 64 * 1024
+/** Of all bodies of one owner. */
 const OWNER_BYTES = (BUDGET_BYTES * 4) / 5
 /** For how long a request waits for its share, and how many may wait, of all and of one owner. */
 const WAIT_MS = 2_000
@@ -35,41 +36,65 @@ const held = new Map<string, number>()
  * others go ahead.
  */
 const waiting: Waiting[] = []
-const shares = new WeakMap<object, () => void>()
+const shares = new WeakMap<object, Share>()
 
 /**
- * Takes a share for a large body before it is read; settles once the request has it. It is given back when the request is over,
- * however it ended. Undefined for a body that is not counted.
+ * Takes a share for a body before it is read; settles once the request has it. It is given back when the request is over,
+ * however it ended. Undefined for a body that is not counted, and for one whose share grows while it arrives.
  */
 export function shareForBody(
 	request: Request,
 	ordinaryBytes: number,
 	owner: string | null = null,
 ): Promise<void> | undefined {
-	const bytes = bytesOf(request, ordinaryBytes)
-	return bytes > 0 ? takeShare(request, { bytes, owner }) : undefined
+	const { headers, route } = request
+	const { maxBytes = 0, output, parse } = route.settings.payload ?? {}
+	if (parse === false) return undefined
+	// The size of a compressed or chunked body is not known.
+	if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) {
+		if (maxBytes > ordinaryBytes) return takeShare(request, { bytes: maxBytes, owner })
+		if (output === 'data') countWhileRead(request, owner)
+		return undefined
+	}
+	const bytes = Number(headers['content-length'] ?? 0)
+	// One that is over the limit is refused before anything of it is read.
+	return bytes > SMALL_BYTES && bytes <= maxBytes ? takeShare(request, { bytes, owner }) : undefined
 }
 
 async function takeShare(request: Request, share: Share): Promise<void> {
 	await take(share, request)
-	shares.set(request, () => giveBack(share))
+	shares.set(request, share)
+}
+
+/**
+ * For a body that is not expected to be large: most chunked ones are short. Where there is no room for more of it, the connection
+ * ends, since hapi cannot answer before it has read the body.
+ */
+function countWhileRead(request: Request, owner: string | null): void {
+	const share = { bytes: 0, owner }
+	shares.set(request, share)
+	let bytes = 0
+	request.events.on('peek', (chunk: string | Buffer) => {
+		bytes += chunk.length
+		if (bytes <= SMALL_BYTES || shares.get(request) !== share) return
+		const more = { bytes: bytes - share.bytes, owner }
+		if (!mayHold(more) || more.bytes > free) return void request.raw.req.destroy()
+		hold(more)
+		share.bytes = bytes
+	})
+}
+
+/** To be called once a body was read: gives the share of one of the ordinary limit back. */
+export function bodyRead(request: Request, ordinaryBytes: number): void {
+	const { maxBytes = 0 } = request.route.settings.payload ?? {}
+	if (maxBytes <= ordinaryBytes) bodyUsed(request)
 }
 
 /** Gives the share of a hapi request's body back: nothing of it is held any more. May be called again. */
 export function bodyUsed(request: object): void {
-	const release = shares.get(request)
+	const share = shares.get(request)
 	shares.delete(request)
-	release?.()
-}
-
-/** What the body may take: 0 for one that is not counted. The size of a compressed or chunked body is not known. */
-function bytesOf({ headers, route }: Request, ordinaryBytes: number): number {
-	const { maxBytes = 0, parse } = route.settings.payload ?? {}
-	if (parse === false || maxBytes <= ordinaryBytes) return 0
-	if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) return maxBytes
-	const declared = Number(headers['content-length'] ?? 0)
-	// One that is over the limit is refused before anything of it is read.
-	return declared > SMALL_BYTES && declared <= maxBytes ? declared : 0
+	if (share) giveBack(share)
 }
 
 async function take(share: Share, { raw: { res } }: Request): Promise<void> {

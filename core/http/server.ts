@@ -6,7 +6,7 @@ import type { Request, RouteOptions, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
 import { checkAfterBodyOf } from './after-body.ts'
-import { bodyUsed, shareForBody } from './body-budget.ts'
+import { bodyRead, bodyUsed, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
 import { leaveLargeBody, parseBody, takeReadyBody, tooMany } from './json-body.ts'
 import { hasOneHost } from './one-host.ts'
@@ -93,6 +93,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 	server.ext('onPostAuth', (request, h) => {
 		const take = (): symbol => {
 			parseBody(request, BODY_LIMIT_BYTES, NODE_LIMIT)
+			bodyRead(request, BODY_LIMIT_BYTES)
 			refuseDeepBody(request)
 			return h.continue
 		}

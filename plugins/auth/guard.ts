@@ -12,6 +12,8 @@ import type { Auth, Credentials, Needs } from './contract.ts'
 import { noLongerValid } from './open-requests.ts'
 
 const STRATEGY = 'gateway'
+/** Callers without a token cannot be told apart. */
+const LOCAL = 'local'
 
 /**
  * Makes a server authenticate every request whose route does not set `auth: false`, and refuses to start with a route that
@@ -49,7 +51,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 					checkAfterBody(request, async () => {
 						if (!(await auth.check(credentials))) throw noLongerValid()
 					})
-				const share = shareForBody(request, BODY_LIMIT_BYTES, credentials.token_id)
+				const share = shareForBody(request, BODY_LIMIT_BYTES, credentials.token_id ?? LOCAL)
 				if (share) await share
 			}
 			return h.authenticated({ credentials })

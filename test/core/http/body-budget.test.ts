@@ -3,6 +3,7 @@ import net from 'node:net'
 import t from 'tap'
 import { BUDGET_BYTES } from '../../../core/http/body-budget.ts'
 import { startHost } from '../../support/host.ts'
+import { eventually } from '../../support/wait.ts'
 
 const MIB = 1024 * 1024
 const SHARE = 32 * MIB
@@ -16,6 +17,8 @@ const plugin = `import { bodyUsed } from ${JSON.stringify(new URL('../../../core
 export default { name: 'taker', http(server) {
 	const route = (path, handler) => server.route({ method: 'POST', path, handler, options: { payload: { maxBytes: ${SHARE} } } })
 	route('/at-once', () => 'taken')
+	server.route({ method: 'POST', path: '/ordinary', handler: () => 'taken' })
+	server.route({ method: 'POST', path: '/ordinary/held', handler: (request, h) => (request.raw.res.write('open'), h.abandon) })
 	route('/fail', () => { throw new Error('broken') })
 	route('/stream', (request, h) => (bodyUsed(request), bodyUsed(request), request.raw.res.write('open'), h.abandon))
 } }`
@@ -26,11 +29,11 @@ void t.test('large bodies share a budget of bytes, which is given back however a
 	const { port } = new URL(host.gateway.status.url('main') ?? '')
 
 	/** Sends the beginning of a body that never ends. */
-	const begin = async (headers: string): Promise<net.Socket> => {
+	const begin = async (headers: string, path = '/at-once'): Promise<net.Socket> => {
 		const socket = net.connect(Number(port), '127.0.0.1')
 		socket.on('error', () => {})
 		await once(socket, 'connect')
-		socket.write(`POST /at-once HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n\r\n`)
+		socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${headers}\r\n\r\n`)
 		return socket
 	}
 	const post = (path: string, body: Buffer<ArrayBuffer>): Promise<Response> =>
@@ -67,4 +70,35 @@ void t.test('large bodies share a budget of bytes, which is given back however a
 	const refused = await fill(`Content-Length: ${SHARE + 1}`)
 	t.equal((await post('/at-once', large)).status, 200, 'a body over the limit takes no share')
 	for (const socket of refused) socket.resetAndDestroy()
+
+	// All but one share is taken: the rest needs less data.
+	const taken = await fill(`Content-Length: ${SHARE}`)
+	taken.pop()?.resetAndDestroy()
+	const half = bodyOf(MIB / 2)
+	const slow = Array.from({ length: SHARE / MIB }, () => begin(`Content-Length: ${MIB}`, '/ordinary'))
+	await eventually(async () => (await post('/ordinary', half)).status === 503)
+	t.pass('bodies within the ordinary limit count while they are read')
+	t.equal((await post('/ordinary', bodyOf(1000))).status, 200)
+	const waits = post('/ordinary', half)
+	for (const socket of slow) (await socket).resetAndDestroy()
+	t.equal((await waits).status, 200)
+
+	const statuses = new Set<number>()
+	for (let bytes = 0; bytes <= SHARE; bytes += half.length) {
+		const held = await post('/ordinary/held', half)
+		statuses.add(held.status)
+		t.teardown(() => held.body?.cancel())
+	}
+	t.same([...statuses], [200], 'not while they are answered')
+
+	const chunk = `${(MIB - 1000).toString(16)}\r\n${'a'.repeat(MIB - 1000)}`
+	const ended = Promise.withResolvers<void>()
+	for (let count = 0; count <= SHARE / MIB; count++) {
+		const socket = await begin('Transfer-Encoding: chunked', '/ordinary')
+		socket.on('close', () => ended.resolve()).write(chunk)
+		t.teardown(() => socket.destroy())
+	}
+	await ended.promise
+	t.pass('one of unknown length ends where there is no room')
+	for (const socket of taken) socket.destroy()
 })

@@ -1,4 +1,4 @@
-/** Large bodies share memory, of which one token leaves some to the others. */
+/** Large bodies share memory, of which one caller leaves some to the others. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
@@ -6,7 +6,7 @@ import { startGateway } from '../../support/gateway.ts'
 import type { RequestOptions } from '../../support/gateway.ts'
 import { eventually } from '../../support/wait.ts'
 
-void t.test('one token cannot hold the memory for large bodies: others find room', async (t) => {
+void t.test('one caller cannot hold the memory for large bodies: others find room', async (t) => {
 	const gateway = await startGateway({ config: 'plugins: { openai-api: true }\n' })
 	t.teardown(() => gateway.stop())
 	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
@@ -20,7 +20,7 @@ void t.test('one token cannot hold the memory for large bodies: others find room
 	const { hostname, port } = new URL(gateway.url)
 
 	/** A chat completion whose body has any length; `body` is all that is sent of it so far. */
-	const begin = async (token: string, body: string): Promise<{ end(): void; answer: Promise<string> }> => {
+	const begin = async (token: string | null, body: string): Promise<{ end(): void; answer: Promise<string> }> => {
 		const before = openRequests()
 		const socket = connect(Number(port), hostname)
 		t.teardown(() => socket.destroy())
@@ -28,7 +28,7 @@ void t.test('one token cannot hold the memory for large bodies: others find room
 		const head = [
 			'POST /v1/chat/completions HTTP/1.1',
 			`host: ${hostname}:${port}`,
-			`authorization: Bearer ${token}`,
+			...(token === null ? [] : [`authorization: Bearer ${token}`]),
 			'content-type: application/json',
 			'transfer-encoding: chunked',
 			'connection: close',
@@ -54,4 +54,14 @@ void t.test('one token cannot hold the memory for large bodies: others find room
 	t.match(await next.answer, /^HTTP\/1\.1 200 /, 'it takes the room that another request of its token gives back')
 	held[1]?.end()
 	t.match(await held[1]?.answer, /^HTTP\/1\.1 200 /)
+
+	const local = [await begin(null, whole), await begin(null, whole), await begin(null, whole)]
+	const beside = await begin(one, whole)
+	beside.end()
+	t.match(await beside.answer, /^HTTP\/1\.1 200 /, 'all callers without a token have one share')
+	t.match(await local[2]?.answer, /^HTTP\/1\.1 503 /)
+	for (const { end, answer } of local.slice(0, 2)) {
+		end()
+		t.match(await answer, /^HTTP\/1\.1 200 /)
+	}
 })
