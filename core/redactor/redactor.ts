@@ -13,7 +13,7 @@ import { NAMELESS, SecretSet } from './secret-set.ts'
 import type { Secret } from './secret-set.ts'
 import { SecretView } from './view.ts'
 import type { Redaction, View } from './view.ts'
-import { mapStrings } from './walk.ts'
+import { mapData } from './walk.ts'
 
 export { isRedactable } from './secret-set.ts'
 export type { Secret } from './secret-set.ts'
@@ -64,9 +64,9 @@ const namesShown: Clearance = { seesNames: true, text: (text) => text, data: (va
 export const namesHidden: Clearance = {
 	seesNames: false,
 	text: withoutNames,
-	data: (value) => mapStrings(value, withoutNames),
+	data: (value) => mapData(value, textWithoutNames),
 	event(event) {
-		let payload = mapStrings(event.payload, withoutNames)
+		let payload = mapData(event.payload, textWithoutNames)
 		if (event.event_type === 'security.redacted') payload = { sink: payload.sink, count: payload.count }
 		return payload === event.payload ? event : { ...event, payload }
 	},
@@ -74,6 +74,8 @@ export const namesHidden: Clearance = {
 
 /** Also matches a mark that was cut within its name. */
 const MARK = /\[redacted:[\w .:/@+-]{1,128}(?:\]|(?=…)|$)/g
+
+const textWithoutNames = { text: withoutNames }
 
 /** Also for JSON text, since a mark needs no escapes. */
 function withoutNames(text: string): string {

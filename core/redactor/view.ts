@@ -1,7 +1,7 @@
 /** Redaction with the secrets of one reader or writer: of texts, of data, of streamed texts. */
 import { addSpan } from './secret-set.ts'
 import type { SecretSet, Span } from './secret-set.ts'
-import { mapStrings } from './walk.ts'
+import { mapData } from './walk.ts'
 
 /** Where a secret was about to show. */
 export type Sink = 'event' | 'record' | 'log' | 'model' | 'stream'
@@ -28,7 +28,10 @@ export interface View {
 	 * cut. `limit`: code units of the unredacted text, 0 or more. `dropped`: how many of them are left out.
 	 */
 	cut(text: string, limit: number, sink: Sink, except?: ReadonlySet<string>): { text: string; dropped: number }
-	/** Plain data with every string in it, keys too; see `mapStrings`. The same object if nothing was found. */
+	/**
+	 * Plain data with every string in it, keys too; see `mapData`. A number that is a secret of digits as a whole becomes a
+	 * string. The same object if nothing was found.
+	 */
 	data<T>(value: T, sink: Sink, except?: ReadonlySet<string>): T
 	/** For text that arrives in chunks. */
 	stream(sink: Sink): TextStream
@@ -82,7 +85,16 @@ export class SecretView implements View {
 		const among = this.#setsNow()
 		if (among.length === 0) return value
 		return this.#reporting(sink, (counts) =>
-			mapStrings(value, (text) => replaced(text, spansIn(among, text, except), counts)),
+			mapData(value, {
+				text: (text) => replaced(text, spansIn(among, text, except), counts),
+				number(value) {
+					const text = String(Math.abs(value))
+					const spans = spansIn(among, text, except)
+					// Records have numbers such as times: a part of one is no secret.
+					const isWhole = spans[0]?.start === 0 && spans[0].end === text.length
+					return isWhole ? replaced(text, spans, counts) : value
+				},
+			}),
 		)
 	}
 

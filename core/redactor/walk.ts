@@ -3,20 +3,26 @@ const DEPTH = 200
 /** Replaces data that cannot be read, and therefore cannot be searched. */
 const UNREADABLE = '[unreadable]'
 
+/** What is done with the parts of data that can hold a secret. */
+export interface Changes {
+	text(text: string): string
+	/** Numbers of eight or more digits. Absent: they stay as they are. */
+	number?(value: number): unknown
+}
+
 /**
- * Plain data with `change` applied to every string in it, keys too; the same object if nothing changed. Byte arrays stay
- * as they are. An object with a `toJSON` is replaced by its result. Data that cannot be walked, such as a cycle, a getter that
+ * Plain data with `change` applied to every string in it, keys too, and to long numbers; the same object if nothing changed. Byte
+ * arrays stay as they are. An object with a `toJSON` is replaced by its result. Data that cannot be walked, such as a cycle, a getter that
  * throws, a Map or a function, is replaced by `[unreadable]`.
  */
-export function mapStrings<T>(value: T, change: StringChange): T {
+export function mapData<T>(value: T, change: Changes): T {
 	return walk(value, change, []) as T
 }
 
-type StringChange = (text: string) => string
-
 /** `above`: the objects that contain this one. */
-function walk(value: unknown, change: StringChange, above: object[]): unknown {
-	if (typeof value === 'string') return change(value)
+function walk(value: unknown, change: Changes, above: object[]): unknown {
+	if (typeof value === 'string') return change.text(value)
+	if (typeof value === 'number') return isLong(value) && change.number ? change.number(value) : value
 	if (typeof value === 'function') return UNREADABLE
 	if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return value
 	if (above.includes(value)) return UNREADABLE
@@ -45,7 +51,7 @@ function isPlain(value: object): boolean {
 // Everything that is stored passes here, and nearly all of it unchanged. So the functions that are called for each value have no
 // closures, for which every call would take memory, and an object is copied only where something changes.
 
-function walkList(list: readonly unknown[], change: StringChange, above: object[]): readonly unknown[] {
+function walkList(list: readonly unknown[], change: Changes, above: object[]): readonly unknown[] {
 	const items: unknown[] = []
 	let isSame = true
 	for (let at = 0; at < list.length; at++) {
@@ -57,13 +63,13 @@ function walkList(list: readonly unknown[], change: StringChange, above: object[
 	return isSame ? list : items
 }
 
-function walkObject(object: object, change: StringChange, above: object[]): object {
+function walkObject(object: object, change: Changes, above: object[]): object {
 	const names = Object.keys(object)
 	let copy: Map<string, unknown> | undefined
 	for (let at = 0; at < names.length; at++) {
 		const name = names[at] as string
 		const item = (object as Record<string, unknown>)[name]
-		const shown = change(name)
+		const shown = change.text(name)
 		const changed = walk(item, change, above)
 		if (shown !== name || changed !== item) copy ??= beginningOf(object, names.slice(0, at), change, above)
 		if (copy) setUnique(copy, shown, changed)
@@ -72,12 +78,7 @@ function walkObject(object: object, change: StringChange, above: object[]): obje
 }
 
 /** The first fields of an object, which were not changed. They are walked again: a getter may return something else. */
-function beginningOf(
-	object: object,
-	names: readonly string[],
-	change: StringChange,
-	above: object[],
-): Map<string, unknown> {
+function beginningOf(object: object, names: readonly string[], change: Changes, above: object[]): Map<string, unknown> {
 	return new Map(names.map((name) => [name, walk((object as Record<string, unknown>)[name], change, above)]))
 }
 
@@ -87,8 +88,13 @@ function setUnique(fields: Map<string, unknown>, name: string, value: unknown): 
 	fields.set(name, value)
 }
 
-function deeper(value: object, change: StringChange): unknown {
+function deeper(value: object, change: Changes): unknown {
 	const text = JSON.stringify(value)
-	const changed = change(text)
+	const changed = change.text(text)
 	return changed === text ? value : JSON.parse(changed)
+}
+
+/** Nearly all numbers in records are shorter. */
+function isLong(value: number): boolean {
+	return Math.abs(value) >= 10_000_000 || !Number.isInteger(value)
 }

@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
-import { mapStrings } from '../../core/redactor/walk.ts'
+import { mapData } from '../../core/redactor/walk.ts'
 import type { Semaphore } from '../../core/util/semaphore.ts'
 import { openCalls } from './calls.ts'
 import type { Calls } from './calls.ts'
@@ -129,7 +129,8 @@ export class ServerConnection {
 			last_error: this.#lastError,
 			failures: this.#failures,
 			server:
-				this.#lastSession && mapStrings(this.#lastSession.server, (text) => this.#scrub(text).slice(0, NAME_LIMIT)),
+				this.#lastSession &&
+				mapData(this.#lastSession.server, { text: (text) => this.#scrub(text).slice(0, NAME_LIMIT) }),
 			protocol_version: this.#lastSession?.protocol_version ?? null,
 			instructions: this.#lastSession?.instructions
 				? this.#scrub(this.#lastSession.instructions).slice(0, INSTRUCTIONS_LIMIT)
@@ -421,7 +422,7 @@ export class ServerConnection {
 	/** A tool whose name contains a secret cannot be called by its redacted name; it is refused like a tool without a name. */
 	#scrubTools(tools: unknown[]): unknown[] {
 		return tools.map((tool) => {
-			const scrubbed = mapStrings(tool, (text) => this.#scrub(text)) as { name?: unknown } | null
+			const scrubbed = mapData(tool, { text: (text) => this.#scrub(text) }) as { name?: unknown } | null
 			return scrubbed?.name === (tool as typeof scrubbed)?.name ? scrubbed : { ...scrubbed, name: '' }
 		})
 	}

@@ -377,6 +377,22 @@ void t.test('data keeps its shape: strings and keys change, the rest stays', asy
 	t.strictSame(told, { x: mark })
 })
 
+void t.test('a number that is a secret of digits is redacted, one that only contains it is not', async (t) => {
+	const found: Redaction[] = []
+	const view = knowing('48392011', '1234.5678').reportingTo((one) => found.push(one))
+	const numbers = { a: 48392011, b: [-48392011, 1234.5678], c: { d: [48392011] } }
+	const shown = view.data(numbers, 'event') as unknown
+	t.strictSame(shown, { a: mark, b: [mark, '[redacted:KEY2]'], c: { d: [mark] } })
+	t.match(found, [
+		{ name: 'KEY', count: 3 },
+		{ name: 'KEY2', count: 1 },
+	])
+	found.length = 0
+	const others = { a: 1748392011000, b: 4839201, c: 48392011.5, d: 4.8392011e40, e: Infinity }
+	t.equal(view.data(others, 'event'), others)
+	t.strictSame(found, [])
+})
+
 void t.test('what cannot be checked does not pass', async (t) => {
 	const view = knowing('hunter2hunter2')
 	let deep: unknown = { text: 'hunter2hunter2' }
