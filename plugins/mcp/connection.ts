@@ -59,6 +59,8 @@ const INSTRUCTIONS_LIMIT = 16 * 1024
 const NAME_LIMIT = 200
 /** The answer with which a run continues that waited for a login. */
 export const SIGNED_IN = 'Signed in; call the tool again.'
+const UNTIL_IT_FAILED = `until it has failed ${timesInARow(FAILURES)}`
+const AT_INTERVALS = `at least every ${LONGEST_DELAY_MS / 1000} s, and as soon as a run needs it`
 /** Shorter values may occur in ordinary text. */
 const SCRUBBED_LENGTH = 8
 
@@ -382,9 +384,7 @@ export class ServerConnection {
 			case 'connected':
 				return `connected by ${this.#lastSession?.via}${this.#needed === null ? '' : `; ${this.#needed}`}`
 			case 'reconnecting':
-				return this.#isProgram
-					? `it failed ${this.#failures} of ${FAILURES} times in a row and will be retried: ${why}`
-					: `it failed ${this.#failures} times in a row; it is retried at least every ${LONGEST_DELAY_MS / 1000} s, and as soon as a run needs it: ${why}`
+				return `it failed ${timesInARow(this.#failures)}; it is retried ${this.#isProgram ? UNTIL_IT_FAILED : AT_INTERVALS}: ${why}`
 			case 'error':
 				return `it is not retried until it is restarted or a run needs it: ${why}`
 			case 'needs_login':
@@ -451,10 +451,14 @@ export class ServerConnection {
  */
 async function isLasting(error: unknown, wasThere: boolean): Promise<boolean> {
 	if (isFault(error, 'vault_denied', 'vault_locked', 'address_refused', 'forbidden', 'invalid_request')) return true
-	if (isFault(error, 'mcp_failed')) return true // the program cannot be started
+	if (isFault(error, 'mcp_failed')) return true // the program cannot be started, or the server supports other revisions only
 	const sdk = await loadSdk()
 	const status = sdk.statusOfError(error) ?? 0
 	return [401, 403, 410].includes(status) || (!wasThere && [404, 405].includes(status))
+}
+
+function timesInARow(count: number): string {
+	return count === 1 ? 'once' : `${count} times in a row`
 }
 
 function sleepUnless(signal: AbortSignal, ms: number): Promise<void> {

@@ -21,6 +21,7 @@ import { isFault, messageOf } from '../../core/errors.ts'
 import { during } from '../../core/util/during.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { BoundedFetch } from './http.ts'
+import { otherRevision } from './revision.ts'
 import type { Sampled, SamplingRequest } from './sampling.ts'
 import { stdioTransport } from './stdio.ts'
 import type { ServerProcess } from './processes.ts'
@@ -210,7 +211,8 @@ async function connect(
 	} catch (error) {
 		await client.close()
 		await transport.close() // in case the client never took it over
-		throw isLate(error, CONNECT_LIMIT_MS[kind]) ? new Error(noAnswer(kind), { cause: error }) : inWords(error)
+		if (isLate(error, CONNECT_LIMIT_MS[kind])) throw new Error(noAnswer(kind), { cause: error })
+		throw otherRevision(error) ?? inWords(error)
 	} finally {
 		signal.removeEventListener('abort', abort)
 	}

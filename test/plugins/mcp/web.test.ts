@@ -143,8 +143,22 @@ void t.test('a server that wants a login, or speaks another protocol, is not tri
 			? { protocolVersion: '1999-01-01', capabilities: {}, serverInfo: { name: 'old', version: '1' } }
 			: undefined,
 	)
-	const { id } = await add(cleo, { name: 'old', transport: 'http', url: other })
-	t.match((await cleo.call(`mcp/${id}`)).body.last_error.message, /protocol version is not supported: 1999-01-01/)
+	// As servers do that accept requests without `initialize` only.
+	const newer = await serve(t, ({ id, method }, _, response) => {
+		const data = { supported: ['2026-07-28'], requested: '2025-11-25' }
+		const error = { code: -32022, message: 'Unsupported protocol version: 2025-11-25', data }
+		if (method === 'initialize') response.writeHead(400).end(JSON.stringify({ jsonrpc: '2.0', id, error }))
+	})
+	for (const [name, transport, url, revision] of [
+		['old', 'http', other, '1999-01-01'],
+		['newer', 'http', newer, '2026-07-28'],
+		['newer-sse', 'sse', newer, '2026-07-28'],
+	]) {
+		const { id, status } = await add(cleo, { name, transport, url })
+		t.equal(status, 'error')
+		const said = `^the server supports only revision ${revision} of MCP, and the gateway supports \\S+ to \\S+; configure`
+		t.match((await cleo.call(`mcp/${id}`)).body.last_error.message, new RegExp(said))
+	}
 })
 
 void t.test('an address without a server is reported as one, and is not tried again', async (t) => {
