@@ -40,7 +40,7 @@ Examples:
 					row: (one) => [
 						one.id,
 						timesOf(one),
-						one.next_at === null ? 'paused' : when(one.next_at),
+						one.next_at === null ? 'paused' : whenWithZone(one.next_at), // the schedule may have another zone
 						when(one.last_at),
 						one.prompt,
 					],

@@ -41,6 +41,16 @@ void t.test('a cron pattern follows the clocks of its timezone', async (t) => {
 		['2026-10-25T00:30Z', '2026-10-25T01:00Z', '2026-10-25T01:30Z', '2026-10-25T02:00Z'],
 		'every half hour goes on every half hour',
 	)
+	t.strictSame(
+		beats({ cron: '0,30 2 * * *', ...berlin }, '2026-10-24T12:00Z', 4),
+		['2026-10-25T00:00Z', '2026-10-25T00:30Z', '2026-10-25T01:00Z', '2026-10-25T01:30Z'],
+		'a list comes as often as the clock shows it',
+	)
+	t.strictSame(
+		beats({ cron: '0,30 2 * * *', ...berlin }, '2026-03-28T12:00Z', 1),
+		['2026-03-30T00:00Z'],
+		'a list is left out where the clock skips it',
+	)
 	t.strictSame(beats({ cron: '0 9 * * 1-5' }, '2026-11-20T12:00Z', 1), ['2026-11-23T09:00Z'], 'UTC where none is named')
 	t.strictSame(beats({ cron: '15 0 9 * * *' }, '2026-11-20T12:00Z', 1), ['2026-11-21T09:00:15.000Z'], 'six fields')
 	t.strictSame(beats({ cron: '0 0 29 2 *' }, '2026-11-20T12:00Z', 1), ['2028-02-29T00:00Z'])

@@ -83,7 +83,7 @@ void t.test('a heartbeat is added, listed and removed', async (t) => {
 	t.match(piped.out, /ada starts next at 2\d+-\S+ [\d:]+ [A-Z]/)
 	const list = (await svc(['heartbeats', 'list', 'ada'])).out
 	t.match(list, /0 9 \* \* 1-5 Europe\/Berlin .*Look at the news\./)
-	t.match(list, /every 30m .*Check the queue\./)
+	t.match(list, /every 30m +2\d+-\S+ [\d:]+ [A-Z].*Check the queue\./)
 	const once = await svc(['heartbeats', 'add', 'ada', 'Tea!', '--at', 'in 4 minutes', '--json'])
 	t.match(once.json, { prompt: 'Tea!', every: null, cron: null, at: /Z$/ })
 	const { id } = once.json
