@@ -25,7 +25,7 @@ import { expectingAgents } from './store/agent-scope.ts'
 import { redactingQueue, redactingStore } from './store/redacting.ts'
 import type { Upgrade } from './upgrade/upgrade.ts'
 import { ownName } from './util/own-name.ts'
-import { culpritOf } from './util/culprit.ts'
+import { callerNow } from './util/culprit.ts'
 import { openUncaught } from './host/uncaught.ts'
 import type { Uncaught } from './host/uncaught.ts'
 
@@ -151,9 +151,9 @@ export class Gateway {
 
 	/** Called when the process exits: if a plugin ended it, nothing else reports that. */
 	exits(code: number): void {
-		const call = new Error('the process exits') // its stack shows who called process.exit
-		const { owner } = culpritOf(call)
+		const owner = callerNow()
 		if (owner === undefined) return
+		const call = new Error('the process exits') // its stack shows who called process.exit
 		const advice = 'throw an error in place of this call, or switch the plugin off in gateway.yaml'
 		this.#log.fatal(
 			{ err: call, plugin: owner },
