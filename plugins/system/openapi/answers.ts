@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { RequestRoute, RouteSettings } from '@hapi/hapi'
-import { errorResponse, ofWrites } from './errors.ts'
+import { errorResponse, ofWrites, responseName } from './errors.ts'
 import { exampleOf } from './examples.ts'
 import { everyHeader } from './headers.ts'
 import type { JsonSchema } from './json-schema.ts'
@@ -24,14 +24,11 @@ const writing = ['post', 'put', 'patch', 'delete']
 /** Every response of a route by its status, successes first; `default` means all others. */
 export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: Schemas): Record<string, unknown> {
 	const contents = contentsOf(route.settings, asked.method, schemas)
-	const contentTypes = Object.entries(contents).map(([status, content]): [string, unknown] => [
-		status,
-		{
-			description: STATUS_CODES[status] ?? status,
-			headers: everyHeader,
-			...(Object.keys(content).length > 0 && { content }),
-		},
-	])
+	const declared = Object.entries(contents).map(([status, content]): [string, unknown] => {
+		const response = { description: STATUS_CODES[status] ?? status, headers: everyHeader }
+		if (Object.keys(content).length > 0) return [status, { ...response, content }]
+		return [status, Number(status) < 400 ? schemas.shareResponse(responseName(status), response) : response]
+	})
 	const { errors: hinted = [], failure, otherFailure } = route.settings.plugins?.openapi ?? {}
 	const shape = failure && schemas.of(failure)
 	const other = otherFailure && eitherOf(schemas.of(otherFailure), schemas)
@@ -42,7 +39,7 @@ export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: 
 		.toSorted((a, b) => a - b)
 		.map((status): [string, unknown] => [String(status), errorResponse(status, shapeOf(status), schemas)])
 	return Object.fromEntries([
-		...contentTypes,
+		...declared,
 		...errors,
 		['default', errorResponse('default', shapeOf('default'), schemas)],
 	])

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RequestRoute, Server } from '@hapi/hapi'
 import type { GenerationView } from '../../../core/plugin.ts'
 import { about, tagOf } from './about.ts'
-import { errorResponses, errorSchema } from './errors.ts'
+import { errorSchema } from './errors.ts'
 import { sharedHeaders } from './headers.ts'
 import { operationOf } from './operation.ts'
 import type { Operation } from './operation.ts'
@@ -74,10 +74,10 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 		},
 		servers: [{ url: '/', description: 'The address from which this document was loaded.' }],
 		tags: [...tags].map(([name, plugin]) => tagOf(name, plugin)).toSorted((a, b) => (a.name < b.name ? -1 : 1)),
-		paths: Object.fromEntries(Object.entries(paths).toSorted(([a], [b]) => (a < b ? -1 : 1))),
+		paths: sorted(paths),
 		components: {
-			schemas: Object.fromEntries(Object.entries(schemas.components).toSorted(([a], [b]) => (a < b ? -1 : 1))),
-			responses: usedResponses(paths),
+			schemas: sorted(schemas.components),
+			responses: sorted(schemas.responses),
 			headers: sharedHeaders,
 			securitySchemes: {
 				bearer: {
@@ -91,12 +91,8 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 	}
 }
 
-/** The shared error responses that some operation refers to. */
-function usedResponses(paths: Document['paths']): Record<string, unknown> {
-	const text = JSON.stringify(paths)
-	return Object.fromEntries(
-		Object.entries(errorResponses()).filter(([name]) => text.includes(`"#/components/responses/${name}"`)),
-	)
+function sorted<T>(entries: Record<string, T>): Record<string, T> {
+	return Object.fromEntries(Object.entries(entries).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }
 
 function operationsOf(route: RequestRoute, server: Server, schemas: Schemas): [method: string, Operation][] {

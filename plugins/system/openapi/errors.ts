@@ -1,4 +1,4 @@
-/** The shape of errors, and the responses that many operations share. */
+/** The shape of errors, and the responses with them. */
 import { STATUS_CODES } from 'node:http'
 import { generalCodes } from '../../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../../core/errors.ts'
@@ -141,46 +141,31 @@ export function errorSchema(codes: Iterable<string>): JsonSchema {
 	}
 }
 
-/** Shared answers, by name. */
-export function errorResponses(): Record<string, unknown> {
-	const ofStatus = Object.keys(meanings).map((status): [string, unknown] => [
-		nameOf(Number(status)),
-		gatewayError(Number(status)),
-	])
-	return Object.fromEntries([...ofStatus, ['Failure', gatewayError(undefined)]])
-}
-
-/** A route's entry for an error status; `default` for all others. `failure`: its errors' own schema. */
+/**
+ * A route's entry for an error status; `default` for all others. `failure`: its errors' own schema, or one that has it as its
+ * last alternative.
+ */
 export function errorResponse(
 	status: number | 'default',
 	failure: JsonSchema | undefined,
 	schemas: Schemas,
 ): Record<string, unknown> {
 	const known = status === 'default' ? undefined : status
-	if (failure) return answer(known, failure, exampleOf(failure, schemas), everyHeader)
-	if (known !== undefined && !(known in meanings)) return gatewayError(known)
-	return { $ref: `#/components/responses/${known === undefined ? 'Failure' : nameOf(known)}` }
-}
-
-function gatewayError(status: number | undefined): Record<string, unknown> {
-	return answer(status, { $ref: '#/components/schemas/Error' }, exampleOfError(status ?? 500), {
-		...everyHeader,
-		...errorHeader,
-	})
-}
-
-function answer(
-	status: number | undefined,
-	schema: JsonSchema,
-	example: unknown,
-	shared: Record<string, unknown>,
-): Record<string, unknown> {
-	const description = status === undefined ? ELSE : (meanings[status]?.description ?? STATUS_CODES[status] ?? ELSE)
-	return {
-		description,
-		headers: { ...(status !== undefined && headers[status]), ...shared },
+	const schema = failure ?? { $ref: '#/components/schemas/Error' }
+	const example = failure ? exampleOf(failure, schemas) : exampleOfError(known ?? 500)
+	const response = {
+		description: (known && (meanings[known]?.description ?? STATUS_CODES[known])) ?? ELSE,
+		headers: { ...(known && headers[known]), ...everyHeader, ...(!failure && errorHeader) },
 		content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
 	}
+	const own = failure && [failure, ...(failure.anyOf ?? [])].at(-1)?.$ref?.split('/').at(-1)
+	if (failure && own === undefined) return response
+	return schemas.shareResponse(`${own ?? ''}${known === undefined ? 'Failure' : responseName(known)}`, response)
+}
+
+/** Such as `NotFound`. */
+export function responseName(status: number | string): string {
+	return (STATUS_CODES[status] ?? String(status)).replaceAll(/\W/g, '')
 }
 
 function exampleOfError(statusCode: number): unknown {
@@ -188,10 +173,6 @@ function exampleOfError(statusCode: number): unknown {
 	if (!meaning) return undefined
 	const { code, message, errors } = meaning
 	return { statusCode, error: STATUS_CODES[statusCode], message, code, ...(errors && { errors }) }
-}
-
-function nameOf(status: number): string {
-	return (STATUS_CODES[status] ?? String(status)).replaceAll(/\W/g, '')
 }
 
 function header(description: string, schema: JsonSchema, example: unknown): Record<string, unknown> {

@@ -5,9 +5,10 @@ import { isObject } from '../../../core/util/is-object.ts'
 import type { About, JsonSchema } from './json-schema.ts'
 import { correct, textRules } from './corrections.ts'
 
-/** Schemas with a joi `id()` are added to `components` once, and referenced everywhere else. */
+/** Schemas with a joi `id()` are added to `components` once, and referenced everywhere else; so are responses with a name. */
 export class Schemas {
 	readonly components: Record<string, JsonSchema>
+	readonly responses: Record<string, object> = {}
 
 	/** `known`: existing components. */
 	constructor(known: Record<string, JsonSchema>) {
@@ -57,7 +58,12 @@ export class Schemas {
 		}
 		if (examples) json.examples = examples
 		if (tags?.includes('deprecated')) json.deprecated = true
-		return flags?.id === undefined ? json : this.#share(flags.id, json)
+		return flags?.id === undefined ? json : share('schemas', this.components, flags.id, json)
+	}
+
+	/** Returns a reference to the response. */
+	shareResponse(name: string, response: Record<string, unknown>): Record<string, unknown> {
+		return share('responses', this.responses, name, response)
 	}
 
 	#completeKeys(properties: Record<string, JsonSchema>, keys: Record<string, About>): void {
@@ -84,14 +90,17 @@ export class Schemas {
 		const names = textRules({}, only.schema)
 		if (Object.keys(names).length > 0) json.propertyNames = names
 	}
+}
 
-	/** Two plugins may use one name for different schemas: the second then stays inline. */
-	#share(id: string, json: JsonSchema): JsonSchema {
-		const known = this.components[id]
-		if (known && JSON.stringify(known) !== JSON.stringify(json)) return json
-		this.components[id] = json
-		return { $ref: `#/components/schemas/${id}` }
-	}
+/** Two plugins may use one name for different things: the second one then stays inline. */
+function share<T extends object>(
+	section: string,
+	known: Record<string, object>,
+	name: string,
+	value: T,
+): T | { $ref: string } {
+	if (JSON.stringify((known[name] ??= value)) !== JSON.stringify(value)) return value
+	return { $ref: `#/components/${section}/${name}` }
 }
 
 /** By its shape: a third party may bring its own joi, also a version that lacks this description. */
