@@ -10,20 +10,14 @@ export const common = {
 	plugins: { auth: { agents: 'checked' as const }, openapi: { failure } },
 }
 
-/** Of a route that asks an agent, and answers with the `whole` answer or as a stream. `shown`: the body as the documentation has it. */
-export const asking = ({
-	shown,
-	payload,
-	whole,
-	streamed,
-}: Record<'shown' | 'payload' | 'whole' | 'streamed', Schema>) => ({
+/** Of a route that asks an agent, and answers with the `whole` answer or as a stream. */
+export const asking = ({ payload, whole, streamed }: Record<'payload' | 'whole' | 'streamed', Schema>) => ({
 	...common,
 	auth: scoped('runs:write'),
 	payload: { maxBytes: BODY_LIMIT_BYTES },
 	plugins: {
 		...common.plugins,
 		openapi: {
-			body: shown,
 			answers: { 200: { 'text/event-stream': streamed } },
 			errors: [404, 409, 502, 503, 504],
 			failure,

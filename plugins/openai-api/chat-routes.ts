@@ -17,7 +17,6 @@ import type { JsonFields, ToolChoice } from './form.ts'
 import { inputsOf } from './inputs.ts'
 import { messages, messagesOf } from './messages.ts'
 import type { ChatInput } from './messages.ts'
-import { presentFields } from './present-fields.ts'
 import { withOpenCalls } from './progress.ts'
 import { answerTo, stream } from './serve.ts'
 import { functionsIn, noteIgnored, tools } from './tools.ts'
@@ -47,8 +46,9 @@ interface ChatRequest extends Sampling {
 const penalty = Joi.number().min(-2).max(2).allow(null).description('Passed to the model.')
 const limit = Joi.number().integer().min(1).allow(null)
 const { top_logprobs, ...fields } = shared
-const required = { model: model.required(), messages: messages.required() }
-const optional = {
+const payload = Joi.object({
+	model: model.required(),
+	messages: messages.required(),
 	...fields,
 	stream_options: Joi.object({ include_usage: Joi.boolean(), include_obfuscation: Joi.boolean() }).allow(null),
 	max_completion_tokens: limit.description("Tokens of each of the model's answers; the agent's own limit applies too."),
@@ -74,12 +74,11 @@ const optional = {
 	functions: refused('is not supported any more; use tools', [[]]),
 	function_call: refused('is not supported any more; use tools'),
 	web_search_options: refused('is not supported; give the agent a skill or an MCP server for it'),
-}
-const shown = Joi.object({ ...required, ...optional })
+})
 	.example({ model: 'svc/ada', messages: [{ role: 'user', content: 'What can you do for me?' }] })
 	.required()
+	.prefs({ convert: false })
 	.id('OpenAiChatRequest')
-const payload = presentFields(required, optional).required().prefs({ convert: false })
 
 const notes = `The model is an agent, and the answer is that of an ordinary run with its events, limits and tools. The run's id is
 in the header \`x-svc-run-id\`; a client that disconnects stops it. Without \`user\` and \`x-svc-conversation\` the request's
@@ -94,7 +93,7 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 			id: 'createChatCompletion',
 			description: "Ask an agent as OpenAI's chat completions do",
 			notes,
-			...asking({ shown, payload, whole: completion, streamed: chunks }),
+			...asking({ payload, whole: completion, streamed: chunks }),
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request

@@ -12,7 +12,6 @@ import { include } from './include.ts'
 import { input } from './items.ts'
 import { itemPage, itemsOf, itemsQuery } from './input-items.ts'
 import type { ItemsQuery } from './input-items.ts'
-import { presentFields } from './present-fields.ts'
 import { effort, model, refused, shared, toolFields, verbosity } from './fields.ts'
 import { respond } from './respond.ts'
 import type { ResponseRequest } from './respond.ts'
@@ -23,8 +22,9 @@ import { noteIgnored, tools } from './tools.ts'
 import { deleteResponse, missing, readResponse, writeEnd } from './stored.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
 
-const required = { model: model.required(), input: input.required() }
-const optional = {
+const payload = Joi.object({
+	model: model.required(),
+	input: input.required(),
 	instructions: Joi.string().allow('', null).description('Added to the persona, for this run only.'),
 	previous_response_id: Joi.string()
 		.max(128)
@@ -59,12 +59,11 @@ const optional = {
 	context_management: refused('is not supported', [[]]),
 	max_tool_calls: refused("is not supported; the agent's config.limits.steps bounds its work"),
 	prompt: refused('is not supported; use instructions and input'),
-}
-const shown = Joi.object({ ...required, ...optional })
+})
 	.example({ model: 'svc/ada', input: 'What can you do for me?' })
 	.required()
+	.prefs({ convert: false })
 	.id('OpenAiResponseRequest')
-const payload = presentFields(required, optional).required().prefs({ convert: false })
 
 const notes = `The model is an agent, and the answer is that of an ordinary run with its events, limits and tools. The run's id is
 in the header \`x-svc-run-id\`; a client that disconnects stops it. With \`stream: true\` the answer is Server-Sent Events from
@@ -88,7 +87,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 			id: 'createResponse',
 			description: "Ask an agent as OpenAI's responses do",
 			notes,
-			...asking({ shown, payload, whole: response, streamed: responseEvents }),
+			...asking({ payload, whole: response, streamed: responseEvents }),
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
