@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ResponseObject, ResponseToolkit } from '@hapi/hapi'
 import type { Fault } from '../../core/errors.ts'
-import type { Clearance } from '../../core/redactor/redactor.ts'
 import type { Actor } from '../../core/util/context.ts'
 import type { Payer } from '../usage/contract.ts'
 import type { CallerLimits } from './limits.ts'
@@ -137,13 +136,11 @@ export interface WaitingRequest {
 	response: ServerResponse
 }
 
-export interface StreamOptions {
-	/** Milliseconds without an event after which the client gets a comment, for proxies that cut idle connections. */
-	heartbeatMs: number
-	/** Milliseconds for which the client may read nothing while data waits for it, before it is disconnected. */
-	stallMs: number
-	/** Whether the client may see the names of secrets. */
-	clearance: Pick<Clearance, 'text'>
+export interface StreamSettings {
+	/** Seconds without an event after which the client gets a comment, for proxies that cut idle connections. */
+	heartbeat_s: number
+	/** Seconds for which the client may read nothing while data waits for it, before it is disconnected. */
+	stall_timeout_s: number
 }
 
 export interface BegunStream {
@@ -178,7 +175,7 @@ export interface Auth {
 	 */
 	answerStream(
 		client: WaitingRequest,
-		options: StreamOptions,
+		settings: StreamSettings,
 		begin: (signal: AbortSignal, write: (events: () => string) => void) => Promise<BegunStream>,
 	): Promise<void>
 	/** A page with one paragraph, for browsers that return from a login. `next`: a path that the browser opens at once. */

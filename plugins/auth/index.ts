@@ -77,7 +77,7 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 			scopeNames,
 			// The settings of the instance that serves then count.
 			answerWhole,
-			answerStream,
+			answerStream: (...asked) => answerStream(ctx.redactor, ...asked),
 			loginPage,
 			openRequests: (options) => new OpenRequestTable(options, async (caller) => ctx.use('auth').check(caller)),
 		}

@@ -1,7 +1,7 @@
 /** One answer that a client waits for: whole, or as Server-Sent Events while it is made. */
 import { Fault } from '../../core/errors.ts'
+import type { Redactor } from '../../core/redactor/redactor.ts'
 import { chunk, Connection, turnOf } from '../shared/sse.ts'
-
 import type { Auth, OpenRequest, WaitingRequest } from './contract.ts'
 
 /** Bytes that may wait for a client. The last events come on top: they are small, or what the client asked for. */
@@ -25,12 +25,12 @@ export async function answerWhole<T>(
 	}
 }
 
-/** As `Auth.answerStream`. */
-export const answerStream: Auth['answerStream'] = async (
-	{ open, credentials, response },
-	{ heartbeatMs, stallMs, clearance },
-	begin,
-) => {
+/** As `Auth.answerStream`, after the redactor. */
+export async function answerStream(
+	redactor: Pick<Redactor, 'clearanceOf'>,
+	...[{ open, credentials, response }, { heartbeat_s, stall_timeout_s }, begin]: Parameters<Auth['answerStream']>
+): Promise<void> {
+	const clearance = redactor.clearanceOf(credentials.scope)
 	const left = new AbortController()
 	let connection: Connection | undefined
 	/** Written before the first events are known. */
@@ -66,7 +66,7 @@ export const answerStream: Auth['answerStream'] = async (
 		credentials,
 		end: (why) => left.abort(why),
 		beat(now) {
-			if (connection && !connection.full && now - quietSince >= heartbeatMs) write(() => ': still here\n')
+			if (connection && !connection.full && now - quietSince >= heartbeat_s * 1000) write(() => ': still here\n')
 		},
 	}
 	const close = (): void => {
@@ -83,7 +83,7 @@ export const answerStream: Auth['answerStream'] = async (
 		const { first, last } = await begin(left.signal, write)
 		if (response.destroyed) return close()
 		const head = clearance.text(first + early.map((events) => events()).join(''))
-		connection = new Connection(response, socket, head, { stallMs, closed: close })
+		connection = new Connection(response, socket, head, { stallMs: stall_timeout_s * 1000, closed: close })
 		last.then(end, () => connection?.cut())
 	} catch (error) {
 		close()

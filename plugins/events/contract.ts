@@ -1,17 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
 import type { Cursor, EventEnvelope, LogFilter } from '../../core/store/ports.ts'
-import type { Credentials } from '../auth/contract.ts'
+import type { Credentials, StreamSettings } from '../auth/contract.ts'
 
-export interface EventSettings {
+export interface EventSettings extends StreamSettings {
 	/** Events older than this are deleted, except those of runs that have not ended. */
 	retention_days: number
 	/** Streams open at the same time; the next one gets 503. */
 	max_streams: number
-	/** Seconds without data after which a stream gets a comment, so that proxies keep it open. */
-	heartbeat_s: number
-	/** Seconds for which a client may read nothing while data waits for it, before it is disconnected. */
-	stall_timeout_s: number
 }
 
 export interface StreamRequest {

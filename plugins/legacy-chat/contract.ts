@@ -1,16 +1,12 @@
 import type { AgentRef } from '../../core/plugin.ts'
-import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
+import type { OpenRequest, OpenRequests, StreamSettings } from '../auth/contract.ts'
 
-export interface ChatSettings {
+export interface ChatSettings extends StreamSettings {
 	/** Requests that may wait for their replies at the same time, streams included; the next one gets 503. */
 	max_waiting: number
 	max_sockets: number
-	/** Seconds without data after which a stream gets a comment, so that proxies keep it open. */
-	heartbeat_s: number
 	/** Seconds between pings of a WebSocket; if one is not answered before the next, the WebSocket is closed. */
 	ping_s: number
-	/** Seconds for which the client of a stream may read nothing while data waits for it. */
-	stall_timeout_s: number
 }
 
 export type WaitingRequests = OpenRequests<OpenRequest>

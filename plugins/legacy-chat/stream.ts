@@ -9,18 +9,12 @@ import type { ChatMessage } from './message.ts'
 
 /** Settles once the stream is open, or its client has left. Throws what `begin` and `Waiting.enter` throw. */
 export async function stream(
-	ctx: Pick<Context<ChatSettings>, 'use' | 'config' | 'redactor'>,
+	ctx: Pick<Context<ChatSettings>, 'use' | 'config'>,
 	client: WaitingRequest,
 	agent: AgentRef,
 	said: ChatMessage,
 ): Promise<void> {
-	const { heartbeat_s, stall_timeout_s } = ctx.config
-	const options = {
-		heartbeatMs: heartbeat_s * 1000,
-		stallMs: stall_timeout_s * 1000,
-		clearance: ctx.redactor.clearanceOf(client.credentials.scope),
-	}
-	await ctx.use('auth').answerStream(client, options, async (signal, write) => {
+	await ctx.use('auth').answerStream(client, ctx.config, async (signal, write) => {
 		const { run_id, reply } = await begin(ctx, agent, said, signal, {
 			token: (content) => write(() => frame('token', { content })),
 			invokeStart: (skill, args) => write(() => frame('invoke_start', { skill, args })),

@@ -1,16 +1,12 @@
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
-import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
+import type { OpenRequest, OpenRequests, StreamSettings } from '../auth/contract.ts'
 
-export interface OpenAiSettings {
+export interface OpenAiSettings extends StreamSettings {
 	/** Whether the field `user` of a request names a stored conversation. Otherwise it is ignored. */
 	user_is_conversation: boolean
 	/** Limit of concurrent requests, streams included; further ones get 503. */
 	max_open: number
-	/** Seconds without data after which a stream gets a comment, so that proxies keep it open. */
-	heartbeat_s: number
-	/** Seconds for which the client of a stream may read nothing while data waits for it. */
-	stall_timeout_s: number
 }
 
 export interface OpenAiApi {

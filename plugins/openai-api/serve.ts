@@ -15,7 +15,7 @@ export interface Script {
 	failed(fault: Fault): string | Promise<string>
 }
 
-type ApiDeps = Pick<Context<OpenAiSettings>, 'use' | 'log' | 'config' | 'redactor'>
+type ApiDeps = Pick<Context<OpenAiSettings>, 'use' | 'log' | 'config'>
 
 /** OpenAI's clients retry on their own after 409 and 5xx. The gateway has already retried, and would start another run. */
 const FINAL = { 'x-should-retry': 'false' }
@@ -35,13 +35,7 @@ export async function answerTo(
 
 /** Settles when the stream is open, or its client has left. Throws if it could not begin. */
 export async function stream(ctx: ApiDeps, client: WaitingRequest, asked: AgentRequest, script: Script): Promise<void> {
-	const { heartbeat_s, stall_timeout_s } = ctx.config
-	const options = {
-		heartbeatMs: heartbeat_s * 1000,
-		stallMs: stall_timeout_s * 1000,
-		clearance: ctx.redactor.clearanceOf(client.credentials.scope),
-	}
-	await ctx.use('auth').answerStream(client, options, async (signal, write) => {
+	await ctx.use('auth').answerStream(client, ctx.config, async (signal, write) => {
 		const { run_id, answer } = await begin(ctx, asked, signal, (text) => write(() => script.piece(text)))
 		client.response.setHeader('x-svc-run-id', run_id)
 		const last = answer

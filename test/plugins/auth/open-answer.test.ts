@@ -33,8 +33,8 @@ async function clientOf(t: Test, make: (making: Making) => void): Promise<Socket
 		const open = { enter: (one: OpenRequest) => (own = one), leave() {} }
 		const client = { open, credentials: { scope: ['*'] }, response }
 		const beat = (): void => own?.beat?.(Number.POSITIVE_INFINITY)
-		const options = { heartbeatMs: 60_000, stallMs: 60_000, clearance: openRedactor().clearanceOf(['*']) }
-		return answerStream(client as unknown as WaitingRequest, options, (_signal, write) => {
+		const settings = { heartbeat_s: 60, stall_timeout_s: 60 }
+		return answerStream(openRedactor(), client as unknown as WaitingRequest, settings, (_signal, write) => {
 			const { promise, resolve } = Promise.withResolvers<string>()
 			later(() => make({ response, write: (events) => write(() => events), end: resolve, beat }))
 			return Promise.resolve({ first: ': open\n\n', last: promise })
