@@ -1,10 +1,11 @@
 /** A page of one paragraph, for browsers that come back from a login. It loads nothing. */
 import { hash } from 'node:crypto'
+import { pagePolicy } from '../shared/page-policy.ts'
 import type { Auth } from './contract.ts'
 
 const style = `:root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
-const policy = `default-src 'none'; style-src 'sha256-${hash('sha256', style, 'base64')}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
+const policy = pagePolicy(`style-src 'sha256-${hash('sha256', style, 'base64')}'`)
 
 /** As `Auth.loginPage`. */
 export const loginPage: Auth['loginPage'] = (h, code, { title, text, next }) => {

@@ -6,18 +6,15 @@ import { promisify } from 'node:util'
 import { Fault } from '../../core/errors.ts'
 import { once } from '../shared/once.ts'
 import { encoded } from '../shared/encoded.ts'
+import { pagePolicy } from '../shared/page-policy.ts'
 
 /** The pages load and reach nothing but this gateway, and run nothing but their own files. */
-export const contentSecurityPolicy = [
-	"default-src 'none'",
+export const contentSecurityPolicy = pagePolicy(
 	"script-src 'self'",
 	"style-src 'self'",
 	"connect-src 'self'",
 	'img-src data:',
-	"base-uri 'none'",
-	"form-action 'none'",
-	"frame-ancestors 'none'",
-].join('; ')
+)
 
 const LIMIT_BYTES = 8 * 1024 * 1024
 const TIMEOUT_MS = 60_000

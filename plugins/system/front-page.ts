@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
+import { pagePolicy } from '../shared/page-policy.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Health } from './contract.ts'
 import { healthOf, isReady } from './health.ts'
@@ -13,14 +14,7 @@ const style = `:root { color-scheme: light dark }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
 
 /** The page loads and runs nothing; its only style sheet is allowed by its hash. */
-const contentSecurityPolicy = [
-	"default-src 'none'",
-	`style-src 'sha256-${hash('sha256', style, 'base64')}'`,
-	'img-src data:',
-	"base-uri 'none'",
-	"form-action 'none'",
-	"frame-ancestors 'none'",
-].join('; ')
+const contentSecurityPolicy = pagePolicy(`style-src 'sha256-${hash('sha256', style, 'base64')}'`, 'img-src data:')
 
 const sentences: Record<Health['status'], string> = {
 	ok: 'It is healthy.',

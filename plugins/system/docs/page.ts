@@ -1,17 +1,15 @@
+import { pagePolicy } from '../../shared/page-policy.ts'
+
 /**
  * The sources that the page may load. Swagger UI sets styles by script only, which needs no `unsafe-inline`, and does not evaluate
  * text as code, which would need `unsafe-eval`. Its images are data: addresses.
  */
-export const contentSecurityPolicy = [
-	"default-src 'none'",
+export const contentSecurityPolicy = pagePolicy(
 	"script-src 'self'",
 	"style-src 'self'",
 	"img-src 'self' data:",
 	"connect-src 'self'",
-	"base-uri 'none'",
-	"form-action 'none'",
-	"frame-ancestors 'none'",
-].join('; ')
+)
 
 export const page = `<!doctype html>
 <html lang="en">
