@@ -10,6 +10,7 @@ import { openEventBus } from './events/event-bus.ts'
 import type { EventBus } from './events/event-bus.ts'
 import type { Handler, Listeners, NewSockets } from './http/listeners.ts'
 import { upgrading } from './http/upgrading.ts'
+import type { Generation } from './host/generation.ts'
 import { Generations } from './host/generations.ts'
 import type { Loader } from './host/loader.ts'
 import type { Logger } from './log/log.ts'
@@ -139,6 +140,11 @@ export class Gateway {
 			emit: (event_type, payload) => void this.#say(event_type, payload),
 		})
 		this.events.subscribe({}, ({ event }) => this.#generations.current?.handle(event))
+	}
+
+	/** What serves now; null before the start. */
+	get generation(): Generation | null {
+		return this.#generations.current
 	}
 
 	/**

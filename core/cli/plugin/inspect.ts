@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import { stringify } from 'yaml'
 import { messageOf } from '../../errors.ts'
 import { entryOf } from '../../host/entry.ts'
@@ -11,10 +11,7 @@ import type { CheckOrder, CheckReport, PluginFinding } from './check.ts'
 import { extensionFindings } from './extension-findings.ts'
 import { commandFindings, doctorFindings } from './file-findings.ts'
 import { checkName } from './name.ts'
-import { observed, observedExtensions } from './observer/index.mjs'
 import { routeFindings } from './route-findings.ts'
-
-const observer = fileURLToPath(new URL('./observer/', import.meta.url))
 
 export interface Inspector {
 	/** Hears what comes next, which may hang or end the process. */
@@ -93,15 +90,16 @@ async function run(
 		})
 		// What its start has left to the next turns may fail.
 		for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
-		const found = running.gateway.status.plugins().find((one) => one.name === name)
+		const { generation, status } = running.gateway
+		const found = status.plugins().find((one) => one.name === name)
 		const problem = found?.last_error?.replaceAll(join(home, 'config/gateway.yaml'), 'gateway.yaml')
-		if (found?.state === 'running') {
+		if (generation && found?.state === 'running') {
 			if (problem) wrong(problem, 'the plugin reports this itself, by ctx.trouble', 'warning')
 			for (const one of [
-				...routeFindings(name, observed()),
+				...routeFindings(name, generation.servers),
 				...(await commandFindings(name, home)),
 				...(await doctorFindings(home)),
-				...(await extensionFindings((point) => observedExtensions(point).filter(({ plugin }) => plugin === name))),
+				...(await extensionFindings((point) => generation.extensions(point).filter(({ plugin }) => plugin === name))),
 			])
 				wrong(one.problem, one.fix, one.level)
 		} else wrong(problem ?? 'it does not start', fixOfStart(name, problem ?? '', found?.state === 'failing'))
@@ -114,7 +112,7 @@ async function run(
 	}
 }
 
-/** The `plugins:` of the temporary home: the plugin, those that it needs, and the one that observes. */
+/** The `plugins:` of the temporary home: the plugin, and those that it needs. */
 function pluginsFor(name: string, { needs = [] }: Plugin, order: CheckOrder): Record<string, unknown> {
 	const settingsOf = (plugin: string, path: string): unknown => {
 		const declared = order.plugins[plugin]
@@ -126,7 +124,6 @@ function pluginsFor(name: string, { needs = [] }: Plugin, order: CheckOrder): Re
 	return {
 		...Object.fromEntries(others.map(([need, folder]) => [need, settingsOf(need, folder)])),
 		[name]: { ...(order.settings ?? (settingsOf(name, '') as object)), path: order.folder },
-		'svc-check-observer': { path: observer },
 	}
 }
 

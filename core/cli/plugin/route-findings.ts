@@ -1,14 +1,14 @@
 /** What routes of a plugin lack by the rules of the gateway. */
-import type { RequestRoute, Server } from '@hapi/hapi'
+import type { RequestRoute } from '@hapi/hapi'
+import type { GenerationView } from '../../plugin.ts'
 import type { PluginFinding } from './check.ts'
 
-export function routeFindings(plugin: string, servers: readonly Server[]): PluginFinding[] {
-	const routes = servers.flatMap((server) => server.table()).filter((route) => route.realm.plugin === plugin)
-	const seen = new Map(routes.map((route) => [`${route.method.toUpperCase()} ${route.path}`, route]))
-	return [...seen].flatMap(([title, route]) =>
+export function routeFindings(plugin: string, { main, legacy }: GenerationView['servers']): PluginFinding[] {
+	const routes = [...main.table(), ...(legacy?.table() ?? [])].filter((route) => route.realm.plugin === plugin)
+	return routes.flatMap((route) =>
 		problemsOf(route).map(([problem, fix]): PluginFinding => ({
 			level: 'warning',
-			problem: `${title} ${problem}`,
+			problem: `${route.method.toUpperCase()} ${route.path} ${problem}`,
 			fix,
 		})),
 	)
