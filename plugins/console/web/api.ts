@@ -19,7 +19,6 @@ export interface FieldError {
 	path: string
 	message: string
 	line?: number
-	column?: number
 }
 
 const TOKEN = 'svc-token'

@@ -7,7 +7,6 @@ import { Page } from './page.ts'
 
 interface Item {
 	kind: 'instructions' | 'tools' | 'earlier' | 'turn' | 'prompt'
-	run_id?: string
 	shown?: 'whole' | 'stubs'
 	tokens: number
 }

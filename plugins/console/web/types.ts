@@ -9,7 +9,6 @@ export interface Question {
 	kind?: 'approval' | 'login'
 	tool?: string
 	arguments?: Record<string, unknown>
-	expires_at?: string
 }
 
 export interface Run {
@@ -19,29 +18,23 @@ export interface Run {
 	trigger: string
 	conversation: string
 	prompt: string
-	answer: string | null
 	created_at: string
 	started_at: string | null
 	ended_at: string | null
 	usage: Usage
-	finish_reason: string | null
-	error: { code: string; message: string; provider_code?: string } | null
+	error: { code: string; message: string } | null
 	open_question: (Question & { run_id: string }) | null
-	waits_for: string | null
 	parent_run_id: string | null
 }
 
 export interface Usage {
 	input_tokens: number
 	output_tokens: number
-	cached_tokens?: number
-	reasoning_tokens?: number
 	cost?: number
 }
 
 export interface Step {
 	kind: 'model' | 'tool'
-	step?: number
 	name?: string
 	provider?: string
 	model?: string
@@ -58,7 +51,6 @@ export interface GatewayEvent {
 	timestamp: string
 	agent_id: string | null
 	run_id: string | null
-	sequence: number
 	event_type: string
 	payload: Record<string, unknown>
 }
@@ -96,5 +88,4 @@ export interface AgentItem {
 export interface Agent extends AgentItem {
 	persona: string | null
 	config: Record<string, unknown>
-	skills: { id: string; name: string }[]
 }

@@ -42,7 +42,6 @@ const CHANNELS = 20
 
 interface Plugin {
 	name: string
-	state: string
 	last_error: string | null
 }
 

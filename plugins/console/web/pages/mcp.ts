@@ -24,7 +24,6 @@ type Definition = Pick<Tool, 'description' | 'input_schema' | 'annotations'>
 interface Server {
 	id: string
 	name: string
-	transport: string
 	status: string
 	status_detail: string
 	last_error: { at: string; message: string } | null

@@ -20,7 +20,6 @@ interface Compaction {
 	started_at: string
 	memories_before: number
 	memories_after: number | null
-	error: { message: string } | string | null
 }
 
 /** The long-term memory of one agent. */

@@ -13,7 +13,6 @@ interface Heartbeat {
 	at: string | null
 	prompt: string
 	next_at: string | null
-	last_at: string | null
 	paused: boolean
 }
 

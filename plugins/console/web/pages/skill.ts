@@ -6,7 +6,6 @@ import { loading, Page, status } from '../page.ts'
 import { shown } from '../unseen.ts'
 
 interface Review {
-	id: string
 	name: string
 	description: string
 	status: string

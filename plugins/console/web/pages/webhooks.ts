@@ -8,14 +8,11 @@ import { agentTabs } from './agent-tabs.ts'
 interface Webhook {
 	slug: string
 	scheme: string
-	token: string
 	instructions: string | null
-	last_delivery: string | null
 	delivery_count: number
 }
 
 interface Delivery {
-	delivery_id: string
 	source_ip: string
 	run_id: string | null
 	status_code: number
