@@ -1,31 +1,25 @@
 import type { EventType } from '../../core/plugin.ts'
 
+const plugin = 'Its name.'
+const generation = 'Counts the reloads that changed something.'
+
 export default {
 	'plugin.started': {
 		description: 'A plugin was switched on.',
-		payload: {
-			plugin: 'Its name.',
-			generation: 'Counts the reloads that changed something.',
-		},
+		payload: { plugin, generation },
 	},
 	'plugin.stopped': {
 		description: 'A plugin was switched off.',
-		payload: {
-			plugin: 'Its name.',
-			generation: 'Counts the reloads that changed something.',
-		},
+		payload: { plugin, generation },
 	},
 	'plugin.reloaded': {
 		description: 'A plugin was replaced, since its settings or its code changed.',
-		payload: {
-			plugin: 'Its name.',
-			generation: 'Counts the reloads that changed something.',
-		},
+		payload: { plugin, generation },
 	},
 	'plugin.failed': {
 		description: 'A plugin does not load or start, or did not catch an error.',
 		payload: {
-			plugin: 'Its name.',
+			plugin,
 			message: 'What is wrong, for people.',
 			'untold?':
 				'How many more errors it did not catch since the last such event; there is at most one event a minute.',
@@ -33,9 +27,7 @@ export default {
 	},
 	'config.reloaded': {
 		description: 'A change of the configuration is in force.',
-		payload: {
-			generation: 'Counts the reloads that changed something.',
-		},
+		payload: { generation },
 	},
 	'config.rejected': {
 		description: 'A change of the configuration is invalid; the last good one stays in force.',
@@ -46,10 +38,7 @@ export default {
 	},
 	'gateway.started': {
 		description: 'The gateway is ready.',
-		payload: {
-			version: 'Of the gateway.',
-			generation: 'Counts the reloads that changed something.',
-		},
+		payload: { version: 'Of the gateway.', generation },
 	},
 	'gateway.error': {
 		description: 'The gateway itself did not catch an error.',
