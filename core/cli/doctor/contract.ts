@@ -81,7 +81,7 @@ export interface CheckContext {
 	/** The folder of the program itself. */
 	readonly root: string
 	/** How long things may take. */
-	readonly limits: Readonly<DoctorLimits>
+	readonly limits: DoctorLimits
 	/** Aborts when the examination is over. */
 	readonly signal: AbortSignal
 	/** Throws `NotChecked` if gateway.yaml is refused. */
