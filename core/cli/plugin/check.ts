@@ -68,19 +68,16 @@ export async function checkPlugin(
 	signal.throwIfAborted()
 	const { name = null, version = null, findings = [] } = report ?? {}
 	if (!report) {
-		findings.push(
-			limit.aborted
-				? {
-						level: 'error',
-						problem: `${doing} does not end within ${LIMIT_MS / 1000} s`,
-						fix: 'find what it waits for: a promise that never settles, or an endless loop',
-					}
-				: {
-						level: 'error',
-						problem: `${doing} ends the process (${how})`,
-						fix: 'remove the call of process.exit, or what crashes Node: in the gateway it would end everything',
-					},
-		)
+		const [problem, fix] = limit.aborted
+			? [
+					`${doing} does not end within ${LIMIT_MS / 1000} s`,
+					'find what it waits for: a promise that never settles, or an endless loop',
+				]
+			: [
+					`${doing} ends the process (${how})`,
+					'remove the call of process.exit, or what crashes Node: in the gateway it would end everything',
+				]
+		findings.push({ level: 'error', problem, fix })
 	}
 	return { folder, name, version, valid: findings.every(({ level }) => level !== 'error'), findings }
 }
