@@ -1,5 +1,6 @@
 /** Settings on the command line: `--set key=value`, any number of times. */
 import { isObject } from '../util/is-object.ts'
+import { jsonIn } from '../util/json-in.ts'
 import { CliError } from './contract.ts'
 
 type Settings = Record<string, unknown>
@@ -58,10 +59,6 @@ function copyOf(settings: Settings): Settings {
 }
 
 function valueOf(text: string): unknown {
-	if (text === '') return null
-	try {
-		return JSON.parse(text)
-	} catch {
-		return text
-	}
+	const value = text === '' ? null : jsonIn(text)
+	return value === undefined ? text : value
 }

@@ -1,5 +1,6 @@
 /** Errors of the API name requests, for every client; people at a terminal have commands. */
 import type { WireHint } from '../errors.ts'
+import { jsonIn } from '../util/json-in.ts'
 import { builtInFiles } from './command-table.ts'
 
 /** The message with a command in place of the request that its hint names, where a plugin declares one. `header`: the hint as JSON. */
@@ -13,12 +14,9 @@ export async function withCommand(message: string, header: string | null): Promi
 }
 
 function parsed(header: string | null): WireHint | undefined {
-	try {
-		const hint = JSON.parse(header ?? 'null') as Partial<WireHint> | null
-		return typeof hint?.route === 'string' && typeof hint.request === 'string' ? (hint as WireHint) : undefined
-	} catch {
-		return undefined // what answers is no gateway of ours, or a proxy changed it
-	}
+	// What answers may be no gateway of ours, or a proxy changed it.
+	const hint = jsonIn(header ?? '') as Partial<WireHint> | null | undefined
+	return typeof hint?.route === 'string' && typeof hint.request === 'string' ? (hint as WireHint) : undefined
 }
 
 async function commandFor({ route, params }: WireHint): Promise<string | undefined> {

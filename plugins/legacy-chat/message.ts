@@ -1,5 +1,7 @@
 /** What a client sends, on any route: a message, and data about it. */
 import type { CustomHelpers, ErrorReport } from 'joi'
+import { isObject } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import { Joi } from '../../core/util/lazy-joi.ts'
 
 export interface ChatMessage {
@@ -58,13 +60,6 @@ function small(value: object, helpers: CustomHelpers): object | ErrorReport {
 }
 
 function parse(text: string, helpers: CustomHelpers): object | ErrorReport {
-	let value: unknown
-	try {
-		value = JSON.parse(text)
-	} catch {
-		value = null
-	}
-	if (typeof value !== 'object' || value === null || Array.isArray(value))
-		return helpers.message({ custom: '{#label} must be one JSON object' })
-	return small(value, helpers)
+	const value = jsonIn(text)
+	return isObject(value) ? small(value, helpers) : helpers.message({ custom: '{#label} must be one JSON object' })
 }

@@ -1,4 +1,5 @@
 /** One open WebSocket: one message after another, each with its reply as frames. */
+import { jsonIn } from '../../core/util/json-in.ts'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RawData, WebSocket } from 'ws'
 import { Fault, isFault } from '../../core/errors.ts'
@@ -153,12 +154,8 @@ export class ChatSocket implements OpenRequest {
 
 /** Returns what is wrong with a frame, if anything. */
 function parse(data: RawData): ChatMessage | string {
-	let value: unknown
-	try {
-		value = JSON.parse(String(data))
-	} catch {
-		return 'the frame is not JSON; send one object such as {"message": "hello"}'
-	}
+	const value = jsonIn(String(data))
+	if (value === undefined) return 'the frame is not JSON; send one object such as {"message": "hello"}'
 	const checked = schema.validate(value)
 	return checked.error ? checked.error.message : checked.value
 }

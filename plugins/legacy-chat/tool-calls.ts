@@ -1,4 +1,5 @@
 /** Derives the messages about tool calls for a client of the chat from the events of a run. */
+import { jsonIn } from '../../core/util/json-in.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 
 /** Must not throw. */
@@ -44,9 +45,6 @@ function nameOf(event_type: string, { skill, primitive, server, tool }: Record<s
 }
 
 function parsed(text: string): unknown {
-	try {
-		return text.trim() === '' ? {} : JSON.parse(text)
-	} catch {
-		return text
-	}
+	const value = text.trim() === '' ? {} : jsonIn(text)
+	return value === undefined ? text : value
 }

@@ -3,6 +3,8 @@
  * field by field; an answer that is a JSON object answers all of them at once.
  */
 import { isFault } from '../../core/errors.ts'
+import { isObject } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import type { QuestionText } from '../../core/plugin.ts'
 import { hintOf, readAnswer, readValue } from './fields.ts'
 import type { Field, Value } from './fields.ts'
@@ -137,13 +139,8 @@ function questionFor(field: Field, at: number, { fields, message }: Form, proble
 
 /** Undefined for an answer that is not a JSON object; a problem for one that does not fit. */
 function readObject(answer: string, fields: readonly Field[]): Map<string, Value> | { problem: string } | undefined {
-	if (!answer.trimStart().startsWith('{')) return undefined
-	let parsed: Record<string, unknown>
-	try {
-		parsed = JSON.parse(answer) as Record<string, unknown>
-	} catch {
-		return undefined
-	}
+	const parsed = jsonIn(answer)
+	if (!isObject(parsed)) return undefined
 	const content = new Map<string, Value>()
 	for (const [name, value] of Object.entries(parsed)) {
 		const field = fields.find((one) => one.name === name)

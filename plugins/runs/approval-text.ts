@@ -3,6 +3,7 @@ import { hash } from 'node:crypto'
 import { invalidField } from '../shared/invalid-field.ts'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
 import { isObject } from '../../core/util/is-object.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 import type { Answer } from './contract.ts'
 
 export const approvalOptions = ['approve', 'approve_always', 'edit', 'refuse']
@@ -62,11 +63,8 @@ export function readApproval({ answer, arguments: args, reason }: Answer): Appro
 }
 
 function readObject(text: string): Record<string, unknown> {
-	const json = /^(`{3,})(?:json)?\s([\s\S]*)\1$/.exec(text)?.[2] ?? text
-	try {
-		const value = JSON.parse(json) as unknown
-		if (isObject(value)) return value
-	} catch {}
+	const value = jsonIn(/^(`{3,})(?:json)?\s([\s\S]*)\1$/.exec(text)?.[2] ?? text)
+	if (isObject(value)) return value
 	throw invalidField('arguments', 'write "edit" and after it all arguments of the call as one JSON object')
 }
 

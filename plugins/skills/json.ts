@@ -1,13 +1,9 @@
+import { jsonIn } from '../../core/util/json-in.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
 
 /** Reads JSON from a program's process. Undefined if it is invalid, or nested too deeply to be passed on. */
 export function readJson(text: string): unknown {
-	if (isTooDeep(text)) return undefined
-	try {
-		return JSON.parse(text) as unknown
-	} catch {
-		return undefined
-	}
+	return isTooDeep(text) ? undefined : jsonIn(text)
 }
 
 /** V8 parses JSON of any depth, but recursive functions over it, such as `JSON.stringify`, overflow the stack. */

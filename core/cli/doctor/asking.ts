@@ -1,3 +1,4 @@
+import { jsonIn } from '../../util/json-in.ts'
 import type { GuardedInit } from '../../fetch/guarded-fetch.ts'
 import type { CheckContext, Reply, Request } from './contract.ts'
 import { usualLimits } from './limits.ts'
@@ -35,14 +36,6 @@ export function askingUntil(signal: AbortSignal, timeout_ms = usualLimits.reques
 			await response.body?.cancel()
 			return { status, date, body: undefined }
 		}
-		return { status, date, body: parsed(await response.text()) }
-	}
-}
-
-function parsed(text: string): unknown {
-	try {
-		return JSON.parse(text)
-	} catch {
-		return undefined
+		return { status, date, body: jsonIn(await response.text()) }
 	}
 }

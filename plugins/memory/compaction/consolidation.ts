@@ -1,4 +1,5 @@
 /** The prompt that has the model merge notes, and the checks of its answer. */
+import { jsonIn } from '../../../core/util/json-in.ts'
 
 export interface Note {
 	id: string
@@ -56,13 +57,8 @@ export function consolidatedIn(answer: string, notes: readonly Note[]): Consolid
 }
 
 function listIn(answer: string): unknown[] {
-	const [from, to] = [answer.indexOf('['), answer.lastIndexOf(']')]
-	try {
-		const value: unknown = JSON.parse(answer.slice(from, to + 1))
-		return Array.isArray(value) ? value : []
-	} catch {
-		return []
-	}
+	const value = jsonIn(answer.slice(answer.indexOf('['), answer.lastIndexOf(']') + 1))
+	return Array.isArray(value) ? value : []
 }
 
 /** Words cannot be checked in every language, numbers can. */

@@ -1,6 +1,7 @@
 /** The prompts of earlier conversations, in a file of the user's: they belong to the user, not to a gateway. */
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { jsonIn } from '../../../core/util/json-in.ts'
 import type { History } from '../../../core/cli/contract.ts'
 
 const ENTRIES = 1_000
@@ -56,12 +57,8 @@ function append(file: string, text: string): void {
 
 /** Empty for a damaged line, such as one cut off by a full disk. */
 function parsed(line: string): string[] {
-	try {
-		const entry: unknown = JSON.parse(line)
-		return typeof entry === 'string' ? [entry] : []
-	} catch {
-		return []
-	}
+	const entry = jsonIn(line)
+	return typeof entry === 'string' ? [entry] : []
 }
 
 function attempt(work: () => void): void {
