@@ -2,6 +2,25 @@ import type { Address } from './http/listening.ts'
 import type { LentThreads } from './runs/run-pool.ts'
 import type { ClusterMember, ClusterStatus } from './store/ports.ts'
 
+/** One health check. */
+export interface HealthCheck {
+	name: string
+	ok: boolean
+	/** The state; if there is a problem, what to do. */
+	message: string
+}
+
+/** The answer of GET /v1/health. */
+export interface Health {
+	/** `degraded`: it serves, but something needs attention. */
+	status: 'ok' | 'degraded' | 'migrating' | 'starting' | 'draining'
+	version: string
+	generation: number
+	/** Seconds since the start. */
+	uptime_s: number
+	checks: HealthCheck[]
+}
+
 export interface PluginStatus {
 	name: string
 	version: string | null

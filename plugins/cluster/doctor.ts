@@ -3,7 +3,7 @@ import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Check, CheckContext, DoctorFile, Finding } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
 import { format } from '../../core/store/format.ts'
-import type { Health } from '../system/contract.ts'
+import type { Health } from '../../core/status.ts'
 import type { ClusterFindings } from './nats/inspect.ts'
 
 const clusterCheck: Check = {

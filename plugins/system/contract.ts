@@ -1,23 +1,5 @@
 import type { Schema } from 'joi'
 
-/** One health check. */
-export interface Check {
-	name: string
-	ok: boolean
-	/** The state; if there is a problem, what to do. */
-	message: string
-}
-
-export interface Health {
-	/** `degraded`: it serves, but something needs attention. */
-	status: 'ok' | 'degraded' | 'migrating' | 'starting' | 'draining'
-	version: string
-	generation: number
-	/** Seconds since the start. */
-	uptime_s: number
-	checks: Check[]
-}
-
 /**
  * What the schemas of a route do not contain, for GET /v1/openapi.json. Everything else comes from the route itself: `id` names
  * the operation, `description` and `notes` describe it, and examples of bodies, parameters and answers are in their schemas

@@ -4,7 +4,7 @@ import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { pagePolicy } from '../shared/page-policy.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { Health } from './contract.ts'
+import type { Health } from '../../core/status.ts'
 import { healthOf, isReady } from './health.ts'
 
 const NAME = 'svc gateway'

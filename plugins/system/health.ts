@@ -1,6 +1,5 @@
 import type { LentThreads } from '../../core/runs/run-pool.ts'
-import type { GatewayStatus } from '../../core/status.ts'
-import type { Check, Health } from './contract.ts'
+import type { GatewayStatus, Health, HealthCheck } from '../../core/status.ts'
 
 /**
  * The gateway's health. `detailed`: for a caller that may see the causes, which can name files, settings and
@@ -11,7 +10,7 @@ import type { Check, Health } from './contract.ts'
  */
 export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 	const state = gateway.state()
-	const checks: Check[] = [
+	const checks: HealthCheck[] = [
 		gatewayCheck(state, gateway.uncaughtErrors()),
 		storeCheck(gateway, detailed),
 		configCheck(gateway.configError(), detailed),
@@ -44,12 +43,12 @@ export function isReady({ status }: Health): boolean {
 	return status === 'ok' || status === 'degraded'
 }
 
-function gatewayCheck(state: string, uncaught: number): Check {
+function gatewayCheck(state: string, uncaught: number): HealthCheck {
 	const errors = uncaught > 0 ? `, uncaught errors of its own: ${uncaught} (see the log)` : ''
 	return { name: 'gateway', ok: state === 'ready' && uncaught === 0, message: state + errors }
 }
 
-function storeCheck(gateway: GatewayStatus, detailed: boolean): Check {
+function storeCheck(gateway: GatewayStatus, detailed: boolean): HealthCheck {
 	const trouble = gateway.storeTrouble()
 	const cluster = detailed ? gateway.storeCluster() : null
 	if (trouble === null) {
@@ -66,7 +65,7 @@ function mebibytes(bytes: number): string {
 }
 
 /** None without a cluster. */
-function threadsCheck(lent: readonly LentThreads[] | null): Check[] {
+function threadsCheck(lent: readonly LentThreads[] | null): HealthCheck[] {
 	if (!lent) return []
 	const sum = (of: 'threads' | 'runs'): number => lent.reduce((total, one) => total + one[of], 0)
 	const runs = sum('runs')
@@ -76,13 +75,13 @@ function threadsCheck(lent: readonly LentThreads[] | null): Check[] {
 	return [{ name: 'threads', ok: true, message }]
 }
 
-function configCheck(error: string | null, detailed: boolean): Check {
+function configCheck(error: string | null, detailed: boolean): HealthCheck {
 	if (error === null) return { name: 'config', ok: true, message: 'in force' }
 	const refused = 'the last change is refused, the last good configuration stays in force'
 	return { name: 'config', ok: false, message: `${refused}${detailed ? `: ${error}` : UNTOLD}` }
 }
 
-function pluginsCheck(gateway: GatewayStatus, detailed: boolean): Check {
+function pluginsCheck(gateway: GatewayStatus, detailed: boolean): HealthCheck {
 	const plugins = gateway.plugins()
 	const bad = plugins.filter((plugin) => plugin.last_error !== null).map((plugin) => plugin.name)
 	const running = plugins.filter((plugin) => plugin.state !== 'failed').length

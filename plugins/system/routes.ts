@@ -5,9 +5,8 @@ import { Fault } from '../../core/errors.ts'
 import { BUILT_IN } from '../../core/host/loader.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { PluginStatus } from '../../core/status.ts'
+import type { Health, PluginStatus } from '../../core/status.ts'
 import type {} from '../auth/contract.ts'
-import type { Health } from './contract.ts'
 import { healthOf, isReady, linesOf } from './health.ts'
 
 const health = Joi.object({

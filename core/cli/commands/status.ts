@@ -1,18 +1,10 @@
-import type { PluginStatus } from '../../status.ts'
+import type { Health, PluginStatus } from '../../status.ts'
 import type { Command, StatusPart } from '../command.ts'
 import { builtInFiles } from '../command-table.ts'
 import { notAGateway } from '../connection.ts'
 import { CliError } from '../contract.ts'
 import type { Api, Cli, Style } from '../contract.ts'
 import { permitted } from '../permitted.ts'
-
-interface Health {
-	status: 'ok' | 'degraded' | 'migrating' | 'starting' | 'draining'
-	version: string
-	generation: number
-	uptime_s: number
-	checks: { name: string; ok: boolean; message: string }[]
-}
 
 /** The fields of an error of a gateway that are needed here. */
 interface Refusal {

@@ -3,6 +3,7 @@ import { runtimeFileOf, readRuntimeFile } from '../../process/runtime-file.ts'
 import { fromWire, isFault } from '../../errors.ts'
 import type { Fault, WireError } from '../../errors.ts'
 import { holderOf } from '../../process/lock.ts'
+import type { Health } from '../../status.ts'
 import { CliError } from '../contract.ts'
 import { tokenFor } from '../logins.ts'
 import { statOf } from './stat-of.ts'
@@ -56,10 +57,6 @@ export async function findGateway({
 			)
 		throw fromWire({ code, message: String(message) })
 	}
-}
-
-interface Health {
-	checks: { name: string; ok: boolean; message: string }[]
 }
 
 /** What a gateway says of one of its parts, such as `store`; null if it is well. */

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { REQUEST_ID } from '../../../core/http/request-id.ts'
+import type { Health } from '../../../core/status.ts'
 import type { ProbeAnswer, Forwarder, Route } from './forward.ts'
 
 const ROLE = 'waiting: requests are forwarded to the working gateway'
@@ -47,7 +48,7 @@ export function answerProbe(
 function withRole({ body }: ProbeAnswer, isText: boolean): string {
 	if (isText) return body.replace(/^\[\+\]role .*$/m, `[+]role ${ROLE}`)
 	try {
-		const health = JSON.parse(body) as { checks: { name: string; ok: boolean; message: string }[] }
+		const health = JSON.parse(body) as Health
 		const checks = health.checks.map((one) => (one.name === 'role' ? { ...one, message: ROLE } : one))
 		return JSON.stringify({ ...health, checks })
 	} catch {
