@@ -1,5 +1,6 @@
 /** HTTP to a gateway: what is sent, and what an answer that is no success means. */
 import { HINT_HEADER } from '../errors.ts'
+import type { FieldError, WireError } from '../errors.ts'
 import { allBytes } from '../util/all-bytes.ts'
 import { CliError, exitOf } from './contract.ts'
 import type { RequestOptions } from './contract.ts'
@@ -131,26 +132,24 @@ export function notAGateway(url: string): CliError {
 	return new CliError('unavailable', `the server at ${url} is not a gateway; set SVC_URL to the address of the gateway`)
 }
 
-interface RefusedRequest {
-	message?: string
-	code?: string
-	errors?: { path: string; message: string }[]
-}
-
 async function refusal(response: Response, connection: Connection): Promise<CliError> {
 	const text = await textOf(response, connection)
-	const { message, code, errors } = (parse(text, connection) ?? {}) as RefusedRequest
+	const {
+		message,
+		code,
+		errors = [],
+	} = (parse(text, connection) ?? {}) as Partial<WireError> & { errors?: FieldError[] }
 	// Every error of a gateway has both.
 	if (typeof message !== 'string' || typeof code !== 'string') return notAGateway(connection.url())
 	const exit = exitOf(response.status)
-	const fields = (errors ?? []).filter((field) => !message.includes(field.message))
+	const fields = errors.filter((field) => !message.includes(field.message))
 	const { withCommand } = await import('./hints.ts')
 	const lines = [
 		await withCommand(message, response.headers.get(HINT_HEADER)),
 		...fields.map((field) => `  ${field.path}: ${field.message}`),
 	]
 	if (response.status === 401) lines.push('Store a token of this gateway with "svc login", or set SVC_TOKEN to one.')
-	return new CliError(exit, lines.join('\n'), { code, errors: errors ?? [] })
+	return new CliError(exit, lines.join('\n'), { code, errors })
 }
 
 export async function textOf(response: Response, connection: Connection): Promise<string> {

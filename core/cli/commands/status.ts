@@ -1,3 +1,4 @@
+import type { WireError } from '../../errors.ts'
 import type { Health, PluginStatus } from '../../status.ts'
 import type { Command, StatusPart } from '../command.ts'
 import { builtInFiles } from '../command-table.ts'
@@ -5,12 +6,6 @@ import { notAGateway } from '../connection.ts'
 import { CliError } from '../contract.ts'
 import type { Api, Cli, Style } from '../contract.ts'
 import { permitted } from '../permitted.ts'
-
-/** The fields of an error of a gateway that are needed here. */
-interface Refusal {
-	message?: string
-	code?: string
-}
 
 interface Status extends Health {
 	url: string
@@ -30,7 +25,7 @@ Examples:
 		const cli: Cli = { ...given, api: briefly(given.api) }
 		const { api } = cli
 		// A gateway that starts or drains says so with 503.
-		const health = await api.request<Partial<Health> & Refusal>('GET', '/v1/health', undefined, { accept: 503 })
+		const health = await api.request<Partial<Health & WireError>>('GET', '/v1/health', undefined, { accept: 503 })
 		// So does a gateway that waits while none works, as an error like any other.
 		if (!isHealth(health)) {
 			const { message, code } = health
