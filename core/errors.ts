@@ -204,6 +204,11 @@ export function isFault(error: unknown, ...among: FaultCode[]): error is Fault {
 	return error instanceof Fault && (among.length === 0 || among.includes(error.code))
 }
 
+/** What a caller may see of an error: a Fault itself; of any other error, that the log has it. */
+export function shownFault(error: unknown): Fault {
+	return isFault(error) ? error : new Fault('internal', 'the gateway failed; its log shows why')
+}
+
 export function toWire(error: unknown): WireError {
 	if (isFault(error)) {
 		const { code, message, provider_code, provider_status } = error

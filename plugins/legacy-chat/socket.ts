@@ -2,7 +2,7 @@
 import { jsonIn } from '../../core/util/json-in.ts'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RawData, WebSocket } from 'ws'
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault, isFault, shownFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { causedBy } from '../../core/util/context.ts'
 import type { Credentials, OpenRequest } from '../auth/contract.ts'
@@ -133,7 +133,7 @@ export class ChatSocket implements OpenRequest {
 		} catch (error) {
 			if (signal.aborted) return
 			if (!isFault(error)) this.#ctx.log.error({ err: error, agent: this.agent.name }, 'a chat message failed')
-			this.#send({ type: 'error', content: isFault(error) ? error.message : 'the gateway failed; its log shows why' })
+			this.#send({ type: 'error', content: shownFault(error).message })
 		}
 	}
 

@@ -1,7 +1,7 @@
 /** Turns an HTTP upgrade into an open WebSocket, or returns an error response. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault, isFault, shownFault } from '../../core/errors.ts'
 import { toBoom } from '../../core/http/boom.ts'
 import { answerSocket, safetyHeaders } from '../../core/http/raw-answer.ts'
 import { once } from '../shared/once.ts'
@@ -40,7 +40,7 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 	return (request, socket, head) => {
 		take(request, socket, head).catch((error: unknown) => {
 			if (!isFault(error)) ctx.log.error({ err: error }, 'a WebSocket could not be opened')
-			refuse(socket, isFault(error) ? error : new Fault('internal', 'the gateway failed; its log shows why'))
+			refuse(socket, shownFault(error))
 		})
 	}
 }

@@ -1,6 +1,6 @@
 import type { Request, Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
-import { toWire } from '../../core/errors.ts'
+import { shownFault, toWire } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { bodyUsed } from '../../core/http/body-budget.ts'
 import { scoped } from '../shared/scopes.ts'
@@ -17,7 +17,7 @@ import { respond } from './respond.ts'
 import type { ResponseRequest } from './respond.ts'
 import { response, responseEvents, viewOf } from './response.ts'
 import { eventsOf, seconds } from './response-events.ts'
-import { answerTo, faultOf, stream } from './serve.ts'
+import { answerTo, stream } from './serve.ts'
 import { noteIgnored, tools } from './tools.ts'
 import { deleteResponse, missing, readResponse, writeEnd } from './stored.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
@@ -108,7 +108,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 				await ended(end)
 				return viewOf({ ...record, end })
 			} catch (error) {
-				await ended({ at: seconds(), error: toWire(faultOf(error)) })
+				await ended({ at: seconds(), error: toWire(shownFault(error)) })
 				throw error
 			}
 		},

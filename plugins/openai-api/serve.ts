@@ -1,5 +1,5 @@
 /** Serves a request: as one response, or as a stream of events. */
-import { Fault } from '../../core/errors.ts'
+import { Fault, shownFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { WaitingRequest } from '../auth/contract.ts'
 import type { OpenAiSettings } from './contract.ts'
@@ -44,11 +44,11 @@ export async function stream(ctx: ApiDeps, client: WaitingRequest, asked: AgentR
 					const whole = isJson(asked) && one.text !== '' ? script.piece(one.text) : ''
 					return whole + (await script.end(one))
 				},
-				(error: unknown) => script.failed(faultOf(error)),
+				(error: unknown) => script.failed(shownFault(error)),
 			)
 			.catch((error: unknown) => {
 				ctx.log.error({ err: error, run_id }, 'an answer could not be stored')
-				return script.failed(faultOf(error))
+				return script.failed(shownFault(error))
 			})
 		return { first: script.begin(run_id), last }
 	})
@@ -58,9 +58,4 @@ function final(error: unknown): unknown {
 	if (!(error instanceof Fault) || error.code === 'unauthorized' || error.code === 'unavailable') return error
 	const { code, message, headers, provider_code, provider_status } = error
 	return new Fault(code, message, { headers: { ...headers, ...FINAL }, provider_code, provider_status, cause: error })
-}
-
-/** The part of an error that a client may see. */
-export function faultOf(error: unknown): Fault {
-	return error instanceof Fault ? error : new Fault('internal', 'the gateway failed; its log shows why')
 }

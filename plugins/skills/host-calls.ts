@@ -1,5 +1,5 @@
 /** A program's calls of the gateway: checked, counted, answered. */
-import { Fault, isFault } from '../../core/errors.ts'
+import { Fault, isFault, shownFault } from '../../core/errors.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
 import type { CallMessage, HostCallKind, ToHost } from '../../sandbox/host-protocol.ts'
 import type { Logger } from '../../core/log/log.ts'
@@ -48,9 +48,7 @@ export function answerCalls(
 		} catch (error) {
 			if (controller.signal.aborted) return
 			if (!isFault(error)) log.error({ err: error }, `a call of a program failed: ${what}`)
-			const { code, message } = isFault(error)
-				? error
-				: { code: 'internal', message: 'the gateway failed; its log shows why' }
+			const { code, message } = shownFault(error)
 			await reply({ kind: 'reply', id, call, ok: false, code, message: message.slice(0, programLimits.message_length) })
 		}
 	}
