@@ -6,7 +6,7 @@ import { errorSchema } from './errors.ts'
 import { sharedHeaders } from './headers.ts'
 import { operationOf } from './operation.ts'
 import type { Operation } from './operation.ts'
-import { templateOf } from './path.ts'
+import { templateOf } from './requests.ts'
 import { Schemas } from './schemas.ts'
 
 export interface Document {

@@ -3,7 +3,6 @@ import type { RequestRoute } from '@hapi/hapi'
 import type { ObjectSchema, Schema } from 'joi'
 import { schemaOf } from '../../../core/http/schemas.ts'
 import { mediaOf } from './answers.ts'
-import { templateOf } from './path.ts'
 import { isJoi } from './schemas.ts'
 import type { Schemas } from './schemas.ts'
 
@@ -50,4 +49,9 @@ function group(where: string, rules: unknown, schemas: Schemas): Record<string, 
 			...(examples && { example: examples[0] }),
 		}
 	})
+}
+
+/** hapi's path in OpenAPI's syntax: `{rest*}` and `{id?}` lose their marks. */
+export function templateOf(path: string): string {
+	return path.replaceAll(/\{(\w+)(\*\d*|\?)\}/g, '{$1}')
 }
