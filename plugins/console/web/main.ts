@@ -1,19 +1,20 @@
 /** The frame of the console: navigation, the page that the address names, and what is wrong with the connection. */
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { html as staticHtml, unsafeStatic } from 'lit/static-html.js'
 import { ApiError, change, get, hasToken, setToken, tokenNeeded } from './api.ts'
 import { PlainElement } from './page.ts'
 
 interface Entry {
 	title: string
 	load: () => Promise<unknown>
-	/** The element of the page; `rest`: the parts of the address after its name. */
-	show: (rest: string[]) => TemplateResult
+	/** The element of the page; `rest`: the parts of the address after its name. Default: that of its name. */
+	show?: (rest: string[]) => TemplateResult
 }
 
 const pages: Record<string, Entry> = {
-	home: { title: 'Home', load: () => import('./pages/home.ts'), show: () => html`<svc-home></svc-home>` },
-	inbox: { title: 'Inbox', load: () => import('./pages/inbox.ts'), show: () => html`<svc-inbox></svc-inbox>` },
+	home: { title: 'Home', load: () => import('./pages/home.ts') },
+	inbox: { title: 'Inbox', load: () => import('./pages/inbox.ts') },
 	runs: {
 		title: 'Runs',
 		load: () => Promise.all([import('./pages/runs.ts'), import('./pages/run.ts')]),
@@ -28,55 +29,31 @@ const pages: Record<string, Entry> = {
 	agents: {
 		title: 'Agents',
 		load: () => import('./pages/agents.ts'),
-		show: ([name = '', what, skill]) => ofAgent(name, what, skill),
+		show: ([name = '', what = '', skill = '']) => ofAgent(name, what, skill),
 	},
-	channels: {
-		title: 'Channels',
-		load: () => import('./pages/channels.ts'),
-		show: () => html`<svc-channels></svc-channels>`,
-	},
-	models: { title: 'Models', load: () => import('./pages/models.ts'), show: () => html`<svc-models></svc-models>` },
-	vault: { title: 'Vault', load: () => import('./pages/vault.ts'), show: () => html`<svc-vault></svc-vault>` },
-	tokens: { title: 'Tokens', load: () => import('./pages/tokens.ts'), show: () => html`<svc-tokens></svc-tokens>` },
-	events: { title: 'Events', load: () => import('./pages/events.ts'), show: () => html`<svc-events></svc-events>` },
-	plugins: {
-		title: 'Plugins',
-		load: () => import('./pages/plugins.ts'),
-		show: () => html`<svc-plugins></svc-plugins>`,
-	},
-	backups: {
-		title: 'Backups',
-		load: () => import('./pages/backups.ts'),
-		show: () => html`<svc-backups></svc-backups>`,
-	},
-	cluster: {
-		title: 'Cluster',
-		load: () => import('./pages/cluster.ts'),
-		show: () => html`<svc-cluster></svc-cluster>`,
-	},
-	config: {
-		title: 'Configuration',
-		load: () => import('./pages/config.ts'),
-		show: () => html`<svc-config></svc-config>`,
-	},
+	channels: { title: 'Channels', load: () => import('./pages/channels.ts') },
+	models: { title: 'Models', load: () => import('./pages/models.ts') },
+	vault: { title: 'Vault', load: () => import('./pages/vault.ts') },
+	tokens: { title: 'Tokens', load: () => import('./pages/tokens.ts') },
+	events: { title: 'Events', load: () => import('./pages/events.ts') },
+	plugins: { title: 'Plugins', load: () => import('./pages/plugins.ts') },
+	backups: { title: 'Backups', load: () => import('./pages/backups.ts') },
+	cluster: { title: 'Cluster', load: () => import('./pages/cluster.ts') },
+	config: { title: 'Configuration', load: () => import('./pages/config.ts') },
 }
 
+/** Pages of one agent with an element of their name. */
+const agentPages = ['memory', 'mcp', 'webhooks', 'schedule']
+
 /** The pages of one agent, or the list of all. */
-function ofAgent(name: string, what?: string, skill = ''): TemplateResult {
-	switch (name === '' ? undefined : what) {
-		case 'memory':
-			return html`<svc-memory .agent=${name}></svc-memory>`
-		case 'mcp':
-			return html`<svc-mcp .agent=${name}></svc-mcp>`
-		case 'webhooks':
-			return html`<svc-webhooks .agent=${name}></svc-webhooks>`
-		case 'schedule':
-			return html`<svc-schedule .agent=${name}></svc-schedule>`
-		case 'skills':
-			return html`<svc-skill .agent=${name} .skill=${skill}></svc-skill>`
-		default:
-			return html`<svc-agents .name=${name}></svc-agents>`
-	}
+function ofAgent(name: string, what: string, skill: string): TemplateResult {
+	if (name !== '' && what === 'skills') return html`<svc-skill .agent=${name} .skill=${skill}></svc-skill>`
+	if (name === '' || !agentPages.includes(what)) return html`<svc-agents .name=${name}></svc-agents>`
+	return staticHtml`<${elementOf(what)} .agent=${name}></${elementOf(what)}>`
+}
+
+function elementOf(page: string) {
+	return unsafeStatic(`svc-${page}`)
 }
 
 /** A page that a plugin adds, at `#/page/PLUGIN`. */
@@ -261,7 +238,8 @@ class Console extends PlainElement {
 		if (!entry && this.#added) return html`<p class="empty">No plugin adds this page.</p>`
 		if (!entry || !this.#loaded.has(this.#name)) return html`<p class="empty">Loading …</p>`
 		// Another address, or another turn, is another page: a list of one, by its key.
-		return html`${[entry.show(this.#rest)].map((page) => (this.#turn % 2 === 0 ? page : html`<div>${page}</div>`))}`
+		const shown = entry.show?.(this.#rest) ?? staticHtml`<${elementOf(this.#name)}></${elementOf(this.#name)}>`
+		return html`${[shown].map((page) => (this.#turn % 2 === 0 ? page : html`<div>${page}</div>`))}`
 	}
 
 	#tokenForm(): TemplateResult {
