@@ -148,11 +148,7 @@ class MemoryPage extends Page {
 
 	#store(event: SubmitEvent): void {
 		const { form, text } = submitted(event)
-		void this.attempt(async () => {
-			await change('POST', path`/v1/agents/${this.agent}/memory`, { content: text('content') })
-			form.reset()
-			await this.#read(null)
-		})
+		this.apply('POST', path`/v1/agents/${this.agent}/memory`, { content: text('content') }, form)
 	}
 
 	#forget(id: string): void {
