@@ -117,6 +117,23 @@ export function table(heads: readonly string[], rows: readonly TemplateResult[],
 	</div>`
 }
 
+/** A list to choose from, which shows `current`. `any`: what the choice of nothing, the empty text, is called. */
+export function choice(
+	label: string,
+	names: readonly string[],
+	current: string,
+	choose: (name: string) => void,
+	any?: string,
+): TemplateResult {
+	return html`<label
+		>${label}
+		<select @change=${(event: Event) => choose((event.target as HTMLSelectElement).value)}>
+			${any === undefined ? nothing : html`<option value="">${any}</option>`}
+			${names.map((name) => html`<option ?selected=${name === current}>${name}</option>`)}
+		</select>
+	</label>`
+}
+
 export function agentField(names: readonly string[]): TemplateResult {
 	return html`<label
 		>Agent

@@ -3,7 +3,7 @@ import type { TemplateResult } from 'lit'
 import { agentNames, change, get, path, send } from '../api.ts'
 import { when } from '../format.ts'
 import { markdown } from '../markdown.ts'
-import { empty, Page } from '../page.ts'
+import { choice, empty, Page } from '../page.ts'
 import { follow } from '../stream.ts'
 import type { GatewayEvent, Message, Run } from '../types.ts'
 import '../context.ts'
@@ -113,12 +113,7 @@ class Chat extends Page {
 		return html`
 			<h1>Chat</h1>
 			<div class="row">
-				<label
-					>Agent
-					<select @change=${(event: Event) => this.#go((event.target as HTMLSelectElement).value)}>
-						${this.#agents?.map((name) => html`<option ?selected=${name === this.agent}>${name}</option>`)}
-					</select>
-				</label>
+				${choice('Agent', this.#agents ?? [], this.agent, (name) => this.#go(name))}
 				<label
 					>Conversation
 					<select @change=${(event: Event) => this.#go(this.agent, (event.target as HTMLSelectElement).value)}>

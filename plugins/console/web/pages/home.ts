@@ -4,7 +4,7 @@ import { get, getIfThere, path } from '../api.ts'
 import type { Series } from '../chart.ts'
 import '../chart.ts'
 import { cost, count, duration, when } from '../format.ts'
-import { loading, Page, status, table } from '../page.ts'
+import { choice, loading, Page, status, table } from '../page.ts'
 
 interface Health {
 	status: string
@@ -134,17 +134,12 @@ class Home extends Page {
 				<figcaption>${name}</figcaption>
 				<svc-chart .name=${name} .days=${days} .series=${series} .format=${format}></svc-chart>
 			</figure>`
+		const agents = this.#agents.map(({ agent_id }) => agent_id ?? '')
 		const hasCost = this.#days.some((row) => row.cost !== null)
 		return html`
 			<section>
 				<h2>Last 30 days</h2>
-				<label class="row"
-					>Agent
-					<select @change=${(event: Event) => this.#choose((event.target as HTMLSelectElement).value)}>
-						<option value="">all</option>
-						${this.#agents.map(({ agent_id }) => html`<option ?selected=${agent_id === this.#agent}>${agent_id}</option>`)}
-					</select></label
-				>
+				<div class="row">${choice('Agent', agents, this.#agent, (agent) => this.#choose(agent), 'all')}</div>
 				<div class="charts">
 					${chart(
 						'Runs by day',

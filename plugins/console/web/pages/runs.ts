@@ -2,7 +2,7 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { agentNames, get, path } from '../api.ts'
 import { duration, excerpt, tokens, when } from '../format.ts'
-import { empty, loading, Page, soon, status, table } from '../page.ts'
+import { choice, empty, loading, Page, soon, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, RunStatus } from '../types.ts'
 
@@ -68,10 +68,9 @@ class Runs extends Page {
 		this.#readSoon()
 	}
 
-	#filter(which: 'agent' | 'status', event: Event): void {
-		const { value } = event.target as HTMLSelectElement
-		if (which === 'agent') this.#agent = value
-		else this.#status = value
+	#filter(agent: string, status: string): void {
+		this.#agent = agent
+		this.#status = status
 		void this.attempt(() => this.#read())
 	}
 
@@ -79,20 +78,8 @@ class Runs extends Page {
 		return html`
 			<h1>Runs</h1>
 			<div class="row">
-				<label
-					>Agent
-					<select @change=${(event: Event) => this.#filter('agent', event)}>
-						<option value="">all</option>
-						${this.#agents.map((name) => html`<option ?selected=${name === this.#agent}>${name}</option>`)}
-					</select>
-				</label>
-				<label
-					>Status
-					<select @change=${(event: Event) => this.#filter('status', event)}>
-						<option value="">any</option>
-						${statuses.map((one) => html`<option ?selected=${one === this.#status}>${one}</option>`)}
-					</select>
-				</label>
+				${choice('Agent', this.#agents, this.#agent, (name) => this.#filter(name, this.#status), 'all')}
+				${choice('Status', statuses, this.#status, (status) => this.#filter(this.#agent, status), 'any')}
 			</div>
 			${this.#list()}
 		`
