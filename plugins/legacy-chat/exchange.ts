@@ -6,7 +6,7 @@ import type { OpenQuestion, RunRecord } from '../runs/contract.ts'
 import { promptOf } from './message.ts'
 import type { ChatMessage } from './message.ts'
 import { ToolCalls } from './tool-calls.ts'
-import type { ToolListener } from './tool-calls.ts'
+import type { ReplyListener } from './tool-calls.ts'
 
 export type ChatReply =
 	| {
@@ -30,15 +30,8 @@ export interface Metadata {
 	question_id?: string
 }
 
-/** Must not throw. */
-export interface ReplyListener extends ToolListener {
-	/** A piece of what the agent says, never empty. */
-	token(content: string): void
-}
-
 /** By which runs of this surface are known. */
 const TRIGGER = 'chat'
-const nobody: ReplyListener = { token() {}, invokeStart() {}, invokeEnd() {} }
 
 /**
  * Says something to an agent in its current session, as `Runs.converse`: the answer to its question if it has asked one
@@ -52,10 +45,10 @@ export async function begin(
 	agent: AgentRef,
 	said: ChatMessage,
 	signal: AbortSignal,
-	listener: ReplyListener = nobody,
+	tell: ReplyListener = () => {},
 ): Promise<{ run_id: string; reply: Promise<ChatReply> }> {
 	const began = performance.now()
-	const calls = new ToolCalls(listener)
+	const calls = new ToolCalls(tell)
 	const prompt = promptOf(said)
 	const answerTo = (run: RunRecord, { question_id }: OpenQuestion): string => {
 		if (run.trigger === TRIGGER) return prompt
@@ -68,7 +61,7 @@ export async function begin(
 	const message = { prompt, trigger: TRIGGER, answerTo }
 	const { run_id, result } = await ctx.use('runs').converse(agent, message, {
 		signal,
-		text: (piece) => listener.token(piece),
+		text: (content) => tell('token', { content }),
 		event: (event) => calls.handle(event),
 	})
 	const reply = async (): Promise<ChatReply> => {

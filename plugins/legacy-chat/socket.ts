@@ -10,12 +10,11 @@ import type { ChatSettings } from './contract.ts'
 import { begin } from './exchange.ts'
 import { context, message } from './message.ts'
 import type { ChatMessage } from './message.ts'
+import type { ReplyEvent } from './tool-calls.ts'
 
 /** Every frame has `content`, so that a client may simply show it. */
 type Frame =
-	| { type: 'token'; content: string }
-	| { type: 'invoke_start'; content: ''; skill: string; args: unknown }
-	| { type: 'invoke_end'; content: ''; result: string }
+	| ({ type: ReplyEvent[0]; content: string } & Partial<ReplyEvent[1]>)
 	| { type: 'done'; content: string; tokens_used: number; processing_time_ms: number; question_id?: string }
 	| { type: 'error'; content: string }
 
@@ -119,12 +118,8 @@ export class ChatSocket implements OpenRequest {
 			if (!(await this.#ctx.use('auth').check(this.credentials)))
 				return this.end(new Fault('unauthorized', 'the token is no longer valid'))
 			signal.throwIfAborted()
-			const listener = {
-				token: (content: string) => this.#send({ type: 'token', content }),
-				invokeStart: (skill: string, args: unknown) => this.#send({ type: 'invoke_start', content: '', skill, args }),
-				invokeEnd: (result: string) => this.#send({ type: 'invoke_end', content: '', result }),
-			}
-			const { reply } = await causedBy(this.credentials, () => begin(this.#ctx, this.agent, asked, signal, listener))
+			const tell = (...[type, data]: ReplyEvent): void => this.#send({ type, content: '', ...data })
+			const { reply } = await causedBy(this.credentials, () => begin(this.#ctx, this.agent, asked, signal, tell))
 			const parsed = await reply
 			if (parsed.status === 'failed') return this.#send({ type: 'error', content: parsed.message }, true)
 			const { tokens_used, processing_time_ms, question_id } = parsed.metadata

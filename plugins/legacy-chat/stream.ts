@@ -15,11 +15,7 @@ export async function stream(
 	said: ChatMessage,
 ): Promise<void> {
 	await ctx.use('auth').answerStream(client, ctx.config, async (signal, write) => {
-		const { run_id, reply } = await begin(ctx, agent, said, signal, {
-			token: (content) => write(() => frame('token', { content })),
-			invokeStart: (skill, args) => write(() => frame('invoke_start', { skill, args })),
-			invokeEnd: (result) => write(() => frame('invoke_end', { result })),
-		})
+		const { run_id, reply } = await begin(ctx, agent, said, signal, (type, data) => write(() => frame(type, data)))
 		const last = reply.then(lastFrame, (why: unknown) => frame('error', { error: messageOf(why) }))
 		return { first: greeting(run_id), last }
 	})

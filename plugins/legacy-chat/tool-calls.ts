@@ -2,22 +2,27 @@
 import { jsonIn } from '../../core/util/json-in.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 
+/**
+ * What a client is told while it waits for a reply: a piece of what the agent says, never empty; a call of a tool (a skill, a
+ * primitive, a tool of an MCP server), with `args` as text where the model wrote no JSON; the outcome of the latest call, as the
+ * model gets it, as text.
+ */
+export type ReplyEvent =
+	| [type: 'token', data: { content: string }]
+	| [type: 'invoke_start', data: { skill: string; args: unknown }]
+	| [type: 'invoke_end', data: { result: string }]
+
 /** Must not throw. */
-export interface ToolListener {
-	/** The agent calls a tool: a skill, a primitive, a tool of an MCP server. `args` is text where the model wrote no JSON. */
-	invokeStart(skill: string, args: unknown): void
-	/** The outcome of the latest call that was started, as the model gets it, as text. */
-	invokeEnd(result: string): void
-}
+export type ReplyListener = (...event: ReplyEvent) => void
 
 export class ToolCalls {
 	/** Skills that were called, each once, in the order of their first calls. */
 	readonly skills = new Set<string>()
-	readonly #listener: ToolListener
+	readonly #tell: ReplyListener
 	readonly #open = new Set<string>()
 
-	constructor(listener: ToolListener) {
-		this.#listener = listener
+	constructor(tell: ReplyListener) {
+		this.#tell = tell
 	}
 
 	/** Takes the next event of the run, whatever it is: calls of tools look alike, however their events are named. */
@@ -28,14 +33,16 @@ export class ToolCalls {
 			const name = nameOf(event_type, payload)
 			if (event_type === 'skill.invoked') this.skills.add(name)
 			this.#open.add(call_id)
-			this.#listener.invokeStart(name, parsed(payload.arguments))
+			this.#tell('invoke_start', { skill: name, args: parsed(payload.arguments) })
 			return
 		}
 		const { result, code, message } = payload
 		const isEnd = typeof result === 'string' || typeof code === 'string'
 		// One that was started before this began to listen, such as the one that asked, ends unheard.
 		if (!isEnd || !this.#open.delete(call_id)) return
-		this.#listener.invokeEnd(typeof result === 'string' ? result : JSON.stringify({ error: { code, message } }))
+		this.#tell('invoke_end', {
+			result: typeof result === 'string' ? result : JSON.stringify({ error: { code, message } }),
+		})
 	}
 }
 
