@@ -20,62 +20,50 @@ export interface Inspector {
 	uncaught(take: (error: unknown) => void): void
 }
 
+type Wrong = (problem: string, fix: string, level?: PluginFinding['level']) => undefined
+
 /** Never throws for what it finds. Nothing of the user's home is used but its plugins and their settings. */
 export async function inspect(order: CheckOrder, inspector: Inspector): Promise<Omit<CheckReport, 'folder' | 'valid'>> {
 	const findings: PluginFinding[] = []
-	const wrong = (problem: string, fix: string, level: PluginFinding['level'] = 'error'): void =>
-		void findings.push({ level, problem, fix })
-	const result = (plugin?: Partial<Plugin>): Omit<CheckReport, 'folder' | 'valid'> => ({
-		name: plugin?.name ?? null,
-		version: plugin?.version ?? null,
-		findings,
-	})
-
-	let entry: string | undefined
-	try {
-		entry = entryOf(order.folder)
-	} catch (error) {
-		wrong(messageOf(error), 'correct package.json')
-		return result()
-	}
-	if (entry === undefined) {
-		wrong('it has no entry file', 'add index.ts or index.js, or name the file as `main` in package.json')
-		return result()
-	}
-	let plugin: Partial<Plugin> | undefined
-	try {
-		plugin = ((await import(pathToFileURL(entry).href)) as { default?: Partial<Plugin> }).default
-	} catch (error) {
-		wrong(`its code does not load: ${messageOf(error)}${placeOf(error)}`, fixOf(error))
-		return result()
-	}
-	if (typeof plugin?.name !== 'string') {
-		wrong(
-			'its entry does not default-export a plugin',
-			"write `export default { name: '…', start(ctx) { … } } satisfies Plugin`",
-		)
-		return result()
-	}
-	const { name } = plugin
-	try {
-		checkName(name)
-	} catch (error) {
-		wrong(messageOf(error), 'change `name` in the entry file')
-		return result(plugin)
-	}
-	await run(name, plugin as Plugin, order, wrong, inspector)
-	return result(plugin)
+	const wrong: Wrong = (problem, fix, level = 'error') => void findings.push({ level, problem, fix })
+	const plugin = await load(order.folder, wrong)
+	if (plugin && hasName(plugin, wrong)) await run(plugin, order, wrong, inspector)
+	return { name: plugin?.name ?? null, version: plugin?.version ?? null, findings }
 }
 
-type Wrong = (problem: string, fix: string, level?: PluginFinding['level']) => void
+async function load(folder: string, wrong: Wrong): Promise<Plugin | undefined> {
+	let entry: string | undefined
+	try {
+		entry = entryOf(folder)
+	} catch (error) {
+		return wrong(messageOf(error), 'correct package.json')
+	}
+	if (entry === undefined)
+		return wrong('it has no entry file', 'add index.ts or index.js, or name the file as `main` in package.json')
+	try {
+		const { default: plugin } = (await import(pathToFileURL(entry).href)) as { default?: Plugin }
+		if (typeof plugin?.name === 'string') return plugin
+	} catch (error) {
+		return wrong(`its code does not load: ${messageOf(error)}${placeOf(error)}`, fixOf(error))
+	}
+	return wrong(
+		'its entry does not default-export a plugin',
+		"write `export default { name: '…', start(ctx) { … } } satisfies Plugin`",
+	)
+}
 
-async function run(
-	name: string,
-	plugin: Plugin,
-	order: CheckOrder,
-	wrong: Wrong,
-	{ doing, uncaught }: Inspector,
-): Promise<void> {
+function hasName({ name }: Plugin, wrong: Wrong): boolean {
+	try {
+		checkName(name)
+		return true
+	} catch (error) {
+		wrong(messageOf(error), 'change `name` in the entry file')
+		return false
+	}
+}
+
+async function run(plugin: Plugin, order: CheckOrder, wrong: Wrong, { doing, uncaught }: Inspector): Promise<void> {
+	const { name } = plugin
 	await doing('starting it')
 	// Most of what is wrong with a plugin is found without a gateway, and loading that takes longest.
 	const { boot } = await import('../../boot.ts')
