@@ -1,8 +1,9 @@
 /** A report for people. */
 import type { Style } from '../contract.ts'
 import { count } from '../count.ts'
-import type { Level } from './contract.ts'
 import type { Report, Result } from './doctor.ts'
+
+const signs = { ok: ['good', '✓'], note: ['dim', '•'], warning: ['warn', '!'], error: ['bad', '✗'] } as const
 
 /** What is well takes one line; what is not has beneath it what to do. Checks with the same finding stand together. */
 export function textOf({ checks, summary, fixed }: Report, style: Style): string {
@@ -14,25 +15,13 @@ export function textOf({ checks, summary, fixed }: Report, style: Style): string
 	const lines = groups.flatMap((group = []) => {
 		const [first, ...others] = group as [Result, ...Result[]]
 		const { id, level, message, fix } = first
-		const line = `${signOf(level, style)} ${id.padEnd(width)}  ${style.plain(message)}`
+		const [colour, sign] = signs[level]
+		const line = `${style[colour](sign)} ${id.padEnd(width)}  ${style.plain(message)}`
 		const same = others.length > 0 ? `${indent}${style.dim(`also: ${others.map((other) => other.id).join(', ')}`)}` : []
 		return [line, same, fix === null ? [] : `${indent}${style.dim(`→ ${style.plain(fix)}`)}`].flat()
 	})
 	const repaired = fixed.map(({ id, message }) => `${style.good('fixed')} ${id}: ${style.plain(message)}`)
 	return [...repaired, ...lines, '', verdict(summary, style)].join('\n')
-}
-
-function signOf(level: Level, style: Style): string {
-	switch (level) {
-		case 'ok':
-			return style.good('✓')
-		case 'note':
-			return style.dim('•')
-		case 'warning':
-			return style.warn('!')
-		case 'error':
-			return style.bad('✗')
-	}
 }
 
 function verdict({ error, warning, note }: Report['summary'], style: Style): string {
