@@ -8,13 +8,18 @@ import { join } from 'node:path'
 const [root, ...names] = process.argv.slice(2)
 const require = createRequire(join(root, 'package.json'))
 for (const name of names) {
+	await report({ loading: name })
 	let problem = null
 	try {
 		require(name)
 	} catch (error) {
 		problem = String(error?.message ?? error).split('\n')[0]
 	}
-	// Reported before the next one is tried, which may end this process.
-	await new Promise((resolve) => process.send({ name, problem }, resolve))
+	await report({ loaded: name, problem })
 }
 process.exit(0)
+
+/** Settles once the message is sent: what is loaded next may end this process. */
+function report(message) {
+	return new Promise((resolve) => process.send(message, resolve))
+}

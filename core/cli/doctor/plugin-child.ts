@@ -2,7 +2,7 @@
  * Loads third-party plugins one after another, in a process of its own: their code may hang or end the process.
  * It imports their files and checks their settings as the gateway does, and never calls `start`.
  *
- *     node plugin-child.ts HOME [NAME…]    without the named plugins, which have already been reported
+ *     node plugin-child.ts HOME NAME…
  */
 import { join } from 'node:path'
 import { sendToParent } from '../child.ts'
@@ -10,13 +10,11 @@ import { readConfig } from '../../host/config.ts'
 import { define } from '../../host/definition.ts'
 import { messageOf } from '../../errors.ts'
 import { Loader } from '../../host/loader.ts'
+import type { LoadReport } from './load-each.ts'
 import { desiredState } from '../../host/desired-state.ts'
 import type { WantedPlugin } from '../../host/desired-state.ts'
 
-/** Before a plugin is loaded, and after it. */
-export type PluginReport = { name: string; loading: true } | { name: string; problem: string | null }
-
-const [home = '', ...reported] = process.argv.slice(2)
+const [home = '', ...names] = process.argv.slice(2)
 const { plugins, refuse } = desiredState(readConfig({ home, env: process.env }))
 const loader = new Loader(new URL('../../../plugins/', import.meta.url), join(home, 'plugins'))
 const running = new Set(plugins.map(({ name }) => name))
@@ -24,9 +22,9 @@ const running = new Set(plugins.map(({ name }) => name))
 process.on('disconnect', () => process.exit(0))
 for (const plugin of plugins) {
 	const { name } = plugin
-	if (plugin.builtIn || reported.includes(name)) continue
-	await sendToParent<PluginReport>({ name, loading: true })
-	await sendToParent<PluginReport>({ name, problem: await problemOf(plugin) })
+	if (!names.includes(name)) continue
+	await sendToParent<LoadReport>({ loading: name })
+	await sendToParent<LoadReport>({ loaded: name, problem: await problemOf(plugin) })
 }
 process.exit(0)
 

@@ -1,7 +1,7 @@
 /** Packages with a compiled part. They are loaded in a process of their own, since a broken one can end it. */
-import { startChild } from '../../child.ts'
 import { error, ok } from '../contract.ts'
 import type { Check, DoctorFile, CheckContext } from '../contract.ts'
+import { loadEach } from '../load-each.ts'
 
 /** Those of the core and of all plugins. */
 export function nativeChecks(files: readonly DoctorFile[]): Check[] {
@@ -25,23 +25,8 @@ export function nativeChecks(files: readonly DoctorFile[]): Check[] {
 
 const child = new URL('../native-child.mjs', import.meta.url)
 
-interface Loading {
-	name: string
-	problem: string | null
-}
-
 /** Returns what is wrong with each, null if nothing is. */
-async function load(names: string[], context: CheckContext): Promise<Map<string, string | null>> {
-	const results = new Map<string, string | null>()
-	for (let left = names; left.length > 0 && !context.signal.aborted; left = left.filter((name) => !results.has(name))) {
-		const options = { env: { PATH: context.env.PATH }, signal: context.signal }
-		const { ended } = startChild<Loading>(child, [context.root, ...left], options, ({ name, problem }) => {
-			results.set(name, problem)
-		})
-		const how = await ended
-		// The package that was being loaded; the rest is tried in another process.
-		const broken = left.find((name) => !results.has(name))
-		if (broken !== undefined) results.set(broken, `it ends the process (${how})`)
-	}
-	return results
+function load(names: string[], { root, env, signal }: CheckContext): Promise<Map<string, string | null>> {
+	const problemOf = (_: string, how: string): string => `it ends the process (${how})`
+	return loadEach(names, { child, args: [root], env: { PATH: env.PATH }, signal, problemOf })
 }

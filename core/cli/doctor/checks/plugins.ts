@@ -3,7 +3,10 @@ import { desiredState } from '../../../host/desired-state.ts'
 import type { PluginStatus } from '../../../status.ts'
 import { error, note, ok, warning } from '../contract.ts'
 import type { Check, Finding, CheckContext } from '../contract.ts'
-import { loadPlugins } from '../load-plugins.ts'
+import { loadEach } from '../load-each.ts'
+import { programOf } from '../../../util/own-code.ts'
+
+const child = programOf(new URL('../plugin-child.ts', import.meta.url))
 
 export const pluginChecks: Check[] = [
 	{
@@ -29,7 +32,20 @@ async function thirdParties(context: CheckContext): Promise<Finding | Finding[]>
 		.plugins.filter(({ builtIn }) => !builtIn)
 		.map(({ name }) => name)
 	if (names.length === 0) return ok('no third-party plugins are switched on')
-	const findings = [...(await loadPlugins(context, names))].flatMap(([name, problem]): Finding[] => {
+	const { home, env, signal, limits } = context
+	const problems = await loadEach(names, {
+		child,
+		args: [home],
+		env,
+		signal: AbortSignal.any([AbortSignal.timeout(limits.plugins), signal]),
+		limit_ms: limits.plugin,
+		problemOf(name, how, isLate) {
+			const what = isLate ? `does not finish within ${limits.plugin / 1000} s` : `ends the process (${how})`
+			return `plugin "${name}" does not load: its code ${what}`
+		},
+	})
+	const findings = names.flatMap((name): Finding[] => {
+		const problem = problems.get(name)
 		if (problem === null) return []
 		if (problem === undefined) {
 			const todo = 'correct the plugin that did not finish, then check again: svc doctor --only plugin.failed'
