@@ -11,6 +11,7 @@ import type { ValueOrigin } from '../../../config/read.ts'
 import { hintFor } from '../../../config/suggest.ts'
 import type { Config } from '../../../config/types.ts'
 import { readRuntimeFile } from '../../process/runtime-file.ts'
+import type { RuntimeFile } from '../../process/runtime-file.ts'
 import { isFault } from '../../errors.ts'
 import { holderOf } from '../../process/lock.ts'
 import type { Fault } from '../../errors.ts'
@@ -39,6 +40,8 @@ import type { Applied } from '../applied.ts'
 import { textInput } from '../text-input.ts'
 
 type InForce = Extract<Applied, { state: 'in_force' }>
+
+type InForceNow = Pick<RuntimeFile['settings'], 'variables' | 'refused'> & { in_force: unknown }
 
 interface ConfigOptions {
 	wait: boolean
@@ -148,7 +151,7 @@ Examples:
 				explain(path)
 				const written = inFile(cli, path)
 				const force = file ? undefined : await inForceNow(cli)
-				const value = force ? valueAt(force.settings, path) : written
+				const value = force ? valueAt(force.in_force, path) : written
 				if (value === undefined) {
 					const where = file ? 'is not set in the file' : 'has no value'
 					throw new CliError('not_found', `${key} ${where}; see "svc config explain ${key}"`)
@@ -271,9 +274,9 @@ function inFile({ home }: Cli, path: string[]): unknown {
 
 async function inForceNow({ home, env }: Cli): Promise<InForceNow> {
 	const running = (await holderOf(home)) === null ? undefined : readRuntimeFile(home)?.settings
-	if (running?.in_force) return { settings: running.in_force, variables: running.variables, refused: running.refused }
+	if (running?.in_force) return running
 	const read = readConfig({ home, env })
-	return { settings: withoutSecrets(read), variables: variablesOf(read), refused: null }
+	return { in_force: withoutSecrets(read), variables: variablesOf(read), refused: null }
 }
 
 function current({ home, env }: Cli, path: string[]): Current {
@@ -327,15 +330,16 @@ function valueOf(text: string, { isText }: Explanation): unknown {
 }
 
 function explained(one: Current, style: Style): string {
-	return style.fields([
+	const pairs: [name: string, value: unknown][] = [
 		['setting', one.key],
 		['meaning', one.meaning],
 		['values', one.type],
-		...('default' in one ? [['default', inWords(one.default)] as [string, unknown]] : []),
-		...(one.settings ? [['settings', one.settings] as [string, unknown]] : []),
-		...('value' in one ? [['now', inWords(one.value)] as [string, unknown]] : []),
-		...(one.origin ? [['from', from(one.origin)] as [string, unknown]] : []),
-	])
+	]
+	if ('default' in one) pairs.push(['default', inWords(one.default)])
+	if (one.settings) pairs.push(['settings', one.settings])
+	if ('value' in one) pairs.push(['now', inWords(one.value)])
+	if (one.origin) pairs.push(['from', from(one.origin)])
+	return style.fields(pairs)
 }
 
 function from(origin: ValueOrigin): string {
@@ -346,11 +350,4 @@ function from(origin: ValueOrigin): string {
 function inWords(value: unknown): string {
 	if (Array.isArray(value) && value.length === 0) return 'none'
 	return typeof value === 'string' ? value : JSON.stringify(value)
-}
-
-interface InForceNow {
-	settings: unknown
-	variables: Record<string, string>
-	/** Why the file as it is now is not in force; null if it is. */
-	refused: string | null
 }
