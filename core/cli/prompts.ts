@@ -24,7 +24,7 @@ const USUAL_SIZE = { columns: 80, rows: 24 }
 
 type Clack = typeof ClackModule
 /** Clack wants whole streams, and says so with the types of a terminal. */
-type Common = NonNullable<Pick<Parameters<Clack['confirm']>[0], 'input' | 'output' | 'signal' | 'withGuide'>>
+type Common = Pick<Parameters<Clack['confirm']>[0], 'input' | 'output' | 'signal' | 'withGuide' | 'message'>
 
 /** Questions go to standard error: standard output belongs to the answer. */
 export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
@@ -33,7 +33,7 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 
 	async function ask<T>(
 		question: string,
-		how: (clack: Clack, common: Common & { message: string }) => Promise<T | symbol>,
+		how: (clack: Clack, common: Common) => Promise<T | symbol>,
 		until = signal,
 	): Promise<T> {
 		const message = plain(question, { lines: true })
@@ -43,9 +43,7 @@ export function openPrompts({ stdin, stderr, signal }: PromptOptions): Prompts {
 		if (stderr.columns === 0) Object.assign(stderr, USUAL_SIZE)
 		// Few commands ask, so it is loaded at the first question.
 		const clack = await import('@clack/prompts')
-		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common & {
-			message: string
-		}
+		const common = { input: stdin, output: stderr, signal: until, withGuide: false, message } as Common
 		using _ = turn.ask()
 		const answer = await how(clack, common)
 		if (clack.isCancel(answer)) throw new CliError('interrupted', '')

@@ -1,7 +1,6 @@
 /** Which events are meant: the query fields that the stream and the audit log share, and what an event looks like. */
-import type { ObjectSchema, StringSchema } from 'joi'
+import type { ObjectSchema, Schema, StringSchema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
-import type { Schema } from 'joi'
 import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
 

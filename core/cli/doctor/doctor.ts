@@ -16,12 +16,7 @@ export interface ExamineOptions extends CheckContextOptions {
 	fix?: boolean
 }
 
-export interface Result {
-	id: string
-	level: Level
-	message: string
-	fix: string | null
-}
+export type Result = { id: string } & Omit<Finding, 'repair'>
 
 export interface Report {
 	/** In the order of the catalogue; a check may have several findings. */

@@ -17,10 +17,7 @@ export interface StoreVerdict extends FileFinding {
 	mark: FormatMark | null
 }
 
-export interface StorePage {
-	after?: Key
-	limit?: number
-}
+export type StorePage = Pick<ListOptions, 'after' | 'limit'>
 /** `keys`: as `list`, and nothing is decoded. */
 export type StoreRequest = { get: Key } | ({ list: Key } & StorePage) | ({ keys: Key } & StorePage)
 export type StoreQuestion = { id: number } & StoreRequest
