@@ -163,13 +163,8 @@ export async function bytesOf(response: Response, connection: Connection, limit 
 	} catch (error) {
 		if (error instanceof CliError) throw error
 		if ((error as Error).name === 'AbortError') throw new CliError('interrupted', '', { cause: error })
-		throw new CliError(
-			'unavailable',
-			`the gateway at ${connection.url()} closed the connection in the middle of its answer`,
-			{
-				cause: error,
-			},
-		)
+		const message = `the gateway at ${connection.url()} closed the connection in the middle of its answer`
+		throw new CliError('unavailable', message, { cause: error })
 	}
 }
 

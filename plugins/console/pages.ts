@@ -46,13 +46,8 @@ async function madeBy(program: string): Promise<Record<string, string>> {
 		})
 		return (JSON.parse(stdout) as { files: Record<string, string> }).files
 	} catch (error) {
-		throw new Fault(
-			'unavailable',
-			'the pages of the console cannot be made; npm install adds esbuild, which makes them',
-			{
-				cause: error,
-			},
-		)
+		const message = 'the pages of the console cannot be made; npm install adds esbuild, which makes them'
+		throw new Fault('unavailable', message, { cause: error })
 	}
 }
 
