@@ -25,12 +25,9 @@ export const verbosity = Joi.valid('low', 'medium', 'high').description('Passed 
 /** Of a body that holds attachments as base64. */
 export const BODY_LIMIT_BYTES = 32 * 1024 * 1024
 
-const NAME = /^[a-zA-Z0-9_-]{1,64}$/
+export const identifier = Joi.string().pattern(/^[a-zA-Z0-9_-]{1,64}$/, '1 to 64 letters, digits, _ or -')
 export const toolFields = {
-	name: Joi.string()
-		.pattern(NAME, '1 to 64 letters, digits, _ or -')
-		.required()
-		.description('No tool of the agent may have it.'),
+	name: identifier.required().description('No tool of the agent may have it.'),
 	description: Joi.string().allow('', null).max(16_384),
 	parameters: Joi.object().unknown().allow(null).description('JSON Schema of the arguments.'),
 	strict: Joi.boolean()

@@ -2,15 +2,14 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AnswerForm, JsonForm } from '../../sandbox/order.ts'
 import { wrong } from './errors.ts'
+import { identifier } from './fields.ts'
 import type { ClientTool } from './tools.ts'
 
 /** Of a schema as JSON: it comes with every request to the model. */
 const SCHEMA_LIMIT = 32 * 1024
 
 const jsonFields = {
-	name: Joi.string()
-		.pattern(/^[a-zA-Z0-9_-]{1,64}$/, '1 to 64 letters, digits, _ or -')
-		.description('For the model.'),
+	name: identifier.description('For the model.'),
 	description: Joi.string().allow('', null).max(16_384).description('For the model.'),
 	schema: Joi.object()
 		.unknown()
