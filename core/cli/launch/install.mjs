@@ -51,17 +51,18 @@ async function installNow(lockHash, needs, lock) {
 	// `npm ci` begins by removing all packages; `npm install` adds to them.
 	const verb = isAddition ? ['install', '--no-save'] : ['ci']
 	const args = [...verb, '--ignore-scripts', '--loglevel=error', ...(needs === 'run' ? ['--omit=dev'] : [])]
-	// npm itself runs on the Node that called us; under npm its own file is known, which saves a search of PATH.
-	const npm = process.env.npm_execpath
 	// Standard output belongs to the answer of a command. If this process is killed, npm continues installing.
-	const options = { stdout: 2, started: (pid) => lock.add(pid) }
-	const code = npm
-		? await run(process.execPath, [npm, ...args], options)
-		: await run(windows ? 'npm.cmd' : 'npm', args, options)
+	const code = await npm(args, { stdout: 2, started: (pid) => lock.add(pid) })
 	if (code !== 0) fail('The packages could not be installed; see above. Is the npm registry reachable?', code)
 	// Written as a whole, and never through a hard link of a copied clone.
 	writeFileSync(`${stamp}.new`, `${lockHash} ${needs}`)
 	renameSync(`${stamp}.new`, stamp)
+}
+
+/** Runs npm on the Node that it came with; under npm its own file is known, which saves a search of PATH. `options`: of `run`. */
+export function npm(args, options) {
+	const { npm_execpath: file, npm_node_execpath: node = process.execPath } = process.env
+	return file ? run(node, [file, ...args], options) : run(windows ? 'npm.cmd' : 'npm', args, options)
 }
 
 function isCurrent(lockHash, needs) {

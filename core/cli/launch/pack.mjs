@@ -7,6 +7,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { runnable } from './bundle.mjs'
+import { npm } from './install.mjs'
 import { root, run } from '../../process/handover.mjs'
 
 // A folder of its own: in the clone other processes would meet half-written types.
@@ -26,14 +27,8 @@ try {
 	const tsc = join(root, 'node_modules/typescript/bin/tsc')
 	const types = ['-p', 'tsconfig.types.json', '--outDir', join(stage, 'dist/types')]
 	process.exitCode = await run(process.execPath, [tsc, ...types])
-	if (process.exitCode === 0) process.exitCode = await npm('pack', '--pack-destination', root, ...process.argv.slice(2))
+	if (process.exitCode === 0)
+		process.exitCode = await npm(['pack', '--pack-destination', root, ...process.argv.slice(2)], { cwd: stage })
 } finally {
 	rmSync(stage, { recursive: true, force: true })
-}
-
-/** npm runs on the Node that it came with. */
-function npm(...args) {
-	const file = process.env.npm_execpath
-	const node = process.env.npm_node_execpath ?? process.execPath
-	return file ? run(node, [file, ...args], { cwd: stage }) : run('npm', args, { cwd: stage })
 }
