@@ -101,6 +101,12 @@ export interface Usage {
 	cost?: number
 }
 
+export interface ModelId {
+	/** The provider's name in gateway.yaml. */
+	provider: string
+	model: string
+}
+
 /** What one call of a model used. */
 export interface ModelUsage {
 	provider: string
@@ -231,6 +237,10 @@ export type RunOutcome =
 export interface Calls {
 	/** Reserves a call of a model, in place of the run's last reservation. Not null: why it must not be made. */
 	reserve: { params: Reservation; result: WireError | null }
+	/** Settles once the run may call the provider, which takes only so many calls at the same time. */
+	slot: { params: ModelId; result: null }
+	/** Gives the slot back. */
+	leave_slot: { params: null; result: null }
 	/**
 	 * Journals a model's answer that wants tools, and counts what was used since the last one. Settles once that is
 	 * durable; no tool may be called before.

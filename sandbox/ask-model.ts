@@ -1,6 +1,6 @@
 /** How the loop asks a model. */
 import type { WireError } from '../core/errors.ts'
-import type { Attachment, ModelUsage, Reservation, SentRequest, WorkerEvent } from '../core/protocol.ts'
+import type { Attachment, ModelId, ModelUsage, Reservation, SentRequest, WorkerEvent } from '../core/protocol.ts'
 import type { ModelReply, ModelRequest } from './models/provider.ts'
 
 export interface ModelIo {
@@ -16,6 +16,11 @@ export interface ModelIo {
 	spent(call: ModelUsage): void
 	/** Called before each call of a model if a limit of a day applies. Resolves to null, or to why it must not be made. */
 	reserve?(call: Reservation): Promise<WireError | null>
+	/**
+	 * Waits until the provider may be called: for a provider with a limit of concurrent calls. Resolves to what gives the slot
+	 * back. Rejects if the run is stopped meanwhile.
+	 */
+	slot?(call: ModelId): Promise<() => void>
 	/** Called with each request as it was sent, if requests are kept. */
 	sent?(request: SentRequest): void
 }

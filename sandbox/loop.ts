@@ -140,6 +140,12 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 		blob: cachedReader(order.run_id, ({ blob, media_type }) => io.call('blob', { blob, media_type })),
 		spent: (call) => void spent.push(call),
 		...(order.reserves && { reserve: (call) => io.call('reserve', withSpent(call, spent)) }),
+		async slot(call) {
+			const goOn = time.hold()
+			await io.call('slot', call).finally(goOn)
+			// It rejects only if the run is stopped, which gives back the slot too.
+			return () => void io.call('leave_slot', null).catch(() => {})
+		},
 		...(order.keeps_requests && { sent: io.sent }),
 	}
 	const reply = await askForFormedAnswer(

@@ -111,6 +111,8 @@ export interface ModelOrder {
 	compat?: Compat
 	/** Whole wait for one model call, its retries not counted. */
 	timeout_ms: number
+	/** The provider takes only so many calls at the same time: each needs a slot. */
+	needs_slot?: true
 	/** For how long a server that cannot be reached may be starting; absent: 0. */
 	startup_timeout_ms?: number
 }

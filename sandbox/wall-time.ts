@@ -12,6 +12,8 @@ export interface WallTime {
 	readonly left_ms: number
 	/** Throws if the run must not continue. */
 	check(): void
+	/** Stops the clock until the returned function is called. */
+	hold(): () => void
 	/** Gives back what was not active time. To be called between model calls only: it may make a new signal. */
 	extend(ms: number): void
 	end(): void
@@ -47,6 +49,14 @@ export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal:
 		check() {
 			if (runSignal.aborted) throw new Fault('stopped', String(runSignal.reason))
 			if (over) throw exceeded('limit_wall_time', { limits, journal, elsewhere: 0 })
+		},
+		hold() {
+			const left = ends - performance.now()
+			clearTimeout(timer)
+			return () => {
+				ends = performance.now() + left
+				arm()
+			}
 		},
 		extend(ms) {
 			ends += ms

@@ -101,6 +101,8 @@ const calls: { [M in Method]: Check } = {
 		tokens: isAmount,
 		cost: optional(isAmount),
 	}),
+	slot: shape<Calls['slot']['params']>({ provider: isText, model: isText }),
+	leave_slot: is(null),
 	model: shape<Calls['model']['params']>({ answer: isAnswer, spent: areSpent }),
 	remark: shape<Calls['remark']['params']>({ about: isText, content: isText, last: optional(is(true)) }),
 	tool: shape<Calls['tool']['params']>({ call: isToolCall }),

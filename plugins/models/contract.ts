@@ -11,6 +11,7 @@ export interface Provider {
 	embedding_model?: string
 	timeout_s?: number
 	startup_timeout_s?: number
+	max_concurrent_calls?: number
 	headers?: Record<string, SecretText>
 	query?: Record<string, string>
 	extra_body?: Record<string, unknown>
@@ -59,6 +60,12 @@ export interface Models {
 	choose(config: AgentConfig): Promise<ModelChoice>
 	/** Undefined if the agent's provider has no `embedding_model`, and is not OpenAI itself: then the built-in embedder is used. */
 	embedder(config: AgentConfig): Promise<EndpointOrder | undefined>
+	/**
+	 * Waits while the provider has as many calls as `max_concurrent_calls` allows; `owner`, such as the uid of an agent, takes
+	 * turns with others. `onWait` is called first if it has to wait. Resolves to what ends the call, which may be called again.
+	 * Throws the signal's reason.
+	 */
+	slot(provider: string, owner: string, signal: AbortSignal, onWait: () => void): Promise<() => void>
 	/** Undefined if no transcription is configured. Throws `provider_unknown` if its key is missing. */
 	transcriber(): Promise<EndpointOrder | undefined>
 }

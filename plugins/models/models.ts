@@ -5,6 +5,7 @@ import type { AgentConfig } from '../agents/contract.ts'
 import type {} from '../vault/contract.ts'
 import type { EndpointOrder, Models, ModelSettings, Provider, SecretText } from './contract.ts'
 import { isKey, isOpenAI } from './dialects.ts'
+import { slotsOf } from './slots.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
@@ -42,6 +43,7 @@ export function modelsOf({
 			const byDefault = provider.base_url && isOpenAI(provider.base_url) ? OPENAI_EMBEDDINGS : undefined
 			return endpointOf(name, provider.embedding_model ?? byDefault)
 		},
+		slot: slotsOf(known),
 		async transcriber() {
 			return transcription ? endpointOf(transcription.provider, transcription.model) : undefined
 		},
@@ -133,7 +135,15 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 			`provider "${name}" has no model; set providers.${name}.model in gateway.yaml${isFirst ? ", or the agent's config.model" : ''}`,
 		)
 	}
-	const { base_url, query, extra_body, compat, timeout_s = TIMEOUT_S, startup_timeout_s = 0 } = provider
+	const {
+		base_url,
+		query,
+		extra_body,
+		compat,
+		timeout_s = TIMEOUT_S,
+		startup_timeout_s = 0,
+		max_concurrent_calls,
+	} = provider
 	const context_window = config.context_window ?? provider.context_window
 	const prices = Object.hasOwn(provider.prices ?? {}, model) ? provider.prices?.[model] : undefined
 	return {
@@ -151,6 +161,7 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 		...(query && { query }),
 		...(extra_body && { extra_body }),
 		...(compat && { compat }),
+		...(max_concurrent_calls !== undefined && { needs_slot: true as const }),
 		...(startup_timeout_s > 0 && { startup_timeout_ms: startup_timeout_s * 1000 }),
 		...(context_window !== undefined && { context_window }),
 		...(prices && { prices }),

@@ -231,6 +231,7 @@ function server(
 		}),
 		timeout_s: common.timeout_s,
 		startup_timeout_s: common.startup_timeout_s,
+		max_concurrent_calls: common.max_concurrent_calls,
 		headers: common.headers,
 		query: common.query,
 		extra_body: common.extra_body,
@@ -269,6 +270,12 @@ function commonFields() {
 			.description(
 				'Seconds for which calls wait for a server that cannot be reached, such as one that starts, unless there is a fallback. Default 0.',
 			),
+		max_concurrent_calls: joi
+			.number()
+			.integer()
+			.min(1)
+			.max(10_000)
+			.description('Calls of models at the same time; further ones wait, and agents take turns. Default: no limit.'),
 		headers: map(
 			headerName,
 			secretOr(

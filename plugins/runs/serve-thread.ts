@@ -13,6 +13,7 @@ import { eventsOfAnswer, withShortReasoning } from './journal.ts'
 import type { JournalStep } from './journal-step.ts'
 import { appendWith } from './records.ts'
 import { fieldsOf } from './run-fields.ts'
+import { openModelSlot } from './model-slot.ts'
 import { unawaited } from './run-log.ts'
 import { openCalls } from './thread-calls.ts'
 import { transcribe } from './transcribe.ts'
@@ -35,6 +36,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 	}
 	if (signal.aborted || work.begun?.isRefused) return { status: 'stopped' }
 	const calls = openCalls(work, () => handle.hold())
+	const slot = openModelSlot(work, () => handle.hold())
 	const handle = ctx.pool.execute(order, {
 		event(event) {
 			if (event.event_type === 'model.request') return log.appendSoon(event)
@@ -44,6 +46,11 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		stream: (content) => log.live({ event_type: 'model.stream', payload: { content } }),
 		sent: (request) => work.keep?.(request),
 		reserve: (call) => account.reserve(call),
+		slot: ({ provider, model }) => slot.take(provider, model),
+		async leave_slot() {
+			slot.leave()
+			return null
+		},
 		async model({ answer: told, spent }) {
 			const answer = withShortReasoning(log, told)
 			learnFrom(answer, order.models)
@@ -90,6 +97,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		throw error
 	} finally {
 		signal.removeEventListener('abort', abort)
+		slot.close()
 		await calls.close()
 	}
 }

@@ -11,6 +11,8 @@ import { knownCost } from './price.ts'
 import { failed } from './provider.ts'
 import type { ModelCode, ModelFailure, ModelReply, ModelRequest, Provider } from './provider.ts'
 import { reservationOf } from './reservation.ts'
+import { slotFor } from './slot.ts'
+import type { Slot } from './slot.ts'
 
 export interface RetryPolicy {
 	/** Attempts of one model after its first. */
@@ -45,8 +47,12 @@ export async function askModels(
 	const usage: Usage = { input_tokens: 0, output_tokens: 0 }
 	for (const [at, order] of models.entries()) {
 		const whole = typeof asked === 'function' ? asked(order) : asked
-		const refusal = await refusalOf(order, whole, io)
-		if (refusal) return refusal
+		const slot = slotFor(order, io)
+		const refusal = (await slot.take()) ?? (await refusalOf(order, whole, io))
+		if (refusal) {
+			slot.leave()
+			return refusal
+		}
 		const request = order.kind === 'offline' ? whole : await withFiles(whole, io.blob)
 		const messages = request.turns.length + (request.system === null ? 0 : 1)
 		const { provider, model } = order
@@ -57,7 +63,7 @@ export async function askModels(
 		const next = models[at + 1]
 		// Where another model may answer at once, none is waited for until it has started.
 		const mayStart = next === undefined
-		const reply = await askOne(await open(order.kind), order, request, io, { ...policy, mayStart }, usage)
+		const reply = await askOne(await open(order.kind), order, request, { io, slot }, { ...policy, mayStart }, usage)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		failures.push({ order, failure: reply.failure })
 		if (!next) break
@@ -109,7 +115,7 @@ async function askOne(
 	provider: Provider,
 	order: ModelOrder,
 	request: ModelRequest,
-	io: ModelIo,
+	{ io, slot }: { io: ModelIo; slot: Slot },
 	policy: RetryPolicy & { mayStart: boolean },
 	usage: Usage,
 ): Promise<ModelReply> {
@@ -126,7 +132,9 @@ async function askOne(
 					payload: { provider: order.provider, model: order.model, message },
 				}),
 		}
-		const reply = counted(order, await provider.ask(order, request, asked), io, usage)
+		const reply = (await slot.take()) ?? counted(order, await provider.ask(order, request, asked), io, usage)
+		// Others are served while it waits to be repeated.
+		slot.leave()
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
 		const isStarting = policy.mayStart && Date.now() < began + startMs(order, reply.failure)

@@ -331,6 +331,27 @@ void t.test('limits', async (t) => {
 		t.match(await late.run({ remaining_ms: 20 }), { status: 'failed', error: { code: 'limit_wall_time' } })
 	})
 
+	void t.test('time for which a model call waits for a slot does not count', async (t) => {
+		const world = makeWorld([])
+		world.onSlot = () => pause(1_600, null)
+		world.ask = async (_request, { slot }) => {
+			const leave = await slot?.({ provider: 'scripted', model: 'm' })
+			leave?.()
+			return { status: 'answered', answer: say('Done.') }
+		}
+		// More than a machine that is busy takes until the slot is asked for.
+		t.match(await world.run({ remaining_ms: 1_500 }), { status: 'completed' })
+		t.strictSame(world.calls, ['leave_slot'])
+
+		const late = makeWorld([])
+		late.ask = async (_request, { slot, signal }) => {
+			await slot?.({ provider: 'scripted', model: 'm' })
+			if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+			return { status: 'failed', failure: { code: 'model_interrupted', message: 'aborted', retryable: false } }
+		}
+		t.match(await late.run({ remaining_ms: 20 }), { status: 'failed', error: { code: 'limit_wall_time' } })
+	})
+
 	void t.test('tokens of others count where the order says so', async (t) => {
 		const world = makeWorld([call('a'), call('b')])
 		const limits = { steps: 50, tokens: 30, wall_time_s: 60 }
@@ -576,6 +597,7 @@ interface World {
 	requests: ModelRequest[]
 	events: NewEvent[]
 	controller: AbortController
+	onSlot: () => Promise<null>
 	onModel: () => Promise<null>
 	onTool: (id: string) => Promise<ToolReply>
 	ask: AskModel
@@ -594,6 +616,7 @@ function makeWorld(script: ModelAnswer[]): World {
 		events: [],
 		controller: new AbortController(),
 		onModel: () => Promise.resolve(null),
+		onSlot: () => Promise.resolve(null),
 		onTool: (id) => Promise.resolve({ status: 'done', ok: true, content: `result of ${id}` }),
 		ask: (_request, { step }) => {
 			const reply = answered[step - 1]
@@ -623,6 +646,8 @@ function makeWorld(script: ModelAnswer[]): World {
 				world.journal.push({ kind: 'model', answer })
 				return null
 			}
+			if (method === 'slot') return world.onSlot()
+			if (method === 'leave_slot') return void world.calls.push('leave_slot')
 			if (method === 'remark') {
 				world.calls.push('remark')
 				world.journal.push({ kind: 'remark', ...(params as Remark) })

@@ -4,6 +4,8 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { ModelAnswer, NewEvent, ToolSpec } from '../../core/protocol.ts'
+import { Fault } from '../../core/errors.ts'
+import type { ModelIo } from '../../sandbox/ask-model.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
 import { openai } from '../../sandbox/models/openai.ts'
 import { bodyOf } from '../../sandbox/models/openai-request.ts'
@@ -520,6 +522,38 @@ void t.test('a server that loads its model is waited for as long as for an answe
 	t.equal(never.headers.length - before, 4, 'a fallback does not wait')
 })
 
+void t.test('a call has a slot of its provider while it is made, and none between attempts', async (t) => {
+	let held = 0
+	let taken = 0
+	let before = 0
+	const slot: ModelIo['slot'] = async ({ provider }) => {
+		t.equal(provider, 'limited')
+		held++
+		taken++
+		return () => void held--
+	}
+	const failing = await raw(t, (response) => {
+		before += held
+		response.writeHead(500).end('not now')
+	})
+	const { url } = await raw(t, (response) => {
+		before += held
+		return stream(response, [chunk({ content: 'Here.' }, 'stop')])
+	})
+	const onEvent = ({ event_type }: NewEvent): void => {
+		if (event_type === 'model.retry' || event_type === 'model.fallback') t.equal(held, 0, event_type)
+	}
+	const limited = order({ base_url: failing.url, provider: 'limited', needs_slot: true })
+	const { reply } = await askAll([limited, order({ base_url: url })], undefined, { onEvent, slot })
+	t.equal(answered(reply).content, 'Here.')
+	t.strictSame({ held, taken, before }, { held: 0, taken: 4, before: 4 })
+
+	const stopped = new Fault('stopped', 'the run is stopped')
+	const refused = await askAll([limited], undefined, { slot: () => Promise.reject(stopped) })
+	t.match(failedWith(refused.reply), { message: 'the run is stopped' })
+	t.strictSame(refused.events, [])
+})
+
 void t.test('a server that cannot be reached is waited for as long as it may take to start', async (t) => {
 	let left = 9
 	const { url } = await raw(t, (response) => {
@@ -653,7 +687,11 @@ function ask(
 async function askAll(
 	orders: ModelOrder[],
 	{ baseMs, capMs } = { baseMs: 1, capMs: 5 },
-	{ signal = new AbortController().signal, onEvent = (_event: NewEvent): unknown => undefined } = {},
+	{
+		signal = new AbortController().signal,
+		onEvent = (_event: NewEvent): unknown => undefined,
+		slot = undefined as ModelIo['slot'],
+	} = {},
 ): Promise<{ reply: ModelReply; events: NewEvent[] }> {
 	const events: NewEvent[] = []
 	const emit = (event: NewEvent): void => {
@@ -665,7 +703,7 @@ async function askAll(
 	const reply = await askModels(
 		orders,
 		request,
-		{ signal, step: 3, emit, stream: () => {}, blob: async () => null, spent: () => {} },
+		{ signal, step: 3, emit, stream: () => {}, blob: async () => null, spent: () => {}, ...(slot && { slot }) },
 		{ policy },
 	)
 	return { reply, events }

@@ -204,6 +204,8 @@ void t.test('a worker reaches its model through the proxy that the environment n
 		stream: () => {},
 		sent: () => {},
 		reserve: () => Promise.resolve(null),
+		slot: () => Promise.resolve(null),
+		leave_slot: () => Promise.resolve(null),
 		model: () => Promise.resolve(null),
 		remark: () => Promise.resolve(null),
 		tool: () => Promise.reject(new Error('there are no tools')),

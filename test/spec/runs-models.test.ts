@@ -19,6 +19,7 @@ const gateway = await startGateway({
 		provider('main', model.url),
 		provider('other', model.url),
 		provider('held', held.url),
+		`${provider('single', held.url)}    max_concurrent_calls: 1\n`,
 		provider('nobody', `http://127.0.0.1:${nobody}/v1`),
 	].join('')}  offline:\n    kind: offline`,
 })
@@ -356,6 +357,43 @@ void t.test('a run that waited for a thread reports the missing provider, too', 
 		await one.ended(run_id)
 		t.equal(one.typesOf(run_id).filter((type) => type === 'model.fallback').length, 1)
 	}
+})
+
+void t.test('a provider gets only so many calls at the same time, and agents take turns', async (t) => {
+	const config = { provider: 'single' }
+	const [ada, bob, eve] = [
+		await follow(t, gateway, 'crowd', { config }),
+		await follow(t, gateway, 'guest', { config }),
+		await follow(t, gateway, 'leaver', { config }),
+	]
+	const start = async ({ call }: typeof ada, prompt: string): Promise<string> =>
+		(await call('runs', { prompt, conversation: prompt })).body.run_id
+	const ids = [await start(ada, 'crowd 1')]
+	let open = await held.called('crowd 1')
+	for (const prompt of ['crowd 2', 'crowd 3', 'crowd 4']) {
+		const run_id = await start(ada, prompt)
+		await ada.heard(run_id, 'model.queued')
+		ids.push(run_id)
+	}
+	const guest = await start(bob, 'guest 1')
+	t.match((await bob.heard(guest, 'model.queued')).payload, { provider: 'single', model: 'single-model' })
+	const left = await start(eve, 'leaver 1')
+	await eve.heard(left, 'model.queued')
+	t.match(await eve.call('stop', {}), { status: 200 })
+	t.equal((await eve.ended(left)).event_type, 'run.stopped')
+	t.notOk(eve.typesOf(left).includes('model.request'))
+	for (const next of ['crowd 2', 'guest 1', 'crowd 3', 'crowd 4']) {
+		t.ok(open.open)
+		open.answer('done')
+		open = await held.called(next)
+	}
+	open.answer('done')
+	for (const run_id of ids.slice(1)) t.equal((await ada.ended(run_id)).event_type, 'run.completed')
+	t.equal((await bob.ended(guest)).event_type, 'run.completed')
+	t.strictSame(
+		held.calls.flatMap(({ prompt }) => (/^(crowd|guest|leaver) /.test(prompt) ? prompt : [])),
+		['crowd 1', 'crowd 2', 'guest 1', 'crowd 3', 'crowd 4'],
+	)
 })
 
 void t.test('limits of gateway.yaml hold for agents that set none', async (t) => {

@@ -35,6 +35,14 @@ class Host implements RunHost {
 		return Promise.resolve(null)
 	}
 
+	slot(): Promise<null> {
+		return Promise.resolve(null)
+	}
+
+	leave_slot(): Promise<null> {
+		return Promise.resolve(null)
+	}
+
 	model(): Promise<null> {
 		this.#see('model')
 		return this.onModel()

@@ -24,7 +24,7 @@ const decided = `
 	question.asked question.answered
 	message.reasoning message.remark message.transcribed message.said message.undelivered
 	profile.changed
-	model.retry model.continued model.fallback model.tools_refused context.shrunk context.summarized context.summary_failed
+	model.queued model.retry model.continued model.fallback model.tools_refused context.shrunk context.summarized context.summary_failed
 	conversation.deleted
 	skill.installed skill.approved skill.removed skill.failed skill.logged
 	primitive.failed

@@ -75,6 +75,8 @@ function run(pool: RunPool, run_id: string, prompt: string): RunHandle & { begun
 		stream: () => {},
 		sent: () => {},
 		reserve: () => Promise.resolve(null),
+		slot: () => Promise.resolve(null),
+		leave_slot: () => Promise.resolve(null),
 		model: () => Promise.resolve(null),
 		remark: () => Promise.resolve(null),
 		tool: () => Promise.resolve({ status: 'done', ok: true, content: 'a result' }),

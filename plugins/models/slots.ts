@@ -1,0 +1,36 @@
+/** Limits how many calls of a provider are made at the same time: threads ask this one, also those that other gateways lend. */
+import { BoundedMap } from '../../core/util/bounded-map.ts'
+import { openSemaphore } from '../../core/util/semaphore.ts'
+import type { Semaphore } from '../../core/util/semaphore.ts'
+import type { Models, Provider } from './contract.ts'
+
+interface Slots {
+	semaphore: Semaphore
+	most: number
+}
+
+/** By the name of the provider. They outlive a change of the settings, as the calls do. */
+const slots = new BoundedMap<string, Slots>(256)
+
+export function slotsOf(providers: ReadonlyMap<string, Provider>): Models['slot'] {
+	for (const [name, { max_concurrent_calls: most = Infinity }] of providers) {
+		const known = slots.get(name)
+		if (known) {
+			known.most = most
+			known.semaphore.update()
+		} else if (most < Infinity) slots.set(name, open(most))
+	}
+	return async (provider, owner, signal, onWait) => {
+		const semaphore = slots.get(provider)?.semaphore
+		if (!semaphore) return () => {}
+		const before = semaphore.waiting()
+		const taken = semaphore.take(signal, false, owner)
+		if (semaphore.waiting() > before) onWait()
+		return taken
+	}
+}
+
+function open(most: number): Slots {
+	const made: Slots = { semaphore: openSemaphore(() => made.most), most }
+	return made
+}

@@ -1,0 +1,39 @@
+/** The slot of a run among the concurrent calls of a provider. A run makes one call at a time, so it has at most one. */
+import { unawaited } from './run-log.ts'
+import type { Active } from './work.ts'
+
+/** `hold`: stops the wall clock of the run until the returned function is called. */
+export function openModelSlot(work: Active, hold: () => () => void) {
+	const { ctx, agent, log, lock } = work
+	const over = new AbortController()
+	const signal = AbortSignal.any([lock.signal, over.signal])
+	let release: (() => void) | undefined
+	const leave = (): void => {
+		release?.()
+		release = undefined
+	}
+	return {
+		/** Settles once the run has a slot, or has ended. Waiting is not active time. */
+		async take(provider: string, model: string): Promise<null> {
+			const goOn = hold()
+			const began = performance.now()
+			const onWait = (): void => unawaited(log.append([{ event_type: 'model.queued', payload: { provider, model } }]))
+			try {
+				release = await ctx.use('models').slot(provider, agent.uid, signal, onWait)
+			} catch (error) {
+				if (!signal.aborted) throw error
+			} finally {
+				work.waited_ms += performance.now() - began
+				goOn()
+			}
+			if (signal.aborted) leave()
+			return null
+		},
+		leave,
+		/** To be called when the run has ended. */
+		close(): void {
+			over.abort('the run has ended')
+			leave()
+		},
+	}
+}
