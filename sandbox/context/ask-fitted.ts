@@ -82,7 +82,9 @@ export async function askFitted(
 		io.emit({ event_type: 'context.shrunk', payload: { provider: model.provider, model: model.model, tokens: limit } })
 		reply = await askOnce()
 	}
-	if (reply.status === 'failed') return reply
+	const last = order.models.at(-1)
+	if (reply.status === 'failed')
+		return last && estimates.has(modelKey(last)) ? explained(reply, fitFor(last).fitted) : reply
 	const { answer } = reply
 	const estimate = estimates.get(modelKey(answer))
 	return {
@@ -136,10 +138,21 @@ function shorter(model: ModelOrder, context: ContextOrder, estimate: number, { s
 	return Math.floor(Math.min(most, window === undefined ? Infinity : window * 0.8))
 }
 
-function tooLong(items: readonly { kind: string; tokens: number }[], budget: number): Fault {
-	const parts = items.filter(({ kind }) => kind !== 'turn').map(({ kind, tokens }) => `${kind} ${tokens}`)
+function tooLong(items: Fitted['items'], budget: number): Fault {
 	return new Fault(
 		'context_too_long',
-		`the request takes more than the ${budget} tokens that fit: about ${parts.join(', ')}; use a model with a larger window, set context_window if it has one, or give the agent a shorter persona or fewer tools`,
+		`the request takes more than the ${budget} tokens that fit: about ${partsIn(items)}; use a model with a larger window, set context_window if it has one, or give the agent a shorter persona or fewer tools`,
 	)
+}
+
+/** Adds what could not be left out to the error of a server that takes even less. */
+function explained(reply: Extract<ModelReply, { status: 'failed' }>, { fits, items }: Fitted): ModelReply {
+	const { code, message, ...failure } = reply.failure
+	if (code !== 'context_too_long' || fits) return reply
+	const advice = 'give the agent a shorter persona or fewer tools'
+	return failed(code, `${message}; of the request, about ${partsIn(items)} cannot be left out: ${advice}`, failure)
+}
+
+function partsIn(items: Fitted['items']): string {
+	return items.flatMap(({ kind, tokens }) => (kind === 'turn' || tokens === 0 ? [] : `${kind} ${tokens}`)).join(', ')
 }
