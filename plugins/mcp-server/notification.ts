@@ -17,6 +17,8 @@ export function notificationOf({ event_type, payload }: EventEnvelope): RunNotif
 	switch (event_type) {
 		case 'run.queued':
 			return progress('waits for an earlier run of the conversation', 'info')
+		case 'model.queued':
+			return progress("waits for other calls of its model's provider", 'info')
 		case 'model.request':
 			return progress('thinks', 'debug')
 		case 'model.retry':

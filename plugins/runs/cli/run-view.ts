@@ -83,6 +83,8 @@ export async function runView(out: Output): Promise<RunView> {
 					return take(String(payload.content))
 				case 'message.assistant':
 					return whole(String(payload.content))
+				case 'model.queued':
+					return note(`  (waits for other calls of ${of('provider')})`)
 				case 'model.retry':
 					return beginAnew(of('message'))
 				case 'model.fallback':

@@ -21,6 +21,7 @@ providers:
   mock: {kind: openai, base_url: "${models.url}", model: mock}
   wrong: {kind: openai, base_url: "${models.url}/nowhere", model: mock}
   held: {kind: openai, base_url: "${model.url}", model: held}
+  single: {kind: openai, base_url: "${model.url}", model: held, max_concurrent_calls: 1}
   offline: {kind: offline}
 default_provider: held
 `,
@@ -100,6 +101,23 @@ void t.test(
 		t.match(stderr, '(mock failed; asking held)')
 	},
 )
+
+void t.test('a run that waits for a slot of its provider says so', async (t) => {
+	await gateway.request('POST', '/v1/agents', { body: { name: 'one', config: { provider: 'single' } } })
+	await gateway.request('POST', '/v1/agents/one/runs', { body: { prompt: 'first', conversation: 'other' } })
+	const first = await model.called('first')
+	const waits = Promise.withResolvers<void>()
+	const ran = svc(['run', 'one', 'second'], {
+		onOutput: (text) => text.includes('(waits for other calls of single)') && waits.resolve(),
+	})
+	await waits.promise
+	first.answer('done.')
+	const second = await model.called('second')
+	second.answer('done, too.')
+	const { code, stdout } = await ran
+	t.equal(code, 0)
+	t.equal(stdout, 'Well, done, too.\n')
+})
 
 void t.test('--json gives the events, a line each', async (t) => {
 	const { code, stdout, stderr } = await svc(['run', 'off', '--json', 'Hello'])
