@@ -134,15 +134,16 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		}
 	}
 	const sinceStep = steps.slice(steps.findLastIndex(({ kind }) => kind === 'model' || kind === 'tool') + 1)
-	const { departed = false } = work.lock
+	// A run that waited for a slot of its model's provider did nothing that could have ended the gateway.
+	const isInnocent = work.lock.departed === true || lastEvent?.event_type === 'model.queued'
 	work.lock.departed = false
-	if (!departed && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
+	if (!isInnocent && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
 		const message = `the gateway or its thread ended in the same step of this run again after ${RESTART_LIMIT} restarts; it is not retried`
 		return { status: 'failed', error: { code: 'restart_loop', message }, usage: usageOf(steps) }
 	}
 	await log.append(
 		[{ event_type: 'run.resumed', payload: { reason: 'restart' } }],
-		departed ? undefined : { kind: 'restart' },
+		isInnocent ? undefined : { kind: 'restart' },
 	)
 	return null
 }
