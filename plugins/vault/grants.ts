@@ -30,14 +30,20 @@ interface CheckedGrant extends Grant {
 	agent_uid: string
 }
 
+/** An agent that may have seen a secret. */
+export interface Holder extends AgentRef {
+	/** When it got the grant; absent: unknown. */
+	since?: string
+}
+
 export interface GrantStore extends Grants {
 	of(agent: AgentRef, secret_id: string): Promise<Grant | undefined>
 	/** Ids of the secrets that the agent's model may see. */
 	revealed(agent: AgentRef): Promise<ReadonlySet<string>>
 	/** The agents with a grant, by the id of the secret. */
-	holders(): Promise<Map<string, AgentRef[]>>
+	holders(): Promise<Map<string, Holder[]>>
 	/** The same of those whose grant was revoked after the secret had been read: they may still tell of it. */
-	formerHolders(): Promise<Map<string, AgentRef[]>>
+	formerHolders(): Promise<Map<string, Holder[]>>
 	/** Removes the grants of a deleted agent. */
 	forgetAgent(agent_uid: string): Promise<void>
 	/** Removes the grants of a deleted secret, within a change that has its turn. Returns how many there were. */
@@ -214,7 +220,11 @@ export function grantsOf(
 		async holders() {
 			const valid = (await collectGrants(() => true)).flatMap((entry) => checked(entry) ?? [])
 			const bySecret = Map.groupBy(valid, ({ secret_id }) => secret_id)
-			const agentOf = ({ agent_id, agent_uid }: CheckedGrant): AgentRef => ({ name: agent_id, uid: agent_uid })
+			const agentOf = ({ agent_id, agent_uid, created_at }: CheckedGrant): Holder => ({
+				name: agent_id,
+				uid: agent_uid,
+				since: created_at,
+			})
 			return new Map(Array.from(bySecret, ([id, grants]) => [id, grants.map(agentOf)]))
 		},
 		async formerHolders() {

@@ -31,8 +31,8 @@ export default definePlugin<unknown, VaultService>({
 		})
 		ctx.on('agent.deleted', ({ payload }) => vault.grants.forgetAgent(String(payload.uid)))
 		void ctx.serving
-			.then(() => vault.grants.sweep())
-			.catch((error: unknown) => ctx.log.error({ err: error }, 'invalid grants could not be removed'))
+			.then(() => Promise.all([vault.grants.sweep(), vault.secrets.sweep()]))
+			.catch((error: unknown) => ctx.log.error({ err: error }, 'what belongs to deleted secrets could not be removed'))
 		return vault
 	},
 	http: routes,

@@ -2,6 +2,8 @@
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { change } from '../../core/store/change.ts'
+import { openEarlier } from './earlier-values.ts'
+import type { Holder } from './grants.ts'
 import type { VaultServices } from './services.ts'
 import { SCOPE, keys } from './keys.ts'
 import { damaged, nameHash, openSecret, openValue, sealAbout } from './secret-record.ts'
@@ -13,13 +15,13 @@ export interface SecretReader {
 	/** Redacts the value in its reader's output from now on, also after a restart. Throws `store_damaged`. */
 	reveal(secret: OpenSecret, reader: AgentRef | 'gateway'): Promise<string>
 	/**
-	 * Adds every secret that was ever read to the redactor: for the agents that have a grant, or for the gateway if there is no
-	 * grant; and for those that had one. `holders`, `formerHolders`: by the id of the secret.
+	 * Adds every secret that was ever read to the redactor, with its earlier values: for the agents that have a grant, or for the
+	 * gateway if there is no grant; and for those that had one. `holders`, `formerHolders`: by the id of the secret.
 	 */
 	announceRead(holders: SecretHolders, formerHolders: SecretHolders): Promise<void>
 }
 
-type SecretHolders = ReadonlyMap<string, readonly AgentRef[]>
+type SecretHolders = ReadonlyMap<string, readonly Holder[]>
 
 export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultServices): SecretReader {
 	const opened = async (id: string): Promise<OpenSecret | undefined> => {
@@ -71,8 +73,14 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 					const found = openSecret(id, record, ring())
 					if (!found.about.was_read) continue
 					const { secret, value } = await valueOf(found)
-					for (const reader of [...(holders.get(id) ?? (['gateway'] as const)), ...(formerHolders.get(id) ?? [])])
-						redactor.add(reader, { id, name: secret.about.name, value })
+					const earlier = openEarlier(id, (await store.get<Uint8Array>(keys.earlier(id)))?.value, ring())
+					const { name } = secret.about
+					for (const reader of [...(holders.get(id) ?? (['gateway'] as const)), ...(formerHolders.get(id) ?? [])]) {
+						const since = (reader !== 'gateway' && reader.since) || ''
+						for (const one of earlier)
+							if (since <= one.replaced_at) redactor.add(reader, { id, name, value: one.value })
+						redactor.add(reader, { id, name, value })
+					}
 				} catch (error) {
 					log.error({ err: error, secret_id: id }, 'a secret cannot be read')
 				}

@@ -1,22 +1,28 @@
 /** Storing, replacing, deleting and listing secrets. */
 import { Fault, isFault } from '../../core/errors.ts'
-import { newId, timeOfId } from '../../core/util/ids.ts'
+import { newId, now, timeOfId } from '../../core/util/ids.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type { Secret, Secrets } from './contract.ts'
+import { sealEarlier } from './earlier-values.ts'
 import { boundOf } from './services.ts'
 import type { VaultServices } from './services.ts'
 import { guard } from './keyring.ts'
 import { SCOPE, keys } from './keys.ts'
-import { nameHash, openSecret, sealSecret } from './secret-record.ts'
+import { nameHash, openSecret, openValue, sealSecret } from './secret-record.ts'
 import type { OpenSecret, SecretRecord } from './secret-record.ts'
 
 const SECRET_LIMIT = 10_000
 
+export interface SecretStore extends Secrets {
+	/** Removes the earlier values of secrets that another version deleted. */
+	sweep(): Promise<void>
+}
+
 export function secretsOf(
 	{ ctx: { store }, ring, queue, emit }: VaultServices,
 	removeGrants: (secret_id: string) => Promise<number>,
-): Secrets {
+): SecretStore {
 	const hasRoom = boundOf(SECRET_LIMIT, () => store.list(keys.names))
 
 	const entryOf = (id: string): Promise<Entry<SecretRecord> | undefined> => store.get<SecretRecord>(keys.secret(id))
@@ -36,6 +42,21 @@ export function secretsOf(
 	/** The id of the secret with this id or name. Any other reference is returned unchanged. */
 	const idOf = async (ref: string): Promise<string> =>
 		(await entryOf(ref)) ? ref : ((await pointerOf(ref))?.value.id ?? ref)
+
+	/** Keeps the value that a secret has now, if anyone has read it. */
+	const keepValue = async (secret: OpenSecret, replaced_at: string): Promise<Op[]> => {
+		const sealed = secret.about.was_read && (await store.get<Uint8Array>(keys.value(secret.id, secret.version)))
+		if (!sealed) return []
+		try {
+			const value = openValue(secret, sealed.value)
+			const before = await store.get<Uint8Array>(keys.earlier(secret.id))
+			const earlier = sealEarlier(secret.id, before?.value, { value, replaced_at }, ring())
+			return [{ key: keys.earlier(secret.id), value: earlier }]
+		} catch (error) {
+			if (!isFault(error, 'store_damaged')) throw error
+			return []
+		}
+	}
 
 	/** A commit that conflicts if the master key was changed since `make` sealed the values in it. */
 	const write = <T>(make: (key_id: string) => Promise<{ ops: Op[]; result: T }>): Promise<T> =>
@@ -85,7 +106,8 @@ export function secretsOf(
 			const { about, version } = await queue.run(() =>
 				write(async (key_id) => {
 					const entry = await mustFind(id)
-					const { about, version: before } = openSecret(id, entry.value, ring())
+					const secret = openSecret(id, entry.value, ring())
+					const { about, version: before } = secret
 					if (policy_label !== undefined) mustBeLabelled(about, policy_label)
 					const version = before + 1
 					const { record, sealed } = sealSecret({ id, version, about, value }, ring(), key_id)
@@ -93,6 +115,7 @@ export function secretsOf(
 						{ key: entry.key, value: record, expect: entry.rev },
 						{ key: keys.value(id, version), value: sealed },
 						{ key: keys.value(id, before), value: undefined },
+						...(await keepValue(secret, now())),
 					]
 					return { ops, result: { about, version } }
 				}),
@@ -109,6 +132,7 @@ export function secretsOf(
 				await store.commit(SCOPE, [
 					{ key, value: undefined },
 					{ key: keys.value(id, value.version), value: undefined },
+					{ key: keys.earlier(id), value: undefined },
 					// A record that was changed from outside may point to another one's index entry.
 					...(pointer?.value.id === id ? [{ key: pointer.key, value: undefined }] : []),
 				])
@@ -129,6 +153,10 @@ export function secretsOf(
 				}
 			}
 			return secrets
+		},
+		async sweep() {
+			for await (const key of store.keys(keys.allEarlier))
+				if (!(await entryOf(key.at(-1) as string))) await store.delete(key)
 		},
 	}
 

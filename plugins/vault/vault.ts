@@ -16,12 +16,14 @@ import type { KeySource } from './master-key.ts'
 import { bringUnder } from './rotation.ts'
 import { secretReaderOf } from './secret-reader.ts'
 import { secretsOf } from './secrets.ts'
+import type { SecretStore } from './secrets.ts'
 
 /** The model's form of a secret: the value if the grant reveals it, else a handle, with the grant's hosts. */
 export type ForModel = { value: string } | { handle: string; hosts?: string[] }
 
 export interface RunningVault extends VaultService {
 	grants: GrantStore
+	secrets: SecretStore
 	/** Throws like `read`; a grant with hosts still gives a handle. */
 	forModel(name: string, reading: SecretReading): Promise<ForModel>
 }

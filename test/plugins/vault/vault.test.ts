@@ -4,6 +4,7 @@ import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
 import type { Entry, Store } from '../../../core/store/ports.ts'
 import { seal, unseal } from '../../../plugins/vault/cipher.ts'
+import { eventually } from '../../support/wait.ts'
 import { makePlace, open } from './open.ts'
 
 const VALUE = 'correct horse battery staple'
@@ -181,9 +182,31 @@ void t.test('what was read is redacted from then on, also after a restart and in
 	t.equal(shown(second), '[redacted:KEY]', 'the earlier value')
 	t.equal(shown(second, 'quite another value'), '[redacted:KEY]')
 
+	const replaced_at = Date.now()
+	await second.agents.create({ name: 'bob' })
+	await eventually(() => Date.now() > replaced_at)
+	await second.vault.grants.create({ agent_id: 'bob', secret: id, reveal: false })
+
 	const third = await open(place)
 	t.equal(shown(third, 'quite another value'), '[redacted:KEY]')
+	t.equal(shown(third), '[redacted:KEY]', 'the earlier value')
+	const byBob = third.redactor.of([{ agent: 'bob' }])
+	t.equal(
+		byBob.text(`${VALUE}, quite another value`, 'event'),
+		`${VALUE}, [redacted:KEY]`,
+		'not one from before its grant',
+	)
+	for (let at = 1; at <= 9; at++) await third.vault.secrets.replace(id, `value number ${at}`)
+	const kept = await open(place)
+	const values = [VALUE, 'quite another value', ...Array.from({ length: 9 }, (_, at) => `value number ${at + 1}`)]
+	t.strictSame(
+		values.filter((value) => shown(kept, value) === value),
+		values.slice(0, 3),
+		'the 8 newest are',
+	)
+	t.equal((await all(place.engine.store, 'earlier')).length, 1)
 	await third.vault.secrets.remove(id)
+	t.strictSame(await all(place.engine.store, 'earlier'), [], 'a deleted secret leaves nothing')
 	t.equal(shown(third, 'quite another value'), '[redacted:KEY]', 'whoever has read it may still tell of it')
 	await third.vault.secrets.create({ name: 'AGAIN', value: 'the key of a provider' })
 	await third.vault.open('AGAIN')
