@@ -5,7 +5,7 @@ import type { Arrival, LocalRule, NotLocal } from './local.ts'
 /** Limit of the headers that are kept with a connection, in code units: there may be 20,000 connections. */
 const KEPT = 2_048
 
-interface Known extends Pick<Arrival, 'method' | 'rawHeaders'> {
+interface Known extends Pick<Arrival, 'method' | 'rawHeaders' | 'httpVersion'> {
 	changes: boolean
 	notLocal: NotLocal | null
 }
@@ -19,15 +19,15 @@ export function rememberNotLocal(
 ): (request: Arrival, changes: boolean) => NotLocal | null {
 	const last = new WeakMap<object, Known>()
 	return (request, changes) => {
-		const { socket, method, rawHeaders, url = '/' } = request
+		const { socket, method, rawHeaders, httpVersion = '1.1', url = '/' } = request
 		// Forwarded requests on one connection come from different clients.
 		const isOwn = peerOf(request) === socket && url.startsWith('/')
 		const known = isOwn ? last.get(socket) : undefined
-		if (known?.changes === changes && known.method === method && areSame(known.rawHeaders, rawHeaders))
-			return known.notLocal
+		const isSame = known?.changes === changes && known.method === method && known.httpVersion === httpVersion
+		if (isSame && areSame(known.rawHeaders, rawHeaders)) return known.notLocal
 		const notLocal = whyNotLocal(request, { ...rule, changes })
 		const size = rawHeaders.reduce((sum, text) => sum + text.length, 0)
-		if (isOwn && size <= KEPT) last.set(socket, { method, rawHeaders, changes, notLocal })
+		if (isOwn && size <= KEPT) last.set(socket, { method, rawHeaders, httpVersion, changes, notLocal })
 		return notLocal
 	}
 }

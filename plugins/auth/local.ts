@@ -17,6 +17,8 @@ export interface Arrival {
 	rawHeaders: readonly string[]
 	/** The request target. */
 	url?: string | undefined
+	/** Absent: 1.1. */
+	httpVersion?: string
 	socket: Peer
 }
 
@@ -53,6 +55,9 @@ function whyElsewhere(request: Arrival, headers: Headers): string | null {
 	if (!isLoopback(remoteAddress) || !isLoopback(localAddress)) return 'it comes from another machine'
 	for (const name of headers.keys())
 		if (isForwarding(name)) return 'its headers (such as X-Forwarded-For) say that it came through a proxy'
+	// As nginx passes requests on unless it is told otherwise: without any header, and with the gateway's own address as Host.
+	if (request.httpVersion === '1.0')
+		return 'it came over HTTP/1.0, as through a proxy; a local client must use HTTP/1.1'
 	return null
 }
 

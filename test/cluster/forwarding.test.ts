@@ -68,6 +68,8 @@ void t.test('a waiting gateway', { skip: withoutNats(), timeout: 240_000 }, asyn
 		t.equal(await status({ 'x-forwarded-for': '203.0.113.7' }), 401, 'a proxy')
 		t.equal(await status({ origin: 'http://evil.example' }), 401, 'a page')
 		t.equal(await status({ authorization: 'Bearer svc_wrong' }), 401)
+		const old = 'GET /v1/agents/anna HTTP/1.0\r\nhost: localhost\r\n\r\n'
+		t.match(await exchange(waiting.url, old), /^HTTP\/1.1 401 /, 'HTTP/1.0, as of a proxy')
 	})
 
 	await t.test('a client hides no header from the working gateway by naming it in Connection', async (t) => {

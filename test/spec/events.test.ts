@@ -356,7 +356,9 @@ void t.test('the event stream', async (t) => {
 	})
 
 	await t.test('speaks HTTP/1.1 in chunks and HTTP/1.0 without, and each block has data', async (t) => {
-		const old = await speak(url, 'GET /v1/events/stream HTTP/1.0\r\nhost: localhost\r\n\r\n')
+		const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })).body
+		const head = `GET /v1/events/stream HTTP/1.0\r\nhost: localhost\r\nauthorization: Bearer ${token}\r\n\r\n`
+		const old = await speak(url, head)
 		const chunked = await speak(url, 'GET /v1/events/stream HTTP/1.1\r\nhost: localhost\r\n\r\n')
 		for (const one of [old, chunked]) await one.until(/: connected\nretry: 3000\n/)
 		await emit(gateway, { type: 'message.user', first: 1 })

@@ -20,12 +20,19 @@ export interface ForwardedAs {
 	requestId: string
 }
 
+/** What is read of a request. */
+interface Received {
+	rawHeaders: readonly string[]
+	method?: string | undefined
+	httpVersion?: string
+}
+
 /**
  * The headers of a request as they are forwarded: name, value, name, value … as received, in their order and with doubles,
  * since the rule for local callers reads them so (plugins/auth/local.ts).
  */
 export function forwardedHeaders(
-	{ rawHeaders, method = 'GET' }: { rawHeaders: readonly string[]; method?: string | undefined },
+	{ rawHeaders, method = 'GET', httpVersion }: Received,
 	{ kind, requestId, proof }: ForwardedAs & { proof: string },
 ): string[] {
 	const kept = passedHeaders(rawHeaders, [REQUEST_ID, ...(kind === 'probe' ? ['content-length'] : [])])
@@ -36,6 +43,8 @@ export function forwardedHeaders(
 		else if (!['GET', 'HEAD'].includes(method) && valueOf(rawHeaders, 'content-length') === undefined)
 			kept.push('content-length', '0')
 	}
+	// The rule also reads the version, which would be that of this connection.
+	if (httpVersion === '1.0') kept.push('via', '1.0 svc-gateway')
 	const connection =
 		kind === 'upgrade' ? ['connection', 'Upgrade', 'upgrade', 'websocket'] : ['connection', 'keep-alive']
 	return [...kept, REQUEST_ID, requestId, FORWARDED, proof, ...connection]

@@ -22,6 +22,7 @@ interface Row {
 	url?: string
 	host?: string
 	headers?: [name: string, value: string][]
+	httpVersion?: string
 	/** Absent: it is local. */
 	because?: RegExp
 }
@@ -202,6 +203,11 @@ const rows: Record<string, Row> = {
 		changes: true,
 		host: 'gateway.lan:3000',
 		headers: [['Sec-WebSocket-Key', 'dGhlIHNhbXBsZSBub25jZQ==']],
+	},
+
+	'HTTP/1.0, as nginx passes on requests unless it is told otherwise': {
+		httpVersion: '1.0',
+		because: /HTTP\/1\.0, as through a proxy/,
 	},
 
 	'a whole address as target': { url: 'http://127.0.0.1:3000/v1/agents' },
@@ -408,7 +414,7 @@ void t.test('over real sockets', async (t) => {
 	await t.test('refuses a request without a Host header, also over HTTP/1.0', async (t) => {
 		t.equal((await ask(get)).status, 400)
 		t.equal((await ask('GET /v1/agents HTTP/1.0')).status, 400)
-		t.equal((await ask('GET /v1/agents HTTP/1.0', host)).status, 200)
+		t.equal((await ask('GET /v1/agents HTTP/1.0', host)).status, 401)
 	})
 	await t.test('asks a request that comes by an address of the network for a token', async (t) => {
 		const own = ownAddress()
@@ -452,9 +458,11 @@ function arrivalOf({
 	url = '/v1/agents',
 	host = '127.0.0.1:3000',
 	headers = [],
+	httpVersion = '1.1',
 }: Row): Arrival {
 	return {
 		method,
+		httpVersion,
 		rawHeaders: ['Host', host, 'Accept', '*/*', ...headers.flat()],
 		url,
 		socket: { remoteAddress: from, localAddress: at },
