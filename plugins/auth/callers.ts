@@ -9,7 +9,7 @@ import type { Actor } from '../../core/util/context.ts'
 import type { Claims } from './oidc/contract.ts'
 import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
 import { limitsOf, powersOf } from './powers.ts'
-import { InvalidToken, mayBeJwt } from './oidc/access-tokens.ts'
+import { CLOCK_SKEW_S, InvalidToken, mayBeJwt } from './oidc/access-tokens.ts'
 import type { Verify } from './oidc/access-tokens.ts'
 import type { Session, Sessions } from './oidc/sessions.ts'
 import { identityOf, noRule, powersFor, rulesFor } from './oidc/rules.ts'
@@ -160,7 +160,7 @@ export function callersOf(
 	/** Keys are not asked again: access tokens are short-lived. The rules may be others since, and permit less. */
 	const isCurrent = (claims: Claims, rules: Credentials['rules']): boolean =>
 		isOfIssuer(claims) &&
-		claims.exp * 1000 > Date.now() &&
+		(claims.exp + CLOCK_SKEW_S) * 1000 > Date.now() &&
 		isDeepStrictEqual(rulesFor(oidc?.rules ?? [], claims), rules)
 
 	return {

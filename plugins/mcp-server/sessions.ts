@@ -30,6 +30,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 	readonly #kept: ReturnType<typeof keptSessions>
 	/** By id: sessions of an earlier instance that are being continued. */
 	readonly #continuing = new Map<string, Promise<McpSession | undefined>>()
+	/** By id: sessions that ended with an access token, and may continue with the next one. With the timer that forgets each. */
+	readonly #expired = new Map<string, NodeJS.Timeout>()
 	/** Runs for a while after a change, so that many in a row make one notice. */
 	#notice: NodeJS.Timeout | undefined
 	#isNoticeDue = false
@@ -61,6 +63,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	/** Calls that wait for their runs are answered; the runs continue, and so do the sessions with the next instance. */
 	async [Symbol.asyncDispose](): Promise<void> {
 		clearTimeout(this.#notice)
+		for (const timer of this.#expired.values()) clearTimeout(timer)
 		await Promise.all([...this.#sessions.values()].map((session) => session.leave()))
 	}
 
@@ -127,13 +130,16 @@ export class Sessions implements McpServer, AsyncDisposable {
 			const hooks = {
 				begun: () => {
 					if (this.#ctx.signal.aborted) return session.end() // nothing would end it later
+					this.#returned(session.id)
 					this.#sessions.set(session.id, session)
 					this.#open.enter(session)
 				},
 				over: () => {
 					this.#sessions.delete(session.id)
 					this.#open.leave(session)
-					if (!this.#ctx.signal.aborted) this.#kept.forget(session.id)
+					if (this.#ctx.signal.aborted) return
+					if (hasExpired(credentials)) this.#keepExpired(session.id)
+					else this.#kept.forget(session.id)
 				},
 			}
 			const session = new McpSession(contextFor(this.#ctx, credentials), { credentials, owner, hooks }, earlier)
@@ -141,6 +147,26 @@ export class Sessions implements McpServer, AsyncDisposable {
 		} finally {
 			this.#opening.splice(this.#opening.indexOf(owner), 1)
 		}
+	}
+
+	/**
+	 * Access tokens live for minutes, and a client gets the next one once a request is refused. Until then its session is kept, for
+	 * as long as an idle one.
+	 */
+	#keepExpired(id: string): void {
+		const { max_sessions, idle_timeout_s } = this.#ctx.config
+		const forget = (which: string): void => {
+			this.#returned(which)
+			this.#kept.forget(which)
+		}
+		this.#expired.set(id, setTimeout(forget, idle_timeout_s * 1_000, id).unref())
+		const [oldest = id] = this.#expired.keys()
+		if (this.#expired.size > max_sessions) forget(oldest)
+	}
+
+	#returned(id: string): void {
+		clearTimeout(this.#expired.get(id))
+		this.#expired.delete(id)
 	}
 
 	/** Sessions of earlier instances: too many at once, and then all whose clients have not returned in time. */
@@ -170,6 +196,11 @@ export class Sessions implements McpServer, AsyncDisposable {
 		}
 		oldest.end()
 	}
+}
+
+/** Of a token of the identity provider; another kind has to be replaced by a person. */
+function hasExpired({ claims }: Credentials): boolean {
+	return claims !== undefined && claims.exp * 1_000 <= Date.now()
 }
 
 /** The owner of a session, and the first part of the names of its conversations. */

@@ -12,7 +12,7 @@ import { fetchFrom } from './fetch.ts'
 
 /** No symmetric ones: the public key must not do as their secret. */
 const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
-const CLOCK_SKEW_S = 60
+export const CLOCK_SKEW_S = 60
 const KEYS_MS = 600_000
 const REREAD_MS = 10_000
 const TIMEOUT_MS = 10_000

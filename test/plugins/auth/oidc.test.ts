@@ -18,6 +18,7 @@ import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
 import { refused } from '../../support/refused.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
+import { openRaw, openStream as openSessionStream } from '../mcp-server/client.ts'
 
 const AUDIENCE = 'https://agents.example.com'
 
@@ -202,11 +203,23 @@ void t.test('streams, WebSockets and MCP take them, and end with them', async (t
 	await eventually(() => stream.events.some(({ agent_id }) => agent_id === 'team-c'))
 	t.notOk(stream.events.some(({ agent_id }) => agent_id === 'other-b'))
 
+	const session = await openRaw(gateway, support)
+	const { ended } = await openSessionStream({ url: gateway.url, id: session.id, token: support })
+	await client.close()
 	const real = Date.now
 	t.teardown(() => (Date.now = real))
 	Date.now = () => real() + 3_700_000
-	await stream.closed
-	t.pass('the stream ends with the token')
+	await Promise.all([stream.closed, ended])
+	t.pass('the streams end with the token')
+	const pinged = async (payload: Record<string, unknown>): Promise<number> => {
+		const token = await issuer.sign({ ...payload, exp: Math.floor(Date.now() / 1000) + 3600 })
+		const headers = { ...inSession, 'mcp-session-id': session.id }
+		return (await gateway.request('POST', '/mcp', { token, headers, body: ping })).status
+	}
+	const same = { groups: 'support', active: true }
+	t.equal(await pinged({ ...same, sub: 'eve' }), 404)
+	t.equal(await pinged(same), 200, 'the session continues with the next token')
+	t.equal(await pinged({ realm: { roles: ['auditor'] } }), 404, 'not with one that permits something else')
 })
 
 void t.test('what is open ends when the rules no longer permit the same', async (t) => {
