@@ -10,6 +10,8 @@ export interface Frame {
 
 /** The gateway sends a comment after 15 s of silence: a connection that is silent for longer is dead. */
 const SILENT_MS = 45_000
+/** Of one event, in characters. */
+const BUFFER_LIMIT = 16 * 1024 * 1024
 
 /**
  * Yields the frames of a response. `retry` is called with the milliseconds that the gateway wants clients to wait before they
@@ -26,6 +28,7 @@ export async function* framesOf(
 		onEvent: ({ id = '', data }) => void frames.push({ id, data }),
 		onRetry: retry,
 		onComment: (comment) => void (gap ||= comment.trim() === 'unknown position'),
+		maxBufferSize: BUFFER_LIMIT,
 	})
 	const reader = (response.body as ReadableStream<Uint8Array>).getReader()
 	const decoder = new TextDecoder()

@@ -77,6 +77,14 @@ void t.test('whatever Retry-After says, attempts come at intervals', async (t) =
 	}
 })
 
+void t.test('an event of more than 16 Mi characters ends the connection', async (t) => {
+	const { url } = await serve(t, (_, response) => {
+		response.writeHead(200, begun).end(`data: ${'x'.repeat(20 * 1024 * 1024)}`)
+	})
+	const events = createGateway({ url }).run('ada', { prompt: 'hello' }, { attempts: 1 })
+	await t.rejects(typesOf(events), { code: 'stream_lost', cause: { message: /buffer size/ } })
+})
+
 void t.test('a filter that is undefined is none', async (t) => {
 	const { url, requests } = await serve(t, (_, response) => void response.writeHead(200, begun).end(frame(1, 'any')))
 	for await (const { position } of createGateway({ url }).events({ agent_id: 'ada', run_id: undefined })) {
