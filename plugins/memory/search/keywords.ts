@@ -86,8 +86,6 @@ export class KeywordIndex {
 	#touched = new Uint32Array(256)
 	#isTouched = new Uint8Array(256)
 	#touchedCount = 0
-	/** Postings of touched ordinals. */
-	#matching = new Uint32Array(256)
 
 	/** Approximate size in memory. */
 	get bytes(): number {
@@ -274,22 +272,15 @@ export class KeywordIndex {
 
 	/** Adds to the scores of touched memories. */
 	#add(list: Uint32Array): void {
-		this.#matching = grown(this.#matching, list.length)
-		const [scores, lengths, isTouched, matching] = [this.#scores, this.#lengths, this.#isTouched, this.#matching]
+		const [scores, lengths, isTouched] = [this.#scores, this.#lengths, this.#isTouched]
 		const idf = this.#idf(list.length) * (K1 + 1)
 		// The same as in `#open`, with one division instead of two.
 		const base = K1 * (1 - B)
 		const perTerm = (K1 * B) / this.#averageLength
-		// Sifts without a branch, which the processor would often predict wrongly.
-		let matches = 0
 		for (let at = 0; at < list.length; at++) {
 			const posting = list[at] as number
-			matching[matches] = posting
-			matches += isTouched[posting >>> COUNT_BITS] as number
-		}
-		for (let at = 0; at < matches; at++) {
-			const posting = matching[at] as number
 			const ordinal = posting >>> COUNT_BITS
+			if (isTouched[ordinal] === 0) continue
 			const count = posting & (COUNTS - 1)
 			const amount = (idf * count) / (count + base + perTerm * (lengths[ordinal] as number))
 			scores[ordinal] = (scores[ordinal] as number) + amount
