@@ -14,15 +14,7 @@ import type { MemoryIndex } from './memory-index.ts'
 import { bytesOf, keys } from './records.ts'
 import type { MemoryRecord, VectorRecord } from './records.ts'
 
-export interface Embeddings {
-	/** The embedder of an agent, as the settings are. */
-	embedderOf: EmbedderOf
-	/** Settles when they are made, when the first attempt has failed, or after two seconds; never throws. */
-	make(agent: AgentRef, embedder: Embedder, ids: readonly string[]): Promise<void>
-	/** Embedding of a query; undefined if the server fails. */
-	ofQuestion(embedder: Embedder, text: string): Promise<Float32Array | undefined>
-	forget(uid: string): void
-}
+export type Embeddings = ReturnType<typeof embeddingsOf>
 
 /** After this many failures in a row it waits until the agent's index is filled again, such as after a restart. */
 const DELAYS_MS = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]
@@ -43,7 +35,7 @@ export function embeddingsOf(
 	ctx: Pick<Context, 'store' | 'log' | 'signal'>,
 	embedderOf: EmbedderOf,
 	index: () => Pick<MemoryIndex, 'embedded'>,
-): Embeddings {
+) {
 	const { store, log, signal } = ctx
 	/** By agent; an entry exists only while embeddings are missing. */
 	const backlogs = new Map<string, Backlog>()
@@ -70,7 +62,7 @@ export function embeddingsOf(
 			}))
 			await store.commit(agentScope(uid), ops)
 			await forgetOrphans(uid, records)
-			await index().embedded({ name: '', uid }, embedder.id, vectors)
+			await index().embedded(uid, embedder.id, vectors)
 		}
 		for (const id of ids) lacking.delete(id)
 	}
@@ -127,8 +119,10 @@ export function embeddingsOf(
 	}
 
 	return {
+		/** The embedder of an agent, as the settings are. */
 		embedderOf,
-		async make(agent, embedder, ids) {
+		/** Settles when they are made, when the first attempt has failed, or after two seconds; never throws. */
+		async make(agent: AgentRef, embedder: Embedder, ids: readonly string[]): Promise<void> {
 			if (!embedder.embed || ids.length === 0 || signal.aborted) return
 			const backlog = backlogOf(agent, embedder, ids)
 			const isDone = (): boolean => ids.every((id) => !backlog.lacking.has(id))
@@ -138,7 +132,8 @@ export function embeddingsOf(
 				if ((await Promise.race([backlog.attempt, timer])) === 'late') return
 			}
 		},
-		async ofQuestion(embedder, text) {
+		/** Embedding of a query; undefined if the server fails. */
+		async ofQuestion(embedder: Embedder, text: string): Promise<Float32Array | undefined> {
 			const { id } = embedder
 			if (!embedder.embed) return undefined
 			const key = `${id} ${text}`
@@ -154,7 +149,7 @@ export function embeddingsOf(
 				return undefined
 			}
 		},
-		forget(uid) {
+		forget(uid: string): void {
 			backlogs.get(uid)?.abort.abort()
 			backlogs.delete(uid)
 		},

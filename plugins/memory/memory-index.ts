@@ -12,18 +12,7 @@ import { keys, vectorOf } from './records.ts'
 import type { MemoryRecord, VectorRecord } from './records.ts'
 import { HASHING } from './hashing.ts'
 
-export interface MemoryIndex {
-	/** After the write is durable. */
-	added(agent: AgentRef, records: MemoryRecord[]): Promise<void>
-	removed(agent: AgentRef, ids: string[]): Promise<void>
-	embedded(agent: AgentRef, embedder: string, vectors: { id: string; vector: Float32Array }[]): Promise<void>
-	search(agent: AgentRef, embedder: Embedder, question: SearchQuery): Promise<Hit[]>
-	groups(agent: AgentRef, embedder: Embedder, ids: string[], floor: number, most: number): Promise<string[][]>
-	/** With the built-in embedder: for memories that have no vector yet. */
-	similarity(text: string, contents: string[]): Promise<number[]>
-	/** Filled again when next needed; `gone`: deletes its file as well. */
-	drop(uid: string, gone: boolean): Promise<void>
-}
+export type MemoryIndex = ReturnType<typeof memoryIndex>
 
 /** Rows of one message, and characters of their contents. */
 const ROWS = 256
@@ -42,7 +31,7 @@ export function memoryIndex(
 	{ store, signal }: Pick<Context, 'store' | 'signal'>,
 	thread: IndexThread,
 	lacking: (agent: AgentRef, embedder: Embedder, ids: string[]) => void,
-): MemoryIndex {
+) {
 	const states = new Map<string, State>()
 	thread.onLost((uid) => {
 		if (uid === 'all') states.clear()
@@ -117,7 +106,8 @@ export function memoryIndex(
 	}
 
 	return {
-		async added({ uid }, records) {
+		/** After the write is durable. */
+		async added({ uid }: AgentRef, records: readonly MemoryRecord[]): Promise<void> {
 			const state = states.get(uid)
 			if (!state) return // it is filled from the store before it is searched
 			const rows = await Promise.all(records.map((record) => rowOf(uid, record)))
@@ -125,22 +115,24 @@ export function memoryIndex(
 			state.late?.push(add)
 			await tell(uid, state.late ? state.ready : add())
 		},
-		async removed({ uid }, ids) {
+		async removed({ uid }: AgentRef, ids: string[]): Promise<void> {
 			const state = states.get(uid)
 			if (!state) return
 			const remove = () => thread.ask('remove', { uid, ids })
 			if (state.late) state.late.push(remove)
 			else await tell(uid, remove())
 		},
-		async embedded({ uid }, embedder, vectors) {
+		async embedded(uid: string, embedder: string, vectors: { id: string; vector: Float32Array }[]): Promise<void> {
 			if (states.get(uid)?.embedder === embedder) await tell(uid, thread.ask('vectors', { uid, embedder, vectors }))
 		},
-		search: (agent, embedder, question) =>
+		search: (agent: AgentRef, embedder: Embedder, question: SearchQuery): Promise<Hit[]> =>
 			withIndex(agent, embedder, () => thread.ask('search', { uid: agent.uid, question })),
-		groups: (agent, embedder, ids, floor, most) =>
+		groups: (agent: AgentRef, embedder: Embedder, ids: string[], floor: number, most: number): Promise<string[][]> =>
 			withIndex(agent, embedder, () => thread.ask('groups', { uid: agent.uid, ids, floor, most })),
-		similarity: (text, contents) => thread.ask('similarity', { text, contents }),
-		async drop(uid, gone) {
+		/** With the built-in embedder: for memories that have no vector yet. */
+		similarity: (text: string, contents: string[]) => thread.ask('similarity', { text, contents }),
+		/** Filled again when next needed; `gone`: deletes its file as well. */
+		async drop(uid: string, gone: boolean): Promise<void> {
 			states.delete(uid)
 			await tell(uid, thread.ask('drop', { uid, file: gone }))
 		},

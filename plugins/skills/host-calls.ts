@@ -8,13 +8,6 @@ import type { ProgramCall } from './hosts.ts'
 
 type What = Exclude<HostCallKind, 'log'>
 
-export interface HostCalls {
-	/** False if the host violated the protocol, which the bridge in the isolate follows: it is no longer trusted. */
-	take(message: CallMessage): boolean
-	/** Aborts running calls, and settles when they have stopped. */
-	end(): Promise<void>
-}
-
 /** How long an ended program waits for a call that ignores its signal. */
 const STOP_WITHIN_MS = 2_000
 
@@ -24,7 +17,7 @@ export function answerCalls(
 	/** Settles when the host has read it, so that unread answers stay few. */
 	reply: (message: ToHost) => Promise<void>,
 	log: Logger,
-): HostCalls {
+) {
 	const controller = new AbortController()
 	const underWay = new Set<Promise<void>>()
 	let last = 0
@@ -63,7 +56,8 @@ export function answerCalls(
 	}
 
 	return {
-		take({ call, what, body }) {
+		/** False if the host violated the protocol, which the bridge in the isolate follows: it is no longer trusted. */
+		take({ call, what, body }: CallMessage): boolean {
 			if (body.length > programLimits.text_length) return false
 			if (what === 'log') return takeLine(body)
 			length += body.length
@@ -75,7 +69,8 @@ export function answerCalls(
 			underWay.add(answered)
 			return true
 		},
-		async end() {
+		/** Aborts running calls, and settles when they have stopped. */
+		async end(): Promise<void> {
 			controller.abort(new Fault('stopped', 'the program has ended'))
 			if (underWay.size === 0) return
 			const late = Promise.withResolvers<true>()

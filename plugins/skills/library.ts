@@ -26,18 +26,9 @@ export interface ApprovedSkill {
 	files: FileInfo[]
 }
 
-export interface Library {
-	/**
-	 * The approved document and the list of files. If they have changed, or the document breaks rules that the version of
-	 * the gateway that accepted it did not have, the skill goes back into quarantine (or is removed if its document is
-	 * missing), `security.violation` is emitted, and the result is undefined.
-	 */
-	approved(agent: AgentRef, entry: IndexEntry): Promise<ApprovedSkill | undefined>
-	/** The approved bytes of one of these files; the same happens if they have changed. */
-	content(agent: AgentRef, entry: IndexEntry, files: readonly FileInfo[], path: string): Promise<Buffer | undefined>
-}
+export type Library = ReturnType<typeof openLibrary>
 
-export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>): Library {
+export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>) {
 	const parsed = new BoundedMap<string, SkillDocument>(PARSED_LIMIT)
 
 	const distrust = async (
@@ -63,7 +54,12 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 	}
 
 	return {
-		async approved(agent, entry) {
+		/**
+		 * The approved document and the list of files. If they have changed, or the document breaks rules that the version of
+		 * the gateway that accepted it did not have, the skill goes back into quarantine (or is removed if its document is
+		 * missing), `security.violation` is emitted, and the result is undefined.
+		 */
+		async approved(agent: AgentRef, entry: IndexEntry): Promise<ApprovedSkill | undefined> {
 			const [bytes, listing] = await Promise.all([
 				readStoredDocument(store, agent, entry.id),
 				readListing(store, agent, entry.id),
@@ -87,7 +83,8 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 				})
 			}
 		},
-		async content(agent, entry, files, path) {
+		/** The approved bytes of one of these files; the same happens if they have changed. */
+		async content(agent: AgentRef, entry: IndexEntry, files: readonly FileInfo[], path: string) {
 			const file = files.find((one) => one.path === path)
 			if (!file) return undefined
 			const bytes =

@@ -1,20 +1,14 @@
 import type { Fault } from '../../core/errors.ts'
 
-/** Running calls of skills, so that they can be ended. */
-export interface UnderWay {
-	/** `run`'s signal aborts with the reason of `end` or `finish`. */
-	track<T>(skill_id: string, run: (ended: AbortSignal) => Promise<T>): Promise<T>
-	/** Ends the calls of one skill. */
-	end(skill_id: string, reason: Fault): void
-	/** Settles when no call is running; those that are not over in `ms` are ended. */
-	finish(ms: number, reason: Fault): Promise<void>
-}
+export type UnderWay = ReturnType<typeof openUnderWay>
 
-export function openUnderWay(): UnderWay {
+/** Running calls of skills, so that they can be ended. */
+export function openUnderWay() {
 	const calls = new Map<AbortController, string>()
 	let idle = Promise.withResolvers<void>()
 	return {
-		async track(skill_id, run) {
+		/** `run`'s signal aborts with the reason of `end` or `finish`. */
+		async track<T>(skill_id: string, run: (ended: AbortSignal) => Promise<T>): Promise<T> {
 			const ended = new AbortController()
 			calls.set(ended, skill_id)
 			try {
@@ -24,10 +18,12 @@ export function openUnderWay(): UnderWay {
 				if (calls.size === 0) idle.resolve()
 			}
 		},
-		end(skill_id, reason) {
+		/** Ends the calls of one skill. */
+		end(skill_id: string, reason: Fault): void {
 			for (const [call, id] of calls) if (id === skill_id) call.abort(reason)
 		},
-		async finish(ms, reason) {
+		/** Settles when no call is running; those that are not over in `ms` are ended. */
+		async finish(ms: number, reason: Fault): Promise<void> {
 			if (calls.size === 0) return
 			idle = Promise.withResolvers()
 			using _ = setTimeout(() => {

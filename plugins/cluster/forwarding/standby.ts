@@ -30,16 +30,6 @@ export interface StandbyOptions {
 	routed(route: Route | null): void
 }
 
-export interface Standby extends AsyncDisposable {
-	/**
-	 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the working one, and
-	 * `unavailable` if it cannot listen.
-	 */
-	onLeaseObserved(found: ObservedLease | null): Promise<void>
-	/** This gateway works now: requests that wait go to what is current in the listeners. */
-	served(): void
-}
-
 /** How long a request waits for a working gateway: longer than another one needs to take over (plugins/cluster/nats/lease.ts). */
 const WAIT_MS = 20_000
 const MOST_WAITING = 1_000
@@ -49,7 +39,7 @@ const CLOSE_MS = 1_000
 const loop =
 	'this gateway waits, and another waiting one has forwarded the request to it: the address that the working gateway has in the cluster is not its own; set store.advertise there'
 
-export function openStandby({ listeners, listen, log, secret, listening, routed }: StandbyOptions): Standby {
+export function openStandby({ listeners, listen, log, secret, listening, routed }: StandbyOptions) {
 	const forwarder = openForwarder()
 	let route: Route | null = null
 	let target: GatewayAddress | undefined
@@ -155,7 +145,11 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 	}
 
 	return {
-		async onLeaseObserved(found) {
+		/**
+		 * As `EngineRequest.onLeaseObserved`. Throws `config_invalid` if this gateway has another key than the working one, and
+		 * `unavailable` if it cannot listen.
+		 */
+		async onLeaseObserved(found: ObservedLease | null): Promise<void> {
 			if (!found) {
 				target = undefined
 				return change(null)
@@ -176,11 +170,12 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 			change(next)
 			if (target.legacy !== null) await open('legacy', found.holder)
 		},
-		served() {
+		/** This gateway works now: requests that wait go to what is current in the listeners. */
+		served(): void {
 			isWaiting = false
 			change(null)
 		},
-		async [Symbol.asyncDispose]() {
+		async [Symbol.asyncDispose](): Promise<void> {
 			change(null)
 			if (isWaiting) await listeners.close(CLOSE_MS)
 			forwarder.close()

@@ -3,23 +3,18 @@ import type { Client } from './client.ts'
 import { recordOf } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'
 import { messagesFrom } from './read-stream.ts'
-import type { Recent, RecentRecord } from './recent.ts'
+import type { Recent } from './recent.ts'
 import { token } from './streams.ts'
 import type { Names } from './streams.ts'
 
-export interface LogSource {
-	/** Records from the position `seq` on; with a run its own. */
-	forwards(seq: number, run?: string): AsyncGenerator<LogRecord>
-	/** Records at `seq` and before it, the newest first. */
-	backwards(seq: number, run?: string): AsyncGenerator<LogRecord>
-}
+export type LogSource = ReturnType<typeof openLogSource>
 
 /** Records of the window that is read first when reading backwards. */
 const WINDOW = 256
 /** A window in which fewer records than this are found is followed by a larger one. */
 const FEW = 64
 
-export function openLogSource(client: Client, names: Names, recent: Recent, first: () => number): LogSource {
+export function openLogSource(client: Client, names: Names, recent: Recent, first: () => number) {
 	/** Runs have their own subject; the events of the gateway itself have several. */
 	const stored = async function* (seq: number, end: number, run?: string): AsyncGenerator<LogRecord> {
 		const next_by_subj = run === undefined ? `${names.prefix}.ev.>` : runSubject(names, run)
@@ -28,22 +23,23 @@ export function openLogSource(client: Client, names: Names, recent: Recent, firs
 			if (message.data.length > 0) yield recordOf(message)
 		}
 	}
-	const held = (run?: string): readonly RecentRecord[] =>
-		run === undefined ? recent.records() : recent.records().filter((record) => record.run === run)
 
 	return {
-		async *forwards(seq, run) {
+		/** Records from the position `seq` on; with a run its own. */
+		async *forwards(seq: number, run?: string): AsyncGenerator<LogRecord> {
 			let next = Math.max(1, seq)
 			for (let start = recent.from(); next < start; start = recent.from()) {
 				yield* stored(next, start, run)
 				next = start
 			}
 			// What is added meanwhile is newer than what the reader asked for.
-			for (const record of held(run)) if (record.seq >= next) yield recordOf(record)
+			for (const record of recent.records(run)) if (record.seq >= next) yield recordOf(record)
 		},
-		async *backwards(seq, run) {
+		/** Records at `seq` and before it, the newest first. */
+		async *backwards(seq: number, run?: string): AsyncGenerator<LogRecord> {
 			const start = recent.from()
-			for (const record of held(run).toReversed()) if (record.seq <= seq && record.seq >= start) yield recordOf(record)
+			for (const record of recent.records(run).toReversed())
+				if (record.seq <= seq && record.seq >= start) yield recordOf(record)
 			let end = Math.min(seq + 1, start)
 			for (let size = WINDOW; end > first();) {
 				const from = Math.max(1, end - size)

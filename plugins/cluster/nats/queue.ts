@@ -7,18 +7,11 @@ import type { Job, Key, Store } from '../../../core/store/ports.ts'
 
 const DIGITS = 11
 
-export interface StoredQueue {
-	backing: Backing
-	recovered: Recovered[]
-	/** Those that are not acknowledged, the oldest first. */
-	jobs(): Job[]
-}
-
 /**
  * Reads every job that was not acknowledged. `after` is called with each write that a job's holder may not overtake: what it
  * writes must never be stored before the job itself.
  */
-export async function openStoredQueue(store: Store, after: (work: Promise<unknown>) => void): Promise<StoredQueue> {
+export async function openStoredQueue(store: Store, after: (work: Promise<unknown>) => void) {
 	/** The cluster cannot be asked synchronously. */
 	const jobs = new Map<number, Job>()
 	const ordered = <T>(work: Promise<T>): Promise<T> => {
@@ -34,30 +27,32 @@ export async function openStoredQueue(store: Store, after: (work: Promise<unknow
 		jobs.set(number, { id, body: value })
 		recovered.push({ place: number, id, ...remaining(tries.get(place)) })
 	}
+	const backing: Backing = {
+		add(place, job) {
+			encodeValue(job.body, 0) // refuses at once what cannot be stored
+			const written = ordered(store.put(jobKey(place, job.id), job.body))
+			jobs.set(place, structuredClone(job))
+			written.catch(() => jobs.delete(place))
+			return written.then(() => {})
+		},
+		async mark(place, attempt, delayMs) {
+			await ordered(store.put(triesKey(place), triesOf(attempt, delayMs)))
+		},
+		async remove(place, id) {
+			jobs.delete(place)
+			await Promise.all([store.delete(jobKey(place, id)), store.delete(triesKey(place))])
+		},
+		load(place, id) {
+			const job = jobs.get(place)
+			if (!job) throw new Fault('store_damaged', `the job ${id} no longer exists`)
+			return structuredClone(job)
+		},
+	}
 	return {
 		recovered,
+		/** Those that are not acknowledged, the oldest first. */
 		jobs: () => [...jobs.keys()].toSorted((a, b) => a - b).map((place) => jobs.get(place) as Job),
-		backing: {
-			add(place, job) {
-				encodeValue(job.body, 0) // refuses at once what cannot be stored
-				const written = ordered(store.put(jobKey(place, job.id), job.body))
-				jobs.set(place, structuredClone(job))
-				written.catch(() => jobs.delete(place))
-				return written.then(() => {})
-			},
-			async mark(place, attempt, delayMs) {
-				await ordered(store.put(triesKey(place), triesOf(attempt, delayMs)))
-			},
-			async remove(place, id) {
-				jobs.delete(place)
-				await Promise.all([store.delete(jobKey(place, id)), store.delete(triesKey(place))])
-			},
-			load(place, id) {
-				const job = jobs.get(place)
-				if (!job) throw new Fault('store_damaged', `the job ${id} no longer exists`)
-				return structuredClone(job)
-			},
-		},
+		backing,
 	}
 }
 

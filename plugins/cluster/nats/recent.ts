@@ -10,16 +10,7 @@ export interface RecentRecord {
 	data: Buffer
 }
 
-export interface Recent {
-	/** Every record of the log from this position on is here. */
-	from(): number
-	/** The next record; positions rise. */
-	add(record: RecentRecord): void
-	/** In order. */
-	records(): readonly RecentRecord[]
-	/** These were removed from the log. */
-	remove(gone: ReadonlySet<number>): void
-}
+export type Recent = ReturnType<typeof openRecent>
 
 /** What is dropped first is the oldest; nothing younger than this, unless there is too much of it. */
 const KEEP_MS = 10_000
@@ -28,13 +19,15 @@ const BYTES = 16 * 1024 * 1024
 const MAX_BYTES = 64 * 1024 * 1024
 
 /** `from`: the position from which on records will be added. */
-export function openRecent(from: number): Recent {
+export function openRecent(from: number) {
 	let start = from
 	let held: { record: RecentRecord; at: number }[] = []
 	let bytes = 0
 	return {
+		/** Every record of the log from this position on is here. */
 		from: () => start,
-		add(record) {
+		/** The next record; positions rise. */
+		add(record: RecentRecord): void {
 			const now = performance.now()
 			held.push({ record, at: now })
 			bytes += record.data.length
@@ -52,8 +45,13 @@ export function openRecent(from: number): Recent {
 			held = held.slice(drop)
 			start = held[0]?.record.seq ?? start
 		},
-		records: () => held.map(({ record }) => record),
-		remove(gone) {
+		/** In order; with a run its own. */
+		records(run?: string): RecentRecord[] {
+			const all = held.map(({ record }) => record)
+			return run === undefined ? all : all.filter((record) => record.run === run)
+		},
+		/** These were removed from the log. */
+		remove(gone: ReadonlySet<number>): void {
 			held = held.filter(({ record }) => !gone.has(record.seq))
 			bytes = held.reduce((sum, { record }) => sum + record.data.length, 0)
 		},

@@ -5,14 +5,7 @@
 import { textOfError } from './client.ts'
 import type { Answer, ApiError, Client } from './client.ts'
 
-export interface Room {
-	/** Why a write was refused; undefined if the error has another cause. From then on there is trouble. */
-	refusal(error: ApiError): string | undefined
-	/** Null while there is room; otherwise why writes are refused. */
-	trouble(): string | null
-	/** If there is trouble, stores a message to find out whether it is over. Settles with its position, or undefined if none was stored. */
-	check(): Promise<number | undefined>
-}
+export type Room = ReturnType<typeof openRoom>
 
 /** The stream, the account or the disk of the servers is full. */
 const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
@@ -20,16 +13,19 @@ const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
 const PROBE_BYTES = 32 * 1024
 
 /** `subject`: for messages that readers ignore and that expire. */
-export function openRoom(client: Client, subject: string): Room {
+export function openRoom(client: Client, subject: string) {
 	let trouble: string | null = null
 	let isChecking = false
 	return {
-		refusal(error) {
+		/** Why a write was refused; undefined if the error has another cause. From then on there is trouble. */
+		refusal(error: ApiError): string | undefined {
 			if (error.err_code === undefined || !FULL.has(error.err_code)) return undefined
 			return (trouble = `the cluster has no room left: ${textOfError(error)}`)
 		},
+		/** Null while there is room; otherwise why writes are refused. */
 		trouble: () => trouble,
-		async check() {
+		/** If there is trouble, stores a message to find out whether it is over. Settles with its position, or undefined if none was stored. */
+		async check(): Promise<number | undefined> {
 			if (trouble === null || isChecking) return undefined
 			isChecking = true
 			try {

@@ -27,19 +27,14 @@ export interface BorrowerOptions {
 	limits?: LinkLimits
 }
 
-export interface Borrower {
-	/** Takes the connection if it is one of a lender; false if it is something else. */
-	upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean
-	/** Ends all links. No further ones are taken. */
-	close(): void
-}
+export type Borrower = ReturnType<typeof openBorrower>
 
 const MOST_LENDERS = 64
 const HELLO_MS = 5_000
 const NAME_CHARACTERS = 256
 const unproven = 'a gateway that lends threads must prove that it belongs to the cluster now; connect again'
 
-export function openBorrower({ tenure, version, secret, pool, log, limits }: BorrowerOptions): Borrower {
+export function openBorrower({ tenure, version, secret, pool, log, limits }: BorrowerOptions) {
 	const verify = openVerifier()
 	const links = new Set<{ end(reason: string): void }>()
 	/** Connections that are not links yet. */
@@ -76,7 +71,8 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 	}
 
 	return {
-		upgrade(request, socket, head) {
+		/** Takes the connection if it is one of a lender; false if it is something else. */
+		upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
 			if (request.headers.upgrade?.toLowerCase() !== PROTOCOL) return false
 			const { rawHeaders, url: target = '' } = request
 			const key = secret()?.key
@@ -96,7 +92,8 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 			}
 			return true
 		},
-		close() {
+		/** Ends all links. No further ones are taken. */
+		close(): void {
 			isClosed = true
 			for (const link of links) link.end('this gateway stops')
 		},

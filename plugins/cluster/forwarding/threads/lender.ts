@@ -23,12 +23,7 @@ export interface LenderOptions {
 	limits?: LinkLimits
 }
 
-export interface Lender {
-	/** Lends to that gateway from now on; null: to nobody. A link to another tenure ends at once. */
-	follow(route: LenderRoute | null): void
-	/** Takes no further runs, and settles once those that it has are over, or after `graceMs`. */
-	close(graceMs: number): Promise<void>
-}
+export type Lender = ReturnType<typeof openLender>
 
 /** Before the next attempt to connect: twice as long each time, and at random between the half of it and all of it. */
 const FIRST_PAUSE_MS = 250
@@ -36,7 +31,7 @@ const MOST_PAUSE_MS = 30_000
 /** A link that lasted for so long did work: the next attempt comes at once. */
 const LASTED_MS = 10_000
 
-export function openLender({ name, version, log, limits, ...workers }: LenderOptions): Lender {
+export function openLender({ name, version, log, limits, ...workers }: LenderOptions) {
 	const connect = openConnector(version)
 	let route: LenderRoute | null = null
 	let end = new AbortController()
@@ -95,7 +90,8 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 	}
 
 	return {
-		follow(next) {
+		/** Lends to that gateway from now on; null: to nobody. A link to another tenure ends at once. */
+		follow(next: LenderRoute | null): void {
 			const former = route
 			route = next
 			if (former?.tenure === next?.tenure) return
@@ -103,7 +99,8 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 			end = new AbortController()
 			if (next) current = Promise.all([current, keepLending(end.signal)])
 		},
-		async close(graceMs) {
+		/** Takes no further runs, and settles once those that it has are over, or after `graceMs`. */
+		async close(graceMs: number): Promise<void> {
 			const { signal } = end
 			lending?.leave()
 			await Promise.race([lending?.over, pause(graceMs, undefined, { signal }).catch(() => {})])

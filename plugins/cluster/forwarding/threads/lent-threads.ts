@@ -14,19 +14,13 @@ export interface LentThreadsOptions extends Pick<
 	send(message: FromLender): void
 }
 
-export interface LentThreads {
-	receive(message: FromBorrower): void
-	/** Ends the threads, and with them their runs. */
-	close(): Promise<void>
-}
-
 interface LentThread {
 	port: MessagePort
 	/** `worker_threads.threadId`, once it has taken a run. */
 	id?: number
 }
 
-export function openLentThreads({ send, ...options }: LentThreadsOptions): LentThreads {
+export function openLentThreads({ send, ...options }: LentThreadsOptions) {
 	const byNumber = new Map<number, LentThread>()
 	let last = 0
 	let threads: WorkerThreads | undefined
@@ -49,14 +43,15 @@ export function openLentThreads({ send, ...options }: LentThreadsOptions): LentT
 		}
 	}
 	return {
-		receive(message) {
+		receive(message: FromBorrower): void {
 			if (isClosed) return
 			threads ??= new WorkerThreads({ ...options, opened })
 			const thread = byNumber.get(message.thread)
 			if (message.kind === 'post') thread?.port.postMessage(message.message)
 			else if (thread?.id !== undefined) threads.terminate(thread.id)
 		},
-		async close() {
+		/** Ends the threads, and with them their runs. */
+		async close(): Promise<void> {
 			isClosed = true
 			await threads?.close()
 		},
