@@ -21,8 +21,8 @@ export async function readJournal(source: LogSource, run: string, end: number): 
 			// The first records of an old run may have been pruned.
 			if (last !== undefined && last !== before) isWhole = false
 			for (const { event, step } of entries) {
-				if (step !== undefined) steps.push(structuredClone(step))
-				lastEvent = structuredClone(event)
+				if (step !== undefined) steps.push(step)
+				lastEvent = event
 				last = event.sequence
 			}
 		}
