@@ -5,12 +5,6 @@ import { encodeValue } from '../../core/store/codec.ts'
 import { format } from '../../core/store/format.ts'
 import type { Contents, Engine, LogEntry, Op } from '../../core/store/ports.ts'
 
-export interface Copied {
-	records: number
-	events: number
-	jobs: number
-}
-
 export interface CopyRequest {
 	from: Engine
 	to: Engine
@@ -27,11 +21,11 @@ const APPENDS = 64
 const REPORTED_EVERY = 1000
 
 /**
- * `to` must be empty; until everything is there, and has been compared, no gateway opens it. Neither may be in use. The jobs of
- * runs lose their number of attempts, and positions in the log change. Throws `conflict` if `to` holds something,
- * `unavailable` if `from` must be upgraded first, `store_damaged` if the copy is not equal.
+ * Returns how many of each were copied. `to` must be empty; until everything is there, and has been compared, no gateway opens it.
+ * Neither may be in use. The jobs of runs lose their number of attempts, and positions in the log change. Throws `conflict` if `to`
+ * holds something, `unavailable` if `from` must be upgraded first, `store_damaged` if the copy is not equal.
  */
-export async function copyEngine({ from, to, signal, step }: CopyRequest): Promise<Copied> {
+export async function copyEngine({ from, to, signal, step }: CopyRequest) {
 	const [source, target] = [contentsOf(from), contentsOf(to)]
 	const mark = from.format?.mark()
 	if (mark?.format !== format || mark.from !== undefined)

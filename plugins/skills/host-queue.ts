@@ -30,19 +30,6 @@ export interface HostQueueOptions {
 	log: Logger
 }
 
-export interface HostQueue {
-	/** A host that is ready. Throws `sandbox_busy`, `sandbox_crash` if none starts, or the signal's reason. */
-	take(owner: string, signal?: AbortSignal): Promise<Host>
-	/** The program of a host that was taken only waits from now on, or computes again. */
-	setWaits(host: Host, only: boolean): void
-	/** Call this for each host taken, even if dead. */
-	release(host: Host): void
-	/** Starts a process if there is none. */
-	warm(): void
-	/** Ends all processes; settles when they have ended. */
-	close(): Promise<void>
-}
-
 const START_WITHIN_MS = 30_000
 const KEPT_MS = 1000
 
@@ -58,7 +45,7 @@ interface HostUser {
 
 const closing = (): Fault => new Fault('unavailable', 'the code of skills does not run while its plugin stops')
 
-export function openHostQueue(options: HostQueueOptions): HostQueue {
+export function openHostQueue(options: HostQueueOptions) {
 	const { processes, waiting_processes, max_waiting, orders_per_process, log } = options
 	const makeCommand = once(options.makeCommand)
 	/** Running ones, with the number of orders that each has had. */
@@ -205,7 +192,8 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 	}
 
 	return {
-		async take(owner, signal) {
+		/** A host that is ready. Throws `sandbox_busy`, `sandbox_crash` if none starts, or the signal's reason. */
+		async take(owner: string, signal?: AbortSignal): Promise<Host> {
 			signal?.throwIfAborted()
 			if (closed) throw closing()
 			const one = { ...Promise.withResolvers<Host>(), owner }
@@ -230,7 +218,8 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			using _ = signal && addAbortListener(signal, abort)
 			return await one.promise
 		},
-		setWaits(host, only) {
+		/** The program of a host that was taken only waits from now on, or computes again. */
+		setWaits(host: Host, only: boolean): void {
 			const holder = holders.get(host)
 			if (!holder || holder.computes !== only) return
 			holder.computes = !only
@@ -238,16 +227,19 @@ export function openHostQueue(options: HostQueueOptions): HostQueue {
 			computing.remove(holder.owner)
 			handOut()
 		},
-		release(host) {
+		/** Call this for each host taken, even if dead. */
+		release(host: Host): void {
 			leave(host)
 			if (!host.alive) return handOut()
 			if ((hosts.get(host) ?? 0) >= orders_per_process) host.end()
 			else offer(host)
 		},
-		warm() {
+		/** Starts a process if there is none. */
+		warm(): void {
 			if (size === 0) grow()
 		},
-		async close() {
+		/** Ends all processes; settles when they have ended. */
+		async close(): Promise<void> {
 			closed = true
 			clearTimeout(retry)
 			for (let one = nextWaiting(); one; one = nextWaiting()) one.reject(closing())

@@ -1,11 +1,8 @@
 /** The prompt that has the model merge notes, and the checks of its answer. */
 import { jsonIn } from '../../../core/util/json-in.ts'
+import type { Memory } from '../contract.ts'
 
-export interface Note {
-	id: string
-	content: string
-	created_at: string
-}
+export type Note = Pick<Memory, 'id' | 'content' | 'created_at'>
 
 export interface Consolidated {
 	ids: string[]
