@@ -1,5 +1,6 @@
 /** A program's calls of the gateway: checked, counted, answered. */
 import { Fault, isFault, shownFault } from '../../core/errors.ts'
+import { within } from '../../core/util/deadline.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
 import type { CallMessage, HostCallKind, ToHost } from '../../sandbox/host-protocol.ts'
 import type { Logger } from '../../core/log/log.ts'
@@ -72,11 +73,9 @@ export function answerCalls(
 		/** Aborts running calls, and settles when they have stopped. */
 		async end(): Promise<void> {
 			controller.abort(new Fault('stopped', 'the program has ended'))
-			if (underWay.size === 0) return
-			const late = Promise.withResolvers<true>()
-			using _ = setTimeout(late.resolve, STOP_WITHIN_MS, true)
-			const isLate = await Promise.race([late.promise, Promise.all(underWay)])
-			if (isLate === true) log.warn(`${underWay.size} calls of a program that has ended do not stop`)
+			await within(STOP_WITHIN_MS, 'a call', Promise.allSettled(underWay)).catch(() =>
+				log.warn(`${underWay.size} calls of a program that has ended do not stop`),
+			)
 		},
 	}
 }
