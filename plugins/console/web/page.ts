@@ -42,8 +42,9 @@ export abstract class Page extends PlainElement {
 	/** Shows what went wrong, and what the page shows otherwise. */
 	protected override render(): TemplateResult {
 		const content = this.content()
-		if (this.problem === null) return html`${content}`
-		return html`${problemOf(this.problem)}${content === loading ? nothing : content}`
+		const problem = this.problem === null ? nothing : problemOf(this.problem)
+		// Of one template, so that a form keeps what was typed.
+		return html`${problem}${problem !== nothing && content === loading ? nothing : content}`
 	}
 
 	protected abstract content(): TemplateResult

@@ -54,7 +54,12 @@ class Tokens extends Page {
 				${Object.entries(LIMITS).map(
 					([name, title]) =>
 						html`<label
-							>${title} <input name=${name} type="number" min="0" step=${name === 'cost_per_day' ? 'any' : '1'}
+							>${title}
+							<input
+								name=${name}
+								type="number"
+								min=${name === 'cost_per_day' ? '0' : '1'}
+								step=${name === 'cost_per_day' ? 'any' : '1'}
 						/></label>`,
 				)}
 				<label>Days until it expires (empty: never) <input name="days" type="number" min="1" max="3650" /></label>
@@ -99,7 +104,7 @@ class Tokens extends Page {
 		const agents = words('agents')
 		const days = Number(text('days'))
 		const label = text('label').trim()
-		const limits = Object.keys(LIMITS).flatMap((name) => (Number(text(name)) > 0 ? [[name, Number(text(name))]] : []))
+		const limits = Object.keys(LIMITS).flatMap((name) => (text(name) === '' ? [] : [[name, Number(text(name))]]))
 		void this.attempt(async () => {
 			const made = await change<{ token: string }>('POST', '/v1/auth/tokens', {
 				scopes: words('scopes'),
