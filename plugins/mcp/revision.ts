@@ -5,8 +5,8 @@ import { Fault, messageOf } from '../../core/errors.ts'
 const REVISIONS = 5
 /** A date as a rule. */
 const REVISION = /^[\w.-]{1,32}$/
-/** The body of an answer with an HTTP status of failure, as the SDK reports it. */
-const JSON_RPC = /\{.*"error".*\}/s
+/** Characters of an answer that lists revisions. */
+const ANSWER_LIMIT = 8_192
 /** The SDK's own message about the answer to `initialize`. */
 const NOT_SUPPORTED = /protocol version is not supported: (\S+)$/
 
@@ -26,10 +26,12 @@ function offeredBy(error: unknown): string[] {
 	return offered.filter((one) => typeof one === 'string' && REVISION.test(one)).slice(0, REVISIONS) as string[]
 }
 
+/** The SDK reports the body of an answer with an HTTP status of failure in its message. */
 function dataIn(message: string): unknown {
+	if (message.length > ANSWER_LIMIT) return undefined
 	try {
-		const { error } = JSON.parse(JSON_RPC.exec(message)?.[0] ?? '{}') as { error?: { data?: unknown } }
-		return error?.data
+		const body = JSON.parse(message.slice(message.indexOf('{'))) as { error?: { data?: unknown } }
+		return body.error?.data
 	} catch {
 		return undefined
 	}

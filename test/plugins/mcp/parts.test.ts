@@ -1,4 +1,5 @@
 /** The parts that need no server: what is read, shown, compared and waited for. */
+import { McpError } from '@modelcontextprotocol/sdk/types.js'
 import t from 'tap'
 import { encodeValue } from '../../../core/store/codec.ts'
 import { ServerConnection } from '../../../plugins/mcp/connection.ts'
@@ -16,6 +17,7 @@ import { acceptHeld, compare, offered } from '../../../plugins/mcp/pins.ts'
 import type { Pins } from '../../../plugins/mcp/pins.ts'
 import { textOfResult } from '../../../plugins/mcp/results.ts'
 import type { McpRecord } from '../../../plugins/mcp/records.ts'
+import { otherRevision } from '../../../plugins/mcp/revision.ts'
 import { toolsOf } from '../../../plugins/mcp/tools.ts'
 import { openTail } from '../../../plugins/mcp/tail.ts'
 import { openThrottle } from '../../../plugins/mcp/throttle.ts'
@@ -141,6 +143,21 @@ void t.test(
 		await t.resolves(check({ text: 'aaa!' }), 'a pattern could take forever; the server checks it')
 	},
 )
+
+void t.test('the revisions of another server are read from its refusal only', async (t) => {
+	const posted = (body: unknown): Error => new Error(`Error POSTing to endpoint: ${JSON.stringify(body)}`)
+	const refusal = (supported: unknown) => posted({ error: { code: -32022, message: 'x', data: { supported } } })
+	t.match(otherRevision(refusal(['2026-07-28', 5, 'a b']))?.message, /supports only revision 2026-07-28 of MCP/)
+	t.match(otherRevision(new McpError(-32022, 'x', { supported: ['2026-07-28'] })), { code: 'mcp_failed' })
+	const others = [
+		refusal([]),
+		refusal('2026-07-28'),
+		posted({ error: null }),
+		posted('{"error"'),
+		new Error('{'.repeat(1e6)),
+	]
+	for (const other of others) t.equal(otherRevision(other), undefined)
+})
 
 void t.test('a digest follows every word, and not the order of keys', async (t) => {
 	const digestOf = (tool: object): string | undefined => readDefinitions([tool]).definitions[0]?.digest
