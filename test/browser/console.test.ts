@@ -133,6 +133,51 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth'))
 		await page.goto('/#/agents/bob/memory')
 		await page.getByRole('heading', { level: 1, name: 'bob' }).waitFor()
+		await page.goto('/#/config')
+		await page.getByRole('heading', { level: 1, name: 'Configuration' }).waitFor()
+		await page.waitForFunction(
+			'document.querySelector("nav [aria-current]").getBoundingClientRect().right <= innerWidth',
+		)
+	})
+
+	await t.test('a chat can be used with a keyboard, and on a phone', async (t) => {
+		const page = await open(t, '#/chat/ada')
+		const message = page.getByLabel('Message')
+		await message.fill('Half a message')
+		await message.press('Tab')
+		t.equal(await page.evaluate('document.activeElement.type'), 'file', 'the button for files is reached')
+		await page.getByRole('link', { name: 'Runs' }).click()
+		await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
+		await page.goto('/#/chat/bob')
+		await message.waitFor()
+		t.equal(await message.inputValue(), '')
+		await page.goto('/#/chat/ada')
+		await page.waitForFunction('document.querySelector("textarea")?.value === "Half a message"')
+		const phone = await browser.newContext({ baseURL: gateway.url, hasTouch: true, isMobile: true })
+		t.teardown(() => phone.close())
+		const touched = await phone.newPage()
+		await touched.goto('/#/chat/ada')
+		await touched.getByLabel('Message').fill('one')
+		await touched.getByLabel('Message').press('Enter')
+		t.equal(await touched.getByLabel('Message').inputValue(), 'one\n', 'Enter begins a line')
+	})
+
+	await t.test('the inbox shows what it knows while it reads many agents', async (t) => {
+		const context = await browser.newContext({ baseURL: gateway.url })
+		t.teardown(() => context.close())
+		const page = await context.newPage()
+		const names = Array.from({ length: 201 }, (_, n) => ({ name: `agent-${n}` }))
+		const held = Promise.withResolvers<void>()
+		await page.route('**/v1/agents', (route) => route.fulfill({ json: names }))
+		await page.route('**/v1/agents/*/*', async (route) => {
+			await held.promise
+			await route.fulfill({ json: [] })
+		})
+		await page.goto('/#/inbox')
+		await page.getByText('for the first 200 of 201 agents').waitFor()
+		t.ok(await page.getByText('Loading …').isVisible())
+		held.resolve()
+		await page.getByText('Loading …').waitFor({ state: 'detached' })
 	})
 
 	await t.test('a memory is stored, found and forgotten', async (t) => {

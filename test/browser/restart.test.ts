@@ -29,15 +29,21 @@ void t.test('a run is followed through a restart', { skip: noBrowser }, async (t
 	await page.goto(`/#/runs/${run_id}`)
 	const question = page.getByRole('button', { name: 'tea' })
 	await question.waitFor()
+	const chat = await browser.newPage({ baseURL: gateway.url })
+	await chat.goto('/#/chat/ada')
+	await chat.getByLabel('Message').fill('Half a message')
 	// Set here, it is gone after a reload of the page.
 	await page.evaluate('window.isSamePage = true')
 
 	await gateway.stop()
 	const banner = page.getByText('The gateway does not answer.')
 	await banner.waitFor()
+	await chat.getByText('The gateway does not answer.').waitFor()
 	t.ok(await page.getByText('Which?').first().isVisible(), 'what was known last still shows')
 	gateway = await startGateway({ home, env: { SVC_PORT: port } })
 	await banner.waitFor({ state: 'detached' })
+	await chat.getByText('The gateway does not answer.').waitFor({ state: 'detached' })
+	await chat.waitForFunction('document.querySelector("textarea")?.value === "Half a message"')
 
 	await question.click()
 	await page.locator('h1 .status.completed').waitFor()

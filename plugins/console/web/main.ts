@@ -84,6 +84,8 @@ class Console extends PlainElement {
 	#added: AddedPage[] | undefined
 	/** Counts what makes a page read everything again. */
 	#turn = 0
+	/** Its link in the navigation. */
+	#current: Element | null = null
 
 	override connectedCallback(): void {
 		super.connectedCallback()
@@ -226,6 +228,13 @@ class Console extends PlainElement {
 			}
 			<main id="main" tabindex="-1">${this.#wantsToken ? this.#tokenForm() : this.#page()}</main>
 		`
+	}
+
+	/** On a phone, the links are wider than the page. */
+	protected override updated(): void {
+		const current = this.querySelector('nav [aria-current]')
+		if (current !== this.#current) current?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+		this.#current = current
 	}
 
 	#toMain(event: Event): void {

@@ -1,5 +1,6 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { live } from 'lit/directives/live.js'
 import { agentNames, change, get, path, send } from '../api.ts'
 import { when } from '../format.ts'
 import { markdown } from '../markdown.ts'
@@ -25,6 +26,12 @@ interface Exchange {
 	/** Tools that were called. */
 	tools: string[]
 }
+
+const touch = matchMedia('(pointer: coarse)')
+
+/** What was typed and not sent yet, by chat. The page itself is made anew after a new token, and once the gateway is back. */
+const drafts = new Map<string, string>()
+const DRAFTS = 20
 
 /** Conversations with agents. The API's current session, or one that the API has named. */
 class Chat extends Page {
@@ -77,12 +84,12 @@ class Chat extends Page {
 		void this.#show(exchange, () => this.#follow(exchange, run_id))
 	}
 
-	/** Shows an exchange while it happens, and then the messages that are kept of it. False where it failed. */
+	/** Shows an exchange while it happens, and then the messages that are kept of it. False where it failed while the page showed it. */
 	async #show(exchange: Exchange, work: () => Promise<void>): Promise<boolean> {
 		const { signal } = this.left
 		this.#writing = exchange
 		const isDone = await this.attempt(work)
-		if (signal.aborted) return isDone
+		if (signal.aborted) return true
 		// The failure of the work shows, rather than one of reading.
 		if (isDone) await this.attempt(() => this.#read())
 		else await this.#read().catch(() => {})
@@ -183,13 +190,15 @@ class Chat extends Page {
 				name="prompt"
 				rows="3"
 				aria-label="Message"
-				placeholder="Message (Enter sends, Shift-Enter begins a new line)"
+				placeholder=${touch.matches ? 'Message' : 'Message (Enter sends, Shift-Enter begins a new line)'}
+				.value=${live(drafts.get(this.#place) ?? '')}
+				@input=${(event: InputEvent) => keep(this.#place, (event.target as HTMLTextAreaElement).value)}
 				@keydown=${this.#key}
 			></textarea>
 			<div class="row">
 				<label class="button"
 					>Attach
-					<input type="file" multiple hidden @change=${this.#attach} />
+					<input type="file" multiple class="unseen" @change=${this.#attach} />
 				</label>
 				${this.#files.map(({ name }) => html`<span class="note">📎 ${name}</span>`)}
 				<span class="grow"></span>
@@ -206,8 +215,13 @@ class Chat extends Page {
 		location.hash = `/chat/${encodeURIComponent(agent)}${conversation === '' ? '' : `/${encodeURIComponent(conversation)}`}`
 	}
 
+	get #place(): string {
+		return `${this.agent}/${this.conversation}`
+	}
+
 	#key(event: KeyboardEvent): void {
-		if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return
+		// The keyboard of a phone has no Shift-Enter.
+		if (event.key !== 'Enter' || event.shiftKey || event.isComposing || touch.matches) return
 		event.preventDefault()
 		;(event.target as HTMLTextAreaElement).form?.requestSubmit()
 	}
@@ -221,8 +235,8 @@ class Chat extends Page {
 
 	#submit(event: SubmitEvent): void {
 		event.preventDefault()
-		const field = (event.target as HTMLFormElement).elements.namedItem('prompt') as HTMLTextAreaElement
-		const prompt = field.value.trim()
+		const place = this.#place
+		const prompt = (drafts.get(place) ?? '').trim()
 		if (this.#writing || (prompt === '' && this.#files.length === 0)) return
 		const files = this.#files
 		const exchange: Exchange = {
@@ -233,10 +247,14 @@ class Chat extends Page {
 			tools: [],
 		}
 		void this.#show(exchange, async () => this.#follow(exchange, await this.#start(prompt, files))).then((isSent) => {
-			if (!isSent && field.value === '') field.value = prompt
+			if (isSent || drafts.has(place) || this.#files.length > 0) return
+			keep(place, prompt)
+			this.#files = files
+			this.requestUpdate()
 		})
-		field.value = ''
+		keep(place, '')
 		this.#files = []
+		this.requestUpdate()
 	}
 
 	async #start(prompt: string, files: File[]): Promise<string> {
@@ -294,6 +312,13 @@ class Chat extends Page {
 		const id = this.#writing?.run_id
 		if (id !== undefined) void this.attempt(() => change('POST', path`/v1/runs/${id}/cancel`, {}))
 	}
+}
+
+function keep(place: string, text: string): void {
+	drafts.delete(place)
+	if (text !== '') drafts.set(place, text)
+	const [oldest = ''] = drafts.keys()
+	if (drafts.size > DRAFTS) drafts.delete(oldest)
 }
 
 /** Whether a run waits for a person now. */

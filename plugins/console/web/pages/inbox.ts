@@ -6,17 +6,12 @@ import { agentNames, change, get, getIfThere, path } from '../api.ts'
 import { excerpt, when } from '../format.ts'
 import { agentField, empty, loading, Page, soon, submitted } from '../page.ts'
 import { listen } from '../stream.ts'
-import type { Question, Run, Skill } from '../types.ts'
+import type { GatewayEvent, Question, Run, Skill } from '../types.ts'
 import { shownJson } from '../unseen.ts'
 
 /** Agents whose skills and tool servers are looked at. */
 const AGENTS = 200
 const AT_ONCE = 6
-
-interface Waiting {
-	agent: string
-	skill: Skill
-}
 
 interface ToolServer {
 	id: string
@@ -36,6 +31,12 @@ interface WaitingChat {
 /** No event reports a chat that wants to be paired: anyone could fill the log with them. */
 const LOOK_MS = 10_000
 const READ_MS = 250
+/** Without the events of each call of a skill or tool. */
+const CHANGES = [
+	'question.*,run.paused,run.resumed,run.stopped,agent.deleted',
+	'skill.installed,skill.approved,skill.removed,security.violation',
+	'mcp.added,mcp.removed,mcp.accepted,mcp.connected,mcp.disconnected,mcp.login_required,mcp.logged_in,mcp.logged_out',
+].join()
 
 /**
  * Everything that waits for a person: questions, approvals of calls, skills in quarantine, tool servers that need a login or have
@@ -43,45 +44,82 @@ const READ_MS = 250
  */
 class Inbox extends Page {
 	#runs: Run[] = []
-	#skills: Waiting[] = []
-	#servers: { agent: string; server: ToolServer }[] = []
+	/** By agent: skills and servers that wait. */
+	readonly #waiting = new Map<string, { skills: Skill[]; servers: ToolServer[] }>()
 	#chats: WaitingChat[] = []
 	#agents: string[] = []
+	/** Agents of which something has changed since they were read. */
+	readonly #changed = new Set<string>()
+	#reading = Promise.resolve()
 	#isLoaded = false
-	readonly #readSoon = soon(READ_MS, () => this.attempt(() => this.#read()))
+	/** The agents were read, too. */
+	#isComplete = false
+	readonly #readSoon = soon(READ_MS, () => this.attempt(() => this.#readChanged()))
 
 	async enter(): Promise<void> {
 		const { signal } = this.left
 		const timer = setInterval(() => void this.attempt(() => this.#readChats()), LOOK_MS)
 		signal.addEventListener('abort', () => clearInterval(timer))
-		const query = { event_type: 'question.*,run.paused,run.resumed,skill.*,run.stopped,mcp.*' }
-		await listen({ query, signal, heard: this.#readSoon })
-		await this.#read()
+		await listen({ query: { event_type: CHANGES }, signal, heard: (event) => this.#heard(event) })
+		this.#agents = await agentNames(signal)
+		await this.#readRuns()
+		await this.#readChats()
+		this.#isLoaded = true
+		// Agents are read one by one, which takes a while on a slow connection.
+		this.requestUpdate()
+		await this.#readAgents(this.#agents.slice(0, AGENTS))
+		this.#isComplete = true
 	}
 
-	async #read(): Promise<void> {
-		const { signal } = this.left
-		const { runs } = await get<{ runs: Run[] }>('/v1/runs?status=paused&limit=200', signal)
+	#heard({ event_type, agent_id }: GatewayEvent): void {
+		if (agent_id !== null && !/^(question|run)\./.test(event_type)) this.#changed.add(agent_id)
+		this.#readSoon()
+	}
+
+	async #readChanged(): Promise<void> {
+		const names = [...this.#changed]
+		this.#changed.clear()
+		await this.#readRuns()
+		await this.#readAgents(names)
+	}
+
+	async #readRuns(): Promise<void> {
+		const { runs } = await get<{ runs: Run[] }>('/v1/runs?status=paused&limit=200', this.left.signal)
 		// A run that waits for a sub-agent shows that one's question, which is listed with it already.
 		this.#runs = runs.filter((run) => run.open_question?.run_id === run.run_id)
-		this.#agents = (await agentNames(signal)).slice(0, AGENTS)
-		const left = [...this.#agents]
-		const found: Waiting[] = []
-		const servers: { agent: string; server: ToolServer }[] = []
+	}
+
+	/** One after another: an answer that is older than an event must not replace a newer one. */
+	#readAgents(names: string[]): Promise<void> {
+		this.#reading = this.#reading.catch(() => {}).then(() => this.#readEach(names))
+		return this.#reading
+	}
+
+	async #readEach(names: string[]): Promise<void> {
+		const { signal } = this.left
+		const left = [...names]
 		await Promise.all(
 			Array.from({ length: AT_ONCE }, async () => {
 				for (let name = left.pop(); name !== undefined; name = left.pop()) {
-					for (const skill of (await getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal)) ?? [])
-						if (skill.status === 'quarantined') found.push({ agent: name, skill })
-					for (const server of (await getIfThere<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal)) ?? [])
-						if (server.status === 'needs_login' || server.held_tools) servers.push({ agent: name, server })
+					const skills = (await getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal)) ?? []
+					const servers = (await getIfThere<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal)) ?? []
+					this.#waiting.set(name, {
+						skills: skills.filter(({ status }) => status === 'quarantined'),
+						servers: servers.filter((one) => one.status === 'needs_login' || one.held_tools),
+					})
 				}
 			}),
 		)
-		this.#skills = found.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
-		this.#servers = servers.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
-		await this.#readChats()
-		this.#isLoaded = true
+	}
+
+	get #skills(): { agent: string; skill: Skill }[] {
+		const all = [...this.#waiting].flatMap(([agent, { skills }]) => skills.map((skill) => ({ agent, skill })))
+		return all.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
+	}
+
+	get #servers(): { agent: string; server: ToolServer }[] {
+		const all = [...this.#waiting].flatMap(([agent, { servers }]) => servers.map((server) => ({ agent, server })))
+		return all.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
 	}
 
 	async #readChats(): Promise<void> {
@@ -119,14 +157,24 @@ class Inbox extends Page {
 
 	protected content(): TemplateResult {
 		if (!this.#isLoaded) return loading
-		const nothingWaits = this.#runs.length + this.#skills.length + this.#servers.length + this.#chats.length === 0
+		const [skills, servers] = [this.#skills, this.#servers]
+		const nothingWaits = this.#runs.length + skills.length + servers.length + this.#chats.length === 0
 		return html`
 			<h1>Inbox</h1>
-			${nothingWaits ? empty('Nothing needs your attention. Questions of agents, calls to approve, new skills, servers that need a login, changed tools and chats that wait to be paired appear here.') : nothing}
+			${
+				this.#agents.length > AGENTS
+					? html`<p class="note">
+							New skills and MCP servers are shown for the first ${AGENTS} of ${this.#agents.length} agents.
+							<code>svc skills list</code> and <code>svc mcp list</code> show those of all agents.
+						</p>`
+					: nothing
+			}
+			${this.#isComplete ? nothing : loading}
+			${nothingWaits && this.#isComplete ? empty('Nothing needs your attention. Questions of agents, calls to approve, new skills, servers that need a login, changed tools and chats that wait to be paired appear here.') : nothing}
 			${repeat(this.#runs, questionOf, (run) => questionCard(run, this.#readSoon))}
 			${this.#chats.map((chat) => this.#chatCard(chat))}
-			${this.#servers.map(({ agent, server }) => (server.status === 'needs_login' ? loginCard(agent, server) : changedCard(agent, server)))}
-			${this.#skills.map(
+			${servers.map(({ agent, server }) => (server.status === 'needs_login' ? loginCard(agent, server) : changedCard(agent, server)))}
+			${skills.map(
 				({ agent, skill }) =>
 					html`<article class="card">
 						<h2>New skill: ${skill.name}</h2>
