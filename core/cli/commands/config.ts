@@ -130,8 +130,8 @@ Examples:
 		explain: {
 			description: 'Show what a setting means, which values it takes, its value and where that comes from',
 			arguments: '[key]',
-			run(cli, { key }: { key?: string }) {
-				if (key !== undefined) return cli.out.answer(current(cli, pathFor(cli, key)), explained)
+			async run(cli, { key }: { key?: string }) {
+				if (key !== undefined) return cli.out.answer(await inForceOf(cli, pathFor(cli, key)), explained)
 				const all = allKeys().map((one) => explain(pathOf(one.replaceAll('<name>', 'x'))))
 				cli.out.answer(all, (list, style) =>
 					style.table(
@@ -156,18 +156,7 @@ Examples:
 					const where = file ? 'is not set in the file' : 'has no value'
 					throw new CliError('not_found', `${key} ${where}; see "svc config explain ${key}"`)
 				}
-				if (force && written !== undefined && typeof written !== 'object' && written !== value) {
-					const variable = force.variables[path.join('.')]
-					const why =
-						force.refused !== null
-							? 'the gateway refuses the file as it is now'
-							: isAppliedAtStart(path)
-								? 'it applies from the next start'
-								: variable === undefined
-									? undefined
-									: `${variable} in the environment takes precedence`
-					cli.out.note(`The file says ${inWords(written)}${why === undefined ? '' : `; ${why}`}.`)
-				}
+				if (force) noteOfFile(cli, path, force)
 				cli.out.answer(value, (found) => (typeof found === 'string' ? found : JSON.stringify(found, null, 2)))
 			},
 		},
@@ -270,6 +259,40 @@ function inFile({ home }: Cli, path: string[]): unknown {
 	const text = readText(configFile(home))
 	const settings = parse(text, { schema: 'core', stringKeys: true }) as unknown
 	return withoutSecrets(valueAt(settings, placeIn(text, path)), path.at(-1))
+}
+
+/** Says if the file has another value than the one in force, and why. */
+function noteOfFile(cli: Cli, path: string[], { settings, variables, refused }: InForceNow): void {
+	const written = inFile(cli, path)
+	if (written === undefined || typeof written === 'object' || written === valueAt(settings, path)) return
+	const variable = variables[path.join('.')]
+	const why =
+		refused !== null
+			? 'the gateway refuses the file as it is now'
+			: isAppliedAtStart(path)
+				? 'it applies from the next start'
+				: variable === undefined
+					? undefined
+					: `${variable} in the environment takes precedence`
+	cli.out.note(`The file says ${inWords(written)}${why === undefined ? '' : `; ${why}`}.`)
+}
+
+/** As `current`, of the running gateway if there is one: its environment may be another one than that of this shell. */
+async function inForceOf(cli: Cli, path: string[]): Promise<Current> {
+	const found = explain(path)
+	const force = await inForceNow(cli)
+	const value = valueAt(force.settings, path)
+	if (value === undefined) return found
+	noteOfFile(cli, path, force)
+	const variable = force.variables[path.join('.')]
+	const origin = variable === undefined ? originInFile(cli, path) : { from: 'environment' as const, variable }
+	return { ...found, value: withoutSecrets(value, path.at(-1)), origin }
+}
+
+function originInFile({ home, env }: Cli, path: string[]): ValueOrigin {
+	const variables = Object.values(variablesOf(readConfig({ home, env })))
+	const others = Object.fromEntries(Object.entries(env).filter(([name]) => !variables.includes(name)))
+	return originOf(readConfig({ home, env: others }), path.join('.'))
 }
 
 async function inForceNow({ home, env }: Cli): Promise<InForceNow> {

@@ -416,6 +416,11 @@ void t.test('get shows what is in force, apart from what the file says', async (
 	const port = await svc(['config', 'get', 'server.port'])
 	t.equal(port.stdout, '0\n', 'as the environment of the gateway has it, which is not ours')
 	t.match(port.stderr, 'The file says 4000; SVC_PORT in the environment takes precedence.')
+	const explained = await svc(['config', 'explain', 'server.port', '--json'])
+	t.match(explained.json(), { value: 0, origin: { from: 'environment', variable: 'SVC_PORT' } })
+	t.match(explained.stderr, 'The file says 4000; SVC_PORT in the environment takes precedence.')
+	const other = await svc(['config', 'explain', 'runs.max_waiting', '--json'], { env: { SVC_PORT: '1' } })
+	t.match(other.json(), { value: 7, origin: { from: 'file', where: /gateway\.yaml:2:21$/ } })
 	t.equal((await svc(['config', 'get', 'server.port', '--file'])).stdout, '4000\n')
 	t.equal((await svc(['config', 'get', 'runs.limits.steps'])).stdout, '50\n', 'a default')
 	t.match(await svc(['config', 'get', 'runs.limits.steps', '--file']), {
