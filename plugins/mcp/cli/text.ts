@@ -19,13 +19,14 @@ export function details(one: McpServerDetails, style: Style): string {
 	const tail = stderr.trimEnd().split('\n').slice(-STDERR_LINES)
 	const fields = style.fields([
 		['transport', one.transport],
-		['runs', one.url ?? [one.command, ...(one.args ?? [])].join(' ')],
+		[one.url ? 'address' : 'runs', one.url ?? [one.command, ...(one.args ?? [])].join(' ')],
 		['environment', Object.keys(one.env ?? {})],
 		['headers', Object.keys(one.headers ?? {})],
 		['signed in', one.login && [one.login.issuer, ...one.login.scopes].map((text) => style.plain(text))],
 		['sampling', one.sampling ? 'allowed' : null],
 		['roots', one.roots],
 		['server', server && style.plain(`${server.name} ${server.version}`)],
+		['revision', one.protocol_version && style.plain(one.protocol_version)],
 		['connected', when(one.connected_at)],
 		['process', one.pid],
 		['tools', `${tools.length}, of which ${tools.filter((tool) => tool.held).length} are held back`],

@@ -29,7 +29,7 @@ void t.test('a server goes by its name', async (t) => {
 	t.match((await svc(['mcp', 'list', 'ada'])).out, new RegExp(`own +stdio +connected +${id}`))
 	t.match(
 		(await svc(['mcp', 'show', 'ada', 'own'])).out,
-		new RegExp(`connected(.*\\n)*runs: .*${servers.fixture} --file`),
+		new RegExp(`connected(.*\\n)*runs: .*${servers.fixture} --file(.*\\n)*revision: +2025-11-25`),
 	)
 	t.match((await svc(['mcp', 'tools', 'ada', id])).out, /mcp__own__shape +offered +Shapes things\./)
 	t.match(await svc(['mcp', 'show', 'ada', 'other']), { code: 4, err: /there are: own/ })
