@@ -422,9 +422,17 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.locator('.said.assistant', { hasText: text }).waitFor()
 		await page.getByRole('button', { name: 'Send' }).waitFor()
 		t.equal(await page.locator('.said.user', { hasText: 'Count slowly' }).count(), 1)
+		await page.setViewportSize({ width: 800, height: 200 })
+		await say('Count slowly')
+		await page.getByText('is writing').waitFor()
+		await page.evaluate('scrollTo(0, 0)')
+		await page.getByRole('button', { name: 'Send' }).waitFor()
+		t.equal(await page.evaluate('scrollY'), 0, 'a reader of what was before is not moved')
 		await say('Ask here')
 		await page.getByRole('button', { name: 'tea' }).click()
 		await page.locator('.said.assistant', { hasText: 'Tea it is.' }).waitFor()
+		const bottom = 'document.querySelector(".chat-end").getBoundingClientRect().bottom'
+		await page.waitForFunction(`${bottom} <= document.querySelector(".composer").getBoundingClientRect().top`)
 	})
 
 	await t.test('a chat shows why a run failed', async (t) => {
@@ -645,6 +653,21 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.match(readFileSync(join(gateway.home, 'config/gateway.yaml'), 'utf8'), /shutdown_grace_s: 21/)
 	})
 
+	await t.test('one of many agents is found', async (t) => {
+		const context = await browser.newContext({ baseURL: gateway.url })
+		t.teardown(() => context.close())
+		const page = await context.newPage()
+		const created_at = new Date().toISOString()
+		const agents = Array.from({ length: 120 }, (_, n) => ({ name: `Agent-${n}`, created_at }))
+		await page.route('**/v1/agents', (route) => route.fulfill({ json: agents }))
+		await page.goto('/#/agents')
+		await page.getByText('the first 50 of 120 agents').waitFor()
+		t.equal(await page.locator('tbody tr').count(), 50)
+		await page.getByLabel('Part of a name').fill('agent-11')
+		await page.getByText('11 of 120 agents').waitFor()
+		await page.getByRole('link', { name: 'Agent-119' }).waitFor()
+	})
+
 	await t.test('an agent is created and changed', async (t) => {
 		const page = await open(t, '#/agents')
 		await page.getByLabel('Name').fill('carol')
@@ -681,6 +704,19 @@ void t.test('the console in token mode', { skip: noBrowser }, async (t) => {
 		'no address has it',
 	)
 	t.notOk(page.url().includes(token as string))
+
+	const headers = { authorization: `Bearer ${token}` }
+	const create = (scopes: string[]) => gateway.request('POST', '/v1/auth/tokens', { headers, body: { scopes } })
+	const { body: second } = await create(['*'])
+	await gateway.request('POST', '/v1/agents', { headers, body: { name: 'ada' } })
+	await page.evaluate((text) => sessionStorage.setItem('svc-token', text), second.token as string)
+	await page.goto('/#/chat/ada')
+	await page.getByLabel('Message').fill('Hello')
+	t.equal((await gateway.request('DELETE', `/v1/auth/tokens/${second.id}`, { headers })).status, 200)
+	await page.getByRole('button', { name: 'Send' }).click()
+	await page.getByLabel('Token').fill(token as string)
+	await page.getByRole('button', { name: 'Sign in' }).click()
+	await page.waitForFunction('document.querySelector("textarea")?.value === "Hello"')
 })
 
 void t.test('the console of a gateway without skills, tool servers and channels', { skip: noBrowser }, async (t) => {

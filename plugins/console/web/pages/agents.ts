@@ -15,11 +15,15 @@ interface Changed {
 	warnings?: { path: string; message: string }[]
 }
 
+const SHOWN = 50
+
 /** All agents, or one of them: persona, configuration, skills. */
 class Agents extends Page {
 	static override properties = { name: { attribute: false } }
 	declare name: string
 	#list: AgentItem[] | undefined
+	/** Part of a name. */
+	#wanted = ''
 	#agent: Agent | undefined
 	/** Undefined where the plugin is switched off. */
 	#skills: Skill[] | undefined
@@ -47,21 +51,7 @@ class Agents extends Page {
 		return html`
 			<h1>Agents</h1>
 			${this.#list?.length === 0 ? empty('There is no agent yet. Create the first one below.') : nothing}
-			${
-				this.#list && this.#list.length > 0
-					? table(
-							['Name', 'Created', ''],
-							this.#list.map(
-								({ name, created_at }) =>
-									html`<tr>
-										<td class="wide"><a href="#/agents/${name}">${name}</a></td>
-										<td>${when(created_at)}</td>
-										<td><a href="#/chat/${name}">Chat</a></td>
-									</tr>`,
-							),
-						)
-					: nothing
-			}
+			${this.#list && this.#list.length > 0 ? this.#table(this.#list) : nothing}
 			<form class="card narrow" @submit=${this.#create}>
 				<h2>New agent</h2>
 				<label
@@ -73,6 +63,44 @@ class Agents extends Page {
 				<button class="primary">Create</button>
 			</form>
 		`
+	}
+
+	#table(all: AgentItem[]): TemplateResult {
+		const wanted = this.#wanted.toLowerCase()
+		const found = all.filter(({ name }) => name.toLowerCase().includes(wanted))
+		return html`
+			${
+				all.length > SHOWN
+					? html`<div class="row">
+							<input
+								type="search"
+								aria-label="Part of a name"
+								placeholder="Part of a name"
+								@input=${(event: InputEvent) => this.#search((event.target as HTMLInputElement).value)}
+							/>
+							<span class="note" role="status">
+								${found.length > SHOWN ? `the first ${SHOWN} of ${found.length} agents` : `${found.length} of ${all.length} agents`}
+							</span>
+						</div>`
+					: nothing
+			}
+			${table(
+				['Name', 'Created', ''],
+				found.slice(0, SHOWN).map(
+					({ name, created_at }) =>
+						html`<tr>
+							<td class="wide"><a href="#/agents/${name}">${name}</a></td>
+							<td>${when(created_at)}</td>
+							<td><a href="#/chat/${name}">Chat</a></td>
+						</tr>`,
+				),
+			)}
+		`
+	}
+
+	#search(part: string): void {
+		this.#wanted = part
+		this.requestUpdate()
 	}
 
 	#one(agent: Agent): TemplateResult {

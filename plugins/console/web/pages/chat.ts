@@ -1,5 +1,5 @@
 import { html, nothing } from 'lit'
-import type { TemplateResult } from 'lit'
+import type { PropertyValues, TemplateResult } from 'lit'
 import { live } from 'lit/directives/live.js'
 import { agentNames, change, get, path, send } from '../api.ts'
 import { when } from '../format.ts'
@@ -32,6 +32,8 @@ const touch = matchMedia('(pointer: coarse)')
 /** What was typed and not sent yet, by chat. The page itself is made anew after a new token, and once the gateway is back. */
 const drafts = new Map<string, string>()
 const DRAFTS = 20
+/** So close to the end, a reader follows it. */
+const NEAR_PX = 40
 
 /** Conversations with agents. The API's current session, or one that the API has named. */
 class Chat extends Page {
@@ -45,6 +47,8 @@ class Chat extends Page {
 	#waiting: Run | null = null
 	#files: File[] = []
 	#showsContext = false
+	/** The end was visible before the latest change. */
+	#isAtEnd = true
 
 	async enter(): Promise<void> {
 		this.#messages = []
@@ -84,12 +88,12 @@ class Chat extends Page {
 		void this.#show(exchange, () => this.#follow(exchange, run_id))
 	}
 
-	/** Shows an exchange while it happens, and then the messages that are kept of it. False where it failed while the page showed it. */
+	/** Shows an exchange while it happens, and then the messages that are kept of it. False where it failed, or could not begin. */
 	async #show(exchange: Exchange, work: () => Promise<void>): Promise<boolean> {
 		const { signal } = this.left
 		this.#writing = exchange
 		const isDone = await this.attempt(work)
-		if (signal.aborted) return true
+		if (signal.aborted) return isDone || exchange.run_id !== undefined
 		// The failure of the work shows, rather than one of reading.
 		if (isDone) await this.attempt(() => this.#read())
 		else await this.#read().catch(() => {})
@@ -98,7 +102,18 @@ class Chat extends Page {
 		return isDone
 	}
 
+	protected override willUpdate(changed: PropertyValues): void {
+		super.willUpdate(changed)
+		const end = this.querySelector('.chat-end')?.getBoundingClientRect().top ?? 0
+		this.#isAtEnd = changed.size > 0 || end < innerHeight + NEAR_PX
+	}
+
+	/** A reader who has scrolled up stays there. */
 	protected override updated(): void {
+		if (this.#isAtEnd) this.#toEnd()
+	}
+
+	#toEnd(): void {
 		this.querySelector('.chat-end')?.scrollIntoView({ block: 'nearest' })
 	}
 
@@ -254,6 +269,7 @@ class Chat extends Page {
 		})
 		keep(place, '')
 		this.#files = []
+		this.#toEnd()
 		this.requestUpdate()
 	}
 
