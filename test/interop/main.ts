@@ -38,7 +38,7 @@ const groups: Group[] = [
 	{
 		title: 'MCP',
 		columns: ['tools', 'resources', 'questions'],
-		clients: [await load('mcp-sdk')],
+		clients: await Promise.all(['mcp-sdk', 'mcp-client'].map(load)),
 	},
 	{
 		title: 'Webhooks',
