@@ -14,7 +14,8 @@ const bin = (name) => join(root, 'node_modules', name)
 const check = [
 	[bin('oxlint/bin/oxlint'), '--type-aware', '--deny-warnings', '.'],
 	[bin('oxfmt/bin/oxfmt'), '--check', '.'],
-	[bin('typescript/bin/tsc')],
+	// Several checkers repeat a part of each other's work: they take half as much CPU time again, and here no less time.
+	[bin('typescript/bin/tsc'), '--checkers', '1'],
 	[bin('typescript/bin/tsc'), '-p', 'plugins/console/web'],
 	[bin('knip/bin/knip.js')],
 ]
