@@ -6,7 +6,7 @@ import { configFile } from '../../config/home.ts'
 import { composition, readConfig } from '../../core/host/config.ts'
 import { isFault } from '../../core/errors.ts'
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 300)
+const RUNS = Number(process.env.FUZZ_RUNS ?? 100)
 const home = t.testdir({ config: {} })
 const file = configFile(home)
 
