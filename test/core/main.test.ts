@@ -2,6 +2,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -44,19 +46,11 @@ async function launch(home: string, flags: string[] = []) {
 	return { launcher, pid, greeting: String(greeting), ended: once(out, 'close') }
 }
 
-void t.test('it takes the place of its launcher, which then needs no memory', async (t) => {
-	const home = makeHome()
-	const { launcher, pid, greeting, ended } = await launch(home)
-	t.match(greeting, /listens at http/)
-	t.equal(pid, launcher.pid)
-	launcher.kill('SIGTERM')
-	await ended
-	t.notOk(existsSync(join(home, 'run/gateway.json')))
-})
-
-void t.test('the banner suggests creating an agent only if no agent exists', async (t) => {
+void t.test('it takes the place of its launcher, and suggests creating an agent only if no agent exists', async (t) => {
 	const home = makeHome()
 	const first = await launch(home)
+	t.match(first.greeting, /listens at http/)
+	t.equal(first.pid, first.launcher.pid, 'which then needs no memory')
 	t.match(first.greeting, /svc agents create ada\n.*svc run ada "Hello"/)
 	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
 	const made = await fetch(`${url}/v1/agents`, {
@@ -67,6 +61,7 @@ void t.test('the banner suggests creating an agent only if no agent exists', asy
 	t.ok(made.ok)
 	first.launcher.kill('SIGTERM')
 	await first.ended
+	t.notOk(existsSync(join(home, 'run/gateway.json')))
 
 	const second = await launch(home)
 	t.notMatch(second.greeting, 'agents create')
@@ -95,17 +90,6 @@ void t.test('it ends in order when npm is killed, which passes no signal on', as
 	launcher.kill('SIGKILL')
 	await ended
 	t.notOk(existsSync(join(home, 'run/gateway.json')))
-})
-
-void t.test('what a plugin throws in a timer is logged, and ends nobody', async (t) => {
-	const thrower =
-		"export default { name: 'thrower', start: () => void setTimeout(() => { throw new Error('in a timer') }, 1) }"
-	const gateway = await spawnGateway(
-		makeHome({ config: 'plugins:\n  thrower: true\n', files: { 'plugins/thrower/index.js': thrower } }),
-	)
-	t.teardown(() => gateway.kill())
-	while (!gateway.errors().includes('in a timer')) await pause(5)
-	t.equal((await fetch(`${gateway.url}/healthz`)).status, 200)
 })
 
 void t.test('a plugin that ends the process is named in the log', async (t) => {
@@ -179,9 +163,11 @@ void t.test('a misspelt variable is logged, unless the file refers to it', async
 })
 
 void t.test('a port that is taken keeps it from starting, and says what to set', async (t) => {
-	const first = await spawnGateway(makeHome())
-	t.teardown(() => first.kill())
-	await t.rejects(spawnGateway(makeHome(), { SVC_PORT: new URL(first.url).port }), {
+	const other = createServer().listen(0, '127.0.0.1')
+	t.teardown(() => other.close())
+	await once(other, 'listening')
+	const { port } = other.address() as AddressInfo
+	await t.rejects(spawnGateway(makeHome(), { SVC_PORT: String(port) }), {
 		message: /\(69\).*another program listens there.*SVC_PORT/s,
 	})
 })
