@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { boot } from '../../core/boot.ts'
+import type { BootOptions } from '../../core/boot.ts'
 import { readRuntimeFile } from '../../core/process/runtime-file.ts'
 import { format } from '../../core/store/format.ts'
 import { openLog } from '../../core/log/log.ts'
@@ -30,16 +31,18 @@ function oldHome(t: Test): { home: string; folder: string; backup: string } {
 const dataOf = (home: string): Buffer => readFileSync(join(home, 'data/data.mdb'))
 const backupsIn = (home: string): string[] => readdirSync(join(home, 'backups')).toSorted()
 
-/** Starts a gateway that must refuse to; returns what it says. */
-async function refusalOf(home: string, flags: string[] = []): Promise<string> {
-	try {
-		const gateway = await spawnGateway(home, env, { flags })
-		await gateway.kill()
-		return 'it started'
-	} catch (error) {
-		return String(error)
-	}
+/** Starts a gateway, which upgrades the home, and stops it. Returns where it listened. */
+async function start(home: string, more: Partial<BootOptions> = {}): Promise<string | null> {
+	const own = { SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' }
+	const running = await boot({ home, env: { ...env, ...own }, ...more })
+	const url = running.gateway.status.url('main')
+	await running.stop()
+	return url
 }
+
+/** Starts a gateway that must refuse to; returns what it says. */
+const refusalOf = (home: string, noBackup = false): Promise<string> =>
+	start(home, { noBackup }).then(() => 'it started', String)
 
 async function settings(home: string, more: string): Promise<void> {
 	const file = join(home, 'config/gateway.yaml')
@@ -86,16 +89,16 @@ void t.test('svc doctor says what will change, and changes nothing', async (t) =
 		},
 	])
 	t.ok(dataOf(home).equals(before))
-	await (await spawnGateway(home, env)).kill()
+	await start(home)
 	t.match((await doctor()).checks, [{ level: 'ok' }])
 })
 
 void t.test('the backup that is taken before the first write is the way back', async (t) => {
 	const { home, folder, backup } = oldHome(t)
-	await (await spawnGateway(home, env)).kill()
+	await start(home)
 	const [first = '', second = '', ...more] = backupsIn(home)
 	t.strictSame([first.includes(backup), more], [true, []])
-	await (await spawnGateway(home, env)).kill()
+	await start(home)
 	t.strictSame(backupsIn(home), [first, second], 'the next start takes none')
 	const target = join(folder, 'back')
 	const restored = await svcFor({ home })(['restore', join(home, 'backups', second), '--home', target], { env })
@@ -111,13 +114,7 @@ void t.test('the backup that is taken before the first write is the way back', a
 void t.test('other programs find the gateway while it upgrades its home', async (t) => {
 	const { home } = oldHome(t)
 	const urls: unknown[] = []
-	const running = await boot({
-		home,
-		env: { ...env, SVC_PORT: '0', SVC_LEGACY_PORT: '0', SVC_LOG_LEVEL: 'silent' },
-		upgrading: () => urls.push(readRuntimeFile(home)?.url),
-	})
-	const url = running.gateway.status.url('main')
-	await running.stop()
+	const url = await start(home, { upgrading: () => urls.push(readRuntimeFile(home)?.url) })
 	t.strictSame([...new Set(urls)], [url])
 	t.equal(readRuntimeFile(home), undefined)
 })
@@ -139,8 +136,8 @@ void t.test('without room for backup and upgrade it does not begin', async (t) =
 	const { home } = oldHome(t)
 	await settings(home, 'store: {min_free_mib: 1048576}')
 	const before = dataOf(home)
-	for (const flags of [[], ['--no-backup']])
-		t.match(await refusalOf(home, flags), /needs up to \d+ MiB of disk.*Nothing has changed: free some space/)
+	for (const noBackup of [false, true])
+		t.match(await refusalOf(home, noBackup), /needs up to \d+ MiB of disk.*Nothing has changed: free some space/)
 	t.ok(dataOf(home).equals(before))
 	t.equal(backupsIn(home).length, 1)
 })
@@ -184,7 +181,7 @@ void t.test('a home that cannot be written to stays as it is', async (t) => {
 	const { home } = oldHome(t)
 	const before = dataOf(home)
 	if (!makeReadOnly(t, home)) return t.pass('skipped: this user may write everywhere, and may not mount')
-	t.match(await refusalOf(home), /the gateway ended before it listened/)
+	await t.rejects(spawnGateway(home, env), /the gateway ended before it listened/)
 	t.ok(dataOf(home).equals(before))
 })
 
