@@ -1,7 +1,8 @@
 /** kill -9 while messages of a chat wait for the end of a run whose successor they share: one run for them, and one answer. */
 import { rmSync } from 'node:fs'
 import t from 'tap'
-import { makeHome, send } from '../support/gateway.ts'
+import { makeHome, send, startHere } from '../support/gateway.ts'
+import type { KillableGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { spawnGateway } from '../support/process.ts'
 import { addRoom, bind, roomFiles, startRoom } from '../support/room.ts'
@@ -17,7 +18,7 @@ default_provider: held
 providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model: test } }
 `
 	const home = makeHome({ config, files: roomFiles() })
-	let gateway = await spawnGateway(home)
+	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(async () => {
 		await gateway.kill()
 		await Promise.all([room.stop(), held.stop()])
@@ -42,7 +43,7 @@ providers: { held: { kind: openai, base_url: '${held.url}', api_key: test, model
 	first.answer('First.')
 	await held.called('two\n\nthree')
 	await gateway.kill()
-	gateway = await spawnGateway(home)
+	gateway = await startHere(home)
 	const second = await held.called('two\n\nthree', 2)
 	second.answer('Both.')
 	t.strictSame((await hears(3)).slice(1), ['Well, First.', 'Well, Both.'])

@@ -1,6 +1,7 @@
 /** kill -9 while calls are reserved: nothing that was counted is lost, and no reservation is left behind. */
 import t from 'tap'
-import { makeHome, send } from '../support/gateway.ts'
+import { makeHome, send, startHere } from '../support/gateway.ts'
+import type { KillableGateway } from '../support/gateway.ts'
 import { startHeldModel } from '../support/held-model.ts'
 import { startModelServer } from '../support/model-server.ts'
 import { spawnGateway } from '../support/process.ts'
@@ -21,7 +22,7 @@ default_provider: mock
 usage: {limits: {tokens_per_day: 20000}}
 `,
 	})
-	let gateway = await spawnGateway(home)
+	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const call = async (method: string, path: string, body?: unknown) => {
 		const reply = await send(gateway.url + path, method, body === undefined ? {} : { body })
@@ -62,7 +63,7 @@ usage: {limits: {tokens_per_day: 20000}}
 	const last = await start('ada', 'a short story')
 	;(await held.called('a short story')).answer('The end.')
 	await gateway.kill()
-	gateway = await spawnGateway(home)
+	gateway = await startHere(home)
 	const repeated = held.called('a short story', 2).then(
 		(one) => one.answer('The end.'),
 		() => {},

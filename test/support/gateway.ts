@@ -83,6 +83,20 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
 	}
 }
 
+export interface KillableGateway {
+	url: string
+	kill(): Promise<void>
+}
+
+/**
+ * In place of `spawnGateway` for a gateway that need not be killed, such as the last one of a test: in this process, where a start takes a
+ * fifth of the CPU time. `kill` stops it.
+ */
+export async function startHere(home: string, env: NodeJS.ProcessEnv = {}): Promise<KillableGateway> {
+	const { url, stop } = await startGateway({ home, env })
+	return { url, kill: stop }
+}
+
 /** A temporary home with a gateway.yaml and further files. */
 export function makeHome({ config, files }: Pick<GatewayOptions, 'config' | 'files'> = {}): string {
 	const home = mkdtempSync(join(tmpdir(), 'svc-test-'))

@@ -203,8 +203,8 @@ void t.test('a gateway that is killed while a token is being rotated asks for a 
 	await killed.promise
 	clearInterval(again)
 	const grants = server.grants.length
-	const second = await spawnGateway(home)
-	t.teardown(() => second.kill())
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
 	const now = await until(at(second.url), 'ada', id, ({ status }) => status !== 'connecting')
 	t.equal(now.status, 'needs_login')
 	t.ok(server.grants.length <= grants, 'no token was given for the former refresh token')

@@ -8,7 +8,8 @@ import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
 import type { Test } from 'tap'
-import { makeHome, send } from '../../support/gateway.ts'
+import { makeHome, send, startHere } from '../../support/gateway.ts'
+import type { KillableGateway } from '../../support/gateway.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { eventually } from '../../support/wait.ts'
 
@@ -62,7 +63,7 @@ void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, a
 			`  ${kind}: {kind: ${kind}, base_url: "${server.url}/${kind}${path}", api_key: k-${kind}-0123, model: ${model}, params: {reasoning_effort: low}}\n`,
 	)
 	const home = makeHome({ config: `default_provider: openai\nproviders:\n${providers.join('')}` })
-	let gateway = await spawnGateway(home)
+	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const runs = new Map<string, string>()
 	for (const kind of Object.keys(dialects)) {
@@ -74,7 +75,7 @@ void t.test('reasoning survives a kill in each dialect', { timeout: 300_000 }, a
 	await eventually(() => Object.keys(dialects).every((kind) => server.of(kind).length === 2))
 	await gateway.kill()
 	server.go()
-	gateway = await spawnGateway(home)
+	gateway = await startHere(home)
 	for (const [kind, run_id] of runs) {
 		await t.test(kind, async (t) => {
 			const run = await eventually(

@@ -63,8 +63,8 @@ void t.test('after a kill in the middle of concurrent calls, only the unfinished
 
 	open('a')
 	open('c')
-	const second = await spawnGateway(home)
-	t.teardown(() => second.end())
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
 	const after = await openStream(second.url)
 	t.teardown(() => after.close())
 	let run = await ask(second.url, `/v1/runs/${String(run_id)}`)

@@ -153,7 +153,7 @@ void t.test('a killed gateway leaves every acknowledged conversation in its plac
 	const model = await startHeldModel()
 	t.teardown(() => model.stop())
 	const home = makeHome({
-		config: `providers:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
+		config: `server: { shutdown_grace_s: 0 }\nproviders:\n  held:\n    kind: openai\n    base_url: ${model.url}\n    api_key: test\n    model: held\n`,
 	})
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	const first = await spawnGateway(home)
@@ -174,8 +174,8 @@ void t.test('a killed gateway leaves every acknowledged conversation in its plac
 	)
 	await first.kill()
 
-	const second = await spawnGateway(home)
-	t.teardown(() => second.kill())
+	const second = await startGateway({ home })
+	t.teardown(() => second.stop())
 	const after = await read(second.url)
 	t.strictSame(
 		after.conversations.map(({ conversation, created_at, newest_run: { run_id } }) => [

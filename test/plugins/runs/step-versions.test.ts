@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { newId, now } from '../../../core/util/ids.ts'
-import { makeHome, send } from '../../support/gateway.ts'
+import { makeHome, send, startGateway } from '../../support/gateway.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { eventually } from '../../support/wait.ts'
@@ -47,8 +47,8 @@ void t.test('a run with a step that cannot be read', { timeout: 120_000 }, async
 	}
 	await engine[Symbol.asyncDispose]()
 
-	const after = await spawnGateway(home, env)
-	t.teardown(() => after.kill())
+	const after = await startGateway({ home, env })
+	t.teardown(() => after.stop())
 	for (const [at, named] of ['"plan", version 1', '"remark", version 2'].entries()) {
 		const { body } = await eventually(
 			() => send(`${after.url}/v1/runs/${runs[at]}`, 'GET'),

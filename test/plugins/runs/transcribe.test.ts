@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { LLMock } from '@copilotkit/aimock'
 import t from 'tap'
-import { makeHome, send } from '../../support/gateway.ts'
-import type { Answer } from '../../support/gateway.ts'
+import { makeHome, send, startHere } from '../../support/gateway.ts'
+import type { Answer, KillableGateway } from '../../support/gateway.ts'
 import { ogg } from '../../support/files.ts'
 import { startHeldModel } from '../../support/held-model.ts'
 import { spawnGateway } from '../../support/process.ts'
@@ -26,7 +26,7 @@ transcription: {provider: voice, model: whisper-1}
 })
 
 void t.test('a voice message is transcribed once, whatever happens then', { timeout: 120_000 }, async (t) => {
-	let gateway = await spawnGateway(home)
+	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const request = async (method: string, path: string, body?: unknown): Promise<Answer> =>
 		(await send(gateway.url + path, method, body === undefined ? {} : { body })).body
@@ -64,7 +64,7 @@ void t.test('a voice message is transcribed once, whatever happens then', { time
 		await new Promise((resolve) => setImmediate(resolve))
 		await gateway.kill()
 		const answered = await started
-		gateway = await spawnGateway(home)
+		gateway = await startHere(home)
 		const blob = `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 		const response = await fetch(`${gateway.url}/v1/agents/ada/blobs/${blob}`)
 		if (answered?.status === 201) t.equal(response.status, 200, 'what was acknowledged is there')

@@ -5,8 +5,8 @@ import t from 'tap'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import { keys } from '../../../plugins/channels/dialogue/records.ts'
 import type { Reply, Saying } from '../../../plugins/channels/dialogue/records.ts'
-import { makeHome, send } from '../../support/gateway.ts'
-import type { Answer } from '../../support/gateway.ts'
+import { makeHome, send, startHere } from '../../support/gateway.ts'
+import type { Answer, KillableGateway } from '../../support/gateway.ts'
 import { addChannel } from '../../support/loop.ts'
 import { spawnGateway } from '../../support/process.ts'
 import { startTelegram } from '../../support/telegram.ts'
@@ -21,7 +21,7 @@ void t.test('an approval is asked, the gateway killed, the arguments edited, and
 	t.teardown(() => telegram.stop())
 	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
-	let gateway = await spawnGateway(home)
+	let gateway: KillableGateway = await spawnGateway(home)
 	t.teardown(() => gateway.kill())
 	const request = (method: string, path: string, options: { body?: unknown } = {}) =>
 		send<Answer>(gateway.url + path, method, options)
@@ -59,7 +59,7 @@ void t.test('an approval is asked, the gateway killed, the arguments edited, and
 	await forgetSending(home, asked)
 	// Sent before the gateway is back, which must find out first whether the chat has seen the question.
 	telegram.say(ada, 'yes')
-	gateway = await spawnGateway(home)
+	gateway = await startHere(home)
 	await said(ada, (one) => one.includes('does not answer the approval'))
 	telegram.say(ada, 'edit {"text": "wrong field"}')
 	await said(ada, (one) => /content.*is required/.test(one))

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Test } from 'tap'
 import { markFormat } from '../../support/format.ts'
-import { makeHome, send, startGateway } from '../../support/gateway.ts'
-import type { Answer } from '../../support/gateway.ts'
+import { makeHome, send, startHere } from '../../support/gateway.ts'
+import type { Answer, KillableGateway } from '../../support/gateway.ts'
 import { changeHeartbeats } from '../../support/heartbeats.ts'
 import { addChannel } from '../../support/loop.ts'
 import { spawnGateway } from '../../support/process.ts'
@@ -15,26 +15,14 @@ import { eventually } from '../../support/wait.ts'
 const KILLS = Number(process.env.SVC_DELIVERY_KILLS ?? 3)
 const HOUR_MS = 3_600_000
 
-/** A gateway in a process of its own, which is killed. */
-const killed = async (home: string) => {
-	const { url, kill } = await spawnGateway(home)
-	return { url, end: kill }
-}
-
-/** One in this process, for tests that only restart it: that takes a tenth of the CPU time. */
-const stopped = async (home: string) => {
-	const { url, stop } = await startGateway({ home })
-	return { url, end: stop }
-}
-
 /** An agent that two chats are bound to. */
-async function chats(t: Test, open: (home: string) => Promise<{ url: string; end: () => Promise<void> }>) {
+async function chats(t: Test, open: (home: string) => Promise<KillableGateway>) {
 	const telegram = await startTelegram()
 	t.teardown(() => telegram.stop())
 	const home = makeHome({ config: 'server: { shutdown_grace_s: 0 }\nchannels: { retry_max_s: 1 }\n' })
 	t.teardown(() => rmSync(home, { recursive: true, force: true }))
 	let gateway = await open(home)
-	t.teardown(() => gateway.end())
+	t.teardown(() => gateway.kill())
 	const request = (method: string, path: string, options: { body?: unknown } = {}) =>
 		send<Answer>(gateway.url + path, method, options)
 	await request('POST', '/v1/agents', { body: { name: 'ada' } })
@@ -57,8 +45,8 @@ async function chats(t: Test, open: (home: string) => Promise<{ url: string; end
 		chat,
 		other,
 		count,
-		end: () => gateway.end(),
-		start: async () => void (gateway = await open(home)),
+		kill: () => gateway.kill(),
+		start: async (start = open) => void (gateway = await start(home)),
 		/** Makes every heartbeat due while the gateway is down. */
 		due: () => changeHeartbeats(home, () => ({ next_at: new Date(Date.now() - 1_000).toISOString() })),
 		heartbeats: async (): Promise<Answer[]> => (await request('GET', '/v1/agents/ada/heartbeats')).body,
@@ -67,7 +55,7 @@ async function chats(t: Test, open: (home: string) => Promise<{ url: string; end
 }
 
 void t.test('a heartbeat set up in a chat is delivered there once, through kills', async (t) => {
-	const it = await chats(t, killed)
+	const it = await chats(t, spawnGateway)
 	it.telegram.say(it.chat, '/tool heartbeat.create {"every": "1h", "prompt": "water the plants"}')
 	await eventually(async () => (await it.heartbeats()).length === 1)
 	t.match(await it.heartbeats(), [{ deliver: 'origin' }])
@@ -76,7 +64,7 @@ void t.test('a heartbeat set up in a chat is delivered there once, through kills
 	/** The beat was carried out: its run is stored, or it was skipped. */
 	const beaten = () => eventually(async () => Date.parse((await it.heartbeats())[0]?.next_at) > Date.now())
 	for (let kill = 1; kill <= KILLS; kill++) {
-		await it.end()
+		await it.kill()
 		await it.due()
 		const before = it.count('water the plants')
 		await it.start()
@@ -84,8 +72,8 @@ void t.test('a heartbeat set up in a chat is delivered there once, through kills
 		if (kill % 3 === 1) await eventually(() => it.count('water the plants') > before)
 		if (kill % 3 === 2) await beaten()
 	}
-	await it.end()
-	await it.start()
+	await it.kill()
+	await it.start(startHere)
 	await beaten()
 	const fired = async (): Promise<number> =>
 		(await it.request('GET', '/v1/audit?agent_id=ada&event_type=heartbeat.fired&limit=500')).body.events.length
@@ -102,7 +90,7 @@ void t.test('a heartbeat set up in a chat is delivered there once, through kills
 void t.test(
 	'a reminder set in a chat is delivered there once, though the gateway is killed twice before',
 	async (t) => {
-		const it = await chats(t, killed)
+		const it = await chats(t, spawnGateway)
 		it.telegram.say(it.chat, '/tool heartbeat.create {"at": "in 20 minutes", "prompt": "the tea is ready"}')
 		await eventually(() => it.count('next_at') === 1)
 		const [set] = await it.heartbeats()
@@ -110,16 +98,16 @@ void t.test(
 		t.ok(Date.parse(set.at) > Date.now() && set.next_at === set.at)
 		it.telegram.say(it.other, '/tool heartbeat.list {}')
 		await eventually(() => it.count('the tea is ready', it.other) === 1)
-		await it.end()
+		await it.kill()
 		await it.start()
 		t.match(await it.heartbeats(), [set])
-		await it.end()
+		await it.kill()
 		await it.due()
 		await it.start()
 		await eventually(() => it.count('the tea is ready') === 1)
 		await eventually(async () => (await it.heartbeats()).length === 0)
-		await it.end()
-		await it.start()
+		await it.kill()
+		await it.start(startHere)
 		// Sent behind everything that is pending in the chat.
 		for (const where of [it.chat, it.other]) {
 			it.telegram.say(where, 'anything else?')
@@ -130,7 +118,7 @@ void t.test(
 )
 
 void t.test('deliver names a chat, is refused where it is not bound, and can be none', async (t) => {
-	const it = await chats(t, stopped)
+	const it = await chats(t, startHere)
 	const post = (deliver: unknown) =>
 		it.request('POST', '/v1/agents/ada/heartbeats', { body: { every: '1h', prompt: 'say hello', deliver } })
 	const remove = (id: string) => it.request('DELETE', `/v1/agents/ada/heartbeats/${id}`)
@@ -146,7 +134,7 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 	await remove(none.id)
 	const { body: named } = await post(wanted)
 	t.match(named, { deliver: wanted })
-	await it.end()
+	await it.kill()
 	await it.due()
 	await it.start()
 	await eventually(() => it.count('say hello', it.other) === 1)
@@ -157,7 +145,7 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 
 	// As version 0.1.0 stored it.
 	await post(wanted)
-	await it.end()
+	await it.kill()
 	await changeHeartbeats(it.home, () => ({ destination: undefined }))
 	await markFormat(join(it.home, 'data'), 1)
 	await it.due()
@@ -173,7 +161,7 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 })
 
 void t.test('a heartbeat that fails again and again is reported once', async (t) => {
-	const it = await chats(t, stopped)
+	const it = await chats(t, startHere)
 	// In a chat without a message from a person, one whose sending was interrupted cannot be found.
 	it.telegram.say(it.chat, 'good morning')
 	await eventually(() => it.count('good morning') === 1)
@@ -188,7 +176,7 @@ void t.test('a heartbeat that fails again and again is reported once', async (t)
 	await it.request('POST', '/v1/agents/ada/heartbeats', { body })
 	let beats = 0
 	const beat = async (): Promise<void> => {
-		await it.end()
+		await it.kill()
 		await it.due()
 		await it.start()
 		beats++
