@@ -92,6 +92,12 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.goto(`/${hash}`)
 		return page
 	}
+	/** Once it shows what was said before: what is sent sooner may show twice for a moment. */
+	const openChat = async (t: Test, agent: string): Promise<Page> => {
+		await open(t, `#/chat/${agent}`)
+		await page.locator('.said').first().waitFor()
+		return page
+	}
 
 	await t.test('is served to browsers, and loads nothing from elsewhere', async (t) => {
 		const page = await gateway.request('GET', '/', { headers: { accept: 'text/html' } })
@@ -391,7 +397,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 	})
 
 	await t.test('talks to an agent, and shows its Markdown as nothing but text', async (t) => {
-		const page = await open(t, '#/chat/ada')
+		const page = await openChat(t, 'ada')
 		await page.getByLabel('Message').fill('Tell me')
 		await page.getByRole('button', { name: 'Send' }).click()
 		const said = page.locator('.said.assistant', { hasText: 'Title' })
@@ -405,7 +411,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 	})
 
 	await t.test('shows an answer that is not readable as Markdown, and the rest of its conversation', async (t) => {
-		const page = await open(t, '#/chat/bob')
+		const page = await openChat(t, 'bob')
 		await page.getByLabel('Message').fill('Quote me')
 		await page.getByRole('button', { name: 'Send' }).click()
 		await page.locator('.said.assistant', { hasText: '>>>>' }).waitFor()
@@ -422,7 +428,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 			{ tools: [{ name: 'ask', arguments: { question: 'Which?', options: ['tea'] } }] },
 			'Tea it is.',
 		)
-		const page = await open(t, '#/chat/bob')
+		const page = await openChat(t, 'bob')
 		const say = async (prompt: string): Promise<void> => {
 			await page.getByLabel('Message').fill(prompt)
 			await page.getByRole('button', { name: 'Send' }).click()
@@ -448,7 +454,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 
 	await t.test('a chat shows why a run failed', async (t) => {
 		model.on(/Fail here/, { status: 400, message: 'no such tone' })
-		const page = await open(t, '#/chat/ada')
+		const page = await openChat(t, 'ada')
 		await page.getByLabel('Message').fill('Fail here')
 		await page.getByRole('button', { name: 'Send' }).click()
 		await page.locator('.problem', { hasText: 'no such tone' }).waitFor()
