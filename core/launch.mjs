@@ -19,6 +19,8 @@ const check = [
 	[bin('typescript/bin/tsc'), '-p', 'plugins/console/web'],
 	[bin('knip/bin/knip.js')],
 ]
+/** The linter and tsc are written in Go. With less garbage collection they take up to a quarter less CPU time, and more memory, up to a limit. */
+const checkVariables = { GOGC: '400', GOMEMLIMIT: '2GiB' }
 const tasks = {
 	start: { needs: 'run', run: [] },
 	dev: { needs: 'all', run: [['--watch-path=core', '--watch-path=config', 'core/main.ts', ...rest]], ipc: true },
@@ -47,6 +49,6 @@ await install(chosen.needs)
 if (task === 'start')
 	process.exit(await replaceBy(pinnedNode(), [...gatewayFlags, await runnable('core/main.ts'), ...rest]))
 for (const args of chosen.run) {
-	const code = await run(pinnedNode(), args, { ipc: chosen.ipc })
+	const code = await run(pinnedNode(), args, { ipc: chosen.ipc, variables: check.includes(args) ? checkVariables : {} })
 	if (code !== 0) process.exit(code)
 }

@@ -55,16 +55,17 @@ export async function replaceBy(command, args, { cwd = root } = {}) {
 /**
  * Returns the exit code. Signals are passed on to the child, which decides when to end. `ipc`: a channel tells the
  * child when this process is gone, however it ended. `sockets`: how many listening sockets this process was handed, from descriptor
- * 3 on, which the child gets. `started` is called with the child's process id.
+ * 3 on, which the child gets. `variables`: of its environment, unless this process has its own. `started` is called with the child's
+ * process id.
  */
 export async function run(
 	command,
 	args,
-	{ cwd = root, stdout = 'inherit', ipc = false, sockets = 0, started = () => {} } = {},
+	{ cwd = root, stdout = 'inherit', ipc = false, sockets = 0, variables = {}, started = () => {} } = {},
 ) {
 	const { spawn } = await import('node:child_process') // loaded only where the process cannot be replaced
 	return new Promise((resolve, reject) => {
-		const env = { ...process.env, NODE_COMPILE_CACHE: compileCache }
+		const env = { ...variables, ...process.env, NODE_COMPILE_CACHE: compileCache }
 		// It is another process than the one that they were handed to.
 		if (sockets > 0) delete env.LISTEN_PID
 		const handed = Array.from({ length: sockets }, (_, at) => 3 + at)
