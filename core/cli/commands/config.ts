@@ -262,9 +262,9 @@ function inFile({ home }: Cli, path: string[]): unknown {
 }
 
 /** Says if the file has another value than the one in force, and why. */
-function noteOfFile(cli: Cli, path: string[], { settings, variables, refused }: InForceNow): void {
+function noteOfFile(cli: Cli, path: string[], { in_force, variables, refused }: InForceNow): void {
 	const written = inFile(cli, path)
-	if (written === undefined || typeof written === 'object' || written === valueAt(settings, path)) return
+	if (written === undefined || typeof written === 'object' || written === valueAt(in_force, path)) return
 	const variable = variables[path.join('.')]
 	const why =
 		refused !== null
@@ -281,7 +281,7 @@ function noteOfFile(cli: Cli, path: string[], { settings, variables, refused }: 
 async function inForceOf(cli: Cli, path: string[]): Promise<Current> {
 	const found = explain(path)
 	const force = await inForceNow(cli)
-	const value = valueAt(force.settings, path)
+	const value = valueAt(force.in_force, path)
 	if (value === undefined) return found
 	noteOfFile(cli, path, force)
 	const variable = force.variables[path.join('.')]
