@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
@@ -56,8 +56,8 @@ let browser: Promise<Browser> | undefined
 t.teardown(async () => (await browser)?.close())
 
 /** A tab for a test's gateway, in one browser for all tests. */
-async function newPage(t: Test, { url }: TestGateway): Promise<Page> {
-	const page = await (await (browser ??= startBrowser([]))).newPage({ baseURL: url })
+async function newPage(t: Test, { url }: TestGateway, options?: BrowserContextOptions): Promise<Page> {
+	const page = await (await (browser ??= startBrowser([]))).newPage({ baseURL: url, ...options })
 	t.teardown(() => page.close())
 	return page
 }
@@ -170,9 +170,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.equal(await message.inputValue(), '')
 		await page.goto('/#/chat/ada')
 		await page.waitForFunction('document.querySelector("textarea")?.value === "Half a message"')
-		const phone = await browser.newContext({ baseURL: gateway.url, hasTouch: true, isMobile: true })
-		t.teardown(() => phone.close())
-		const touched = await phone.newPage()
+		const touched = await newPage(t, gateway, { hasTouch: true, isMobile: true })
 		await touched.goto('/#/chat/ada')
 		await touched.getByLabel('Message').fill('one')
 		await touched.getByLabel('Message').press('Enter')
@@ -180,9 +178,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 	})
 
 	await t.test('the inbox shows what it knows while it reads many agents', async (t) => {
-		const context = await browser.newContext({ baseURL: gateway.url })
-		t.teardown(() => context.close())
-		const page = await context.newPage()
+		const page = await newPage(t, gateway)
 		const names = Array.from({ length: 201 }, (_, n) => ({ name: `agent-${n}` }))
 		const held = Promise.withResolvers<void>()
 		await page.route('**/v1/agents', (route) => route.fulfill({ json: names }))
@@ -672,9 +668,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 	})
 
 	await t.test('one of many agents is found', async (t) => {
-		const context = await browser.newContext({ baseURL: gateway.url })
-		t.teardown(() => context.close())
-		const page = await context.newPage()
+		const page = await newPage(t, gateway)
 		const created_at = new Date().toISOString()
 		const agents = Array.from({ length: 120 }, (_, n) => ({ name: `Agent-${n}`, created_at }))
 		await page.route('**/v1/agents', (route) => route.fulfill({ json: agents }))
