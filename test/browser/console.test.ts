@@ -375,7 +375,10 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByLabel('Runs per day').fill('100')
 		await page.getByLabel('Cost per day').fill('0')
 		await page.getByRole('button', { name: 'Create' }).click()
-		await page.getByRole('alert').filter({ hasText: /cost_per_day.* must be a positive number/ }).waitFor()
+		await page
+			.getByRole('alert')
+			.filter({ hasText: /cost_per_day.* must be a positive number/ })
+			.waitFor()
 		await page.getByLabel('Cost per day').fill('2.5')
 		await page.getByRole('button', { name: 'Create' }).click()
 		await page.getByText(/svc_[\w-]{43}/).waitFor()
@@ -441,11 +444,14 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.evaluate('scrollTo(0, 0)')
 		await page.getByRole('button', { name: 'Send' }).waitFor()
 		t.equal(await page.evaluate('scrollY'), 0, 'a reader of what was before is not moved')
+		const bottom = 'document.querySelector(".chat-end").getBoundingClientRect().bottom'
+		const showsEnd = `${bottom} <= document.querySelector(".composer").getBoundingClientRect().top`
 		await say('Ask here')
+		await page.getByRole('button', { name: 'tea' }).waitFor()
+		await page.waitForFunction(showsEnd)
 		await page.getByRole('button', { name: 'tea' }).click()
 		await page.locator('.said.assistant', { hasText: 'Tea it is.' }).waitFor()
-		const bottom = 'document.querySelector(".chat-end").getBoundingClientRect().bottom'
-		await page.waitForFunction(`${bottom} <= document.querySelector(".composer").getBoundingClientRect().top`)
+		await page.waitForFunction(showsEnd)
 	})
 
 	await t.test('a chat shows why a run failed', async (t) => {
