@@ -5,16 +5,26 @@ import { programLimits } from '../../sandbox/host-protocol.ts'
 import type { CallMessage, HostCallKind, ToHost } from '../../sandbox/host-protocol.ts'
 import type { Logger } from '../../core/log/log.ts'
 import { readJson } from './json.ts'
-import type { ProgramCall } from './hosts.ts'
 
 type What = Exclude<HostCallKind, 'log'>
+
+export interface CallHandlers {
+	/**
+	 * A call by the program; `body` is `{name, args}`, `{url, init}` or `{name}`. Returns plain data, for `fetch`
+	 * `{status, url, headers, body}`, at most 2 MiB of JSON; or throws a Fault, whose code and message the program gets.
+	 * Settles within its own limits, and soon after the signal aborts, which it does when the program ends in any way.
+	 */
+	called(what: What, body: unknown, signal: AbortSignal): Promise<unknown>
+	/** Log output of the program; at most 100 lines of 1,000 characters per call. */
+	logged(text: string): void
+}
 
 /** How long an ended program waits for a call that ignores its signal. */
 const STOP_WITHIN_MS = 2_000
 
 export function answerCalls(
 	id: number,
-	{ called, logged }: Pick<ProgramCall, 'called' | 'logged'>,
+	{ called, logged }: CallHandlers,
 	/** Settles when the host has read it, so that unread answers stay few. */
 	reply: (message: ToHost) => Promise<void>,
 	log: Logger,

@@ -2,10 +2,11 @@
 import { addAbortListener } from 'node:events'
 import { Fault } from '../../core/errors.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
-import type { CheckOrder, HostCallKind, Program, ProgramOrder, ProgramOutcome } from '../../sandbox/host-protocol.ts'
+import type { CheckOrder, Program, ProgramOrder, ProgramOutcome } from '../../sandbox/host-protocol.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { SkillSettings } from './contract.ts'
 import { answerCalls } from './host-calls.ts'
+import type { CallHandlers } from './host-calls.ts'
 import { hostCommand } from './host-command.ts'
 import type { Host } from './host.ts'
 import { openHostQueue } from './host-queue.ts'
@@ -13,21 +14,13 @@ import { readJson } from './json.ts'
 import { watch } from './watchdog.ts'
 import type { WallTime } from './watchdog.ts'
 
-export interface ProgramCall {
+export interface ProgramCall extends CallHandlers {
 	/** Whose share of the processes it counts for: the uid of an agent. */
 	owner: string
 	program: Program
 	/** Checked arguments. */
 	args: Record<string, unknown>
 	signal: AbortSignal
-	/**
-	 * A call by the program; `body` is `{name, args}`, `{url, init}` or `{name}`. Returns plain data, for `fetch`
-	 * `{status, url, headers, body}`, at most 2 MiB of JSON; or throws a Fault, whose code and message the program gets.
-	 * Settles within its own limits, and soon after the signal aborts, which it does when the program ends in any way.
-	 */
-	called(what: Exclude<HostCallKind, 'log'>, body: unknown, signal: AbortSignal): Promise<unknown>
-	/** Log output of the program; at most 100 lines of 1,000 characters per call. */
-	logged(text: string): void
 }
 
 export interface ProgramHosts extends AsyncDisposable {
