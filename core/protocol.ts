@@ -237,7 +237,7 @@ export type RunOutcome =
 export interface Calls {
 	/** Reserves a call of a model, in place of the run's last reservation. Not null: why it must not be made. */
 	reserve: { params: Reservation; result: WireError | null }
-	/** Settles once the run may call the provider, which takes only so many calls at the same time. */
+	/** Takes a slot of a provider that limits concurrent calls. Settles once the run may call it. */
 	slot: { params: ModelId; result: null }
 	/** Gives the slot back. */
 	leave_slot: { params: null; result: null }

@@ -17,8 +17,8 @@ export interface ModelIo {
 	/** Called before each call of a model if a limit of a day applies. Resolves to null, or to why it must not be made. */
 	reserve?(call: Reservation): Promise<WireError | null>
 	/**
-	 * Waits until the provider may be called: for a provider with a limit of concurrent calls. Resolves to what gives the slot
-	 * back. Rejects if the run is stopped meanwhile.
+	 * Waits for a slot of a provider that limits concurrent calls. Resolves to a function that gives the slot back. Rejects if the
+	 * run is stopped meanwhile.
 	 */
 	slot?(call: ModelId): Promise<() => void>
 	/** Called with each request as it was sent, if requests are kept. */

@@ -141,9 +141,9 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 		spent: (call) => void spent.push(call),
 		...(order.reserves && { reserve: (call) => io.call('reserve', withSpent(call, spent)) }),
 		async slot(call) {
-			const goOn = time.hold()
-			await io.call('slot', call).finally(goOn)
-			// It rejects only if the run is stopped, which gives back the slot too.
+			const resume = time.hold()
+			await io.call('slot', call).finally(resume)
+			// It rejects only if the run is stopped, which also gives the slot back.
 			return () => void io.call('leave_slot', null).catch(() => {})
 		},
 		...(order.keeps_requests && { sent: io.sent }),

@@ -111,9 +111,9 @@ export interface ModelOrder {
 	compat?: Compat
 	/** Whole wait for one model call, its retries not counted. */
 	timeout_ms: number
-	/** The provider takes only so many calls at the same time: each needs a slot. */
+	/** The provider limits concurrent calls: each needs a slot. */
 	needs_slot?: true
-	/** For how long a server that cannot be reached may be starting; absent: 0. */
+	/** How long to wait for a server that cannot be reached: it may be starting. Absent: 0. */
 	startup_timeout_ms?: number
 }
 

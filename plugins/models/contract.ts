@@ -61,9 +61,9 @@ export interface Models {
 	/** Undefined if the agent's provider has no `embedding_model`, and is not OpenAI itself: then the built-in embedder is used. */
 	embedder(config: AgentConfig): Promise<EndpointOrder | undefined>
 	/**
-	 * Waits while the provider has as many calls as `max_concurrent_calls` allows; `owner`, such as the uid of an agent, takes
-	 * turns with others. `onWait` is called first if it has to wait. Resolves to what ends the call, which may be called again.
-	 * Throws the signal's reason.
+	 * Takes a slot for a call of the provider: waits while `max_concurrent_calls` are in progress. `owner`, such as the uid of an
+	 * agent, takes turns with others. `onWait` is called if it has to wait. Resolves to a function that gives the slot back, and
+	 * may be called again. Throws the signal's reason.
 	 */
 	slot(provider: string, owner: string, signal: AbortSignal, onWait: () => void): Promise<() => void>
 	/** Undefined if no transcription is configured. Throws `provider_unknown` if its key is missing. */

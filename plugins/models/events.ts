@@ -2,10 +2,10 @@ import type { EventType } from '../../core/plugin.ts'
 
 export default {
 	'model.queued': {
-		description: 'The call of a model waits, since its provider has as many as `max_concurrent_calls` allows.',
+		description: 'A model call waits: its provider already has as many as `max_concurrent_calls` allows.',
 		payload: {
 			provider: 'Its name in gateway.yaml.',
-			model: 'The model that will be asked.',
+			model: 'The model to call.',
 		},
 	},
 	'model.request': {

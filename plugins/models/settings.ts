@@ -268,14 +268,14 @@ function commonFields() {
 			.min(0)
 			.max(3600)
 			.description(
-				'Seconds for which calls wait for a server that cannot be reached, such as one that starts, unless there is a fallback. Default 0.',
+				'Seconds for which calls wait for a server that cannot be reached, such as while it starts, unless there is a fallback. Default 0.',
 			),
 		max_concurrent_calls: joi
 			.number()
 			.integer()
 			.min(1)
 			.max(10_000)
-			.description('Calls of models at the same time; further ones wait, and agents take turns. Default: no limit.'),
+			.description('Concurrent model calls; further ones wait, and agents take turns. Default: no limit.'),
 		headers: map(
 			headerName,
 			secretOr(

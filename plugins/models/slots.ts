@@ -1,4 +1,4 @@
-/** Limits how many calls of a provider are made at the same time: threads ask this one, also those that other gateways lend. */
+/** Limits the concurrent calls of a provider. All threads ask here, also those that other gateways lend. */
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import type { Semaphore } from '../../core/util/semaphore.ts'
@@ -9,7 +9,7 @@ interface Slots {
 	most: number
 }
 
-/** By the name of the provider. They outlive a change of the settings, as the calls do. */
+/** By the name of the provider. Kept when the settings change, since calls in progress continue. */
 const slots = new BoundedMap<string, Slots>(256)
 
 export function slotsOf(providers: ReadonlyMap<string, Provider>): Models['slot'] {

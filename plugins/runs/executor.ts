@@ -134,7 +134,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		}
 	}
 	const sinceStep = steps.slice(steps.findLastIndex(({ kind }) => kind === 'model' || kind === 'tool') + 1)
-	// A run that waited for a slot of its model's provider did nothing that could have ended the gateway.
+	// A run that waited for a slot did nothing that could have ended the gateway.
 	const isInnocent = work.lock.departed === true || lastEvent?.event_type === 'model.queued'
 	work.lock.departed = false
 	if (!isInnocent && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {

@@ -13,9 +13,9 @@ export function openModelSlot(work: Active, hold: () => () => void) {
 		release = undefined
 	}
 	return {
-		/** Settles once the run has a slot, or has ended. Waiting is not active time. */
+		/** Settles once the run has a slot, or has ended. Waiting does not count as active time. */
 		async take(provider: string, model: string): Promise<null> {
-			const goOn = hold()
+			const resume = hold()
 			const began = performance.now()
 			const onWait = (): void => unawaited(log.append([{ event_type: 'model.queued', payload: { provider, model } }]))
 			try {
@@ -24,7 +24,7 @@ export function openModelSlot(work: Active, hold: () => () => void) {
 				if (!signal.aborted) throw error
 			} finally {
 				work.waited_ms += performance.now() - began
-				goOn()
+				resume()
 			}
 			if (signal.aborted) leave()
 			return null

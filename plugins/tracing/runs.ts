@@ -108,7 +108,7 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 		})
 	}
 
-	const goOn = (run_id: string, { timestamp }: EventEnvelope, record: KnownRun): void => {
+	const resume = (run_id: string, { timestamp }: EventEnvelope, record: KnownRun): void => {
 		const above = aboveBy(record)
 		const first = {
 			traceId: above?.trace ?? traceIdOf(run_id),
@@ -143,7 +143,7 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 		if (isOver) return
 		if (event.event_type === 'run.started') start(run_id, event, record && aboveBy(record))
 		else if (record && record.started_at !== null) {
-			goOn(run_id, event, record)
+			resume(run_id, event, record)
 			events.unshift(event)
 		}
 		for (const one of events) {

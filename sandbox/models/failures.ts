@@ -136,7 +136,7 @@ function classify(error: unknown, { provider }: ModelOrder): Kind {
 	if (error instanceof ModelError) return { code: error.code, message: error.message, retryable: error.retryable }
 	if (error instanceof ConnectionFailure) {
 		const advice = isRefused(error)
-			? `; if it takes longer to start, raise startup_timeout_s of provider ${provider}`
+			? `; if the server is starting, raise startup_timeout_s of provider ${provider}`
 			: ''
 		return { code: 'model_unavailable', message: `${error.message}: ${causeOf(error)}${advice}`, retryable: true }
 	}
@@ -187,10 +187,10 @@ function withoutSecrets(message: string, { api_key, headers = {} }: ModelOrder):
 		.reduce((text, value) => text.replaceAll(value, '[redacted]'), message)
 }
 
-/** Codes of connections that were not made, by Node and by undici. */
+/** Codes with which Node and undici report that no connection was made. */
 const NOT_CONNECTED = /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/
 
-/** A proxy in front of a server that does not run answers with 502, 503 or 504. */
+/** A proxy in front of a server that is not running answers 502, 503 or 504. */
 function isUnreachable(error: unknown, status: number | undefined): boolean {
 	if (status !== undefined) return status >= 502 && status <= 504
 	return error instanceof ConnectionFailure && codesOf(error).some((code) => NOT_CONNECTED.test(code))

@@ -68,7 +68,7 @@ export interface ModelFailure {
 	param?: string
 	/** As in `WireError`. */
 	provider_code?: string
-	/** There was no connection, or what stands before the server had none. */
+	/** Neither the gateway nor a proxy in front of the server could connect to it. */
 	is_unreachable?: true
 	/** Of a request that is too long. */
 	stated?: StatedLimit

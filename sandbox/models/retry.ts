@@ -61,9 +61,16 @@ export async function askModels(
 			payload: { provider, model, step: io.step, messages, tools: request.tools.length },
 		})
 		const next = models[at + 1]
-		// Where another model may answer at once, none is waited for until it has started.
-		const mayStart = next === undefined
-		const reply = await askOne(await open(order.kind), order, request, { io, slot }, { ...policy, mayStart }, usage)
+		// A fallback may answer at once, so only the last model's server is given time to start.
+		const waitsForStart = next === undefined
+		const reply = await askOne(
+			await open(order.kind),
+			order,
+			request,
+			{ io, slot },
+			{ ...policy, waitsForStart },
+			usage,
+		)
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		failures.push({ order, failure: reply.failure })
 		if (!next) break
@@ -116,11 +123,11 @@ async function askOne(
 	order: ModelOrder,
 	request: ModelRequest,
 	{ io, slot }: { io: ModelIo; slot: Slot },
-	policy: RetryPolicy & { mayStart: boolean },
+	policy: RetryPolicy & { waitsForStart: boolean },
 	usage: Usage,
 ): Promise<ModelReply> {
 	const began = Date.now()
-	let whileStarting = 0
+	let attemptsAtStart = 0
 	for (let attempt = 1; ; attempt++) {
 		const asked = {
 			signal: io.signal,
@@ -137,9 +144,9 @@ async function askOne(
 		slot.leave()
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
-		const isStarting = policy.mayStart && Date.now() < began + startMs(order, reply.failure)
-		if (isStarting) whileStarting++
-		if (!retryable || attempt - whileStarting > policy.retries) return reply
+		const isStarting = policy.waitsForStart && Date.now() < began + startupMs(order, reply.failure)
+		if (isStarting) attemptsAtStart++
+		if (!retryable || attempt - attemptsAtStart > policy.retries) return reply
 		const capMs = isStarting && !reply.failure.retryAfterMs ? Math.min(policy.capMs, STARTING_MS) : policy.capMs
 		const delay_ms = waitBefore(attempt, reply.failure, { ...policy, capMs })
 		io.emit({
@@ -157,8 +164,8 @@ async function askOne(
 /** The longest wait between attempts while a server starts. */
 const STARTING_MS = 5_000
 
-/** How long the failure may be that of a server which starts, in milliseconds. */
-function startMs({ timeout_ms, startup_timeout_ms = 0 }: ModelOrder, failure: ModelFailure): number {
+/** How long the server may take to start, in milliseconds, if this failure shows that it may be starting. */
+function startupMs({ timeout_ms, startup_timeout_ms = 0 }: ModelOrder, failure: ModelFailure): number {
 	if (saysLoading(failure)) return Math.max(timeout_ms, startup_timeout_ms)
 	return failure.is_unreachable ? startup_timeout_ms : 0
 }

@@ -4,9 +4,9 @@ import type { ModelOrder } from '../order.ts'
 import { failed } from './provider.ts'
 import type { ModelCode, ModelReply } from './provider.ts'
 
-/** The slot of one call, for a provider that takes only so many at the same time. */
+/** The slot of one call, for a provider that limits concurrent calls. */
 export interface Slot {
-	/** Waits for a slot, unless the call has one or needs none. Resolves to a failure if there will be none. Never rejects. */
+	/** Waits for a slot, unless the call has one or needs none. Resolves to a failure if it cannot get one. Never rejects. */
 	take(): Promise<ModelReply | undefined>
 	leave(): void
 }
