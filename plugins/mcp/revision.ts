@@ -1,16 +1,17 @@
 /** Recognizes servers that support only revisions of the protocol that the SDK does not support. */
 import { McpError, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js'
 import { Fault, messageOf } from '../../core/errors.ts'
+import { jsonIn } from '../../core/util/json-in.ts'
 
 const REVISIONS = 5
-/** A date as a rule. */
+/** Usually a date. */
 const REVISION = /^[\w.-]{1,32}$/
 /** Characters of an answer that lists revisions. */
 const ANSWER_LIMIT = 8_192
-/** The SDK's own message about the answer to `initialize`. */
+/** The SDK's own error if the answer to `initialize` has a revision that it does not support. */
 const NOT_SUPPORTED = /protocol version is not supported: (\S+)$/
 
-/** The error to report if the server refused or answered `initialize` with other revisions only. A retry cannot fix it. */
+/** The error to report if the server offered only other revisions in its answer to `initialize`. A retry cannot fix it. */
 export function otherRevision(error: unknown): Fault | undefined {
 	const theirs = offeredBy(error)
 	if (theirs.length === 0) return undefined
@@ -26,13 +27,9 @@ function offeredBy(error: unknown): string[] {
 	return offered.filter((one) => typeof one === 'string' && REVISION.test(one)).slice(0, REVISIONS) as string[]
 }
 
-/** The SDK reports the body of an answer with an HTTP status of failure in its message. */
+/** The message of the SDK's error contains the body of an HTTP response that reports a failure. */
 function dataIn(message: string): unknown {
 	if (message.length > ANSWER_LIMIT) return undefined
-	try {
-		const body = JSON.parse(message.slice(message.indexOf('{'))) as { error?: { data?: unknown } }
-		return body.error?.data
-	} catch {
-		return undefined
-	}
+	const body = jsonIn(message.slice(message.indexOf('{'))) as { error?: { data?: unknown } | null } | null | undefined
+	return body?.error?.data
 }
