@@ -204,7 +204,7 @@ export function isFault(error: unknown, ...among: FaultCode[]): error is Fault {
 	return error instanceof Fault && (among.length === 0 || among.includes(error.code))
 }
 
-/** What a caller may see of an error: a Fault itself; of any other error, that the log has it. */
+/** The error that a caller may see: a Fault as it is; for any other error, one that refers to the log. */
 export function shownFault(error: unknown): Fault {
 	return isFault(error) ? error : new Fault('internal', 'the gateway failed; its log shows why')
 }

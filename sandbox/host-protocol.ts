@@ -62,7 +62,7 @@ export type ProgramOutcome = { ok: true; value: string } | { ok: false; code: Ho
 /** `skill_failed`: it threw; `skill_invalid`: it does not compile, or exports no function. */
 export type HostFailure = 'skill_failed' | 'skill_invalid' | 'sandbox_timeout' | 'sandbox_memory' | 'sandbox_crash'
 
-/** How a program ends whose process has used so much; undefined if it may continue. */
+/** The outcome of a program whose process exceeds a limit; undefined while it may continue. */
 export function overLimit(
 	{ process_mib, cpu_ms }: HostSettings,
 	used: { bytes: number; cpu_ms: number },

@@ -11,7 +11,7 @@ import { memoryLine, openIsolate, Refusal } from './isolate.ts'
 import type { FreshIsolate } from './isolate.ts'
 import { strip } from './strip.ts'
 
-/** Between two looks at what this process uses. */
+/** Between two checks of what this process uses. */
 const WATCH_MS = 10
 
 const settings = JSON.parse(process.argv[2] ?? '') as HostSettings
@@ -47,7 +47,7 @@ function run({ id, args, ...program }: ProgramOrder): void {
 	current = id
 	const isolate = (used = next ?? fresh())
 	next = undefined
-	// From the thread beside the program's. All threads of the process count, and so does what V8 does for the program.
+	// The program runs in another thread. All threads of the process count, and so does what V8 does for the program.
 	const before = process.cpuUsage()
 	const watch = setInterval(() => {
 		const { user, system } = process.cpuUsage(before)

@@ -1,14 +1,14 @@
 /**
  * Bounds the memory of bodies: all that are read, parsed or in use at the same time share one budget of bytes, whatever
- * generation of the gateway serves them. Those of routes with the ordinary limit count only while they are read: clients may send
- * them slowly, and on all connections.
+ * generation of the gateway serves them. On routes with the ordinary limit, a body counts only while it is read: clients may send
+ * bodies slowly, and on all connections.
  */
 import type { Request } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
 
 /** Of all bodies together. Parsing takes several times as much for a moment. */
 export const BUDGET_BYTES = 96 * 1024 * 1024
-/** A body of a known size up to this is not counted, nor are the first bytes of one of the ordinary limit. */
+/** A body of a known size up to this is not counted, nor are as many bytes of one that is counted while it is read. */
 const SMALL_BYTES = 64 * 1024
 /** Of all bodies of one owner. */
 const OWNER_BYTES = (BUDGET_BYTES * 4) / 5

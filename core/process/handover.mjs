@@ -55,8 +55,8 @@ export async function replaceBy(command, args, { cwd = root } = {}) {
 /**
  * Returns the exit code. Signals are passed on to the child, which decides when to end. `ipc`: a channel tells the
  * child when this process is gone, however it ended. `sockets`: how many listening sockets this process was handed, from descriptor
- * 3 on, which the child gets. `variables`: of its environment, unless this process has its own. `started` is called with the child's
- * process id.
+ * 3 on, which the child gets. `variables`: defaults for its environment; those of this process take precedence. `started` is called
+ * with the child's process id.
  */
 export async function run(
 	command,

@@ -43,7 +43,7 @@ export function triesOf(attempt: number, delayMs: number): Tries {
 	return { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
 }
 
-/** What remains of them at the start; `stored` is absent for a job that was never handed out. */
+/** The attempt and the rest of the delay when the gateway starts. `stored`: absent for a job that was never handed out. */
 export function remaining(stored: Tries | undefined): Pick<Recovered, 'attempt' | 'delayMs'> {
 	const { attempt, due, delay } = stored ?? triesOf(0, 0)
 	return { attempt, delayMs: Math.min(Math.max(0, due - Date.now()), delay) }

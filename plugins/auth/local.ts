@@ -55,7 +55,7 @@ function whyElsewhere(request: Arrival, headers: Headers): string | null {
 	if (!isLoopback(remoteAddress) || !isLoopback(localAddress)) return 'it comes from another machine'
 	for (const name of headers.keys())
 		if (isForwarding(name)) return 'its headers (such as X-Forwarded-For) say that it came through a proxy'
-	// As nginx passes requests on unless it is told otherwise: without any header, and with the gateway's own address as Host.
+	// So nginx passes requests on by default: without a forwarding header, and with the gateway's own address as Host.
 	if (request.httpVersion === '1.0')
 		return 'it came over HTTP/1.0, as through a proxy; a local client must use HTTP/1.1'
 	return null

@@ -17,7 +17,7 @@ export default {
 
 /**
  * What distinguishes this home from any other, also from a copy of it: a process that holds its lock need not wait for an
- * earlier one that was killed. Undefined where the system cannot say it surely.
+ * earlier one that was killed. Undefined where the system does not tell.
  */
 function homeIdentity(home: string): string | undefined {
 	try {

@@ -21,7 +21,7 @@ const ATTEMPTS = 3
 
 interface State {
 	embedder: string
-	/** Until it is filled: tell the thread of changes that the fill from the store may lack. */
+	/** Until the index is filled: functions that tell the thread of changes which the fill from the store may lack. Then null. */
 	late: (() => Promise<unknown>)[] | null
 	ready: Promise<void>
 }

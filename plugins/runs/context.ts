@@ -181,7 +181,7 @@ export function learnFrom(answer: ModelAnswer, models: readonly ModelOrder[] = [
 		factors.set(key, corrected(factors.get(key) ?? familyFactor(model), estimate, request_tokens))
 }
 
-/** Whether the server has stated a window, which holds in place of a limit that rises. */
+/** Whether the server has stated a window, which applies instead of a learned limit. */
 function learnWindow(order: ModelOrder, stated: number | undefined, taken: number): boolean {
 	const key = settingsOf(order)
 	if (stated !== undefined) windows.set(key, { tokens: stated, until: Date.now() + STATED_MS })

@@ -66,7 +66,7 @@ export function openHostQueue(options: HostQueueOptions) {
 		() => processes,
 		() => 0,
 	)
-	/** When programs of owners ended. */
+	/** When the latest program of each owner ended. */
 	const recent = new BoundedMap<string, number>(processes)
 	const mayCompute = (owner: string): boolean => {
 		if (computing.heldBy(owner) === 0) return true

@@ -7,7 +7,7 @@ import type { Keyring } from './keyring.ts'
 
 export interface EarlierValue {
 	value: string
-	/** ISO 8601. Who got a grant later has not seen it. */
+	/** ISO 8601. Agents with a later grant have not seen the value. */
 	replaced_at: string
 }
 
@@ -16,7 +16,7 @@ const COUNT = 7
 /** Characters of all of them; the newest is kept in any case. */
 const CHARACTERS = 64 * 1024
 
-/** Oldest first. `before`: as it is stored. */
+/** The record with `next` added, oldest first. `before`: the stored record, if there is one. */
 export function sealEarlier(id: string, before: Uint8Array | undefined, next: EarlierValue, ring: Keyring): Uint8Array {
 	const all = [...openEarlier(id, before, ring).filter(({ value }) => value !== next.value), next].slice(-COUNT)
 	let characters = 0

@@ -32,7 +32,7 @@ export default definePlugin<unknown, VaultService>({
 		ctx.on('agent.deleted', ({ payload }) => vault.grants.forgetAgent(String(payload.uid)))
 		void ctx.serving
 			.then(() => Promise.all([vault.grants.sweep(), vault.secrets.sweep()]))
-			.catch((error: unknown) => ctx.log.error({ err: error }, 'what belongs to deleted secrets could not be removed'))
+			.catch((error: unknown) => ctx.log.error({ err: error }, 'leftovers of deleted secrets could not be removed'))
 		return vault
 	},
 	http: routes,

@@ -8,7 +8,7 @@ export const keys = {
 	values: [SCOPE, 'value'],
 	/** Separate, so that listing secrets and changing the master key do not read values. */
 	value: (id: string, version: number) => [SCOPE, 'value', id, String(version)] as const,
-	/** Of one record for each secret that was replaced. */
+	/** One record for each secret whose value was replaced. */
 	allEarlier: [SCOPE, 'earlier'],
 	earlier: (id: string) => [SCOPE, 'earlier', id] as const,
 	names: [SCOPE, 'name'],

@@ -15,7 +15,7 @@ import type { OpenSecret, SecretRecord } from './secret-record.ts'
 const SECRET_LIMIT = 10_000
 
 export interface SecretStore extends Secrets {
-	/** Removes the earlier values of secrets that another version deleted. */
+	/** Removes the earlier values that a gateway of an older version left when it deleted a secret. */
 	sweep(): Promise<void>
 }
 

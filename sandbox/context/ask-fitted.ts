@@ -62,11 +62,11 @@ export async function askFitted(
 		}
 	}
 	let reply = await askOnce()
-	/** By the models that refused this request, or cut off their answer. */
+	/** Of the models that refused this request, or whose answer was cut off. */
 	const learned = new Map<string, Pick<ModelAnswer, 'limit' | 'window'>>()
 	const written = new Map<string, number>()
 	for (let left = SHORTER; left > 0 && !io.signal.aborted; left--) {
-		const model = whoseReply(reply, order.models)
+		const model = modelOf(reply, order.models)
 		const told = model && tooLongFor(reply, model)
 		if (!told) break // it fits
 		const key = modelKey(model)
@@ -94,7 +94,7 @@ export async function askFitted(
 }
 
 /** The model that answered. If all failed, the last one: the failure is its own. */
-function whoseReply(reply: ModelReply, models: readonly ModelOrder[]): ModelOrder | undefined {
+function modelOf(reply: ModelReply, models: readonly ModelOrder[]): ModelOrder | undefined {
 	if (reply.status === 'failed') return models.at(-1)
 	const key = modelKey(reply.answer)
 	return models.find((model) => modelKey(model) === key)
@@ -145,7 +145,7 @@ function tooLong(items: Fitted['items'], budget: number): Fault {
 	)
 }
 
-/** Adds what could not be left out to the error of a server that takes even less. */
+/** Adds what cannot be left out to the error of a server that accepts even less. */
 function explained(reply: Extract<ModelReply, { status: 'failed' }>, { fits, items }: Fitted): ModelReply {
 	const { code, message, ...failure } = reply.failure
 	if (code !== 'context_too_long' || fits) return reply

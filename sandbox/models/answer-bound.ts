@@ -1,7 +1,7 @@
 import type { ModelOrder } from '../order.ts'
 import { objectIn } from './values.ts'
 
-/** By the names of all APIs: nobody sets one that the server does not know. */
+/** The names in all APIs, for any kind of server: nobody sets one that the server does not know. */
 const NAMES = [
 	'max_tokens',
 	'max_completion_tokens',
@@ -22,7 +22,7 @@ export function boundInBody({ extra_body }: ModelOrder): number | undefined {
 	return boundIn({ ...extra_body, ...objectIn(extra_body.options), ...objectIn(extra_body.generationConfig) })
 }
 
-/** Ollama has negative numbers for no limit. */
+/** With Ollama, a negative number means no limit. */
 function boundIn(settings: Readonly<Record<string, unknown>> = {}): number | undefined {
 	const bound = NAMES.map((name) => settings[name]).find((value) => typeof value === 'number' && value > 0)
 	return bound as number | undefined

@@ -150,13 +150,13 @@ Examples:
 				const path = pathFor(cli, key ?? '')
 				explain(path)
 				const written = inFile(cli, path)
-				const force = file ? undefined : await inForceNow(cli)
-				const value = force ? valueAt(force.in_force, path) : written
+				const inForce = file ? undefined : await inForceNow(cli)
+				const value = inForce ? valueAt(inForce.in_force, path) : written
 				if (value === undefined) {
 					const where = file ? 'is not set in the file' : 'has no value'
 					throw new CliError('not_found', `${key} ${where}; see "svc config explain ${key}"`)
 				}
-				if (force) noteOfFile(cli, path, force)
+				if (inForce) noteDifference(cli, path, inForce)
 				cli.out.answer(value, (found) => (typeof found === 'string' ? found : JSON.stringify(found, null, 2)))
 			},
 		},
@@ -261,8 +261,8 @@ function inFile({ home }: Cli, path: string[]): unknown {
 	return withoutSecrets(valueAt(settings, placeIn(text, path)), path.at(-1))
 }
 
-/** Says if the file has another value than the one in force, and why. */
-function noteOfFile(cli: Cli, path: string[], { in_force, variables, refused }: InForceNow): void {
+/** States the value in the file if another one is in force, and why. */
+function noteDifference(cli: Cli, path: string[], { in_force, variables, refused }: InForceNow): void {
 	const written = inFile(cli, path)
 	if (written === undefined || typeof written === 'object' || written === valueAt(in_force, path)) return
 	const variable = variables[path.join('.')]
@@ -277,14 +277,14 @@ function noteOfFile(cli: Cli, path: string[], { in_force, variables, refused }: 
 	cli.out.note(`The file says ${inWords(written)}${why === undefined ? '' : `; ${why}`}.`)
 }
 
-/** As `current`, of the running gateway if there is one: its environment may be another one than that of this shell. */
+/** As `current`, but of the running gateway if there is one: its environment may differ from that of this shell. */
 async function inForceOf(cli: Cli, path: string[]): Promise<Current> {
 	const found = explain(path)
-	const force = await inForceNow(cli)
-	const value = valueAt(force.in_force, path)
+	const inForce = await inForceNow(cli)
+	const value = valueAt(inForce.in_force, path)
 	if (value === undefined) return found
-	noteOfFile(cli, path, force)
-	const variable = force.variables[path.join('.')]
+	noteDifference(cli, path, inForce)
+	const variable = inForce.variables[path.join('.')]
 	const origin = variable === undefined ? originInFile(cli, path) : { from: 'environment' as const, variable }
 	return { ...found, value: withoutSecrets(value, path.at(-1)), origin }
 }

@@ -59,7 +59,7 @@ async function installNow(lockHash, needs, lock) {
 	renameSync(`${stamp}.new`, stamp)
 }
 
-/** Runs npm on the Node that it came with; under npm its own file is known, which saves a search of PATH. `options`: of `run`. */
+/** Runs npm on the Node that it came with; under npm its own file is known, which saves a search of PATH. `options`: as for `run`. */
 export function npm(args, options) {
 	const { npm_execpath: file, npm_node_execpath: node = process.execPath } = process.env
 	return file ? run(node, [file, ...args], options) : run(windows ? 'npm.cmd' : 'npm', args, options)

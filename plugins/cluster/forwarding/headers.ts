@@ -20,7 +20,7 @@ export interface ForwardedAs {
 	requestId: string
 }
 
-/** What is read of a request. */
+/** The parts of a request that are read. */
 interface Received {
 	rawHeaders: readonly string[]
 	method?: string | undefined
@@ -43,7 +43,7 @@ export function forwardedHeaders(
 		else if (!['GET', 'HEAD'].includes(method) && valueOf(rawHeaders, 'content-length') === undefined)
 			kept.push('content-length', '0')
 	}
-	// The rule also reads the version, which would be that of this connection.
+	// The rule also reads the HTTP version, which is lost: the forwarded request has that of this connection.
 	if (httpVersion === '1.0') kept.push('via', '1.0 svc-gateway')
 	const connection =
 		kind === 'upgrade' ? ['connection', 'Upgrade', 'upgrade', 'websocket'] : ['connection', 'keep-alive']

@@ -61,7 +61,8 @@ export function compactionsOf(
 		return records
 	}
 
-	const listedIdle = async (agent: AgentRef): Promise<CompactionRecord[]> => {
+	/** Throws `conflict` while a compaction of the agent is in progress. */
+	const listedUnlessBusy = async (agent: AgentRef): Promise<CompactionRecord[]> => {
 		const all = await listed(agent.uid)
 		if (all.some(isUnderWay)) throw busy(agent)
 		return all
@@ -145,7 +146,7 @@ export function compactionsOf(
 		async compact(agent) {
 			const begun = Promise.withResolvers<CompactionRecord>()
 			const work = async (): Promise<void> => {
-				const earlier = await listedIdle(agent)
+				const earlier = await listedUnlessBusy(agent)
 				const record: CompactionRecord = {
 					compaction_id: newId(),
 					agent: agent.name,
@@ -173,7 +174,7 @@ export function compactionsOf(
 		compactions: async ({ uid }) => (await listed(uid)).slice(0, SHOWN).map(view),
 		undo: (agent, compaction_id) =>
 			exclusively(agent, async () => {
-				const all = await listedIdle(agent)
+				const all = await listedUnlessBusy(agent)
 				const record = all.find((one) => one.compaction_id === compaction_id)
 				if (!record)
 					throw new Fault('not_found', `agent "${agent.name}" has no compaction "${compaction_id}"`, {
