@@ -284,9 +284,11 @@ async function inForceOf(cli: Cli, path: string[]): Promise<Current> {
 	const value = valueAt(inForce.in_force, path)
 	if (value === undefined) return found
 	noteDifference(cli, path, inForce)
+	const shown = { ...found, value: withoutSecrets(value, path.at(-1)) }
 	const variable = inForce.variables[path.join('.')]
-	const origin = variable === undefined ? originInFile(cli, path) : { from: 'environment' as const, variable }
-	return { ...found, value: withoutSecrets(value, path.at(-1)), origin }
+	if (variable !== undefined) return { ...shown, origin: { from: 'environment', variable } }
+	// A refused file does not show where the value in force came from.
+	return inForce.refused === null ? { ...shown, origin: originInFile(cli, path) } : shown
 }
 
 function originInFile({ home, env }: Cli, path: string[]): ValueOrigin {

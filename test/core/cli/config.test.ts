@@ -442,6 +442,9 @@ void t.test('get shows what is in force, apart from what the file says', async (
 	const waiting = await svc(['config', 'get', 'runs.max_waiting'])
 	t.equal(waiting.stdout, '7\n', 'the last good one')
 	t.match(waiting.stderr, 'The file says none; the gateway refuses the file as it is now.')
+	const refused = await svc(['config', 'explain', 'runs.max_waiting', '--json'])
+	t.match(refused.json(), { value: 7 })
+	t.match(refused.stderr, 'The file says none; the gateway refuses the file as it is now.')
 })
 
 void t.test(
