@@ -30,7 +30,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	readonly #kept: ReturnType<typeof keptSessions>
 	/** By id: sessions of an earlier instance that are being continued. */
 	readonly #continuing = new Map<string, Promise<McpSession | undefined>>()
-	/** By id: sessions that ended with an access token, and may continue with the next one. With the timer that forgets each. */
+	/** By id: sessions whose access token expired, and which may continue with the next one. With the timer that forgets each. */
 	readonly #expired = new Map<string, NodeJS.Timeout>()
 	/** Runs for a while after a change, so that many in a row make one notice. */
 	#notice: NodeJS.Timeout | undefined
@@ -130,7 +130,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 			const hooks = {
 				begun: () => {
 					if (this.#ctx.signal.aborted) return session.end() // nothing would end it later
-					this.#returned(session.id)
+					this.#stopExpiry(session.id)
 					this.#sessions.set(session.id, session)
 					this.#open.enter(session)
 				},
@@ -150,13 +150,13 @@ export class Sessions implements McpServer, AsyncDisposable {
 	}
 
 	/**
-	 * Access tokens live for minutes, and a client gets the next one once a request is refused. Until then its session is kept, for
-	 * as long as an idle one.
+	 * Access tokens live for minutes, and a client gets the next one when a request is refused. Until then its session is kept, as
+	 * long as an idle one.
 	 */
 	#keepExpired(id: string): void {
 		const { max_sessions, idle_timeout_s } = this.#ctx.config
 		const forget = (which: string): void => {
-			this.#returned(which)
+			this.#stopExpiry(which)
 			this.#kept.forget(which)
 		}
 		this.#expired.set(id, setTimeout(forget, idle_timeout_s * 1_000, id).unref())
@@ -164,7 +164,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 		if (this.#expired.size > max_sessions) forget(oldest)
 	}
 
-	#returned(id: string): void {
+	/** The session continues, or is forgotten. */
+	#stopExpiry(id: string): void {
 		clearTimeout(this.#expired.get(id))
 		this.#expired.delete(id)
 	}
@@ -174,7 +175,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		const { config, log, defer } = this.#ctx
 		const forget = (limit: number): void => {
 			this.#kept
-				.forgetOthers(this.#sessions.keys(), limit)
+				.forgetOthers([...this.#sessions.keys(), ...this.#expired.keys()], limit)
 				.catch((error: unknown) => log.debug({ err: error }, 'records of ended MCP sessions stay for now'))
 		}
 		forget(config.max_sessions)
@@ -198,7 +199,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	}
 }
 
-/** Of a token of the identity provider; another kind has to be replaced by a person. */
+/** Only of access tokens of the identity provider: other tokens are replaced by people. */
 function hasExpired({ claims }: Credentials): boolean {
 	return claims !== undefined && claims.exp * 1_000 <= Date.now()
 }
