@@ -6,7 +6,7 @@ const UNREADABLE = '[unreadable]'
 /** What is done with the parts of data that can hold a secret. */
 export interface Changes {
 	text(text: string): string
-	/** Numbers of eight or more digits. Absent: they stay as they are. */
+	/** Called for numbers with eight or more digits, or a fraction. Absent: numbers stay as they are. */
 	number?(value: number): unknown
 }
 

@@ -15,6 +15,7 @@ export type AppendOnce = (
 	records: CheckedOp[],
 ) => Promise<Cursor[]>
 
+/** The `append` of an engine's log. With a change of records, it is tried again after a conflict. */
 export function appendBy(appendOnce: AppendOnce): EventLog['append'] {
 	return async (run, expectedLast, entries, change) => {
 		checkEntries(run, expectedLast, entries)

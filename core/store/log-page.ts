@@ -25,7 +25,7 @@ const maxBytes = 8 * 1024 * 1024
 
 /**
  * Returns only events up to `head`. `from`: the records that may hold events after a position, or with `reverse` before it, in that
- * order. `most`: of records that one page reads.
+ * order. `most`: how many records one page reads at most.
  */
 export async function pageOf(
 	{ head, filter, after, limit, reverse }: PageRequest,

@@ -1,4 +1,4 @@
-/** A binary heap: what is before all others comes out first. */
+/** A binary heap: the item that is before all others comes out first. */
 export class Heap<T> {
 	readonly #items: T[] = []
 	readonly #isBefore: (one: T, other: T) => boolean

@@ -26,7 +26,7 @@ const AGENTS_LIMIT = 1_000
 /** Characters of a tool's description that all servers of models accept. */
 const DESCRIPTION_LIMIT = 1024
 
-/** Costs a run one read of the store while the agent's skills do not change. */
+/** Adds the skills of each agent to its tools and its prompt. A run costs one read of the store while they do not change. */
 export function addSkillTools(ctx: Context, library: Library, hosts: ProgramHosts, underWay: UnderWay): void {
 	const known = new BoundedMap<string, Provided>(AGENTS_LIMIT)
 

@@ -23,7 +23,7 @@ export interface VaultState {
 export interface Keyring {
 	/** Key for the index of names and the marks of grants. */
 	readonly index: KeyObject
-	/** Key for data that other plugins sealed. */
+	/** Key for data that other plugins sealed, and for earlier values of secrets. */
 	readonly sealing: KeyObject
 	/** Undefined if that key is not available. */
 	master(id: string): KeyObject | undefined

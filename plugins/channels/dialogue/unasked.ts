@@ -38,8 +38,8 @@ export async function note(
 }
 
 /**
- * Whether a run of its conversation failed for the same reason on the same day (UTC), and none has completed since: while its
- * model cannot be reached, a heartbeat fails with each beat, not always with the same error as the beat before.
+ * Whether an earlier run of its conversation failed for the same reason on the same day (UTC), and none has completed since. While
+ * its model cannot be reached, a heartbeat fails with each beat, not always with the same error as the beat before.
  */
 export async function isRepeatedFailure({ use }: Pick<Context, 'use'>, run: RunRecord): Promise<boolean> {
 	const agent = { name: run.agent, uid: run.agent_uid }

@@ -9,7 +9,7 @@ export type ReadFrom = { seq: number; next_by_subj?: string } | { start_time: st
 const BATCH = 256
 const BEHIND_MS = 50
 
-/** Ends where the server that answers has no more; it may be behind the leader. */
+/** Ends when the server that answers has no more messages; it may be behind the leader. */
 export async function* messagesFrom(client: Client, stream: string, from: ReadFrom): AsyncGenerator<Stored> {
 	for (let next = from; ;) {
 		const messages = await client.direct(stream, { ...next, batch: BATCH })
@@ -21,7 +21,7 @@ export async function* messagesFrom(client: Client, stream: string, from: ReadFr
 }
 
 /**
- * Up to `until`, which is, or was, the position of a message that the leader has: a server that is behind is asked again. Throws
+ * Ends at `until`, which is, or was, the position of a message that the leader has: a server that is behind is asked again. Throws
  * `unavailable` if none catches up within 12 s.
  */
 export async function* messagesUntil(

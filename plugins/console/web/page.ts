@@ -43,7 +43,7 @@ export abstract class Page extends PlainElement {
 	protected override render(): TemplateResult {
 		const content = this.content()
 		const problem = this.problem === null ? nothing : problemOf(this.problem)
-		// Of one template, so that a form keeps what was typed.
+		// One template with and without a problem, so that a form keeps what was typed.
 		return html`${problem}${problem !== nothing && content === loading ? nothing : content}`
 	}
 
@@ -118,7 +118,7 @@ export function table(heads: readonly string[], rows: readonly TemplateResult[],
 	</div>`
 }
 
-/** A list to choose from, which shows `current`. `any`: what the choice of nothing, the empty text, is called. */
+/** A list to choose from, which shows `current`. `any`: the label of the choice of none, which is the empty text. */
 export function choice(
 	label: string,
 	names: readonly string[],

@@ -8,7 +8,7 @@ import type {} from '../../runs/contract.ts'
 /** Throws if the model fails. */
 export type AskModel = (prompt: string, persona: string) => Promise<string>
 
-/** How to ask the model of an agent; undefined for the built-in provider alone. */
+/** How to ask the model of an agent; undefined if it has only the built-in provider. */
 export async function modelOf(
 	ctx: Pick<Context, 'use' | 'find' | 'signal'>,
 	agent: AgentRef,

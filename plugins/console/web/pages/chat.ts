@@ -29,10 +29,10 @@ interface Exchange {
 
 const touch = matchMedia('(pointer: coarse)')
 
-/** What was typed and not sent yet, by chat. The page itself is made anew after a new token, and once the gateway is back. */
+/** Unsent messages, by chat. The page itself is replaced after a new token, and once the gateway is back. */
 const drafts = new Map<string, string>()
 const DRAFTS = 20
-/** So close to the end, a reader follows it. */
+/** A reader this close to the end follows it. */
 const NEAR_PX = 40
 
 /** Conversations with agents. The API's current session, or one that the API has named. */

@@ -31,7 +31,7 @@ interface WaitingChat {
 /** No event reports a chat that wants to be paired: anyone could fill the log with them. */
 const LOOK_MS = 10_000
 const READ_MS = 250
-/** Without the events of each call of a skill or tool. */
+/** The events of each call of a skill or tool are left out. */
 const CHANGES = [
 	'question.*,run.paused,run.resumed,run.stopped,agent.deleted',
 	'skill.installed,skill.approved,skill.removed,security.violation',
@@ -52,7 +52,7 @@ class Inbox extends Page {
 	readonly #changed = new Set<string>()
 	#reading = Promise.resolve()
 	#isLoaded = false
-	/** The agents were read, too. */
+	/** All agents have been read, too. */
 	#isComplete = false
 	readonly #readSoon = soon(READ_MS, () => this.attempt(() => this.#readChanged()))
 
