@@ -148,7 +148,9 @@ async function askOne(
 		if (isStarting) attemptsAtStart++
 		if (!retryable || attempt - attemptsAtStart > policy.retries) return reply
 		const capMs = isStarting && !reply.failure.retryAfterMs ? Math.min(policy.capMs, STARTING_MS) : policy.capMs
-		const delay_ms = waitBefore(attempt, reply.failure, { ...policy, capMs })
+		const wait_ms = waitBefore(attempt, reply.failure, { ...policy, capMs })
+		// Some proxies ask for no wait at all, and these attempts are not counted.
+		const delay_ms = isStarting ? Math.max(wait_ms, policy.baseMs) : wait_ms
 		io.emit({
 			event_type: 'model.retry',
 			payload: { provider: order.provider, model: order.model, attempt, delay_ms, code, message },

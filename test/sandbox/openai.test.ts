@@ -576,6 +576,16 @@ void t.test('a server that cannot be reached is waited for as long as it may tak
 	const offline = order({ provider: 'offline', kind: 'offline' })
 	const fallen = await askAll([order({ base_url, startup_timeout_ms: 60_000 }), offline])
 	t.equal(retriesIn(fallen), 3, 'a fallback does not wait')
+
+	let hasty = 9
+	const proxy = await raw(t, (response) => {
+		if (hasty-- > 0) return response.writeHead(503, { 'retry-after': '0' }).end('no upstream')
+		return stream(response, [chunk({ content: 'Started.' }, 'stop')])
+	})
+	const paced = await askAll([order({ base_url: proxy.url, startup_timeout_ms: 60_000 })], { baseMs: 10, capMs: 20 })
+	t.equal(answered(paced.reply).content, 'Started.')
+	for (const { payload } of paced.events.filter(({ event_type }) => event_type === 'model.retry'))
+		t.ok(Number(payload.delay_ms) >= 10, 'a proxy that asks for no wait is not asked without end')
 })
 
 void t.test('requests that filled the context of llama.cpp together come back far apart', async (t) => {
