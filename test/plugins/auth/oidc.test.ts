@@ -150,7 +150,17 @@ void t.test('rules give scopes for agents, and those of one rule do not reach th
 })
 
 void t.test('streams, WebSockets and MCP take them, and end with them', async (t) => {
+	/** What the gateway does once it has run for as long as an MCP session may be idle. */
+	let forgetUnused: (() => void) | undefined
+	const timeout = globalThis.setTimeout
+	t.teardown(() => (globalThis.setTimeout = timeout))
+	const observed = (work: (limit: unknown) => void, ms: number, ...args: unknown[]): NodeJS.Timeout => {
+		if (ms === 1_800_000 && args[0] === 0) forgetUnused = () => work(0)
+		return timeout(work, ms, ...(args as [unknown]))
+	}
+	globalThis.setTimeout = observed as typeof setTimeout
 	const { issuer, gateway, operator } = await start(t)
+	globalThis.setTimeout = timeout
 	const support = await issuer.sign({ groups: 'support', active: true, exp: Math.floor(Date.now() / 1000) + 3600 })
 	const stream = await openStream(`${gateway.url}/v1/events/stream`, { token: support })
 	t.teardown(() => stream.close())
@@ -211,6 +221,8 @@ void t.test('streams, WebSockets and MCP take them, and end with them', async (t
 	Date.now = () => real() + 3_700_000
 	await Promise.all([stream.closed, ended])
 	t.pass('the streams end with the token')
+	t.ok(forgetUnused)
+	forgetUnused?.()
 	const pinged = async (payload: Record<string, unknown>): Promise<number> => {
 		const token = await issuer.sign({ ...payload, exp: Math.floor(Date.now() / 1000) + 3600 })
 		const headers = { ...inSession, 'mcp-session-id': session.id }
