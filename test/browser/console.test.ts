@@ -182,15 +182,21 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const names = Array.from({ length: 201 }, (_, n) => ({ name: `agent-${n}` }))
 		const held = Promise.withResolvers<void>()
 		await page.route('**/v1/agents', (route) => route.fulfill({ json: names }))
+		let failures = 1
 		await page.route('**/v1/agents/*/*', async (route) => {
 			await held.promise
-			await route.fulfill({ json: [] })
+			if (route.request().url().endsWith('/agent-7/mcp') && failures-- > 0) await route.abort()
+			else await route.fulfill({ json: [] })
 		})
+		await page.clock.install()
 		await page.goto('/#/inbox')
 		await page.getByText('for the first 200 of 201 agents').waitFor()
 		t.ok(await page.getByText('Loading …').isVisible())
 		held.resolve()
+		await page.getByRole('alert').waitFor()
+		await page.clock.fastForward(10_000)
 		await page.getByText('Loading …').waitFor({ state: 'detached' })
+		t.equal(await page.getByRole('alert').count(), 0, 'an agent that could not be read is read again')
 	})
 
 	await t.test('a memory is stored, found and forgotten', async (t) => {

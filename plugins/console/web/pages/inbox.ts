@@ -58,7 +58,7 @@ class Inbox extends Page {
 
 	async enter(): Promise<void> {
 		const { signal } = this.left
-		const timer = setInterval(() => void this.attempt(() => this.#readChats()), LOOK_MS)
+		const timer = setInterval(() => void this.attempt(() => this.#look()), LOOK_MS)
 		signal.addEventListener('abort', () => clearInterval(timer))
 		await listen({ query: { event_type: CHANGES }, signal, heard: (event) => this.#heard(event) })
 		this.#agents = await agentNames(signal)
@@ -67,8 +67,8 @@ class Inbox extends Page {
 		this.#isLoaded = true
 		// Agents are read one by one, which takes a while on a slow connection.
 		this.requestUpdate()
-		await this.#readAgents(this.#agents.slice(0, AGENTS))
-		this.#isComplete = true
+		for (const name of this.#agents.slice(0, AGENTS)) this.#changed.add(name)
+		await this.#readAgents()
 	}
 
 	#heard({ event_type, agent_id }: GatewayEvent): void {
@@ -77,10 +77,14 @@ class Inbox extends Page {
 	}
 
 	async #readChanged(): Promise<void> {
-		const names = [...this.#changed]
-		this.#changed.clear()
 		await this.#readRuns()
-		await this.#readAgents(names)
+		await this.#readAgents()
+	}
+
+	/** Agents that could not be read are tried again. */
+	async #look(): Promise<void> {
+		await this.#readChats()
+		if (this.#isLoaded && this.#changed.size > 0) await this.#readAgents()
 	}
 
 	async #readRuns(): Promise<void> {
@@ -90,26 +94,36 @@ class Inbox extends Page {
 	}
 
 	/** One after another: an answer that is older than an event must not replace a newer one. */
-	#readAgents(names: string[]): Promise<void> {
-		this.#reading = this.#reading.catch(() => {}).then(() => this.#readEach(names))
+	#readAgents(): Promise<void> {
+		this.#reading = this.#reading.catch(() => {}).then(() => this.#readEach())
 		return this.#reading
 	}
 
-	async #readEach(names: string[]): Promise<void> {
-		const { signal } = this.left
-		const left = [...names]
-		await Promise.all(
+	async #readEach(): Promise<void> {
+		const left = [...this.#changed]
+		const readers = await Promise.allSettled(
 			Array.from({ length: AT_ONCE }, async () => {
-				for (let name = left.pop(); name !== undefined; name = left.pop()) {
-					const skills = (await getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal)) ?? []
-					const servers = (await getIfThere<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal)) ?? []
-					this.#waiting.set(name, {
-						skills: skills.filter(({ status }) => status === 'quarantined'),
-						servers: servers.filter((one) => one.status === 'needs_login' || one.held_tools),
-					})
-				}
+				for (let name = left.pop(); name !== undefined; name = left.pop()) await this.#readAgent(name)
 			}),
 		)
+		for (const one of readers) if (one.status === 'rejected') throw one.reason
+		this.#isComplete = true
+	}
+
+	async #readAgent(name: string): Promise<void> {
+		const { signal } = this.left
+		this.#changed.delete(name)
+		try {
+			const skills = (await getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal)) ?? []
+			const servers = (await getIfThere<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal)) ?? []
+			this.#waiting.set(name, {
+				skills: skills.filter(({ status }) => status === 'quarantined'),
+				servers: servers.filter((one) => one.status === 'needs_login' || one.held_tools),
+			})
+		} catch (error) {
+			this.#changed.add(name)
+			throw error
+		}
 	}
 
 	get #skills(): { agent: string; skill: Skill }[] {
