@@ -19,7 +19,8 @@ export function modelsOf({
 	find,
 	log,
 	redactor,
-}: Pick<Context<ModelSettings>, 'config' | 'find' | 'log' | 'redactor'>): Models {
+	serving,
+}: Pick<Context<ModelSettings>, 'config' | 'find' | 'log' | 'redactor'> & Partial<Pick<Context, 'serving'>>): Models {
 	const { providers, default_provider, fallback, transcription } = settings
 	const known = new Map(Object.entries(providers))
 	const nothingSetUp = [...known.values()].every((provider) => provider.kind === 'offline')
@@ -43,7 +44,7 @@ export function modelsOf({
 			const byDefault = provider.base_url && isOpenAI(provider.base_url) ? OPENAI_EMBEDDINGS : undefined
 			return endpointOf(name, provider.embedding_model ?? byDefault)
 		},
-		slot: slotsOf(known),
+		slot: slotsOf(known, serving),
 		async transcriber() {
 			return transcription ? endpointOf(transcription.provider, transcription.model) : undefined
 		},

@@ -12,12 +12,18 @@ interface Slots {
 /** By the name of the provider. Kept when the settings change, since calls in progress continue. */
 const slots = new BoundedMap<string, Slots>(256)
 
-export function slotsOf(providers: ReadonlyMap<string, Provider>): Models['slot'] {
+/** `inForce`: once the settings are; the generation that has them may fail to start. */
+export function slotsOf(
+	providers: ReadonlyMap<string, Provider>,
+	inForce: Promise<void> = Promise.resolve(),
+): Models['slot'] {
 	for (const [name, { max_concurrent_calls: most = Infinity }] of providers) {
 		const known = slots.get(name)
 		if (known) {
-			known.most = most
-			known.semaphore.update()
+			void inForce.then(() => {
+				known.most = most
+				known.semaphore.update()
+			})
 		} else if (most < Infinity) slots.set(name, open(most))
 	}
 	return async (provider, owner, signal, onWait) => {
