@@ -177,6 +177,42 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		t.equal(await touched.getByLabel('Message').inputValue(), 'one\n', 'Enter begins a line')
 	})
 
+	await t.test('a message goes to the chat in which it was sent, with its files', async (t) => {
+		const page = await open(t, '#/chat/ada/api:one')
+		const send = async (): Promise<void> => {
+			await page.getByLabel('Message').fill('See the file')
+			await page.getByLabel('Attach').setInputFiles({ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('x') })
+			await page.getByText('📎 note.txt').waitFor()
+			await page.getByLabel('Message').press('Enter')
+		}
+		const held = Array.from({ length: 2 }, () => Promise.withResolvers<void>())
+		const uploads: string[] = []
+		await page.route('**/blobs?*', async (route) => {
+			await held[uploads.push(route.request().url()) - 1]?.promise
+			if (uploads.length > 1) await route.abort()
+			else await route.continue()
+		})
+		await page.route('**/v1/agents/*/runs', (route) => route.abort())
+		await send()
+		await eventually(() => uploads.length === 1)
+		await page.goto('/#/chat/ada/api:two')
+		await page.getByText('There are no messages yet.').waitFor()
+		const started = page.waitForRequest((request) => request.url().endsWith('/runs') && request.method() === 'POST')
+		held[0]?.resolve()
+		t.equal((await started).postDataJSON().conversation, 'one')
+
+		await send()
+		await eventually(() => uploads.length === 2)
+		await page.goto('/#/chat/bob')
+		await page.getByText('There are no messages yet.').waitFor()
+		const failed = page.waitForEvent('requestfailed')
+		held[1]?.resolve()
+		await failed
+		await page.goto('/#/chat/ada/api:two')
+		await page.waitForFunction('document.querySelector("textarea")?.value === "See the file"')
+		t.equal(await page.getByText('📎 note.txt').count(), 0)
+	})
+
 	await t.test('the inbox shows what it knows while it reads many agents', async (t) => {
 		const page = await newPage(t, gateway)
 		const names = Array.from({ length: 201 }, (_, n) => ({ name: `agent-${n}` }))

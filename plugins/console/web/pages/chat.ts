@@ -265,9 +265,11 @@ class Chat extends Page {
 			tools: [],
 		}
 		void this.#show(exchange, async () => this.#follow(exchange, await this.#start(prompt, files))).then((isSent) => {
-			if (isSent || drafts.has(place) || this.#files.length > 0) return
+			// Another chat that is shown by now must not send the files.
+			const isShown = place === this.#place
+			if (isSent || drafts.has(place) || (isShown && this.#files.length > 0)) return
 			keep(place, prompt)
-			this.#files = files
+			if (isShown) this.#files = files
 			this.requestUpdate()
 		})
 		keep(place, '')
@@ -277,9 +279,11 @@ class Chat extends Page {
 	}
 
 	async #start(prompt: string, files: File[]): Promise<string> {
-		const attachments = await Promise.all(files.map((file) => this.#upload(file)))
-		const name = this.conversation.startsWith('api:') ? this.conversation.slice('api:'.length) : undefined
-		const { run_id } = await change<{ run_id: string }>('POST', path`/v1/agents/${this.agent}/runs`, {
+		// The page may show another chat before the files are sent.
+		const { agent, conversation } = this
+		const attachments = await Promise.all(files.map((file) => this.#upload(agent, file)))
+		const name = conversation.startsWith('api:') ? conversation.slice('api:'.length) : undefined
+		const { run_id } = await change<{ run_id: string }>('POST', path`/v1/agents/${agent}/runs`, {
 			...(prompt !== '' && { prompt }),
 			...(attachments.length > 0 && { attachments }),
 			...(name !== undefined && { conversation: name }),
@@ -311,8 +315,8 @@ class Chat extends Page {
 		if (failure) throw failure
 	}
 
-	async #upload(file: File): Promise<{ blob: string; name: string }> {
-		const response = await send(`${path`/v1/agents/${this.agent}/blobs`}?name=${encodeURIComponent(file.name)}`, {
+	async #upload(agent: string, file: File): Promise<{ blob: string; name: string }> {
+		const response = await send(`${path`/v1/agents/${agent}/blobs`}?name=${encodeURIComponent(file.name)}`, {
 			method: 'POST',
 			headers: { 'content-type': 'application/octet-stream' },
 			body: file,
