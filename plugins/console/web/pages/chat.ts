@@ -29,9 +29,15 @@ interface Exchange {
 
 const touch = matchMedia('(pointer: coarse)')
 
+interface Draft {
+	text: string
+	files: readonly File[]
+}
+
 /** Unsent messages, by chat. The page itself is replaced after a new token, and once the gateway is back. */
-const drafts = new Map<string, string>()
+const drafts = new Map<string, Draft>()
 const DRAFTS = 20
+const noDraft: Draft = { text: '', files: [] }
 /** A reader this close to the end follows it. */
 const NEAR_PX = 40
 
@@ -45,7 +51,6 @@ class Chat extends Page {
 	#messages: Message[] = []
 	#writing: Exchange | null = null
 	#waiting: Run | null = null
-	#files: File[] = []
 	#showsContext = false
 	/** The end was visible before the latest change. */
 	#isAtEnd = true
@@ -110,10 +115,7 @@ class Chat extends Page {
 
 	/** A reader who has scrolled up stays there. */
 	protected override updated(): void {
-		if (!this.#isAtEnd) return
-		this.#toEnd()
-		// What is inside, such as a question, has its size only then.
-		requestAnimationFrame(() => this.#toEnd())
+		if (this.#isAtEnd) this.#toEnd()
 	}
 
 	#toEnd(): void {
@@ -209,8 +211,8 @@ class Chat extends Page {
 				rows="3"
 				aria-label="Message"
 				placeholder=${touch.matches ? 'Message' : 'Message (Enter sends, Shift-Enter begins a new line)'}
-				.value=${live(drafts.get(this.#place) ?? '')}
-				@input=${(event: InputEvent) => keep(this.#place, (event.target as HTMLTextAreaElement).value)}
+				.value=${live(this.#draft.text)}
+				@input=${(event: InputEvent) => this.#edit({ text: (event.target as HTMLTextAreaElement).value })}
 				@keydown=${this.#key}
 			></textarea>
 			<div class="row">
@@ -218,7 +220,7 @@ class Chat extends Page {
 					>Attach
 					<input type="file" multiple class="unseen" @change=${this.#attach} />
 				</label>
-				${this.#files.map(({ name }) => html`<span class="note">📎 ${name}</span>`)}
+				${this.#draft.files.map(({ name }) => html`<span class="note">📎 ${name}</span>`)}
 				<span class="grow"></span>
 				${
 					isBusy
@@ -237,6 +239,14 @@ class Chat extends Page {
 		return `${this.agent}/${this.conversation}`
 	}
 
+	get #draft(): Draft {
+		return drafts.get(this.#place) ?? noDraft
+	}
+
+	#edit(change: Partial<Draft>): void {
+		keep(this.#place, { ...this.#draft, ...change })
+	}
+
 	#key(event: KeyboardEvent): void {
 		// The keyboard of a phone has no Shift-Enter.
 		if (event.key !== 'Enter' || event.shiftKey || event.isComposing || touch.matches) return
@@ -246,7 +256,7 @@ class Chat extends Page {
 
 	#attach(event: Event): void {
 		const input = event.target as HTMLInputElement
-		this.#files = [...this.#files, ...(input.files ?? [])]
+		this.#edit({ files: [...this.#draft.files, ...(input.files ?? [])] })
 		input.value = ''
 		this.requestUpdate()
 	}
@@ -254,9 +264,9 @@ class Chat extends Page {
 	#submit(event: SubmitEvent): void {
 		event.preventDefault()
 		const place = this.#place
-		const prompt = (drafts.get(place) ?? '').trim()
-		if (this.#writing || (prompt === '' && this.#files.length === 0)) return
-		const files = this.#files
+		const { text, files } = this.#draft
+		const prompt = text.trim()
+		if (this.#writing || (prompt === '' && files.length === 0)) return
 		const exchange: Exchange = {
 			prompt,
 			files: files.map(({ name }) => name),
@@ -265,23 +275,18 @@ class Chat extends Page {
 			tools: [],
 		}
 		void this.#show(exchange, async () => this.#follow(exchange, await this.#start(prompt, files))).then((isSent) => {
-			// Another chat that is shown by now must not send the files.
-			const isShown = place === this.#place
-			if (isSent || drafts.has(place) || (isShown && this.#files.length > 0)) return
-			keep(place, prompt)
-			if (isShown) this.#files = files
+			if (isSent || drafts.has(place)) return
+			keep(place, { text: prompt, files })
 			this.requestUpdate()
 		})
-		keep(place, '')
-		this.#files = []
+		keep(place, noDraft)
 		this.#toEnd()
 		this.requestUpdate()
 	}
 
-	async #start(prompt: string, files: File[]): Promise<string> {
-		// The page may show another chat before the files are sent.
-		const { agent, conversation } = this
-		const attachments = await Promise.all(files.map((file) => this.#upload(agent, file)))
+	async #start(prompt: string, files: readonly File[]): Promise<string> {
+		const { agent, conversation } = this // another chat may be opened during the uploads
+		const attachments = await Promise.all(files.map((file) => upload(agent, file)))
 		const name = conversation.startsWith('api:') ? conversation.slice('api:'.length) : undefined
 		const { run_id } = await change<{ run_id: string }>('POST', path`/v1/agents/${agent}/runs`, {
 			...(prompt !== '' && { prompt }),
@@ -315,16 +320,6 @@ class Chat extends Page {
 		if (failure) throw failure
 	}
 
-	async #upload(agent: string, file: File): Promise<{ blob: string; name: string }> {
-		const response = await send(`${path`/v1/agents/${agent}/blobs`}?name=${encodeURIComponent(file.name)}`, {
-			method: 'POST',
-			headers: { 'content-type': 'application/octet-stream' },
-			body: file,
-		})
-		const { blob } = (await response.json()) as { blob: string }
-		return { blob, name: file.name }
-	}
-
 	#answered(): void {
 		const run = this.#waiting
 		this.#waiting = null
@@ -337,9 +332,19 @@ class Chat extends Page {
 	}
 }
 
-function keep(place: string, text: string): void {
+async function upload(agent: string, file: File): Promise<{ blob: string; name: string }> {
+	const response = await send(`${path`/v1/agents/${agent}/blobs`}?name=${encodeURIComponent(file.name)}`, {
+		method: 'POST',
+		headers: { 'content-type': 'application/octet-stream' },
+		body: file,
+	})
+	const { blob } = (await response.json()) as { blob: string }
+	return { blob, name: file.name }
+}
+
+function keep(place: string, draft: Draft): void {
 	drafts.delete(place)
-	if (text !== '') drafts.set(place, text)
+	if (draft.text !== '' || draft.files.length > 0) drafts.set(place, draft)
 	const [oldest = ''] = drafts.keys()
 	if (drafts.size > DRAFTS) drafts.delete(oldest)
 }
