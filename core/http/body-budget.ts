@@ -84,7 +84,7 @@ function countWhileRead(request: Request, owner: string | null): void {
 	})
 }
 
-/** To be called once a body was read: gives the share of one of the ordinary limit back. */
+/** Call this once a body has been read: on routes with the ordinary limit it gives the share back. */
 export function bodyRead(request: Request, ordinaryBytes: number): void {
 	const { maxBytes = 0 } = request.route.settings.payload ?? {}
 	if (maxBytes <= ordinaryBytes) bodyUsed(request)

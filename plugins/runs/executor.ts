@@ -135,15 +135,15 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 	}
 	const sinceStep = steps.slice(steps.findLastIndex(({ kind }) => kind === 'model' || kind === 'tool') + 1)
 	// A run that waited for a slot did nothing that could have ended the gateway.
-	const isInnocent = work.lock.departed === true || lastEvent?.event_type === 'model.queued'
+	const isCounted = !work.lock.departed && lastEvent?.event_type !== 'model.queued'
 	work.lock.departed = false
-	if (!isInnocent && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
+	if (isCounted && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {
 		const message = `the gateway or its thread ended in the same step of this run again after ${RESTART_LIMIT} restarts; it is not retried`
 		return { status: 'failed', error: { code: 'restart_loop', message }, usage: usageOf(steps) }
 	}
 	await log.append(
 		[{ event_type: 'run.resumed', payload: { reason: 'restart' } }],
-		isInnocent ? undefined : { kind: 'restart' },
+		isCounted ? { kind: 'restart' } : undefined,
 	)
 	return null
 }

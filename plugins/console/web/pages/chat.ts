@@ -115,7 +115,10 @@ class Chat extends Page {
 
 	/** A reader who has scrolled up stays there. */
 	protected override updated(): void {
-		if (this.#isAtEnd) this.#toEnd()
+		if (!this.#isAtEnd) return
+		this.#toEnd()
+		// What is inside, such as a question, has its size only then.
+		requestAnimationFrame(() => this.#toEnd())
 	}
 
 	#toEnd(): void {
