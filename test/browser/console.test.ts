@@ -212,9 +212,10 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const failed = page.waitForEvent('requestfailed')
 		held[1]?.resolve()
 		await failed
+		t.equal(await page.getByText('📎 note.txt').count(), 0, 'another chat does not get them')
 		await page.goto('/#/chat/ada/api:two')
 		await page.waitForFunction('document.querySelector("textarea")?.value === "See the file"')
-		t.equal(await page.getByText('📎 note.txt').count(), 0)
+		await page.getByText('📎 note.txt').waitFor()
 	})
 
 	await t.test('the inbox shows what it knows while it reads many agents', async (t) => {
