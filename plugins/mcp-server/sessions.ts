@@ -55,7 +55,12 @@ export class Sessions implements McpServer, AsyncDisposable {
 	async handle(request: McpRequest): Promise<McpAnswer> {
 		refuseBulk(request.body)
 		const id = request.headers['mcp-session-id']
-		if (typeof id === 'string') return (await this.#find(id, request.credentials)).handle(request)
+		if (typeof id === 'string') {
+			const answer = await (await this.#find(id, request.credentials)).handle(request)
+			// Its token may have expired within the tolerance; it must not continue with the next one.
+			if (request.method === 'DELETE' && !this.#sessions.has(id)) this.#forget(id)
+			return answer
+		}
 		if (request.method === 'POST' && isInitialize(request.body)) return this.#begin(request)
 		throw new Fault('invalid_request', request.method === 'GET' ? NO_SESSION_TO_STREAM : NO_SESSION)
 	}
@@ -155,13 +160,14 @@ export class Sessions implements McpServer, AsyncDisposable {
 	 */
 	#keepExpired(id: string): void {
 		const { max_sessions, idle_timeout_s } = this.#ctx.config
-		const forget = (which: string): void => {
-			this.#stopExpiry(which)
-			this.#kept.forget(which)
-		}
-		this.#expired.set(id, setTimeout(forget, idle_timeout_s * 1_000, id).unref())
+		this.#expired.set(id, setTimeout(() => this.#forget(id), idle_timeout_s * 1_000).unref())
 		const [oldest = id] = this.#expired.keys()
-		if (this.#expired.size > max_sessions) forget(oldest)
+		if (this.#expired.size > max_sessions) this.#forget(oldest)
+	}
+
+	#forget(id: string): void {
+		this.#stopExpiry(id)
+		this.#kept.forget(id)
 	}
 
 	/** The session continues, or is forgotten. */

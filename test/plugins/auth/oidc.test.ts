@@ -218,17 +218,24 @@ void t.test('streams, WebSockets and MCP take them, and end with them', async (t
 	await client.close()
 	const real = Date.now
 	t.teardown(() => (Date.now = real))
+	const signed = (payload: Record<string, unknown>): Promise<string> =>
+		issuer.sign({ ...payload, exp: Math.floor(Date.now() / 1000) + 3600 })
+	const pinged = async (payload: Record<string, unknown>, { id } = session): Promise<number> => {
+		const headers = { ...inSession, 'mcp-session-id': id }
+		return (await gateway.request('POST', '/mcp', { token: await signed(payload), headers, body: ping })).status
+	}
+	const same = { groups: 'support', active: true }
+	const token = await signed(same)
+	const other = await openRaw(gateway, token)
+	Date.now = () => real() + 3_610_000
+	const headers = { 'mcp-session-id': other.id }
+	t.equal((await gateway.request('DELETE', '/mcp', { token, headers })).status, 204)
+	t.equal(await pinged(same, other), 404, 'a session that its client ended does not continue')
 	Date.now = () => real() + 3_700_000
 	await Promise.all([stream.closed, ended])
 	t.pass('the streams end with the token')
 	t.ok(forgetUnused)
 	forgetUnused?.()
-	const pinged = async (payload: Record<string, unknown>): Promise<number> => {
-		const token = await issuer.sign({ ...payload, exp: Math.floor(Date.now() / 1000) + 3600 })
-		const headers = { ...inSession, 'mcp-session-id': session.id }
-		return (await gateway.request('POST', '/mcp', { token, headers, body: ping })).status
-	}
-	const same = { groups: 'support', active: true }
 	t.equal(await pinged({ ...same, sub: 'eve' }), 404)
 	t.equal(await pinged(same), 200, 'the session continues with the next token')
 	t.equal(await pinged({ realm: { roles: ['auditor'] } }), 404, 'not with one that permits something else')
