@@ -41,14 +41,15 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 		}
 	}
 
-	/** Durable before the value is returned. */
-	const markRead = (id: string): Promise<void> =>
+	/** Durable before the value is returned. False if that was replaced: it was not kept as one that was read. */
+	const markRead = ({ id, version }: OpenSecret): Promise<boolean> =>
 		change(store, SCOPE, async () => {
 			const entry = await store.get<SecretRecord>(keys.secret(id))
 			const secret = entry && openSecret(id, entry.value, ring())
-			if (!secret || secret.about.was_read) return { result: undefined }
+			if (!secret || secret.version !== version) return { result: !secret }
+			if (secret.about.was_read) return { result: true }
 			const about = sealAbout({ ...secret, about: { ...secret.about, was_read: true } })
-			return { ops: [{ key: entry.key, value: { ...entry.value, about }, expect: entry.rev }], result: undefined }
+			return { ops: [{ key: entry.key, value: { ...entry.value, about }, expect: entry.rev }], result: true }
 		})
 
 	return {
@@ -61,8 +62,8 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 			return secret?.about.name === ref ? secret : undefined
 		},
 		async reveal(found, reader) {
-			const { secret, value } = await valueOf(found)
-			if (!secret.about.was_read) await markRead(secret.id)
+			let { secret, value } = await valueOf(found)
+			while (!secret.about.was_read && !(await markRead(secret))) ({ secret, value } = await valueOf(found))
 			redactor.add(reader, { id: secret.id, name: secret.about.name, value })
 			return value
 		},

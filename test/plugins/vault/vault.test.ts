@@ -217,6 +217,28 @@ void t.test('what was read is redacted from then on, also after a restart and in
 	t.equal(fourth.redactor.of(['gateway']).text('the key of a provider', 'log'), '[redacted:AGAIN]')
 })
 
+void t.test('what was read is redacted after a restart, even if it was replaced meanwhile', async (t) => {
+	const place = makePlace(t.testdir({}))
+	const { store } = place.engine
+	let replace: (() => Promise<unknown>) | undefined
+	const get: Store['get'] = async (key) => {
+		const found = await store.get(key)
+		const now = replace
+		if (key[1] !== 'value' || !now) return found as never
+		replace = undefined
+		await now()
+		return found as never
+	}
+	const { vault, agents, as } = await open(place, { store: { ...store, get } })
+	await agents.create({ name: 'ada' })
+	const { id } = await vault.secrets.create({ name: 'KEY', value: VALUE })
+	await vault.grants.create({ agent_id: 'ada', secret: id, reveal: false })
+	replace = () => vault.secrets.replace(id, 'quite another value')
+	const { value } = await vault.read('KEY', await as('ada'))
+	const { redactor } = await open(place)
+	t.equal(redactor.of([{ agent: 'ada' }]).text(value, 'event'), '[redacted:KEY]')
+})
+
 void t.test('a start reads the grants once, however many secrets were read', async (t) => {
 	const place = makePlace(t.testdir({}))
 	const { vault, agents, as } = await open(place)
