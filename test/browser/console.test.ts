@@ -185,7 +185,9 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const page = await open(t, '#/chat/ada/api:one')
 		const send = async (): Promise<void> => {
 			await page.getByLabel('Message').fill('See the file')
-			await page.getByLabel('Attach').setInputFiles({ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('x') })
+			await page
+				.getByLabel('Attach')
+				.setInputFiles({ name: 'note.txt', mimeType: 'text/plain', buffer: Buffer.from('x') })
 			await page.getByText('📎 note.txt').waitFor()
 			await page.getByLabel('Message').press('Enter')
 		}
