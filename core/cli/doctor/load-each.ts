@@ -1,7 +1,7 @@
 import { startChild } from '../child.ts'
 import type { CheckContext } from './contract.ts'
 
-/** From the child: what it loads next, and then the problem with it; null if there is none. */
+/** From the child: what it loads next, and then the problem with it; null if it loads. */
 export type LoadReport = { loading: string } | { loaded: string; problem: string | null }
 
 interface Loading extends Pick<CheckContext, 'env' | 'signal'> {
