@@ -29,7 +29,7 @@ export interface Heartbeat extends Schedule {
 
 export interface HeartbeatRequest {
 	cron?: string
-	/** Of `cron`, default UTC; of an `at` without an offset. */
+	/** Of `cron`, or of an `at` without an offset. Default: the agent's `config.timezone`; of `cron` otherwise UTC. */
 	timezone?: string
 	every?: string
 	/** ISO 8601, or such as `in 20 minutes`. */

@@ -79,7 +79,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		call: Repeatable | undefined,
 	): Promise<HeartbeatRecord> {
 		const now = Date.now()
-		const schedule = scheduleOf(wanted, now)
+		const schedule = scheduleOf(wanted, now, await timezoneOf(agent))
 		const destination = await use('runs').destination(agent, deliver, call?.run_id)
 		return addRecord(
 			store,
@@ -99,6 +99,11 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		)
 	}
 
+	/** In which its model is told the time, if one is set. */
+	async function timezoneOf({ name }: AgentRef): Promise<string | undefined> {
+		return (await use('agents').find(name))?.config.timezone
+	}
+
 	/** What an earlier attempt of a call made, also if it has beaten since. */
 	async function findMade(agent: AgentRef, id: string): Promise<HeartbeatRecord | EndedRecord | undefined> {
 		return (await store.get<HeartbeatRecord>(keys.heartbeat(agent.uid, id)))?.value ?? findEnded(store, agent.uid, id)
@@ -114,7 +119,11 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		// A timezone alone is of the cron expression that there is.
 		const isZone = times.cron === undefined && times.every === undefined && times.at === undefined
 		const schedule = isTimed
-			? scheduleOf({ ...(isZone && before.cron !== null && { cron: before.cron }), ...times }, now)
+			? scheduleOf(
+					{ ...(isZone && before.cron !== null && { cron: before.cron }), ...times },
+					now,
+					before.timezone ?? (await timezoneOf(agent)),
+				)
 			: {}
 		const record: HeartbeatRecord = { ...before, ...schedule, prompt, paused }
 		if (deliver !== undefined)

@@ -13,7 +13,9 @@ export const requestKeys = (deliver: DeliverFields) => ({
 	timezone: Joi.string()
 		.min(1)
 		.max(64)
-		.description('IANA name of the timezone of cron (default UTC), or of an `at` without an offset.')
+		.description(
+			"IANA name of the timezone of cron, or of an `at` without an offset. Default: the agent's `config.timezone`; of cron otherwise UTC.",
+		)
 		.example('Europe/Berlin'),
 	every: Joi.string()
 		.min(1)

@@ -11,8 +11,15 @@ const LONGEST_DAYS = 366
 const LONGEST_AT_DAYS = 3_653
 const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** Throws `invalid_request`, saying what is wrong with which field. */
-export function scheduleOf({ cron, timezone, every, at }: Omit<HeartbeatRequest, 'prompt'>, now: number): Schedule {
+/**
+ * `usual`: the timezone of `cron`, and of an `at` without an offset, if none is given. Throws `invalid_request`, saying what is
+ * wrong with which field.
+ */
+export function scheduleOf(
+	{ cron, timezone, every, at }: Omit<HeartbeatRequest, 'prompt'>,
+	now: number,
+	usual?: string,
+): Schedule {
 	const given = Object.entries({ cron, every, at }).flatMap(([name, value]) => (value === undefined ? [] : [name]))
 	if (given.length === 0) throw invalidField('', 'give cron, every or at')
 	if (given.length > 1)
@@ -23,14 +30,14 @@ export function scheduleOf({ cron, timezone, every, at }: Omit<HeartbeatRequest,
 			`timezone "${timezone}" is not known; give an IANA name such as Europe/Berlin or UTC`,
 		)
 	}
-	if (at !== undefined) return { cron: null, timezone: null, every: null, at: futureTime(at, timezone, now) }
+	if (at !== undefined) return { cron: null, timezone: null, every: null, at: futureTime(at, timezone ?? usual, now) }
 	if (every !== undefined) {
 		if (timezone !== undefined)
 			throw invalidField('timezone', 'a timezone can be given with cron or at only; every counts from now')
 		checkEvery(every)
 		return { cron: null, timezone: null, every, at: null }
 	}
-	const schedule = { cron: (cron ?? '').trim(), timezone: timezone ?? 'UTC', every: null, at: null }
+	const schedule = { cron: (cron ?? '').trim(), timezone: timezone ?? usual ?? 'UTC', every: null, at: null }
 	checkCron(schedule, now)
 	return schedule
 }

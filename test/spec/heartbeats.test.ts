@@ -473,6 +473,24 @@ void t.test('agents set up and delete heartbeats of their own', async (t) => {
 	t.strictSame(await maker.list(), [])
 })
 
+void t.test("a schedule without a timezone is in the agent's", async (t) => {
+	const config = { timezone: 'Asia/Tokyo' }
+	await shared.request('POST', '/v1/agents', { body: { name: 'local', config } })
+	const local = await agentOf(shared, 'local')
+	const prompt = 'Wake up.'
+	const morning = await local.post({ cron: '0 7 * * *', prompt })
+	t.match(morning.body, { timezone: 'Asia/Tokyo', next_at: /T22:00:00\.000Z$/ })
+	t.match(
+		(await local.post({ at: `${new Date().getFullYear() + 1}-03-01T07:00`, prompt })).body.next_at,
+		/-02-28T22:00|-02-29T22:00/,
+	)
+	t.match((await local.post({ every: '1h', prompt })).body, { timezone: null, every: '1h' })
+	t.match((await local.post({ cron: '0 7 * * *', timezone: 'UTC', prompt })).body, {
+		timezone: 'UTC',
+		next_at: /T07:00/,
+	})
+})
+
 void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 	const { stream } = await follow(t, shared, 'changer')
 	const changer = await agentOf(shared, 'changer')
@@ -483,8 +501,13 @@ void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 		status: 200,
 		body: { id, cron: '0 9 * * *', timezone: 'Europe/Berlin', every: null, prompt: 'Look around.' },
 	})
+	t.match(
+		await patch({ cron: '0 10 * * *' }),
+		{ body: { cron: '0 10 * * *', timezone: 'Europe/Berlin' } },
+		'another time in the same zone',
+	)
 	t.match(await patch({ timezone: 'UTC', prompt: 'Look again.' }), {
-		body: { cron: '0 9 * * *', timezone: 'UTC', next_at: /T09:00:00/, prompt: 'Look again.' },
+		body: { cron: '0 10 * * *', timezone: 'UTC', next_at: /T10:00:00/, prompt: 'Look again.' },
 	})
 	const paused = await patch({ paused: true })
 	t.match(paused, { status: 200, body: { paused: true, next_at: null } })
@@ -496,9 +519,9 @@ void t.test('a heartbeat is changed, paused and resumed', async (t) => {
 	t.strictSame(await changer.list(), [resumed.body])
 	const events = await eventually(
 		() => told(shared, 'changer'),
-		(found) => found.length === 6,
+		(found) => found.length === 7,
 	)
-	t.match(events[3]?.payload, { heartbeat_id: id, next_at: null })
+	t.match(events[4]?.payload, { heartbeat_id: id, next_at: null })
 	t.match(await stream.waitFor('heartbeat.changed'), { run_id: null, payload: { cron: '0 9 * * *' } })
 
 	for (const [body, path, says] of [

@@ -14,7 +14,7 @@ interface HeartbeatOptions extends Pick<HeartbeatRequest, 'cron' | 'timezone' | 
 
 const options = {
 	'--cron <times>': 'minute hour day month weekday, such as "0 9 * * 1-5"',
-	'--timezone <name>': 'the timezone of --cron or --at, such as Europe/Berlin; default UTC',
+	'--timezone <name>': 'the timezone of --cron or --at, such as Europe/Berlin; default: that of the agent, or UTC',
 	'--every <interval>': 'instead of --cron: 30m, 6h, 1d',
 	'--at <time>': 'instead of --cron, once: 2030-03-31T09:00:00Z, or "in 20 minutes"',
 	'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42; or none',

@@ -13,7 +13,9 @@ const bob = { name: 'bob', uid: 'u2' }
 function open(max_per_agent = 32) {
 	const { store } = openMemory()
 	const told: string[] = []
-	const agents = { find: async (name: string) => [ada, bob].find((one) => one.name === name) }
+	const agents = {
+		find: async (name: string) => [ada, bob].map((one) => ({ ...one, config: {} })).find((one) => one.name === name),
+	}
 	const runs = { forgetNotes: async () => {}, destination: async () => ({ deliver: 'none' }) }
 	return {
 		told,
