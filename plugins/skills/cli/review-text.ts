@@ -32,7 +32,7 @@ function about(review: SkillReview, style: Style): string {
 	const { name, description, status, source, runtime } = review
 	const from =
 		source.kind === 'inline'
-			? 'given as text'
+			? 'sent in the request'
 			: source.kind === 'archive'
 				? 'an archive'
 				: [source.url, source.resolved_url].filter(Boolean).join(' → ')
