@@ -220,6 +220,29 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.getByText('📎 note.txt').waitFor()
 	})
 
+	await t.test('a message is sent once the history has been read, which would have it, too', async (t) => {
+		const page = await newPage(t, gateway)
+		const held = Promise.withResolvers<void>()
+		const steps: string[] = []
+		await page.route('**/history?*', async (route) => {
+			await held.promise
+			steps.push('history')
+			await route.continue()
+		})
+		await page.route('**/v1/agents/ada/runs', (route) => {
+			steps.push('run')
+			return route.continue()
+		})
+		await page.goto('/#/chat/ada/api:early')
+		await page.getByLabel('Message').fill('An early message')
+		await page.getByLabel('Message').press('Enter')
+		await page.getByText('is writing').waitFor()
+		held.resolve()
+		await page.getByRole('button', { name: 'Send' }).waitFor()
+		await page.locator('.said.user', { hasText: 'An early message' }).waitFor()
+		t.strictSame(steps.slice(0, 2), ['history', 'run'])
+	})
+
 	await t.test('the inbox shows what it knows while it reads many agents', async (t) => {
 		const page = await newPage(t, gateway)
 		const names = Array.from({ length: 201 }, (_, n) => ({ name: `agent-${n}` }))
@@ -286,6 +309,10 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await codeFor(loop, await loop.connected('inbox-token'), 'chat-7')
 		const page = await open(t, '#/inbox')
 		const card = page.locator('form', { hasText: 'Chat chat-7 wants to be paired' })
+		await card.waitFor()
+		await api('POST', '/v1/agents', { name: 'newcomer' })
+		await card.getByLabel('Agent').selectOption('newcomer')
+		await api('DELETE', '/v1/agents/newcomer')
 		await card.getByLabel('Agent').selectOption('bob')
 		t.strictSame(await barriersOn(page), [])
 		await card.getByRole('button', { name: 'Pair' }).click()

@@ -52,10 +52,16 @@ class Chat extends Page {
 	#writing: Exchange | null = null
 	#waiting: Run | null = null
 	#showsContext = false
+	#entered = Promise.resolve()
 	/** The end was visible before the latest change. */
 	#isAtEnd = true
 
-	async enter(): Promise<void> {
+	enter(): Promise<void> {
+		this.#entered = this.#open()
+		return this.#entered
+	}
+
+	async #open(): Promise<void> {
 		this.#messages = []
 		this.#waiting = null
 		this.#writing = null
@@ -277,7 +283,12 @@ class Chat extends Page {
 			run_id: undefined,
 			tools: [],
 		}
-		void this.#show(exchange, async () => this.#follow(exchange, await this.#start(prompt, files))).then((isSent) => {
+		const entered = this.#entered.catch(() => {})
+		const send = async (): Promise<void> => {
+			await entered // else the history that is being read may have the message, too
+			await this.#follow(exchange, await this.#start(prompt, files))
+		}
+		void this.#show(exchange, send).then((isSent) => {
 			if (isSent || drafts.has(place)) return
 			keep(place, { text: prompt, files })
 			this.requestUpdate()

@@ -33,7 +33,7 @@ const LOOK_MS = 10_000
 const READ_MS = 250
 /** The events of each call of a skill or tool are left out. */
 const CHANGES = [
-	'question.*,run.paused,run.resumed,run.stopped,agent.deleted',
+	'question.*,run.paused,run.resumed,run.stopped,agent.created,agent.deleted',
 	'skill.installed,skill.approved,skill.removed,security.violation',
 	'mcp.added,mcp.removed,mcp.accepted,mcp.connected,mcp.disconnected,mcp.login_required,mcp.logged_in,mcp.logged_out',
 ].join()
@@ -73,6 +73,7 @@ class Inbox extends Page {
 
 	#heard({ event_type, agent_id }: GatewayEvent): void {
 		if (agent_id !== null && !/^(question|run)\./.test(event_type)) this.#changed.add(agent_id)
+		if (agent_id !== null && event_type === 'agent.created') this.#agents = [...new Set([...this.#agents, agent_id])]
 		this.#readSoon()
 	}
 
