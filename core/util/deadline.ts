@@ -29,6 +29,6 @@ export function within<T>(ms: number, what: string, work: T | Promise<T>): Promi
 }
 
 /** Plugins may give any object with `then`. */
-export function isPending<T>(work: T | Promise<T>): work is Promise<T> {
+function isPending<T>(work: T | Promise<T>): work is Promise<T> {
 	return typeof (work as { then?: unknown } | null | undefined)?.then === 'function'
 }

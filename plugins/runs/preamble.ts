@@ -4,7 +4,7 @@ import type { Context, Extension, ToolDefinition } from '../../core/plugin.ts'
 import { wireName } from '../../sandbox/wire-name.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
-import { isPending, within } from '../../core/util/deadline.ts'
+import { within } from '../../core/util/deadline.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import type { PromptRun, RunRecord, ToldRun } from './contract.ts'
 
@@ -87,49 +87,22 @@ const causes: Readonly<Record<string, string>> = {
 	subagent: 'another run of yours, which gave you this task and gets your answer',
 }
 
-/**
- * The parts of all plugins, in their order. A plugin that throws, or does not answer within 5 s, is left out; all share one
- * timer.
- */
-async function partsOf<Answer>(
+/** The parts of all plugins, in their order. A plugin that throws, or does not answer within 5 s, is left out. */
+function partsOf<Answer>(
 	{ extensions, log }: PromptDeps,
 	ask: (extension: Extension<'prompt'>) => Answer | undefined | Promise<Answer | undefined>,
 	textOf: (answer: Answer | undefined, plugin: string) => string | undefined,
 ): Promise<(string | undefined)[]> {
-	const texts: (string | undefined)[] = []
-	const open = new Set<Extension<'prompt'>>()
-	const waits: Promise<void>[] = []
-	const failed = ({ plugin }: Extension<'prompt'>, error: unknown): void =>
-		log.warn({ plugin }, `a plugin failed to provide its part of the preamble: ${messageOf(error)}`)
-	const take = async (
-		extension: Extension<'prompt'>,
-		at: number,
-		asked: Promise<Answer | undefined>,
-	): Promise<void> => {
-		open.add(extension)
+	const partOf = async (extension: Extension<'prompt'>): Promise<string | undefined> => {
+		const { plugin } = extension
 		try {
-			const answer = await asked
-			if (open.has(extension)) texts[at] = textOf(answer, extension.plugin)
+			return textOf(await within(DEADLINE_MS, 'it', ask(extension)), plugin)
 		} catch (error) {
-			if (open.has(extension)) failed(extension, error)
+			log.warn({ plugin }, `a plugin failed to provide its part of the preamble: ${messageOf(error)}`)
+			return undefined
 		}
-		open.delete(extension)
 	}
-	extensions('prompt').forEach((extension, at) => {
-		try {
-			const answer = ask(extension)
-			if (isPending(answer)) waits.push(take(extension, at, answer))
-			else texts[at] = textOf(answer, extension.plugin)
-		} catch (error) {
-			failed(extension, error)
-		}
-	})
-	if (waits.length > 0)
-		await within(DEADLINE_MS, 'it', Promise.all(waits)).catch((error: unknown) => {
-			for (const late of open) failed(late, error)
-			open.clear()
-		})
-	return texts
+	return Promise.all(extensions('prompt').map(partOf))
 }
 
 function shortened(text: string | undefined, limit: number): string | undefined {
