@@ -89,32 +89,14 @@ export function addGlobals(bridge: Pick<Bridge, 'log' | 'setTimer' | 'clearTimer
 		},
 	)
 
-	const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'
-	add('btoa', (given: unknown): string => {
-		const binary = String(given)
-		let text = ''
-		for (let at = 0; at < binary.length; at += 3) {
-			const [a, b, c] = [binary.charCodeAt(at), binary.charCodeAt(at + 1), binary.charCodeAt(at + 2)] as const
-			if (!(a <= 255) || b > 255 || c > 255) throw new RangeError('btoa takes characters up to U+00FF only')
-			const bits = (a << 16) | (b << 8) | c // NaN counts 0
-			text += letters.charAt(bits >> 18) + letters.charAt((bits >> 12) & 63)
-			text += Number.isNaN(b) ? '=' : letters.charAt((bits >> 6) & 63)
-			text += Number.isNaN(c) ? '=' : letters.charAt(bits & 63)
-		}
-		return text
-	})
-	add('atob', (given: unknown): string => {
-		let text = String(given).replace(/[\t\n\f\r ]/g, '')
-		if (text.length % 4 === 0) text = text.replace(/={1,2}$/, '')
-		if (text.length % 4 === 1 || /[^A-Za-z0-9+/]/.test(text)) throw new RangeError('this is not base64')
-		let binary = ''
-		for (let at = 0, bits = 0, held = 0; at < text.length; at++) {
-			bits = ((bits << 6) | letters.indexOf(text.charAt(at))) & 0xffffff
-			held += 6
-			if (held >= 8) binary += String.fromCharCode((bits >> (held -= 8)) & 255)
-		}
-		return binary
-	})
+	const encoded = (name: 'btoa' | 'atob', given: unknown, problem: string): string => {
+		const text = String(given)
+		const result = tool(name, text, '', '')
+		if (result === '' && text.trim() !== '') throw new RangeError(problem)
+		return result
+	}
+	add('btoa', (given: unknown) => encoded('btoa', given, 'btoa takes at most 8 Mi characters, up to U+00FF only'))
+	add('atob', (given: unknown) => encoded('atob', given, 'this is not base64, or has more than 8 Mi characters'))
 
 	add('crypto', {
 		randomUUID: () => tool('uuid', '', '', ''),

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 
 export type Tool = (
-	name: 'url' | 'url_set' | 'params' | 'params_text' | 'random' | 'uuid' | 'utf8',
+	name: 'url' | 'url_set' | 'params' | 'params_text' | 'random' | 'uuid' | 'utf8' | 'btoa' | 'atob',
 	a: string,
 	b: string,
 	c: string,
@@ -62,6 +62,13 @@ export function hostTool(name: unknown, a: unknown, b: unknown, c: unknown): str
 			return randomUUID()
 		case 'utf8':
 			return new TextDecoder().decode(Buffer.from(a, 'latin1'))
+		case 'btoa':
+		case 'atob':
+			try {
+				return name === 'btoa' ? btoa(a) : atob(a)
+			} catch {
+				return ''
+			}
 		default:
 			return ''
 	}
