@@ -31,9 +31,6 @@ export function tokensIn(text: string): number {
 	return Math.ceil(Math.max(tokens, text.length / 4))
 }
 
-/** Models whose factor and window are remembered. */
-const MODELS = 256
-
 /** How much more than `tokensIn` the tokenizers of a family of models count. */
 const FAMILIES: readonly (readonly [RegExp, number])[] = [
 	[/claude/i, 1.2],
@@ -42,7 +39,9 @@ const FAMILIES: readonly (readonly [RegExp, number])[] = [
 ]
 
 /** A factor for the estimate, before a provider has told how many tokens it counts. */
-export const familyFactor = remembering((model) => FAMILIES.find(([name]) => name.test(model))?.[1] ?? 1.1)
+export function familyFactor(model: string): number {
+	return FAMILIES.find(([name]) => name.test(model))?.[1] ?? 1.1
+}
 
 /** Windows of well-known models, for orders without one. The first that fits. */
 const WINDOWS: readonly (readonly [RegExp, number])[] = [
@@ -58,17 +57,6 @@ const WINDOWS: readonly (readonly [RegExp, number])[] = [
 /** Of a model that nobody knows. */
 const WINDOW = 32_768
 
-export const windowOf = remembering((model) => WINDOWS.find(([name]) => name.test(model))?.[1] ?? WINDOW)
-
-/** Each run asks several times, and a dozen expressions cost more than the rest of a budget. */
-function remembering(of: (model: string) => number): (model: string) => number {
-	const known = new Map<string, number>()
-	return (model) => {
-		let value = known.get(model)
-		if (value === undefined) {
-			if (known.size === MODELS) known.clear()
-			known.set(model, (value = of(model)))
-		}
-		return value
-	}
+export function windowOf(model: string): number {
+	return WINDOWS.find(([name]) => name.test(model))?.[1] ?? WINDOW
 }

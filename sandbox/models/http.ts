@@ -90,22 +90,7 @@ export function bearer({ api_key }: ModelOrder): Record<string, string> {
 	return api_key ? { authorization: `Bearer ${api_key}` } : {}
 }
 
-const plainUrls = new Map<string, URL>()
-/** Addresses that are kept. */
-const URLS = 64
-
-function urlOf(order: ModelOrder, standard: string, path: string): URL {
-	if (order.query) return makeUrl(order, standard, path)
-	const key = `${order.base_url ?? standard} ${path}`
-	let url = plainUrls.get(key)
-	if (!url) {
-		if (plainUrls.size === URLS) plainUrls.clear()
-		plainUrls.set(key, (url = makeUrl(order, standard, path)))
-	}
-	return url
-}
-
-function makeUrl({ base_url, query = {} }: ModelOrder, standard: string, path: string): URL {
+function urlOf({ base_url, query = {} }: ModelOrder, standard: string, path: string): URL {
 	const address = base_url ?? standard
 	if (!URL.canParse(address)) throw rejected(`"${address}" is not an address`)
 	const url = new URL(address)
