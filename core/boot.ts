@@ -31,7 +31,7 @@ import { lockHome } from './process/lock.ts'
 import { removeRuntimeFile, writeRuntimeFile } from './process/runtime-file.ts'
 import { refuseShared } from './process/shared-home.ts'
 import { openRedactor } from './redactor/redactor.ts'
-import { openRunPool } from './runs/run-pool.ts'
+import { RunPool } from './runs/run-pool.ts'
 import { agentsIn } from './store/agent-scope.ts'
 import type { Engine } from './store/ports.ts'
 import type { UpgradeProgress } from './upgrade/progress.ts'
@@ -147,7 +147,7 @@ export async function boot(options: BootOptions): Promise<Running> {
 				...(member && { onLeaseObserved: (lease) => member.onLeaseObserved(lease) }),
 			}),
 		)
-		const pool = openRunPool({
+		const pool = new RunPool({
 			worker,
 			...config.workers,
 			reserve: reserveOf,

@@ -5,6 +5,7 @@
  * replaces a thread that dies; the runs that it had reject with `thread_lost` and resume elsewhere from their journals.
  * Threads that other gateways lend take runs like its own. `places` says whose run is next, before anything is read for it.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ActiveRun } from './active-run.ts'
 import type { RunHandle, RunHost } from './active-run.ts'
 import { Fault, messageOf } from '../errors.ts'
@@ -58,34 +59,6 @@ export interface LentThreads {
 	runs: number
 }
 
-export interface RunPool extends AsyncDisposable {
-	/** Runs beyond the capacity wait, 1,024 of them at most. Throws `conflict` if a run of that id is not over yet. */
-	execute(order: RunOrder, host: RunHost): RunHandle
-	/** The run of that id, if it is not over yet. */
-	running(run_id: string): RunHandle | undefined
-	/** Runs that threads work on side by side, without the reserve. */
-	readonly capacity: number
-	/** To be taken for a run before it is executed, by the uid of its agent, and held until the run is over: agents take turns. */
-	readonly places: Semaphore
-	/** Runs that are not over, waiting ones included. */
-	readonly active: number
-	/**
-	 * Adds threads outside this process, until they are closed. `open` makes them; each gets `places` for runs, which is
-	 * `runs_per_thread` and a share of the reserve. Throws `unavailable` once the pool is closed.
-	 */
-	addRemote<Group extends RemoteGroup>(
-		runs_per_thread: number,
-		open: (places: number, events: RemoteGroupEvents) => Group,
-	): Group
-	/** New runs go to threads of the new setting; the old threads close after their runs. */
-	resize(settings: RunPoolSettings): void
-	/** Settles once no runs remain and all places are free, since a run's end is written after it; or after `timeoutMs`. */
-	idle(timeoutMs: number): Promise<void>
-	stats(): RunPoolStats
-	/** Ends every thread at once. Runs that are not over reject with `thread_lost`; further ones with `unavailable`. */
-	[Symbol.asyncDispose](): Promise<void>
-}
-
 const WAITING_LIMIT = 1024
 /**
  * So many waiting runs start at once. Fewer start together at the end of this turn of the event loop, since waking a thread
@@ -97,16 +70,13 @@ const GRACE_MS = 2_000
 export const HEAP_MIB = 1024
 
 /** Nothing is loaded and no thread starts before the first run. */
-export function openRunPool(options: RunPoolOptions): RunPool {
-	return new Pool(options)
-}
-
-class Pool implements RunPool {
+export class RunPool implements AsyncDisposable {
+	/** To be taken for a run before it is executed, by the uid of its agent, and held until the run is over: agents take turns. */
+	readonly places: Semaphore
 	readonly #options: RunPoolOptions
 	readonly #graceMs: number
 	readonly #runs = new Map<string, ActiveRun>()
 	readonly #waiting: ActiveRun[] = []
-	readonly places: Semaphore
 	/** Each worker pool that is open, with its runs. The current one takes new runs; others close with their last. */
 	readonly #pools = new Map<WorkerPool, Set<ActiveRun>>()
 	readonly #remote = new Set<RemoteGroup>()
@@ -123,6 +93,7 @@ class Pool implements RunPool {
 		this.places = openSemaphore(() => this.capacity, { reserve: () => this.#reserve })
 	}
 
+	/** Runs beyond the capacity wait, 1,024 of them at most. Throws `conflict` if a run of that id is not over yet. */
 	execute(order: RunOrder, host: RunHost): RunHandle {
 		if (this.#runs.has(order.run_id)) throw new Fault('conflict', `run ${order.run_id} is already in progress`)
 		const run: ActiveRun = new ActiveRun({ order, host, graceMs: this.#graceMs, over: () => this.#forget(run) })
@@ -138,10 +109,12 @@ class Pool implements RunPool {
 		return run
 	}
 
+	/** The run of that id, if it is not over yet. */
 	running(run_id: string): RunHandle | undefined {
 		return this.#runs.get(run_id)
 	}
 
+	/** Runs that threads work on side by side, without the reserve. */
 	get capacity(): number {
 		let capacity = this.#settings.threads * this.#settings.runs_per_thread
 		for (const remote of this.#remote) capacity += remote.capacity
@@ -152,10 +125,15 @@ class Pool implements RunPool {
 		return this.#options.reserve?.(this.capacity) ?? 0
 	}
 
+	/** Runs that are not over, waiting ones included. */
 	get active(): number {
 		return this.#runs.size
 	}
 
+	/**
+	 * Adds threads outside this process, until they are closed. `open` makes them; each gets `places` for runs, which is
+	 * `runs_per_thread` and a share of the reserve. Throws `unavailable` once the pool is closed.
+	 */
 	addRemote<Group extends RemoteGroup>(
 		runs_per_thread: number,
 		open: (places: number, events: RemoteGroupEvents) => Group,
@@ -179,6 +157,7 @@ class Pool implements RunPool {
 		return group
 	}
 
+	/** New runs go to threads of the new setting; the old threads close after their runs. */
 	resize({ threads, runs_per_thread }: RunPoolSettings): void {
 		if (threads === this.#settings.threads && runs_per_thread === this.#settings.runs_per_thread) return
 		this.#settings = { threads, runs_per_thread }
@@ -187,6 +166,7 @@ class Pool implements RunPool {
 		this.places.update()
 	}
 
+	/** Settles once no runs remain and all places are free, since a run's end is written after it; or after `timeoutMs`. */
 	async idle(timeoutMs: number): Promise<void> {
 		if (this.#runs.size > 0) this.#whenIdle ??= Promise.withResolvers()
 		await within(timeoutMs, Promise.all([this.#whenIdle?.promise, this.places.idle()]))
@@ -206,6 +186,7 @@ class Pool implements RunPool {
 		}
 	}
 
+	/** Ends every thread at once. Runs that are not over reject with `thread_lost`; further ones with `unavailable`. */
 	async [Symbol.asyncDispose](): Promise<void> {
 		this.#closed = true
 		const stops = new Fault(
@@ -298,9 +279,7 @@ class Pool implements RunPool {
 	}
 }
 
-async function within(ms: number, work: Promise<unknown>): Promise<void> {
-	const late = Promise.withResolvers<void>()
-	const timer = setTimeout(late.resolve, ms)
-	await Promise.race([work, late.promise])
-	clearTimeout(timer)
+/** Settles as `work` does, or after `ms`. */
+function within(ms: number, work: Promise<unknown>): Promise<unknown> {
+	return Promise.race([work, sleep(ms, undefined, { ref: false })])
 }

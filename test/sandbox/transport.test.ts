@@ -5,7 +5,7 @@ import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import t from 'tap'
-import { openRunPool } from '../../core/runs/run-pool.ts'
+import { RunPool } from '../../core/runs/run-pool.ts'
 import type { ModelOrder, ProviderKind } from '../../sandbox/order.ts'
 import { openProvider } from '../../sandbox/models/open.ts'
 import type { ModelReply } from '../../sandbox/models/provider.ts'
@@ -197,7 +197,7 @@ void t.test('a worker reaches its model through the proxy that the environment n
 		}
 	})
 	const worker = new URL('../../sandbox/worker.ts', import.meta.url)
-	const pool = openRunPool({ worker, threads: 1, runs_per_thread: 4 })
+	const pool = new RunPool({ worker, threads: 1, runs_per_thread: 4 })
 	t.teardown(() => pool[Symbol.asyncDispose]())
 	const host = {
 		event: () => {},

@@ -2,8 +2,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { NewEvent, RunOrder, ToolCallRequest } from '../../core/protocol.ts'
-import { openRunPool } from '../../core/runs/run-pool.ts'
-import type { RunHost, RunPool } from '../../core/runs/run-pool.ts'
+import { RunPool } from '../../core/runs/run-pool.ts'
+import type { RunHost } from '../../core/runs/run-pool.ts'
 import { startModelServer } from '../support/model-server.ts'
 
 const host: RunHost = {
@@ -101,7 +101,7 @@ void t.test('a run whose model fails is a failed outcome, and the thread lives o
 
 function open(test: Pick<typeof t, 'teardown'>): RunPool {
 	const worker = new URL('../../sandbox/worker.ts', import.meta.url)
-	const pool = openRunPool({ worker, threads: 1, runs_per_thread: 32, grace_ms: 60_000 })
+	const pool = new RunPool({ worker, threads: 1, runs_per_thread: 32, grace_ms: 60_000 })
 	test.teardown(() => pool[Symbol.asyncDispose]())
 	return pool
 }

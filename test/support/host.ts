@@ -9,7 +9,7 @@ import { Loader } from '../../core/host/loader.ts'
 import { Listeners } from '../../core/http/listeners.ts'
 import { openLog } from '../../core/log/log.ts'
 import { openRedactor } from '../../core/redactor/redactor.ts'
-import { openRunPool } from '../../core/runs/run-pool.ts'
+import { RunPool } from '../../core/runs/run-pool.ts'
 import type { Upgrade } from '../../core/upgrade/upgrade.ts'
 import { openMemory } from './memory-engine.ts'
 
@@ -54,7 +54,7 @@ export async function startHost(
 		env: {},
 		redactor: openRedactor(),
 		engine,
-		pool: openRunPool({
+		pool: new RunPool({
 			worker: new URL('../../sandbox/worker.ts', import.meta.url),
 			threads: 1,
 			runs_per_thread: 1,

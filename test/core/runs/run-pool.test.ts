@@ -6,8 +6,8 @@ import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
 import type { RunOrder, ToolReply } from '../../../core/protocol.ts'
-import { openRunPool } from '../../../core/runs/run-pool.ts'
-import type { RunHost, RunPool, RunPoolOptions } from '../../../core/runs/run-pool.ts'
+import { RunPool } from '../../../core/runs/run-pool.ts'
+import type { RunHost, RunPoolOptions } from '../../../core/runs/run-pool.ts'
 
 const puppet = new URL('../../fixtures/workers/puppet.ts', import.meta.url)
 const sandbox = new URL('../../../sandbox/worker.ts', import.meta.url)
@@ -342,7 +342,7 @@ void t.test('closing the pool ends its runs so that they can go on elsewhere, an
 })
 
 function open(test: Pick<typeof t, 'teardown'>, options: Partial<RunPoolOptions>): RunPool {
-	const pool = openRunPool({ worker: puppet, threads: 1, runs_per_thread: 8, grace_ms: 60_000, ...options })
+	const pool = new RunPool({ worker: puppet, threads: 1, runs_per_thread: 8, grace_ms: 60_000, ...options })
 	test.teardown(() => pool[Symbol.asyncDispose]())
 	return pool
 }

@@ -16,8 +16,8 @@ import { Listeners } from '../../../../core/http/listeners.ts'
 import { openLog } from '../../../../core/log/log.ts'
 import type { RunOrder } from '../../../../core/protocol.ts'
 import { openRedactor } from '../../../../core/redactor/redactor.ts'
-import { openRunPool } from '../../../../core/runs/run-pool.ts'
-import type { RunHandle, RunHost, RunPool } from '../../../../core/runs/run-pool.ts'
+import { RunPool } from '../../../../core/runs/run-pool.ts'
+import type { RunHandle, RunHost } from '../../../../core/runs/run-pool.ts'
 import { eventually } from '../../../support/wait.ts'
 
 type Test = Pick<typeof t, 'teardown'>
@@ -29,7 +29,7 @@ const version = '1.2.3'
 /** A working gateway, with one thread for one run. */
 async function working(test: Test) {
 	const secret = secretFrom(createSecretKey(randomBytes(32)), 'svc')
-	const pool = openRunPool({ worker: puppet, threads: 1, runs_per_thread: 1, grace_ms: 500 })
+	const pool = new RunPool({ worker: puppet, threads: 1, runs_per_thread: 1, grace_ms: 500 })
 	const borrower = openBorrower({ tenure: 'now', version, secret: () => secret, pool, log })
 	const listeners = new Listeners(log)
 	listeners.protocols.add(PROTOCOL)
