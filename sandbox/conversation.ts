@@ -20,23 +20,19 @@ export function requestOf(order: RunOrder, journal: readonly Step[]): ModelReque
 	}
 }
 
-interface WireNames {
-	/** Replaces the names of the tools in a text by those that a model sees. */
-	inText(text: string): string
-	/** The tools with such descriptions. */
-	tools: ToolSpec[]
-}
-
-const namedTools = new WeakMap<ToolSpec[], WireNames>()
+const namedTools = new WeakMap<ToolSpec[], ReturnType<typeof withWireNames>>()
 
 /** Computed once for each list. */
-function named(tools: ToolSpec[]): WireNames {
-	const known = namedTools.get(tools)
-	if (known) return known
+function named(tools: ToolSpec[]): ReturnType<typeof withWireNames> {
+	const known = namedTools.get(tools) ?? withWireNames(tools)
+	namedTools.set(tools, known)
+	return known
+}
+
+/** `inText`: replaces the names of the tools in a text by those that a model sees, as in their descriptions here. */
+function withWireNames(tools: ToolSpec[]) {
 	const inText = namesIn(tools)
-	const made = { inText, tools: tools.map((tool) => ({ ...tool, description: inText(tool.description) })) }
-	namedTools.set(tools, made)
-	return made
+	return { inText, tools: tools.map((tool) => ({ ...tool, description: inText(tool.description) })) }
 }
 
 /** Replaces the names of tools in a text by those that a model sees. */

@@ -5,22 +5,10 @@ import { exceeded } from './limits.ts'
 /** What a timer can hold; about 24 days. */
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 
-export interface WallTime {
-	/** Aborts with the run's own signal, and when the time is over. */
-	readonly signal: AbortSignal
-	/** Milliseconds; 0 when the time is over. */
-	readonly left_ms: number
-	/** Throws if the run must not continue. */
-	check(): void
-	/** Stops the clock until the returned function is called. */
-	hold(): () => void
-	/** Gives back what was not active time. To be called between model calls only: it may make a new signal. */
-	extend(ms: number): void
-	end(): void
-}
+export type WallTime = ReturnType<typeof wallTime>
 
 /** A running tool call is not cut off here: main does that, once the run does not end by itself. */
-export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal: AbortSignal): WallTime {
+export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal: AbortSignal) {
 	let controller = new AbortController()
 	let over = remaining_ms <= 0
 	let ends = performance.now() + remaining_ms
@@ -40,17 +28,21 @@ export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal:
 	if (runSignal.aborted) stop()
 	else runSignal.addEventListener('abort', stop, { once: true })
 	return {
-		get signal() {
+		/** Aborts with the run's own signal, and when the time is over. */
+		get signal(): AbortSignal {
 			return controller.signal
 		},
-		get left_ms() {
+		/** Milliseconds; 0 when the time is over. */
+		get left_ms(): number {
 			return Math.max(0, ends - performance.now())
 		},
-		check() {
+		/** Throws if the run must not continue. */
+		check(): void {
 			if (runSignal.aborted) throw new Fault('stopped', String(runSignal.reason))
 			if (over) throw exceeded('limit_wall_time', { limits, journal, elsewhere: 0 })
 		},
-		hold() {
+		/** Stops the clock until the returned function is called. */
+		hold(): () => void {
 			const left = ends - performance.now()
 			clearTimeout(timer)
 			return () => {
@@ -58,13 +50,14 @@ export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal:
 				arm()
 			}
 		},
-		extend(ms) {
+		/** Gives back what was not active time. To be called between model calls only: it may make a new signal. */
+		extend(ms: number): void {
 			ends += ms
 			if (over && !runSignal.aborted) controller = new AbortController()
 			over = ends <= performance.now()
 			arm()
 		},
-		end() {
+		end(): void {
 			clearTimeout(timer)
 			runSignal.removeEventListener('abort', stop)
 		},

@@ -23,15 +23,10 @@ let count = 0
 let hooked = false
 const require = createRequire(import.meta.url)
 
-export interface FreshModules {
-	/** Imports a file of the folder as it is now. */
-	import(file: string): Promise<{ default?: unknown }>
-	/** Other packages were installed, but those that were loaded stay: a loaded CommonJS package cannot be loaded again. */
-	hasOldPackages: boolean
-}
+export type FreshModules = ReturnType<typeof freshModules>
 
 /** `folder`: a real path. `installed`: from `installedIn`. */
-export function freshModules(folder: string, installed: string): FreshModules {
+export function freshModules(folder: string, installed: string) {
 	const url = pathToFileURL(folder).href + '/'
 	const loaded = Object.keys(require.cache).filter((file) => file.startsWith(folder + sep))
 	const isPackage = (file: string): boolean => isPackaged(file.slice(folder.length))
@@ -46,8 +41,10 @@ export function freshModules(folder: string, installed: string): FreshModules {
 	const required = new Set(loaded.filter((file) => !isPackage(file)))
 	for (const file of required) delete require.cache[file]
 	return {
+		/** Other packages were installed, but those that were loaded stay: a loaded CommonJS package cannot be loaded again. */
 		hasOldPackages,
-		async import(file) {
+		/** Imports a file of the folder as it is now. */
+		async import(file: string): Promise<{ default?: unknown }> {
 			if (required.has(file)) {
 				const exported: unknown = require(file)
 				if (!types.isModuleNamespaceObject(exported)) return { default: exported }

@@ -10,19 +10,6 @@ import type { Config, Environment } from './config.ts'
 import { desiredState } from './desired-state.ts'
 import type { DesiredState } from './desired-state.ts'
 
-export interface LiveSettings {
-	/** As read last. */
-	latest(): Config
-	/** Reads gateway.yaml again. Throws `config_invalid`. `running`: it replaces one that is in force. */
-	read(running: boolean): DesiredState
-	/** What was read last is in force from now on. */
-	accept(): void
-	/** For the runtime file. `refused`: why what was read last is not in force; null if it is. */
-	report(refused: string | null): RuntimeFile['settings']
-	/** Whether gateway.yaml has other text than when it was read, or became readable or unreadable since. */
-	isOutdated(): boolean
-}
-
 export interface LiveSettingsOptions {
 	/** In force from the start. */
 	first: Config
@@ -33,7 +20,7 @@ export interface LiveSettingsOptions {
 	check: () => void
 }
 
-export function liveSettings({ first, home, env, log, check }: LiveSettingsOptions): LiveSettings {
+export function liveSettings({ first, home, env, log, check }: LiveSettingsOptions) {
 	const file = configFile(home)
 	let latest = first
 	let inForce = first
@@ -43,8 +30,10 @@ export function liveSettings({ first, home, env, log, check }: LiveSettingsOptio
 	let warned: string[] = []
 
 	return {
+		/** As read last. */
 		latest: () => latest,
-		read(running) {
+		/** Reads gateway.yaml again. Throws `config_invalid`. `running`: it replaces one that is in force. */
+		read(running: boolean): DesiredState {
 			digest = null
 			check()
 			const text = readText(file)
@@ -59,16 +48,19 @@ export function liveSettings({ first, home, env, log, check }: LiveSettingsOptio
 			}
 			return desiredState(latest)
 		},
-		accept() {
+		/** What was read last is in force from now on. */
+		accept(): void {
 			inForce = latest
 		},
-		report: (refused) => ({
+		/** For the runtime file. `refused`: why what was read last is not in force; null if it is. */
+		report: (refused: string | null): RuntimeFile['settings'] => ({
 			digest,
 			refused,
 			in_force: withoutSecrets(inForce) as Record<string, unknown>,
 			variables: variablesOf(latest),
 		}),
-		isOutdated: () => digestNow(file) !== digest,
+		/** Whether gateway.yaml has other text than when it was read, or became readable or unreadable since. */
+		isOutdated: (): boolean => digestNow(file) !== digest,
 	}
 }
 

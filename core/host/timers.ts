@@ -1,6 +1,5 @@
 /** The timers of one instance: they end with it, never overlap themselves, and never keep the process alive. */
 import { Fault } from '../errors.ts'
-import type { Context } from '../plugin.ts'
 
 export interface TimerOptions {
 	/** Aborts before the instance is released. */
@@ -9,18 +8,11 @@ export interface TimerOptions {
 	call(work: () => unknown): Promise<void>
 }
 
-export interface Timers extends Pick<Context, 'every' | 'after'> {
-	/** How many there are. */
-	count(): number
-	/** Settles once no call is running. */
-	idle(): Promise<void>
-}
-
 const TIMER_LIMIT = 1_000
 /** Node turns a longer delay into 1 ms. */
 const MAX_MS = 2 ** 31 - 1
 
-export function openTimers({ signal, call }: TimerOptions): Timers {
+export function openTimers({ signal, call }: TimerOptions) {
 	const running = new Set<Promise<void>>()
 	const stops = new Set<() => void>()
 	signal.addEventListener('abort', () => {
@@ -54,9 +46,11 @@ export function openTimers({ signal, call }: TimerOptions): Timers {
 		return stop
 	}
 	return {
-		every: (ms, work) => start(ms, work, true),
-		after: (ms, work) => start(ms, work, false),
+		every: (ms: number, work: () => unknown) => start(ms, work, true),
+		after: (ms: number, work: () => unknown) => start(ms, work, false),
+		/** How many there are. */
 		count: () => stops.size,
+		/** Settles once no call is running. */
 		idle: async () => void (await Promise.all(running)),
 	}
 }

@@ -18,19 +18,11 @@ export interface UncaughtOptions {
 	emit(event_type: string, payload: Record<string, unknown>): void
 }
 
-export interface Uncaught {
-	/**
-	 * Reports any error: of each plugin, and of the gateway, one in a minute, with the number of those in between. `plugin`:
-	 * whose error it is, if known. Never throws.
-	 */
-	report(error: unknown, plugin?: string): void
-	/** Errors of the gateway's own so far. */
-	readonly count: number
-}
-
 const MESSAGE_LIMIT = 500
 
-export function openUncaught({ log, failing, emit }: UncaughtOptions): Uncaught {
+export type Uncaught = ReturnType<typeof openUncaught>
+
+export function openUncaught({ log, failing, emit }: UncaughtOptions) {
 	const { notice } = openNotices(1)
 	let count = 0
 
@@ -55,10 +47,15 @@ export function openUncaught({ log, failing, emit }: UncaughtOptions): Uncaught 
 	}
 
 	return {
-		get count() {
+		/** Errors of the gateway's own so far. */
+		get count(): number {
 			return count
 		},
-		report(error, plugin) {
+		/**
+		 * Reports any error: of each plugin, and of the gateway, one in a minute, with the number of those in between. `plugin`:
+		 * whose error it is, if known. Never throws.
+		 */
+		report(error: unknown, plugin?: string): void {
 			try {
 				const culprit = plugin === undefined ? culpritOf(error) : { owner: plugin, isOurs: false }
 				leaveContext()

@@ -5,7 +5,7 @@ import type { ModelRequest, Turn } from '../models/provider.ts'
 import { tokensIn } from './estimate.ts'
 import { MESSAGE_TOKENS, tokensOf, tokensOfTool } from './message-tokens.ts'
 import { pastOf, placesOf } from './past.ts'
-import type { Cost, PastTurn } from './past.ts'
+import type { Cost } from './past.ts'
 
 export interface FitInput extends ModelRequest {
 	/** As many of the first turns of `turns` are earlier ones; with their ids. */
@@ -24,34 +24,14 @@ export interface FitInput extends ModelRequest {
 	factor: number
 }
 
-export interface Measured {
-	cost: Cost
-	past: PastTurn[]
-	/** The turn under way. */
-	current: readonly Turn[]
-	instructions: number
-	tools: number
-	/** Of the earlier turns from `from` on, those from `whole` on complete. */
-	shown(from: number, whole: number): number
-	/** Of what replaces the earlier turns. */
-	earlier(marks: Marks): number
-	/** Where the marks are. */
-	from: number
-	whole: number
-	/** For earlier turns and what replaces them, if the request is filled as far as it may be. */
-	available: number
-	/** For a summary: tokens by the estimate. */
-	most: number
-}
-
 /** The part of the room for earlier turns that a summary may take. */
 const EARLIER = 0.12
 
-export function measure(input: FitInput): Measured {
+export function measure(input: FitInput) {
 	const { system, tools, turns, history, budget, fill, factor, marks } = input
 	const cost: Cost = (list) => Math.ceil(list.reduce((sum, turn) => sum + tokensOf(turn), 0) * factor)
 	const past = pastOf(turns.slice(0, history.length), history, cost)
-	const current = turns.slice(history.length)
+	const current: readonly Turn[] = turns.slice(history.length)
 	const instructions = Math.ceil(tokensIn(system ?? '') * factor)
 	const described = Math.ceil(tools.reduce((sum, tool) => sum + tokensOfTool(tool), 0) * factor)
 	const available = Math.max(0, (budget - instructions - described) * fill - cost(current))
@@ -59,15 +39,22 @@ export function measure(input: FitInput): Measured {
 	return {
 		cost,
 		past,
+		/** The turn under way. */
 		current,
 		instructions,
 		tools: described,
-		shown: (first, complete) =>
+		/** Of the earlier turns from `first` on, those from `complete` on whole. */
+		shown: (first: number, complete: number): number =>
 			past.reduce((sum, turn, at) => sum + (at < first ? 0 : at < complete ? turn.stubTokens : turn.tokens), 0),
-		earlier: ({ earlier }) => (earlier === null ? 0 : Math.ceil(tokensIn(earlier) * factor) + MESSAGE_TOKENS),
+		/** Of what replaces the earlier turns. */
+		earlier: ({ earlier }: Marks): number =>
+			earlier === null ? 0 : Math.ceil(tokensIn(earlier) * factor) + MESSAGE_TOKENS,
+		/** Where the marks are. */
 		from,
 		whole,
+		/** For earlier turns and what replaces them, if the request is filled as far as it may be. */
 		available,
+		/** For a summary: tokens by the estimate. */
 		most: (available * EARLIER) / factor,
 	}
 }

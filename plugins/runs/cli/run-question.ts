@@ -3,13 +3,7 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import { askApproval } from './approve.ts'
 import type { Question } from './run-record.ts'
 
-export interface Asking {
-	readonly question_id: string
-	/** Answered elsewhere; without an `answer`, the question was closed without one. */
-	withdraw(answer?: string): void
-	/** Settles when the question is answered, here or elsewhere. Rejects with a CliError if the user cancels. */
-	readonly done: Promise<void>
-}
+export type Asking = ReturnType<typeof askUser>
 
 const OTHER = 'Something else …'
 
@@ -28,12 +22,7 @@ export interface QuestionHooks {
 }
 
 /** Asks the user what an agent or a sub-agent asks, and sends the answer; without a prompt, shows how to answer. */
-export function askUser(
-	cli: Cli,
-	{ agent, run_id, hooks = {} }: Followed,
-	asked: Question,
-	signal: AbortSignal,
-): Asking {
+export function askUser(cli: Cli, { agent, run_id, hooks = {} }: Followed, asked: Question, signal: AbortSignal) {
 	const { question_id, question, options = [] } = asked
 	const { api, ask, out } = cli
 	const isBelow = asked.run_id !== undefined && asked.run_id !== run_id
@@ -78,12 +67,14 @@ export function askUser(
 
 	return {
 		question_id,
-		withdraw(text) {
+		/** Answered elsewhere; without a `text`, the question was closed without an answer. */
+		withdraw(text?: string): void {
 			if (answered || withdrawn.signal.aborted) return
 			withdrawn.abort()
 			const why = text === undefined ? 'no longer asked' : `answered elsewhere: ${out.style.plain(text)}`
 			out.note(out.style.dim(`  (${why})`))
 		},
+		/** Settles when the question is answered, here or elsewhere. Rejects with a CliError if the user cancels. */
 		done: answer().catch((error: unknown) => {
 			if (withdrawn.signal.aborted) return
 			// It was answered elsewhere; the run continues.
