@@ -2,8 +2,7 @@ import { wireName } from './wire-name.ts'
 import type { ChatMessage, ModelAnswer, RunOrder, Step, ToolCallRequest, ToolSpec } from '../core/protocol.ts'
 import { withoutOwnTags } from './context/own-tags.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'
-import { inOrderOfCalls, messageOf } from './context/step-messages.ts'
-import { withCalls } from './context/with-calls.ts'
+import { inOrderOfCalls, messageOf, withCalls } from './context/step-messages.ts'
 
 /** What the models of an order are asked after the given steps. */
 export function requestOf(order: RunOrder, journal: readonly Step[]): ModelRequest {

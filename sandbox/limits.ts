@@ -2,7 +2,6 @@
 import { Fault } from '../core/errors.ts'
 import { usageOf } from '../core/protocol.ts'
 import type { EndReason, Remark, RunLimits, Step, Usage } from '../core/protocol.ts'
-import { repetitions } from './repetitions.ts'
 
 /** The share of a limit at which the model is told. */
 const WARN_AT = 0.8
@@ -96,4 +95,24 @@ function tokensOf(journal: readonly Step[]): number {
 function last(about: EndReason, why: string): Remark {
 	const content = `This is the last call: ${why}. No tools can be called any more. Answer with what you have, and say what is missing.`
 	return { about, content, last: true }
+}
+
+/** How often the latest round of calls was made in a row, each time with the same results: 1 for once, 0 for no calls. */
+function repetitions(journal: readonly Step[]): number {
+	let latest: string | undefined
+	let count = 0
+	/** Results after the model answer that is looked at, by call. */
+	let results = new Map<string, string>()
+	for (const step of journal.toReversed()) {
+		if (step.kind === 'tool') results.set(step.call_id, JSON.stringify([step.ok, step.content]))
+		if (step.kind !== 'model') continue
+		const { tool_calls } = step.answer
+		if (tool_calls.length === 0) return count
+		const round = JSON.stringify(tool_calls.map(({ id, name, arguments: args }) => [name, args, results.get(id)]))
+		if (latest !== undefined && round !== latest) return count
+		latest = round
+		count++
+		results = new Map()
+	}
+	return count
 }

@@ -1,8 +1,7 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
-import { changed } from './changed.ts'
-import { PROFILE_BYTES } from './profiles.ts'
+import { changed, PROFILE_BYTES } from './profiles.ts'
 import type { OwnProfiles } from './profiles.ts'
 import type { SeenVersions } from './prompt.ts'
 

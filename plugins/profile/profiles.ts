@@ -1,6 +1,7 @@
 /** The service: one profile an agent, and the versions before it. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { NewEvent } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Key, Op } from '../../core/store/ports.ts'
@@ -26,10 +27,13 @@ interface Replacement {
 	isChanged: boolean
 }
 
-/** Newest first. */
-interface VersionsRecord {
-	earlier: Profile[]
+/** The event of a change. */
+export function changed({ version, content }: Profile, undone: boolean): NewEvent {
+	return { event_type: 'profile.changed', payload: { version, bytes: Buffer.byteLength(content), undone } }
 }
+
+/** Newest first. */
+type VersionsRecord = Record<'earlier', Profile[]>
 
 export function profilesOf({ store, redactor }: Pick<Context, 'store' | 'redactor'>): OwnProfiles {
 	const find = (uid: string): Promise<Entry<Profile> | undefined> => store.get(keys.profile(uid))

@@ -3,8 +3,8 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type {} from '../agents/contract.ts'
-import { changed } from './changed.ts'
 import { content, version } from './primitives.ts'
+import { changed } from './profiles.ts'
 import type { OwnProfiles } from './profiles.ts'
 
 const name = Joi.string().max(64).required().description('Name of the agent.').example('ada')

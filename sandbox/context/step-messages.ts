@@ -1,6 +1,6 @@
-/** The steps of a run as messages of its conversation. */
+/** The steps of a run, and its earlier messages, as turns of a request. */
 import { isAnswer } from '../../core/protocol.ts'
-import type { Step } from '../../core/protocol.ts'
+import type { ChatMessage, Step } from '../../core/protocol.ts'
 import type { Turn } from '../models/provider.ts'
 
 type AnswerStep = Extract<Step, { kind: 'model' }>
@@ -44,4 +44,12 @@ export function inOrderOfCalls<S extends { readonly kind: string }>(journal: rea
 
 function isResult(step: { readonly kind: string }): step is ResultStep {
 	return step.kind === 'tool'
+}
+
+type Assistant<T extends { role: string }> = Extract<T, { role: 'assistant' }>
+
+/** The same object where it has its calls: what was counted and made of a message is kept by the object. */
+export function withCalls(message: Assistant<ChatMessage>): Assistant<Turn> {
+	const { tool_calls } = message
+	return tool_calls ? (message as Assistant<Turn>) : { ...message, tool_calls: [] }
 }

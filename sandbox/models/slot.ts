@@ -4,17 +4,14 @@ import type { ModelOrder } from '../order.ts'
 import { failed } from './provider.ts'
 import type { ModelCode, ModelReply } from './provider.ts'
 
-/** The slot of one call, for a provider that limits concurrent calls. */
-export interface Slot {
-	/** Waits for a slot, unless the call has one or needs none. Resolves to a failure if it cannot get one. Never rejects. */
-	take(): Promise<ModelReply | undefined>
-	leave(): void
-}
+export type Slot = ReturnType<typeof slotFor>
 
-export function slotFor({ needs_slot, provider, model }: ModelOrder, { slot }: Pick<ModelIo, 'slot'>): Slot {
+/** The slot of one call, for a provider that limits concurrent calls. */
+export function slotFor({ needs_slot, provider, model }: ModelOrder, { slot }: Pick<ModelIo, 'slot'>) {
 	let leave: (() => void) | undefined
 	return {
-		async take() {
+		/** Waits for a slot, unless the call has one or needs none. Resolves to a failure if it cannot get one. Never rejects. */
+		async take(): Promise<ModelReply | undefined> {
 			if (!needs_slot || !slot || leave) return undefined
 			try {
 				leave = await slot({ provider, model })
@@ -24,7 +21,7 @@ export function slotFor({ needs_slot, provider, model }: ModelOrder, { slot }: P
 				return failed(code as ModelCode, message)
 			}
 		},
-		leave() {
+		leave(): void {
 			leave?.()
 			leave = undefined
 		},

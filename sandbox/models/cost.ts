@@ -1,0 +1,38 @@
+/** What a call of a model costs, and what it may use at most. */
+import { roundCost } from '../../core/protocol.ts'
+import type { Reservation, Usage } from '../../core/protocol.ts'
+import type { ModelOrder, Prices } from '../order.ts'
+import { longestAnswer } from '../context/budget.ts'
+import { familyFactor, tokensIn } from '../context/estimate.ts'
+import { tokensOf, tokensOfTool } from '../context/message-tokens.ts'
+import type { ModelRequest } from './provider.ts'
+
+/** Tokens for which a price is given. */
+const PER = 1_000_000
+
+/** What a call costs for limits and reports; undefined if that is unknown. The offline provider has no price and costs nothing. */
+export function knownCost({ kind, prices }: ModelOrder, usage: Usage): number | undefined {
+	if (prices) return costOf(prices, usage)
+	return kind === 'offline' ? 0 : undefined
+}
+
+/** The cost of one call, rounded to billionths. */
+function costOf({ input, cached_input = input, output }: Prices, usage: Usage): number {
+	const { input_tokens, output_tokens, cached_tokens = 0 } = usage
+	const cached = Math.min(cached_tokens, input_tokens)
+	return roundCost(((input_tokens - cached) * input + cached * cached_input + output_tokens * output) / PER)
+}
+
+/** What a call may use at most: its request as estimated, and the longest answer. */
+export function reservationOf(order: ModelOrder, { system, turns, tools }: ModelRequest): Reservation {
+	const { provider, model } = order
+	let estimated = tokensIn(system ?? '')
+	for (const turn of turns) estimated += tokensOf(turn)
+	for (const tool of tools) estimated += tokensOfTool(tool)
+	const usage = {
+		input_tokens: Math.ceil(estimated * familyFactor(model)),
+		output_tokens: Math.ceil(longestAnswer(order)),
+	}
+	const cost = knownCost(order, usage)
+	return { provider, model, tokens: usage.input_tokens + usage.output_tokens, ...(cost !== undefined && { cost }) }
+}
