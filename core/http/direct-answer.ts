@@ -4,6 +4,7 @@
  */
 import { isBoom } from '@hapi/boom'
 import type { Request, ResponseObject, Server } from '@hapi/hapi'
+import type {} from './hapi-types.ts'
 import { hasBody } from './server.ts'
 
 /** The smallest answer that hapi compresses. */
@@ -22,13 +23,8 @@ export function answerDirectly(server: Server): void {
 	)
 }
 
-/** hapi's types lack it. */
-interface Injected {
-	isInjected: boolean
-}
-
 function isPlain(request: Request): request is Request & { response: ResponseObject } {
-	const { response, raw, method, isInjected } = request as Request & Injected
+	const { response, raw, method, isInjected } = request
 	if (isInjected || method === 'head' || isBoom(response) || response.variety !== 'plain') return false
 	const source: unknown = response.source
 	if (typeof source !== 'object' || source === null) return false

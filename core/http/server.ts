@@ -5,7 +5,6 @@ import hapi from '@hapi/hapi'
 import type { Request, RouteOptions, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
-import { checkAfterBodyOf } from './after-body.ts'
 import { bodyRead, bodyUsed, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
 import { leaveLargeBody, parseBody, takeReadyBody, tooMany } from './json-body.ts'
@@ -17,7 +16,7 @@ import type { Logger } from '../log/log.ts'
 import type { Redactor } from '../redactor/redactor.ts'
 import { culpritOf } from '../util/culprit.ts'
 import { REQUEST_ID } from './request-id.ts'
-import type {} from './route-access.ts'
+import type {} from './hapi-types.ts'
 
 const MIB_BYTES = 1024 * 1024
 export const BODY_LIMIT_BYTES: number = MIB_BYTES
@@ -97,8 +96,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 			refuseDeepBody(request)
 			return h.continue
 		}
-		const check = checkAfterBodyOf(request)
-		return check ? check().then(take) : take()
+		return request.plugins.afterBody?.().then(take) ?? take()
 	})
 	server.ext('onPreResponse', (request, h) => {
 		shapeError(request, log, offAt)

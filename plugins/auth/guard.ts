@@ -1,11 +1,10 @@
 import type { RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
-import { checkAfterBody } from '../../core/http/after-body.ts'
 import { shareForBody } from '../../core/http/body-budget.ts'
 import { BODY_LIMIT_BYTES, hasBody } from '../../core/http/server.ts'
 import { reaches, unknownAgent } from '../shared/agent-limit.ts'
 import { scopesOf } from '../shared/scopes.ts'
-import type { RouteAccess } from '../../core/http/route-access.ts'
+import type { RouteAccess } from '../../core/http/hapi-types.ts'
 import type { GenerationView } from '../../core/plugin.ts'
 import { setCause } from '../../core/util/context.ts'
 import type { Auth, Credentials, Needs } from './contract.ts'
@@ -48,9 +47,9 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 			if (request.payload === undefined && hasBody(request)) {
 				// The body may take seconds to arrive, and the token may be revoked meanwhile.
 				if (canEnd(credentials))
-					checkAfterBody(request, async () => {
+					request.plugins.afterBody = async () => {
 						if (!(await auth.check(credentials))) throw noLongerValid()
-					})
+					}
 				const share = shareForBody(request, BODY_LIMIT_BYTES, credentials.token_id ?? LOCAL)
 				if (share) await share
 			}

@@ -1,6 +1,6 @@
 /** The scope that a route asks for: how plugins write it, and how hapi keeps it. */
 import type { RouteOptionsAccess } from '@hapi/hapi'
-import type { RouteAccess } from '../../core/http/route-access.ts'
+import type { RouteAccess } from '../../core/http/hapi-types.ts'
 
 /**
  * The `auth` of a route that a caller with this scope, or with `*`, may use:

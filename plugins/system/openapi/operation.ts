@@ -1,6 +1,6 @@
 import type { RequestRoute } from '@hapi/hapi'
 import { scopesOf } from '../../shared/scopes.ts'
-import type { RouteAccess } from '../../../core/http/route-access.ts'
+import type { RouteAccess } from '../../../core/http/hapi-types.ts'
 import { responsesOf } from './answers.ts'
 import { bodyOf, parametersOf } from './requests.ts'
 import type { Schemas } from './schemas.ts'

@@ -1,6 +1,7 @@
+/** What hapi has and its types lack, and what is kept with a request in hapi's own place for that. */
 import type { RequestRoute } from '@hapi/hapi'
 
-/** The rules of a route as hapi keeps them, which its types do not show: `server.auth.lookup(route)`. */
+/** The rules of a route as hapi keeps them: `server.auth.lookup(route)`. */
 export interface RouteAccess {
 	strategies: string[]
 	mode: string
@@ -11,5 +12,12 @@ declare module '@hapi/hapi' {
 	interface ServerAuth {
 		/** The default if the route sets nothing; false if it accepts all callers. */
 		lookup(route: RequestRoute): RouteAccess | false
+	}
+	interface Request {
+		isInjected: boolean
+	}
+	interface PluginsStates {
+		/** Called once the body is there, before the route does anything. It throws to refuse the request. */
+		afterBody?: () => Promise<void>
 	}
 }
