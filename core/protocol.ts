@@ -108,16 +108,12 @@ export interface ModelId {
 }
 
 /** What one call of a model used. */
-export interface ModelUsage {
-	provider: string
-	model: string
+export interface ModelUsage extends ModelId {
 	usage: Usage
 }
 
 /** What a call of a model may use at most, as far as that is known before it is made. */
-export interface Reservation {
-	provider: string
-	model: string
+export interface Reservation extends ModelId {
 	/** Of the request, as estimated, and of the longest answer; and what the run has used that is not counted yet. */
 	tokens: number
 	/** Absent if the model has no price. */
@@ -125,9 +121,7 @@ export interface Reservation {
 }
 
 /** A request as it was sent to a model's provider. */
-export interface SentRequest {
-	provider: string
-	model: string
+export interface SentRequest extends ModelId {
 	/** The number of the model answer in the run that it asks for, from 1. */
 	step: number
 	/** Its body, JSON; at most `SENT_CHARACTERS`, the rest is cut off. */
@@ -149,11 +143,9 @@ export interface ToolCallRequest {
 }
 
 /** What a provider must see again with its answer, such as reasoning items and signatures. Shown to nobody else. */
-export interface ProviderState {
+export interface ProviderState extends ModelId {
 	/** It is replayed to the same kind of API, provider and model only. */
 	kind: string
-	provider: string
-	model: string
 	/** JSON as the dialect wrote it, at most 256 KiB. */
 	data: string
 	/** Of `data`: a state that was changed since, such as by redaction, is not replayed. */
@@ -171,7 +163,7 @@ export interface ModelMind {
 export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other'
 
 /** What a model said, whole. Nothing of a call that broke off is ever taken into one. */
-export interface ModelAnswer extends ModelMind {
+export interface ModelAnswer extends ModelMind, ModelId {
 	/** Empty, or blank, where the model said nothing; it may have reasoned all the same. */
 	content: string
 	tool_calls: ToolCallRequest[]
@@ -184,8 +176,6 @@ export interface ModelAnswer extends ModelMind {
 	limit?: number
 	/** The window of its model, in tokens, if the server stated it in that refusal. */
 	window?: number
-	provider: string
-	model: string
 	/** Version 0.1.0 journalled the provider's own word. */
 	finish_reason: FinishReason
 }

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto'
 import { Fault, isFault } from '../../core/errors.ts'
-import type { PauseText, Wait } from '../../core/plugin.ts'
+import type { Wait } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { NewEvent, ToolCallRequest, ToolReply } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -29,7 +29,10 @@ const WAITING_LIMIT = 32
 
 /** Pauses the run. Returns the call's result instead if there is nothing to wait for. */
 export function beginWait(work: Work, call: ToolCallRequest, wait: Wait): Promise<ToolReply> {
-	return 'run_id' in wait ? waitForRun(work, call, wait.run_id) : ask(work, call, wait)
+	if ('run_id' in wait) return waitForRun(work, call, wait.run_id)
+	// Computed from the call, so that asking may be repeated.
+	const question_id = hash('sha256', `${work.run.run_id}:${call.id}`).slice(0, 32)
+	return pauseFor(work, call, { ...wait, question_id, ...askedBy(work.run, call) })
 }
 
 /** What a run waits for, by its journal: one for each call that has no result yet. */
@@ -132,12 +135,6 @@ async function pauseOps(
 	return { ops, result: null }
 }
 
-/** May be repeated: the question's id is computed from the call. */
-async function ask(work: Work, call: ToolCallRequest, text: PauseText): Promise<ToolReply> {
-	const question_id = hash('sha256', `${work.run.run_id}:${call.id}`).slice(0, 32)
-	return pauseFor(work, call, { ...text, question_id, ...askedBy(work.run, call) })
-}
-
 async function pauseFor(work: Work, call: ToolCallRequest, question: Question): Promise<ToolReply> {
 	const { question_id } = question
 	const others = waitsIn(work.log.journal)
@@ -170,7 +167,7 @@ export async function askApproval(work: Work, call: ToolCallRequest, wanted: Wan
 	return pauseFor(work, call, question)
 }
 
-/** May also be repeated: a run that already waits is not added again. */
+/** May be repeated, too: a run that already waits is not added again. */
 async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Promise<ToolReply> {
 	let result: unknown
 	let reports: NewEvent[] = []
