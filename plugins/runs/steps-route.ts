@@ -1,14 +1,12 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
+import { eventsIn } from '../shared/log-events.ts'
 import { scoped } from '../shared/scopes.ts'
-import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 import type { Runs } from './contract.ts'
 import { keptRequests } from './requests.ts'
 import { runId, usageSchema } from './run-view.ts'
 import { stepsIn } from './steps.ts'
-
-const PAGE = 500
 
 const timed = {
 	started_at: Joi.string().isoDate().required(),
@@ -125,7 +123,7 @@ export function stepsRoute(server: Server, { events, store }: Pick<Context, 'eve
 		},
 		handler: async ({ auth, params }) => {
 			const { run_id } = await runs.visibleTo(auth.credentials).get(params.run_id)
-			return { run_id, steps: await stepsIn(eventsOf(events, run_id)) }
+			return { run_id, steps: await stepsIn(eventsIn(events, { run_id })) }
 		},
 	})
 	server.route<{ Params: { run_id: string; step: number } }>({
@@ -152,13 +150,4 @@ export function stepsRoute(server: Server, { events, store }: Pick<Context, 'eve
 			return { run_id: run.run_id, step, requests: await keptRequests(store, run, step) }
 		},
 	})
-}
-
-async function* eventsOf({ read }: Context['events'], run_id: string): AsyncGenerator<EventEnvelope> {
-	let after: Cursor | null = null
-	do {
-		const page = await read({ run_id }, after, PAGE)
-		for (const { event } of page.entries) yield event
-		after = page.next
-	} while (after !== null)
 }

@@ -3,7 +3,7 @@ import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import type { Deliver, StartRequest } from '../runs/contract.ts'
 import { asArguments } from '../shared/as-arguments.ts'
-import { hasEvent } from '../shared/has-event.ts'
+import { hasEvent } from '../shared/log-events.ts'
 import type { Spawned, SubagentSettings } from './contract.ts'
 import { callId, conversationOf, keys } from './keys.ts'
 

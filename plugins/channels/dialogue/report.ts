@@ -1,7 +1,7 @@
 /** The events about what was sent to a chat, and what was not. */
 import type { Context } from '../../../core/plugin.ts'
 import type { NewEvent } from '../../../core/protocol.ts'
-import { hasEvent } from '../../shared/has-event.ts'
+import { hasEvent } from '../../shared/log-events.ts'
 import type { Reply } from './records.ts'
 import type { Failure } from './transmit.ts'
 
