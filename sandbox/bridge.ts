@@ -21,18 +21,7 @@ export type PostKind = HostCallKind | 'sleep' | 'wake' | 'done' | 'failed' | 'in
 /** `call` numbers calls and timers; 0 if there is none. `text` is JSON, a number for `sleep`, a message for `failed`. */
 export type Post = (what: PostKind, call: number, text: string) => void
 
-export interface Bridge {
-	/** Before the program: its arguments, as JSON. */
-	arm(args: string): void
-	/** Once the program's module was evaluated: calls its default export. */
-	start(run: unknown): Promise<void>
-	/** The answer to a call (JSON; `{code, message}` where it failed), or a timer that is due. */
-	deliver(call: number, ok: boolean, text: string): void
-	log(things: unknown[]): void
-	/** Delay in milliseconds. Throws where too many are set. */
-	setTimer(run: () => void, delay: number): number
-	clearTimer(timer: number): void
-}
+export type Bridge = ReturnType<typeof bridge>
 
 interface PendingCall {
 	call: number
@@ -45,7 +34,7 @@ interface PendingCall {
 }
 
 /** `finish` is `post` for how it ended. */
-export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
+export function bridge(post: Post, finish: Post, limitsText: string) {
 	const { parse, stringify } = JSON
 	const { apply } = Reflect
 	const { freeze, defineProperty } = Object
@@ -223,10 +212,12 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 	}
 
 	return {
-		arm(text) {
+		/** Before the program: its arguments, as JSON. */
+		arm(text: string): void {
 			args = parse(text)
 		},
-		async start(run) {
+		/** Once the program's module was evaluated: calls its default export. */
+		async start(run: unknown): Promise<void> {
 			if (typeof run !== 'function') return end('invalid', 'the default export is not a function')
 			try {
 				const value: unknown = await run(args, svc)
@@ -240,7 +231,8 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 				end('failed', describe(error))
 			}
 		},
-		deliver(number, ok, text) {
+		/** The answer to a call (JSON; `{code, message}` where it failed), or a timer that is due. */
+		deliver(number: number, ok: boolean, text: string): void {
 			const run = due[number]
 			if (run) {
 				delete due[number]
@@ -266,7 +258,8 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 			}
 		},
 		log,
-		setTimer(run, delay) {
+		/** Delay in milliseconds. Throws where too many are set. */
+		setTimer(run: () => void, delay: number): number {
 			if (ended) return 0
 			if (calls >= limits.calls) throw fault('limit_calls', `at most ${limits.calls} calls and timers`)
 			if (timers >= limits.calls_in_flight)
@@ -278,7 +271,7 @@ export function bridge(post: Post, finish: Post, limitsText: string): Bridge {
 			timers++
 			return timer
 		},
-		clearTimer(timer) {
+		clearTimer(timer: number): void {
 			if (!due[timer]) return
 			delete due[timer]
 			timers--

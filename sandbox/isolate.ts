@@ -8,7 +8,7 @@ import ivm from 'isolated-vm'
 import { programLimits } from './host-protocol.ts'
 import type { HostCallKind, HostFailure, ProgramOutcome } from './host-protocol.ts'
 import { bridge } from './bridge.ts'
-import type { PostKind } from './bridge.ts'
+import type { Bridge, PostKind } from './bridge.ts'
 import { addGlobals } from './globals.ts'
 import { hostTool } from './host-tools.ts'
 import { addUrls } from './urls.ts'
@@ -23,14 +23,7 @@ export interface Surroundings {
 	ended(outcome: ProgramOutcome): void
 }
 
-export interface FreshIsolate extends Disposable {
-	/** Compiles and links; nothing of the program runs. Throws a `Refusal`. */
-	load(code: string): void
-	/** Begins the program that was loaded; `args` is JSON. Throws a `Refusal`. */
-	run(args: string, surroundings: Surroundings): void
-	/** The answer to a call: JSON, `{code, message}` where it failed. */
-	deliver(call: number, ok: boolean, text: string): void
-}
+export type FreshIsolate = ReturnType<typeof openIsolate>
 
 /** The program cannot run; the message says where and why. */
 export class Refusal extends Error {
@@ -55,7 +48,7 @@ const keeperCode = 'export const start = globalThis.start; delete globalThis.sta
 export const memoryLine = (mib: number): string => `it needs more than ${mib} MiB of memory (skills.memory_mib)`
 
 /** `onFatal`: V8 has lost the isolate, and with it the process; this is its last message. */
-export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsolate {
+export function openIsolate(memory_mib: number, onFatal: () => void) {
 	const isolate = new ivm.Isolate({ memoryLimit: memory_mib, onCatastrophicError: onFatal })
 	const context = isolate.createContextSync()
 	const timers = new Map<number, NodeJS.Timeout>()
@@ -79,7 +72,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 			new ivm.Callback(hostTool),
 		],
 		{ result: { reference: true } },
-	) as ivm.Reference<ReturnType<typeof bridge>>
+	) as ivm.Reference<Bridge>
 	const arm = inside.getSync('arm', { reference: true })
 	const deliver = inside.getSync('deliver', { reference: true })
 	// Only a module can call what another module exports by default, so that the program needs no global to be found.
@@ -157,7 +150,8 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 	}
 
 	return {
-		load(code) {
+		/** Compiles and links; nothing of the program runs. Throws a `Refusal`. */
+		load(code: string): void {
 			try {
 				const program = isolate.compileModuleSync(code, { filename: FILE })
 				const [imported] = program.dependencySpecifiers
@@ -169,7 +163,8 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 				throw refusalOf(error)
 			}
 		},
-		run(args, its) {
+		/** Begins the program that was loaded; `args` is JSON. Throws a `Refusal`. */
+		run(args: string, its: Surroundings): void {
 			try {
 				arm.applySync(undefined, [args])
 			} catch (error) {
@@ -178,12 +173,13 @@ export function openIsolate(memory_mib: number, onFatal: () => void): FreshIsola
 			surroundings = its
 			enter(() => entry.evaluate())
 		},
-		deliver(call, ok, text) {
+		/** The answer to a call: JSON, `{code, message}` where it failed. */
+		deliver(call: number, ok: boolean, text: string): void {
 			if (!surroundings || open === 0) return
 			open--
 			enter(() => deliver.apply(undefined, [call, ok, text]))
 		},
-		[Symbol.dispose]() {
+		[Symbol.dispose](): void {
 			surroundings = undefined
 			for (const timer of timers.values()) clearTimeout(timer)
 			if (!isolate.isDisposed) isolate.dispose()

@@ -11,27 +11,20 @@ import type { TurnRead } from './known-turns.ts'
 import { isEnded } from './run-state.ts'
 import { transcriptOf } from './transcript.ts'
 
-export interface History {
-	/** Oldest first, each turn complete. */
-	messages: ChatMessage[]
-	/** How the newest of the turns before these begin, oldest first; empty if all turns were read. */
-	unread: ContextMarks['omitted']
-}
-
 /** Of `unread`. */
 const UNREAD = 30
 /** Tokens of a result, and of another message, in a turn that is shown as stubs. */
 const STUB = { result: 80, text: 600 }
 
 /**
- * The turns of `from` and later, until they exceed `tokens`; those before `whole` count as stubs. A turn that
- * never began is left out.
+ * The turns of `from` and later, until they exceed `tokens`; those before `whole` count as stubs. A turn that never began is left
+ * out. `unread`: how the newest of the turns before these begin, if not all turns were read. Both oldest first.
  */
 export async function historyOf(
 	ctx: Pick<Context, 'store' | 'events'>,
 	{ agent_uid, conversation, run_id = '~' }: Pick<RunRecord, 'agent_uid' | 'conversation'> & { run_id?: string },
 	{ from, whole, tokens }: Pick<ContextMarks, 'from' | 'whole'> & { tokens: number },
-): Promise<History> {
+) {
 	const known = knownTurns(ctx.store, agent_uid, conversation)
 	const turns: (readonly ChatMessage[])[] = []
 	const unread: ContextMarks['omitted'] = []

@@ -1,14 +1,9 @@
 /** The places of runs of all agents, newest first. */
-import type { AgentRef, Context } from '../../core/plugin.ts'
+import type { Context } from '../../core/plugin.ts'
 import type { RunStatus } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue, IndexEntry } from './keys.ts'
 import { isEnded } from './run-state.ts'
-
-export interface RunPlace {
-	run_id: string
-	uid: AgentRef['uid']
-}
 
 /**
  * Every run, or those that may have `status`, from below the id `cursor` on. Unfinished ones come from the conversation queues:
@@ -17,9 +12,9 @@ export interface RunPlace {
 export async function* newestRuns(
 	{ store, use }: Pick<Context, 'store' | 'use'>,
 	{ cursor, status }: { cursor?: string | undefined; status?: RunStatus | undefined },
-): AsyncGenerator<RunPlace> {
+): AsyncGenerator<{ run_id: string; uid: string }> {
 	if (status !== undefined && !isEnded(status)) {
-		const places: RunPlace[] = []
+		const places: { run_id: string; uid: string }[] = []
 		for await (const { uid } of use('agents').list())
 			for await (const { value } of store.list<ConversationQueue>(keys.queues(uid)))
 				for (const run_id of value.runs) if (cursor === undefined || run_id < cursor) places.push({ run_id, uid })
