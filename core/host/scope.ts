@@ -19,11 +19,8 @@ const RELEASED = new DOMException('The plugin was stopped', 'AbortError')
 export class Scope {
 	readonly #held: Held[] = []
 	readonly #controller = new AbortController()
+	readonly signal = this.#controller.signal
 	#released = false
-
-	get signal(): AbortSignal {
-		return this.#controller.signal
-	}
 
 	/** In the order in which they were acquired. */
 	labels(): string[] {

@@ -67,9 +67,11 @@ export class ActiveRun implements RunHandle, AssignedRun {
 	readonly run_id: string
 	readonly #options: ActiveRunOptions
 	readonly #outcome = Promise.withResolvers<RunOutcome>()
+	readonly outcome = this.#outcome.promise
+	/** A thread has reported that it has the run. */
+	isTaken = false
 	readonly #usage: Usage
 	#assignment: Assignment | undefined
-	#isTaken = false
 	#verdict: Verdict | undefined
 	#timer: NodeJS.Timeout | undefined
 	/** When its wall time ends, by the clock of `performance.now`. */
@@ -82,15 +84,6 @@ export class ActiveRun implements RunHandle, AssignedRun {
 		this.#usage = usageOf(options.order.journal)
 		// A caller that only aborts may ignore the outcome.
 		this.#outcome.promise.catch(() => {})
-	}
-
-	get outcome(): Promise<RunOutcome> {
-		return this.#outcome.promise
-	}
-
-	/** A thread has reported that it has the run. */
-	get isTaken(): boolean {
-		return this.#isTaken
 	}
 
 	/** Hands the run to a thread, unless it is over already. `assign` gives it a place there. */
@@ -131,7 +124,7 @@ export class ActiveRun implements RunHandle, AssignedRun {
 		this.#assignment.post(message)
 		this.#after(this.#options.graceMs, () => {
 			// If a thread still takes the run, it reads the abort before anything else.
-			if (!this.#isTaken) return this.#finish(verdict)
+			if (!this.isTaken) return this.#finish(verdict)
 			this.#assignment?.terminate()
 			this.#after(this.#options.graceMs, () => this.#finish(verdict))
 		})
@@ -141,7 +134,7 @@ export class ActiveRun implements RunHandle, AssignedRun {
 		if (this.#isOver) return
 		if (this.#verdict) this.#verdict = withSpent(this.#verdict, message)
 		if (message.kind === 'outcome') this.#finish(this.#verdict ?? verdictOf(message.outcome))
-		if (message.kind === 'hello') this.#isTaken = true
+		if (message.kind === 'hello') this.isTaken = true
 		if (!this.#verdict) this.#obey(message)
 	}
 

@@ -21,9 +21,11 @@ export class AnswerStream {
 	model: string | null = null
 	/** Why the model's latest answer ended, in the provider's words. */
 	finish_reason = ''
-	readonly #piece: ((text: string) => void) | undefined
 	/** The text of finished model calls. */
-	#text = ''
+	text = ''
+	/** Whether the pieces add up to the text. Once false, it stays false. */
+	isWhole = true
+	readonly #piece: ((text: string) => void) | undefined
 	/** What was sent of the current model call's text, and what its current attempt has returned. */
 	#sent = ''
 	#attempt = ''
@@ -31,20 +33,10 @@ export class AnswerStream {
 	#begun = ''
 	/** The model call has ended; its text, if any, follows. */
 	#answered = false
-	#whole = true
 
 	/** `piece` receives the text in pieces, never empty; absent if only the whole text is wanted. Must not throw. */
 	constructor(piece?: (text: string) => void) {
 		this.#piece = piece
-	}
-
-	get text(): string {
-		return this.#text
-	}
-
-	/** Whether the pieces add up to the text. Once false, it stays false. */
-	get isWhole(): boolean {
-		return this.#whole
 	}
 
 	/** Takes the next event of the run, of any type. Returns how the run ended, once it has. */
@@ -97,8 +89,8 @@ export class AnswerStream {
 	/** The text of one model call, complete. */
 	#say(words: string): void {
 		this.#send(words)
-		if (this.#piece && this.#sent !== words) this.#whole = false
-		this.#text += this.#gap() + words
+		if (this.#piece && this.#sent !== words) this.isWhole = false
+		this.text += this.#gap() + words
 		this.#sent = this.#attempt = ''
 		this.#answered = false
 	}
@@ -107,18 +99,18 @@ export class AnswerStream {
 	#settle(): void {
 		if (!this.#answered) return
 		this.#answered = false
-		if (this.#sent !== '') this.#whole = false
+		if (this.#sent !== '') this.isWhole = false
 		this.#sent = ''
 	}
 
 	#send(words: string): void {
-		if (!this.#piece || !this.#whole) return
+		if (!this.#piece || !this.isWhole) return
 		if (words.length <= this.#sent.length) {
-			this.#whole = this.#sent.startsWith(words)
+			this.isWhole = this.#sent.startsWith(words)
 			return
 		}
 		if (!words.startsWith(this.#sent)) {
-			this.#whole = false
+			this.isWhole = false
 			return
 		}
 		const gap = this.#sent === '' ? this.#gap() : ''
@@ -128,7 +120,7 @@ export class AnswerStream {
 	}
 
 	#gap(): string {
-		return this.#text === '' ? '' : '\n\n'
+		return this.text === '' ? '' : '\n\n'
 	}
 }
 

@@ -32,14 +32,8 @@ export async function composeOrder(work: Active): Promise<RunOrder> {
 	// Once, at the run's beginning: a run that waited for a thread already has its step `about`.
 	if (instead_of !== undefined && steps.every(({ kind }) => kind === 'about')) {
 		const message = `no provider is set up in gateway.yaml, so the offline one answers instead of "${instead_of}"`
-		unawaited(
-			log.append([
-				{
-					event_type: 'model.fallback',
-					payload: { from: instead_of, to: orders[0]?.provider, code: 'provider_unknown', message },
-				},
-			]),
-		)
+		const payload = { from: instead_of, to: orders[0]?.provider, code: 'provider_unknown', message }
+		unawaited(log.append([{ event_type: 'model.fallback', payload }]))
 	}
 	const given = work.begun?.given ?? (await storedInputs(ctx, run))
 	const { since, tools: clients = [], one_call, form } = given ?? {}

@@ -25,6 +25,7 @@ export class Follower implements Exchange {
 	readonly #runs: Runs
 	readonly #listener: RunListener
 	readonly #result = Promise.withResolvers<RunResult>()
+	readonly result = this.#result.promise
 	readonly #answer: AnswerStream
 	/** Functions that `close` calls. */
 	readonly #releases: (() => void)[]
@@ -55,10 +56,6 @@ export class Follower implements Exchange {
 			() => signal?.removeEventListener('abort', this.#leave),
 		]
 		if (signal?.aborted) this.#leave()
-	}
-
-	get result(): Promise<RunResult> {
-		return this.#result.promise
 	}
 
 	/**

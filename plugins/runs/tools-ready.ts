@@ -16,11 +16,8 @@ export async function toolsReady(
 	const waits = ctx.extensions('tools').map(async ({ plugin, value, run }) => {
 		if (!value.ready) return
 		try {
-			await within(
-				READY_MS,
-				'it',
-				run(async () => value.ready?.(agent, signal)),
-			)
+			const isReady = run(async () => value.ready?.(agent, signal))
+			await within(READY_MS, 'it', isReady)
 		} catch (error) {
 			ctx.log.warn({ plugin, agent: agent.name }, `a run does not wait for the tools of a plugin: ${messageOf(error)}`)
 		}

@@ -2,12 +2,7 @@ import { path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
-
-interface Profile {
-	content: string
-	version: number
-	updated_at: string | null
-}
+import type { Profile } from '../contract.ts'
 
 export default {
 	examples: `

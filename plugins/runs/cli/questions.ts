@@ -5,13 +5,8 @@ import { inTurns } from '../../../core/cli/in-turns.ts'
 import { pick } from '../../../core/cli/pick.ts'
 import { textInput } from '../../../core/cli/text-input.ts'
 import { askApproval } from './approve.ts'
-import type { Question } from './run-record.ts'
+import type { Question } from '../contract.ts'
 import { when } from '../../../core/cli/when.ts'
-
-interface OpenQuestion extends Question {
-	run_id: string
-	asked_at: string
-}
 
 export default {
 	examples: `
@@ -29,7 +24,7 @@ Examples:
 					agent === undefined
 						? (await cli.api.request<{ name: string }[]>('GET', '/v1/agents')).map((one) => one.name)
 						: [agent]
-				const ofAgent = async (name: string): Promise<(OpenQuestion & { agent: string })[]> =>
+				const ofAgent = async (name: string): Promise<(Question & { agent: string })[]> =>
 					(await open(cli, name)).map((one) => ({ agent: name, ...one }))
 				cli.out.answer((await inTurns(names, ofAgent)).flat(), (all, style) =>
 					style.table(
@@ -55,11 +50,11 @@ Examples:
 	},
 } satisfies Command
 
-function open(cli: Cli, agent: string): Promise<OpenQuestion[]> {
-	return cli.api.request<OpenQuestion[]>('GET', path`/v1/agents/${agent}/questions`)
+function open(cli: Cli, agent: string): Promise<Question[]> {
+	return cli.api.request<Question[]>('GET', path`/v1/agents/${agent}/questions`)
 }
 
-async function one(cli: Cli, agent: string, id: string | undefined): Promise<OpenQuestion> {
+async function one(cli: Cli, agent: string, id: string | undefined): Promise<Question> {
 	const list = await open(cli, agent)
 	if (id !== undefined) {
 		try {
