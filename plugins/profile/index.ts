@@ -3,7 +3,6 @@ import events from './events.ts'
 import { addPrimitives } from './primitives.ts'
 import { profilesOf } from './profiles.ts'
 import type { OwnProfiles } from './profiles.ts'
-import { addToPrompt } from './prompt.ts'
 import { routes } from './routes.ts'
 
 /** Profiles: what an agent knows about itself and its people, in every prompt. */
@@ -13,7 +12,7 @@ export default definePlugin<unknown, OwnProfiles>({
 	events,
 	start(ctx) {
 		const profiles = profilesOf(ctx)
-		addPrimitives(ctx, profiles, addToPrompt(ctx, profiles))
+		addPrimitives(ctx, profiles)
 		return profiles
 	},
 	http: routes,
