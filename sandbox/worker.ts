@@ -8,7 +8,7 @@ import { serve } from './serve.ts'
 export default function work({ port }: WorkerTask): Promise<void> {
 	return serve(port, (order, link) =>
 		runLoop(order, link, (request, io) =>
-			askFitted(order, request, io, (requestFor, each) => askModels(order.models, requestFor, each)),
+			askFitted(order, request, io, (requestFor) => askModels(order.models, requestFor, io)),
 		),
 	)
 }

@@ -11,6 +11,7 @@ import { Late, within } from '../util/deadline.ts'
 import { Fault, messageOf } from '../errors.ts'
 import { answerDirectly } from '../http/direct-answer.ts'
 import { makeServer } from '../http/server.ts'
+import type { ServerOptions } from '../http/server.ts'
 import { composition } from './config.ts'
 import { checkTool, declaredBy, withoutDoubles } from './declared.ts'
 import { namedServer } from './request-extensions.ts'
@@ -18,17 +19,13 @@ import type { AnyExtension, Instance } from './instance.ts'
 import type { Logger } from '../log/log.ts'
 import { continueOnBehalfOf } from '../util/context.ts'
 import type { Address, AgentRef, GenerationView, ToolDefinition } from '../plugin.ts'
-import type { Redactor } from '../redactor/redactor.ts'
 import { isOfType } from '../store/events.ts'
 import type { EventEnvelope } from '../store/ports.ts'
 
-export interface GenerationOptions {
+export interface GenerationOptions extends Pick<ServerOptions, 'log' | 'redactor' | 'checkResponses'> {
 	number: number
 	/** In dependency order. */
 	instances: readonly Instance[]
-	log: Logger
-	redactor: Redactor
-	checkResponses: boolean
 }
 
 /** For everything that a plugin does while a generation is built. */

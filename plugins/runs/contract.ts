@@ -48,7 +48,10 @@ export interface RunRecord {
 	prompt: string
 	/** What came with the prompt; without text, the prompt is empty. */
 	attachments?: Attachment[]
-	/** The cause, such as a delivery: the first event of its log, with the run's id added to the payload. */
+	/**
+	 * The cause, such as a delivery: the first event of its log, with the run's id added to the payload. Written exactly once,
+	 * however the run ends.
+	 */
 	origin?: NewEvent
 	/**
 	 * Not a run, but something that was said in the conversation outside of its runs. It ended when it was written; `prompt`
@@ -184,34 +187,27 @@ export interface RunInputs {
 	model?: Pick<ModelParams, 'temperature' | 'max_tokens'> & Pick<ModelOrder, 'sampling'>
 }
 
-export interface StartRequest {
-	prompt: string
+export interface StartRequest extends Pick<
+	RunRecord,
+	'prompt' | 'trigger' | 'persona' | 'tools' | 'limits' | 'origin'
+> {
 	/**
 	 * What comes with the prompt, as `Attachments.take` returns it; an empty prompt needs some. The run keeps their blobs, and
 	 * those of the newest attachments of `given`: 32 together. Throws `unavailable` if one of them was deleted meanwhile.
 	 */
 	attachments?: Attachment[]
-	trigger: string
 	/** Default: the agent's current session. */
 	conversation?: string
 	/** Within 24 h the same key returns the same run; a different request throws `idempotency_mismatch`. */
 	idempotency_key?: string
 	/** As `RunRecord.place`; what others wrote, such as a name, in quotes. At most 500 characters are kept. */
 	place?: string
-	/** Overrides the agent's own. */
-	persona?: string
 	/**
 	 * The run that starts this one. Throws `stopped` if it was stopped or has failed. A run with a parent is accepted regardless
 	 * of how many runs wait in its conversation.
 	 */
 	parent?: { run_id: string; depth: number }
-	/** `none`: the model gets no tools. */
-	tools?: 'none'
-	/** In place of the agent's own. */
-	limits?: Partial<AgentLimits>
 	given?: RunInputs
-	/** As `RunRecord.origin`: written to the run's log exactly once, however the run ends. */
-	origin?: NewEvent
 	/** Where its result goes, as `Runs.destination` returned it. Becomes durable together with the run. */
 	destination?: Destination | undefined
 	/**

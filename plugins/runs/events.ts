@@ -1,5 +1,11 @@
 import type { EventType } from '../../core/plugin.ts'
 
+const usage = 'Tokens of the whole run so far: `input_tokens` and `output_tokens`; `cost` where models have prices.'
+const primitiveCall = {
+	primitive: 'Its name, such as `memory.store`.',
+	call_id: 'The call, unique in its run.',
+}
+
 export default {
 	'run.queued': {
 		description: 'A run waits for an earlier run of its conversation.',
@@ -37,7 +43,7 @@ export default {
 	'run.completed': {
 		description: 'A run ended with an answer.',
 		payload: {
-			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`; `cost` where models have prices.',
+			usage,
 			finish_reason:
 				'Why it ended: why the model stopped, such as `stop` or `length`, or the limit that led to its last call.',
 			'files?': 'What is sent with the answer: `name`, `blob`, `media_type` and `size` of each file.',
@@ -50,7 +56,7 @@ export default {
 			code: 'The [code of the error](http-api.md#codes).',
 			'provider_code?': 'The code that the provider of the model gave.',
 			'provider_status?': 'The HTTP status with which the provider refused the request.',
-			usage: 'Tokens of the whole run so far: `input_tokens` and `output_tokens`; `cost` where models have prices.',
+			usage,
 		},
 	},
 	'run.stopped': {
@@ -183,16 +189,14 @@ export default {
 	'primitive.called': {
 		description: 'An agent calls a primitive.',
 		payload: {
-			primitive: 'Its name, such as `memory.store`.',
-			call_id: 'The call, unique in its run.',
+			...primitiveCall,
 			arguments: 'The arguments, as JSON text; cut if long.',
 		},
 	},
 	'primitive.result': {
 		description: 'A primitive answered.',
 		payload: {
-			primitive: 'Its name, such as `memory.store`.',
-			call_id: 'The call, unique in its run.',
+			...primitiveCall,
 			result: 'The result as the model gets it, as text; cut if long.',
 			'attachments?': 'What it has besides text, as in `message.user`.',
 		},
@@ -200,8 +204,7 @@ export default {
 	'primitive.failed': {
 		description: 'A primitive failed.',
 		payload: {
-			primitive: 'Its name, such as `memory.store`.',
-			call_id: 'The call, unique in its run.',
+			...primitiveCall,
 			code: 'The [code of the error](http-api.md#codes).',
 			message: 'What is wrong, for people.',
 		},

@@ -12,8 +12,8 @@ import { windowOf } from './estimate.ts'
 import { fit } from './fit.ts'
 import type { Fitted } from './fit.ts'
 
-/** As `askModels`; makes the request for one of the models. */
-export type AskEach = (requestFor: (model: ModelOrder) => ModelRequest, io: ModelIo) => Promise<ModelReply>
+/** As `askModels`. `requestFor` makes the request for one of the models. */
+type AskEach = (requestFor: (model: ModelOrder) => ModelRequest) => Promise<ModelReply>
 
 /** What is left of a request that was too long, where the model does not say how long one may be. */
 const SHRINK = 0.6
@@ -33,7 +33,7 @@ export async function askFitted(
 	ask: AskEach,
 ): Promise<ModelReply> {
 	const { context } = order
-	if (!context) return ask(() => request, io)
+	if (!context) return ask(() => request)
 	const estimates = new Map<string, number>()
 	const fitFor = (model: ModelOrder): { fitted: Fitted; estimate: number; exceedsWindow: boolean } => {
 		const { tokens: budget, factor } = budgetFor(model, context)
@@ -55,7 +55,7 @@ export async function askFitted(
 	}
 	const askOnce = async (): Promise<ModelReply> => {
 		try {
-			return await ask(requestFor, io)
+			return await ask(requestFor)
 		} catch (error) {
 			if (error instanceof Fault) return failed(error.code as 'model_rejected', error.message)
 			throw error
