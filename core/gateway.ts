@@ -215,15 +215,11 @@ export class Gateway {
 
 	/** Probes show its progress. */
 	async #upgrade(desired: DesiredState): Promise<void> {
-		const { upgrade, upgradeBegins, version } = this.#options
+		const { upgrade, upgradeBegins } = this.#options
 		if (!upgrade) return
 		this.#state = 'migrating'
 		;(await this.#listen({ main: desired.listen.main }, desired)).take()
-		this.#listeners.current = upgrading({
-			version,
-			started_at: this.status.started_at,
-			progress: () => upgrade.progress(),
-		})
+		this.#listeners.current = upgrading(this.status, () => upgrade.progress())
 		upgradeBegins?.()
 		await upgrade.run()
 		this.#listeners.current = null

@@ -6,19 +6,16 @@ import { messageOf } from '../errors.ts'
 import { isAllowed, sharedIn } from '../process/shared-home.ts'
 import { desiredState } from './desired-state.ts'
 
-export interface CheckOptions {
-	home: string
-	env: Readonly<NodeJS.ProcessEnv>
-	/** False: the code of third-party plugins is not run, and their settings are not checked. */
-	thirdParties?: boolean
-}
-
 /**
  * Checks what `readConfig` leaves to the plugins: the settings of third-party plugins, and what plugins need. Runs the code
  * of third-party plugins, as the gateway does. Throws `config_invalid` as `readConfig` does. Returns a line for
  * each plugin that the gateway would leave out, and for each former name, as `file:line:column: path: what is wrong`.
+ * `thirdParties`: if false, the code of third-party plugins is not run, and their settings are not checked.
  */
-export async function checkConfig(config: Config, { home, env, thirdParties = true }: CheckOptions): Promise<string[]> {
+export async function checkConfig(
+	config: Config,
+	{ home, env, thirdParties = true }: { home: string; env: Readonly<NodeJS.ProcessEnv>; thirdParties?: boolean },
+): Promise<string[]> {
 	const { plugins, refuse } = desiredState(config)
 	const checked = thirdParties ? plugins : plugins.filter(({ builtIn }) => builtIn)
 	// Loaded here only: joi and the plugins' code are slow to load.

@@ -17,17 +17,12 @@ import type { Loaded, Loader } from './loader.ts'
 import { inOrder } from './plan.ts'
 import type { Definition } from './plan.ts'
 
-export interface Definitions {
-	/** Definitions of the wanted plugins whose code loads and whose settings and needs are valid. */
-	definitions: Definition[]
-	/** Mistakes in gateway.yaml, by plugin, in the order of its plugins. */
-	problems: Map<string, LateProblem[]>
-	/** Third-party plugins whose code cannot be used, and why. */
-	broken: Map<string, unknown>
-}
-
-/** Throws if the code of a built-in plugin does not load. */
-export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Loader): Promise<Definitions> {
+/**
+ * The definitions of those wanted plugins whose code loads and whose settings and needs are valid. `problems`: mistakes in
+ * gateway.yaml, by plugin, in the order of its plugins. `broken`: third-party plugins whose code cannot be used, and why. Throws if
+ * the code of a built-in plugin does not load.
+ */
+export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Loader) {
 	const definitions: Definition[] = []
 	const problems = new Map<string, LateProblem[]>()
 	const broken = new Map<string, unknown>()

@@ -42,17 +42,11 @@ export function isIdle({ start, replace, stop }: Plan): boolean {
 	return start.length + replace.length + stop.length === 0
 }
 
-export interface Ordered {
-	/** In dependency order: what a plugin needs stands before it. */
-	order: Definition[]
-	/** Plugins that are left out since they need, directly or indirectly, one that is left out or not in the list; and why. */
-	orphans: Map<string, string>
-	/** Plugins that are left out since they need themselves, directly or indirectly; and how. */
-	cycles: Map<string, string>
-}
-
-/** Orders definitions of different names by their needs. */
-export function inOrder(definitions: readonly Definition[]): Ordered {
+/**
+ * Orders definitions of different names: what a plugin needs stands before it. Left out are `orphans`, which need, directly or
+ * indirectly, one that is left out or not in the list, and `cycles`, which need themselves; each with the reason.
+ */
+export function inOrder(definitions: readonly Definition[]) {
 	const byName = new Map(definitions.map((one) => [one.plugin.name, one]))
 	const order = new Set<Definition>()
 	const orphans = new Map<string, string>()

@@ -3,18 +3,16 @@
  * refused with 503. It shows nothing that needs a token.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { GatewayStatus } from '../status.ts'
 import type { UpgradeProgress } from '../upgrade/progress.ts'
 
 const MOST_RETRY_S = 60
 
-export interface Upgrading {
-	version: string
-	started_at: string
-	progress(): UpgradeProgress
-}
-
 /** As `Listeners.current`. */
-export function upgrading({ version, started_at, progress }: Upgrading) {
+export function upgrading(
+	{ version, started_at }: Pick<GatewayStatus, 'version' | 'started_at'>,
+	progress: () => UpgradeProgress,
+) {
 	return {
 		request(_address: unknown, { url = '/' }: IncomingMessage, response: ServerResponse): void {
 			// Not by URL, which throws for paths such as `//`.

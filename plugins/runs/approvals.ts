@@ -43,20 +43,16 @@ export function approvalOf({ ctx, run }: Work, call: ToolCallRequest, wanted: Wa
 	}
 }
 
-/** What is written with an answer: the fields of the question, and a standing approval. */
-export interface TakenAnswer {
-	answer: string
-	given?: Pick<Answer, 'arguments' | 'reason'>
-	ops: Op[]
-}
-
-/** Throws `invalid_request`, `invalid_arguments`, `conflict` if it has expired, `unavailable` if edited arguments cannot be checked. */
+/**
+ * What is written with an answer: the fields of the question, and a standing approval. Throws `invalid_request`,
+ * `invalid_arguments`, `conflict` if it has expired, `unavailable` if edited arguments cannot be checked.
+ */
 export async function takeAnswer(
 	{ store, toolbox, redactor }: Pick<Context, 'store' | 'toolbox' | 'redactor'>,
 	agent: AgentRef,
 	question: Question,
 	answer: Answer,
-): Promise<TakenAnswer> {
+): Promise<Pick<Question, 'given'> & { answer: string; ops: Op[] }> {
 	if (question.kind !== 'approval') {
 		if (answer.arguments !== undefined || answer.reason !== undefined)
 			throw new Fault('invalid_request', 'this question is not an approval: send `answer` only')

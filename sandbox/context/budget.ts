@@ -3,12 +3,6 @@ import type { ContextOrder, ModelOrder } from '../order.ts'
 import { answerBound } from '../models/answer-bound.ts'
 import { familyFactor, windowOf } from './estimate.ts'
 
-export interface Budget {
-	/** Tokens that a request may take, by the estimate times `factor`. */
-	tokens: number
-	factor: number
-}
-
 /** Left free for what an estimate gets wrong. */
 const MARGIN = 0.04
 /** Of an answer whose length nobody bounds. */
@@ -19,7 +13,8 @@ export function modelKey({ provider, model }: Pick<ModelOrder, 'provider' | 'mod
 	return `${provider}/${model}`
 }
 
-export function budgetFor(model: ModelOrder, context: Pick<ContextOrder, 'tokens' | 'limits' | 'factors'>): Budget {
+/** `tokens`: those that a request may take, by the estimate times `factor`. */
+export function budgetFor(model: ModelOrder, context: Pick<ContextOrder, 'tokens' | 'limits' | 'factors'>) {
 	const window = model.context_window ?? windowOf(model.model)
 	const answer = longestAnswer(model)
 	const known = context.limits[modelKey(model)] ?? Infinity

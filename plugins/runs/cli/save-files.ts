@@ -6,11 +6,6 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import type { AnswerFile } from '../contract.ts'
 import type { Run } from './run-record.ts'
 
-export interface SavedFile extends AnswerFile {
-	/** Where it was written. */
-	path: string
-}
-
 const reasons: Record<string, string> = {
 	EEXIST: 'a file with this name exists; move it, or name another folder',
 	ENOENT: 'the folder does not exist; create it first',
@@ -20,9 +15,9 @@ const reasons: Record<string, string> = {
 /** Bytes of a file name that every common file system takes. */
 const NAME_BYTES = 200
 
-/** One after another. Overwrites nothing. */
-export async function saveFiles(cli: Cli, { agent, files = [] }: Run, folder: string): Promise<SavedFile[]> {
-	const saved: SavedFile[] = []
+/** One after another. Overwrites nothing. Returns where each was written. */
+export async function saveFiles(cli: Cli, { agent, files = [] }: Run, folder: string) {
+	const saved: (AnswerFile & { path: string })[] = []
 	const names = new Set<string>()
 	for (const file of files) {
 		const name = localName(file.name, names)
