@@ -1,6 +1,6 @@
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
-import { askApproval } from './approve.ts'
+import { readAnswer } from './read-answer.ts'
 import type { Question } from './run-record.ts'
 
 export type Asking = ReturnType<typeof askUser>
@@ -38,15 +38,10 @@ export function askUser(cli: Cli, { agent, run_id, hooks = {} }: Followed, asked
 			hooks.stuck?.()
 			return
 		}
-		const until = { signal: AbortSignal.any([signal, withdrawn.signal]) }
+		const until = AbortSignal.any([signal, withdrawn.signal])
 		const shown = isBelow ? `${who} asks: ${question}` : question
-		const read = async (): Promise<string> => {
-			if (asked.kind === 'approval') return askApproval(cli, shown, asked, until)
-			const chosen = options.length > 0 ? await ask.choice(shown, [...options, OTHER], until) : OTHER
-			return chosen === OTHER ? ask.text(options.length > 0 ? 'What?' : shown, until) : chosen
-		}
 		for (;;) {
-			const text = await read()
+			const text = await readAnswer(cli, asked, { shown, other: OTHER, signal: until })
 			const order = (await hooks.command?.(text)) ?? 'none'
 			if (order === 'again') continue
 			answered = true

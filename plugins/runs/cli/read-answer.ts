@@ -1,0 +1,23 @@
+/** Reads the user's answer to a question at the terminal. */
+import type { Cli } from '../../../core/cli/contract.ts'
+import type { Question } from './run-record.ts'
+
+/**
+ * As the API takes it in one text: of an approval such as `edit {"path": "notes.txt"}`. `shown`: the question in other words.
+ * `other`: beside the options of a question, for any other answer.
+ */
+export async function readAnswer(
+	{ ask }: Pick<Cli, 'ask'>,
+	{ kind, question, options = [] }: Question,
+	{ shown = question, other, ...until }: { shown?: string; other?: string; signal?: AbortSignal } = {},
+): Promise<string> {
+	if (options.length === 0) return ask.text(shown, until)
+	if (kind === 'approval') {
+		const chosen = await ask.choice(shown, options, until)
+		if (chosen === 'edit') return `edit ${await ask.text('All arguments, as one JSON object:', until)}`
+		if (chosen === 'refuse') return `refuse ${await ask.text('Why? The model gets the reason.', until)}`
+		return chosen
+	}
+	const chosen = await ask.choice(shown, other === undefined ? options : [...options, other], until)
+	return chosen === other ? ask.text('What?', until) : chosen
+}
