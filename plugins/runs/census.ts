@@ -30,6 +30,7 @@ export async function censusOf({ store, use }: Pick<Context, 'store' | 'use'>): 
 	return census
 }
 
+/** The same counts as metrics. */
 export function runMetrics(runs: Pick<Runs, 'census'>): MetricSource {
 	return {
 		metrics: {
