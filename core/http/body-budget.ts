@@ -6,6 +6,8 @@
 import type { Request } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
 
+/** The ordinary limit of one body. */
+export const BODY_LIMIT_BYTES: number = 1024 * 1024
 /** Of all bodies together. Parsing takes several times as much for a moment. */
 export const BUDGET_BYTES = 96 * 1024 * 1024
 /** A body of a known size up to this is not counted, nor are as many bytes of one that is counted while it is read. */
@@ -42,17 +44,13 @@ const shares = new WeakMap<object, Share>()
  * Takes a share for a body before it is read; settles once the request has it. It is given back when the request is over,
  * however it ended. Undefined for a body that is not counted, and for one whose share grows while it arrives.
  */
-export function shareForBody(
-	request: Request,
-	ordinaryBytes: number,
-	owner: string | null = null,
-): Promise<void> | undefined {
+export function shareForBody(request: Request, owner: string | null = null): Promise<void> | undefined {
 	const { headers, route } = request
 	const { maxBytes = 0, output, parse } = route.settings.payload ?? {}
 	if (parse === false) return undefined
 	// The size of a compressed or chunked body is not known.
 	if (headers['transfer-encoding'] !== undefined || headers['content-encoding'] !== undefined) {
-		if (maxBytes > ordinaryBytes) return takeShare(request, { bytes: maxBytes, owner })
+		if (maxBytes > BODY_LIMIT_BYTES) return takeShare(request, { bytes: maxBytes, owner })
 		if (output === 'data') countWhileRead(request, owner)
 		return undefined
 	}
@@ -85,9 +83,9 @@ function countWhileRead(request: Request, owner: string | null): void {
 }
 
 /** Call this once a body has been read: on routes with the ordinary limit it gives the share back. */
-export function bodyRead(request: Request, ordinaryBytes: number): void {
+export function bodyRead(request: Request): void {
 	const { maxBytes = 0 } = request.route.settings.payload ?? {}
-	if (maxBytes <= ordinaryBytes) bodyUsed(request)
+	if (maxBytes <= BODY_LIMIT_BYTES) bodyUsed(request)
 }
 
 /** Gives the share of a hapi request's body back: nothing of it is held any more. May be called again. */

@@ -11,10 +11,14 @@ import { badRequest } from '@hapi/boom'
 import Bourne from '@hapi/bourne'
 import type { Request, RequestRoute } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
+import { BODY_LIMIT_BYTES } from './body-budget.ts'
+
+/** Values of a body. */
+export const VALUES_LIMIT = 100_000
 
 /** Makes hapi leave the body of a route with a larger limit to `parseBody`. */
-export function leaveLargeBody({ settings: { payload } }: RequestRoute, ordinaryBytes: number): void {
-	if (!payload || payload.parse === false || (payload.maxBytes ?? 0) <= ordinaryBytes) return
+export function leaveLargeBody({ settings: { payload } }: RequestRoute): void {
+	if (!payload || payload.parse === false || (payload.maxBytes ?? 0) <= BODY_LIMIT_BYTES) return
 	if ([payload.allow ?? []].flat().every((type) => isJson(type) || type === BYTES)) payload.parse = 'gunzip'
 }
 
@@ -35,17 +39,17 @@ export function takeReadyBody(request: Request): boolean {
 	return true
 }
 
-/** Parses JSON that hapi did not. Refuses a large body of more than `values` values with `invalid_request` before it is parsed. */
-export function parseBody(request: Request, ordinaryBytes: number, values: number): void {
+/** Parses JSON that hapi did not. Refuses a large body with too many values with `invalid_request` before it is parsed. */
+export function parseBody(request: Request): void {
 	const { payload: body, route, mime } = request
 	if (!route.settings.payload?.parse || !Buffer.isBuffer(body)) return
-	if (body.length > ordinaryBytes && isJson(mime) && hasMoreValues(body, values)) throw tooMany(values)
+	if (body.length > BODY_LIMIT_BYTES && isJson(mime) && hasTooManyValues(body)) throw tooManyValues()
 	if (body.length === 0) Object.assign(request, { payload: null })
 	else if (isJson(mime)) Object.assign(request, { payload: parse(body) })
 }
 
-export function tooMany(values: number): Fault {
-	return new Fault('invalid_request', `the body holds more than ${values} values`)
+export function tooManyValues(): Fault {
+	return new Fault('invalid_request', `the body holds more than ${VALUES_LIMIT} values`)
 }
 
 function isJson(type: string | undefined): boolean {
@@ -69,11 +73,11 @@ const BRACKET = 0x5b
 const BRACE = 0x7b
 
 /**
- * Whether a JSON text certainly holds more than `limit` values besides the outermost: each comma stands between two, and each
+ * Whether a JSON text certainly holds more than 100,000 values besides the outermost: each comma stands between two, and each
  * bracket opens one. One byte after another: to search for the next quote takes longer where there are many. A byte of a
  * character beyond ASCII is none of these.
  */
-function hasMoreValues(json: Buffer, limit: number): boolean {
+function hasTooManyValues(json: Buffer): boolean {
 	let commas = 0
 	let openings = 0
 	let inString = false
@@ -84,9 +88,9 @@ function hasMoreValues(json: Buffer, limit: number): boolean {
 			else if (byte === QUOTE) inString = false
 		} else if (byte === QUOTE) inString = true
 		else if (byte === COMMA) {
-			if (++commas > limit) return true
+			if (++commas > VALUES_LIMIT) return true
 		} else if (byte === BRACKET || byte === BRACE) {
-			if (++openings > limit + 1) return true
+			if (++openings > VALUES_LIMIT + 1) return true
 		}
 	}
 	return false

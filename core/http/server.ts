@@ -5,9 +5,9 @@ import hapi from '@hapi/hapi'
 import type { Request, RouteOptions, Server } from '@hapi/hapi'
 import type { ValidationError } from 'joi'
 import { Fault } from '../errors.ts'
-import { bodyRead, bodyUsed, shareForBody } from './body-budget.ts'
+import { BODY_LIMIT_BYTES, bodyRead, bodyUsed, shareForBody } from './body-budget.ts'
 import { describe, toBoom } from './boom.ts'
-import { leaveLargeBody, parseBody, takeReadyBody, tooMany } from './json-body.ts'
+import { leaveLargeBody, parseBody, takeReadyBody, tooManyValues, VALUES_LIMIT } from './json-body.ts'
 import { hasOneHost } from './one-host.ts'
 import { answerOverlongBody } from './overlong-body.ts'
 import { isSchema, prepareSchemas, schemaOf, withPreferences } from './schemas.ts'
@@ -19,7 +19,6 @@ import { REQUEST_ID } from './request-id.ts'
 import type {} from './hapi-types.ts'
 
 const MIB_BYTES = 1024 * 1024
-export const BODY_LIMIT_BYTES: number = MIB_BYTES
 /** Wrong fields that an answer names. */
 const ERROR_LIMIT = 50
 /** How many characters of what a caller sent an error repeats. */
@@ -28,7 +27,6 @@ const ECHO_LIMIT = 200
 const UNKNOWN_KEYS = 5
 const KEY_LIMIT = 64
 const DEPTH_LIMIT = 64
-const NODE_LIMIT = 100_000
 /** Values of a body up to which all mistakes are reported; reporting a hundred thousand would take a second. */
 const ALL_MISTAKES_LIMIT = 2_000
 
@@ -74,7 +72,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 		})
 	server.events.on('route', (route) => {
 		prepareSchemas(route)
-		leaveLargeBody(route, BODY_LIMIT_BYTES)
+		leaveLargeBody(route)
 	})
 	server.events.on('response', bodyUsed)
 	server.events.on('response', (request) => logUnwritable(request, log))
@@ -87,12 +85,12 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 		answerOverlongBody(request)
 		// Where callers are authenticated, that takes the share, since it knows whose it is.
 		if (server.auth.lookup(request.route)) return h.continue
-		return shareForBody(request, BODY_LIMIT_BYTES)?.then(() => h.continue) ?? h.continue
+		return shareForBody(request)?.then(() => h.continue) ?? h.continue
 	})
 	server.ext('onPostAuth', (request, h) => {
 		const take = (): symbol => {
-			parseBody(request, BODY_LIMIT_BYTES, NODE_LIMIT)
-			bodyRead(request, BODY_LIMIT_BYTES)
+			parseBody(request)
+			bodyRead(request)
 			refuseDeepBody(request)
 			return h.continue
 		}
@@ -178,7 +176,7 @@ function refuseDeepBody(request: Request): void {
 		const next: object[] = []
 		for (const node of level) {
 			for (const child of Object.values(node)) {
-				if (++nodes > NODE_LIMIT) throw tooMany(NODE_LIMIT)
+				if (++nodes > VALUES_LIMIT) throw tooManyValues()
 				if (typeof child === 'object' && child !== null) next.push(child)
 			}
 		}

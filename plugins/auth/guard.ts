@@ -1,7 +1,7 @@
 import type { RequestRoute, Server } from '@hapi/hapi'
 import { Fault } from '../../core/errors.ts'
 import { shareForBody } from '../../core/http/body-budget.ts'
-import { BODY_LIMIT_BYTES, hasBody } from '../../core/http/server.ts'
+import { hasBody } from '../../core/http/server.ts'
 import { reaches, unknownAgent } from '../shared/agent-limit.ts'
 import { scopesOf } from '../shared/scopes.ts'
 import type { RouteAccess } from '../../core/http/hapi-types.ts'
@@ -50,7 +50,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 					request.plugins.afterBody = async () => {
 						if (!(await auth.check(credentials))) throw noLongerValid()
 					}
-				const share = shareForBody(request, BODY_LIMIT_BYTES, credentials.token_id ?? LOCAL)
+				const share = shareForBody(request, credentials.token_id ?? LOCAL)
 				if (share) await share
 			}
 			return h.authenticated({ credentials })
