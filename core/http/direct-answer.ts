@@ -4,7 +4,6 @@
  */
 import { isBoom } from '@hapi/boom'
 import type { Request, ResponseObject, Server } from '@hapi/hapi'
-import type {} from './hapi-types.ts'
 import { hasBody } from './server.ts'
 
 /** The smallest answer that hapi compresses. */
@@ -24,7 +23,9 @@ export function answerDirectly(server: Server): void {
 }
 
 function isPlain(request: Request): request is Request & { response: ResponseObject } {
-	const { response, raw, method, isInjected } = request
+	// hapi's types lack it.
+	const { isInjected } = request as { isInjected?: boolean }
+	const { response, raw, method } = request
 	if (isInjected || method === 'head' || isBoom(response) || response.variety !== 'plain') return false
 	const source: unknown = response.source
 	if (typeof source !== 'object' || source === null) return false

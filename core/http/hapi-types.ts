@@ -13,9 +13,6 @@ declare module '@hapi/hapi' {
 		/** The default if the route sets nothing; false if it accepts all callers. */
 		lookup(route: RequestRoute): RouteAccess | false
 	}
-	interface Request {
-		isInjected: boolean
-	}
 	interface PluginsStates {
 		/** Called once the body is there, before the route does anything. It throws to refuse the request. */
 		afterBody?: () => Promise<void>
