@@ -47,18 +47,11 @@ function remarkOn({ status, error }: RunRecord): string {
 
 /** A call that was cut off has no result in the journal. */
 function withResults(messages: ChatMessage[]): ChatMessage[] {
+	const content = '[the turn ended before there was a result]'
 	const complete: ChatMessage[] = []
 	let open: { id: string; name: string }[] = []
 	const close = (): void => {
-		for (const { id, name } of open) {
-			complete.push({
-				role: 'tool',
-				call_id: id,
-				name,
-				ok: false,
-				content: '[the turn ended before there was a result]',
-			})
-		}
+		for (const { id: call_id, name } of open) complete.push({ role: 'tool', call_id, name, ok: false, content })
 		open = []
 	}
 	for (const message of messages) {
