@@ -92,11 +92,12 @@ export async function mayKnow(
 	owner: string,
 	conversation: string,
 ): Promise<boolean> {
-	const [surface, kind = '', whose, ...rest] = conversation.split(':')
-	if (surface !== 'openai') return true
-	if (kind === 'once' || kind === 'responses') return rest.length === 0 || whose === owner
+	if (!conversation.startsWith('openai:')) return true
 	const name = sharedName(conversation)
-	return name === undefined ? kind === owner : ((await claimOf(ctx, agent, name)) ?? owner) === owner
+	if (name !== undefined) return ((await claimOf(ctx, agent, name)) ?? owner) === owner
+	// An owner may contain a colon.
+	const unnamed = /^openai:(?:once|responses):(?:(.+):)?[^:]+$/.exec(conversation)
+	return unnamed ? (unnamed[1] ?? owner) === owner : conversation.startsWith(`openai:${owner}:`)
 }
 
 /** The name of a conversation that 0.1.0 shared among all callers; undefined for any other. */

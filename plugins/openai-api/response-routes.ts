@@ -3,6 +3,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import { shownFault, toWire } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { bodyUsed } from '../../core/http/body-budget.ts'
+import { reaches } from '../shared/agent-limit.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { OpenAiApi, OpenAiSettings } from './contract.ts'
 import { asking, common } from './asking.ts'
@@ -76,7 +77,7 @@ type Id = { Params: { id: string } }
 export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
 	const read = async ({ params: { id }, auth }: Pick<Request<Id>, 'params' | 'auth'>): Promise<StoredResponse> => {
 		const record = await readResponse(ctx, id, ownerOf(auth.credentials))
-		if (!record) throw missing(id, 'response_id')
+		if (!record || !reaches(auth.credentials, record.agent.name)) throw missing(id, 'response_id')
 		return record
 	}
 

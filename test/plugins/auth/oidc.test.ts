@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
-import { exportJWK, exportSPKI, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { exportSPKI, generateKeyPair, UnsecuredJWT } from 'jose'
 import t from 'tap'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -15,54 +15,12 @@ import type { Credentials } from '../../../plugins/auth/contract.ts'
 import { OpenRequestTable } from '../../../plugins/auth/open-requests.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, Reply, TestGateway } from '../../support/gateway.ts'
+import { AUDIENCE, startIssuer } from '../../support/issuer.ts'
+import type { Pair } from '../../support/issuer.ts'
 import { refused } from '../../support/refused.ts'
 import { openStream } from '../../support/sse.ts'
 import { eventually } from '../../support/wait.ts'
 import { openRaw, openStream as openSessionStream } from '../mcp-server/client.ts'
-
-const AUDIENCE = 'https://agents.example.com'
-
-type Pair = Awaited<ReturnType<typeof generateKeyPair>>
-
-/** An issuer whose keys the test chooses: a certified one does not sign wrong tokens. */
-async function startIssuer(t: Test) {
-	const keys = new Map<string, Pair>([['one', await generateKeyPair('ES256', { extractable: true })]])
-	const state = { isDown: false, reads: 0 }
-	const server = createServer((request, response) => {
-		void (async () => {
-			if (state.isDown) return response.writeHead(500).end()
-			response.setHeader('content-type', 'application/json')
-			if (request.url?.startsWith('/.well-known/'))
-				return response.end(JSON.stringify({ issuer: url, jwks_uri: `${url}/keys` }))
-			state.reads++
-			const all = await Promise.all(
-				[...keys].map(async ([kid, { publicKey }]) => ({
-					...(await exportJWK(publicKey)),
-					kid,
-					alg: 'ES256',
-					use: 'sig',
-				})),
-			)
-			response.end(JSON.stringify({ keys: all }))
-		})()
-	})
-	server.listen(0, '127.0.0.1')
-	await once(server, 'listening')
-	t.teardown(() => server.close())
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-	const sign = async (
-		payload: Record<string, unknown> = {},
-		header: { kid?: string; typ?: string } = {},
-	): Promise<string> => {
-		const { kid = 'one', typ = 'at+jwt' } = header
-		const { privateKey } = keys.get(kid) ?? (await generateKeyPair('ES256'))
-		const now = Math.floor(Date.now() / 1000)
-		return new SignJWT({ iss: url, aud: AUDIENCE, sub: 'grace', iat: now, exp: now + 3600, ...payload })
-			.setProtectedHeader({ alg: 'ES256', kid, typ })
-			.sign(privateKey)
-	}
-	return { url, keys, sign, state }
-}
 
 const rules = `
       - when: {groups: operators}
@@ -140,7 +98,14 @@ void t.test('rules give scopes for agents, and those of one rule do not reach th
 	const said = { model: 'svc/audit-a', messages: [{ role: 'user', content: 'hello' }] }
 	t.equal((await gateway.request('POST', '/v1/chat/completions', { token: both, body: said })).status, 404)
 
-	t.equal((await run('team-a')).status, 200)
+	const { body: response } = await gateway.request('POST', '/v1/responses', {
+		token: both,
+		body: { model: 'svc/team-a', input: 'hello' },
+	})
+	const path = `/v1/responses/${response.id}`
+	t.equal((await get(support, path)).status, 200)
+	const auditor = await issuer.sign({ realm: { roles: ['auditor'] } })
+	t.equal((await get(auditor, path)).status, 404, 'its own response, of an agent that this token is not for')
 	refused(t, await run('team-a', support), { status: 429, code: 'rate_limited', says: /started its 2 runs/ })
 	const events = await eventually(async () => {
 		const { body } = await get(operator, '/v1/audit?actor=grace&event_type=run.started')

@@ -7,6 +7,7 @@ import type {} from '../../../plugins/runs/contract.ts'
 import type {} from '../../../plugins/agents/contract.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { TestGateway } from '../../support/gateway.ts'
+import { AUDIENCE, startIssuer } from '../../support/issuer.ts'
 import { startModelServer } from '../../support/model-server.ts'
 import type { ModelServer } from '../../support/model-server.ts'
 import { said as sentOf } from '../../support/said.ts'
@@ -16,6 +17,7 @@ const world = globalThis as { lentByOwners?: Context }
 interface House {
 	gateway: TestGateway
 	model: ModelServer
+	issuer: Awaited<ReturnType<typeof startIssuer>>
 	ctx: Context
 	/** Makes a token that may run and read. */
 	token(): Promise<string>
@@ -30,10 +32,16 @@ async function house(t: Test): Promise<House> {
 	const model = await startModelServer()
 	t.teardown(() => model.stop())
 	model.on(/^(?![^]*what time)/, 'Well.')
+	const issuer = await startIssuer(t)
 	const lender = "export default { name: 'lender', start: (ctx) => { globalThis.lentByOwners = ctx } }"
 	const gateway = await startGateway({
 		config: `plugins: {openai-api: {user_is_conversation: true}, lender: true}
 providers: {model: {kind: openai, base_url: '${model.url}', api_key: sk-test, model: m}}
+auth:
+  oidc:
+    issuer: ${issuer.url}
+    audience: ${AUDIENCE}
+    rules: [{when: {groups: staff}, scopes: [runs:write, agents:read]}]
 `,
 		files: { 'plugins/lender/index.js': lender },
 	})
@@ -49,6 +57,7 @@ providers: {model: {kind: openai, base_url: '${model.url}', api_key: sk-test, mo
 	return {
 		gateway,
 		model,
+		issuer,
 		ctx: world.lentByOwners as Context,
 		async token() {
 			const body = { scopes: ['runs:write', 'agents:read'] }
@@ -188,7 +197,7 @@ void t.test('a conversation of 0.1.0 continues for the first owner who uses its 
 })
 
 void t.test('results of calls lead on from a run of their own owner only', async (t) => {
-	const { gateway, model, token } = await house(t)
+	const { gateway, model, token, issuer } = await house(t)
 	const [ann, bob] = [await token(), await token()]
 	model.on('what time', {
 		tools: [
@@ -209,4 +218,15 @@ void t.test('results of calls lead on from a run of their own owner only', async
 	t.notMatch(sent(), /mood/, 'what the run of another did by itself')
 	await ask(ann)
 	t.match(sent(), /mood.*noon/)
+
+	// Callers of the identity provider own their runs, too.
+	const cleo = await issuer.sign({ sub: 'cleo', groups: 'staff' })
+	const dan = await issuer.sign({ sub: 'dan', groups: 'staff' })
+	messages.splice(1)
+	const { message: asked } = (await ask(cleo)).choices[0]
+	messages.push(asked, { role: 'tool', tool_call_id: asked.tool_calls[0].id, content: 'dusk' })
+	await ask(dan)
+	t.notMatch(sent(), /mood/)
+	await ask(cleo)
+	t.match(sent(), /mood.*dusk/)
 })
