@@ -124,7 +124,7 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 			try {
 				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
 				if (result.isError !== true) {
-					const files = filesOfResult(result)
+					const files = filesOfResult(result, scrub)
 					const resultText = hideTokens(textOfResult(result, scrub, true))
 					return files.length > 0 ? site.attach(resultText, files) : resultText
 				}

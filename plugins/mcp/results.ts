@@ -18,10 +18,13 @@ type Scrub = (text: string) => string
 /** Base64 of one file; a longer one is only named. */
 const FILE_LIMIT = 28 * 1024 * 1024
 
-/** The images, recordings and files of a result. */
-export function filesOfResult({ content }: Record<string, unknown>): ToolFile[] {
+/** The images, recordings and files of a result. `scrub` redacts their names. */
+export function filesOfResult({ content }: Record<string, unknown>, scrub: Scrub): ToolFile[] {
 	const blocks = Array.isArray(content) ? (content as unknown[]) : []
-	return blocks.flatMap((block) => fileOfBlock(block) ?? [])
+	return blocks.flatMap((block) => {
+		const file = fileOfBlock(block)
+		return file?.name === undefined ? (file ?? []) : { ...file, name: scrub(file.name) }
+	})
 }
 
 function fileOfBlock(block: unknown): ToolFile | undefined {
@@ -35,7 +38,7 @@ function fileOfBlock(block: unknown): ToolFile | undefined {
 	return {
 		bytes,
 		...(typeof media_type === 'string' && { media_type }),
-		...(typeof inner.uri === 'string' && { name: inner.uri.slice(0, CUT) }),
+		...(typeof inner.uri === 'string' && { name: inner.uri }),
 	}
 }
 

@@ -15,10 +15,14 @@ import { appendWith } from './records.ts'
 import { fieldsOf } from './run-fields.ts'
 import { openModelSlot } from './model-slot.ts'
 import { unawaited } from './run-log.ts'
+import type { RunLog } from './run-log.ts'
 import { openCalls } from './thread-calls.ts'
 import { transcribe } from './transcribe.ts'
 import { waitsIn } from './waits.ts'
 import type { Active, Final, Paused } from './work.ts'
+
+/** Characters of an error's message. */
+const MESSAGE_LIMIT = 500
 
 /** Gives the run to a thread and serves the thread's requests. */
 export async function serveThread(work: Active): Promise<Final | Paused> {
@@ -38,8 +42,9 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 	const calls = openCalls(work, () => handle.hold())
 	const slot = openModelSlot(work, () => handle.hold())
 	const handle = ctx.pool.execute(order, {
-		event(event) {
-			if (event.event_type === 'model.request') return log.appendSoon(event)
+		event(told) {
+			if (told.event_type === 'model.request') return log.appendSoon(told)
+			const event = { ...told, payload: withShortMessage(log, told.payload) }
 			ctx.log.warn({ ...fieldsOf(run), ...event.payload }, event.event_type)
 			unawaited(log.append([event], shrinkIn(event)))
 		},
@@ -90,7 +95,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		// Nothing would ever continue it.
 		if (outcome.status === 'paused' && waitsIn(log.journal).length === 0)
 			throw new Fault('thread_lost', 'the thread reported that the run waits, but there is nothing that it waits for')
-		return outcome
+		return outcome.status === 'failed' ? { ...outcome, error: withShortMessage(log, outcome.error) } : outcome
 	} catch (error) {
 		if (signal.aborted && isFault(error, 'thread_lost')) return { status: 'stopped' }
 		work.lock.departed = isFault(error, 'thread_lost') && error.cause === DEPARTED
@@ -100,6 +105,13 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		slot.close()
 		await calls.close()
 	}
+}
+
+/** A thread does not know the secrets, so it must not shorten a message to where a part of one could remain. */
+function withShortMessage<T extends object>({ redactor }: RunLog, about: T): T {
+	if (!('message' in about) || typeof about.message !== 'string') return about
+	const { text, dropped } = redactor.cut(about.message, MESSAGE_LIMIT, 'event')
+	return { ...about, message: dropped > 0 ? `${text}…` : text }
 }
 
 /** The step that a request which was too long leaves, for the rest of its run. */

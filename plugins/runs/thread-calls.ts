@@ -54,7 +54,7 @@ export function openCalls(work: Active, hold: () => () => void) {
 				forModel: (text: string, also: ReadonlySet<string>) => forModel(work, text, also),
 				result_characters: work.limits.result_characters,
 				interrupted: begun.has(call.id),
-				attach: (files: readonly ToolFile[]) => storeFiles(ctx, run, agent, files),
+				attach: (files: readonly ToolFile[]) => storeFiles(ctx, run, agent, files, log.redactor),
 				whyMissing: (name: string) => whyMissing(ctx, agent, name),
 			}
 			// Read now, not when the run began: a reload may have brought other tools.

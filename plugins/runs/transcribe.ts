@@ -10,6 +10,7 @@ import type { Work } from './work.ts'
 
 /** Transcribed characters that are kept of a recording. */
 const LIMIT = 50_000
+const ERROR_LIMIT = 500
 const MOST_TIMEOUT_MS = 120_000
 const RETRIES = 2
 const PAUSE_MS = 1_000
@@ -34,10 +35,11 @@ export async function transcribe(work: Pick<Work, 'ctx' | 'run' | 'log' | 'lock'
 			log.involve({ provider: order.provider })
 			const bytes = await ctx.use('attachments').blobs.read(run.agent_uid, attachment.blob)
 			if (!bytes) continue
-			text = (await ask(order, attachment, bytes, signal)).slice(0, LIMIT).toWellFormed().trim()
+			const said = await ask(order, attachment, bytes, signal)
+			text = log.redactor.cut(said, LIMIT, 'record').text.toWellFormed().trim()
 		} catch (failure) {
 			if (signal.aborted) return
-			error = messageOf(failure).slice(0, 500)
+			error = log.redactor.cut(messageOf(failure), ERROR_LIMIT, 'event').text
 			ctx.log.warn({ run_id: run.run_id, agent: run.agent }, `a recording was not transcribed: ${error}`)
 		}
 		if (signal.aborted) return
@@ -48,10 +50,9 @@ export async function transcribe(work: Pick<Work, 'ctx' | 'run' | 'log' | 'lock'
 function keep(
 	{ run, log, ctx }: Pick<Work, 'ctx' | 'run' | 'log'>,
 	blob: string,
-	text: string | null,
+	transcript: string | null,
 	error: string | undefined,
 ): Promise<Attachment[]> {
-	const transcript = text === null ? null : log.redactor.text(text, 'record')
 	const payload = { blob, content: transcript, ...(error !== undefined && { error }) }
 	return appendWith(log, run.agent_uid, { events: [{ event_type: 'message.transcribed', payload }] }, async () => {
 		const entry = await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id))
@@ -113,7 +114,7 @@ async function send(order: EndpointOrder, type: string, body: Buffer, signal: Ab
 	const responseText = await response.text()
 	if (!response.ok) {
 		const { status } = response
-		const message = `the server answered with status ${status}: ${responseText.slice(0, 200)}`
+		const message = `the server answered with status ${status}: ${responseText}`
 		throw status >= 500 || status === 429 || status === 408 ? new Error(message) : new Refused(message)
 	}
 	const { text } = JSON.parse(responseText) as { text?: unknown }

@@ -10,7 +10,7 @@ import { listIn, objectIn, parsed, stringIn } from './values.ts'
 /** A shorter key is a word that local servers are given, such as "none"; to take it out would only garble the text. */
 const SECRET_LENGTH = 8
 /** Characters of what a server said that are looked at: some answer with whole pages, and a hostile one with more. */
-const READ_LIMIT = 4 * 1024
+const READ_LIMIT = 8 * 1024
 
 /** What a server said of its refusal. */
 export interface ServerError {

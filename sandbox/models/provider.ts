@@ -91,8 +91,11 @@ export class ModelError extends Error {
 	}
 }
 
-/** A failure's message is cut here: some servers answer with whole pages. */
-const MESSAGE_LIMIT = 500
+/**
+ * Characters of a failure's message, since some servers answer with whole pages. Far more than is shown: what shortens it further
+ * redacts it first (plugins/runs/serve-thread.ts).
+ */
+const MESSAGE_LIMIT = 8 * 1024
 
 export function failed(
 	code: ModelCode,

@@ -6,13 +6,15 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
+import { ogg } from '../support/files.ts'
+import { startModelServer } from '../support/model-server.ts'
 import { eventually } from '../support/wait.ts'
 import { ownWords } from '../support/said.ts'
 
 const providerKey = 'sk-proj-Ab3dEf6hIj9kLm2nOp5q'
 const granted = 'ghp_Zq7RkX2mWv9LtB4nYc8H'
 
-type Handler = (body: Answer, headers: IncomingHttpHeaders) => { type: string; text: string }
+type Handler = (body: Answer, headers: IncomingHttpHeaders) => { type: string; text: string; status?: number }
 
 async function serve(t: Test, handle: Handler): Promise<string> {
 	const server = createServer((request, response) => {
@@ -20,8 +22,10 @@ async function serve(t: Test, handle: Handler): Promise<string> {
 			let text = ''
 			for await (const part of request.setEncoding('utf8')) text += String(part)
 			if (text === '') return void response.writeHead(405).end()
-			const answer = handle(JSON.parse(text) as Answer, request.headers)
-			response.writeHead(answer.text === '' ? 202 : 200, { 'content-type': answer.type }).end(answer.text)
+			const isForm = request.headers['content-type']?.startsWith('multipart/')
+			const answer = handle(isForm ? {} : (JSON.parse(text) as Answer), request.headers)
+			const { type, status = answer.text === '' ? 202 : 200 } = answer
+			response.writeHead(status, { 'content-type': type }).end(answer.text)
 		})()
 	})
 	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -73,6 +77,7 @@ const mcp: Handler = ({ id, method, params }, headers) => {
 					content: [
 						{ type: 'resource_link', uri: `https://x/${'p'.repeat(475)}?${key}`, name: 'n'.repeat(480) + key },
 						{ type: 'text', text: key },
+						{ type: 'resource', resource: { uri: `https://x/${'f'.repeat(245)}${key}`, blob: 'AAAA' } },
 					],
 				}
 			default:
@@ -137,6 +142,53 @@ void t.test('an MCP server that repeats the secret in its header', async (t) => 
 	t.match((await ended(gateway, run_id)).answer, /link to the resource n+/)
 	for (const place of [path, `/v1/runs/${run_id}`, '/v1/agents/ada/history', '/v1/audit?limit=500'])
 		t.strictSame(partsIn((await gateway.request('GET', place)).body, granted), [], place)
+})
+
+void t.test('a transcription server that repeats its key in an error', async (t) => {
+	const url = await serve(t, (_, { authorization }) => ({
+		type: 'text/plain',
+		text: `${'e'.repeat(190)}${authorization?.slice('Bearer '.length)}`,
+		status: 401,
+	}))
+	const gateway = await startGateway({
+		config: `providers:
+  offline: { kind: offline }
+  voice: { kind: openai, base_url: "${url}/v1", model: m, api_key: ${providerKey} }
+default_provider: offline
+transcription: { provider: voice, model: whisper-1 }
+`,
+	})
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const attachments = [{ data: ogg().toString('base64'), name: 'voice.oga' }]
+	const { run_id } = (await gateway.request('POST', '/v1/agents/ada/runs', { body: { attachments } })).body
+	await ended(gateway, run_id)
+	const { body } = await gateway.request('GET', `/v1/audit?run_id=${run_id}&event_type=message.transcribed`)
+	t.match(body.events[0].payload.error, /status 401: e+/)
+	t.strictSame(partsIn(body, providerKey), [])
+})
+
+void t.test('a provider that repeats in an error what the model was sent', async (t) => {
+	const server = await startModelServer()
+	t.teardown(() => server.stop())
+	server.on(
+		'read it',
+		{ tools: [{ name: 'vault_read', arguments: { name: 'GRANTED' } }] },
+		{ status: 400, message: `${'m'.repeat(474)}${granted}` },
+	)
+	const gateway = await startGateway({
+		config: `providers:\n  main: { kind: openai, base_url: "${server.url}", model: m, api_key: ${providerKey} }\n`,
+	})
+	t.teardown(() => gateway.stop())
+	await gateway.request('POST', '/v1/agents', { body: { name: 'ada' } })
+	const secret = await gateway.request('POST', '/v1/vault/secrets', { body: { name: 'GRANTED', value: granted } })
+	const grant = { agent_id: 'ada', secret_id: secret.body.id, reveal: true }
+	await gateway.request('POST', '/v1/vault/grants', { body: grant })
+	const { run_id } = (await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: 'read it' } })).body
+	const run = await ended(gateway, run_id)
+	t.match(run.error.message, /^main \(m\): 400 m{474}\[redacted:GRANTED\]$/)
+	for (const path of [`/v1/runs/${run_id}`, '/v1/audit?limit=500'])
+		t.strictSame(partsIn((await gateway.request('GET', path)).body, granted), [], path)
 })
 
 async function ended({ request }: TestGateway, run_id: string): Promise<Answer> {
