@@ -25,7 +25,8 @@ const PARALLEL = 16
 /** Undefined if it has ended, or if there is no /proc. */
 export function markOf(pid: number): ProcessMark | undefined {
 	try {
-		const { started } = fieldsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+		const { state, started } = fieldsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+		if (state === 'Z') return undefined // its parent has not collected it yet
 		return { pid, started, boot: bootId() }
 	} catch {
 		return undefined
@@ -62,9 +63,9 @@ async function readMarked(pid: string): Promise<RunningProcess | undefined> {
 }
 
 /** The name is in parentheses and may contain anything, even parentheses and spaces. */
-function fieldsOf(stat: string): { group: number; started: string } {
+function fieldsOf(stat: string): { state: string; group: number; started: string } {
 	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-	return { group: Number(fields[2]), started: fields[19] ?? '' }
+	return { state: fields[0] ?? '', group: Number(fields[2]), started: fields[19] ?? '' }
 }
 
 let boot: string | undefined

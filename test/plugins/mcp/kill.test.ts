@@ -1,9 +1,13 @@
 /** A gateway that is killed leaves processes behind; the next one ends them, and none but them. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Logger } from '../../../core/log/log.ts'
+import { markOf } from '../../../plugins/mcp/process-table.ts'
+import { reap } from '../../../plugins/mcp/reap.ts'
 import { makeHome, send } from '../../support/gateway.ts'
 import type { Answer } from '../../support/gateway.ts'
 import { gone, isRunning, servers, stdio } from '../../support/mcp.ts'
@@ -94,3 +98,29 @@ void t.test('servers of a gateway that was killed are ended by the next one', as
 	await second.end()
 	t.strictSame(readdirSync(join(home, 'run')).includes('mcp') ? readdirSync(join(home, 'run/mcp')) : [], [])
 })
+
+const hasNoTable = process.platform === 'linux' ? false : 'there is no /proc'
+void t.test(
+	'a server that has ended, but is still in the process table, is no leftover',
+	{ skip: hasNoTable },
+	async (t) => {
+		const folder = mkdtempSync(join(tmpdir(), 'svc-mcp-'))
+		t.teardown(() => rmSync(folder, { recursive: true, force: true }))
+		// The parent becomes another program, which collects no children.
+		const parent = spawn('sh', ['-c', 'tail -f /dev/null & echo $!; exec tail -f /dev/null'], {
+			stdio: ['ignore', 'pipe', 'ignore'],
+		})
+		t.teardown(() => parent.kill('SIGKILL'))
+		const [line] = (await once(parent.stdout, 'data')) as [Buffer]
+		const pid = Number(line.toString())
+		const mark = await eventually(() => markOf(pid))
+		writeFileSync(join(folder, `${'2'.repeat(32)}.json`), JSON.stringify(mark))
+		await eventually(() => readFileSync(`/proc/${parent.pid}/comm`, 'utf8') === 'tail\n')
+		process.kill(pid, 'SIGKILL')
+		await eventually(() => / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8')))
+		const warnings: unknown[] = []
+		await reap(folder, { warn: (...line: unknown[]) => warnings.push(line) } as unknown as Logger)
+		t.strictSame(warnings, [])
+		t.strictSame(readdirSync(folder), [])
+	},
+)
