@@ -80,10 +80,9 @@ const looked = new WeakMap<object, Adapter | string>()
 export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapters {
 	const all = new Map<string, Adapter>()
 	const problems: string[] = []
-	for (const { plugin, value, run } of extensions) {
-		const found = lookAt(value, run)
-		if (typeof found === 'string') problems.push(`plugin "${plugin}" adds a channel that cannot be used: ${found}`)
-		else if (all.has(found.type)) problems.push(`plugin "${plugin}" adds a second channel of the type ${found.type}`)
+	for (const one of extensions) {
+		const found = usable(one, all.values())
+		if (typeof found === 'string') problems.push(`plugin "${one.plugin}" adds a channel that cannot be used: ${found}`)
 		else all.set(found.type, found)
 	}
 	const aliases = new Map<string, Adapter>()
@@ -91,10 +90,22 @@ export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapter
 	return { all, problems, find: (type) => all.get(type) ?? aliases.get(type) }
 }
 
-/** Why an adapter cannot be used; null if it can. */
-export function adapterProblem(value: unknown, run: Adapter['run']): string | null {
-	const found = lookAt(value, run)
+/** Why the adapter of `extension` cannot be used beside the others of `extensions`; null if it can. */
+export function adapterProblem(
+	extension: Extension<'channel'>,
+	extensions: readonly Extension<'channel'>[],
+): string | null {
+	const before = extensions.slice(0, extensions.indexOf(extension))
+	const found = usable(extension, adaptersOf(before).all.values())
 	return typeof found === 'string' ? found : null
+}
+
+/** `before`: the adapters that come first. */
+function usable({ value, run }: Extension<'channel'>, before: Iterable<Adapter>): Adapter | string {
+	const found = lookAt(value, run)
+	if (typeof found === 'string') return found
+	const isTaken = [...before].some(({ type, aliases }) => type === found.type || aliases.includes(found.type))
+	return isTaken ? `another channel has the type or alias ${found.type}` : found
 }
 
 /** The same object gives the same result: a connection is kept as long as its adapter stays the same. */
@@ -113,9 +124,9 @@ function describe(adapter: ChannelAdapter, run: Adapter['run']): Adapter | strin
 		const parts = { type, aliases, label, can, connect, config, unguarded, schemes }
 		const { error, value } = adapterSchema.validate(parts)
 		if (error) return error.message
-		const schema = commonConfigOf(value.schemes)
-			.concat((config?.call(adapter, Joi) ?? Joi.object()) as Joi.ObjectSchema)
-			.unknown()
+		const own: unknown = config?.call(adapter, Joi) ?? Joi.object()
+		if (!isObjectSchema(own)) return 'config(joi) must return joi.object(…)'
+		const schema = commonConfigOf(value.schemes).concat(own).unknown()
 		return {
 			type,
 			aliases: [...(value.aliases ?? [])],
@@ -130,6 +141,11 @@ function describe(adapter: ChannelAdapter, run: Adapter['run']): Adapter | strin
 	} catch (error) {
 		return messageOf(error)
 	}
+}
+
+/** The schema of the common keys is built at its first use, so it would refuse another one only then. */
+function isObjectSchema(value: unknown): value is Joi.ObjectSchema {
+	return Joi.isSchema(value) && value.type === 'object'
 }
 
 function checkBy(schema: Joi.ObjectSchema, config: object): ReturnType<Adapter['check']> {

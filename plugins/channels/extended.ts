@@ -3,5 +3,5 @@ import { adapterProblem } from './adapters.ts'
 
 export default {
 	point: 'channel',
-	problem: ({ value, run }) => adapterProblem(value, run),
+	problem: adapterProblem,
 } satisfies ExtensionCheck<'channel'>

@@ -87,7 +87,7 @@ async function run(plugin: Plugin, order: CheckOrder, wrong: Wrong, { doing, unc
 				...routeFindings(name, generation.servers),
 				...(await commandFindings(name, home)),
 				...(await doctorFindings(home)),
-				...(await extensionFindings((point) => generation.extensions(point).filter(({ plugin }) => plugin === name))),
+				...(await extensionFindings(name, (point) => generation.extensions(point))),
 			])
 				wrong(one.problem, one.fix, one.level)
 		} else wrong(problem ?? 'it does not start', fixOfStart(name, problem ?? '', found?.state === 'failing'))

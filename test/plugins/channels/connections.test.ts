@@ -347,8 +347,8 @@ void t.test('a plugin whose channel is none is told of, and the others work', as
 		["{ type: 'b6', label: 'x', get can() { throw new Error('a trap') }, connect() {} }", /a trap/],
 		[`{ type: 'b7', label: 'x', ${can} }`, /connect/],
 		[`{ type: 'b8', label: 'x', ${can}, connect() {}, config() { throw new Error('no schema') } }`, /no schema/],
-		[`{ type: 'b9', label: 'x', ${can}, connect() {}, config: () => 'schema' }`, /./],
-		[`{ type: 'loop', label: 'x', ${can}, connect() {} }`, /second channel of the type loop/],
+		[`{ type: 'b9', label: 'x', ${can}, connect() {}, config: () => 'schema' }`, /must return joi\.object/],
+		[`{ type: 'loop', label: 'x', ${can}, connect() {} }`, /another channel has the type or alias loop/],
 	]
 	const names = rows.map((_, n) => `odd${n}`)
 	const own = await startGateway({

@@ -97,13 +97,18 @@ const cases: Record<
 		code: `export default { name: 'extends', start(ctx) {
 			ctx.extend('console', { title: 'A title that is far too long for the menu', module: '' })
 			ctx.extend('channel', { type: 'pigeon' })
+			const can = { formats: [{ markup: 'plain', max_length: 100 }] }
+			ctx.extend('channel', { type: 'swift', label: 'Swift', can, connect() {}, config: (joi) => ({ nest: joi.string() }) })
+			ctx.extend('channel', { type: 'telegram', label: 'Own', can, connect() {} })
 			ctx.extend('metrics', { metrics: { pigeons: { help: 'Pigeons.', type: 'gauge' } }, read: () => ({}) })
 			ctx.extend('metrics', { metrics: { extends_out: { help: 'Out.', type: 'gauge' } }, read: () => ({ extends_out: [{ labels: {} }] }) })
 			ctx.extend('metrics', { metrics: { extends_in: { help: 'In.', type: 'gauge' } }, read: () => ({ extends_in: 1 }) })
 		} }`,
 		found: [
 			[/adds to console is left out: "title"/, /ctx\.extend\('console'/],
-			[/adds to channel is left out: /, /ctx\.extend\('channel'/],
+			[/adds to channel is left out: "label"/, /ctx\.extend\('channel'/],
+			[/adds to channel is left out: config\(joi\) must return joi\.object\(…\)/, /ctx\.extend\('channel'/],
+			[/adds to channel is left out: another channel has the type or alias telegram/, /ctx\.extend\('channel'/],
 			[/adds to metrics is left out: the name "pigeons" must begin with extends_/, /ctx\.extend\('metrics'/],
 			[/adds to metrics is left out: extends_out has a value/, /ctx\.extend\('metrics'/],
 		],
