@@ -18,8 +18,16 @@ export function hint(composition: Composition, { type, message, path, context }:
 	}
 	if (type === 'number.base' && typeof value === 'string' && /^\d+$/.test(value)) return `${message}, without quotes`
 	if (type !== 'object.unknown' || message !== messages['object.unknown']) return message
+	// YAML takes it as a letter of the name.
+	if (/^[^\S ]/.test(key))
+		return 'begins with a space of another kind, as in texts that are copied from web pages; use ordinary spaces'
 	const schema = jsonSchema(composition)
-	const meant = suggest(key, settingsAt(schema, path.slice(0, -1)))
+	const above = path.slice(0, -1)
+	const parts = key.split('.')
+	const last = parts.pop() ?? key
+	if (parts.length > 0 && settingsAt(schema, [...above, ...parts]).includes(last))
+		return `${message}; write ${[last, ...parts.toReversed()].map((one) => `"${one}:"`).join(' below ')}`
+	const meant = suggest(key, settingsAt(schema, above))
 	// It is a setting of another kind.
 	if (meant === key) return 'is not a setting of this kind'
 	const found = meant ?? elsewhere(schema, key)

@@ -53,6 +53,9 @@ const mistakes: [text: string, at: string, advice: RegExp][] = [
 	['server:\n  prt: 1\n', '2:3', /server\.prt: is not a known setting; did you mean "port"\?/],
 	['port: 1\n', '1:1', /did you mean "server\.port"\?/],
 	['runs:\n  steps: 5\n', '2:3', /did you mean "runs\.limits\.steps"\?/],
+	['runs.limits.steps: 5\n', '1:1', /not a known setting; write "steps:" below "limits:" below "runs:"/],
+	['runs:\n  limits.steps: 5\n', '2:3', /not a known setting; write "steps:" below "limits:"/],
+	['runs:\n\u{a0}\u{a0}max_waiting: 5\n', '2:1', /begins with a space of another kind.*use ordinary spaces/],
 	// Values
 	['server:\n  port: "80"\n', '2:9', /server\.port: must be a whole number, without quotes/],
 	['server:\n  port: 70000\n', '2:9', /server\.port: must be at most 65535/],
