@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import { Fault, isFault } from '../../core/errors.ts'
 import { hasOneHost } from '../../core/http/one-host.ts'
+import { networkCounter } from '../shared/network-counter.ts'
 import { peerOf } from '../shared/peer.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Actor } from '../../core/util/context.ts'
@@ -13,10 +14,13 @@ import { CLOCK_SKEW_S, InvalidToken, mayBeJwt } from './oidc/access-tokens.ts'
 import type { Verify } from './oidc/access-tokens.ts'
 import type { Session, Sessions } from './oidc/sessions.ts'
 import { identityOf, noRule, powersFor, rulesFor } from './oidc/rules.ts'
-import { failureCounter, requestCounter } from './rate-limits.ts'
+import { requestCounter } from './rate-limits.ts'
 import { rememberNotLocal } from './local-memo.ts'
 import type { NotLocal } from './local.ts'
 import type { AuthViolation, ReportViolation } from './violations.ts'
+
+/** Failed attempts of one network in a minute. */
+const FAILURES = 10
 
 /**
  * Identifies the caller. A token is checked in every mode, and its scopes apply. Without a token, a local caller in loopback
@@ -34,7 +38,7 @@ export function callersOf(
 	/** The session of a request that a page of the gateway sent after a sign-in. */
 	sessionOf?: { find: (request: IncomingMessage) => Promise<Session | undefined>; get: Sessions['get'] },
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
-	const countFailure = failureCounter()
+	const countFailure = networkCounter(FAILURES)
 	const countRequest = requestCounter()
 	const notLocalOf = rememberNotLocal({ allowedHosts: allowed_hosts, corsOrigins: cors_origins })
 
@@ -42,14 +46,9 @@ export function callersOf(
 	 * Only failures are counted and only failures are refused: 256 random bits cannot be guessed, and all clients behind a proxy
 	 * share one address, so one bad client must not lock the others out.
 	 */
-	const refuse = async (
-		request: IncomingMessage,
-		fault: Fault,
-		reason: AuthViolation,
-		token?: Token,
-	): Promise<never> => {
+	const refuse = (request: IncomingMessage, fault: Fault, reason: AuthViolation, token?: Token): never => {
 		report(reason, fault, request, token && { token_id: token.id, actor: actorOf(token) })
-		const seconds = await countFailure(peerOf(request).remoteAddress ?? '')
+		const seconds = countFailure(peerOf(request).remoteAddress ?? '')
 		if (seconds === 0) throw fault
 		throw tryLater(
 			'rate_limited',

@@ -8,7 +8,8 @@
 import { isIP, isIPv4 } from 'node:net'
 import { peerOf } from '../shared/peer.ts'
 import type { Peer } from '../shared/peer.ts'
-import { isLoopback, networkOf } from './address.ts'
+import { networkOf } from '../shared/network-counter.ts'
+import { isLoopback } from './address.ts'
 
 /** What the rule reads; Node's IncomingMessage has all of it. */
 export interface Arrival {
