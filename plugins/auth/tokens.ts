@@ -4,6 +4,7 @@ import { newId, now, randomText } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { change } from '../../core/store/change.ts'
 import type { Op, Rev } from '../../core/store/ports.ts'
+import { emitOrLog } from '../shared/emit-or-log.ts'
 import type { Token, Tokens, TokenStatus } from './contract.ts'
 import type { CallerLimits } from './limits.ts'
 
@@ -37,7 +38,8 @@ const tokenKey = (id: string) => [...TOKENS, id] as const
 const hashKey = (hash: string) => [SCOPE, 'hash', hash] as const
 const bootstrapKey = [SCOPE, 'bootstrap'] as const
 
-export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
+export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
+	const { store } = ctx
 	const recordOf = async (id: string): Promise<TokenRecord | undefined> =>
 		(await store.getShared<TokenRecord>(tokenKey(id)))?.value
 	const noneYet = async (): Promise<boolean> => (await store.get(bootstrapKey)) === undefined
@@ -88,10 +90,6 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 		await store.commit(SCOPE, ops)
 	}
 
-	/** The operation has succeeded: if the log cannot be written, the caller must still get the text of the new token. */
-	const report = (event_type: string, payload: Record<string, unknown>): Promise<void> =>
-		emit({ event_type, payload }).catch((error: unknown) => log.error({ err: error }, `${event_type} was not recorded`))
-
 	return {
 		noneYet,
 		async create({ scopes, agents, label, limits, expires_at }, mustBeFirst = false) {
@@ -100,7 +98,9 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 			const details = { ...(agents && { agents }), ...(label !== undefined && { label }), ...(limits && { limits }) }
 			const shown = { id: newId(), scopes, ...details, expires_at, created_at: now() }
 			await write({ ...shown, hash: hash('sha256', token), revoked_at: null }, mustBeFirst)
-			await report('token.created', { token_id: shown.id, scopes, ...details, expires_at })
+			const payload = { token_id: shown.id, scopes, ...details, expires_at }
+			// Whoever made it must get its text.
+			await emitOrLog(ctx, { event_type: 'token.created', payload })
 			return { ...shown, token }
 		},
 		async list() {
@@ -126,7 +126,7 @@ export function tokensOf({ store, emit, log }: Pick<Context, 'store' | 'emit' | 
 				// Deletions are accepted on a full disk: a leaked token must be revocable at any time.
 				return revoke(removal)
 			})
-			if (revoked) await report('token.revoked', { token_id: id })
+			if (revoked) await emitOrLog(ctx, { event_type: 'token.revoked', payload: { token_id: id } })
 		},
 		async find(text) {
 			if (!TOKEN_FORM.test(text)) return undefined

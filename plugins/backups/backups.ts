@@ -1,6 +1,7 @@
 import type { BackupInfo } from '../../core/backup/list.ts'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
+import { emitOrLog } from '../shared/emit-or-log.ts'
 import type { Backups, BackupSettings } from './contract.ts'
 import { takeOnSchedule } from './schedule.ts'
 
@@ -28,10 +29,10 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 				min_free_mib: config.min_free_mib,
 				signal: ctx.signal,
 			})
-			await say(ctx, 'backup.created', eventOf(made))
+			await emitOrLog(ctx, { event_type: 'backup.created', payload: eventOf(made) })
 			return made
 		} catch (error) {
-			await say(ctx, 'backup.failed', { trigger, message: messageOf(error) })
+			await emitOrLog(ctx, { event_type: 'backup.failed', payload: { trigger, message: messageOf(error) } })
 			throw error
 		}
 	}
@@ -51,7 +52,7 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 	const remove = async (id: string, reason: 'request' | 'retention'): Promise<void> => {
 		const { removeBackup } = await import('../../core/backup/list.ts')
 		await removeBackup(folder, id)
-		await say(ctx, 'backup.removed', { backup_id: id, reason })
+		await emitOrLog(ctx, { event_type: 'backup.removed', payload: { backup_id: id, reason } })
 	}
 
 	/** Only scheduled backups of this home, never one made on request. */
@@ -89,11 +90,4 @@ function isAhead({ created_at }: BackupInfo): boolean {
 
 function eventOf({ id, bytes, records, head, trigger, includes_key }: BackupInfo): Record<string, unknown> {
 	return { backup_id: id, bytes, records, head, trigger, includes_key }
-}
-
-/** A full disk that cannot store the event does not undo the operation. */
-async function say({ emit, log }: BackupContext, event_type: string, payload: Record<string, unknown>): Promise<void> {
-	await emit({ event_type, payload }).catch((error: unknown) =>
-		log.warn({ err: error, event_type }, 'an event could not be written'),
-	)
 }

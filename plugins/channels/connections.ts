@@ -3,6 +3,7 @@ import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
+import { emitOrLog } from '../shared/emit-or-log.ts'
 import { adaptersOf } from './adapters.ts'
 import type { Adapter, Adapters } from './adapters.ts'
 import type { ChannelSettings, CommonConfig } from './contract.ts'
@@ -69,9 +70,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 						about,
 						event_type === 'channel.error' ? 'a channel has an error' : 'a channel is no longer connected',
 					)
-				return ctx
-					.emit({ event_type, payload: about })
-					.catch((error: unknown) => log.warn({ err: error, channel_id }, 'an event of a channel could not be stored'))
+				return emitOrLog(ctx, { event_type, payload: about })
 			}, signal),
 		}
 		table.set(channel_id, entry)

@@ -11,6 +11,7 @@ import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
 import { mapData } from '../../core/redactor/walk.ts'
 import type { Semaphore } from '../../core/util/semaphore.ts'
+import { emitOrLog } from '../shared/emit-or-log.ts'
 import { openCalls } from './calls.ts'
 import type { Calls } from './calls.ts'
 import type { McpServerDetails, McpSettings, McpStatus } from './contract.ts'
@@ -395,10 +396,8 @@ export class ServerConnection {
 	}
 
 	#emit(event_type: string, payload: Record<string, unknown>): void {
-		const event = { event_type, payload: { server: this.record.name, mcp_id: this.record.id, ...payload } }
-		this.#services
-			.emit(event, this.agent.name)
-			.catch((error: unknown) => this.#services.log.warn({ err: error, event_type }, 'an event could not be written'))
+		const about = { server: this.record.name, mcp_id: this.record.id }
+		void emitOrLog(this.#services, { event_type, payload: { ...about, ...payload } }, this.agent.name)
 	}
 
 	/** Redacts values that the server was given, and the agent's secrets, in its output. Call it before any cut. */

@@ -4,6 +4,7 @@ import type { Keyring } from './keyring.ts'
 import type { Fault } from '../../core/errors.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
+import { emitOrLog } from '../shared/emit-or-log.ts'
 import { tryLater } from '../shared/try-later.ts'
 
 const WAITING_LIMIT = 1_000
@@ -23,10 +24,7 @@ export function servicesOf(ctx: Context, ring: () => Keyring): VaultServices {
 		ctx,
 		ring,
 		queue: openSerialQueue(WAITING_LIMIT, tooMany),
-		emit: (event_type, payload, agent) =>
-			ctx
-				.emit({ event_type, payload }, agent)
-				.catch((error: unknown) => ctx.log.error({ err: error }, `${event_type} was not recorded`)),
+		emit: (event_type, payload, agent) => emitOrLog(ctx, { event_type, payload }, agent),
 	}
 }
 

@@ -1,0 +1,13 @@
+import type { Context } from '../../core/plugin.ts'
+import type { NewEvent } from '../../core/protocol.ts'
+
+/** Reports what has happened already, whether or not the event can be stored. Settles once it is durable, or the failure is logged. */
+export async function emitOrLog(
+	{ emit, log }: Pick<Context, 'emit' | 'log'>,
+	event: NewEvent,
+	agent?: string,
+): Promise<void> {
+	await emit(event, agent).catch((error: unknown) =>
+		log.error({ err: error, event_type: event.event_type }, 'an event could not be stored'),
+	)
+}
