@@ -23,7 +23,7 @@ const MESSAGE_LIMIT = 500
 export type Uncaught = ReturnType<typeof openUncaught>
 
 export function openUncaught({ log, failing, emit }: UncaughtOptions) {
-	const { notice } = openNotices(1)
+	const notice = openNotices(1)
 	let count = 0
 
 	const report = (error: unknown, { owner, isOurs }: Culprit): void => {

@@ -1,14 +1,14 @@
 interface Bucket {
 	left: number
-	/** Milliseconds of the monotonic clock. */
+	/** When `left` was computed. */
 	at: number
 }
 
-const MINUTE_MS = 60_000
+export const MINUTE_MS = 60_000
 /** Above this number, full buckets are deleted once a minute. */
 const BUCKETS = 4_096
 
-/** A token bucket for each webhook: its size, and its refill per minute. */
+/** A token bucket for each id: its size, and its refill per minute. `clock`: milliseconds of the monotonic clock. */
 export function openBuckets(
 	{ at_once, per_minute }: { at_once: number; per_minute: number },
 	clock: () => number = () => performance.now(),
@@ -38,6 +38,7 @@ export function openBuckets(
 			bucket.left--
 			return 0
 		},
+		/** Puts a token back. */
 		release(id: string): void {
 			const bucket = bucketOf(id)
 			bucket.left = Math.min(at_once, bucket.left + 1)

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import { MINUTE_MS, openNotices } from '../../core/events/notices.ts'
+import { openNotices } from '../../core/events/notices.ts'
+import { emitOrLog } from '../shared/emit-or-log.ts'
 import { peerOf } from '../shared/peer.ts'
-import type { Untold } from '../../core/events/notices.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from './contract.ts'
 
@@ -29,21 +29,16 @@ const AT_ONCE = 60
  * Reports refused callers as `security.violation`: for each reason at most 60 at once and then one a minute, whatever
  * clients send. Returns at once; an event that cannot be written is logged.
  */
-export function violationsOf(
-	{ emit, log, every }: Pick<Context, 'emit' | 'log' | 'every'>,
-	clock?: () => number,
-): ReportViolation {
-	const { notice, reportRest } = openNotices(AT_ONCE, clock)
-	every(MINUTE_MS, reportRest)
+export function violationsOf(ctx: Pick<Context, 'emit' | 'log' | 'every'>, clock?: () => number): ReportViolation {
+	const notice = openNotices(AT_ONCE, { every: ctx.every, clock })
 	return (reason, { message }, request, caller) => {
 		const source_ip = peerOf(request).remoteAddress ?? 'unknown'
-		const report = (untold: Untold): void => {
-			const known = caller && { token_id: caller.token_id, actor: caller.actor }
-			const payload = { reason, message, source_ip, ...known, ...untold }
-			emit({ event_type: 'security.violation', payload }).catch((error: unknown) =>
-				log.error({ err: error }, 'the event security.violation was not written'),
-			)
-		}
-		notice(reason, report, source_ip)
+		const known = caller && { token_id: caller.token_id, actor: caller.actor }
+		const about = { reason, message, source_ip, ...known }
+		notice(
+			reason,
+			(untold) => void emitOrLog(ctx, { event_type: 'security.violation', payload: { ...about, ...untold } }),
+			source_ip,
+		)
 	}
 }

@@ -1,9 +1,10 @@
 /** The servers of all agents: their records, and a connection for each. */
 import { Fault, isFault } from '../../core/errors.ts'
-import { MINUTE_MS, openNotices } from '../../core/events/notices.ts'
+import { openNotices } from '../../core/events/notices.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
+import { emitOrLog } from '../shared/emit-or-log.ts'
 import { checkAddress, checkAllowances, checkCommand, checkReferences } from './access.ts'
 import type { ServerConnection, ConnectionServices } from './connection.ts'
 import type { McpServer, McpServerDetails, McpServers, McpSettings, McpStatus, NewMcpServer } from './contract.ts'
@@ -41,8 +42,7 @@ export function serversOf(
 		return new connection.ServerConnection(record, agent, await records.pins(agent, record.id), { ...services, login })
 	}
 	const registry = openConnectionRegistry(records, connectionTo)
-	const { notice, reportRest } = openNotices(NOTICES)
-	ctx.every(MINUTE_MS, reportRest)
+	const notice = openNotices(NOTICES, ctx)
 
 	const find = async (agent: AgentRef, id: string): Promise<ServerConnection> => {
 		const connection = (await registry.of(agent)).get(id)
@@ -83,12 +83,8 @@ export function serversOf(
 				if (isFault(error, 'forbidden', 'invalid_request')) {
 					const about = { reason: 'mcp_login_refused', message: error.message, server: record.name }
 					notice(id, (untold) => {
-						const payload = { ...about, ...untold }
-						ctx
-							.emit({ event_type: 'security.violation', payload }, agent.name)
-							.catch((failure: unknown) =>
-								ctx.log.error({ err: failure }, 'the event security.violation was not written'),
-							)
+						const event = { event_type: 'security.violation', payload: { ...about, ...untold } }
+						void emitOrLog(ctx, event, agent.name)
 					})
 				}
 				throw error

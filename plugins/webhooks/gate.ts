@@ -4,7 +4,7 @@
  * requests without a verified signature have a limit of their own.
  */
 import { tryLater } from '../shared/try-later.ts'
-import { openBuckets } from './buckets.ts'
+import { openBuckets } from '../../core/util/token-buckets.ts'
 import type { WebhookSettings } from './contract.ts'
 
 /** The caller must leave it in any case. */

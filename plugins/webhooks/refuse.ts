@@ -4,11 +4,11 @@
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
-import { MINUTE_MS, openNotices } from '../../core/events/notices.ts'
-import type { Untold } from '../../core/events/notices.ts'
+import { openNotices } from '../../core/events/notices.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Arrival, Hook } from './arrival.ts'
-import { openBuckets } from './buckets.ts'
+import { openBuckets } from '../../core/util/token-buckets.ts'
+import { emitOrLog } from '../shared/emit-or-log.ts'
 import type { WebhookDelivery, WebhookSettings } from './contract.ts'
 import { rejectionsOf } from './delivery-log.ts'
 
@@ -17,10 +17,9 @@ const NOTICES = 30
 /** Limit of unsigned ones of one webhook. As a burst, as many as the log keeps; each is a durable write. */
 const WRITTEN = { at_once: 1_000, per_minute: 60 }
 
-export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>) {
-	const write = rejectionsOf(store)
-	const { notice, reportRest } = openNotices(NOTICES)
-	every(MINUTE_MS, reportRest)
+export function refusalsOf(ctx: Context<WebhookSettings>) {
+	const write = rejectionsOf(ctx.store)
+	const notice = openNotices(NOTICES, ctx)
 	const unsigned = openBuckets(WRITTEN)
 
 	/** `delivery_id`: null if it is not in the log. */
@@ -30,17 +29,19 @@ export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>
 		source_ip: string,
 		delivery_id: string | null,
 	): void => {
-		const send = (untold: Untold): void => {
-			const about = { slug: webhook.slug, delivery_id, source_ip, message, ...untold }
-			const emitted = [emit({ event_type: 'webhook.rejected', payload: { ...about, code } }, agent.name)]
-			if (code === 'signature_invalid') {
-				const payload = { reason: 'webhook_signature', ...about }
-				emitted.push(emit({ event_type: 'security.violation', payload }, agent.name))
-			}
-			Promise.all(emitted).catch((error: unknown) => log.error({ err: error }, 'an event was not written'))
-		}
 		// A flood of unsigned requests must not hide problems of signed deliveries.
-		notice(code === 'invalid_request' ? `${webhook.id} signed` : webhook.id, send, source_ip)
+		const id = code === 'invalid_request' ? `${webhook.id} signed` : webhook.id
+		notice(
+			id,
+			(untold) => {
+				const about = { slug: webhook.slug, delivery_id, source_ip, message, ...untold }
+				void emitOrLog(ctx, { event_type: 'webhook.rejected', payload: { ...about, code } }, agent.name)
+				if (code !== 'signature_invalid') return
+				const payload = { reason: 'webhook_signature', ...about }
+				void emitOrLog(ctx, { event_type: 'security.violation', payload }, agent.name)
+			},
+			source_ip,
+		)
 	}
 
 	return {
@@ -74,7 +75,7 @@ export function refusalsOf({ store, log, emit, every }: Context<WebhookSettings>
 				await write(agent.uid, webhook.id, delivery)
 			} catch (error) {
 				if (!isFault(error, 'not_found'))
-					log.error({ err: error, slug: webhook.slug }, 'a refused delivery could not be recorded')
+					ctx.log.error({ err: error, slug: webhook.slug }, 'a refused delivery could not be recorded')
 			}
 			report(hook, fault, source_ip, delivery.delivery_id)
 			return fault

@@ -1,12 +1,15 @@
 /** What is reported about refused requests, however many there are. */
 import t from 'tap'
-import { MINUTE_MS, openNotices } from '../../../core/events/notices.ts'
+import { openNotices } from '../../../core/events/notices.ts'
 import type { Untold } from '../../../core/events/notices.ts'
+import { MINUTE_MS } from '../../../core/util/token-buckets.ts'
 
 function start(atOnce: number) {
 	let now = 0
 	const told: (Untold & { id: string; n: number })[] = []
-	const { notice, reportRest } = openNotices(atOnce, () => now)
+	let reportRest = (): void => {}
+	const every = (_: number, work: () => void): void => void (reportRest = work)
+	const notice = openNotices(atOnce, { every, clock: () => now })
 	return {
 		told,
 		reportRest,
