@@ -49,7 +49,6 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 	const closing = new Map<string, Promise<void>>()
 	/** Deleted while a comparison was running. */
 	const dropped = new Set<string>()
-	const listeners: ((channel: LiveChannel) => void)[] = []
 
 	const entryFor = (record: ChannelRecord): ConnectionEntry => {
 		const known = table.get(record.id)
@@ -95,16 +94,6 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		entry.state = state
 		entry.news(state)
 	}
-	const connected = (channel: LiveChannel): void => {
-		for (const listener of listeners) {
-			try {
-				listener(channel)
-			} catch (error) {
-				log.error({ err: error, channel_id: channel.id }, 'pending messages of a channel could not be sent')
-			}
-		}
-	}
-
 	const connect = (
 		entry: ConnectionEntry,
 		adapter: Adapter,
@@ -118,7 +107,6 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			channel: live,
 			adapter,
 			token,
-			config: live.config as Record<string, unknown>,
 			log: log.child({ channel_id: record.id, type: record.type }),
 			dialogue: dialogue(),
 			queue: entry.queue,
@@ -126,9 +114,6 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 			after: Promise.resolve(closing.get(claimOf(record.type, token))),
 			changed: (state) => {
 				if (entry.live === live) entry.news(state)
-			},
-			connected: () => {
-				if (entry.live === live) connected(live)
 			},
 		})
 		entry.news(entry.supervisor.state)
@@ -256,8 +241,6 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		},
 		/** Ends the connection of a deleted channel. Settles once it is closed. */
 		drop,
-		/** `listener` is called when a channel is connected or reconnected: pending messages can be sent. */
-		onConnected: (listener: (channel: LiveChannel) => void): void => void listeners.push(listener),
 		async [Symbol.asyncDispose]() {
 			clearTimeout(later)
 			await Promise.all([...table.values()].map(stop))

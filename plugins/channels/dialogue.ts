@@ -167,6 +167,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	})
 
 	return {
+		connected: platforms.connected,
 		say: sayIn(deps),
 		async receive(channel, message) {
 			await loaded

@@ -10,8 +10,6 @@ import type { Dialogue, LiveChannel } from './parts.ts'
 export interface LinkOptions {
 	channel: LiveChannel
 	token: string
-	/** Checked, with defaults. */
-	config: Record<string, unknown>
 	log: Logger
 	dialogue: Dialogue
 	/** Messages of one channel are accepted one after another, whichever of its connections received them. */
@@ -59,7 +57,7 @@ export function openLink(options: LinkOptions): { link: Link; end(): void } {
 		link: {
 			channel_id: channel.id,
 			token: options.token,
-			config: options.config,
+			config: channel.config as Record<string, unknown>,
 			log: options.log,
 			signal,
 			async cursor() {

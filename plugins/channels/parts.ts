@@ -39,6 +39,8 @@ export interface Dialogue {
 	/** As for `Link.cursor` and `Link.chats`. */
 	cursor(channel_id: string): Promise<string | null>
 	chats(channel_id: string): Promise<KnownChat[]>
+	/** The channel is connected or reconnected: pending messages can be sent. */
+	connected(channel_id: string): void
 	/** As `Channels.say`. */
 	say: Channels['say']
 	/** Sends a confirmation to a chat that was just bound. */

@@ -26,6 +26,5 @@ export function registryOf(directory: Directory, connections: Connections, bindi
 			const [first, second] = (await directory.list()).filter((channel) => channel.type === type)
 			return second ? undefined : first?.id
 		},
-		onConnected: connections.onConnected,
 	}
 }

@@ -13,18 +13,13 @@ import type { ChannelState } from './news.ts'
 
 export type Supervisor = ReturnType<typeof supervise>
 
-export interface SupervisorOptions extends Pick<
-	LinkOptions,
-	'channel' | 'token' | 'config' | 'log' | 'dialogue' | 'queue'
-> {
+export interface SupervisorOptions extends Pick<LinkOptions, 'channel' | 'token' | 'log' | 'dialogue' | 'queue'> {
 	adapter: Adapter
 	retry_max_s: number
 	/** What must be closed before this one connects. */
 	after: Promise<unknown>
 	/** Receives each new state. */
 	changed(state: ChannelState): void
-	/** Called when it is connected or reconnected. */
-	connected(): void
 }
 
 const CONNECT_MS = 60_000
@@ -33,7 +28,7 @@ const CLOSE_MS = 9_500
 const NAME_LIMIT = 128
 
 export function supervise(options: SupervisorOptions) {
-	const { adapter, token, log } = options
+	const { adapter, channel, dialogue, token, log } = options
 	const stopping = new AbortController()
 	const { signal } = stopping
 	let state: ChannelState = connecting
@@ -61,7 +56,7 @@ export function supervise(options: SupervisorOptions) {
 				if (!isOpen) return
 				const last_error = error === null ? null : failureOf(error, token).message
 				set({ connection: status, last_error })
-				if (status === 'connected') options.connected()
+				if (status === 'connected') dialogue.connected(channel.id)
 			},
 			lost(error) {
 				isOpen = false
@@ -83,7 +78,7 @@ export function supervise(options: SupervisorOptions) {
 			since = performance.now()
 			current = opened
 			set({ connection: 'connected', bot: nameOf(opened), last_error: null })
-			options.connected()
+			dialogue.connected(channel.id)
 			return await over.promise
 		} catch (error) {
 			isOpen = false

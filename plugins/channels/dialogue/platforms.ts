@@ -38,7 +38,6 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 		waiting.delete(channel_id)
 		for (const wake of all ?? []) wake(isThere)
 	}
-	registry.onConnected(({ id }) => notify(id, true))
 
 	const now = (channel_id: string): ConnectedChannel | undefined => {
 		const channel = registry.channel(channel_id)
@@ -55,7 +54,7 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 				if (Date.now() >= until || gone.has(channel_id)) return undefined
 				const found = now(channel_id)
 				if (found) return found
-				if (!(await connected(channel_id, until))) return undefined
+				if (!(await connects(channel_id, until))) return undefined
 			}
 		},
 		/** Makes a call, as soon as not too many others of this channel are running. On a timeout it throws, and the outcome is unknown. */
@@ -78,6 +77,8 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 			asides.add(channel_id)
 			return within(ASIDE_MS, 'the platform', make()).finally(() => asides.add(channel_id, -1))
 		},
+		/** The channel is connected or reconnected. */
+		connected: (channel_id: string): void => notify(channel_id, true),
 		/** The channel was deleted: ends every wait for it. */
 		forget(channel_id: string): void {
 			gone.set(channel_id, true)
@@ -86,7 +87,7 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 		},
 	}
 
-	function connected(channel_id: string, until: number): Promise<boolean> {
+	function connects(channel_id: string, until: number): Promise<boolean> {
 		const { promise, resolve, reject } = Promise.withResolvers<boolean>()
 		const all = waiting.get(channel_id) ?? new Set()
 		waiting.set(channel_id, all.add(resolve))

@@ -37,7 +37,7 @@ function wayTo(connection?: Partial<Connection>) {
 		config: {},
 		connection: () => connection as Connection | undefined,
 	}
-	const registry = { channel: () => live, onConnected: () => {} } as Partial<Registry> as Registry
+	const registry = { channel: () => live } as Partial<Registry> as Registry
 	const warnings: string[] = []
 	const log = { info() {}, debug() {}, error() {}, warn: (text: string) => void warnings.push(text) }
 	const redactor = { text: (text: string) => text }
