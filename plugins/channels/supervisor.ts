@@ -5,7 +5,7 @@ import { messageOf } from '../../core/errors.ts'
 import type { Connection } from './adapter.ts'
 import type { Adapter } from './adapters.ts'
 import { openBackoff } from './backoff.ts'
-import { failureOf } from './failure.ts'
+import { readThrown } from './dialogue/thrown.ts'
 import { openLink } from './link.ts'
 import type { LinkOptions } from './link.ts'
 import { connecting } from './news.ts'
@@ -26,6 +26,7 @@ const CONNECT_MS = 60_000
 /** Less than a plugin's deadline for a release. */
 const CLOSE_MS = 9_500
 const NAME_LIMIT = 128
+const MESSAGE_LIMIT = 500
 
 export function supervise(options: SupervisorOptions) {
 	const { adapter, channel, dialogue, token, log } = options
@@ -174,5 +175,17 @@ function nameOf(connection: Connection): string | null {
 		return typeof name === 'string' ? name.slice(0, NAME_LIMIT).toWellFormed() : null
 	} catch {
 		return null
+	}
+}
+
+/** Why a connection failed, for operators. Accepts anything that was thrown. The token is removed, however short it is. */
+export function failureOf(thrown: unknown, token: string) {
+	const { code, message, retry_after_ms } = readThrown(thrown)
+	return {
+		message: message.replaceAll(token, '[token]').slice(0, MESSAGE_LIMIT),
+		/** Automatic retries cannot succeed. */
+		refused: code === 'refused',
+		/** How long the platform asked not to be called. */
+		retry_after_ms,
 	}
 }

@@ -3,6 +3,7 @@ import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
 	CallToolRequestSchema,
 	CompleteRequestSchema,
+	ErrorCode,
 	GetPromptRequestSchema,
 	ListPromptsRequestSchema,
 	ListResourcesRequestSchema,
@@ -12,19 +13,22 @@ import {
 	SetLevelRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js'
 import type { Result, ServerCapabilities } from '@modelcontextprotocol/sdk/types.js'
-import { isFault } from '../../core/errors.ts'
+import { Fault, isFault } from '../../core/errors.ts'
+import type { FaultCode } from '../../core/errors.ts'
 import type { McpContext } from './call.ts'
 import { callOf } from './calling.ts'
 import type { Extra, Site } from './calling.ts'
 import { complete } from './completion.ts'
 import { getPrompt, listPrompts } from './prompts.ts'
 import { listResources, readResource, resourceTemplates } from './resources.ts'
-import { toRpcError } from './rpc-error.ts'
 import { callTool, listTools } from './tools.ts'
 
 /** The scope that resources, prompts and completion need, and the one for starting runs. */
 const READS = 'agents:read'
 const RUNS = 'runs:write'
+/** The protocol's code for an unknown resource, and JSON-RPC's for any other error of a server. */
+const RESOURCE_NOT_FOUND = -32002
+const SERVER_ERROR = -32000
 
 /** What a session with these scopes can do. */
 export function capabilitiesFor({ find }: Pick<McpContext, 'find'>, isAllowed: Site['isAllowed']): ServerCapabilities {
@@ -81,4 +85,18 @@ async function answer(
 	} finally {
 		if (extra.signal.aborted && !leaving.aborted) forget(extra.requestId)
 	}
+}
+
+/** An error that is not the result of a tool, as the protocol has it. A bug is reported without details, which may be internals. */
+function toRpcError(error: unknown): Error {
+	if (!(error instanceof Fault)) return rpcError(ErrorCode.InternalError, 'internal', 'internal error')
+	const { code, said: message } = error
+	if (code === 'not_found') return rpcError(RESOURCE_NOT_FOUND, code, message)
+	if (code === 'invalid_request' || code === 'tool_unknown') return rpcError(ErrorCode.InvalidParams, code, message)
+	return rpcError(SERVER_ERROR, code, message)
+}
+
+/** The SDK's own class would write the code before the message. */
+function rpcError(rpcCode: number, code: FaultCode, message: string): Error {
+	return Object.assign(new Error(message), { code: rpcCode, data: { code } })
 }

@@ -3,10 +3,11 @@ import { isDeepStrictEqual } from 'node:util'
 import { Fault } from '../../core/errors.ts'
 import { once } from '../shared/once.ts'
 import { tryLater } from '../shared/try-later.ts'
-import type { Context } from '../../core/plugin.ts'
+import type { AgentLimit } from '../shared/agent-limit.ts'
+import type { Context, Services } from '../../core/plugin.ts'
 import type { Credentials, OpenRequests } from '../auth/contract.ts'
 import { isInitialize, refuseBulk } from './bulk.ts'
-import { contextFor } from './for-caller.ts'
+import type { McpContext } from './call.ts'
 import type { McpAnswer, McpRequest, McpServer, McpServerSettings } from './contract.ts'
 import { keptSessions } from './kept-sessions.ts'
 import type { EarlierSession, McpSession } from './session.ts'
@@ -213,4 +214,14 @@ function hasExpired({ claims }: Credentials): boolean {
 /** The owner of a session, and the first part of the names of its conversations. */
 function ownerOf({ token_id }: Credentials): string {
 	return token_id ?? 'local'
+}
+
+/** The context of a session: in it, only the agents exist that its caller may know of, and their runs. */
+function contextFor(ctx: McpContext, caller: AgentLimit): McpContext {
+	if (!caller.agents) return ctx
+	const use = (name: keyof Services): unknown => {
+		if (name === 'agents') return ctx.use('agents').visibleTo(caller)
+		return name === 'runs' ? ctx.use('runs').visibleTo(caller) : ctx.use(name)
+	}
+	return Object.create(ctx, { use: { value: use } }) as McpContext
 }

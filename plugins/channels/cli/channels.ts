@@ -2,12 +2,11 @@ import { merged } from '../../../core/cli/assignments.ts'
 import { addChannel, checkAgent, configOf, mustBeName, settled } from './add.ts'
 import type { ChannelOptions } from './add.ts'
 import { allChannels, findChannel, platformOf } from './find.ts'
-import type { Binding } from '../contract.ts'
-import { details, mustWork } from './text.ts'
+import type { Binding, ChannelDetails } from '../contract.ts'
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
-import type { Cli } from '../../../core/cli/contract.ts'
+import type { Cli, Style } from '../../../core/cli/contract.ts'
 import { count } from '../../../core/cli/count.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
 import { pick } from '../../../core/cli/pick.ts'
@@ -193,4 +192,32 @@ async function pairing(cli: Cli, words: string[], options: PairOptions): Promise
 	if (agent === undefined) throw new CliError('usage', '--chat needs --agent: the agent that answers there')
 	const { id } = await findChannel(cli.api, first)
 	return { agent_id: agent, channel_id: id, external_chat_id: chat, ...answerers }
+}
+
+/** A channel with its connection, its settings and its chats, for people. */
+function details(one: ChannelDetails, style: Style): string {
+	const colour = { connected: style.good, error: style.bad }[one.connection as string] ?? style.warn
+	const fields = style.fields([
+		['id', one.id],
+		['platform', platformOf(one.type)],
+		['connection', colour(one.connection)],
+		['bot', one.bot && style.plain(one.bot)],
+		['last error', one.last_error && style.plain(one.last_error)],
+		['token', one.bot_token_ref],
+		['settings', Object.keys(one.config).length === 0 ? '-' : style.plain(JSON.stringify(one.config))],
+		['chats', one.bindings.length],
+	])
+	if (one.bindings.length === 0) return fields
+	const rows = one.bindings.map((chat) => [chat.external_chat_id, chat.agent_id, chat.binding_id])
+	return `${fields}\n\n${style.table(['chat', 'agent', 'binding'], rows)}`
+}
+
+/** Throws a `CliError` that says why a channel is not connected. `done`: what the command did. */
+function mustWork({ connection, last_error, id }: ChannelDetails, done: 'created' | 'changed'): void {
+	if (connection === 'connected') return
+	const why = last_error ?? `it is ${connection}`
+	throw new CliError(
+		'failed',
+		`the channel was ${done}, but is not connected: ${why}\nsvc channels show ${id} shows its state.`,
+	)
 }

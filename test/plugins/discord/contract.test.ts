@@ -1,7 +1,7 @@
 /** Discord, checked as any author checks their channel. */
 import t from 'tap'
 import type { ChannelAdapter, ChatKind } from '../../../plugins/channels/adapter.ts'
-import { discord as adapter } from '../../../plugins/discord/discord.ts'
+import { discord as adapter } from '../../../plugins/discord/index.ts'
 import { checkChannel } from '../../contracts/channel.ts'
 import type { TestChat, TestPlatform } from '../../contracts/channel.ts'
 import { startDiscord } from '../../support/discord.ts'

@@ -10,7 +10,7 @@ import type {
 	Link,
 	OutgoingMessage,
 } from '../../../plugins/channels/adapter.ts'
-import { telegram as adapter } from '../../../plugins/telegram/telegram.ts'
+import { telegram as adapter } from '../../../plugins/telegram/index.ts'
 import type { TelegramConfig } from '../../../plugins/telegram/config.ts'
 import type { TelegramChat, TestTelegram } from '../../support/telegram.ts'
 

@@ -1,7 +1,7 @@
 /** Telegram, checked as any author checks their channel. */
 import t from 'tap'
 import type { ChannelAdapter, ChatKind } from '../../../plugins/channels/adapter.ts'
-import { telegram as adapter } from '../../../plugins/telegram/telegram.ts'
+import { telegram as adapter } from '../../../plugins/telegram/index.ts'
 import { checkChannel } from '../../contracts/channel.ts'
 import type { TestChat, TestPlatform } from '../../contracts/channel.ts'
 import { startTelegram } from '../../support/telegram.ts'
