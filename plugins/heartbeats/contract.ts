@@ -1,4 +1,4 @@
-import type { AgentRef } from '../../core/plugin.ts'
+import type { AgentRef, ToolCall } from '../../core/plugin.ts'
 import type { Deliver } from '../runs/contract.ts'
 
 /** When a heartbeat fires. Exactly one of `cron`, `every` and `at` is set. */
@@ -43,13 +43,7 @@ export interface HeartbeatRequest {
 export type HeartbeatChange = Partial<HeartbeatRequest> & { paused?: boolean }
 
 /** A call that may be repeated with the same `key`, and then has no further effect. */
-export interface Repeatable {
-	key: string
-	/** Where the event goes; default: to the agent, outside a run. */
-	emit(event: { event_type: string; payload: Record<string, unknown> }): unknown
-	/** The run that makes the call, if any. */
-	run_id?: string
-}
+export type Repeatable = Pick<ToolCall, 'key' | 'emit'> & Partial<Pick<ToolCall, 'run_id'>>
 
 export interface Heartbeats {
 	/** Oldest first. */

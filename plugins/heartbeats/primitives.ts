@@ -1,8 +1,8 @@
 import type { Schema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
-import type { Context, ToolCall } from '../../core/plugin.ts'
+import type { Context } from '../../core/plugin.ts'
 import { asArguments } from '../shared/as-arguments.ts'
-import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings, Repeatable } from './contract.ts'
+import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
 import { changeKeys, requestKeys } from './request.ts'
 
 /** Characters of a prompt in a list for the model. */
@@ -21,8 +21,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 		parameters: Joi.object(requestKeys(deliverFields)),
 		run: (args, call) =>
 			asArguments(async () => {
-				const request = args as unknown as HeartbeatRequest
-				const made = await heartbeats.create(call.agent, request, repeatable(call))
+				const made = await heartbeats.create(call.agent, args as unknown as HeartbeatRequest, call)
 				return { id: made.id, next_at: made.next_at, deliver: made.deliver }
 			}),
 	})
@@ -47,7 +46,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 		run: ({ id: heartbeat_id, ...args }, call) =>
 			asArguments(async () => {
 				const change = args as unknown as HeartbeatChange
-				const changed = await heartbeats.change(call.agent, String(heartbeat_id), change, repeatable(call))
+				const changed = await heartbeats.change(call.agent, String(heartbeat_id), change, call)
 				return { id: changed.id, next_at: changed.next_at, paused: changed.paused, deliver: changed.deliver }
 			}),
 	})
@@ -56,7 +55,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 		description: 'Deletes one of your heartbeats.',
 		parameters: Joi.object({ id }),
 		async run({ id: heartbeat_id }, call) {
-			await heartbeats.remove(call.agent, String(heartbeat_id), repeatable(call))
+			await heartbeats.remove(call.agent, String(heartbeat_id), call)
 			return { id: heartbeat_id, status: 'deleted' }
 		},
 	})
@@ -65,8 +64,4 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 /** Descriptions cost tokens in each request: those that another tool gives are not repeated. */
 function briefly(keys: Record<string, Schema>, description: string): Record<string, Schema> {
 	return Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, schema.description(description)]))
-}
-
-function repeatable({ key, emit, run_id }: ToolCall): Repeatable {
-	return { key, emit, run_id }
 }
