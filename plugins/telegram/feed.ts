@@ -1,7 +1,5 @@
 /** Polls for updates, and confirms a batch only once it is accepted. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createRunner, createSource } from '@grammyjs/runner'
-import type { UpdateSink } from '@grammyjs/runner'
 import type { Update } from 'grammy/types'
 import type { Link } from '../channels/adapter.ts'
 import { albumOf, groupAlbums } from './albums.ts'
@@ -40,6 +38,8 @@ export async function openFeed(
 	link: Link,
 	take: (updates: readonly Update[]) => Promise<void>,
 ): Promise<AsyncDisposable> {
+	const ending = new AbortController()
+	const signal = AbortSignal.any([link.signal, ending.signal])
 	const cursor = Number((await link.cursor()) ?? Number.NaN)
 	let offset = Number.isSafeInteger(cursor) ? cursor + 1 : undefined
 	let failures = 0
@@ -49,14 +49,14 @@ export async function openFeed(
 	let isReported = false
 
 	/** One batch; empty if no update arrived during one poll. */
-	async function supply(_size: number, signal: Signal): Promise<Update[]> {
+	async function supply(): Promise<Update[]> {
 		if (stale > 0) await pause(growing(stale, LONGEST_STALE_PAUSE_MS), signal)
 		for (;;) {
 			if (signal.aborted) return []
 			const began = performance.now()
 			try {
-				const given = await ask(POLL_S, signal)
-				const updates = await withAlbum(given.filter(isUpdate), signal)
+				const given = await ask(POLL_S)
+				const updates = await withAlbum(given.filter(isUpdate))
 				if (isReported) link.status('connected')
 				isReported = false
 				failures = 0
@@ -68,40 +68,40 @@ export async function openFeed(
 			} catch (error) {
 				if (signal.aborted || isCode(error, 401) || isCode(error, 404)) throw error
 				failures++
-				await recover(error, signal)
+				await recover(error)
 			}
 		}
 	}
 
 	/** Without confirming what it returned before. */
-	async function ask(timeout: number, signal: Signal): Promise<unknown[]> {
+	async function ask(timeout: number): Promise<unknown[]> {
 		const given: unknown = await api.call.getUpdates(
 			{ ...(offset !== undefined && { offset }), limit: BATCH, timeout, allowed_updates: wantedUpdates },
-			signal,
+			signal as Signal,
 		)
 		if (!Array.isArray(given)) throw new Error('the server returned an answer that the Bot API does not define')
 		return given
 	}
 
 	/** If they end in the middle of an album, the rest may follow. */
-	async function withAlbum(updates: Update[], signal: Signal): Promise<Update[]> {
+	async function withAlbum(updates: Update[]): Promise<Update[]> {
 		let all = updates
 		for (let attempt = 0; attempt < ALBUM_ATTEMPTS; attempt++) {
 			const last = all.at(-1)
 			if (!last || all.length >= BATCH || albumOf(last) === undefined) break
 			await pause(ALBUM_MS, signal)
 			if (signal.aborted) return [] // they come again
-			const more = (await ask(0, signal).catch((): unknown[] => [])).filter(isUpdate)
+			const more = (await ask(0).catch((): unknown[] => [])).filter(isUpdate)
 			if (more.length <= all.length) break
 			all = more
 		}
 		return all
 	}
 
-	async function recover(error: unknown, signal: Signal): Promise<void> {
+	async function recover(error: unknown): Promise<void> {
 		if (isCode(error, 409) && /webhook/i.test(error.description)) {
 			link.log.warn('the bot had a webhook, which would receive its messages; the webhook is removed')
-			await api.call.deleteWebhook({ drop_pending_updates: false }, signal).catch(() => {})
+			await api.call.deleteWebhook({ drop_pending_updates: false }, signal as Signal).catch(() => {})
 		}
 		const failure = errorOf(error, link)
 		const isConflict = isCode(error, 409) && !/webhook/i.test(error.description)
@@ -116,27 +116,23 @@ export async function openFeed(
 		await pause(Math.max(growing(failures, LONGEST_PAUSE_MS), Math.min(retry_after_ms, LONGEST_WAIT_MS)), signal)
 	}
 
-	const sink: UpdateSink<Update> = {
-		async handle(updates) {
+	async function poll(): Promise<void> {
+		while (!signal.aborted) {
 			// In order, since a restarted gateway resumes at the newest accepted update.
-			const sorted = updates.toSorted((a, b) => a.update_id - b.update_id)
-			for (const group of groupAlbums(sorted)) await take(group)
-			const newest = sorted.at(-1)
+			const updates = (await supply()).toSorted((a, b) => a.update_id - b.update_id)
+			for (const group of groupAlbums(updates)) await take(group)
+			const newest = updates.at(-1)
 			if (newest) offset = newest.update_id + 1
-			return Infinity
-		},
-		size: () => 0,
-		snapshot: () => [],
+		}
 	}
-	const runner = createRunner(createSource({ supply }), sink)
-	runner.start()
-	const stop = (): void => void runner.stop()
-	link.signal.addEventListener('abort', stop)
-	const ended = runner.task()?.catch((error: unknown) => link.lost(lossOf(error, link)))
+
+	const ended = poll().catch((error: unknown) => {
+		if (!signal.aborted) link.lost(lossOf(error, link))
+	})
 	return {
 		async [Symbol.asyncDispose]() {
-			link.signal.removeEventListener('abort', stop)
-			await Promise.all([runner.stop(), ended])
+			ending.abort()
+			await ended
 		},
 	}
 }
@@ -152,6 +148,6 @@ function growing(count: number, longest: number): number {
 }
 
 /** Ends early if the signal aborts. */
-async function pause(ms: number, signal: Signal): Promise<void> {
-	await sleep(ms, undefined, { signal: signal as AbortSignal, ref: false }).catch(() => {})
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+	await sleep(ms, undefined, { signal, ref: false }).catch(() => {})
 }
