@@ -208,7 +208,7 @@ function server(
 	is: string,
 	about: string,
 	base_url: string,
-	common: ReturnType<typeof commonFields>,
+	{ api_key, model, prices, ...others }: ReturnType<typeof commonFields>,
 ): { is: string; schema: ObjectSchema } {
 	const schema = ofKind(about, {
 		kind: kindOf(is).description('The API that the server speaks.'),
@@ -219,8 +219,8 @@ function server(
 			.custom(apiAddress)
 			.default(base_url)
 			.description(`Address of the API, with its version. Default ${base_url}.`),
-		api_key: common.api_key,
-		model: common.model,
+		api_key,
+		model,
 		...(is.startsWith('openai') && {
 			embedding_model: joi
 				.string()
@@ -229,15 +229,9 @@ function server(
 					'Model that makes embeddings for long-term memory. Default text-embedding-3-small at api.openai.com, elsewhere none: then the built-in embedder is used.',
 				),
 		}),
-		timeout_s: common.timeout_s,
-		startup_timeout_s: common.startup_timeout_s,
-		max_concurrent_calls: common.max_concurrent_calls,
-		headers: common.headers,
-		query: common.query,
-		extra_body: common.extra_body,
-		params: common.params,
+		...others,
 		context_window: contextWindow(is),
-		prices: common.prices,
+		prices,
 		compat: compat(is),
 	})
 	return { is, schema }
