@@ -1,20 +1,13 @@
 /** The page at the gateway's own address, for people with a browser: what this is, and whether it is healthy. */
-import { hash } from 'node:crypto'
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
-import { pagePolicy } from '../shared/page-policy.ts'
+import { plainPage, plainPolicy } from '../shared/plain-page.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Health } from '../../core/status.ts'
 import { healthOf, isReady } from './health.ts'
 
 const NAME = 'svc gateway'
 const WHAT = 'A gateway for autonomous agents.'
-
-const style = `:root { color-scheme: light dark }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
-
-/** The page loads and runs nothing; its only style sheet is allowed by its hash. */
-const contentSecurityPolicy = pagePolicy(`style-src 'sha256-${hash('sha256', style, 'base64')}'`, 'img-src data:')
 
 const sentences: Record<Health['status'], string> = {
 	ok: 'It is healthy.',
@@ -70,7 +63,7 @@ export function frontPage(server: Server, ctx: Context): void {
 				.vary('accept')
 				.header('cache-control', 'no-store')
 			if (asJson) return response
-			const policy = page?.contentSecurityPolicy ?? contentSecurityPolicy
+			const policy = page?.contentSecurityPolicy ?? plainPolicy
 			return response.type('text/html').header('content-security-policy', policy)
 		},
 	})
@@ -98,20 +91,6 @@ function prefersJson(accept: unknown): boolean {
 }
 
 function pageOf(status: Health['status'], docs: string | undefined): string {
-	const link = docs === undefined ? '' : `\n\t\t<p><a href="${docs}">Reference of the API</a></p>`
-	return `<!doctype html>
-<html lang="en">
-	<head>
-		<meta charset="utf-8" />
-		<meta name="viewport" content="width=device-width, initial-scale=1" />
-		<title>${NAME}</title>
-		<link rel="icon" href="data:," />
-		<style>${style}</style>
-	</head>
-	<body>
-		<h1>${NAME}</h1>
-		<p>${WHAT} ${sentences[status]}</p>${link}
-	</body>
-</html>
-`
+	const link = docs === undefined ? '' : `\n<p><a href="${docs}">Reference of the API</a></p>`
+	return plainPage(NAME, `<p>${WHAT} ${sentences[status]}</p>${link}`)
 }

@@ -1,0 +1,19 @@
+/** A page of text for browsers. It loads and runs nothing; its only style sheet is allowed by its hash. */
+import { hash } from 'node:crypto'
+import { pagePolicy } from './page-policy.ts'
+
+const style = `:root { color-scheme: light dark }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 4rem auto; padding: 0 1rem }`
+
+export const plainPolicy = pagePolicy(`style-src 'sha256-${hash('sha256', style, 'base64')}'`, 'img-src data:')
+
+/** All of it as HTML. */
+export function plainPage(title: string, content: string, head = ''): string {
+	return `<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">${head}<title>${title}</title>
+<link rel="icon" href="data:,"><style>${style}</style>
+<h1>${title}</h1>
+${content}
+</html>
+`
+}
