@@ -1,4 +1,5 @@
 import { Fault } from '../../core/errors.ts'
+import { Counts } from '../../core/util/counts.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Auth, Credentials, OpenRequest, OpenRequests, OpenRequestsOptions } from './contract.ts'
 
@@ -10,7 +11,7 @@ const RETRY_AFTER_S = 5
 const SHARE = 4
 
 /** By the id of a caller that has a limit: its open streams in all tables, also in those of an instance that is ending. */
-const streamsOf = new Map<string, number>()
+const streamsOf = new Counts()
 
 /** `check`: whether what is open for this caller may stay open. A rejection counts as a no. */
 export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<One> {
@@ -20,7 +21,7 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 	/** By caller, so that ten thousand streams of one token need one check. */
 	readonly #callers = new Map<string, Set<One>>()
 	/** By token. A token may have several groups of `#callers`. */
-	readonly #held = new Map<string, number>()
+	readonly #held = new Counts()
 	#timer: NodeJS.Timeout | undefined
 	#checking = false
 	#empty: PromiseWithResolvers<void> | undefined
@@ -38,10 +39,10 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 		const { limit = Infinity, what, areStreams } = this.#options
 		if (taken >= limit)
 			throw tryLater('unavailable', `${limit} ${what}, which is the limit; try again later`, RETRY_AFTER_S)
-		const held = token_id === null ? 0 : (this.#held.get(token_id) ?? 0)
+		const held = token_id === null ? 0 : this.#held.of(token_id)
 		if (held >= SHARE * (limit - taken))
 			throw tooMany(`${held} of ${limit} ${what} with your token, and the rest are for other callers; try again later`)
-		if (areStreams && actor.id !== undefined && (streamsOf.get(actor.id) ?? 0) >= streams)
+		if (areStreams && actor.id !== undefined && streamsOf.of(actor.id) >= streams)
 			throw tooMany(`your token has ${streams} streams open, which is its limit; close one first`)
 	}
 
@@ -82,8 +83,8 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 	}
 
 	#count({ credentials: { actor, token_id, streams } }: One, by: 1 | -1): void {
-		if (token_id !== null) addTo(this.#held, token_id, by)
-		if (this.#options.areStreams && streams !== undefined && actor.id !== undefined) addTo(streamsOf, actor.id, by)
+		if (token_id !== null) this.#held.add(token_id, by)
+		if (this.#options.areStreams && streams !== undefined && actor.id !== undefined) streamsOf.add(actor.id, by)
 	}
 
 	#beat(): void {
@@ -106,12 +107,6 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 
 export function noLongerValid(): Fault {
 	return new Fault('unauthorized', 'the token is no longer valid', { headers: { 'www-authenticate': 'Bearer' } })
-}
-
-function addTo(counts: Map<string, number>, key: string, by: 1 | -1): void {
-	const count = (counts.get(key) ?? 0) + by
-	if (count > 0) counts.set(key, count)
-	else counts.delete(key)
 }
 
 function tooMany(message: string): Fault {

@@ -7,7 +7,7 @@ import type { Semaphore } from '../../../core/util/semaphore.ts'
 import type { Connection } from '../adapter.ts'
 import type { LiveChannel } from '../parts.ts'
 import type { Registry } from '../registry.ts'
-import { Counts } from './counts.ts'
+import { Counts } from '../../../core/util/counts.ts'
 
 export interface ConnectedChannel {
 	channel: LiveChannel
