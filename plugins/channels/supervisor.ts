@@ -2,6 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Late, within } from '../../core/util/deadline.ts'
 import { messageOf } from '../../core/errors.ts'
+import { onAbort } from '../../core/util/on-abort.ts'
 import type { Connection } from './adapter.ts'
 import type { Adapter } from './adapters.ts'
 import { openBackoff } from './backoff.ts'
@@ -47,8 +48,7 @@ export function supervise(options: SupervisorOptions) {
 	const connectOnce = async () => {
 		const over = Promise.withResolvers<never>()
 		over.promise.catch(() => {})
-		const stopped = (): void => over.reject(new Error('it is stopped'))
-		signal.addEventListener('abort', stopped, { once: true })
+		const stay = onAbort(signal, () => over.reject(new Error('it is stopped')))
 		let isOpen = false
 		let since: number | undefined
 		const { link, end } = openLink({
@@ -88,7 +88,7 @@ export function supervise(options: SupervisorOptions) {
 		} finally {
 			end()
 			current = undefined
-			signal.removeEventListener('abort', stopped)
+			stay()
 			// A connection that opens too late is closed as well, so that it does not remain beside its successor.
 			const closing = opening.then(
 				(connection) => connection.close(),

@@ -1,5 +1,6 @@
 import { GatewayDispatchEvents } from 'discord.js'
 import { within } from '../../core/util/deadline.ts'
+import { unlessAborted } from '../../core/util/unless-aborted.ts'
 import { fileLoader } from './files.ts'
 import { fetcherFor } from '../../core/fetch/guarded-fetch.ts'
 import type { ChatRef, Connection, Link } from '../channels/adapter.ts'
@@ -98,16 +99,13 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 	const outgoing = outgoingOf(client)
 	openIntake({ client, link, signal: closing.signal, saw: outgoing.saw, lost })
 
-	const abandon = (): void => failed.reject(link.signal.reason)
-	link.signal.addEventListener('abort', abandon, { once: true })
 	try {
 		link.signal.throwIfAborted()
-		await within(LOGIN_MS, "Discord's gateway", Promise.race([client.login(link.token), failed.promise]))
+		const opening = Promise.race([client.login(link.token), failed.promise])
+		await within(LOGIN_MS, "Discord's gateway", unlessAborted(link.signal, opening))
 	} catch (error) {
 		await close()
 		throw error
-	} finally {
-		link.signal.removeEventListener('abort', abandon)
 	}
 	isOpen = true
 	// The status becomes `connected` when this returns; the warning must follow that.

@@ -8,6 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
+import { onAbort } from '../../core/util/on-abort.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
 import { mapData } from '../../core/redactor/walk.ts'
 import type { Semaphore } from '../../core/util/semaphore.ts'
@@ -432,14 +433,13 @@ export class ServerConnection {
 		const recheck = (): void => {
 			if (condition()) resolve()
 		}
-		const give = (): void => resolve()
-		const timer = setTimeout(give, limitMs)
-		signal?.addEventListener('abort', give, { once: true })
+		const timer = setTimeout(resolve, limitMs)
+		const stay = signal && onAbort(signal, resolve)
 		this.#waiting.add(recheck)
 		this.#hurry?.()
 		await promise
 		this.#waiting.delete(recheck)
-		signal?.removeEventListener('abort', give)
+		stay?.()
 		clearTimeout(timer)
 	}
 }

@@ -8,6 +8,7 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -79,7 +80,7 @@ export function openProcesses(folder: string, log: Logger) {
 					shell: false,
 					windowsHide: true,
 				})
-				await spawned(child)
+				await once(child, 'spawn') // or its error
 			} catch (error) {
 				forget()
 				throw notStarted(command, error)
@@ -135,13 +136,6 @@ export function openProcesses(folder: string, log: Logger) {
 			process.off('exit', killGroups)
 		},
 	}
-}
-
-function spawned(child: ChildProcessWithoutNullStreams): Promise<void> {
-	return new Promise((resolve, reject) => {
-		child.once('spawn', resolve)
-		child.once('error', reject)
-	})
 }
 
 function notStarted(command: string, cause: unknown): Fault {

@@ -2,7 +2,6 @@
  * One connection to an MCP server, by the official SDK. Only this file uses the SDK. It is loaded with the first server, since
  * it takes 150 ms and 30 MB. A client serves one connection; a new connection needs a new client.
  */
-import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js'
 import { StreamableHTTPClientTransport, StreamableHTTPError } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
@@ -18,7 +17,9 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import type { ElicitResult } from '@modelcontextprotocol/sdk/types.js'
 import { isFault, messageOf } from '../../core/errors.ts'
+import { within } from '../../core/util/deadline.ts'
 import { during } from '../../core/util/during.ts'
+import { onAbort } from '../../core/util/on-abort.ts'
 import type { Elicited, FormRequest, UrlRequest } from './elicitation.ts'
 import type { BoundedFetch } from './http.ts'
 import { otherRevision } from './revision.ts'
@@ -203,8 +204,7 @@ async function connect(
 
 	answerAllowances(client, hooks)
 
-	const abort = (): void => void client.close()
-	signal.addEventListener('abort', abort, { once: true })
+	const stay = onAbort(signal, () => void client.close())
 	// Each request gets a signal of its own (`during`): the SDK never removes its listener, and would cancel old requests.
 	try {
 		await during(signal, (own) => client.connect(transport, { timeout: CONNECT_LIMIT_MS[kind], signal: own }))
@@ -214,7 +214,7 @@ async function connect(
 		if (isLate(error, CONNECT_LIMIT_MS[kind])) throw new Error(noAnswer(kind), { cause: error })
 		throw otherRevision(error) ?? inWords(error)
 	} finally {
-		signal.removeEventListener('abort', abort)
+		stay()
 	}
 	isOpen = true
 	const { name, version: serverVersion, title } = client.getServerVersion() ?? { name: 'unnamed', version: '' }
@@ -285,8 +285,7 @@ function answerAllowances(client: Client, { sample, roots }: Hooks): void {
 
 /** Lets the server release the session. */
 async function endSession(transport: StreamableHTTPClientTransport): Promise<void> {
-	const late = pause(END_SESSION_LIMIT_MS, undefined, { ref: false })
-	await Promise.race([transport.terminateSession().catch(() => {}), late])
+	await within(END_SESSION_LIMIT_MS, 'the server', transport.terminateSession()).catch(() => {})
 }
 
 /** Answers of servers that have only the older transport. */

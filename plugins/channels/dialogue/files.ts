@@ -3,7 +3,7 @@ import { isFault, messageOf } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { Attachment } from '../../../core/protocol.ts'
 import { Late, within } from '../../../core/util/deadline.ts'
-import { onAbort } from '../../../core/util/on-abort.ts'
+import { unlessAborted } from '../../../core/util/unless-aborted.ts'
 import type { Connection, IncomingFile } from '../adapter.ts'
 import { count, texts } from './texts.ts'
 
@@ -84,13 +84,9 @@ function whyOf(error: unknown, max_bytes: number): string {
 /** Waits for `work` until the time is over or `signal` aborts, also if it ignores the signal that it gets. */
 async function untilEnd<T>(ms: number, signal: AbortSignal, work: (end: AbortSignal) => Promise<T>): Promise<T> {
 	const end = new AbortController()
-	const aborted = Promise.withResolvers<never>()
-	const stay = onAbort(signal, () => aborted.reject(signal.reason))
 	try {
-		signal.throwIfAborted()
-		return await within(ms, 'the platform', Promise.race([work(end.signal), aborted.promise]))
+		return await within(ms, 'the platform', unlessAborted(signal, work(end.signal)))
 	} finally {
-		stay()
 		end.abort()
 	}
 }
