@@ -1,4 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
+import { defined } from '../../core/util/defined.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import { newId, now, randomText } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -95,7 +96,7 @@ export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 		async create({ scopes, agents, label, limits, expires_at }, mustBeFirst = false) {
 			await makeRoom()
 			const token = `svc_${randomText(TOKEN_BYTES)}`
-			const details = { ...(agents && { agents }), ...(label !== undefined && { label }), ...(limits && { limits }) }
+			const details = defined({ agents, label, limits })
 			const shown = { id: newId(), scopes, ...details, expires_at, created_at: now() }
 			await write({ ...shown, hash: hash('sha256', token), revoked_at: null }, mustBeFirst)
 			const payload = { token_id: shown.id, scopes, ...details, expires_at }
@@ -155,9 +156,7 @@ export function view(record: TokenRecord): Token {
 	return {
 		id,
 		scopes,
-		...(agents && { agents }),
-		...(label !== undefined && { label }),
-		...(limits && { limits }),
+		...defined({ agents, label, limits }),
 		status: statusOf(record),
 		expires_at,
 		created_at,

@@ -2,6 +2,7 @@
  * Which chat belongs to which agent. A binding is stored in the scope of its channel, so its commit cannot require that the
  * agent exists: a binding of a deleted agent is void, and is removed after the event `agent.deleted` or at the next start.
  */
+import { defined } from '../../core/util/defined.ts'
 import { Fault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -194,11 +195,7 @@ export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>
 
 /** Throws `invalid_request` if only a person may answer who is not known. */
 function withAnswerers(record: BindingRecord, { who_may_answer, paired_by }: Answerers): BindingRecord {
-	const next: BindingRecord = {
-		...record,
-		...(who_may_answer !== undefined && { who_may_answer }),
-		...(paired_by !== undefined && { paired_by }),
-	}
+	const next: BindingRecord = { ...record, ...defined({ who_may_answer, paired_by }) }
 	if (next.who_may_answer === 'paired' && next.paired_by === undefined) {
 		const message = 'it is not known who paired this chat; give paired_by, the id of a user, as /whoami shows it'
 		throw invalidField('paired_by', message)

@@ -1,3 +1,4 @@
+import { defined } from '../../core/util/defined.ts'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
@@ -154,17 +155,11 @@ function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst:
 		timeout_ms: timeout_s * 1000,
 		params: {
 			...provider.params,
-			...(config.temperature !== undefined && { temperature: config.temperature }),
-			...(config.max_tokens !== undefined && { max_tokens: config.max_tokens }),
+			...defined({ temperature: config.temperature, max_tokens: config.max_tokens }),
 			...config.params,
 		},
-		...(base_url !== undefined && { base_url }),
-		...(query && { query }),
-		...(extra_body && { extra_body }),
-		...(compat && { compat }),
+		...defined({ base_url, query, extra_body, compat, context_window, prices }),
 		...(max_concurrent_calls !== undefined && { needs_slot: true as const }),
 		...(startup_timeout_s > 0 && { startup_timeout_ms: startup_timeout_s * 1000 }),
-		...(context_window !== undefined && { context_window }),
-		...(prices && { prices }),
 	}
 }

@@ -1,5 +1,6 @@
 /** Converts an incoming message to the form of the gateway. */
 import type { Chat, Message, MessageEntity, Update, User, UserFromGetMe } from 'grammy/types'
+import { defined } from '../../core/util/defined.ts'
 import type { IncomingFile, IncomingMessage } from '../channels/adapter.ts'
 import { textOf } from './rich-text.ts'
 
@@ -170,10 +171,7 @@ function filesOf(message: Message): { attachments?: IncomingFile[] } {
 		attachments: [
 			{
 				what: attachmentOf(message) ?? 'a file',
-				...(file_name !== undefined && { name: file_name }),
-				...(mime_type !== undefined && { media_type: mime_type }),
-				...(file_size !== undefined && { size: file_size }),
-				...(duration !== undefined && { seconds: duration }),
+				...defined({ name: file_name, media_type: mime_type, size: file_size, seconds: duration }),
 				ref: file_id,
 			},
 		],

@@ -1,4 +1,5 @@
 /** How senders sign their deliveries: as each of them documents it. */
+import { defined } from '../../core/util/defined.ts'
 import type { CustomScheme, SchemeName } from './contract.ts'
 
 export interface Scheme {
@@ -145,15 +146,7 @@ function customScheme(given: CustomScheme): Scheme {
 		header,
 		read: algorithm === 'token' ? 'token' : 'plain',
 		...(algorithm !== 'token' && { algorithm }),
-		...(encoding && { encoding }),
-		...(prefix !== undefined && { prefix }),
-		...(signed !== undefined && { signed }),
-		...(timestamp_header !== undefined && { time: timestamp_header }),
-		...(id_header !== undefined && { id: id_header }),
+		...defined({ encoding, prefix, signed, time: timestamp_header, id: id_header }),
 	}
-	return {
-		signatures: [rule],
-		ids: id_header === undefined ? [] : [id_header],
-		...(tolerance_s !== undefined && { tolerance_s }),
-	}
+	return { signatures: [rule], ids: id_header === undefined ? [] : [id_header], ...defined({ tolerance_s }) }
 }

@@ -1,4 +1,5 @@
 /** The service: registering webhooks, rotating, listing and removing them. */
+import { defined } from '../../core/util/defined.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import { newId, now } from '../../core/util/ids.ts'
@@ -64,20 +65,13 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 			const destination = await use('runs').destination(agent, deliver, call?.run_id)
 			secrets.mustHaveRoom()
 			const id = newId()
-			const made = await secrets.make(agent, {
-				id,
-				slug,
-				...(scheme && { scheme }),
-				...(secret !== undefined && { secret }),
-			})
+			const made = await secrets.make(agent, { id, slug, ...defined({ scheme, secret }) })
 			const record: WebhookRecord = {
 				id,
 				slug,
 				...made.sealed,
-				...(scheme && { scheme }),
-				...(custom && { custom }),
+				...defined({ scheme, custom, instructions }),
 				made_by,
-				...(instructions !== undefined && { instructions }),
 				destination,
 				created_at: now(),
 			}

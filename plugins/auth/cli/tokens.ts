@@ -73,14 +73,12 @@ Examples:
 					'its lifetime: 12h, 30d, 8w; or when it expires: 2030-01-31T12:00:00Z. Default: it does not expire',
 			},
 			async run(cli, { scope, agent, label, ttl, ...limits }: CreateOptions) {
-				const scopes = listed(scope)
-				const agents = agent && listed(agent)
 				const body = {
-					scopes,
-					...(agents && { agents }),
-					...(label !== undefined && { label }),
+					scopes: listed(scope),
+					agents: agent && listed(agent),
+					label,
 					...(Object.keys(limits).length > 0 && { limits: limitsOf(limits) }),
-					...(ttl !== undefined && { ttl: expiryOf(ttl) }),
+					ttl: ttl === undefined ? undefined : expiryOf(ttl),
 				}
 				const made = await cli.api.request<NewToken>('POST', '/v1/auth/tokens', body)
 				cli.out.answer(made, ({ token, id, expires_at }, style) =>
@@ -119,11 +117,11 @@ function limitsOf({ requestsPerMinute, streams, runsPerDay, tokensPerDay, costPe
 	if (costPerDay !== undefined && !(cost > 0))
 		throw new CliError('usage', `--cost-per-day must be an amount above 0, such as 2.50, not "${costPerDay}"`)
 	return {
-		...(requestsPerMinute !== undefined && { requests_per_minute: requestsPerMinute }),
-		...(streams !== undefined && { streams }),
-		...(runsPerDay !== undefined && { runs_per_day: runsPerDay }),
-		...(tokensPerDay !== undefined && { tokens_per_day: tokensPerDay }),
-		...(costPerDay !== undefined && { cost_per_day: cost }),
+		requests_per_minute: requestsPerMinute,
+		streams,
+		runs_per_day: runsPerDay,
+		tokens_per_day: tokensPerDay,
+		cost_per_day: costPerDay && cost,
 	}
 }
 

@@ -1,3 +1,4 @@
+import { defined } from '../../../core/util/defined.ts'
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
@@ -112,8 +113,7 @@ async function change(cli: Cli, { agent, id }: HeartbeatArguments, body: object)
 }
 
 function bodyOf({ cron, timezone, every, at, deliver }: HeartbeatOptions): object {
-	const fields = { cron, timezone, every, at, deliver: deliver === undefined ? undefined : deliverIn(deliver) }
-	return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+	return defined({ cron, timezone, every, at, deliver: deliver === undefined ? undefined : deliverIn(deliver) })
 }
 
 function timesOf({ cron, timezone, every, at }: Heartbeat): string {

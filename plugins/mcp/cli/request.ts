@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { defined } from '../../../core/util/defined.ts'
 import { CliError } from '../../../core/cli/contract.ts'
 import { refuseSecret } from '../../../core/cli/secret-input.ts'
 
@@ -52,14 +53,8 @@ export function relativePaths(command: readonly string[]): string[] {
 /** Undefined where no option is about it. */
 function authOf(options: AddOptions): Record<string, unknown> | undefined {
 	const { login = true, clientId, clientSecret, privateKey, grant, scope, wait } = options
-	const about = {
-		...(grant !== undefined && { grant }),
-		...(clientId !== undefined && { client_id: clientId }),
-		...(clientSecret !== undefined && { client_secret: { secret: clientSecret } }),
-		...(privateKey !== undefined && { private_key: { secret: privateKey } }),
-		...(scope !== undefined && { scopes: scope }),
-		...(wait !== undefined && { wait }),
-	}
+	const [client_secret, private_key] = [clientSecret, privateKey].map((secret) => secret && { secret })
+	const about = defined({ grant, client_id: clientId, client_secret, private_key, scopes: scope, wait })
 	const isNamed = Object.keys(about).length > 0
 	if (!login && isNamed) throw new CliError('usage', '--no-login goes with no other option for a login')
 	if (!login) return { type: 'none' }

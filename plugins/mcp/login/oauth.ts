@@ -20,6 +20,7 @@ import { createPrivateKeyJwtAuth } from '@modelcontextprotocol/sdk/client/auth-e
 import { InvalidClientMetadataError, InvalidGrantError } from '@modelcontextprotocol/sdk/server/auth/errors.js'
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { OAuthTokens } from '@modelcontextprotocol/sdk/shared/auth.js'
+import { defined } from '../../../core/util/defined.ts'
 import { Fault, isFault } from '../../../core/errors.ts'
 import { clientMetadata } from './client.ts'
 
@@ -67,11 +68,7 @@ const EARLY_MS = 30_000
 
 export function challengeOf(response: Response): Challenge {
 	const { resourceMetadataUrl, scope, error } = extractWWWAuthenticateParams(response)
-	return {
-		...(resourceMetadataUrl && { metadata_url: resourceMetadataUrl }),
-		...(scope !== undefined && { scope }),
-		...(error !== undefined && { error }),
-	}
+	return defined({ metadata_url: resourceMetadataUrl, scope, error })
 }
 
 /**
@@ -100,12 +97,7 @@ export async function findIssuer(
 	if (metadata && !metadata.code_challenge_methods_supported?.includes('S256'))
 		throw refused(`${issuer} does not support PKCE with S256 (code_challenge_methods_supported)`)
 	const resource = about && (await resourceOf(server, about))
-	return {
-		issuer,
-		...(metadata && { metadata }),
-		...(resource !== undefined && { resource }),
-		...(about?.scopes_supported && { scopes: about.scopes_supported }),
-	}
+	return defined({ issuer, metadata, resource, scopes: about?.scopes_supported })
 }
 
 /** The resource's own text: exact comparison at the authorization server must not fail because of a slash. */
@@ -132,9 +124,9 @@ export async function register(
 		throw refused(
 			`${issuer} does not register clients automatically: create one there with the redirect address ${redirect}, and add the MCP server again with auth.client_id`,
 		)
-	const wanted = { ...(metadata && { metadata }), clientMetadata: clientMetadata(redirect), fetchFn: fetch }
+	const wanted = defined({ metadata, clientMetadata: clientMetadata(redirect), fetchFn: fetch })
 	try {
-		return await registerClient(issuer, { ...wanted, ...(scope !== undefined && { scope }) })
+		return await registerClient(issuer, defined({ ...wanted, scope }))
 	} catch (error) {
 		// Some know the scopes of the resources that they protect only in requests for tokens.
 		if (scope === undefined || !(error instanceof InvalidClientMetadataError)) throw error
@@ -230,8 +222,7 @@ export async function ownTokens(
 		redirectUrl: undefined,
 		clientMetadata: { redirect_uris: [] },
 		clientInformation: () => client.information,
-		prepareTokenRequest: () =>
-			new URLSearchParams({ grant_type: 'client_credentials', ...(scope !== undefined && { scope }) }),
+		prepareTokenRequest: () => new URLSearchParams(defined({ grant_type: 'client_credentials', scope })),
 		...(client.authenticate && { addClientAuthentication: client.authenticate }),
 		tokens: () => undefined,
 		saveTokens() {},
@@ -247,11 +238,11 @@ export async function ownTokens(
  * the types of `fetchToken` want a URL, which would add a slash.
  */
 function placeOf({ metadata, resource }: Issuer) {
-	return { ...(metadata && { metadata }), ...(resource !== undefined && { resource: resource as unknown as URL }) }
+	return defined({ metadata, resource: resource as unknown as URL | undefined })
 }
 
 function identityOf({ information, authenticate }: AuthClient) {
-	return { clientInformation: information, ...(authenticate && { addClientAuthentication: authenticate }) }
+	return defined({ clientInformation: information, addClientAuthentication: authenticate })
 }
 
 /** Revokes a token (RFC 7009), where the server offers that. */
@@ -264,7 +255,7 @@ export async function revoke(
 	const { revocation_endpoint: endpoint } = (metadata ?? {}) as { revocation_endpoint?: string }
 	if (endpoint === undefined) return
 	const { client_id, client_secret } = client
-	const body = new URLSearchParams({ token, client_id, ...(client_secret !== undefined && { client_secret }) })
+	const body = new URLSearchParams(defined({ token, client_id, client_secret }))
 	const response = await fetch(endpoint, { method: 'POST', body, redirect: 'error' })
 	await response.body?.cancel()
 }
@@ -273,8 +264,7 @@ function tokensOf({ access_token, refresh_token, scope, expires_in }: OAuthToken
 	const lifetime_ms = expires_in === undefined ? null : Math.min(expires_in, LONGEST_S) * 1000
 	return {
 		access_token,
-		...(refresh_token !== undefined && { refresh_token }),
-		...(scope !== undefined && { scope }),
+		...defined({ refresh_token, scope }),
 		expires_at: lifetime_ms && Date.now() + lifetime_ms,
 		renew_at: lifetime_ms && Date.now() + lifetime_ms - Math.min(EARLY_MS, lifetime_ms / 5),
 	}

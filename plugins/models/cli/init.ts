@@ -1,3 +1,4 @@
+import { defined } from '../../../core/util/defined.ts'
 import { configFile } from '../../../config/home.ts'
 import { originOf } from '../../../config/read.ts'
 import type { Config } from '../../../config/types.ts'
@@ -198,11 +199,9 @@ function answersFrom({ kind, name, baseUrl, model, keyEnv, keySecret }: InitOpti
 		)
 	return {
 		...(kind !== undefined && isServerKind(kind) && { kind }),
-		...(name !== undefined && { name }),
-		...(baseUrl !== undefined && { base_url: baseUrl }),
+		...defined({ name, base_url: baseUrl, model }),
 		...(keyEnv !== undefined && { key: { from: 'env', variable: keyEnv } as const }),
 		...(keySecret !== undefined && { key: { from: 'vault', secret: keySecret } as const }),
-		...(model !== undefined && { model }),
 	}
 }
 

@@ -1,3 +1,4 @@
+import { defined } from '../../../core/util/defined.ts'
 import type { Command } from '../../../core/cli/command.ts'
 import { pointInTime } from '../../../core/cli/time-input.ts'
 import { costText } from '../../shared/cost-text.ts'
@@ -24,12 +25,8 @@ Examples:
 		'--until <day>': 'the day after the last one',
 	},
 	async run(cli, { agent, by, since, until }: { agent?: string } & Options) {
-		const query = new URLSearchParams({
-			...(agent !== undefined && { agent_id: agent }),
-			by,
-			...(since !== undefined && { since: pointInTime(since) }),
-			...(until !== undefined && { until: pointInTime(until) }),
-		})
+		const [first, end] = [since, until].map((day) => day && pointInTime(day))
+		const query = new URLSearchParams(defined({ agent_id: agent, by, since: first, until: end }))
 		const report = await cli.api.request<UsageReport>('GET', `/v1/usage?${query.toString()}`)
 		cli.out.answer(report, ({ rows, total }, style) =>
 			style.table(

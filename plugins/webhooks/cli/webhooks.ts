@@ -63,13 +63,12 @@ Examples:
 			async run(cli, { agent, slug, instructions: file, deliver, scheme, ...files }: NewWebhookOptions) {
 				const given = [file, files.secret, files.custom].filter((one) => one === '-')
 				if (given.length > 1) throw new CliError('usage', 'only one of the files can be standard input')
-				const instructions = file === undefined ? undefined : (await textInput(cli, file)).trim()
 				const body = {
 					slug,
-					...(scheme !== undefined && { scheme }),
+					scheme,
 					...(files.secret !== undefined && { secret: (await textInput(cli, files.secret)).trim() }),
 					...(files.custom !== undefined && { custom: parsed(await textInput(cli, files.custom), files.custom) }),
-					...(instructions !== undefined && { instructions }),
+					...(file !== undefined && { instructions: (await textInput(cli, file)).trim() }),
 					...(deliver !== undefined && { deliver: deliverIn(deliver) }),
 				}
 				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks`, body)
