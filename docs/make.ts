@@ -8,12 +8,14 @@ import { eventsReference } from './make/events.ts'
 import { exampleFile } from './make/example.ts'
 import { helpOfAll } from './make/help.ts'
 import { jsonText } from './make/json.ts'
+import { apiDocument } from './make/openapi.ts'
 import { routesTable } from './make/routes.ts'
 
 const root = new URL('../', import.meta.url)
 
 /** The text of each generated file, by its path from the root. */
 export async function generatedFiles(): Promise<Record<string, string>> {
+	const api = await apiDocument()
 	return {
 		'config/gateway.example.yaml': exampleFile(composition),
 		'config/gateway.schema.json': jsonText(jsonSchema(composition)),
@@ -26,8 +28,9 @@ export async function generatedFiles(): Promise<Record<string, string>> {
 			codes: await codesTable(),
 			'plugin codes': await pluginCodesTable(),
 			scopes: await scopesTable(),
-			routes: routesTable(JSON.parse(textAt('docs/openapi.json'))),
+			routes: routesTable(api),
 		}),
+		'docs/openapi.json': jsonText(api),
 		'docs/command-line.md': filled(textAt('docs/command-line.md'), { help: await helpOfAll() }),
 	}
 }

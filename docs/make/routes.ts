@@ -1,9 +1,16 @@
-/** The table of routes in docs/http-api.md, from docs/openapi.json. */
+/** The table of routes in docs/http-api.md, from the document of the API. */
 import { code, table } from './markdown.ts'
 
-interface Document {
+/** The parts of docs/openapi.json that are read here. */
+export interface ApiDocument {
 	tags: { name: string; description?: string }[]
-	paths: Record<string, Record<string, Operation>>
+	paths: Record<string, Methods & { servers?: Server[] }>
+}
+
+type Methods = Record<string, Operation>
+
+interface Server {
+	variables?: { port?: { default: string } }
 }
 
 interface Operation {
@@ -12,7 +19,7 @@ interface Operation {
 	'x-scope'?: string | string[]
 }
 
-export function routesTable({ paths, tags }: Document): string {
+export function routesTable({ paths, tags }: ApiDocument): string {
 	const rows = Object.entries(paths).flatMap(([path, { servers: _elsewhere, ...methods }]) =>
 		Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
 	)

@@ -2,6 +2,7 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { WebSocket } from 'ws'
+import { withAllRoutes } from '../../docs/make/openapi.ts'
 import { consoleClient, startProtectedServer } from '../support/oauth.ts'
 import { startGateway } from '../support/gateway.ts'
 import type { TestGateway } from '../support/gateway.ts'
@@ -14,8 +15,7 @@ import type { Made, Step } from '../support/openapi-steps.ts'
 const CALLBACK = 'https://gateway.example.com/v1/auth/callback'
 const { issuer } = await startProtectedServer(t, { configuration: { clients: [consoleClient(CALLBACK)] } })
 
-const config = `plugins: {openai-api: true, mcp-server: true}
-server: {public_url: 'https://gateway.example.com'}
+const config = `${withAllRoutes}server: {public_url: 'https://gateway.example.com'}
 auth: {oidc: {issuer: '${issuer}', client_id: console, client_secret: secret, rules: [{when: {sub: grace}, scopes: ['*']}]}}
 `
 
