@@ -13,121 +13,35 @@ function read(test: Test, yaml: string, env: Record<string, string> = {}): Confi
 	return readConfig({ home: test.testdir({ config: { 'gateway.yaml': yaml } }), env })
 }
 
-function defaults(home: string): unknown {
-	return {
-		server: {
-			host: '127.0.0.1',
-			port: 3000,
-			allowed_hosts: [],
-			cors_origins: [],
-			public_url: null,
-			shutdown_grace_s: 10,
-		},
+void t.test('a missing file gives the defaults', (t) => {
+	const home = t.testdir({})
+	t.match(readConfig({ home, env: {} }), {
+		server: { port: 3000 },
 		legacy: { port: 17890 },
-		auth: { oidc: null },
-		auth_mode: 'loopback',
-		store: {
-			format: null,
-			path: join(home, 'data'),
-			min_free_mib: 64,
-			url: null,
-			prefix: 'svc',
-			replicas: 3,
-			advertise: null,
-			credentials_file: null,
-			tls: { ca_file: null, cert_file: null, key_file: null },
-		},
-		workers: { threads: Math.min(4, Math.max(1, availableParallelism() - 1)), runs_per_thread: 64, lend: true },
-		events: { retention_days: 30, max_streams: 10_000, heartbeat_s: 15, stall_timeout_s: 30 },
-		runs: {
-			retention_days: 30,
-			limits: { steps: 50, result_characters: 32_768, tokens: 500_000, wall_time_s: 900 },
-			max_waiting: 100,
-			max_waiting_per_agent: 1000,
-			max_waiting_total: 10_000,
-			question_ttl_days: 7,
-			keep_requests: 0,
-			approval_ttl_s: 86_400,
-		},
-		agents: { max_agents: 1000 },
-		usage: { retention_days: 400, limits: { tokens_per_day: null, cost_per_day: null } },
-		skills: {
-			allow_private_urls: false,
-			processes: 2,
-			waiting_processes: 6,
-			max_waiting: 100,
-			memory_mib: 64,
-			process_mib: 256,
-			cpu_s: 5,
-			wall_time_s: 60,
-			max_per_agent: 100,
-			max_mib_per_agent: 64,
-		},
-		attachments: {
-			max_mib: 20,
-			max_mib_per_message: 40,
-			max_per_message: 16,
-			max_mib_per_agent: 2048,
-			allowed_hosts: [],
-		},
-		memory: { max_per_agent: 100_000, index_mib: 512, embedder: 'provider', recall: { limit: 5, threshold: 0.35 } },
-		mcp: {
-			allowed_commands: [],
-			allowed_hosts: [],
-			max_per_agent: 16,
-			call_timeout_s: 60,
-			max_call_s: 600,
-			max_samplings_per_run: 10,
-			max_sampling_tokens: 4_096,
-		},
-		subagents: { max_per_run: 8, max_depth: 2 },
-		heartbeats: { max_per_agent: 32, missed_grace_s: 3600 },
-		webhooks: {
-			public_url: null,
-			max_per_agent: 32,
-			max_body_kib: 1024,
-			per_minute: 600,
-			max_concurrent: 64,
-			max_concurrent_per_webhook: 16,
-			retention_days: 30,
-		},
-		channels: {
-			allowed_api_roots: [],
-			max_channels: 64,
-			max_bindings: 10_000,
-			retention_days: 30,
-			retry_max_s: 60,
-		},
-		backups: { schedule: null, timezone: null, folder: join(home, 'backups'), keep: 7, include_key: true },
-		tracing: { endpoint: null, sample_ratio: 1, content: false },
-		'legacy-chat': { max_waiting: 1000, max_sockets: 1000, heartbeat_s: 15, ping_s: 30, stall_timeout_s: 30 },
-		'openai-api': { user_is_conversation: false, max_open: 1000, heartbeat_s: 15, stall_timeout_s: 30 },
-		'mcp-server': { max_sessions: 200, idle_timeout_s: 1800, max_wait_s: 600, stall_timeout_s: 30 },
+		store: { path: join(home, 'data'), url: null },
+		workers: { threads: Math.min(4, Math.max(1, availableParallelism() - 1)) },
+		runs: { limits: { steps: 50 } },
+		backups: { folder: join(home, 'backups') },
 		providers: { offline: { kind: 'offline' } },
 		default_provider: 'offline',
 		fallback: [],
 		transcription: null,
-		log: { level: 'info', format: 'auto' },
 		plugins: {},
-	}
-}
-
-void t.test('a missing file gives the defaults', (t) => {
-	const home = t.testdir({})
-	t.same(readConfig({ home, env: {} }), defaults(home))
+	})
 	t.end()
 })
 
 void t.test('a file of comments, and sections without settings, give the defaults', (t) => {
+	const config = (yaml?: string) =>
+		readConfig({ home: t.testdir(yaml === undefined ? {} : { config: { 'gateway.yaml': yaml } }), env: {} })
+	const defaults = config()
 	for (const yaml of [
 		'# nothing\n',
 		'---\n',
 		'server:\n  allowed_hosts:\nruns:\n  limits:\nproviders:\nfallback:\nplugins:\n',
 		'server: {}',
-	]) {
-		const home = t.testdir({ config: { 'gateway.yaml': yaml } })
-		t.same(readConfig({ home, env: {} }), defaults(home), JSON.stringify(yaml))
-	}
+	])
+		t.same(config(yaml), defaults, JSON.stringify(yaml))
 	t.end()
 })
 
