@@ -6,14 +6,14 @@ import { Fault } from '../errors.ts'
  * record, skills are stored as bytes, memories are found by their text, records of MCP servers say whether they may have
  * secrets, and those of heartbeats and webhooks where their results go.
  */
-export const format = 2
+export const format: number = 2
 /** The first version that reads this format. */
 export const formatSince = '0.2.0'
 /**
  * The oldest format that this version can write: that of the minor version before it. Gateways of both work on one cluster in that
  * format until an operator raises it (`mayUpgrade` of core/store/ports.ts). In it, features store what the older version reads.
  */
-export const oldestWritten = 2
+export const oldestWritten: number = 2
 
 /** What an engine stores beside its data. */
 export interface FormatMark {

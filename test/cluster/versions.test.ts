@@ -162,7 +162,7 @@ function newerProgram(): string {
 	}
 	change(
 		'core/store/format.ts',
-		[`export const format = ${format}`, `export const format = ${newer}`],
+		[`export const format: number = ${format}`, `export const format: number = ${newer}`],
 		[
 			/formatSince = '[^']*'/.exec(readFileSync(join(folder, 'core/store/format.ts'), 'utf8'))?.[0] ?? '?',
 			"formatSince = '9.9.0'",

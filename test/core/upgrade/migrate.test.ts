@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { Fault } from '../../../core/errors.ts'
-import { format } from '../../../core/store/format.ts'
+import { format, formatSince } from '../../../core/store/format.ts'
 import { openLmdb } from '../../../core/store/lmdb/open.ts'
 import type { LmdbOptions } from '../../../core/store/lmdb/open.ts'
 import type { Engine, Entry } from '../../../core/store/ports.ts'
@@ -82,7 +82,7 @@ void t.test('all records are converted, in order, and nothing is left to do', as
 				(await converted(engine, scope)).map(({ words }) => words),
 				Array.from({ length: RECORDS }, (_, at) => ['word', String(at)]),
 			)
-		t.strictSame(engine.format?.mark(), { format, since: '0.2.0' })
+		t.strictSame(engine.format?.mark(), { format, since: formatSince })
 		t.strictSame(reported.at(-1), [2 * RECORDS, 2 * RECORDS])
 		t.strictSame(await Array.fromAsync(engine.store.list(['upgrade'])), [])
 	})
@@ -108,14 +108,14 @@ void t.test('an interrupted one continues where it stopped, and converts nothing
 			await engine[Symbol.asyncDispose]()
 		}
 		await using engine = await open()
-		t.strictSame(engine.format?.mark(), { format, since: '0.2.0', from: 1 })
+		t.strictSame(engine.format?.mark(), { format, since: formatSince, from: 1 })
 		await run(engine, [splitting('a', called), splitting('b', called)])
 		// At most ten batches of forty are looked at again, after each of the four interruptions.
 		t.ok(called.length <= 2 * RECORDS + 4 * 400, String(called.length))
 		t.ok(called.length > 2 * RECORDS, 'and some are')
 		for (const scope of ['a', 'b'])
 			t.ok((await converted(engine, scope)).every(({ words, times }) => words.length === 2 && times === 1))
-		t.strictSame(engine.format?.mark(), { format, since: '0.2.0' })
+		t.strictSame(engine.format?.mark(), { format, since: formatSince })
 	})
 })
 
