@@ -185,7 +185,6 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 			tags: ['api', 'agents'],
 			auth: scoped('agents:write'),
 			validate: { params },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
 			await agents.remove(request.params.name)

@@ -99,7 +99,6 @@ export function routes(server: Server, ctx: Context<BackupSettings>, service: Ba
 			description: 'Remove a backup',
 			tags: ['api', 'backups'],
 			validate: { params: Joi.object({ id: id.required() }) },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
 			await service.remove(request.params.id)

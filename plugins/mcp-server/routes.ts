@@ -116,7 +116,6 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			description: 'End a session of the Model Context Protocol',
 			notes: 'Runs that it started continue.',
 			validate: { headers: Joi.object(headers).unknown() },
-			response: { emptyStatusCode: 204 },
 			plugins: { auth: { agents: 'checked' }, openapi: { errors: [404], otherFailure } },
 		},
 		handler: async (request, h) => answer(await handle(request, 'DELETE'), request, h),

@@ -144,7 +144,6 @@ export function routes(server: Server, ctx: Context<McpSettings>, servers: McpSe
 			tags,
 			auth: scoped('agents:write'),
 			validate: { params: paramsOfServer },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
 			await servers.remove(await agentOf(request.params), request.params.mcp_id)

@@ -147,7 +147,6 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ id, memory_id: memoryId }) },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async ({ params }, h) => {
 			const { memory_id } = params

@@ -43,7 +43,6 @@ export function approvalRoutes(server: Server, ctx: Context, runs: Pick<Runs, 'a
 			validate: {
 				params: Joi.object({ name: agentName, approval_id: approval_id.description('Id of the approval.') }),
 			},
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
 			const { name, approval_id } = request.params

@@ -236,7 +236,6 @@ export function conversationRoutes(
 			tags: ['api', 'runs'],
 			auth: scoped('agents:write'),
 			validate: { params },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async ({ params }, h) => {
 			await runs.forget(await ctx.use('agents').get(params.name), params.id)

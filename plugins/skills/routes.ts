@@ -253,7 +253,6 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object(ofSkill) },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
 			await skills.remove(await agentOf(request.params.id), request.params.skill_id)

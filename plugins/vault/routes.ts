@@ -159,7 +159,6 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			validate: { params: Joi.object({ id: secretRef }) },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
 			await vault.secrets.remove(request.params.id)
@@ -229,7 +228,6 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			validate: { params: Joi.object({ grant_id: grantId.max(128).description('Id of the grant.') }) },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
 			await vault.grants.remove(request.params.grant_id)

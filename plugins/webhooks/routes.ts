@@ -171,7 +171,6 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name, slug }) },
-			response: { emptyStatusCode: 204 },
 		},
 		handler: async (request, h) => {
 			await webhooks.remove(await agentOf(request.params.name), request.params.slug)
@@ -206,7 +205,6 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 				params: Joi.object({ name, slug }),
 				payload: Joi.object({ secret: secret.required() }).required().prefs({ convert: false }),
 			},
-			response: { emptyStatusCode: 204 },
 			plugins: { openapi: { answers: { 204: {} } } },
 		},
 		handler: async ({ params, payload }, h) => {
