@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 /** The root of the repository. */
 export const root = new URL('../../', import.meta.url)
 
-/** Which test files share a process, by the batch's name. The longest come first, so that none runs alone at the end. */
-export const batches: Record<string, string[]> = {
+/** Batches with patterns of their own. The longest come first, so that none runs alone at the end. */
+const named = {
 	cluster: ['test/{cluster,plugins/cluster}/**/*.test.ts'],
 	cli: ['test/core/cli/**/*.test.ts', 'test/plugins/runs/cli/*.test.ts', 'test/plugins/models/cli/*.test.ts'],
 	config: [
@@ -21,10 +21,6 @@ export const batches: Record<string, string[]> = {
 		'test/core/*.test.ts',
 		'test/core/{client,engines,events,fetch,host,http,log,process,redactor,runs,store,upgrade,util}/**/*.test.ts',
 	],
-	outside: [
-		'test/plugins/{events,heartbeats,legacy-chat,metrics,openai-api,shared,tracing,webhooks}/**/*.test.ts',
-		'test/interop/*.test.ts',
-	],
 	browser: ['test/browser/**/*.test.ts'],
 	'spec-a': ['test/spec/[a-h]*.test.ts'],
 	'spec-r': ['test/spec/r*.test.ts'],
@@ -35,6 +31,12 @@ export const batches: Record<string, string[]> = {
 	'spec-l': ['test/spec/[i-q]*.test.ts'],
 	sandbox: ['test/sandbox/**/*.test.ts'],
 	backup: ['test/core/backup/**/*.test.ts', 'test/plugins/backups/**/*.test.ts'],
+}
+
+/** Which test files share a process, by the batch's name. `outside`: the tests of plugins that no other batch names. */
+export const batches: Record<string, string[]> = {
+	outside: ['test/interop/*.test.ts', ...otherPlugins()],
+	...named,
 }
 
 /**
@@ -48,4 +50,9 @@ export function filesOf(patterns: string[]): string[] {
 	return globSync(patterns, { cwd: fileURLToPath(root) })
 		.map((path) => path.replaceAll('\\', '/'))
 		.toSorted()
+}
+
+function otherPlugins(): string[] {
+	const taken = new Set(Object.values(named).flatMap(filesOf))
+	return filesOf(['test/plugins/**/*.test.ts']).filter((path) => !taken.has(path))
 }
