@@ -1,6 +1,7 @@
 /** What an order tells the agent loop: which models to call, what they get of the conversation, and what the answer must be. */
 import type { ObjectSchema, Root } from 'joi'
 import type { Attachment, ChatMessage } from '../core/protocol.ts'
+import type { ProviderKind } from './provider-kinds.ts'
 
 declare module '../core/protocol.ts' {
 	interface RunOrder {
@@ -30,9 +31,6 @@ declare module '../core/protocol.ts' {
 		keeps_requests?: true
 	}
 }
-
-/** The API that a provider speaks, or the built-in model. */
-export type ProviderKind = 'openai' | 'openai-responses' | 'anthropic' | 'google' | 'ollama' | 'offline'
 
 /** Settings of model calls, by the names of OpenAI's chat completions; a dialect without one leaves it out. */
 export interface ModelParams {

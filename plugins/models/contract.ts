@@ -1,4 +1,5 @@
-import type { Compat, ModelOrder, ModelParams, Prices, ProviderKind } from '../../sandbox/order.ts'
+import type { Compat, ModelOrder, ModelParams, Prices } from '../../sandbox/order.ts'
+import type { ProviderKind } from '../../sandbox/provider-kinds.ts'
 import type { AgentConfig } from '../agents/contract.ts'
 
 /** A provider as in gateway.yaml. */

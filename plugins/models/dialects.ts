@@ -1,7 +1,7 @@
 /** How a server of each kind lists its models, and answers a short prompt. */
+import type { ServerKind } from '../../sandbox/provider-kinds.ts'
 
-/** Kinds of providers that have a server; as `kind` in gateway.yaml. */
-export type ServerKind = 'openai' | 'openai-responses' | 'anthropic' | 'google' | 'ollama'
+export type { ServerKind }
 
 export interface Dialect {
 	headers(api_key?: string): Record<string, string>

@@ -6,6 +6,8 @@ import type { Environment } from '../../config/home.ts'
 import { messages } from '../../config/messages.ts'
 import { suggest } from '../../config/suggest.ts'
 import { modelParams } from '../../sandbox/order.ts'
+import { serverUrls } from '../../sandbox/provider-kinds.ts'
+import type { ServerKind } from '../../sandbox/provider-kinds.ts'
 import type { ModelSettings } from './contract.ts'
 import { isOpenAI } from './dialects.ts'
 
@@ -158,24 +160,19 @@ function onlyProvider({ providers = {} }: { providers?: object }): string | unde
 	return others.length === 0 ? first : undefined
 }
 
+/** What each kind is, in the order of the reference. */
+const servers: Record<ServerKind, string> = {
+	openai: 'A server that speaks the OpenAI API: vLLM, LM Studio, llama.cpp and many more.',
+	'openai-responses': "OpenAI's newer API; its reasoning models need it to use tools.",
+	anthropic: "Anthropic's Messages API.",
+	ollama: "Ollama's own API, which takes the size of the context.",
+	google: "Google's Gemini API.",
+}
+
 function provider(): joi.AlternativesSchema {
 	const common = commonFields()
 	const kinds = [
-		server(
-			'openai',
-			'A server that speaks the OpenAI API: vLLM, LM Studio, llama.cpp and many more.',
-			'https://api.openai.com/v1',
-			common,
-		),
-		server(
-			'openai-responses',
-			"OpenAI's newer API; its reasoning models need it to use tools.",
-			'https://api.openai.com/v1',
-			common,
-		),
-		server('anthropic', "Anthropic's Messages API.", 'https://api.anthropic.com/v1', common),
-		server('ollama', "Ollama's own API, which takes the size of the context.", 'http://127.0.0.1:11434/api', common),
-		server('google', "Google's Gemini API.", 'https://generativelanguage.googleapis.com/v1beta', common),
+		...Object.entries(servers).map(([kind, about]) => server(kind as ServerKind, about, common)),
 		{
 			is: 'offline',
 			schema: ofKind('The built-in provider: deterministic, without network.', {
@@ -205,9 +202,8 @@ function kindOf(...names: string[]): joi.StringSchema {
 }
 
 function server(
-	is: string,
+	is: ServerKind,
 	about: string,
-	base_url: string,
 	{ api_key, model, prices, ...others }: ReturnType<typeof commonFields>,
 ): { is: string; schema: ObjectSchema } {
 	const schema = ofKind(about, {
@@ -217,8 +213,8 @@ function server(
 			.max(2048)
 			.pattern(/^https?:\/\/\S+$/, anAddress)
 			.custom(apiAddress)
-			.default(base_url)
-			.description(`Address of the API, with its version. Default ${base_url}.`),
+			.default(serverUrls[is])
+			.description(`Address of the API, with its version. Default ${serverUrls[is]}.`),
 		api_key,
 		model,
 		...(is.startsWith('openai') && {
@@ -311,7 +307,7 @@ function commonFields() {
 }
 
 /** Ollama would take a size of its own choice, mostly 4,096, and cut every longer request without an error. */
-function contextWindow(kind: string): joi.NumberSchema {
+function contextWindow(kind: ServerKind): joi.NumberSchema {
 	const about = "The model's context window in tokens, answer included. An agent's config.context_window replaces it."
 	const schema = joi.number().integer().min(1024).max(100_000_000)
 	if (kind !== 'ollama') return schema.description(about)
@@ -319,7 +315,7 @@ function contextWindow(kind: string): joi.NumberSchema {
 }
 
 /** What a server supports; what is not set is detected by its first refusal. */
-function compat(kind: string): ObjectSchema {
+function compat(kind: ServerKind): ObjectSchema {
 	const found = 'Default: detected.'
 	return joi
 		.object({

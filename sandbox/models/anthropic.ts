@@ -8,7 +8,7 @@ import type { Provider } from './provider.ts'
 const VERSION = '2023-06-01'
 
 export const anthropic: Provider = providerOf({
-	url: 'https://api.anthropic.com/v1',
+	kind: 'anthropic',
 	optional: [
 		'temperature',
 		'top_p',

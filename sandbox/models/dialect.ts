@@ -1,6 +1,8 @@
 /** What one API needs beyond what all of them share: the waits, the failures, and what refusals teach. */
 import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
+import { serverUrls } from '../provider-kinds.ts'
+import type { ServerKind } from '../provider-kinds.ts'
 import { AnswerBuilder, malformed } from './answer.ts'
 import type { AnswerReader } from './answer.ts'
 import { failureOf } from './failures.ts'
@@ -14,8 +16,7 @@ import { toolsInText } from './tools-in-text.ts'
 import type { Traits } from './traits.ts'
 
 export interface Dialect {
-	/** The address of a provider without `base_url`. */
-	url: string
+	kind: ServerKind
 	/** Fields of a request that can be left out, by the names that servers call them. */
 	optional: readonly string[]
 	/** What a response should have been in which nothing is recognised, for people, and what to do about it. */
@@ -92,7 +93,7 @@ function billed(reply: ModelReply, { usage, isTooLong }: AnswerBuilder): ModelRe
 }
 
 async function sendAndRead(
-	{ url, expected, requestOf, readerFor }: Dialect,
+	{ kind, expected, requestOf, readerFor }: Dialect,
 	order: ModelOrder,
 	request: ModelRequest,
 	traits: Traits,
@@ -104,7 +105,7 @@ async function sendAndRead(
 	const reader = readerFor(answer, request.tools)
 	let type = ''
 	try {
-		const content = await send(order, url, sent, signal, (event) => reader.take(event), onSent)
+		const content = await send(order, serverUrls[kind], sent, signal, (event) => reader.take(event), onSent)
 		if (typeof content.body === 'object') reader.takeWhole(content.body)
 		type = content.type
 	} finally {

@@ -6,7 +6,7 @@ import { contentBody } from './google-request.ts'
 import type { Provider } from './provider.ts'
 
 export const google: Provider = providerOf({
-	url: 'https://generativelanguage.googleapis.com/v1beta',
+	kind: 'google',
 	optional: [
 		'temperature',
 		'topP',

@@ -6,8 +6,6 @@ import { ModelError } from './provider.ts'
 import { ResponseHandler } from './read-response.ts'
 import type { ResponseContent } from './read-response.ts'
 
-export const OPENAI_URL = 'https://api.openai.com/v1'
-
 export interface Sent {
 	/** Of the order's address, such as `/chat/completions`. */
 	path: string

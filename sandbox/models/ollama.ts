@@ -10,7 +10,7 @@ import type { Provider } from './provider.ts'
 import { isObject, listIn, objectIn } from './values.ts'
 
 export const ollama: Provider = providerOf({
-	url: 'http://127.0.0.1:11434/api',
+	kind: 'ollama',
 	optional: ['think'],
 	expected: 'a message; is base_url right? It ends in /api',
 	requestOf: (order, request, traits) => ({

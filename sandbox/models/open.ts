@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/errors.ts'
-import type { ProviderKind } from '../order.ts'
+import type { ProviderKind } from '../provider-kinds.ts'
 import { offline } from './offline.ts'
 import { failed } from './provider.ts'
 import type { Provider } from './provider.ts'

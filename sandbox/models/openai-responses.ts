@@ -1,13 +1,13 @@
 /** OpenAI's Responses API, stateless: nothing is stored there, and reasoning comes back encrypted. */
 import { providerOf } from './dialect.ts'
 import type { ServerError } from './failures.ts'
-import { bearer, OPENAI_URL } from './http.ts'
+import { bearer } from './http.ts'
 import { ResponseReader } from './openai-responses-answer.ts'
 import { responseBody } from './openai-responses-request.ts'
 import type { Provider } from './provider.ts'
 
 export const openaiResponses: Provider = providerOf({
-	url: OPENAI_URL,
+	kind: 'openai-responses',
 	optional: [
 		'temperature',
 		'top_p',

@@ -1,12 +1,12 @@
 /** Any server that speaks OpenAI's chat completions. */
 import { providerOf } from './dialect.ts'
-import { bearer, OPENAI_URL } from './http.ts'
+import { bearer } from './http.ts'
 import { ChatReader } from './openai-answer.ts'
 import { bodyOf } from './openai-request.ts'
 import type { Provider } from './provider.ts'
 
 export const openai: Provider = providerOf({
-	url: OPENAI_URL,
+	kind: 'openai',
 	optional: [
 		'temperature',
 		'top_p',

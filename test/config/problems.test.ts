@@ -96,9 +96,11 @@ void t.test('providers are judged by their kind', (t) => {
 		'  f g: { kind: offline }',
 		'default_provider: d',
 	].join('\n')
-	t.same(problems(yaml), [
-		'2:14: providers.a.kind: must be one of openai, openai-responses, anthropic, ollama, google, offline; did you mean "openai"?',
-		'3:3: providers.b.kind: is missing; it must be one of openai, openai-responses, anthropic, ollama, google, offline',
+	const found = problems(yaml)
+	t.equal(found.length, 6)
+	t.match(found, [
+		/^2:14: providers\.a\.kind: must be one of openai, .*, offline; did you mean "openai"\?$/,
+		/^3:3: providers\.b\.kind: is missing; it must be one of openai, .*, offline$/,
 		'4:3: providers.c.model: is missing; give the name of a model that this server has',
 		'5:23: providers.d.model: is not a setting of this kind',
 		'6:6: providers.e: must be a map of settings',

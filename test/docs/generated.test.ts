@@ -3,6 +3,7 @@ import t from 'tap'
 import { allKeys } from '../../core/host/config.ts'
 import { subcommandsOf, wholeProgram } from '../../docs/make/help.ts'
 import { generatedFiles, textAt } from '../../docs/make.ts'
+import { serverUrls } from '../../sandbox/provider-kinds.ts'
 import { builtInTypes } from '../support/documented.ts'
 import { inlineOf, problemIn } from './svc-words.ts'
 import { blocksOf } from './page.ts'
@@ -21,6 +22,11 @@ void t.test('every setting has its line', async (t) => {
 void t.test('every type of event has its heading', async (t) => {
 	const page = textAt('docs/events.md')
 	for (const type of builtInTypes.keys()) t.ok(page.includes(`### ${type}\n`), type)
+})
+
+void t.test('every kind of provider has its line', async (t) => {
+	const page = textAt('docs/models.md')
+	for (const kind of [...Object.keys(serverUrls), 'offline']) t.ok(page.includes(`\n| \`${kind}\` |`), kind)
 })
 
 void t.test('every command of svc has its place', async (t) => {

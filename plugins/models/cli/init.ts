@@ -13,7 +13,7 @@ import { commandFor, wantedFrom } from './answers.ts'
 import type { Answers, KeyPlace, WantedProvider } from './answers.ts'
 import { dialects, isServerKind } from '../dialects.ts'
 import { keepKey } from './keep-key.ts'
-import { presetOf, presets } from './presets.ts'
+import { presetOf, presets } from '../../shared/model-presets.ts'
 import { askForProvider } from './questions.ts'
 import { noWaitOption, warnOfRemaining, waitUntilApplied, reportUnapplied } from '../../../core/cli/applied.ts'
 

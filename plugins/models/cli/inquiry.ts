@@ -2,7 +2,7 @@
 import type { Cli } from '../../../core/cli/contract.ts'
 import { problemWith } from './answers.ts'
 import type { Answers, KeyPlace } from './answers.ts'
-import type { Preset } from './presets.ts'
+import type { Preset } from '../../shared/model-presets.ts'
 
 /** What is known so far. */
 export interface Inquiry {

@@ -4,8 +4,8 @@ import { problemWith, wantedFrom } from './answers.ts'
 import type { Answers, WantedProvider } from './answers.ts'
 import { askAddress, askKey, askModel, keyNow, typeKey } from './inquiry.ts'
 import type { Inquiry } from './inquiry.ts'
-import { presetOf, presets } from './presets.ts'
-import type { Preset } from './presets.ts'
+import { presetOf, presets } from '../../shared/model-presets.ts'
+import type { Preset } from '../../shared/model-presets.ts'
 import { connect, tryAnswers } from './trial.ts'
 
 export interface ProviderQuestions {

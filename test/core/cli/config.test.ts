@@ -121,10 +121,7 @@ from:    ${file}:2:9
 		value: 'info',
 		origin: { from: 'default' },
 	})
-	t.match(
-		(await svc(['config', 'explain', 'providers.a.kind'])).stdout,
-		/values: +openai, or openai-responses, or anthropic, or ollama, or google, or offline/,
-	)
+	t.match((await svc(['config', 'explain', 'providers.a.kind'])).stdout, /values: +openai, or .*, or offline/)
 	const unknown = await svc(['config', 'explain', 'runs.limits.step'])
 	t.equal(unknown.code, exitCodes.not_found)
 	t.match(unknown.stderr, 'did you mean "runs.limits.steps"?')

@@ -1,5 +1,7 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
+import { presets } from '../../../shared/model-presets.ts'
+import type { Preset } from '../../../shared/model-presets.ts'
 import { change, get, path } from '../api.ts'
 import { duration } from '../format.ts'
 import { empty, loading, Page, table } from '../page.ts'
@@ -23,19 +25,6 @@ interface Checked {
 	duration_ms: number
 }
 
-const presets: Record<string, { kind: string; base_url: string; secret: string }> = {
-	OpenAI: { kind: 'openai-responses', base_url: 'https://api.openai.com/v1', secret: 'OPENAI_API_KEY' },
-	Anthropic: { kind: 'anthropic', base_url: 'https://api.anthropic.com/v1', secret: 'ANTHROPIC_API_KEY' },
-	'Google Gemini': {
-		kind: 'google',
-		base_url: 'https://generativelanguage.googleapis.com/v1beta',
-		secret: 'GEMINI_API_KEY',
-	},
-	'Ollama on this machine': { kind: 'ollama', base_url: 'http://127.0.0.1:11434/api', secret: '' },
-	OpenRouter: { kind: 'openai', base_url: 'https://openrouter.ai/api/v1', secret: 'OPENROUTER_API_KEY' },
-	'Another server with the API of OpenAI': { kind: 'openai', base_url: '', secret: '' },
-}
-
 interface Form {
 	name: string
 	kind: string
@@ -44,6 +33,8 @@ interface Form {
 	key: string
 	secret: string
 }
+
+const offered = Object.values<Preset>(presets)
 
 const blank: Form = { name: '', kind: 'openai', base_url: '', model: '', key: '', secret: '' }
 
@@ -68,7 +59,7 @@ class Models extends Page {
 					>Where the models run
 					<select @change=${this.#preset}>
 						<option value="">choose …</option>
-						${Object.keys(presets).map((label) => html`<option>${label}</option>`)}
+						${offered.map(({ label }) => html`<option>${label}</option>`)}
 					</select>
 				</label>
 				${this.#field('name', 'Name', 'what you call it, such as openai')}
@@ -152,10 +143,11 @@ class Models extends Page {
 	}
 
 	#preset(event: Event): void {
-		const preset = presets[(event.target as HTMLSelectElement).value]
+		const label = (event.target as HTMLSelectElement).value
+		const preset = offered.find((one) => one.label === label)
 		if (!preset) return
-		const name = URL.parse(preset.base_url)?.hostname.split('.').at(-2) ?? 'models'
-		this.#form = { ...this.#form, ...preset, name: /^\d+$/.test(name) ? 'ollama' : name }
+		const { kind, base_url = '', name = 'models', isOpen, variable } = preset
+		this.#form = { ...this.#form, kind, base_url, name, secret: isOpen ? '' : variable }
 		this.#checked = undefined
 		this.requestUpdate()
 	}

@@ -7,6 +7,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
+import { presets } from '../../../../plugins/shared/model-presets.ts'
+import { serverUrls } from '../../../../sandbox/provider-kinds.ts'
 import { makeHome, startGateway } from '../../../support/gateway.ts'
 import type { TestGateway } from '../../../support/gateway.ts'
 import { startModelServer } from '../../../support/model-server.ts'
@@ -19,7 +21,7 @@ const KEY = 'sk-init-0123456789abcdef'
 const DOWN = '\x1b[B'
 const CTRL_C = '\x03'
 /** Of the first question: another server. */
-const OTHER = `${DOWN.repeat(5)}\r`
+const OTHER = `${DOWN.repeat(Object.keys(presets).indexOf('other'))}\r`
 
 const model = await startModelServer()
 t.teardown(() => model.stop())
@@ -231,14 +233,10 @@ void t.test('a running gateway gets the key and the provider at once', async (t)
 	t.equal(await answerOf(t, gateway), 'I am small.')
 })
 
-for (const [kind, path] of [
-	['openai-responses', '/v1'],
-	['anthropic', '/v1'],
-	['google', '/v1beta'],
-	['ollama', '/api'],
-] as const)
+for (const [kind, usual] of Object.entries(serverUrls).filter(([kind]) => kind !== 'openai'))
 	void t.test(`a server of kind ${kind} is asked in its own way, and what results works`, async (t) => {
 		const { origin } = new URL(model.url)
+		const path = new URL(usual).pathname
 		const svc = init(t, ['--kind', kind, '--name', 'mine', '--base-url', origin + path, '--key-env', 'THE_KEY'], {
 			env: { THE_KEY: KEY },
 		})

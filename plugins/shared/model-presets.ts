@@ -1,4 +1,6 @@
-import type { ServerKind } from '../dialects.ts'
+/** Servers that are offered where a provider is set up: by `svc init`, and in the console. */
+import { serverUrls } from '../../sandbox/provider-kinds.ts'
+import type { ServerKind } from '../../sandbox/provider-kinds.ts'
 
 /** What is known of a server before its operator says more. */
 export interface Preset {
@@ -19,7 +21,7 @@ export const presets = {
 		label: 'OpenAI',
 		kind: 'openai-responses',
 		name: 'openai',
-		base_url: 'https://api.openai.com/v1',
+		base_url: serverUrls['openai-responses'],
 		variable: 'OPENAI_API_KEY',
 		isOpen: false,
 		model: 'gpt-4o-mini',
@@ -28,7 +30,7 @@ export const presets = {
 		label: 'Anthropic',
 		kind: 'anthropic',
 		name: 'anthropic',
-		base_url: 'https://api.anthropic.com/v1',
+		base_url: serverUrls.anthropic,
 		variable: 'ANTHROPIC_API_KEY',
 		isOpen: false,
 		model: 'claude-sonnet-4-5',
@@ -37,7 +39,7 @@ export const presets = {
 		label: 'Google Gemini',
 		kind: 'google',
 		name: 'google',
-		base_url: 'https://generativelanguage.googleapis.com/v1beta',
+		base_url: serverUrls.google,
 		variable: 'GEMINI_API_KEY',
 		isOpen: false,
 		model: 'gemini-2.5-flash',
@@ -46,7 +48,7 @@ export const presets = {
 		label: 'Ollama on this machine',
 		kind: 'ollama',
 		name: 'ollama',
-		base_url: 'http://127.0.0.1:11434/api',
+		base_url: serverUrls.ollama,
 		variable: 'OLLAMA_API_KEY',
 		isOpen: true,
 		model: 'qwen3',
