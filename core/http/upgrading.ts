@@ -3,14 +3,13 @@
  * refused with 503. It shows nothing that needs a token.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { GatewayStatus } from '../status.ts'
 import type { UpgradeProgress } from '../upgrade/progress.ts'
 
 const MOST_RETRY_S = 60
 
 /** As `Listeners.current`. */
 export function upgrading(
-	{ version, started_at }: Pick<GatewayStatus, 'version' | 'started_at'>,
+	{ version, started_at }: { version: string; started_at: string },
 	progress: () => UpgradeProgress,
 ) {
 	return {

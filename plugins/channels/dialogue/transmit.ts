@@ -189,7 +189,8 @@ export function thrownBy(error: unknown, signal: AbortSignal): Thrown {
 
 /** The id of a message that was sent. An adapter is third-party code. */
 export function idOf(message: { id: string } | undefined): string {
-	if (message === undefined) throw new Error('the adapter returned no message: send() and sendFile() must return { id }')
+	if (message === undefined)
+		throw new Error('the adapter returned no message: send() and sendFile() must return { id }')
 	return String(message.id).slice(0, ID_LIMIT)
 }
 
