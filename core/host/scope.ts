@@ -19,7 +19,7 @@ const RELEASED = new DOMException('The plugin was stopped', 'AbortError')
 export class Scope {
 	readonly #held: Held[] = []
 	readonly #controller = new AbortController()
-	readonly signal = this.#controller.signal
+	readonly signal: AbortSignal = this.#controller.signal
 	#released = false
 
 	/** In the order in which they were acquired. */
