@@ -19,12 +19,19 @@ const check = [
 	[bin('typescript/bin/tsc'), '-p', 'plugins/console/web'],
 	[bin('knip/bin/knip.js')],
 ]
+/** Tests of what belongs together: imports, declared events, generated pages, batches of tests. They take some seconds. */
+const structure = [
+	'test/architecture/imports.test.ts',
+	'test/core/batches.test.ts',
+	'test/docs/generated.test.ts',
+	'test/plugins/events/catalogue.test.ts',
+]
 /** For the linter and tsc, which are written in Go: less garbage collection saves up to a quarter of the CPU time. It takes more memory, up to the limit. */
 const checkVariables = { GOGC: '400', GOMEMLIMIT: '2GiB' }
 const tasks = {
 	start: { needs: 'run', run: [] },
 	dev: { needs: 'all', run: [['--watch-path=core', '--watch-path=config', 'core/main.ts', ...rest]], ipc: true },
-	check: { needs: 'all', run: check },
+	check: { needs: 'all', run: [...check, ['test/batches/run.ts', ...structure]] },
 	format: { needs: 'all', run: [[bin('oxfmt/bin/oxfmt'), '.']] },
 	test: {
 		needs: 'all',

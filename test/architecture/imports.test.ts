@@ -87,6 +87,14 @@ void t.test('layers see only what lies below them', (t) => {
 	t.end()
 })
 
+void t.test('plugins/types.ts exports the contract of every plugin', (t) => {
+	const contracts = files.filter((file) => /^plugins\/[^/]+\/contract\.ts$/.test(file))
+	t.ok(contracts.length > 15)
+	const missing = contracts.filter((file) => !imports.get('plugins/types.ts')?.has(file))
+	t.strictSame(missing, [], 'add these to plugins/types.ts, so that plugins of others get the types of their services')
+	t.end()
+})
+
 void t.test('what plugins declare at each start builds no schemas', (t) => {
 	/** It hands joi to code of third parties. */
 	const others = ['plugins/channels/adapters.ts']

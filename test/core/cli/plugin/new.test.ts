@@ -1,6 +1,6 @@
 /** `svc plugins new` and `svc plugins test`: the folder works, type-checks, and its tests run without anything else. */
 import { spawnSync } from 'node:child_process'
-import { globSync, readFileSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
@@ -94,13 +94,6 @@ void t.test('a new plugin and a new channel type-check, by the contract, hapi an
 			line,
 		)
 	for (const line of right) t.notOk(found.includes(line), line)
-})
-
-void t.test('the types have the service of every built-in plugin', async (t) => {
-	const types = readFileSync(join(root, 'plugins/types.ts'), 'utf8')
-	const contracts = globSync('*/contract.ts', { cwd: join(root, 'plugins') })
-	t.ok(contracts.length > 15)
-	for (const contract of contracts) t.match(types, `'./${contract}'`)
 })
 
 void t.test('names and folders that cannot be used', async (t) => {
