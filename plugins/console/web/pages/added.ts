@@ -1,6 +1,5 @@
 import { html } from 'lit'
 import type { TemplateResult } from 'lit'
-// oxlint-disable-next-line no-restricted-imports -- the same plugin, and only a type
 import type { ConsoleAccess } from '../../access.ts'
 import { change, get } from '../api.ts'
 import { Page } from '../page.ts'
