@@ -3,6 +3,13 @@ import { isIP } from 'node:net'
 import joi from 'joi'
 import type { ArraySchema, BooleanSchema, CustomHelpers, NumberSchema, ObjectSchema, StringSchema } from 'joi'
 
+/** All settings of a plugin: the compiler wants a schema for each key of their type. `Read`: those keys that `reads` adds. */
+export function allSettings<Settings, Read extends keyof Settings = never>(keys: {
+	[Key in Exclude<keyof Settings, Read>]-?: joi.Schema
+}): ObjectSchema<Settings> {
+	return joi.object(keys)
+}
+
 /** A whole number. */
 export function count(min: number, max: number, fallback: number, description: string): NumberSchema {
 	return joi

@@ -1,12 +1,12 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count } from '../../config/fields.ts'
+import { allSettings, count } from '../../config/fields.ts'
 import type { AgentsSettings } from './contract.ts'
 
 export default defineSettings<AgentsSettings>({
 	description: 'How many agents there may be.',
 	topic: 'Agents at work',
-	schema: (joi) =>
-		joi.object<AgentsSettings>({
+	schema: () =>
+		allSettings<AgentsSettings>({
 			max_agents: count(
 				1,
 				100_000,

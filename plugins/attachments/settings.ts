@@ -1,12 +1,12 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, hostsAndPorts } from '../../config/fields.ts'
+import { allSettings, count, hostsAndPorts } from '../../config/fields.ts'
 import type { AttachmentSettings } from './contract.ts'
 
 export default defineSettings<AttachmentSettings>({
 	description: 'Images, files and recordings that come with messages.',
 	topic: 'What agents can do',
-	schema: (joi) =>
-		joi.object<AttachmentSettings>({
+	schema: () =>
+		allSettings<AttachmentSettings>({
 			max_mib: count(1, 100, 20, 'Size limit of one attachment, in MiB.'),
 			max_mib_per_message: count(1, 200, 40, 'Size limit of all attachments of one message together, in MiB.'),
 			max_per_message: count(1, 32, 16, 'Attachments of one message.'),

@@ -1,5 +1,5 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { host, list, origin } from '../../config/fields.ts'
+import { allSettings, host, list, origin } from '../../config/fields.ts'
 import { oidc } from './oidc/settings.ts'
 import type { AuthSettings } from './contract.ts'
 
@@ -17,7 +17,7 @@ export default defineSettings<AuthSettings>({
 	reads: { host: 'server.host' },
 	topic: 'Addresses and access',
 	schema: (joi) =>
-		joi.object<AuthSettings>({
+		allSettings<AuthSettings, 'host'>({
 			auth_mode: joi
 				.string()
 				.valid('loopback', 'token')

@@ -1,7 +1,7 @@
 import { Cron } from 'croner'
 import type { CustomHelpers } from 'joi'
 import { defineSettings } from '../../config/declaration.ts'
-import { count, flag } from '../../config/fields.ts'
+import { allSettings, count, flag } from '../../config/fields.ts'
 import { isTimeZone } from '../shared/time-zone.ts'
 import type { BackupSettings } from './contract.ts'
 
@@ -11,7 +11,7 @@ export default defineSettings<BackupSettings>({
 	reads: { min_free_mib: 'store.min_free_mib' },
 	paths: ['folder'],
 	schema: (joi) =>
-		joi.object<BackupSettings>({
+		allSettings<BackupSettings, 'min_free_mib'>({
 			schedule: joi
 				.string()
 				.max(256)

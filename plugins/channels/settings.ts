@@ -1,12 +1,12 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, hostsAndPorts } from '../../config/fields.ts'
+import { allSettings, count, hostsAndPorts } from '../../config/fields.ts'
 import type { ChannelSettings } from './contract.ts'
 
 export default defineSettings<ChannelSettings>({
 	description: 'Chat platforms on which people talk to agents. Bots are set up with the API.',
 	topic: 'The outside world',
-	schema: (joi) =>
-		joi.object<ChannelSettings>({
+	schema: () =>
+		allSettings<ChannelSettings>({
 			allowed_api_roots: hostsAndPorts('Hosts that callers without the scope * may name in config.api_root.'),
 			max_channels: count(1, 1000, 64, 'Maximum number of channels.'),
 			max_bindings: count(1, 100_000, 10_000, 'Maximum number of bound chats per channel.'),

@@ -1,7 +1,7 @@
 import type { CustomHelpers, Root, Schema } from 'joi'
 import { defineSettings } from '../../config/declaration.ts'
 import { wholeNumber } from '../../config/environment.ts'
-import { section } from '../../config/fields.ts'
+import { allSettings, section } from '../../config/fields.ts'
 import type { ClusterSettings } from './contract.ts'
 import { schemes } from './schemes.ts'
 
@@ -31,7 +31,7 @@ export default defineSettings<ClusterSettings>({
 	at,
 	paths: ['credentials_file', 'tls.ca_file', 'tls.cert_file', 'tls.key_file'],
 	schema: (joi) =>
-		joi.object<ClusterSettings>({
+		allSettings<ClusterSettings>({
 			url: joi
 				.string()
 				.max(2048)

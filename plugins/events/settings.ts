@@ -1,12 +1,12 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, heartbeat, stallTimeout } from '../../config/fields.ts'
+import { allSettings, count, heartbeat, stallTimeout } from '../../config/fields.ts'
 import type { EventSettings } from './contract.ts'
 
 export default defineSettings<EventSettings>({
 	description: 'The event log, and the streams that show it.',
 	topic: 'Data and log',
-	schema: (joi) =>
-		joi.object<EventSettings>({
+	schema: () =>
+		allSettings<EventSettings>({
 			retention_days: count(1, 3650, 30, 'Days that events are kept.'),
 			max_streams: count(
 				1,

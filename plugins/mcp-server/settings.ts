@@ -1,5 +1,5 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, stallTimeout } from '../../config/fields.ts'
+import { allSettings, count, stallTimeout } from '../../config/fields.ts'
 import type { McpServerSettings } from './contract.ts'
 
 export default defineSettings<McpServerSettings>({
@@ -7,8 +7,8 @@ export default defineSettings<McpServerSettings>({
 	onByDefault: false,
 	answersAt: /^\/mcp$/,
 	topic: 'Addresses and access',
-	schema: (joi) =>
-		joi.object<McpServerSettings>({
+	schema: () =>
+		allSettings<McpServerSettings>({
 			max_sessions: count(2, 10_000, 200, 'Sessions that may be open at the same time.'),
 			idle_timeout_s: count(1, 86_400, 1_800, 'Seconds after which a session without a call ends.'),
 			max_wait_s: count(1, 86_400, 600, 'Seconds for which a call waits for a run.'),

@@ -1,5 +1,5 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, hostsAndPorts, list } from '../../config/fields.ts'
+import { allSettings, count, hostsAndPorts, list } from '../../config/fields.ts'
 import type { McpSettings } from './contract.ts'
 
 const MAX_CALL_S = 600
@@ -15,7 +15,7 @@ export default defineSettings<McpSettings>({
 			.min(1)
 			.max(64)
 			.description('A complete command line. Leading items such as NAME= are variables that callers may set.')
-		return joi.object<McpSettings>({
+		return allSettings<McpSettings>({
 			allowed_commands: list(
 				command,
 				256,

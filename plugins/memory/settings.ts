@@ -1,12 +1,12 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, section } from '../../config/fields.ts'
+import { allSettings, count, section } from '../../config/fields.ts'
 import type { MemorySettings } from './contract.ts'
 
 export default defineSettings<MemorySettings>({
 	description: 'Long-term memory.',
 	topic: 'What agents can do',
 	schema: (joi) =>
-		joi.object<MemorySettings>({
+		allSettings<MemorySettings>({
 			max_per_agent: count(
 				1,
 				1_000_000,

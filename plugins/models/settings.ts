@@ -1,7 +1,7 @@
 import joi from 'joi'
 import type { CustomHelpers, ObjectSchema } from 'joi'
 import { defineSettings } from '../../config/declaration.ts'
-import { count, list, section } from '../../config/fields.ts'
+import { allSettings, count, list, section } from '../../config/fields.ts'
 import type { Environment } from '../../config/home.ts'
 import { messages } from '../../config/messages.ts'
 import { suggest } from '../../config/suggest.ts'
@@ -29,7 +29,7 @@ export default defineSettings<ModelSettings>({
 		OPENAI_MODEL: 'The same: its model. Default `gpt-4o-mini`.',
 	},
 	schema: () =>
-		joi.object<ModelSettings>({
+		allSettings<ModelSettings>({
 			providers: joi
 				.object()
 				.pattern(providerName, provider())

@@ -1,5 +1,5 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, flag, heartbeat, stallTimeout } from '../../config/fields.ts'
+import { allSettings, count, flag, heartbeat, stallTimeout } from '../../config/fields.ts'
 import type { OpenAiSettings } from './contract.ts'
 
 /** OpenAI's paths, including those that this gateway does not have. */
@@ -11,8 +11,8 @@ export default defineSettings<OpenAiSettings>({
 	onByDefault: false,
 	answersAt: openAiPaths,
 	topic: 'Addresses and access',
-	schema: (joi) =>
-		joi.object<OpenAiSettings>({
+	schema: () =>
+		allSettings<OpenAiSettings>({
 			user_is_conversation: flag(
 				false,
 				'Whether the field user names a stored conversation; all chats of a person are then one conversation.',

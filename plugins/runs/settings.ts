@@ -1,12 +1,12 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, section } from '../../config/fields.ts'
+import { allSettings, count, section } from '../../config/fields.ts'
 import type { RunSettings } from './contract.ts'
 
 export default defineSettings<RunSettings>({
 	description: 'What runs may use, and how long they are kept.',
 	topic: 'Agents at work',
-	schema: (joi) =>
-		joi.object<RunSettings>({
+	schema: () =>
+		allSettings<RunSettings>({
 			retention_days: count(1, 3650, 30, 'Days that ended runs are kept.'),
 			limits: section('Limits of one run, for agents that set none of their own.', {
 				steps: count(1, 10_000, 50, 'Model calls of one run.'),

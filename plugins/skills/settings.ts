@@ -1,5 +1,5 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, flag } from '../../config/fields.ts'
+import { allSettings, count, flag } from '../../config/fields.ts'
 import type { SkillSettings } from './contract.ts'
 
 /** Memory that the process around a skill's isolate needs itself. */
@@ -9,8 +9,8 @@ const PROCESS_MIB = 256
 export default defineSettings<SkillSettings>({
 	description: 'Skills of agents, and the processes that run their code.',
 	topic: 'What agents can do',
-	schema: (joi) =>
-		joi.object<SkillSettings>({
+	schema: () =>
+		allSettings<SkillSettings>({
 			allow_private_urls: flag(false, 'Whether any caller may install a skill from a private address.'),
 			processes: count(1, 32, 2, 'Processes in which the code of skills runs, one call at a time in each.'),
 			waiting_processes: count(

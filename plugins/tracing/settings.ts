@@ -1,5 +1,5 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { addressOrNull, flag } from '../../config/fields.ts'
+import { addressOrNull, allSettings, flag } from '../../config/fields.ts'
 import type { TracingSettings } from './contract.ts'
 
 export default defineSettings<TracingSettings>({
@@ -7,7 +7,7 @@ export default defineSettings<TracingSettings>({
 	topic: 'Operation',
 	variables: { OTEL_EXPORTER_OTLP_ENDPOINT: 'Where spans are sent, unless `tracing.endpoint` is set.' },
 	schema: (joi) =>
-		joi.object<TracingSettings>({
+		allSettings<TracingSettings>({
 			endpoint: addressOrNull(
 				'http://127.0.0.1:4318',
 				'OTEL_EXPORTER_OTLP_ENDPOINT, or none',

@@ -1,12 +1,12 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { count, section } from '../../config/fields.ts'
+import { allSettings, count, section } from '../../config/fields.ts'
 import type { UsageSettings } from './contract.ts'
 
 export default defineSettings<UsageSettings>({
 	description: 'Usage of model calls: tokens and cost.',
 	topic: 'Agents at work',
 	schema: (joi) =>
-		joi.object<UsageSettings>({
+		allSettings<UsageSettings>({
 			retention_days: count(1, 3650, 400, 'Days that usage is kept.'),
 			limits: section("Limits of a day (UTC) for all agents together. An agent's own are in its config.limits.", {
 				tokens_per_day: joi

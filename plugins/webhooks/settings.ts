@@ -1,12 +1,12 @@
 import { defineSettings } from '../../config/declaration.ts'
-import { addressOrNull, count } from '../../config/fields.ts'
+import { addressOrNull, allSettings, count } from '../../config/fields.ts'
 import type { WebhookSettings } from './contract.ts'
 
 export default defineSettings<WebhookSettings>({
 	description: 'Addresses at which other services start runs.',
 	topic: 'The outside world',
-	schema: (joi) =>
-		joi.object<WebhookSettings>({
+	schema: () =>
+		allSettings<WebhookSettings>({
 			public_url: addressOrNull(
 				'https://gateway.example.com',
 				'server.public_url',
