@@ -35,7 +35,8 @@ export interface RunLog {
 	append(events: NewEvent[], step?: JournalStep, change?: RecordChange): Promise<void>
 	/**
 	 * Appends an event that nothing depends on, such as that a model is asked: together with what is appended next, or after
-	 * 5 ms. What is appended or sent live after it is delivered after it. If it cannot be written, the next append fails, too.
+	 * 50 ms. What is appended or sent live after it is delivered after it: a live event waits for it 2 ms at most, and for the
+	 * disk. If it cannot be written, the next append fails, too.
 	 */
 	appendSoon(event: NewEvent): void
 	/** Delivers an event live without storing it, after all that was appended before. Dropped if the disk is far behind. */
@@ -61,8 +62,10 @@ const QUEUE_LIMIT = 10_000
 const LIVE_LIMIT = 1_000
 /** Entries that form the next append. */
 const MERGE_LIMIT = 256
-/** How long `appendSoon` waits. Only a model on the same machine answers sooner: its run then takes one write less. */
-const SOON_MS = 5
+/** How long `appendSoon` waits. A run whose model answers sooner takes one write less. */
+const SOON_MS = 50
+/** The same once a live event waits behind it: what follows the first piece of a short answer comes at once. */
+const LIVE_SOON_MS = 2
 
 type Item =
 	| {
@@ -107,6 +110,8 @@ function runLogOf(
 	/** Entries in the queue that must not wait. */
 	let urgent = 0
 	let soon: NodeJS.Timeout | undefined
+	/** `soon` is as short as a live event may wait. */
+	let isShort = false
 	const isDue = (): boolean => urgent > 0 || soon === undefined || closed
 
 	const flush = async (): Promise<void> => {
@@ -175,14 +180,23 @@ function runLogOf(
 	const enqueue = (item: Item): void => {
 		queue.push(item)
 		if (item.kind === 'entries' && item.isLazy) {
-			soon ??= setTimeout(() => {
-				soon = undefined
-				start()
-			}, SOON_MS)
+			if (soon === undefined) wait(SOON_MS)
 			return
 		}
 		if (item.kind === 'entries') urgent++
+		else if (soon !== undefined && !isShort) {
+			clearTimeout(soon)
+			wait(LIVE_SOON_MS)
+			isShort = true
+		}
 		start()
+	}
+	const wait = (ms: number): void => {
+		isShort = false
+		soon = setTimeout(() => {
+			soon = undefined
+			start()
+		}, ms)
 	}
 
 	const showLive = (event: NewEvent): void => {

@@ -315,6 +315,16 @@ void t.test('an event that is appended soon is written with what follows, in the
 })
 
 void t.test('an event that is appended soon is written by itself where nothing follows', async (t) => {
+	const { bus, appends, open } = bench()
+	const log = await open()
+	const written = Promise.withResolvers<void>()
+	bus.subscribe({ types: ['model.request'] }, () => written.resolve())
+	log.appendSoon(about('model.request'))
+	await written.promise
+	t.same(appends, [1])
+})
+
+void t.test('an event that is appended soon is written before a live event behind it, and for each anew', async (t) => {
 	const { bus, appends, heard, open } = bench()
 	const log = await open()
 	const written = Promise.withResolvers<void>()
@@ -326,6 +336,11 @@ void t.test('an event that is appended soon is written by itself where nothing f
 	t.same(appends, [1])
 	t.same(typesOf(heard), ['model.request', 'model.stream'])
 	t.equal(log.journal.last, 1)
+	const again = Promise.withResolvers<void>()
+	bus.subscribe({ types: ['model.retry'] }, () => again.resolve())
+	log.appendSoon(about('model.retry'))
+	await again.promise
+	t.same(appends, [1, 1])
 })
 
 void t.test('an event that is appended soon is written when its log is closed, or taken over', async (t) => {
