@@ -1,6 +1,8 @@
 /** The schemas by which routes check headers, parameters, queries and bodies, as hapi gets them. */
 import type { RequestRoute, RouteOptionsResponseSchema } from '@hapi/hapi'
 import type { Schema, ValidationOptions } from 'joi'
+import { plainTypes } from './joi-types.ts'
+import { byPresentKeys } from './present-keys.ts'
 
 const parts = ['headers', 'params', 'query', 'payload'] as const
 const preferences: ValidationOptions = { abortEarly: false, errors: { wrap: { label: false } } }
@@ -49,11 +51,16 @@ export function prepareSchemas({ settings: { validate } }: RequestRoute): void {
 
 type Prepared = (value: unknown, options: ValidationOptions) => unknown
 
+function preparedFrom(given: Schema): Prepared {
+	const checkFor = byPresentKeys(given, checkBy)
+	return (value, options) => checkFor(value)(value, options)
+}
+
 /**
  * Validates a plain schema without options, so that joi merges no preferences, and without a promise: both take longer than
  * the validation of a name.
  */
-function preparedFrom(given: Schema): Prepared {
+function checkBy(given: Schema): Prepared {
 	const schema = withPreferences(given)
 	if (!needsNoContext(given)) return (value, { context = {} }) => schema.validateAsync(value, { context })
 	return (value) => {
@@ -63,10 +70,6 @@ function preparedFrom(given: Schema): Prepared {
 	}
 }
 
-/** joi's own. What a type does that a plugin adds to joi is unknown. */
-const plainTypes: ReadonlySet<unknown> = new Set(
-	'alternatives any array binary boolean date link number object string symbol'.split(' '),
-)
 /** In the template of a message or value: a reference to the context. */
 const CONTEXT = /\{[^}]*\$/
 

@@ -53,7 +53,7 @@ export async function answerStream(
 		if (!connection) early.push(events)
 		else if (connection.backlog > BACKLOG_LIMIT) connection.cut()
 		else {
-			if (together === '') process.nextTick(send)
+			if (together === '') setImmediate(send)
 			together += events()
 		}
 	}

@@ -1,0 +1,80 @@
+/**
+ * Checks a value by a schema that has only the keys of the value. joi spends on an absent key as much as on a short text, and a
+ * body that may have forty keys mostly has three.
+ */
+import type { ObjectSchema, Schema } from 'joi'
+import { plainTypes } from './joi-types.ts'
+
+/** Optional keys from which on it is worth it. */
+const WORTH = 8
+/** Sets of keys with a schema of their own, the first that values have: making one takes as long as many validations. */
+const SETS = 16
+
+/**
+ * Returns a function that returns the check for a value: made of a smaller schema, which accepts the same and says the same of the
+ * mistakes in this value, or of the whole one. `make` makes a check of a schema.
+ */
+export function byPresentKeys<Check>(schema: Schema, make: (schema: Schema) => Check): (value: unknown) => Check {
+	const whole = make(schema)
+	const keys = keysOf(schema)
+	const optional = Object.entries(keys).flatMap(([key, described]) => (isOptional(described) ? key : []))
+	if (optional.length < WORTH) return () => whole
+	const checks = new Map<string, Check>()
+	return (value) => {
+		if (typeof value !== 'object' || value === null || Array.isArray(value)) return whole
+		const set = optional.filter((key) => key in value).join()
+		const known = checks.get(set)
+		if (known !== undefined || checks.size === SETS) return known ?? whole
+		const absent = new Set(optional.filter((key) => !(key in value)))
+		const left = Object.keys(keys).filter((key) => !absent.has(key))
+		const check = make(withKeys(schema as ObjectSchema, left))
+		checks.set(set, check)
+		return check
+	}
+}
+
+/** What joi's type leaves open. */
+interface Described {
+	type: string
+	flags?: { presence?: unknown; default?: unknown; artifact?: unknown }
+	keys?: Record<string, Described>
+	preferences?: { presence?: unknown }
+	whens?: unknown
+	externals?: unknown
+	renames?: unknown
+}
+
+/** The keys of an object, described; none if more than these decide what an absent key means. */
+function keysOf(schema: Schema): Record<string, Described> {
+	try {
+		const description = schema.describe() as Described
+		const { type, keys = {}, whens, renames, preferences } = description
+		const isPlain =
+			type === 'object' && !whens && !renames && preferences?.presence === undefined && !hasLink(description)
+		return isPlain ? keys : {}
+	} catch {
+		return {} // it cannot be looked through, such as one to which a plugin attached an object that contains itself
+	}
+}
+
+/** To the schema of another key, perhaps. */
+function hasLink(part: unknown): boolean {
+	if (typeof part !== 'object' || part === null) return false
+	return (part as Partial<Described>).type === 'link' || Object.values(part).some(hasLink)
+}
+
+/** Whether a key that is absent is accepted and stays absent, whatever the other keys are. */
+function isOptional({
+	type,
+	flags: { presence, default: value, artifact } = {},
+	whens,
+	externals,
+}: Described): boolean {
+	if (!plainTypes.has(type) || whens || externals) return false
+	return presence !== 'required' && value === undefined && artifact === undefined
+}
+
+/** The same object with only these of its keys. */
+function withKeys(schema: ObjectSchema, keys: string[]): Schema {
+	return schema.keys({}).keys(Object.fromEntries(keys.map((key) => [key, schema.extract([key])])))
+}

@@ -1,0 +1,103 @@
+/** A check by the keys that a value has says what the whole schema says. */
+import joi from 'joi'
+import type { ObjectSchema, Schema } from 'joi'
+import t from 'tap'
+import { byPresentKeys } from '../../../core/http/present-keys.ts'
+
+const strict = { abortEarly: false, convert: false } as const
+const many = joi.object({
+	name: joi.string().max(5).required(),
+	count: joi.number().default(1),
+	kind: joi.string().when('count', { not: 2, otherwise: joi.required() }),
+	a: joi.string().allow('', null),
+	b: joi.any().custom((value: unknown) => (value === 1 ? value : Promise.reject(new Error('must be 1')))),
+	c: joi.array().items(joi.object({ d: joi.boolean() })),
+	d: joi.number().max(joi.ref('e')),
+	e: joi.number(),
+	f: joi.forbidden(),
+	g: joi.object({ h: joi.string().default('i') }),
+	h: joi.alternatives(joi.string(), joi.array().items(joi.string()).max(2)),
+	i: joi.valid('low', 'high'),
+	j: joi.string(),
+})
+
+/** What a check says of a value, and how many keys its schema has. */
+function checksOf(schema: Schema) {
+	const check = byPresentKeys(schema, (one) => ({
+		keys: Object.keys((one.describe() as { keys?: object }).keys ?? {}).length,
+		run: (value: unknown) => one.validate(value, strict),
+	}))
+	return (value: unknown) => check(value)
+}
+
+const outcome = ({ value, error }: ReturnType<Schema['validate']>): unknown => ({
+	value: value as unknown,
+	details: error?.details.map(({ message, path, type }) => ({ message, path, type })),
+})
+
+void t.test('the same is accepted, and the same is said of mistakes', async (t) => {
+	const values: unknown[] = [
+		undefined,
+		null,
+		'text',
+		[],
+		{},
+		{ name: 'ada' },
+		{ name: 'ada lovelace', a: 1, b: 1 },
+		{ a: undefined, name: 'ada', j: undefined },
+		{ name: 'ada', count: 2 },
+		{ name: 'ada', c: [{ d: true }, { d: 1 }] },
+		{ name: 'ada', d: 3 },
+		{ name: 'ada', d: 3, e: 2 },
+		{ e: 2, d: 3, name: 'ada', f: null },
+		{ name: 'ada', g: {}, h: ['x', 'y', 'z'], i: 'none' },
+		{ name: 'ada', k: 1, l: 2 },
+		JSON.parse('{"name":"ada","__proto__":1,"constructor":2}'),
+	]
+	const pairs = (object: ObjectSchema): Schema[] => [
+		object,
+		object.unknown(),
+		object.or('a', 'j').with('i', 'j'),
+		object.pattern(/^k$/, joi.string()),
+		object.min(2).required(),
+	]
+	for (const schema of pairs(many)) {
+		const check = checksOf(schema)
+		for (const value of values)
+			t.same(outcome(check(value).run(value)), outcome(schema.validate(value, strict)), JSON.stringify(value))
+	}
+})
+
+void t.test('a schema has the keys of the value, and those that mean something where they are absent', async (t) => {
+	const check = checksOf(many)
+	t.equal(check({ name: 'ada', a: '', unknown: 1 }).keys, 4, 'name, count, kind, a')
+	t.equal(check('text').keys, 13)
+	t.equal(check({ a: '' }), check({ name: 'ada', a: 'x', count: 2 }), 'one for the same optional keys')
+	for (let n = 0; n < 40; n++)
+		check(Object.fromEntries([...'acdeghij'].filter((_, at) => n & (1 << at)).map((key) => [key, 1])))
+	t.equal(check({ a: '' }).keys, 4, 'the first ones are kept')
+	t.equal(check({ j: '', i: 'low', a: '' }).keys, 13, 'and there are no more of them')
+})
+
+void t.test('small schemas, and those whose keys depend on each other, stay whole', async (t) => {
+	const wide = (more: Record<string, Schema>): ObjectSchema =>
+		joi.object({ ...Object.fromEntries([...'abcdefghij'].map((key) => [key, joi.any()])), ...more })
+	const model = { self: {} }
+	model.self = model
+	const whole: Schema[] = [
+		joi.object({ a: joi.any(), b: joi.any() }),
+		joi.object(),
+		joi.string(),
+		wide({ k: joi.link('/a') }),
+		wide({}).rename('z', 'a'),
+		wide({}).when('.a', { not: 1, otherwise: joi.object({ b: joi.required() }) }),
+		wide({}).prefs({ presence: 'required' }),
+		wide({}).meta({ model }),
+	]
+	for (const schema of whole) {
+		const check = byPresentKeys(schema, (one) => one)
+		t.equal(check({ a: 1 }), schema)
+	}
+	const plain = wide({})
+	t.not(byPresentKeys<Schema>(plain, (one) => one)({ a: 1 }), plain)
+})
