@@ -135,14 +135,15 @@ void t.test('everything that waits goes before any other message, and before the
 	])
 })
 
-void t.test('what the runs of a thread say in one go is posted as one message', async (t) => {
+void t.test('what the runs of a thread say in one turn of the event loop is posted as one message', async (t) => {
 	const { port1, port2 } = new MessageChannel()
 	t.teardown(() => port1.close())
 	const main = new Main(port1)
 	for (const run of [1, 2, 3])
 		main.say({ kind: 'order', order, tools: { id: 1, list: [] }, history: { from: 0, added: [], forget: [] } }, run)
-	void serve(port2, (_order, link) => {
+	void serve(port2, async (_order, link) => {
 		link.emit({ event_type: 'model.request', payload: {} })
+		await Promise.resolve()
 		link.emit({ event_type: 'model.retry', payload: {} })
 		return new Promise(() => {})
 	})
