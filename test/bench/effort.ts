@@ -4,6 +4,11 @@ export interface Effort {
 	rounds: number
 	/** Runs of a round; a multiple of 32. */
 	runs: number
+	/**
+	 * Runs before those that are measured, of each side; a multiple of `runs`. V8 compiles the gateway's code for the first 15,000,
+	 * that of the bare loop for the first 8,000.
+	 */
+	runsWarmUp: number
 	/** Turns of the longer conversations. */
 	turns: readonly number[]
 	/** Single runs, for latency, and those before them: V8 compiles for the first 4,000. */
@@ -37,6 +42,7 @@ export const efforts: Record<Level, Effort> = {
 	quick: {
 		rounds: 1,
 		runs: 320,
+		runsWarmUp: 960,
 		turns: [5],
 		single: 100,
 		singleWarmUp: 100,
@@ -54,6 +60,7 @@ export const efforts: Record<Level, Effort> = {
 	standard: {
 		rounds: 3,
 		runs: 1_920,
+		runsWarmUp: 15_360,
 		turns: [5, 50],
 		single: 300,
 		singleWarmUp: 4_000,
@@ -71,6 +78,7 @@ export const efforts: Record<Level, Effort> = {
 	long: {
 		rounds: 9,
 		runs: 3_840,
+		runsWarmUp: 15_360,
 		turns: [5, 50],
 		single: 3_000,
 		singleWarmUp: 4_000,

@@ -19,14 +19,15 @@ interface Round {
 	p50: number
 }
 
-export async function load({ rounds, runs, clients: counts }: Effort): Promise<Figure[]> {
+export async function load({ rounds, runs, runsWarmUp, clients: counts }: Effort): Promise<Figure[]> {
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
 	await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
 	const url = await model.ask<string>('url')
 	await using gateway = await startSubject({ modelUrl: url })
 	using runner = await openRunner(gateway)
 	const figures: Figure[] = []
-	for (const count of counts) {
+	// The most clients first: with them, both sides have compiled their code soonest.
+	for (const [index, count] of counts.toReversed().entries()) {
 		const clients = await connections(gateway.url, count)
 		const calls = Math.max(runs / 2, EACH * count)
 		const pairs = await inTurns<Round>(
@@ -36,9 +37,10 @@ export async function load({ rounds, runs, clients: counts }: Effort): Promise<F
 				const all: BareCalls = { url, calls, lanes: count, turns: 0 }
 				return roundOf(await bare.ask<BareTimes>('callAll', all))
 			},
+			index === 0 ? Math.ceil(runsWarmUp / calls) : 1,
 		)
 		for (const client of clients) client.close()
-		figures.push(
+		figures.unshift(
 			{
 				metric: `runs at ${count} ${count === 1 ? 'client' : 'clients'}`,
 				unit: '1/s',

@@ -1,6 +1,6 @@
 import { median } from './statistics.ts'
 
-/** Rounds after which both sides run optimized code, as a process does that has worked for a while. */
+/** Rounds after which both sides run optimized code, as a process does that has worked for a while; unless `warmUp` says otherwise. */
 const WARM_UP = 3
 
 export interface Pair<T> {

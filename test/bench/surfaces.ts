@@ -14,7 +14,7 @@ import type { Figure } from './table.ts'
 
 const CLIENTS = 32
 
-export async function surfaces({ rounds, runs }: Effort): Promise<Figure[]> {
+export async function surfaces({ rounds, runs, runsWarmUp }: Effort): Promise<Figure[]> {
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
 	await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
 	const perSecond = (ms: number): number => (runs * 1000) / ms
@@ -35,6 +35,7 @@ export async function surfaces({ rounds, runs }: Effort): Promise<Figure[]> {
 			rounds,
 			async () => perSecond(await completeAll(clients, agents, runs)),
 			() => callAll(url, false),
+			runsWarmUp / runs,
 		)
 		for (const client of clients) client.close()
 		return figureOf(`chat completions, ${CLIENTS} clients`, pairs, 0.65)
@@ -54,6 +55,7 @@ export async function surfaces({ rounds, runs }: Effort): Promise<Figure[]> {
 			rounds,
 			async () => perSecond(await runAll(runner, clients, await makeAgents(clients, runs))),
 			() => callAll(url, true),
+			runsWarmUp / runs,
 		)
 		for (const client of clients) client.close()
 		return figureOf(`runs with a call of a tool, ${CLIENTS} clients`, pairs, 0.6)

@@ -15,7 +15,7 @@ interface Round {
 	cpuPerRun: number
 }
 
-export async function throughput({ rounds, runs, turns: longTurns }: Effort): Promise<Figure[]> {
+export async function throughput({ rounds, runs, runsWarmUp, turns: longTurns }: Effort): Promise<Figure[]> {
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
 	await using bare = await startPeer(new URL('./peers/bare-openai.ts', import.meta.url))
 	const url = await model.ask<string>('url')
@@ -47,6 +47,7 @@ export async function throughput({ rounds, runs, turns: longTurns }: Effort): Pr
 			return measure(gateway.pid, () => runAll(runner, clients, agents))
 		},
 		() => callAll(0),
+		runsWarmUp / runs,
 	)
 
 	const added = runs / CLIENTS
