@@ -1,4 +1,5 @@
 import type { Schema } from 'joi'
+import { excerpt } from '../../core/util/excerpt.ts'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { asArguments } from '../shared/as-arguments.ts'
@@ -32,10 +33,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 		repeatable: true,
 		async run(_args, call) {
 			const all = await heartbeats.list(call.agent)
-			return all.map(({ prompt, ...one }) => ({
-				...one,
-				prompt: prompt.length > PROMPT_SHOWN ? `${prompt.slice(0, PROMPT_SHOWN).toWellFormed()}…` : prompt,
-			}))
+			return all.map((one) => ({ ...one, prompt: excerpt(one.prompt, PROMPT_SHOWN) }))
 		},
 	})
 	ctx.primitive({

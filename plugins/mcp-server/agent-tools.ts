@@ -2,7 +2,7 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ServedTool } from './call.ts'
 import { page } from './pages.ts'
-import { excerpt } from './views.ts'
+import { excerpt } from '../../core/util/excerpt.ts'
 
 const LIST_LIMIT = 100
 const PERSONA_CHARACTERS = 300

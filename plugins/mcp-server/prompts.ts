@@ -3,7 +3,7 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Parameter, UsableSkill } from '../skills/contract.ts'
 import type { McpContext } from './call.ts'
-import { excerpt } from './views.ts'
+import { excerpt } from '../../core/util/excerpt.ts'
 
 /** Prompts of a page, and agents whose skills are read for it. */
 const PAGE = 50

@@ -4,7 +4,7 @@ import { Fault, isFault } from '../../core/errors.ts'
 import { agentTools } from './agent-tools.ts'
 import type { McpCall, McpContext, ServedTool, CallOutcome } from './call.ts'
 import { runTools } from './run-tools.ts'
-import { excerpt } from './views.ts'
+import { excerpt } from '../../core/util/excerpt.ts'
 
 /** Characters. */
 const COMPLAINT = 2_000

@@ -1,4 +1,5 @@
 /** Runs as clients see them. */
+import { excerpt } from '../../core/util/excerpt.ts'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { OpenQuestion, RunRecord } from '../runs/contract.ts'
 
@@ -70,7 +71,7 @@ export function viewRun({ run: record, asked: question }: RunState): Record<stri
 		conversation,
 		status: at,
 		trigger,
-		prompt: excerpt(record.prompt),
+		prompt: excerpt(record.prompt, EXCERPT),
 		answer,
 		question,
 		error,
@@ -83,9 +84,5 @@ export function viewRun({ run: record, asked: question }: RunState): Record<stri
 /** For a list. */
 export function viewBriefly(state: RunState): Record<string, unknown> {
 	const { answer } = state.run
-	return { ...viewRun(state), answer: answer === null ? null : excerpt(answer) }
-}
-
-export function excerpt(whole: string, limit = EXCERPT): string {
-	return whole.length <= limit ? whole : `${whole.slice(0, limit).toWellFormed()}…`
+	return { ...viewRun(state), answer: answer === null ? null : excerpt(answer, EXCERPT) }
 }

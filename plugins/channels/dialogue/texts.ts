@@ -1,4 +1,5 @@
 /** Everything that the gateway itself says in a chat, as Markdown. */
+import { excerpt } from '../../../core/util/excerpt.ts'
 import type { WireError } from '../../../core/errors.ts'
 import type { AnswerFile, OpenQuestion, RunRecord } from '../../runs/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
@@ -26,7 +27,7 @@ export const texts = {
 	stopped: 'Stopped.',
 	/** `names`: tools that are being called. */
 	progress: (names: readonly string[], done: number): string => {
-		const now = names.slice(0, TOOLS_SHOWN).map((name) => code(short(oneLine(name), NAME_LIMIT)))
+		const now = names.slice(0, TOOLS_SHOWN).map((name) => code(excerpt(oneLine(name), NAME_LIMIT)))
 		const more = names.length - now.length
 		if (more > 0) now.push(`${more} more`)
 		const ended = done === 0 ? [] : [`${count(done, 'call')} done`]
@@ -52,7 +53,7 @@ export const texts = {
 		`The next request takes about ${at.tokens.toLocaleString('en')} of ${at.budget.toLocaleString('en')} tokens, ` +
 		`with ${count(at.turns, 'earlier turn')}.`,
 	compacting: (turns: number): string => `Summarizing ${count(turns, 'turn')}.`,
-	notCompacted: (why: string): string => `Not summarized: ${literal(short(why, ERROR_LIMIT))}`,
+	notCompacted: (why: string): string => `Not summarized: ${literal(excerpt(why, ERROR_LIMIT))}`,
 	model: (at: { provider: string; model: string; isChanged: boolean; instead_of?: string }): string =>
 		(at.instead_of === undefined ? '' : `${code(at.instead_of)} is not set up. `) +
 		`${at.isChanged ? 'From the next message on, the' : 'The'} model is ${code(at.model)} of ${code(at.provider)}.`,
@@ -60,7 +61,7 @@ export const texts = {
 	notYourCommand: 'In this chat only the person who connected it can use this command.',
 	notYourModel:
 		'Only the person who connected this chat can change the model. Whoever runs the gateway can with `svc agents update`.',
-	commandFailed: (why: string): string => `Sorry, that did not work: ${literal(short(why, ERROR_LIMIT))}`,
+	commandFailed: (why: string): string => `Sorry, that did not work: ${literal(excerpt(why, ERROR_LIMIT))}`,
 	commandBroken: 'Sorry, that did not work. Whoever runs the gateway finds the reason in its log.',
 	onlyText: 'I can only read text.',
 	tooMuch: 'Too many messages wait for an answer here. Write again once they are answered, or send /stop.',
@@ -69,19 +70,20 @@ export const texts = {
 	failed: ({ code: word, message }: WireError, run_id: string): string =>
 		/^(model_|internal)/.test(word)
 			? `Sorry, that did not work (${literal(word)}). Whoever runs the gateway sees why: ${code(`GET /v1/runs/${run_id}`)}`
-			: `Sorry, that did not work: ${literal(short(message, ERROR_LIMIT))} (${literal(word)})`,
+			: `Sorry, that did not work: ${literal(excerpt(message, ERROR_LIMIT))} (${literal(word)})`,
 	/** Follows the part of the answer that was shown by then. */
 	brokenOff: '\n\n… (stopped)',
 	question,
 	/** Follows a question in a group where the bot reads only messages addressed to it. */
 	answerToMe: '\n\nIn this group I only see an answer that mentions me or is a reply to this message.',
 	notYours: 'Only the person who connected this chat may answer that.',
-	notApproved: (why: string): string => `That does not answer the approval above: ${literal(short(why, ERROR_LIMIT))}`,
+	notApproved: (why: string): string =>
+		`That does not answer the approval above: ${literal(excerpt(why, ERROR_LIMIT))}`,
 	/** Of a sub-agent. */
 	questionBelow: (asked: OpenQuestion): string => `A sub-agent asks:\n\n${question(asked)}`,
 	/** In place of a file. `why`: the platform's words, or the gateway's. */
 	fileLeft: ({ name, size, blob }: AnswerFile, agent: string, why: string): string =>
-		`${code(name)} (${bytes(size)}) could not be sent here: ${literal(short(why, ERROR_LIMIT))}. ` +
+		`${code(name)} (${bytes(size)}) could not be sent here: ${literal(excerpt(why, ERROR_LIMIT))}. ` +
 		`Whoever runs the gateway gets it by ${code(`GET /v1/agents/${agent}/blobs/${blob}`)}.`,
 	/** Of an answer that is nothing but files. */
 	files: (files: readonly AnswerFile[]): string => files.map(({ name }) => code(name)).join(', '),
@@ -93,12 +95,12 @@ export const texts = {
 	/** Follows a message's text, for the model. */
 	attachment: (what: string): string => `[With it came ${oneLine(what)}, which cannot be read here.]`,
 	lost: (what: string, why: string): string =>
-		`[With it came ${oneLine(what)}, which could not be loaded: ${short(oneLine(why), ERROR_LIMIT)}]`,
+		`[With it came ${oneLine(what)}, which could not be loaded: ${excerpt(oneLine(why), ERROR_LIMIT)}]`,
 	answerInText: 'I have asked a question: please answer it in text.',
 	/** For the model. */
 	place: (label: string, { chat, sender }: Pick<IncomingMessage, 'chat' | 'sender'>): string => {
 		const where = chat.kind === 'group' ? 'a group chat' : 'a direct chat'
-		const name = short(oneLine(sender.name ?? ''), NAME_LIMIT)
+		const name = excerpt(oneLine(sender.name ?? ''), NAME_LIMIT)
 		return `${where} on ${label}, with ${name === '' ? 'a person without a name' : JSON.stringify(name)} (id ${sender.id})`
 	},
 	/** For the model. */
@@ -109,12 +111,12 @@ export const texts = {
 		const cause = trigger === 'heartbeat' ? 'your schedule' : trigger === 'webhook' ? 'your webhook' : 'a sub-agent'
 		// What a webhook received is from outside, and is left out.
 		const task =
-			trigger === 'heartbeat' ? `, with the prompt ${JSON.stringify(short(oneLine(prompt), PROMPT_LIMIT))}` : ''
+			trigger === 'heartbeat' ? `, with the prompt ${JSON.stringify(excerpt(oneLine(prompt), PROMPT_LIMIT))}` : ''
 		return `The result of a run that ${cause} started (${run_id}${task}) was sent to this chat.`
 	},
 	/** Precedes a message's text in groups. */
 	sender: ({ id, name }: { id: string; name?: string }): string =>
-		`Message from ${JSON.stringify(short(oneLine(name ?? ''), NAME_LIMIT) || id)} (id ${id}):`,
+		`Message from ${JSON.stringify(excerpt(oneLine(name ?? ''), NAME_LIMIT) || id)} (id ${id}):`,
 }
 
 /** Characters of a run's error that are shown. */
@@ -167,8 +169,4 @@ function oneLine(text: string): string {
 		.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
 		.toWellFormed()
 		.trim()
-}
-
-function short(text: string, limit: number): string {
-	return text.length <= limit ? text : `${text.slice(0, limit).toWellFormed()}…`
 }
