@@ -7,6 +7,7 @@ import { networkCounter } from '../shared/network-counter.ts'
 import { peerOf } from '../shared/peer.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Actor } from '../../core/util/context.ts'
+import { holds } from '../shared/scopes.ts'
 import type { Claims } from './oidc/contract.ts'
 import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
 import { limitsOf, powersOf } from './powers.ts'
@@ -173,7 +174,7 @@ export function callersOf(
 				report('scope_missing', fault, request, credentials)
 				throw fault
 			}
-			if (needs.scopes && !hasOneOf(needs.scopes, credentials.scope)) {
+			if (needs.scopes && !holds(credentials.scope, ...needs.scopes)) {
 				const fault = missingScope(needs.scopes, credentials)
 				report('scope_missing', fault, request, credentials)
 				throw fault
@@ -188,7 +189,7 @@ export function callersOf(
 			try {
 				const needs = { scopes, wholeGateway: true, changes: false }
 				const { scope, agents } = await identify(request, needs, undefined)
-				return !agents && hasOneOf(scopes, scope)
+				return !agents && holds(scope, ...scopes)
 			} catch (error) {
 				if (isFault(error, 'unauthorized', 'rate_limited', 'forbidden', 'unavailable')) return false
 				throw error
@@ -223,10 +224,6 @@ function onlyForAgents(agents: readonly string[]): Fault {
 		'forbidden',
 		`this concerns the whole gateway, and the token is only for the agents ${agents.join(', ')}; use a token for all agents`,
 	)
-}
-
-function hasOneOf(wanted: readonly string[], scope: readonly string[]): boolean {
-	return scope.includes('*') || wanted.some((one) => scope.includes(one))
 }
 
 function missingToken(message: string): Fault {

@@ -14,9 +14,9 @@ export function scoped(scope: string): RouteOptionsAccess {
 	return { access: { scope: [scope, '*'] } }
 }
 
-/** Whether a caller with these scopes has this one: by name, or by `*`. */
-export function holds(scopes: readonly string[], scope: string): boolean {
-	return scopes.includes('*') || scopes.includes(scope)
+/** Whether a caller with these scopes has one of those: by name, or by `*`. */
+export function holds(scopes: readonly string[], ...wanted: readonly string[]): boolean {
+	return scopes.includes('*') || wanted.some((scope) => scopes.includes(scope))
 }
 
 /** The scopes of which a caller needs one; empty for a route that accepts all callers. */

@@ -6,6 +6,7 @@ import type { Actor } from '../../../core/util/context.ts'
 import type { Credentials, Needs } from '../contract.ts'
 import type { CallerLimits } from '../limits.ts'
 import { limitsOf, powersOf } from '../powers.ts'
+import { holds } from '../../shared/scopes.ts'
 import type { Claims, ClaimValue, OidcRule } from './contract.ts'
 
 /** The claims that hold what a client asked for: RFC 9068, and Entra's name for it. */
@@ -45,8 +46,7 @@ export function powersFor(
 	agent: string | undefined,
 	scopeNames: Iterable<string>,
 ): Pick<Credentials, 'scope' | 'agents'> {
-	const permits = (scope: readonly string[]): boolean =>
-		!scopes || scope.includes('*') || scopes.some((one) => scope.includes(one))
+	const permits = (scope: readonly string[]): boolean => !scopes || holds(scope, ...scopes)
 	const general = unionOf(rules.filter((rule) => !rule.agents).map((rule) => rule.scopes))
 	const limited = rules.filter((rule) => rule.agents && (agent === undefined || reaches(rule, agent)))
 	if (general.length > 0 && (limited.length === 0 || wholeGateway || permits(general))) return { scope: general }
