@@ -26,10 +26,9 @@ export function contributed(ctx: Context): () => Promise<Metric[]> {
 	}
 	const read = async (source: Contributor): Promise<Metric[]> => {
 		try {
-			checkNames(source, isBuiltIn(ctx, source.plugin))
 			let reader = readers.get(source.value)
 			if (!reader) readers.set(source.value, (reader = rarely(async () => source.run(() => source.value.read()))))
-			return metricsOf(source.value, await within(READ_MS, 'reading them', reader()))
+			return await metricsOf(source, isBuiltIn(ctx, source.plugin), reader)
 		} catch (error) {
 			complain(source, messageOf(error))
 			return []
@@ -44,11 +43,7 @@ export function contributed(ctx: Context): () => Promise<Metric[]> {
 /** Why the metrics of a third-party plugin are left out; null if they are not. Never rejects. */
 export async function sourceProblem(source: Contributor): Promise<string | null> {
 	try {
-		checkNames(source, false)
-		metricsOf(
-			source.value,
-			await within(READ_MS, 'reading them', (async () => source.run(() => source.value.read()))()),
-		)
+		await metricsOf(source, false, async () => source.run(() => source.value.read()))
 		return null
 	} catch (error) {
 		return messageOf(error)
@@ -73,8 +68,10 @@ function checkNames({ plugin, value }: Contributor, builtIn: boolean): void {
 	}
 }
 
-function metricsOf({ metrics }: MetricSource, readings: Readings): Metric[] {
-	return Object.entries(metrics).flatMap(([name, { help, type }]) => {
+async function metricsOf(source: Contributor, builtIn: boolean, read: () => Promise<Readings>): Promise<Metric[]> {
+	checkNames(source, builtIn)
+	const readings = await within(READ_MS, 'reading them', read())
+	return Object.entries(source.value.metrics).flatMap(([name, { help, type }]) => {
 		const value = readings[name]
 		if (value === undefined) return []
 		if (typeof value !== 'number') value.forEach((one) => checkReading(name, one))
