@@ -3,7 +3,6 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { McpAnswer, McpServer, McpServerSettings } from './contract.ts'
-import { refuseForeignOrigin } from './origin.ts'
 import { stream } from './stream.ts'
 
 const MCP_PATH = '/mcp'
@@ -120,4 +119,26 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 		},
 		handler: async (request, h) => answer(await handle(request, 'DELETE'), request, h),
 	})
+}
+
+/**
+ * A request from a web page names the page's origin, which must be the gateway's own, or listed in `server.cors_origins`:
+ * the protocol requires that for every caller (revision 2025-11-25, Streamable HTTP, security). Callers without a token have
+ * passed the stricter rule of the auth plugin before.
+ *
+ * Throws `forbidden`.
+ */
+function refuseForeignOrigin(
+	{ origin, host }: { origin?: string | undefined; host?: string | undefined },
+	allowed: readonly string[],
+): void {
+	if (origin === undefined || isSameHost(origin, host ?? '') || allowed.includes(origin)) return
+	throw new Fault('forbidden', 'the Origin does not match; web pages of other hosts may not use this server')
+}
+
+function isSameHost(origin: string, host: string): boolean {
+	const url = URL.parse(origin)
+	if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return false
+	// A proxy before the gateway may use https, with its own default port.
+	return URL.parse(`${url.protocol}//${host}`)?.host === url.host
 }

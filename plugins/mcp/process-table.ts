@@ -1,4 +1,4 @@
-/** The machine's processes as /proc shows them; on a system without it, nothing is found. */
+/** The processes of this machine: as /proc shows them (on a system without it, nothing is found), and signals to them. */
 import { readFileSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 
@@ -66,6 +66,21 @@ async function readMarked(pid: string): Promise<RunningProcess | undefined> {
 function fieldsOf(stat: string): { state: string; group: number; started: string } {
 	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 	return { state: fields[0] ?? '', group: Number(fields[2]), started: fields[19] ?? '' }
+}
+
+/** Signals every member of a group; 0 only checks. False if the group has no members; a zombie counts as one. */
+export function signalGroup(group: number, name: NodeJS.Signals | 0): boolean {
+	return signal(process.platform === 'win32' ? group : -group, name)
+}
+
+/** False if there is no process to signal. */
+export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
+	try {
+		process.kill(pid, name)
+		return true
+	} catch {
+		return false
+	}
 }
 
 let boot: string | undefined

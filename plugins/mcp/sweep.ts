@@ -1,7 +1,6 @@
 /** Finds by their mark, and ends, the processes that have left the group of their server, as browsers do. */
 import { setTimeout as pause } from 'node:timers/promises'
-import { findMarked } from './process-table.ts'
-import { signal } from './signals.ts'
+import { findMarked, signal } from './process-table.ts'
 
 /** Stray processes may start others during the search. */
 const SWEEPS = 3

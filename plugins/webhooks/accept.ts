@@ -4,11 +4,10 @@ import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { causedBy } from '../../core/util/context.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
-import type { Arrival } from './arrival.ts'
 import type { AcceptedDelivery, WebhookSettings } from './contract.ts'
 import { promptFor } from './prompt.ts'
 import { keys, sha256 } from './records.ts'
-import type { AcceptedRecord, Counter, SeenDelivery, WebhookRecord } from './records.ts'
+import type { AcceptedRecord, Arrival, Counter, SeenDelivery, WebhookRecord } from './records.ts'
 import { unknownToken } from './strangers.ts'
 
 export interface DeliveryContent {

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { TOLERANCE_S } from './schemes.ts'
 import type { Scheme } from './schemes.ts'
-import { isTimely } from './times.ts'
+import { isTimely } from './signature.ts'
 
 export type Details =
 	| { problem: string }

@@ -85,6 +85,20 @@ export interface Pruned {
 	count: number
 }
 
+/** A webhook found by its token, whose agent exists. */
+export interface Hook {
+	agent: AgentRef
+	webhook: WebhookRecord
+}
+
+/** A request that may be a delivery. */
+export interface Arrival {
+	hook: Hook
+	/** The socket's address. */
+	source_ip: string
+	received_at: string
+}
+
 export function sha256(text: string): string {
 	return hash('sha256', text, 'base64url')
 }

@@ -6,11 +6,11 @@ import { Fault, isFault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import { openNotices } from '../../core/events/notices.ts'
 import type { Context } from '../../core/plugin.ts'
-import type { Arrival, Hook } from './arrival.ts'
 import { openBuckets } from '../../core/util/token-buckets.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
 import type { WebhookDelivery, WebhookSettings } from './contract.ts'
 import { rejectionsOf } from './delivery-log.ts'
+import type { Arrival, Hook } from './records.ts'
 
 /** Events of one webhook at once; then there is one a minute. */
 const NOTICES = 30

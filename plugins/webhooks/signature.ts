@@ -2,7 +2,6 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { isTimely } from './times.ts'
 import { schemes, TOLERANCE_S } from './schemes.ts'
 import type { Scheme, SignatureRule } from './schemes.ts'
 
@@ -62,6 +61,17 @@ function problemOf(
 	return `the time stamp "${timestamp.slice(0, 32)}" differs from the gateway's time by more than ${tolerance_s} seconds`
 }
 
+/**
+ * Whether a time, in seconds or milliseconds since 1970, is near `now`, in milliseconds. An old delivery is useless to whoever
+ * has seen it.
+ */
+export function isTimely(time: string | number, tolerance_s: number, now: number): boolean {
+	if (!/^\d{1,15}$/.test(String(time))) return false
+	const value = Number(time)
+	const ms = value < MILLISECONDS ? value * 1000 : value
+	return Math.abs(now - ms) <= tolerance_s * 1000
+}
+
 /** Several digests where a sender is changing its secret. */
 function readHeader(rule: SignatureRule, value: string): { digests: Buffer[]; time?: string } {
 	const { read, prefix = '' } = rule
@@ -76,6 +86,8 @@ function readHeader(rule: SignatureRule, value: string): { digests: Buffer[]; ti
 	return { digests: ones.slice(0, MOST).flatMap((one) => bytesIn(rule, one)), ...(time !== undefined && { time }) }
 }
 
+/** From here on a number counts milliseconds, not seconds. */
+const MILLISECONDS = 100_000_000_000
 /** Digests of one header that are compared. */
 const MOST = 10
 const SIZES = { sha1: 20, sha256: 32, sha512: 64 }
