@@ -1,11 +1,15 @@
 import { isFault } from '../errors.ts'
-import type { Op, Store } from './ports.ts'
+import type { Key, Op, Store } from './ports.ts'
 
 /** What `decide` wants to write, and what `change` then returns. */
 export interface Decision<T> {
 	/** One commit, at most 100 writes. Each expects the revision that `decide` read. Absent or empty: nothing is written. */
 	ops?: Op[]
 	result: T
+}
+
+interface Changed<V, T> extends Decision<T> {
+	next?: V | undefined
 }
 
 /** Commits that may fail with a conflict. */
@@ -26,6 +30,22 @@ export async function change<T>(
 	return untilNoConflict(decide, async ({ ops = [], result }) => {
 		if (ops.length > 0) await store.commit(scope, ops)
 		return result
+	})
+}
+
+/**
+ * The same for one record: `decide` gets its value, and returns the `next` one; absent: it stays as it is. `ops`: further writes
+ * of the same commit.
+ */
+export function changeRecord<V, T = void>(
+	store: Pick<Store, 'get' | 'commit'>,
+	key: Key,
+	decide: (value: V | undefined) => Changed<V, T> | Promise<Changed<V, T>>,
+): Promise<T> {
+	return change(store, key[0], async () => {
+		const entry = await store.get<V>(key)
+		const { next, ops = [], result } = await decide(entry?.value)
+		return { ops: next === undefined ? ops : [...ops, { key, value: next, expect: entry?.rev ?? null }], result }
 	})
 }
 

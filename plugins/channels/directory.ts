@@ -1,9 +1,9 @@
 /** The records of all channels, and the list of them that is read at the start. */
 import { Fault } from '../../core/errors.ts'
-import { change } from '../../core/store/change.ts'
+import { change, changeRecord } from '../../core/store/change.ts'
 import { deleteAll } from '../shared/delete-all.ts'
 import type { Op, Store } from '../../core/store/ports.ts'
-import { INDEX_SCOPE, keys, scopeOf } from './keys.ts'
+import { keys, scopeOf } from './keys.ts'
 
 export interface ChannelRecord {
 	/** A UUIDv7. */
@@ -43,11 +43,7 @@ export function directoryOf(store: Store) {
 	const entryOf = async (id: string) => (ID.test(id) ? store.get<ChannelRecord>(keys.channel(id)) : undefined)
 	const listed = async (): Promise<ListedChannel[]> => (await store.get<ListedChannel[]>(keys.index))?.value ?? []
 	const changeList = (next: (list: ListedChannel[]) => ListedChannel[]): Promise<void> =>
-		change(store, INDEX_SCOPE, async () => {
-			const entry = await store.get<ListedChannel[]>(keys.index)
-			const value = next(entry?.value ?? [])
-			return { ops: [{ key: keys.index, value, expect: entry?.rev ?? null }], result: undefined }
-		})
+		changeRecord<ListedChannel[]>(store, keys.index, (list = []) => ({ next: next(list), result: undefined }))
 	const active = async (id: string) => {
 		const entry = await entryOf(id)
 		if (!entry || entry.value.deleting) throw noChannel(id)

@@ -1,14 +1,12 @@
 /** Keys of records: the list of channels has its own scope, and so does each channel. */
 import type { Key } from '../../core/store/ports.ts'
 
-export const INDEX_SCOPE = 'channels'
-
 export function scopeOf(channel_id: string): string {
 	return `channel:${channel_id}`
 }
 
 export const keys = {
-	index: [INDEX_SCOPE, 'index'] as Key,
+	index: ['channels', 'index'] as Key,
 	channel: (id: string): Key => [scopeOf(id), 'channel'],
 	ledger: (id: string): Key => [scopeOf(id), 'ledger'],
 	/** Not `chat`, which the dialogue uses for its records of chats. */

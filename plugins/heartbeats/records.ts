@@ -3,8 +3,8 @@ import { hash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import { change } from '../../core/store/change.ts'
-import type { Key, Op, Store } from '../../core/store/ports.ts'
+import { changeRecord } from '../../core/store/change.ts'
+import type { Key, Store } from '../../core/store/ports.ts'
 import type { Destination } from '../runs/contract.ts'
 import { namesOfOthers } from '../shared/names-of-others.ts'
 import type { Heartbeat } from './contract.ts'
@@ -36,6 +36,7 @@ interface HeartbeatCount {
 	ended?: EndedRecord[]
 }
 
+const none: HeartbeatCount = { count: 0, deletions: [] }
 const DELETIONS = 64
 const ENDED = 64
 
@@ -56,7 +57,7 @@ export function addRecord(
 	record: HeartbeatRecord,
 	limit: number,
 ): Promise<HeartbeatRecord> {
-	return changeLedger(store, uid, async (ledger) => {
+	return changeRecord<HeartbeatCount, HeartbeatRecord>(store, keys.ledger(uid), async (ledger = none) => {
 		const earlier = await store.get<HeartbeatRecord>(keys.heartbeat(uid, record.id))
 		if (earlier) return { result: earlier.value }
 		if (ledger.count >= limit) {
@@ -65,33 +66,33 @@ export function addRecord(
 				`agent "${name}" has ${ledger.count} heartbeats, which is the limit (heartbeats.max_per_agent); delete one first`,
 			)
 		}
-		const op = { key: keys.heartbeat(uid, record.id), value: record, expect: null }
-		return { result: record, op, ledger: { ...ledger, count: ledger.count + 1 } }
+		const ops = [{ key: keys.heartbeat(uid, record.id), value: record, expect: null }]
+		return { result: record, ops, next: { ...ledger, count: ledger.count + 1 } }
 	})
 }
 
 /** Returns false if a call with the same `callKey` has deleted it before. Throws `not_found`. */
 export function removeRecord(store: Store, { uid, name }: AgentRef, id: string, callKey?: string): Promise<boolean> {
 	const mark = callKey === undefined ? null : markOf(callKey)
-	return changeLedger(store, uid, async (ledger) => {
+	return changeRecord<HeartbeatCount, boolean>(store, keys.ledger(uid), async (ledger = none) => {
 		if (mark !== null && ledger.deletions.includes(mark)) return { result: false }
 		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
 		if (!entry) throw await notFound(store, { uid, name }, id)
 		const deletions = mark === null ? ledger.deletions : [...ledger.deletions, mark].slice(-DELETIONS)
-		const op = { key: entry.key, value: undefined, expect: entry.rev }
-		return { result: true, op, ledger: { ...ledger, count: ledger.count - 1, deletions } }
+		const ops = [{ key: entry.key, value: undefined, expect: entry.rev }]
+		return { result: true, ops, next: { ...ledger, count: ledger.count - 1, deletions } }
 	})
 }
 
 /** Removes one that has beaten for the last time. False if the record has changed since `rev`. */
 export function endRecord(store: Store, uid: string, id: string, rev: string): Promise<boolean> {
-	return changeLedger(store, uid, async (ledger) => {
+	return changeRecord<HeartbeatCount, boolean>(store, keys.ledger(uid), async (ledger = none) => {
 		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
 		if (entry?.rev !== rev) return { result: false }
-		const op = { key: entry.key, value: undefined, expect: rev }
+		const ops = [{ key: entry.key, value: undefined, expect: rev }]
 		const { prompt: _prompt, begun: _begun, ...kept } = entry.value
 		const ended = [...(ledger.ended ?? []), { ...kept, next_at: null }].slice(-ENDED)
-		return { result: true, op, ledger: { ...ledger, count: ledger.count - 1, ended } }
+		return { result: true, ops, next: { ...ledger, count: ledger.count - 1, ended } }
 	})
 }
 
@@ -117,19 +118,6 @@ export function idOf(callKey: string): string {
 export async function notFound(store: Store, { uid, name }: AgentRef, id: string): Promise<Fault> {
 	const others = await namesOfOthers(store, keys.heartbeats(uid))
 	return new Fault('not_found', `agent "${name}" has no heartbeat "${id}"; ${others}`)
-}
-
-function changeLedger<T>(
-	store: Store,
-	uid: string,
-	decide: (ledger: HeartbeatCount) => Promise<{ result: T; op?: Op; ledger?: HeartbeatCount }>,
-): Promise<T> {
-	const key = keys.ledger(uid)
-	return change(store, key[0], async () => {
-		const entry = await store.get<HeartbeatCount>(key)
-		const { result, op, ledger } = await decide(entry?.value ?? { count: 0, deletions: [] })
-		return op ? { ops: [op, { key, value: ledger, expect: entry?.rev ?? null }], result } : { result }
-	})
 }
 
 /** The runs of a heartbeat share a conversation. */

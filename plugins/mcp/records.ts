@@ -2,8 +2,8 @@
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import { change } from '../../core/store/change.ts'
-import type { Entry, Key, Op } from '../../core/store/ports.ts'
+import { changeRecord } from '../../core/store/change.ts'
+import type { Key, Op } from '../../core/store/ports.ts'
 import type { McpAuth, McpTransport } from './contract.ts'
 import { loginKeys } from './login/kept.ts'
 import type { Pins } from './pins.ts'
@@ -48,19 +48,13 @@ export function recordsOf(store: Context['store']) {
 	const indexKey = (agent: AgentRef): Key => [agentScope(agent.uid), 'mcp', 'index']
 	const pinsKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'pins', id]
 
-	const indexOf = async (agent: AgentRef): Promise<{ index: Index; rev: Entry<Index>['rev'] | null }> => {
-		const entry = await store.get<Index>(indexKey(agent))
-		return { index: entry?.value ?? {}, rev: entry?.rev ?? null }
-	}
-
 	return {
 		/** By id, which sorts by time. */
 		list: (agent: AgentRef): Promise<McpRecord[]> =>
 			Array.fromAsync(store.list<McpRecord>([agentScope(agent.uid), 'mcp', 'server']), ({ value }) => value),
 		/** Throws `already_exists`, or `conflict` if the agent already has `limit` servers. */
 		add: (agent: AgentRef, record: McpRecord, limit: number): Promise<void> =>
-			change(store, agentScope(agent.uid), async () => {
-				const { index, rev } = await indexOf(agent)
+			changeRecord<Index>(store, indexKey(agent), (index = {}) => {
 				if (Object.hasOwn(index, record.name)) {
 					throw new Fault(
 						'already_exists',
@@ -70,19 +64,15 @@ export function recordsOf(store: Context['store']) {
 				if (Object.keys(index).length >= limit) {
 					throw new Fault('conflict', `${agent.name} has ${limit} MCP servers, which is the limit (mcp.max_per_agent)`)
 				}
-				const next = { ...index, [record.name]: record.id }
 				return {
-					ops: [
-						{ key: indexKey(agent), value: next, expect: rev },
-						{ key: serverKey(agent, record.id), value: record, expect: null },
-					],
+					next: { ...index, [record.name]: record.id },
+					ops: [{ key: serverKey(agent, record.id), value: record, expect: null }],
 					result: undefined,
 				}
 			}),
 		/** Does nothing if it was removed before. */
 		remove: (agent: AgentRef, { id, name }: Pick<McpRecord, 'id' | 'name'>): Promise<void> =>
-			change(store, agentScope(agent.uid), async () => {
-				const { index, rev } = await indexOf(agent)
+			changeRecord<Index>(store, indexKey(agent), (index = {}) => {
 				const { [name]: listed, ...others } = index
 				const ops: Op[] = [
 					{ key: serverKey(agent, id), value: undefined },
@@ -90,16 +80,14 @@ export function recordsOf(store: Context['store']) {
 					{ key: loginKeys.login(agent, id), value: undefined },
 					{ key: loginKeys.pending(agent, id), value: undefined },
 				]
-				if (listed === id) ops.push({ key: indexKey(agent), value: others, expect: rev })
-				return { ops, result: undefined }
+				return { ops, next: listed === id ? others : undefined, result: undefined }
 			}),
 		/** Throws `not_found`. */
 		enable: (agent: AgentRef, id: string, enabled: boolean): Promise<McpRecord> =>
-			change(store, agentScope(agent.uid), async () => {
-				const entry = await store.get<McpRecord>(serverKey(agent, id))
-				if (!entry) throw noServer(agent, id)
-				const value = { ...entry.value, enabled }
-				return { ops: [{ key: entry.key, value, expect: entry.rev }], result: value }
+			changeRecord<McpRecord, McpRecord>(store, serverKey(agent, id), (record) => {
+				if (!record) throw noServer(agent, id)
+				const next = { ...record, enabled }
+				return { next, result: next }
 			}),
 		pins: async (agent: AgentRef, id: string): Promise<Pins | undefined> =>
 			(await store.get<Pins>(pinsKey(agent, id)))?.value,
@@ -109,20 +97,11 @@ export function recordsOf(store: Context['store']) {
 			id: string,
 			next: (pins: Pins | undefined) => Pins | undefined,
 		): Promise<Pins | undefined> =>
-			change(store, agentScope(agent.uid), async () => {
-				const [server, entry] = await Promise.all([
-					store.get<McpRecord>(serverKey(agent, id)),
-					store.get<Pins>(pinsKey(agent, id)),
-				])
-				const value = server && next(entry?.value)
-				if (!server || !value) return { result: entry?.value }
-				return {
-					ops: [
-						{ key: pinsKey(agent, id), value, expect: entry?.rev ?? null },
-						{ key: server.key, check: true }, // pins must not outlive their server
-					],
-					result: value,
-				}
+			changeRecord<Pins, Pins | undefined>(store, pinsKey(agent, id), async (pins) => {
+				const server = await store.get<McpRecord>(serverKey(agent, id))
+				const value = server && next(pins)
+				if (!server || !value) return { result: pins }
+				return { next: value, ops: [{ key: server.key, check: true }], result: value } // pins must not outlive their server
 			}),
 	}
 }

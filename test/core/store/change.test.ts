@@ -1,5 +1,5 @@
 import t from 'tap'
-import { change } from '../../../core/store/change.ts'
+import { change, changeRecord } from '../../../core/store/change.ts'
 import { openMemory } from '../../support/memory-engine.ts'
 import type { Key } from '../../../core/store/ports.ts'
 
@@ -48,4 +48,27 @@ void t.test('a decision may write nothing, and what it throws ends the change', 
 	await t.rejects(refused, { message: 'no' })
 	t.equal(decisions, 1)
 	t.equal((await store.get(key))?.rev, before)
+})
+
+void t.test('a record changes together with others, from nothing on, or stays as it is', async (t) => {
+	const { store } = openMemory()
+	const other: Key = ['s', 'other']
+	const add = (): Promise<number> =>
+		changeRecord<number, number>(store, key, (count = 0) => ({
+			next: count + 1,
+			ops: [{ key: other, value: `beside ${count + 1}` }],
+			result: count,
+		}))
+	t.strictSame(
+		(await Promise.all([add(), add(), add()])).toSorted((a, b) => a - b),
+		[0, 1, 2],
+		'changes at the same time are all counted',
+	)
+	t.equal((await store.get(key))?.value, 3)
+	t.equal((await store.get(other))?.value, 'beside 3')
+	const before = await store.get(key)
+	t.equal(await changeRecord<number, string>(store, key, () => ({ result: 'as it is' })), 'as it is')
+	await changeRecord<number, undefined>(store, key, () => ({ ops: [{ key: other, value: 4 }], result: undefined }))
+	t.strictSame(await store.get(key), before)
+	t.equal((await store.get(other))?.value, 4)
 })
