@@ -1,8 +1,10 @@
+import { Counts } from './counts.ts'
+
 /** Places that one owner may use alone, and a reserve for the others, so that no owner can occupy all of them. */
 export class Shares {
 	readonly #places: () => number
 	readonly #reserve: () => number
-	readonly #held = new Map<string, number>()
+	readonly #held = new Counts()
 	#used = 0
 
 	/** `reserve`: places beyond `places`. */
@@ -17,7 +19,7 @@ export class Shares {
 	}
 
 	heldBy(owner: string): number {
-		return this.#held.get(owner) ?? 0
+		return this.#held.of(owner)
 	}
 
 	/**
@@ -31,15 +33,13 @@ export class Shares {
 
 	add(owner: string): void {
 		this.#used++
-		this.#held.set(owner, this.heldBy(owner) + 1)
+		this.#held.add(owner)
 	}
 
 	/** Call this once for each `add`. */
 	remove(owner: string): void {
 		this.#used--
-		const held = this.heldBy(owner) - 1
-		if (held > 0) this.#held.set(owner, held)
-		else this.#held.delete(owner)
+		this.#held.add(owner, -1)
 	}
 }
 
