@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { Fault } from '../../core/errors.ts'
 import { once } from '../shared/once.ts'
+import { openRefresher } from '../shared/refresher.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Context, Services } from '../../core/plugin.ts'
@@ -33,18 +34,19 @@ export class Sessions implements McpServer, AsyncDisposable {
 	readonly #continuing = new Map<string, Promise<McpSession | undefined>>()
 	/** By id: sessions whose access token expired, and which may continue with the next one. With the timer that forgets each. */
 	readonly #expired = new Map<string, NodeJS.Timeout>()
-	/** Runs for a while after a change, so that many in a row make one notice. */
-	#notice: NodeJS.Timeout | undefined
-	#isNoticeDue = false
 
 	constructor(ctx: Context<McpServerSettings>) {
 		this.#ctx = ctx
 		this.#open = ctx.use('auth').openRequests({ what: 'MCP sessions are open' })
 		this.#kept = keptSessions(ctx)
 		this.#forgetUnused()
+		// At once for the first change; then at intervals.
+		const promptsChanged = openRefresher(NOTICE_EVERY_MS, () => {
+			for (const session of this.#sessions.values()) session.promptsChanged()
+		})
 		for (const type of PROMPT_EVENTS) {
 			ctx.on(type, ({ payload }) => {
-				if (type !== 'security.violation' || 'skill_id' in payload) this.#promptsChanged()
+				if (type !== 'security.violation' || 'skill_id' in payload) promptsChanged()
 			})
 		}
 	}
@@ -68,21 +70,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 
 	/** Calls that wait for their runs are answered; the runs continue, and so do the sessions with the next instance. */
 	async [Symbol.asyncDispose](): Promise<void> {
-		clearTimeout(this.#notice)
 		for (const timer of this.#expired.values()) clearTimeout(timer)
 		await Promise.all([...this.#sessions.values()].map((session) => session.leave()))
-	}
-
-	/** At once for the first change; then at intervals. */
-	#promptsChanged(): void {
-		this.#isNoticeDue = true
-		if (this.#notice) return
-		this.#isNoticeDue = false
-		for (const session of this.#sessions.values()) session.promptsChanged()
-		this.#notice = setTimeout(() => {
-			this.#notice = undefined
-			if (this.#isNoticeDue) this.#promptsChanged()
-		}, NOTICE_EVERY_MS).unref()
 	}
 
 	/** For others than its owner it does not exist, nor for its owner with a token that permits something else. */

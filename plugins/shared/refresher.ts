@@ -1,5 +1,5 @@
 /** Does a task on request, one at a time and at limited intervals. */
-export function openRefresher(everyMs: number, work: () => Promise<void>): () => void {
+export function openRefresher(everyMs: number, work: () => void | Promise<void>): () => void {
 	let due = false
 	let busy = false
 	const run = async (): Promise<void> => {
