@@ -1,5 +1,6 @@
 /** Reports the state of a connection by events, and never floods the log. */
 import { setTimeout as pause } from 'node:timers/promises'
+import { openBuckets } from '../../core/util/token-buckets.ts'
 import type { ConnectionState } from './contract.ts'
 
 export interface ChannelState {
@@ -12,9 +13,8 @@ export const connecting: Readonly<ChannelState> = { connection: 'connecting', bo
 
 export type NewsType = 'channel.connected' | 'channel.disconnected' | 'channel.error'
 
-/** Events that are emitted at once; after that, one at intervals. */
-const BURST = 30
-const REFILL_MS = 5_000
+/** Of events: so many at once, and then one every five seconds. */
+const EVENTS = { at_once: 30, per_minute: 12 }
 /** Of more waiting events, only the newest is emitted. */
 const WAITING_LIMIT = 32
 
@@ -28,17 +28,12 @@ export function openNews(
 ): (state: ChannelState) => void {
 	let up = false
 	let error: string | null = null
-	let left = BURST
-	let refilled = performance.now()
+	const events = openBuckets(EVENTS)
 	let waiting: ChannelState[] = []
 	let busy = false
 
 	const turn = async (): Promise<void> => {
-		const refill = Math.floor((performance.now() - refilled) / REFILL_MS)
-		left = Math.min(BURST, left + refill)
-		refilled += refill * REFILL_MS
-		if (left === 0) await pause(REFILL_MS, undefined, { signal, ref: false })
-		else left--
+		for (let ms; (ms = events.take('')) > 0;) await pause(ms, undefined, { signal, ref: false })
 	}
 	const report = async (next: ChannelState): Promise<void> => {
 		const isUp = next.connection === 'connected'
