@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
-import { change } from '../../core/store/change.ts'
+import { changeRecord } from '../../core/store/change.ts'
 import type { Op, Rev, Store } from '../../core/store/ports.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import { blobName, keys } from './blob-keys.ts'
@@ -107,13 +107,8 @@ function publish(
 	blob: BlobRecord,
 	{ waiting, loose, max_bytes_per_agent }: UploadEnd,
 ): Promise<BlobRecord> {
-	const key = keys.blob(uid, digest)
-	return change(store, agentScope(uid), async () => {
-		const known = await store.get<BlobRecord>(key)
-		if (known) {
-			const renewed = { ...known.value, at: blob.at }
-			return { ops: known.value.uses > 0 ? [] : [{ key, value: renewed, expect: known.rev }], result: known.value }
-		}
+	return changeRecord<BlobRecord, BlobRecord>(store, keys.blob(uid, digest), async (known) => {
+		if (known) return { next: known.uses > 0 ? undefined : { ...known, at: blob.at }, result: known }
 		if (loose !== undefined && (await store.get(keys.loose(uid, blob.upload)))?.rev !== loose)
 			throw new Fault('unavailable', 'the upload took too long; send it again')
 		const total = await store.get<TotalRecord>(keys.total(uid))
@@ -121,11 +116,10 @@ function publish(
 		if (bytes > max_bytes_per_agent) throw full(max_bytes_per_agent)
 		const ops: Op[] = [
 			...waiting,
-			{ key, value: blob, expect: null },
 			{ key: keys.total(uid), value: { bytes } satisfies TotalRecord, expect: total?.rev ?? null },
 		]
 		if (loose !== undefined) ops.push({ key: keys.loose(uid, blob.upload), value: undefined, expect: loose })
-		return { ops, result: blob }
+		return { next: blob, ops, result: blob }
 	})
 }
 

@@ -1,7 +1,6 @@
 /** Keeps every heartbeat's next beat in the timetable, for as long as this instance serves. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { agentScope } from '../../core/store/agent-scope.ts'
-import { change } from '../../core/store/change.ts'
+import { changeRecord } from '../../core/store/change.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { beat } from './beat.ts'
 import type { HeartbeatSettings } from './contract.ts'
@@ -56,15 +55,13 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
  * clock was ahead, or by other rules of its timezone: it is corrected.
  */
 function punctual({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {
-	return change(store, agentScope(uid), async () => {
-		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
-		if (!entry || entry.value.next_at === null) return { result: undefined }
-		const { key, value, rev } = entry
+	return changeRecord<HeartbeatRecord, number | undefined>(store, keys.heartbeat(uid, id), (record) => {
+		if (!record || record.next_at === null) return { result: undefined }
 		const now = Date.now()
-		const due = Date.parse(entry.value.next_at)
-		const right = due > now ? Math.min(due, nextBeat(value, now, now) ?? due) : due
-		if (right === due) return { result: due }
-		const corrected = { ...value, next_at: new Date(right).toISOString() }
-		return { ops: [{ key, value: corrected, expect: rev }], result: right }
+		const due = Date.parse(record.next_at)
+		const right = due > now ? Math.min(due, nextBeat(record, now, now) ?? due) : due
+		return right === due
+			? { result: due }
+			: { next: { ...record, next_at: new Date(right).toISOString() }, result: right }
 	})
 }
