@@ -1,12 +1,10 @@
+import { durationIn } from '../util/duration.ts'
 import { CliError } from './contract.ts'
-
-const units: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** `12h` becomes the time that long ago; a time in ISO 8601 is returned unchanged. Throws a usage error for anything else. */
 export function pointInTime(text: string): string {
-	const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
 	// A time that is too long ago is not a valid date.
-	const time = new Date(Date.now() - Number(count) * (units[unit] ?? 0))
+	const time = new Date(Date.now() - durationIn(text))
 	if (!Number.isNaN(time.getTime())) return time.toISOString()
 	if (/^\d{4}-\d\d-\d\d/.test(text)) return text
 	throw new CliError(

@@ -1,6 +1,7 @@
 /** When a heartbeat beats: checking what was asked for, and computing the next time. */
 import { Cron } from 'croner'
 import { messageOf } from '../../core/errors.ts'
+import { durationIn } from '../../core/util/duration.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import { isTimeZone } from '../shared/time-zone.ts'
 import { instantOf } from './instant.ts'
@@ -9,7 +10,7 @@ import type { HeartbeatRequest, Schedule } from './contract.ts'
 const SHORTEST_MS = 60_000
 const LONGEST_DAYS = 366
 const LONGEST_AT_DAYS = 3_653
-const units = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const DAY_MS = 86_400_000
 
 /**
  * `usual`: the timezone of `cron`, and of an `at` without an offset, if none is given. Throws `invalid_request`, saying what is
@@ -53,7 +54,7 @@ export function nextBeat(
 ): number | undefined {
 	if (typeof schedule.at === 'string') return Date.parse(schedule.at) > now ? Date.parse(schedule.at) : undefined
 	if (schedule.every === null) return parse(schedule).nextRun(new Date(now))?.getTime()
-	const interval = millisecondsOf(schedule.every)
+	const interval = durationIn(schedule.every)
 	// A timer that is a little late does not shift the beats; after a pause they start again.
 	return (now - due < SHORTEST_MS ? due : now) + interval
 }
@@ -65,22 +66,16 @@ function futureTime(at: string, timezone: string | undefined, now: number): stri
 	if (time === 'local')
 		throw invalidField('at', 'at needs an offset, such as 2030-03-31T09:00:00+02:00 or …Z, or a timezone beside it')
 	if (time <= now) throw invalidField('at', `at is in the past: it is ${new Date(now).toISOString()} now`)
-	if (time > now + LONGEST_AT_DAYS * units.d) throw invalidField('at', 'at must be within ten years')
+	if (time > now + LONGEST_AT_DAYS * DAY_MS) throw invalidField('at', 'at must be within ten years')
 	return new Date(time).toISOString()
 }
 
 function checkEvery(every: string): void {
-	const interval = millisecondsOf(every)
+	const interval = durationIn(every)
 	if (!(interval >= SHORTEST_MS)) {
 		throw invalidField('every', 'every must be a whole number with s, m, h or d, such as 30m, and at least one minute')
 	}
-	if (interval > LONGEST_DAYS * units.d) throw invalidField('every', `every must be at most ${LONGEST_DAYS}d`)
-}
-
-/** NaN for an invalid interval. */
-function millisecondsOf(every: string): number {
-	const [, count, unit] = /^(\d{1,9})([smhd])$/.exec(every) ?? []
-	return Number(count) * units[unit as keyof typeof units]
+	if (interval > LONGEST_DAYS * DAY_MS) throw invalidField('every', `every must be at most ${LONGEST_DAYS}d`)
 }
 
 function checkCron(schedule: Schedule, now: number): void {
