@@ -15,7 +15,7 @@ import type { ReplyEvent } from './tool-calls.ts'
 /** Every frame has `content`, so that a client may simply show it. */
 type Frame =
 	| ({ type: ReplyEvent[0]; content: string } & Partial<ReplyEvent[1]>)
-	| { type: 'done'; content: string; tokens_used: number; processing_time_ms: number; question_id?: string }
+	| { type: 'done'; content: string; tokens_used: number; processing_time_ms: number; question_id: string | undefined }
 	| { type: 'error'; content: string }
 
 type SocketContext = Pick<Context<ChatSettings>, 'use' | 'log' | 'gateway' | 'config' | 'redactor'>
@@ -123,8 +123,7 @@ export class ChatSocket implements OpenRequest {
 			const parsed = await reply
 			if (parsed.status === 'failed') return this.#send({ type: 'error', content: parsed.message }, true)
 			const { tokens_used, processing_time_ms, question_id } = parsed.metadata
-			const also = question_id === undefined ? {} : { question_id }
-			this.#send({ type: 'done', content: parsed.content, tokens_used, processing_time_ms, ...also }, true)
+			this.#send({ type: 'done', content: parsed.content, tokens_used, processing_time_ms, question_id }, true)
 		} catch (error) {
 			if (signal.aborted) return
 			if (!isFault(error)) this.#ctx.log.error({ err: error, agent: this.agent.name }, 'a chat message failed')

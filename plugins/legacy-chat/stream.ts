@@ -30,8 +30,7 @@ function lastFrame(reply: ChatReply): string {
 	if (reply.status === 'failed') return frame('error', { error: reply.message })
 	const { content, whole } = reply
 	const { tokens_used, processing_time_ms, question_id } = reply.metadata
-	if (whole)
-		return frame('done', { tokens_used, processing_time_ms, ...(question_id !== undefined && { question_id }) })
+	if (whole) return frame('done', { tokens_used, processing_time_ms, question_id })
 	const error =
 		'the model was interrupted and gave a different answer when it was asked again: drop the tokens; the reply is in `response`'
 	return frame('error', { error, response: content })

@@ -3,6 +3,7 @@ import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 import { Fault } from '../../core/errors.ts'
+import { within } from '../../core/util/deadline.ts'
 import { newId, randomText } from '../../core/util/ids.ts'
 import { holds } from '../shared/scopes.ts'
 import { tryLater } from '../shared/try-later.ts'
@@ -186,9 +187,7 @@ export class McpSession implements OpenRequest {
 		this.#leaving.abort()
 		if (this.#calls > 0) {
 			this.#quiet = Promise.withResolvers()
-			const timer = setTimeout(this.#quiet.resolve, LEAVE_LIMIT_MS)
-			await this.#quiet.promise
-			clearTimeout(timer)
+			await within(LEAVE_LIMIT_MS, 'calls', this.#quiet.promise).catch(() => {})
 		}
 		this.end()
 	}

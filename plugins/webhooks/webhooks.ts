@@ -120,9 +120,8 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 				found.push({
 					slug,
 					scheme,
-					...(custom && { custom }),
+					...defined({ custom, instructions }),
 					token,
-					...(instructions !== undefined && { instructions }),
 					deliver: destination.deliver,
 					created_at,
 					last_delivery: last,

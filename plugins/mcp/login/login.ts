@@ -10,6 +10,7 @@ import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { Fault, isFault, messageOf } from '../../../core/errors.ts'
 import type { GuardedFetcher, GuardedInit } from '../../../core/fetch/guarded-fetch.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
+import { defined } from '../../../core/util/defined.ts'
 import { now } from '../../../core/util/ids.ts'
 import { openSerialQueue } from '../../../core/util/serial-queue.ts'
 import type { McpLogin, McpSettings, StartedLogin } from '../contract.ts'
@@ -161,15 +162,9 @@ export class Login {
 		const tokens = await this.#asked(exchange(issuer, client, { code, code_verifier, redirect }, this.#fetch))
 		await this.#turns.run(async () => {
 			const before = await this.#read()
-			const refusals = before?.refusals ?? 0
-			await this.#write({
-				...before,
-				issuer,
-				tokens,
-				...(pending.scope !== undefined && { scope: pending.scope }),
-				refusals,
-				signed_in_at: now(),
-			})
+			const { refusals = 0 } = before ?? {}
+			const asked = defined({ scope: pending.scope })
+			await this.#write({ ...before, issuer, tokens, ...asked, refusals, signed_in_at: now() })
 		})
 		this.#needed = null
 		await this.#emit('mcp.logged_in', { issuer: issuer.issuer, scopes: scopesOf(tokens.scope ?? pending.scope) })
