@@ -27,8 +27,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 	readonly #ctx: Context<McpServerSettings>
 	readonly #sessions = new Map<string, McpSession>()
 	readonly #open: OpenRequests<McpSession>
-	/** Owners of sessions that are being opened. */
-	readonly #opening: string[] = []
+	/** Sessions that are being opened, and are not in the table yet. */
+	readonly #opening = new Set<{ owner: string }>()
 	readonly #kept: ReturnType<typeof keptSessions>
 	/** By id: sessions of an earlier instance that are being continued. */
 	readonly #continuing = new Map<string, Promise<McpSession | undefined>>()
@@ -119,13 +119,15 @@ export class Sessions implements McpServer, AsyncDisposable {
 	): Promise<T> {
 		const owner = ownerOf(credentials)
 		this.#makeRoom(owner)
-		this.#opening.push(owner)
+		const opening = { owner }
+		this.#opening.add(opening)
 		try {
 			const { McpSession } = await loadSession()
 			const hooks = {
 				begun: () => {
 					if (this.#ctx.signal.aborted) return session.end() // nothing would end it later
 					this.#stopExpiry(session.id)
+					this.#opening.delete(opening)
 					this.#sessions.set(session.id, session)
 					this.#open.enter(session)
 				},
@@ -140,7 +142,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 			const session = new McpSession(contextFor(this.#ctx, credentials), { credentials, owner, hooks }, earlier)
 			return await begin(session)
 		} finally {
-			this.#opening.splice(this.#opening.indexOf(owner), 1)
+			this.#opening.delete(opening)
 		}
 	}
 
@@ -183,8 +185,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 	#makeRoom(owner: string): void {
 		const { max_sessions } = this.#ctx.config
 		const own = [...this.#sessions.values()].filter((session) => session.owner === owner)
-		const opening = this.#opening.filter((one) => one === owner).length
-		if (this.size + this.#opening.length < max_sessions && own.length + opening < max_sessions / 2) return
+		const opening = [...this.#opening].filter((one) => one.owner === owner).length
+		if (this.size + this.#opening.size < max_sessions && own.length + opening < max_sessions / 2) return
 		const idle = own.filter((session) => session.idle_since !== null)
 		const [oldest] = idle.toSorted((a, b) => (a.idle_since ?? 0) - (b.idle_since ?? 0))
 		if (!oldest) {
