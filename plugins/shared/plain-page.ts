@@ -1,5 +1,6 @@
 /** A page of text for browsers. It loads and runs nothing; its only style sheet is allowed by its hash. */
 import { hash } from 'node:crypto'
+import { Joi } from '../../core/util/lazy-joi.ts'
 import { pagePolicy } from './page-policy.ts'
 
 const style = `:root { color-scheme: light dark }
@@ -16,4 +17,9 @@ export function plainPage(title: string, content: string, head = ''): string {
 ${content}
 </html>
 `
+}
+
+/** What a route that shows a page answers with these codes, for the description of the API. */
+export function pageAnswers(...codes: readonly number[]) {
+	return Object.fromEntries(codes.map((code) => [code, { 'text/html': Joi.string().example('<!doctype html>') }]))
 }

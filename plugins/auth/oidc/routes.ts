@@ -1,6 +1,7 @@
 /** The sign-in of the console at the identity provider, and its end. */
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../../core/util/lazy-joi.ts'
+import { pageAnswers } from '../../shared/plain-page.ts'
 import { Fault, isFault } from '../../../core/errors.ts'
 import { loginPage } from '../login-page.ts'
 import type { Context } from '../../../core/plugin.ts'
@@ -89,13 +90,7 @@ export function loginRoutes(
 				'For browsers: shows a page that leads to the console. Public, since `state` proves that the sign-in was begun in this browser.',
 			tags,
 			auth: false,
-			plugins: {
-				openapi: {
-					answers: Object.fromEntries(
-						[200, ...REFUSALS, 503].map((code) => [code, { 'text/html': Joi.string().example('<!doctype html>') }]),
-					),
-				},
-			},
+			plugins: { openapi: { answers: pageAnswers(200, ...REFUSALS, 503) } },
 		},
 		handler: async (request, h) => {
 			const { req } = request.raw

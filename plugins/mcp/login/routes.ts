@@ -3,6 +3,7 @@ import type { Request, ResponseObject, Server } from '@hapi/hapi'
 import { Joi } from '../../../core/util/lazy-joi.ts'
 import { isFault } from '../../../core/errors.ts'
 import { cookieOf } from '../../shared/cookie.ts'
+import { pageAnswers } from '../../shared/plain-page.ts'
 import { scoped } from '../../shared/scopes.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { McpServers, McpSettings } from '../contract.ts'
@@ -104,13 +105,7 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 			notes: 'For browsers: shows a page. Public, since `state` proves that the login was begun here.',
 			tags,
 			auth: false,
-			plugins: {
-				openapi: {
-					answers: Object.fromEntries(
-						[200, 400, 403, 502].map((code) => [code, { 'text/html': Joi.string().example('<!doctype html>') }]),
-					),
-				},
-			},
+			plugins: { openapi: { answers: pageAnswers(200, 400, 403, 502) } },
 		},
 		handler: async (request, h) => {
 			try {
