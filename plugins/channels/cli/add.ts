@@ -1,5 +1,6 @@
 /** Stores a bot token in the vault, and creates the channel that uses it. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { defined } from '../../../core/util/defined.ts'
 import { settingsOf, withoutNull } from '../../../core/cli/assignments.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
@@ -84,8 +85,7 @@ async function checkUnused({ api }: Cli, name: string): Promise<void> {
 /** Keys of `config` that are given. Null, which removes a key, stays. */
 export function configOf({ agent, answer, allow, apiRoot, set = [] }: ChannelOptions): Record<string, unknown> {
 	const named = { agent_id: agent, answer, allowed_senders: allow, api_root: apiRoot }
-	const given = Object.entries(named).filter(([, value]) => value !== undefined)
-	return { ...settingsOf(set, 'port=7007 or nick.name=helper'), ...Object.fromEntries(given) }
+	return { ...settingsOf(set, 'port=7007 or nick.name=helper'), ...defined(named) }
 }
 
 /** A token given instead of its name is already exposed in the shell history; it must not reach the gateway's log too. */
