@@ -8,6 +8,7 @@ export type ModelRow = Counted & { provider: string; model: string }
 /** Models of one record that are counted on their own; further ones are counted as `other`. */
 const MODELS_LIMIT = 64
 const OTHER = 'other'
+const SUMS = ['calls', 'input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens', 'unpriced_tokens'] as const
 
 export function nothing(): Counted {
 	return {
@@ -23,12 +24,7 @@ export function nothing(): Counted {
 
 /** Adds to `sum`. */
 export function addCounted(sum: Counted, more: Counted): void {
-	sum.calls += more.calls
-	sum.input_tokens += more.input_tokens
-	sum.output_tokens += more.output_tokens
-	sum.cached_tokens += more.cached_tokens
-	sum.reasoning_tokens += more.reasoning_tokens
-	sum.unpriced_tokens += more.unpriced_tokens
+	for (const name of SUMS) sum[name] += more[name]
 	if (more.cost !== null) sum.cost = roundCost((sum.cost ?? 0) + more.cost)
 }
 
