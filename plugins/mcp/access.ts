@@ -1,6 +1,8 @@
 /** Which callers may add which servers: to change an agent is not enough for programs on this machine and addresses in its network. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { FetchPolicy } from '../../core/fetch/guarded-fetch.ts'
+import type { View } from '../../core/redactor/view.ts'
+import { invalidField } from '../shared/invalid-field.ts'
 import type { McpSettings, NewMcpServer } from './contract.ts'
 
 const LOOKUP_LIMIT_MS = 5_000
@@ -39,6 +41,20 @@ export function checkReferences({ env, headers, url, auth }: NewMcpServer, named
 	for (const [place, value] of Object.entries(places)) {
 		if (typeof value !== 'object' && named(value).length === 0) continue
 		throw new Fault('forbidden', `${place} refers to a secret, which requires the scope vault:write or *`)
+	}
+}
+
+/**
+ * Throws `invalid_request`, naming the field, if one that is stored unencrypted contains the value of a secret that the agent has read: the
+ * store redacts the record, so after the next start the server would get the mark in place of the value. `view`: of the agent.
+ */
+export function checkPlain({ command, args, url, roots }: NewMcpServer, view: View): void {
+	const quiet = view.reportingTo(() => {})
+	for (const [field, value] of Object.entries({ command, args, url, roots })) {
+		if (quiet.data(value, 'record') === value) continue
+		const instead =
+			field === 'url' ? 'write {{secret:NAME}} in its place' : 'pass it to the program in env, as {{secret:NAME}}'
+		throw invalidField(field, `${field} contains the value of a secret, and is stored unencrypted; ${instead}`)
 	}
 }
 

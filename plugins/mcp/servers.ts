@@ -5,7 +5,7 @@ import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
-import { checkAddress, checkAllowances, checkCommand, checkReferences } from './access.ts'
+import { checkAddress, checkAllowances, checkCommand, checkPlain, checkReferences } from './access.ts'
 import type { ServerConnection, ConnectionServices } from './connection.ts'
 import type { McpServer, McpServerDetails, McpServers, McpSettings, McpStatus, NewMcpServer } from './contract.ts'
 import { checkVariable } from './environment.ts'
@@ -104,6 +104,7 @@ export function serversOf(
 			if (!powers.secrets) checkReferences(wanted, ctx.find('vault')?.named ?? (() => []))
 			if (!powers.trusted) checkAllowances(wanted)
 			await check(wanted, powers.trusted, ctx.config)
+			checkPlain(wanted, ctx.redactor.of([{ uid: agent.uid }]))
 			const id = newId()
 			const { name, transport, command, args, url, env, headers, auth, sampling, roots = [] } = wanted
 			const values = await sealValues({ wanted: env ?? headers ?? {}, url }, id, ctx)

@@ -84,6 +84,31 @@ void t.test('a reference in the settings of an MCP server requires vault:write',
 	t.notMatch(shown, VALUE)
 })
 
+void t.test('the value itself is refused where it would be stored without protection', async (t) => {
+	const eva = await follow(t, gateway, 'eva')
+	await grant('eva', 'PLAIN')
+	const value = `${VALUE} PLAIN`
+	const program = stdio('g', servers.fixture, `--key=${value}`)
+	const inArguments = {
+		status: 400,
+		code: 'invalid_request',
+		path: 'args',
+		says: /^args contains .*\{\{secret:NAME\}\}/,
+	}
+	await eva.complete('/tool vault_read {"name":"PLAIN"}')
+	refused(t, await gateway.request('POST', '/v1/agents/eva/mcp', { body: program }), inArguments)
+	const address = http('h', { url: web.at('localhost', `/mcp?key=${encodeURIComponent(value)}`) })
+	const inAddress = { ...inArguments, path: 'url', says: /^url contains/ }
+	refused(t, await gateway.request('POST', '/v1/agents/eva/mcp', { body: address }), inAddress)
+	t.strictSame((await eva.call('mcp')).body, [])
+	const sealed = { ...stdio('i', servers.fixture), env: { LEVEL: value } }
+	t.equal(
+		(await gateway.request('POST', '/v1/agents/eva/mcp', { body: sealed })).status,
+		201,
+		'variables are encrypted',
+	)
+})
+
 void t.test('a server that was added without vault:write is sent no secret in calls', async (t) => {
 	const bea = await follow(t, gateway, 'bea')
 	await grant('bea', 'ARGUMENT')
