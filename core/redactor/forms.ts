@@ -55,7 +55,10 @@ const jsonWriters: readonly ((json: string) => string)[] = [
 
 /** Of a text in the JSON of another server, which the gateway may have put into JSON of its own. */
 function inJson(text: string): string[] {
-	return jsonWriters.flatMap((escaped) => {
+	const plain = plainJson(text)
+	// One that escapes nothing here writes what the first one writes, on every level.
+	const writers = jsonWriters.filter((escaped, at) => at === 0 || escaped(plain) !== plain)
+	return writers.flatMap((escaped) => {
 		const forms: string[] = []
 		for (let inner = text, level = 0; level < JSON_LEVELS; level++) {
 			inner = escaped(plainJson(inner))

@@ -1,7 +1,7 @@
 /**
  * The one place that replaces secrets in what is sent, stored or logged. A safety net, not a barrier: docs/security.md lists what it
  * covers. Two rules keep it from disclosing a secret:
- * - It replaces complete values only, in the encodings of redactor/forms.ts, in a time that does not depend on any secret.
+ * - It replaces complete values only, in the encodings of redactor/forms.ts, in a time that does not tell how much of one a text holds.
  * - For each agent, and for the gateway itself, it knows only the secrets that they can have seen. No text is redacted for
  *   a secret that its writer cannot know.
  *

@@ -1,8 +1,8 @@
 /** The secrets of one owner: their values in every encoding, and what replaces them. */
-import { Automaton } from './automaton.ts'
-import type { Found } from './automaton.ts'
 import { SHORTEST, formsOf } from './forms.ts'
 import { isOrdinary } from './ordinary.ts'
+import { PatternSearch } from './pattern-search.ts'
+import type { Found } from './pattern-search.ts'
 
 export interface Secret {
 	/** Stable, unique. */
@@ -51,7 +51,7 @@ interface KnownSecret {
 }
 
 interface Compiled {
-	automaton: Automaton
+	patterns: PatternSearch
 	/** By pattern: the secrets that have it as a form. */
 	owners: KnownSecret[][]
 	/** Adds what was found to the spans. Made once: nearly all texts have nothing to find, and searching them allocates nothing. */
@@ -79,7 +79,7 @@ export class SecretSet {
 
 	/** Size of its table. */
 	get bytes(): number {
-		return this.#compiled?.automaton.bytes ?? 0
+		return this.#compiled?.patterns.bytes ?? 0
 	}
 
 	/**
@@ -116,10 +116,10 @@ export class SecretSet {
 	 */
 	find(text: string, except?: ReadonlySet<string>): readonly Span[] {
 		if (text.length < SHORTEST) return none
-		const { automaton, add } = this.#ready()
+		const { patterns, add } = this.#ready()
 		const isKept = except === undefined && text.length >= KEPT_FROM && text.length <= KEPT_TO
 		if (isKept && this.#last?.text === text) return this.#last.spans
-		const spans = automaton.search(text, except ? addUnlessIn(except, this.#ready()) : add) ?? none
+		const spans = patterns.search(text, except ? addUnlessIn(except, this.#ready()) : add) ?? none
 		if (isKept) this.#last = { text, spans }
 		return spans
 	}
@@ -137,12 +137,12 @@ export class SecretSet {
 			for (const form of new Set(secret.values.flatMap(formsOf)))
 				byForm.set(form, [...(byForm.get(form) ?? []), secret])
 		const forms = [...byForm.keys()]
-		const automaton = new Automaton(forms)
+		const patterns = new PatternSearch(forms)
 		const owners = [...byForm.values()]
-		const marks = new Map(this.#secrets.values().map((secret) => [secret, markOf(secret.name, automaton)]))
+		const marks = new Map(this.#secrets.values().map((secret) => [secret, markOf(secret.name, patterns)]))
 		const longest = forms.reduce((most, form) => Math.max(most, form.length), 0)
 		this.#compiled = {
-			automaton,
+			patterns,
 			owners,
 			add(spans = [], pattern, start, end) {
 				const secret = owners[pattern]?.[0] as KnownSecret
@@ -174,8 +174,8 @@ export function addSpan(spans: Span[], span: Span): void {
 }
 
 /** The mark must not contain a secret itself, and must not break the JSON around it. */
-function markOf(name: string, automaton: Automaton): string {
+function markOf(name: string, patterns: PatternSearch): string {
 	if (!SAFE_NAME.test(name)) return NAMELESS
 	const mark = `[redacted:${name}]`
-	return automaton.search(mark, () => NAMELESS) ?? mark
+	return patterns.search(mark, () => NAMELESS) ?? mark
 }

@@ -1,0 +1,135 @@
+import { randomBytes } from 'node:crypto'
+
+/** Units of a pattern that are looked up: those of which the hash consists, since each new one moves it on by 4 of its 32 bits. */
+const WINDOW = 8
+/** By a unit's lower bits: random, so that nobody can make texts that look like patterns. */
+const RANDOM = Int32Array.from({ length: 256 }, () => randomBytes(4).readInt32LE())
+/** Places near the middle of a pattern from which its window is chosen. */
+const PLACES = 64
+/** Bits of the filter for each pattern, of which one is set: few texts pass it by chance. */
+const BITS_PER_PATTERN = 64
+const LEAST_BITS = 8
+const MOST_BITS = 22
+
+/** Receives a range of the text that a pattern covers, and what it returned for the one before. */
+export type Found<T> = (before: T | undefined, pattern: number, start: number, end: number) => T | undefined
+
+interface Pattern {
+	index: number
+	text: string
+	/** Where the units begin that are looked up. */
+	offset: number
+}
+
+interface Range {
+	pattern: number
+	start: number
+	end: number
+}
+
+/**
+ * Finds many patterns in a text by a hash of the last 8 units at each place (Karp and Rabin, "Efficient randomized
+ * pattern-matching algorithms", 1987). Each unit of a text costs the same few steps. Only where 8 certain units of a pattern occur
+ * together, all of it is compared: so the time does not tell how much of a pattern a text holds.
+ */
+export class PatternSearch {
+	/** Of what is kept, roughly. */
+	readonly bytes: number
+	/** By the hash of their windows. */
+	readonly #patterns = new Map<number, Pattern[]>()
+	/** One bit for some of the hashes: the map is rarely asked in vain. */
+	readonly #filter: Uint32Array
+	/** Makes a place in the filter of a hash. */
+	readonly #shift: number
+
+	/** Each pattern has at least 8 UTF-16 code units. */
+	constructor(patterns: readonly string[]) {
+		const wanted = Math.ceil(Math.log2(patterns.length * BITS_PER_PATTERN))
+		const bits = Math.min(MOST_BITS, Math.max(LEAST_BITS, wanted))
+		this.#shift = 32 - bits
+		this.#filter = new Uint32Array(2 ** bits / 32)
+		for (const [index, text] of patterns.entries()) {
+			const offset = windowIn(text)
+			let hash = 0
+			for (let at = offset; at < offset + WINDOW; at++) hash = hashWith(hash, text.charCodeAt(at))
+			const pattern = { index, text, offset }
+			const others = this.#patterns.get(hash)
+			if (others) others.push(pattern)
+			else this.#patterns.set(hash, [pattern])
+			const place = placeOf(hash, this.#shift)
+			this.#filter[place >>> 5] = (this.#filter[place >>> 5] as number) | (1 << (place & 31))
+		}
+		this.bytes = patterns.reduce((sum, { length }) => sum + length, this.#filter.byteLength)
+	}
+
+	/**
+	 * Calls `found` for each range that a pattern covers, in the order of their ends; returns its last result. Overlapping
+	 * occurrences of one pattern are one range; those of several overlap.
+	 */
+	search<T>(text: string, found: Found<T>): T | undefined {
+		const ranges = this.#rangesIn(text)
+		if (!ranges) return undefined
+		ranges.sort((one, other) => one.end - other.end || one.start - other.start)
+		let result: T | undefined
+		for (const { pattern, start, end } of ranges) result = found(result, pattern, start, end)
+		return result
+	}
+
+	#rangesIn(text: string): Range[] | undefined {
+		const filter = this.#filter
+		const shift = this.#shift
+		let ranges: Range[] | undefined
+		/** The last range of each pattern. */
+		let last: Map<number, Range> | undefined
+		let hash = 0
+		for (let at = 0; at < text.length; at++) {
+			hash = hashWith(hash, text.charCodeAt(at))
+			const place = placeOf(hash, shift)
+			if (((filter[place >>> 5] as number) & (1 << (place & 31))) === 0) continue
+			for (const { index, text: pattern, offset } of this.#patterns.get(hash) ?? []) {
+				const start = at + 1 - WINDOW - offset
+				if (!isAt(text, start, pattern)) continue
+				const end = start + pattern.length
+				const before = last?.get(index)
+				if (before && before.end > start) before.end = end
+				else {
+					const range = { pattern: index, start, end }
+					;(last ??= new Map()).set(index, range)
+					;(ranges ??= []).push(range)
+				}
+			}
+		}
+		return ranges
+	}
+}
+
+/** Units that were there 8 units ago are shifted out. */
+function hashWith(hash: number, unit: number): number {
+	return ((hash << 4) + (RANDOM[(unit ^ (unit >>> 8)) & 255] as number)) | 0
+}
+
+/** Its upper bits depend on all of the hash. */
+function placeOf(hash: number, shift: number): number {
+	return Math.imul(hash, 0x9e3779b1) >>> shift
+}
+
+/** The units with the most variety near the middle, since keys begin and end alike, and texts repeat what has none. */
+function windowIn(pattern: string): number {
+	const middle = (pattern.length - WINDOW) >>> 1
+	let [best, most] = [middle, 0]
+	for (let n = 0; n < PLACES && most < WINDOW; n++) {
+		const offset = middle + (n % 2 === 0 ? n / 2 : -(n + 1) / 2)
+		if (offset < 0 || offset + WINDOW > pattern.length) continue
+		const variety = new Set(pattern.slice(offset, offset + WINDOW)).size
+		if (variety > most) [best, most] = [offset, variety]
+	}
+	return best
+}
+
+/** Compares all of it, also where the beginning differs: the time must not tell how much agrees. */
+function isAt(text: string, start: number, pattern: string): boolean {
+	if (start < 0 || start + pattern.length > text.length) return false
+	let difference = 0
+	for (let at = 0; at < pattern.length; at++) difference |= text.charCodeAt(start + at) ^ pattern.charCodeAt(at)
+	return difference === 0
+}
