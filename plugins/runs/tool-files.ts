@@ -12,8 +12,7 @@ const FILES = 16
 const BYTES = 20 * 1024 * 1024
 
 /**
- * One that is refused is reported to the model; other errors, such as a full disk, are thrown. `redactor` redacts the names, which are
- * shortened when they are stored.
+ * One that is refused is reported to the model; other errors, such as a full disk, are thrown. `redactor`: of the run.
  */
 export async function storeFiles(
 	ctx: Pick<Context, 'use'>,
@@ -34,8 +33,7 @@ export async function storeFiles(
 			break
 		}
 		try {
-			const name = namesHidden.text(redactor.text(file.name ?? '', 'record'))
-			attachments.push(...(await ctx.use('attachments').take(agent, [{ ...file, name }])))
+			attachments.push(...(await ctx.use('attachments').take(agent, [withoutSecrets(file, redactor)])))
 		} catch (error) {
 			if (!isFault(error, 'invalid_request', 'payload_too_large')) throw error
 			left_out.push(`an attachment is left out: ${error.message}`)
@@ -43,4 +41,22 @@ export async function storeFiles(
 	}
 	const ops = async (): Promise<Op[]> => (await ctx.use('attachments').blobs.use(agent_uid, run_id, attachments)).ops
 	return { attachments, left_out, ops }
+}
+
+/** Its name, and its bytes if they are text. Callers who may not see names of secrets can download it, too. */
+function withoutSecrets({ bytes, name = '', ...file }: ToolFile, redactor: View): ToolFile {
+	if (!redactor.active) return { ...file, bytes, name }
+	const safe = (text: string): string => namesHidden.text(redactor.text(text, 'record'))
+	const text = textIn(bytes)
+	const shown = text === undefined ? undefined : safe(text)
+	return { ...file, bytes: shown === text || shown === undefined ? bytes : Buffer.from(shown), name: safe(name) }
+}
+
+/** Undefined for bytes that are not UTF-8. */
+function textIn(bytes: Uint8Array): string | undefined {
+	try {
+		return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
+	} catch {
+		return undefined
+	}
 }

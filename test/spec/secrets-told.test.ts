@@ -77,7 +77,13 @@ const mcp: Handler = ({ id, method, params }, headers) => {
 					content: [
 						{ type: 'resource_link', uri: `https://x/${'p'.repeat(475)}?${key}`, name: 'n'.repeat(480) + key },
 						{ type: 'text', text: key },
-						{ type: 'resource', resource: { uri: `https://x/${'f'.repeat(245)}${key}`, blob: 'AAAA' } },
+						{
+							type: 'resource',
+							resource: {
+								uri: `https://x/${'f'.repeat(245)}${key}`,
+								blob: Buffer.from(`of ${key}`).toString('base64'),
+							},
+						},
 					],
 				}
 			default:
@@ -140,6 +146,10 @@ void t.test('an MCP server that repeats the secret in its header', async (t) => 
 		await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt: '/tool mcp__outside__links {}' } })
 	).body
 	t.match((await ended(gateway, run_id)).answer, /link to the resource n+/)
+	const audit = await gateway.request('GET', `/v1/audit?run_id=${run_id}`)
+	const [blob] = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(audit.body)) ?? []
+	const file = await gateway.request('GET', `/v1/agents/ada/blobs/${blob}`)
+	t.equal(String(file.body), 'of [redacted]')
 	for (const place of [path, `/v1/runs/${run_id}`, '/v1/agents/ada/history', '/v1/audit?limit=500'])
 		t.strictSame(partsIn((await gateway.request('GET', place)).body, granted), [], place)
 })
