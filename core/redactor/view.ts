@@ -43,7 +43,8 @@ export interface View {
  * What it holds back depends on the text, and on whether the set has a secret that is not printable ASCII, but not on any
  * secret's content: the end of the text from the last character on that is not printable ASCII (such as a space), at most
  * 4,096 code units. With a secret that is not printable ASCII itself, such as one of several words, the last 4,096 code
- * units are always held back. Both bounds grow to the next power of two where a secret's longest form has more.
+ * units are always held back. Both bounds grow to the next power of two where a secret's longest form has more. A mark in the text stays
+ * in one piece, since readers who may not see names are shown another one.
  */
 export interface TextStream {
 	/** What can be shown so far; may be empty. */
@@ -111,7 +112,7 @@ export class SecretView implements View {
 				if (among.length === 0 && held === '') return piece
 				const text = held + piece
 				const spans = spansIn(among, text)
-				const wanted = among.length === 0 ? text.length : safeLength(text, among)
+				const wanted = among.length === 0 ? text.length : beforeMark(text, safeLength(text, among))
 				const across = spans.find(({ start, end }) => start < wanted && wanted < end)
 				return show(text, across?.start ?? wanted, spans)
 			},
@@ -168,6 +169,16 @@ function safeLength(text: string, sets: readonly SecretSet[]): number {
 	}
 	// Both halves of a surrogate pair stay together.
 	return (text.charCodeAt(safe - 1) & 0xfc00) === 0xd800 ? safe - 1 : safe
+}
+
+/** The beginning of a mark that is not complete. */
+const OPEN_MARK = /\[(?:r(?:e(?:d(?:a(?:c(?:t(?:e(?:d(?::[\w .:/@+-]{0,128})?)?)?)?)?)?)?)?)?$/
+const MARK_LENGTH = 140
+
+/** `length`, or less if a mark would be cut there. */
+function beforeMark(text: string, length: number): number {
+	const open = OPEN_MARK.exec(text.slice(Math.max(0, length - MARK_LENGTH), length))
+	return open ? length - open[0].length : length
 }
 
 function isPrintableAscii(unit: number): boolean {

@@ -464,6 +464,17 @@ void t.test('earlier values of a secret stay redacted, and the 256 secrets that 
 	t.equal(show('second-secret rotated-value-8-x the-last-value'), `second-secret ${mark} [redacted:LAST]`)
 })
 
+void t.test('a mark that a model repeats in a stream comes in one piece, so that its name can be hidden', (t) => {
+	const text = `it was ${mark}, ${'and so on, '.repeat(500)}`
+	for (const size of [1, 2, 3, 5, 7, 11]) {
+		const stream = knowing('a secret of several words').stream('stream')
+		const pieces = text.match(new RegExp(`.{1,${size}}`, 'g')) ?? []
+		const shown = [...pieces.map((piece) => stream.push(piece)), stream.end()]
+		t.equal(shown.map((piece) => namesHidden.text(piece)).join(''), namesHidden.text(text), `in pieces of ${size}`)
+	}
+	t.end()
+})
+
 void t.test('a secret that contains another one is replaced as a whole', (t) => {
 	const inner = 'k7Qp2mX9vR4t'
 	const outer = `{"host":"db.example.com","user":"a-service-with-a-long-name","password":"${inner}","key":"Zx81mQpLr0vTn5Ys"}`
