@@ -72,8 +72,8 @@ export const namesHidden: Clearance = {
 	},
 }
 
-/** Also matches a mark that was cut within its name. */
-const MARK = /\[redacted:[\w .:/@+-]{1,128}(?:\]|(?=…)|$)/g
+/** Also matches a mark that was cut within its name, at the end of a text or of a string in JSON. */
+const MARK = /\[redacted:[\w .:/@+-]{1,128}(?:\]|(?=[…"\\])|$)/g
 
 const textWithoutNames = { text: withoutNames }
 

@@ -8,6 +8,7 @@ import { startGateway } from '../support/gateway.ts'
 import type { Answer, TestGateway } from '../support/gateway.ts'
 import { ogg } from '../support/files.ts'
 import { startModelServer } from '../support/model-server.ts'
+import { openStream } from '../support/sse.ts'
 import { eventually } from '../support/wait.ts'
 import { ownWords } from '../support/said.ts'
 
@@ -90,10 +91,9 @@ const mcp: Handler = ({ id, method, params }, headers) => {
 				return {}
 		}
 	}
-	return {
-		type: 'application/json',
-		text: id === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, result: result() }),
-	}
+	const error = { code: -5, message: `${'e'.repeat(1971)}${params?.arguments?.key}` }
+	const answer = params?.arguments?.key === undefined ? { result: result() } : { error }
+	return { type: 'application/json', text: id === undefined ? '' : JSON.stringify({ jsonrpc: '2.0', id, ...answer }) }
 }
 
 /** Parts of a secret that are too long to be there by chance, each with what stands before it. */
@@ -150,6 +150,18 @@ void t.test('an MCP server that repeats the secret in its header', async (t) => 
 	const [blob] = /sha256:[0-9a-f]{64}/.exec(JSON.stringify(audit.body)) ?? []
 	const file = await gateway.request('GET', `/v1/agents/ada/blobs/${blob}`)
 	t.equal(String(file.body), 'of [redacted]')
+
+	const prompt = '/tool mcp__outside__links {"key": "{{secret:OTHER}}"}'
+	const other = await gateway.request('POST', '/v1/vault/secrets', {
+		body: { name: 'OTHER', value: 'zQ4mW8rT2yK6pL9s' },
+	})
+	await gateway.request('POST', '/v1/vault/grants', { body: { agent_id: 'ada', secret_id: other.body.id } })
+	const { token } = (await gateway.request('POST', '/v1/auth/tokens', { body: { scopes: ['events:read'] } })).body
+	const stream = await openStream(`${gateway.url}/v1/events/stream`, { token })
+	t.teardown(() => stream.close())
+	await gateway.request('POST', '/v1/agents/ada/runs', { body: { prompt } })
+	const { payload } = await stream.waitFor('mcp.failed')
+	t.match(payload.error ?? payload.message, /e{1971}\[redacted\]$/, 'the name was cut, and is hidden all the same')
 	for (const place of [path, `/v1/runs/${run_id}`, '/v1/agents/ada/history', '/v1/audit?limit=500'])
 		t.strictSame(partsIn((await gateway.request('GET', place)).body, granted), [], place)
 })
