@@ -7,7 +7,7 @@ import type { Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Fault } from '../errors.ts'
+import { Fault, messageOf } from '../errors.ts'
 
 /** The longest path of a local socket that every system accepts. */
 const PATH_LIMIT_BYTES = 100
@@ -19,7 +19,7 @@ const ANSWER_LIMIT = 100
 const FORGOTTEN_MS = 3_000
 
 /**
- * Locks the home, or throws `home_in_use`. The lock is a listening local socket in the home, which no other user may
+ * Locks the home, or throws `home_in_use`, and `unavailable` if the home cannot be written to. The lock is a listening local socket in the home, which no other user may
  * enter: the kernel closes it however the process ends, so the holder is found by asking, not by age or pid.
  */
 export async function lockHome(home: string): Promise<AsyncDisposable> {
@@ -71,7 +71,11 @@ async function listen(path: string): Promise<Server | null> {
 		return server
 	} catch (error) {
 		if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') return null
-		throw error
+		throw new Fault(
+			'unavailable',
+			`the lock ${path} cannot be made (${messageOf(error)}); give the home to the user that runs the gateway, or mount its disk for writing`,
+			{ cause: error },
+		)
 	}
 }
 

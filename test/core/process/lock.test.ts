@@ -78,6 +78,14 @@ void t.test('whoever asks and goes at once does no harm', async (t) => {
 	await lock[Symbol.asyncDispose]()
 })
 
+void t.test('a home that cannot be written to is refused with what to change', async (t) => {
+	const home = mkdtempSync(join(tmpdir(), 'svc-')) // no folder for the lock, where no socket can be made either
+	t.teardown(() => rmSync(home, { recursive: true, force: true }))
+	const message =
+		/gateway\.lock cannot be made \(.*give the home to the user that runs the gateway, or mount its disk for writing/
+	await t.rejects(lockHome(home), { code: 'unavailable', message })
+})
+
 void t.test('a home with a long path can be locked too', async (t) => {
 	const home = join(t.testdir({}), 'x'.repeat(120))
 	mkdirSync(join(home, 'run'), { recursive: true })
