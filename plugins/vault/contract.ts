@@ -108,6 +108,11 @@ export interface VaultService extends Vault {
 	 * Creates a new master key. Throws `conflict` if the operator provides the key. Returns how many secrets were wrapped again.
 	 */
 	rotateKey(): Promise<number>
+	/**
+	 * Deletes all secrets and grants of a locked vault, and unlocks it with the present key, or a new one if it is missing. Throws
+	 * `conflict` if the vault is not locked, and `vault_locked` if the present key is invalid. Returns how many secrets were deleted.
+	 */
+	reset(): Promise<number>
 }
 
 declare module '../../core/plugin.ts' {

@@ -34,7 +34,7 @@ export default {
 					if (!isFault(thrown, 'vault_locked')) throw thrown
 					return error(
 						messageOf(thrown),
-						'restore the right key, in SVC_VAULT_KEY or keys/vault.key; without it the secrets are lost: delete them and store them again',
+						'restore the right key, in SVC_VAULT_KEY or keys/vault.key; if it is lost, so are the secrets: svc vault reset deletes them, then store them again',
 					)
 				}
 			},

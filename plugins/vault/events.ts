@@ -67,6 +67,12 @@ export default {
 			secrets: 'How many secrets it protects.',
 		},
 	},
+	'vault.reset': {
+		description: 'The vault was emptied, since its master key was lost.',
+		payload: {
+			secrets: 'How many secrets were deleted.',
+		},
+	},
 	'security.redacted': {
 		description: 'A secret was redacted where it would have been shown.',
 		payload: {

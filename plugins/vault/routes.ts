@@ -260,6 +260,28 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 		},
 		handler: async () => ({ status: 'rotated', secrets: await vault.rotateKey() }),
 	})
+	server.route({
+		method: 'POST',
+		path: '/v1/vault/reset',
+		options: {
+			id: 'resetVault',
+			description: 'Empty a vault whose master key is lost',
+			notes:
+				'Deletes all secrets and grants, and unlocks the vault with the present key, or with a new keys/vault.key if there is none. Refused with 409 unless the vault is locked. Webhooks and logins of MCP servers whose secrets the lost key protected must be made again.',
+			tags: TAGS,
+			auth: scoped('vault:write'),
+			plugins: { openapi: { errors: [409, LOCKED] } },
+			response: {
+				status: {
+					200: Joi.object({
+						status: Joi.valid('reset').required(),
+						secrets: Joi.number().integer().required().description('Number of secrets that were deleted.').example(3),
+					}).id('VaultReset'),
+				},
+			},
+		},
+		handler: async () => ({ status: 'reset', secrets: await vault.reset() }),
+	})
 }
 
 /** Normalizes a host as URLs do, so that it can be compared with a URL's host. */

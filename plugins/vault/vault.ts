@@ -13,6 +13,7 @@ import type { Keyring } from './keyring.ts'
 import { keys } from './keys.ts'
 import { masterKeyFrom } from './master-key.ts'
 import type { KeySource } from './master-key.ts'
+import { deleteAll } from './reset.ts'
 import { bringUnder } from './rotation.ts'
 import { secretReaderOf } from './secret-reader.ts'
 import { secretsOf } from './secrets.ts'
@@ -141,6 +142,24 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 				return bringUnder(vault.source, ctx.store, vault.ring)
 			})
 			await services.emit('vault.key_rotated', { secrets: count })
+			return count
+		},
+		async reset() {
+			const count = await services.queue.run(async () => {
+				if (opened)
+					throw new Fault(
+						'conflict',
+						'the vault is not locked, so nothing was deleted; svc vault delete deletes a secret',
+					)
+				// First, since an invalid key would leave the vault locked.
+				masterKeyFrom({ home: ctx.gateway.home, env: ctx.env, isNew: true })
+				const deleted = await deleteAll(ctx.store)
+				opened = await unlock(ctx)
+				locked = undefined
+				ctx.trouble(null)
+				return deleted
+			})
+			await services.emit('vault.reset', { secrets: count })
 			return count
 		},
 	}

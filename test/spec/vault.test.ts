@@ -1,5 +1,5 @@
 /** The resources Secret and Grant, the table "Vault" of the spec and the primitive vault.read, over HTTP. */
-import { chmodSync, readFileSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { makeHome, startGateway } from '../support/gateway.ts'
@@ -413,6 +413,7 @@ void t.test('listing needs vault:read, everything else vault:write', async (t) =
 		['GET', 'grants', 'vault:write'],
 		['DELETE', 'grants/none', 'vault:write'],
 		['POST', 'rotate-key', 'vault:write'],
+		['POST', 'reset', 'vault:write'],
 		['DELETE', `secrets/${id}`, 'vault:write'],
 	]
 	for (const [method, path, scope, body] of routes) {
@@ -423,7 +424,7 @@ void t.test('listing needs vault:read, everything else vault:write', async (t) =
 		const [right, wrong] = scope === 'vault:read' ? [reads, writes] : [writes, reads]
 		for (const token of [wrong, others])
 			refused(t, await send(token), { status: 403, code: 'forbidden', says: new RegExp(scope) }, about)
-		t.ok([200, 201, 204, 404].includes((await send(right)).status), about)
+		t.ok([200, 201, 204, 404, 409].includes((await send(right)).status), about)
 	}
 })
 
@@ -498,7 +499,29 @@ void t.test('without its key the vault is locked, and everything else works', as
 
 	own = await startGateway({ home })
 	t.equal((await own.request('GET', '/v1/vault/secrets')).body.length, 1)
-	t.equal((await own.request('GET', '/v1/plugins')).body.find((one: Answer) => one.name === 'vault').last_error, null)
+	const lastError = async () =>
+		(await own.request('GET', '/v1/plugins')).body.find((one: Answer) => one.name === 'vault').last_error
+	t.equal(await lastError(), null)
+	refused(t, await own.request('POST', '/v1/vault/reset'), { status: 409, code: 'conflict', says: /not locked/ })
+	t.equal((await own.request('GET', '/v1/vault/secrets')).body.length, 1, 'nothing is deleted')
+	await own.stop()
+
+	// The key is lost for good.
+	const file = join(home, 'keys/vault.key')
+	rmSync(file)
+	own = await startGateway({ home })
+	refused(t, await own.request('GET', '/v1/vault/secrets'), { ...locked, says: /key of the vault is missing/ })
+	const reset = await own.request('POST', '/v1/vault/reset')
+	t.strictSame([reset.status, reset.body], [200, { status: 'reset', secrets: 1 }])
+	t.equal(await lastError(), null)
+	t.strictSame((await own.request('GET', '/v1/vault/secrets')).body, [])
+	t.strictSame((await own.request('GET', '/v1/vault/grants')).body, [])
+	t.match((await own.request('GET', '/v1/audit?event_type=vault.reset')).body.events, [{ payload: { secrets: 1 } }])
+	t.equal((await own.request('POST', '/v1/vault/secrets', { body: { name: 'KEY', value: VALUE } })).status, 201)
+	await own.stop()
+
+	own = await startGateway({ home })
+	t.equal((await own.request('GET', '/v1/vault/secrets')).body.length, 1, 'the new key is the one of the next start')
 })
 
 void t.test('the key is changed while the gateway works', async (t) => {

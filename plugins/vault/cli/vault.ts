@@ -77,5 +77,20 @@ Examples:
 				cli.out.answer(rotated, ({ secrets }) => `Changed the master key of ${count(secrets, 'secret')}. Back it up.`)
 			},
 		},
+		reset: {
+			description: 'Empty a vault whose master key is lost: deletes all secrets and grants',
+			options: {
+				...yesOption,
+			},
+			async run(cli, { ...options }: { yes?: boolean }) {
+				await consent(cli, options, 'Delete all secrets and grants? No key opens them afterwards.')
+				const reset = await cli.api.request<{ secrets: number }>('POST', '/v1/vault/reset')
+				cli.out.answer(
+					reset,
+					({ secrets }) =>
+						`Deleted ${count(secrets, 'secret')}. Back up the key, and store them again: svc vault set NAME`,
+				)
+			},
+		},
 	},
 } satisfies Command
