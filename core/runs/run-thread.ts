@@ -37,6 +37,7 @@ const TOOL_SETS = 32
 export class RunThread {
 	/** `worker_threads.threadId`, once it has taken a run. */
 	#id: number | undefined
+	#isEnding = false
 	readonly #transport: ThreadTransport
 	readonly #runs = new Map<number, AssignedRun>()
 	readonly #tools = new ToolSets()
@@ -53,6 +54,11 @@ export class RunThread {
 		return this.#runs.size
 	}
 
+	/** It is being terminated, which takes a while: a further run would be lost with it. */
+	get isEnding(): boolean {
+		return this.#isEnding
+	}
+
 	assign(run: AssignedRun): Assignment {
 		const number = ++this.#lastRun
 		this.#runs.set(number, run)
@@ -64,7 +70,9 @@ export class RunThread {
 				),
 			post,
 			terminate: () => {
-				if (this.#id !== undefined) this.#transport.terminate(this.#id)
+				if (this.#id === undefined) return
+				this.#isEnding = true
+				this.#transport.terminate(this.#id)
 			},
 			release: () => void this.#runs.delete(number),
 		}

@@ -22,14 +22,15 @@ export class ThreadGroup {
 	/** Runs on the thread that has the fewest; Infinity if none has a free place. */
 	get least(): number {
 		let least = Infinity
-		for (const { load } of this.#threads) if (load < this.#places) least = Math.min(least, load)
+		for (const { load, isEnding } of this.#threads)
+			if (load < this.#places && !isEnding) least = Math.min(least, load)
 		return least
 	}
 
 	/** On the thread that has the fewest runs. */
 	assign(run: AssignedRun): Assignment {
 		const { least } = this
-		const thread = [...this.#threads].find(({ load }) => load === least)
+		const thread = [...this.#threads].find(({ load, isEnding }) => load === least && !isEnding)
 		if (!thread) throw new TypeError('no thread has a free place')
 		const assignment = thread.assign(run)
 		return {

@@ -150,6 +150,19 @@ void t.test('runs that wait behind a lost thread run on the next one', async (t)
 	for (const one of waiting) t.match(await one.outcome, { status: 'completed' })
 })
 
+void t.test('a run that begins while a thread is being terminated waits for the next thread', async (t) => {
+	// Without a grace time, the deaf run is over before its thread has ended.
+	const pool = open(t, { grace_ms: 0 })
+	for (let n = 0; n < 3; n++) {
+		const host = new Host()
+		const deaf = pool.execute(order('deaf', 'deaf'), host)
+		await host.saw('event model.request')
+		await deaf.abort('enough')
+		t.match(await pool.execute(order('next', 'say'), new Host()).outcome, { status: 'completed' })
+	}
+	t.equal(pool.stats().lost_threads, 3)
+})
+
 void t.test('after an abort nothing that the thread says reaches the host', async (t) => {
 	const pool = open(t, { grace_ms: 60_000 })
 	const host = new Host()
