@@ -3,9 +3,11 @@ import { cpSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { examined } from '../core/cli/doctor/healthy-home.ts'
 import { svcFor } from '../support/cli.ts'
 import { startGateway } from '../support/gateway.ts'
 import { openStream } from '../support/sse.ts'
+import { eventually } from '../support/wait.ts'
 
 const source = fileURLToPath(new URL('../../skills-examples/notes/', import.meta.url))
 
@@ -46,8 +48,9 @@ void t.test('settings, tools, routes, scopes, errors, events, commands, checks a
 
 	// Its metric, and its check.
 	t.match((await request('GET', '/metrics')).body, '\nnotes_kept{agent="ada"} 2\n')
-	const examined = await svc(['doctor', '--only', 'notes.full', '--json'])
-	t.match(examined.json().checks, [{ id: 'notes.full', level: 'warning', message: 'agent ada has 2 notes of 2' }])
+	// Not by `svc doctor`, whose limit for the processes of these checks is within reach of a busy machine.
+	const { checks } = await examined(home, ['notes.full'])
+	t.match(checks, [{ id: 'notes.full', level: 'warning', message: 'agent ada has 2 notes of 2' }])
 
 	// Its commands.
 	t.match((await svc(['--help'])).stdout, 'List and delete the notes of agents')
@@ -61,7 +64,8 @@ void t.test('settings, tools, routes, scopes, errors, events, commands, checks a
 	// What belonged to an agent goes with it.
 	await request('DELETE', '/v1/agents/ada')
 	await stream.waitFor((event) => event.event_type === 'agent.deleted')
-	t.strictSame((await request('GET', '/v1/notes')).body, [])
+	// The plugin gets the event at the same time as the stream.
+	await eventually(async () => (await request('GET', '/v1/notes')).body.length === 0)
 
 	// Its scopes, which tokens can have while it runs.
 	const tokenWith = async (scope: string): Promise<string> =>
