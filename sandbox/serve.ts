@@ -26,10 +26,13 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 	const histories = new Map<number, ChatMessage[]>()
 	let unsent: FromThread = []
 
-	/** What all runs say in one turn of the event loop goes as one message: the main thread spends more on each than on what is in it. */
+	/**
+	 * What all runs say in one turn of the event loop goes as one message: the main thread spends more on each than on what is in
+	 * it. A run alone does not wait for the end of the turn, so that the main thread is awake when the answer is complete.
+	 */
 	const post = (run: number, message: ToMain): void => {
 		unsent.push({ run, message })
-		if (unsent.length === 1) setImmediate(send)
+		if (unsent.length === 1) queueMicrotask(() => (links.size > 1 ? void setImmediate(send) : send()))
 	}
 	const send = (): void => {
 		const said = unsent

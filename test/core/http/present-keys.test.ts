@@ -74,14 +74,21 @@ void t.test('a schema has the keys of the value, and those that mean something w
 	t.equal(check('text').keys, 13)
 	t.equal(check({ a: '' }), check({ name: 'ada', a: 'x', count: 2 }), 'one for the same optional keys')
 	for (let n = 0; n < 40; n++)
-		check(Object.fromEntries([...'acdeghij'].filter((_, at) => n & (1 << at)).map((key) => [key, 1])))
+		check(
+			Object.fromEntries(
+				'a c d e g h i j'
+					.split(' ')
+					.filter((_, at) => n & (1 << at))
+					.map((key) => [key, 1]),
+			),
+		)
 	t.equal(check({ a: '' }).keys, 4, 'the first ones are kept')
 	t.equal(check({ j: '', i: 'low', a: '' }).keys, 13, 'and there are no more of them')
 })
 
 void t.test('small schemas, and those whose keys depend on each other, stay whole', async (t) => {
 	const wide = (more: Record<string, Schema>): ObjectSchema =>
-		joi.object({ ...Object.fromEntries([...'abcdefghij'].map((key) => [key, joi.any()])), ...more })
+		joi.object({ ...Object.fromEntries('a b c d e f g h i j'.split(' ').map((key) => [key, joi.any()])), ...more })
 	const model = { self: {} }
 	model.self = model
 	const whole: Schema[] = [
