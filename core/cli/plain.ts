@@ -1,4 +1,5 @@
 /** Makes text from outside safe to show on a terminal. */
+import { columnsOf } from '../util/columns.ts'
 
 /** First of the characters that stand for our own colours until they are written; see output.ts. No other text uses them. */
 export const MARKS_AT = 0x10ff00
@@ -14,6 +15,7 @@ const variation = String.raw`(?<=[\p{Extended_Pictographic}0-9#*])[\ufe0e\ufe0f]
 const hidden = String.raw`(?!\t|${joiner}|${variation})[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]`
 const ofOutside = new RegExp(`${hidden}|[${mark}]`, 'gu')
 const ofAll = new RegExp(hidden, 'gu')
+const marks = new RegExp(`[${mark}]`, 'gu')
 
 /** Each such character as `\x1b` or `\u{202e}`; line breaks too, unless `lines`. */
 export function plain(text: string, { lines = false }: { lines?: boolean } = {}): string {
@@ -52,16 +54,5 @@ function nameOf(character: string): string {
 
 /** Columns that a text takes on a terminal. */
 export function widthOf(text: string): number {
-	let width = 0
-	for (const character of text) {
-		const code = character.codePointAt(0) ?? 0
-		if (code < 0x300) width++
-		else if (code >= MARKS_AT && code < MARKS_AT + MARKS) continue
-		else if (/[\p{M}\p{Cf}]/u.test(character)) continue
-		else width += wide.test(character) ? 2 : 1
-	}
-	return width
+	return columnsOf(text.replace(marks, ''))
 }
-
-const wide =
-	/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3001-\u303e\uff01-\uff60\uffe0-\uffe6]/u

@@ -1,3 +1,5 @@
+import { columnsOf } from '../../core/util/columns.ts'
+
 /**
  * Converts Markdown as models write it to Discord's dialect, which has no tables (they become aligned text in a code block),
  * only three levels of headings, no images, `__` for underlined text and `||` for hidden text. Code is not changed. If the
@@ -49,11 +51,11 @@ function cellsOf(row: string): string[] {
 
 function aligned([head = [], ...rows]: string[][]): string[] {
 	const widths = head.map((cell, at) =>
-		Math.min(WIDEST, Math.max(cell.length, ...rows.map((row) => row[at]?.length ?? 0))),
+		Math.min(WIDEST, Math.max(columnsOf(cell), ...rows.map((row) => columnsOf(row[at] ?? '')))),
 	)
 	const lineUp = (row: string[]): string =>
 		row
-			.map((cell, at) => cell.padEnd(widths[at] ?? 0))
+			.map((cell, at) => cell + ' '.repeat(Math.max(0, (widths[at] ?? 0) - columnsOf(cell))))
 			.join('  ')
 			.trimEnd()
 	return [lineUp(head), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(lineUp)]

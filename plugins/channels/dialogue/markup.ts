@@ -3,6 +3,7 @@
  * be parsed is shown unchanged.
  */
 import type { MarkedToken, Token, Tokens } from 'marked'
+import { columnsOf } from '../../../core/util/columns.ts'
 import { lex } from '../../shared/markdown.ts'
 
 export type Target = 'html' | 'plain'
@@ -160,7 +161,7 @@ function linkOf(href: string, tokens: readonly Token[], style: Style, open: Open
 /** Aligned columns; a platform shows them in a monospaced font. */
 function tableOf({ header, rows, align }: Tokens.Table): string {
 	const cells = [header, ...rows].map((row) => row.map(({ tokens }) => inline(tokens, styles.plain, new Set())))
-	const widths = header.map((_, n) => Math.max(3, ...cells.map((row) => widthOf(row[n] ?? ''))))
+	const widths = header.map((_, n) => Math.max(3, ...cells.map((row) => columnsOf(row[n] ?? ''))))
 	const lines = cells.map((row) =>
 		widths
 			.map((width, n) => pad(row[n] ?? '', Math.min(width, COLUMN_LIMIT), align[n] ?? null))
@@ -174,12 +175,8 @@ function tableOf({ header, rows, align }: Tokens.Table): string {
 /** One long cell must not widen all others. */
 const COLUMN_LIMIT = 40
 
-function widthOf(text: string): number {
-	return Array.from(text).length // code points; a table needs no more
-}
-
 function pad(text: string, width: number, align: Tokens.Table['align'][number]): string {
-	const missing = Math.max(0, width - widthOf(text))
+	const missing = Math.max(0, width - columnsOf(text))
 	const left = align === 'right' ? missing : align === 'center' ? Math.floor(missing / 2) : 0
 	return ' '.repeat(left) + text + ' '.repeat(missing - left)
 }

@@ -39,6 +39,11 @@ void t.test('plain text shows as it is written', async (t) => {
 	t.equal(literalOf('*'.repeat(2000), 2000), '*'.repeat(2000))
 })
 
+void t.test('wide characters count as two columns of a table', async (t) => {
+	const table = '|城市|b|\n|-|-|\n|東京都|1|\n|Ōsaka|2|\n|👍|3|'
+	t.equal(dialectOf(table, 2000), '```\n城市    b\n------  -\n東京都  1\nŌsaka   2\n👍      3\n```')
+})
+
 void t.test('it never makes a message too long', async (t) => {
 	const table = '|a|b|\n|-|-|\n|1|2|'
 	t.equal(dialectOf(table, table.length), table)

@@ -162,6 +162,11 @@ void t.test('what each thing looks like', async (t) => {
 			'<pre>a   | long b\n----|-------\n1   |      2</pre>',
 			'a   | long b\n----|-------\n1   |      2',
 		],
+		[
+			'|城市|b|\n|-|-|\n|東京都|1|\n|👍|2|',
+			'<pre>城市   | b\n-------|----\n東京都 | 1\n👍     | 2</pre>',
+			'城市   | b\n-------|----\n東京都 | 1\n👍     | 2',
+		],
 		['a\\\nb  \nc\nd', 'a\nb\nc\nd', 'a\nb\nc\nd'],
 	]
 	for (const [markdown, html, plain] of cases) {
