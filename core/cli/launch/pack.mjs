@@ -25,7 +25,8 @@ try {
 	for (const file of [...whole, 'package.json', 'README.md', 'LICENSE'])
 		cpSync(join(root, file), join(stage, file), { recursive: true })
 	const tsc = join(root, 'node_modules/typescript/bin/tsc')
-	const types = ['-p', 'tsconfig.types.json', '--outDir', join(stage, 'dist/types')]
+	// `npm run check` checks the same sources: without that it takes half the time.
+	const types = ['-p', 'tsconfig.types.json', '--noCheck', '--outDir', join(stage, 'dist/types')]
 	process.exitCode = await run(process.execPath, [tsc, ...types])
 	if (process.exitCode === 0)
 		process.exitCode = await npm(['pack', '--pack-destination', root, ...process.argv.slice(2)], { cwd: stage })
