@@ -22,8 +22,7 @@ export class ThreadGroup {
 	/** Runs on the thread that has the fewest; Infinity if none has a free place. */
 	get least(): number {
 		let least = Infinity
-		for (const { load, isEnding } of this.#threads)
-			if (load < this.#places && !isEnding) least = Math.min(least, load)
+		for (const { load, isEnding } of this.#threads) if (load < this.#places && !isEnding) least = Math.min(least, load)
 		return least
 	}
 

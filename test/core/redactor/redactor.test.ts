@@ -503,7 +503,9 @@ void t.test('a text that is made to be slow is not: were its time quadratic, it 
 		const text = part.repeat(Math.ceil((256 * 1024) / part.length))
 		t.equal(view.text(text, 'event'), text)
 	}
-	const long = Array.from({ length: 64 * 1024 }, (_, at) => String.fromCharCode(33 + ((at * at * 7 + at) % 89))).join('')
+	const long = Array.from({ length: 64 * 1024 }, (_, at) => String.fromCharCode(33 + ((at * at * 7 + at) % 89))).join(
+		'',
+	)
 	const key = `${long.slice(0, 32 * 1024)}0123456789ABCDEF${long.slice(32 * 1024)}`
 	for (let start = 0; start <= 8; start++) {
 		const text = '0123456789ABCDEF'.slice(start, start + 8).repeat(32 * 1024)
