@@ -1,4 +1,5 @@
 /** Gateways that cannot reach their cluster for longer than a lease allows. */
+import { once } from 'node:events'
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -8,6 +9,29 @@ import { freePorts, startNats, withoutNats } from '../support/nats.ts'
 import { spawnGateway } from '../support/process.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { eventually } from '../support/wait.ts'
+
+void t.test('a gateway stops although its NATS servers are gone', { skip: withoutNats() }, async (t) => {
+	const [cluster, model] = await Promise.all([startNats(), startHeldModel()])
+	t.teardown(() => Promise.all([cluster[Symbol.asyncDispose](), model.stop()]))
+	const home = makeHome({
+		config: `
+server: { shutdown_grace_s: 0 }
+store: { url: '${cluster.url}', replicas: 1 }
+providers:
+  held: { kind: openai, base_url: '${model.url}', api_key: test, model: test }
+`,
+	})
+	const gateway = await spawnGateway(home)
+	t.teardown(() => gateway.kill())
+	await send(`${gateway.url}/v1/agents`, 'POST', { body: { name: 'anna' } })
+	await send(`${gateway.url}/v1/agents/anna/runs`, 'POST', { body: { prompt: 'go' } })
+	const call = await model.called('go')
+	cluster.nodes[0]?.child.kill('SIGKILL')
+	call.answer('nobody can store this')
+	const exited = once(gateway.child, 'exit')
+	gateway.child.kill('SIGTERM')
+	t.strictSame(await exited, [0, null])
+})
 
 const skip = process.env.SVC_TEST_CLUSTER === 'all' ? withoutNats() : 'it takes long: SVC_TEST_CLUSTER=all'
 
