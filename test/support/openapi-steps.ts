@@ -1,5 +1,7 @@
 /** What must be there before an operation of the API can be tried with its own example, and what it says of later ones. */
 import { createHmac } from 'node:crypto'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Answer, TestGateway } from './gateway.ts'
 import { servers } from './mcp.ts'
@@ -28,7 +30,7 @@ interface World {
 	body: unknown
 }
 
-/** These come first, in this order; all others come in the order of the document, and those that delete come last. */
+/** These come first, in this order; all others come in the order of the document, then those that delete, and `last`. */
 const first = [
 	'createAgent',
 	'createSecret',
@@ -47,11 +49,12 @@ const first = [
 	'uploadBlob',
 ]
 const takesAway = /^(delete|remove|revoke|forget|clear|end)/
+const last = ['resetVault', 'deleteAgent']
 
 export function inOrder<T extends { operation: { operationId: string } }>(operations: T[]): T[] {
 	const rank = ({ operation: { operationId: id } }: T): number => {
 		if (first.includes(id)) return first.indexOf(id)
-		return first.length + (id === 'deleteAgent' ? 2 : takesAway.test(id) ? 1 : 0)
+		return first.length + (last.includes(id) ? 2 + last.indexOf(id) : takesAway.test(id) ? 1 : 0)
 	}
 	return operations.toSorted((a, b) => rank(a) - rank(b))
 }
@@ -68,6 +71,11 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 		return { params: { file: /console\/(app-\w+\.js)/.exec(body)?.[1] ?? '' } }
 	},
 	reloadPlugin: () => ({ params: { name: 'metrics' } }),
+	async resetVault({ gateway }) {
+		rmSync(join(gateway.home, 'keys/vault.key'))
+		await gateway.request('POST', '/v1/plugins/vault/reload')
+		return {}
+	},
 	uploadBlob: () => ({ body: 'a,b\n1,2\n', query: { name: 'table.csv' } }),
 	readBlob: ({ made }) => ({ params: { digest: made.get('uploadBlob').blob } }),
 	getRun: ({ made }) => ({ params: { run_id: made.get('startRun').run_id } }),
