@@ -119,12 +119,27 @@ export interface IncomingMessage {
 	attachment?: string
 	/** Files that came with it and can be loaded, by `Connection.load`. The first 10 count. */
 	attachments?: readonly IncomingFile[]
+	/** The message that it replies to, if the platform delivers its text. Commands and answers are read from `text` alone. */
+	quoted?: QuotedMessage
 	/**
 	 * The position of the platform's feed after this message, at most 4,096 characters. `link.cursor` returns the newest one
 	 * that was accepted. If one response of the platform has several messages, only the last of them has the position after
 	 * the response; the others have the position before it, so that all are delivered again if one cannot be accepted.
 	 */
 	cursor?: string
+}
+
+/** An earlier message to which a person replies. */
+export interface QuotedMessage {
+	/**
+	 * Its text, or the part that the person selected. Of a message without text, what it is, such as `[a photo]`. The model sees
+	 * the first 500 characters, or 200 with `own`. Without text the quote is ignored.
+	 */
+	text: string
+	/** Name of its author, if known. */
+	sender?: string | null
+	/** Whether the bot wrote it: the conversation already has it, so the model sees less of it. */
+	own?: boolean
 }
 
 /** An image, a file or a recording that came with a message. */

@@ -4,6 +4,8 @@ import type { IncomingMessage } from './adapter.ts'
 /** The limit of a prompt. */
 const TEXT_LIMIT_BYTES = 100 * 1024
 const WORDS_LIMIT = 256
+/** Characters of a quoted message: more than the model sees, since a secret is recognised only as a whole. */
+const QUOTED_LIMIT = 4_096
 
 const externalId = Joi.string().pattern(/^[\x20-\x7e]{1,128}$/, '1 to 128 printable ASCII characters')
 const cursor = Joi.string().max(4_096)
@@ -15,6 +17,14 @@ const file = Joi.object({
 	media_type: words.allow(''),
 	size: Joi.number().min(0),
 	seconds: Joi.number().min(0),
+})
+const quoted = Joi.object({
+	text: Joi.string()
+		.allow('')
+		.custom((text: string) => text.slice(0, QUOTED_LIMIT).toWellFormed())
+		.required(),
+	sender: words.allow('', null),
+	own: Joi.boolean(),
 })
 const message = Joi.object<IncomingMessage>({
 	id: externalId.required(),
@@ -29,6 +39,7 @@ const message = Joi.object<IncomingMessage>({
 	addressed: Joi.boolean().required(),
 	attachment: words.allow(''),
 	attachments: Joi.array().items(file).max(100),
+	quoted,
 	cursor,
 })
 	.required()

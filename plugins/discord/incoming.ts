@@ -1,6 +1,6 @@
 import { MessageFlags, MessageType } from 'discord.js'
 import type { APIMessage } from 'discord.js'
-import type { IncomingFile, IncomingMessage } from '../channels/adapter.ts'
+import type { IncomingFile, IncomingMessage, QuotedMessage } from '../channels/adapter.ts'
 import type { MessagePlace } from './places.ts'
 import { isSnowflake } from './snowflake.ts'
 
@@ -31,8 +31,31 @@ export function incomingOf(message: DiscordMessage, place: MessagePlace, bot_id:
 		addressed: place.kind === 'private' || isNamed,
 		...(attachment !== undefined && { attachment }),
 		...filesOf(message),
+		...quoteIn(message, place, bot_id),
 		cursor: id,
 	}
+}
+
+/** The quoted message is null if it was deleted. One that cannot be read must not cost the reply. */
+function quoteIn(
+	{ referenced_message: to }: DiscordMessage,
+	place: MessagePlace,
+	bot_id: string,
+): { quoted?: QuotedMessage } {
+	try {
+		return to ? quotedOf(to, place, bot_id) : {}
+	} catch {
+		return {}
+	}
+}
+
+/** Discord adds no nickname to it. */
+function quotedOf(to: DiscordMessage, place: MessagePlace, bot_id: string): { quoted?: QuotedMessage } {
+	const attachment = attachmentOf(to)
+	const text = textOf(to, place, bot_id) || (attachment === undefined ? '' : `[${attachment}]`)
+	if (text === '') return {}
+	const sender = to.author.global_name ?? to.author.username
+	return { quoted: { text, ...(sender && { sender }), ...(to.author.id === bot_id && { own: true }) } }
 }
 
 /** Without the bot's name at either end; other mentions become the names that people show. */

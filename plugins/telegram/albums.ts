@@ -34,6 +34,7 @@ export function joinParts(parts: readonly IncomingMessage[]): IncomingMessage[] 
 			...before,
 			text: [before.text, part.text].filter((text) => text !== '').join('\n\n'),
 			attachments: [...before.attachments, ...part.attachments],
+			...((before.quoted ?? part.quoted) && { quoted: before.quoted ?? part.quoted }),
 			...(part.cursor !== undefined && { cursor: part.cursor }),
 		}
 	}

@@ -1,7 +1,16 @@
 /** Converts an incoming message to the form of the gateway. */
-import type { Chat, Message, MessageEntity, Update, User, UserFromGetMe } from 'grammy/types'
+import type {
+	Chat,
+	ExternalReplyInfo,
+	Message,
+	MessageEntity,
+	MessageOrigin,
+	Update,
+	User,
+	UserFromGetMe,
+} from 'grammy/types'
 import { defined } from '../../core/util/defined.ts'
-import type { IncomingFile, IncomingMessage } from '../channels/adapter.ts'
+import type { IncomingFile, IncomingMessage, QuotedMessage } from '../channels/adapter.ts'
 import { textOf } from './rich-text.ts'
 
 export type Me = Pick<UserFromGetMe, 'id' | 'username'>
@@ -55,6 +64,7 @@ export function incomingOf(
 		addressed: isPrivate || read.named || isReplyTo(message, me),
 		...(attachment !== undefined && { attachment }),
 		...filesOf(message),
+		...quoteIn(message, me),
 		cursor,
 	}
 }
@@ -70,9 +80,13 @@ function isOfNobody(message: Message & { from: User }): boolean {
 }
 
 function senderOf(sender: User | Chat): IncomingMessage['sender'] {
-	const { title, first_name, last_name } = sender as { title?: string; first_name?: string; last_name?: string }
-	const name = title ?? [first_name, last_name].filter(Boolean).join(' ')
+	const name = nameOf(sender)
 	return { id: String(sender.id), ...(name !== '' && { name }) }
+}
+
+function nameOf(sender: User | Chat | undefined): string {
+	const { title, first_name, last_name } = (sender ?? {}) as { title?: string; first_name?: string; last_name?: string }
+	return title ?? [first_name, last_name].filter(Boolean).join(' ')
 }
 
 /** Outside topics, Telegram uses the same field for threads of replies, which have no separate conversation. */
@@ -83,6 +97,34 @@ function threadOf({ is_topic_message, message_thread_id }: Message): { thread_id
 /** In a topic, every other message counts as a reply to the first one. */
 function isReplyTo({ reply_to_message: to }: Message, me: Me): boolean {
 	return to?.from?.id === me.id && !to.forum_topic_created
+}
+
+/** A quote that cannot be read must not cost the message. */
+function quoteIn(message: Message, me: Me): { quoted?: QuotedMessage } {
+	try {
+		return quotedOf(message, me)
+	} catch {
+		return {}
+	}
+}
+
+/** The part that the sender selected, or all of the message. The first message of a topic has no text. */
+function quotedOf(message: Message, me: Me): { quoted?: QuotedMessage } {
+	const { reply_to_message: to, external_reply: external, quote } = message
+	const whole = to && saidBy(to).text
+	const replied = to ?? external
+	const kind = replied && attachmentOf(replied)
+	const text = quote?.text || whole || (kind === undefined ? '' : `[${kind}]`)
+	if (text === '') return {}
+	const sender = to ? nameOf(to.sender_chat ?? to.from) : external && authorOf(external.origin)
+	const own = to !== undefined && to.sender_chat === undefined && to.from?.id === me.id
+	return { quoted: { text, ...(sender && { sender }), ...(own && { own }) } }
+}
+
+/** Of a message in another chat. */
+function authorOf(origin: MessageOrigin): string {
+	if (origin.type === 'hidden_user') return origin.sender_user_name
+	return nameOf(origin.type === 'user' ? origin.sender_user : origin.type === 'chat' ? origin.sender_chat : origin.chat)
 }
 
 interface Said {
@@ -151,7 +193,7 @@ const attachments = {
 	invoice: 'an invoice',
 } as const satisfies Partial<Record<keyof Message, string>>
 
-function attachmentOf(message: Message): string | undefined {
+function attachmentOf(message: Pick<Message, keyof ExternalReplyInfo & keyof typeof attachments>): string | undefined {
 	const kind = (Object.keys(attachments) as (keyof typeof attachments)[]).find((key) => message[key] !== undefined)
 	return kind && attachments[kind]
 }

@@ -1,6 +1,8 @@
 /** Accepts a message that is to start a run: at once, or later if it has files or one before it in its chat has. */
 import { isFault } from '../../../core/errors.ts'
+import type { Context } from '../../../core/plugin.ts'
 import { newId, now } from '../../../core/util/ids.ts'
+import type { View } from '../../../core/redactor/redactor.ts'
 import type { IncomingMessage } from '../adapter.ts'
 import type { BoundChat, LiveChannel } from '../parts.ts'
 import { FILES } from './files.ts'
@@ -8,11 +10,13 @@ import type { FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
 import type { PendingMessages } from './pending.ts'
 import { PENDING_LIMIT } from './place.ts'
+import { quotedText } from './quoted.ts'
 import { startRun } from './start-run.ts'
 import type { RunStart, StartDeps } from './start-run.ts'
 import { texts } from './texts.ts'
 
 export interface AcceptDeps extends StartDeps {
+	ctx: Pick<Context, 'use' | 'redactor'>
 	marks: Pick<Marks, 'isKnown' | 'ops' | 'took'>
 	pending: Pick<PendingMessages, 'add' | 'count' | 'hasRoom' | 'inChat'>
 	runs: Pick<FollowedRuns, 'start' | 'count' | 'isBusy'>
@@ -43,7 +47,7 @@ export async function accept(
 		channel_id: channel.id,
 		chat: { id, kind, ...(thread_id !== undefined && { thread_id }) },
 		message_id: message.id,
-		prompt: promptOf(message),
+		prompt: promptOf(message, deps.ctx.redactor.of([{ uid: bound.agent.uid }])),
 		place: texts.place(channel.label, message),
 		trigger: channel.type,
 	}
@@ -110,8 +114,10 @@ async function startLater(
 	}
 }
 
-function promptOf({ text, chat, sender, attachment, attachments }: IncomingMessage): string {
+function promptOf({ text, chat, sender, attachment, attachments, quoted }: IncomingMessage, redactor: View): string {
 	const lines = text.trim() === '' ? [] : [text.toWellFormed()]
+	const quote = quoted && quotedText(quoted, redactor)
+	if (quote) lines.unshift(quote)
 	if (chat.kind === 'group') lines.unshift(texts.sender(sender))
 	if (attachment && !attachments) lines.push(texts.attachment(attachment))
 	return lines.join('\n\n')

@@ -20,7 +20,7 @@ import type { ChatSessions } from './sessions.ts'
 import { texts } from './texts.ts'
 
 export interface IntakeDeps {
-	ctx: Pick<Context, 'use' | 'find' | 'emit' | 'log' | 'signal'>
+	ctx: Pick<Context, 'use' | 'find' | 'emit' | 'log' | 'signal' | 'redactor'>
 	registry: Registry
 	marks: Marks
 	runs: FollowedRuns

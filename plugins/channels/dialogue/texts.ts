@@ -114,6 +114,12 @@ export const texts = {
 			trigger === 'heartbeat' ? `, with the prompt ${JSON.stringify(excerpt(oneLine(prompt), PROMPT_LIMIT))}` : ''
 		return `The result of a run that ${cause} started (${run_id}${task}) was sent to this chat.`
 	},
+	/** Precedes the text of a reply, for the model. The quoted text is somebody's words: as a JSON string it stays within its quotes. */
+	quoted: ({ text, sender, own }: { text: string; sender: string; own: boolean }): string => {
+		const name = excerpt(oneLine(sender), NAME_LIMIT)
+		const whose = own ? 'your message' : name === '' ? 'a message' : `a message from ${JSON.stringify(name)}`
+		return `[A reply to ${whose}, quoted here: ${JSON.stringify(oneLine(text))}]`
+	},
 	/** Precedes a message's text in groups. */
 	sender: ({ id, name }: { id: string; name?: string }): string =>
 		`Message from ${JSON.stringify(excerpt(oneLine(name ?? ''), NAME_LIMIT) || id)} (id ${id}):`,

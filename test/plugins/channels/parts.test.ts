@@ -143,6 +143,14 @@ void t.test('a message is copied, cut to what is taken, and well formed', async 
 	t.equal(sender.name, `\ufffd${'n'.repeat(255)}`)
 	t.equal(attachment?.length, 256)
 	t.equal(readMessage({ ...given, text: 'a\udc00b' }).text, 'a\ufffdb')
+	const quoted = { text: 'q'.repeat(5_000), sender: 's'.repeat(300), own: false, id: 'not known' }
+	t.strictSame(readMessage({ ...given, quoted }).quoted, {
+		text: 'q'.repeat(4_096),
+		sender: 's'.repeat(256),
+		own: false,
+	})
+	t.strictSame(readMessage({ ...given, quoted: { text: '', sender: null } }).quoted, { text: '', sender: null })
+	t.throws(() => readMessage({ ...given, quoted: { text: 5 } }), /quoted\.text/)
 	fc.assert(
 		fc.property(fc.anything(), (value) => {
 			try {

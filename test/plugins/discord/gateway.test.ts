@@ -100,6 +100,12 @@ void t.test('a paired channel: the bot answers when it is mentioned', async (t) 
 		message_reference: { fail_if_not_exists: false },
 	})
 	t.equal(model.requests('nobody asked').length, 0)
+
+	model.on('and he', 'He is **Bob**.')
+	const more = { referenced_message: { ...question, content: 'Who is "Bob"?', author: server.addUser('cy', {}) } }
+	const reply = server.say(channel, 'and he?', { mention: true, more })
+	await until(() => answersTo(server, channel, reply).length > 0)
+	t.equal(model.requests('[A reply to a message from "cy", quoted here: "Who is \\"Bob\\"?"]\n\n').length, 1)
 	t.ok(server.calls.some(({ path }) => path === `/channels/${channel.id}/messages`))
 })
 

@@ -75,6 +75,33 @@ void t.test('a reply to the bot addresses it by its ping; anything else does not
 	t.notOk((await heard(channel, '@helper @everyone')).addressed)
 })
 
+void t.test('a reply quotes what it answers', async (t) => {
+	const bob = server.addUser('bobby', { global_name: 'Bobby' })
+	const quoted = async (referenced_message: object | null): Promise<unknown> => {
+		const message_reference = { message_id: '5', channel_id: channel.id }
+		const got = await heard(channel, 'that one?', { more: { type: 19, message_reference, referenced_message } })
+		t.equal(got.text, 'that one?')
+		return got.quoted
+	}
+	const asked = {
+		id: '5',
+		channel_id: channel.id,
+		type: 0,
+		author: bob,
+		content: `<@${bob.id}> or blue`,
+		mentions: [bob],
+	}
+	t.strictSame(await quoted(asked), { text: '@Bobby or blue', sender: 'Bobby' })
+	t.match(await quoted({ ...asked, author: server.bot, content: 'Blue.' }), { text: 'Blue.', own: true })
+	const attachments = [{ content_type: 'image/png' }]
+	t.match(await quoted({ ...asked, content: '', attachments }), { text: '[an image]' })
+	t.equal(await quoted({ ...asked, content: '' }), undefined, 'its text may be hidden from the bot')
+	t.equal(await quoted(null), undefined, 'it was deleted')
+	for (const odd of [{ author: null }, { mentions: [null] }, { content: 5 }, { attachments: [null] }])
+		t.equal(await quoted({ ...asked, ...odd }), undefined, 'only the quote is left out')
+	t.notOk('quoted' in (await heard(channel, 'no reply')))
+})
+
 void t.test('where it was said', async (t) => {
 	const inServer = await heard(channel, 'x')
 	t.strictSame(inServer.chat, { id: channel.id, kind: 'group', within: [server.guild_id] })

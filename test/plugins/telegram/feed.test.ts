@@ -67,6 +67,9 @@ void t.test('an album is one message, also if its parts come one after another',
 			text: undefined,
 			photo: [{ file_id: `${album} ${n}`, file_size: 1 }],
 			media_group_id: album,
+			...(album === 'third' && {
+				reply_to_message: { message_id: 1, from: { id: 42, first_name: 'Ada' }, text: 'which?' },
+			}),
 			...(caption !== undefined && {
 				caption,
 				caption_entities: [{ type: 'mention', offset: 0, length: caption.indexOf(' ') }],
@@ -83,12 +86,17 @@ void t.test('an album is one message, also if its parts come one after another',
 	await bot.heard(4)
 	await confirmed(telegram)
 	t.strictSame(
-		bot.received.map(({ text, addressed, attachments = [] }) => [text, addressed, attachments.length]),
+		bot.received.map(({ text, addressed, attachments = [], quoted }) => [
+			text,
+			addressed,
+			attachments.length,
+			quoted?.text,
+		]),
 		[
-			['compare these', true, 3],
-			['', false, 1],
-			['in between', true, 0],
-			['', true, 10],
+			['compare these', true, 3, undefined],
+			['', false, 1, undefined],
+			['in between', true, 0, undefined],
+			['', true, 10, 'which?'],
 		],
 	)
 	t.strictSame(

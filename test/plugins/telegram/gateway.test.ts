@@ -122,8 +122,13 @@ void t.test('in groups it answers where it is meant, in the topic where that was
 	const first = await answer(/one/, team, '@gate_test_bot one', { message_thread_id: 5, is_topic_message: true })
 	t.equal(first.thread_id, 5)
 	t.equal(first.reply_to, first.message_id - 1)
-	const reply = { message_id: first.message_id, from: { id: telegram.bot.id, is_bot: true } }
+	const reply = { message_id: first.message_id, from: { id: telegram.bot.id, is_bot: true }, text: 'number one' }
 	t.ok(await answer(/two/, team, 'two', { reply_to_message: reply }))
+	t.ok(
+		(await runs('echo')).some(({ prompt }) =>
+			prompt.endsWith('[A reply to your message, quoted here: "number one"]\n\ntwo'),
+		),
+	)
 	t.match((await ask(team, '/stop@gate_test_bot')).text, /nothing to stop/)
 	t.notOk(telegram.messages(team).some(({ text }) => text.includes('not for the bot')))
 })

@@ -86,6 +86,37 @@ void t.test('replies to the bot', async (t) => {
 	t.equal(inGroup('yes', { reply_to_message: topic })?.addressed, false, 'all in a topic reply to its first message')
 })
 
+void t.test('a reply quotes what it answers', async (t) => {
+	const quoted = (fields: Fields): unknown => hear({ text: 'that one?', ...fields })?.quoted
+	const of = (fields: Fields): Fields => ({ reply_to_message: { message_id: 2, from: ada, ...fields } })
+	const own = { from: { ...me, is_bot: true, first_name: 'Gate' } }
+	const by = { sender: 'Ada Lovelace' }
+	t.strictSame(quoted(of({ text: 'red or blue' })), { text: 'red or blue', ...by })
+	t.strictSame(quoted(of({ caption: 'the roof', photo: [{}] })), { text: 'the roof', ...by })
+	t.strictSame(quoted(of({ photo: [{}] })), { text: '[a photo]', ...by })
+	t.strictSame(quoted({ ...of({ text: 'red or blue' }), quote: { text: 'blue', position: 7 } }), {
+		text: 'blue',
+		...by,
+	})
+	t.strictSame(quoted(of({ ...own, text: 'Blue.' })), { text: 'Blue.', sender: 'Gate', own: true })
+	const blocks = [{ type: 'paragraph', text: 'Blue, then.' }]
+	t.match(quoted(of({ ...own, rich_message: { blocks } })), { text: /Blue, then\./, own: true })
+	t.strictSame(quoted(of({ text: 'news', sender_chat: team })), { text: 'news', sender: 'Team' })
+	t.strictSame(quoted(of({ ...own, forum_topic_created: { name: 'T' } })), undefined)
+	t.strictSame(quoted({}), undefined)
+	t.match(hear({ text: 'and?', ...of({ rich_message: {} }) }), { text: 'and?', quoted: undefined })
+	t.equal(hear({ text: '/stop', ...of({ text: 'Working' }) })?.text, '/stop')
+
+	const external = (origin: Fields, more: Fields = {}): unknown =>
+		quoted({ external_reply: { origin }, quote: { text: 'far', position: 0 }, ...more })
+	t.strictSame(external({ type: 'user', sender_user: ada }), { text: 'far', ...by })
+	t.strictSame(external({ type: 'hidden_user', sender_user_name: 'Bea' }), { text: 'far', sender: 'Bea' })
+	t.strictSame(external({ type: 'channel', chat: team }), { text: 'far', sender: 'Team' })
+	const origin = { type: 'chat', sender_chat: team }
+	t.strictSame(quoted({ external_reply: { origin, voice: {} } }), { text: '[a voice message]', sender: 'Team' })
+	t.strictSame(quoted({ external_reply: { origin } }), undefined)
+})
+
 void t.test('topics have conversations of their own, threads of replies have not', async (t) => {
 	t.strictSame(inGroup('x', { message_thread_id: 77, is_topic_message: true })?.chat, {
 		id: String(team.id),
