@@ -7,10 +7,15 @@ import { unlessAborted } from '../../core/util/unless-aborted.ts'
  */
 export async function* partsOf(request: IncomingMessage, signal: AbortSignal): AsyncGenerator<Uint8Array> {
 	const parts: AsyncIterator<Uint8Array> = request.iterator({ destroyOnReturn: false })
-	for (;;) {
-		// One wait for each part: one for all of them would keep them in memory until the end.
-		const { done, value } = await unlessAborted(signal, parts.next())
-		if (done) return
-		yield value
+	try {
+		for (;;) {
+			// One wait for each part: one for all of them would keep them in memory until the end.
+			const { done, value } = await unlessAborted(signal, parts.next())
+			if (done) return
+			yield value
+		}
+	} finally {
+		// With the iterator's listener, the rest of the body would not flow.
+		request.removeAllListeners('readable')
 	}
 }

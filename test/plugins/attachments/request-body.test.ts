@@ -43,6 +43,26 @@ void t.test('the body ends with the reason of the signal, while a part is awaite
 		const next = isAwaited ? parts.next() : undefined
 		end.abort(new Error('revoked'))
 		await t.rejects(next ?? parts.next(), { message: 'revoked' })
-		t.notOk(request.destroyed, 'the rest is read, so that the client sees the answer')
+		t.notOk(request.destroyed)
+		await discarded(request)
 	}
 })
+
+void t.test('the rest is discarded if no more parts are taken, so that the client sees the answer', async () => {
+	const request = new IncomingMessage(new Socket())
+	const parts = bodyOf(request, new AbortController().signal)
+	request.push('one')
+	await parts.next()
+	await parts.return(undefined)
+	await discarded(request)
+})
+
+/** Settles once the rest of the body was read. */
+async function discarded(request: IncomingMessage): Promise<void> {
+	request.push('two')
+	request.push(null)
+	await eventually(
+		() => request.readableEnded,
+		(isEnded) => isEnded,
+	)
+}
