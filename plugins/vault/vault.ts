@@ -13,7 +13,7 @@ import type { Keyring } from './keyring.ts'
 import { keys } from './keys.ts'
 import { masterKeyFrom } from './master-key.ts'
 import type { KeySource } from './master-key.ts'
-import { deleteAll } from './reset.ts'
+import { emptyVault } from './reset.ts'
 import { bringUnder } from './rotation.ts'
 import { secretReaderOf } from './secret-reader.ts'
 import { secretsOf } from './secrets.ts'
@@ -153,7 +153,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 					)
 				// First, since an invalid key would leave the vault locked.
 				masterKeyFrom({ home: ctx.gateway.home, env: ctx.env, isNew: true })
-				const deleted = await deleteAll(ctx.store)
+				const deleted = await emptyVault(ctx.store)
 				opened = await unlock(ctx)
 				locked = undefined
 				ctx.trouble(null)
