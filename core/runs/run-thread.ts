@@ -35,9 +35,10 @@ export interface ThreadTransport {
 const TOOL_SETS = 32
 
 export class RunThread {
+	/** It is being terminated, which takes a while: a further run would be lost with it. */
+	isEnding = false
 	/** `worker_threads.threadId`, once it has taken a run. */
 	#id: number | undefined
-	#isEnding = false
 	readonly #transport: ThreadTransport
 	readonly #runs = new Map<number, AssignedRun>()
 	readonly #tools = new ToolSets()
@@ -54,11 +55,6 @@ export class RunThread {
 		return this.#runs.size
 	}
 
-	/** It is being terminated, which takes a while: a further run would be lost with it. */
-	get isEnding(): boolean {
-		return this.#isEnding
-	}
-
 	assign(run: AssignedRun): Assignment {
 		const number = ++this.#lastRun
 		this.#runs.set(number, run)
@@ -71,7 +67,7 @@ export class RunThread {
 			post,
 			terminate: () => {
 				if (this.#id === undefined) return
-				this.#isEnding = true
+				this.isEnding = true
 				this.#transport.terminate(this.#id)
 			},
 			release: () => void this.#runs.delete(number),
