@@ -5,8 +5,8 @@
 import type { ObjectSchema, Schema } from 'joi'
 import { plainTypes } from './joi-types.ts'
 
-/** Optional keys from which on it is worth it. */
-const WORTH = 8
+/** With fewer optional keys, a smaller schema saves nothing. */
+const LEAST_OPTIONAL = 8
 /** Sets of keys with a schema of their own, the first that values have: making one takes as long as many validations. */
 const SETS = 16
 
@@ -18,7 +18,7 @@ export function byPresentKeys<Check>(schema: Schema, make: (schema: Schema) => C
 	const whole = make(schema)
 	const keys = keysOf(schema)
 	const optional = Object.entries(keys).flatMap(([key, described]) => (isOptional(described) ? key : []))
-	if (optional.length < WORTH) return () => whole
+	if (optional.length < LEAST_OPTIONAL) return () => whole
 	const checks = new Map<string, Check>()
 	return (value) => {
 		if (typeof value !== 'object' || value === null || Array.isArray(value)) return whole

@@ -32,14 +32,14 @@ interface Range {
 /**
  * Finds many patterns in a text by a hash of the last 8 units at each place (Karp and Rabin, "Efficient randomized
  * pattern-matching algorithms", 1987). Each unit of a text costs the same few steps. Only where 8 certain units of a pattern occur
- * together, all of it is compared: so the time does not tell how much of a pattern a text holds.
+ * together, the pattern is compared, in blocks: so the time does not tell how much of a pattern a text holds.
  */
 export class PatternSearch {
-	/** Of what is kept, roughly. */
+	/** Approximate size of what is kept. */
 	readonly bytes: number
 	/** By the hash of their windows. */
 	readonly #patterns = new Map<number, Pattern[]>()
-	/** One bit for some of the hashes: the map is rarely asked in vain. */
+	/** One bit for some of the hashes, so that the map is read only where a pattern is likely. */
 	readonly #filter: Uint32Array
 	/** Makes a place in the filter of a hash. */
 	readonly #shift: number
@@ -129,8 +129,8 @@ function windowIn(pattern: string): number {
 }
 
 /**
- * Compares whole blocks, also where the beginning differs: the time must not tell how much agrees, but for blocks, which are too long
- * to be guessed. Without blocks, a text that repeats the window would take time in proportion to the pattern at each place.
+ * Compares each block as a whole, also where its beginning differs. So the time tells only how many blocks are equal, and a block is too
+ * long to be guessed. Without blocks, a text that repeats the window would take time in proportion to the pattern at each place.
  */
 function isAt(text: string, start: number, pattern: string): boolean {
 	if (start < 0 || start + pattern.length > text.length) return false
