@@ -517,7 +517,17 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		await page.setViewportSize({ width: 800, height: 200 })
 		await say('Count slowly')
 		await page.getByText('is writing').waitFor()
-		await page.evaluate('scrollTo(0, 0)')
+		const moved = await page.evaluate(`(async () => {
+			const chat = document.querySelector('svc-chat')
+			chat.requestUpdate()
+			await chat.updateComplete
+			scrollTo(0, 0)
+			const nextFrame = () => new Promise(requestAnimationFrame)
+			await nextFrame()
+			await nextFrame()
+			return scrollY
+		})()`)
+		t.equal(moved, 0, 'a reader who scrolls up right after an update stays there')
 		await page.getByRole('button', { name: 'Send' }).waitFor()
 		t.equal(await page.evaluate('scrollY'), 0, 'a reader of what was before is not moved')
 		const bottom = 'document.querySelector(".chat-end").getBoundingClientRect().bottom'

@@ -1,5 +1,5 @@
 import { html, nothing } from 'lit'
-import type { PropertyValues, TemplateResult } from 'lit'
+import type { LitElement, PropertyValues, TemplateResult } from 'lit'
 import { live } from 'lit/directives/live.js'
 import { agentNames, change, get, path, send } from '../api.ts'
 import { when } from '../format.ts'
@@ -123,8 +123,9 @@ class Chat extends Page {
 	protected override updated(): void {
 		if (!this.#isAtEnd) return
 		this.#toEnd()
-		// What is inside, such as a question, has its size only then.
-		requestAnimationFrame(() => this.#toEnd())
+		// What is inside, such as a question, gets its size by an update of its own: before the reader can scroll.
+		const inside = [...this.querySelectorAll<LitElement>('svc-question, svc-file')]
+		void Promise.all(inside.map((one) => one.updateComplete)).then(() => this.#toEnd())
 	}
 
 	#toEnd(): void {
