@@ -15,7 +15,7 @@ import { readTap } from './tap-reader.ts'
 import type { Counts } from './tap-reader.ts'
 
 /** Processes at the same time. Tests wait a lot, so this is more than the cores of a small machine; 6 take a tenth more CPU time there. */
-const JOBS = 4
+const JOBS = 5
 /** Of one process, in seconds; a file has 600 s. Long, since other programs may load the machine. */
 const TIMEOUT_S = 1_800
 /** Characters kept of a batch's output other than its results. */
