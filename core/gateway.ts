@@ -200,8 +200,7 @@ export class Gateway {
 		this.#state = 'draining'
 		// Its failure was reported to its caller.
 		if (this.#reloading) await within(graceMs, 'the reload', this.#reloading).catch(() => {})
-		// A start that was refused leaves the data as it is.
-		// A cluster whose servers are gone does not answer.
+		// A start that was refused leaves the data as it is. A cluster whose servers are gone does not answer.
 		if (hasServed) await within(ENDING_MS, 'the store', this.#say('gateway.stopping', {})).catch(() => {})
 		const { pool } = this.#options
 		await pool.idle(graceMs)

@@ -96,7 +96,7 @@ function showUpgrade({ percent, text }: UpgradeProgress): void {
 
 const { gateway } = running
 void running.lost?.then(({ message }) => {
-	if (stopping > 0) process.exit(0)
+	if (stopping > 0) process.exit(0) // it was told to stop, so it does not begin again
 	// At once: it must not repeat what another gateway does. Nothing is lost, since all that counts is stored elsewhere.
 	running.log.warn(`${message}; this gateway restarts`)
 	removeRuntimeFile(home)

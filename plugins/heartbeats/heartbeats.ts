@@ -99,7 +99,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		)
 	}
 
-	/** In which its model is told the time, if one is set. */
+	/** The agent's `config.timezone`. Undefined if it has none, or was deleted. */
 	async function timezoneOf({ name }: AgentRef): Promise<string | undefined> {
 		return (await use('agents').find(name))?.config.timezone
 	}
