@@ -48,6 +48,8 @@ function send({ raw: { res }, info }: Request, response: ResponseObject): boolea
 	res.setHeader('content-length', bytes)
 	for (const [name, value] of Object.entries(response.headers)) if (value !== undefined) res.setHeader(name, value)
 	res.statusCode = response.statusCode
-	res.end(json)
+	// All answers of one turn of the event loop go out one after another. A socket's write wakes its reader, which on a virtual
+	// machine costs more than the rest of the request; a reader that is awake already costs little.
+	setImmediate(() => res.end(json))
 	return true
 }
