@@ -7,7 +7,7 @@ import { Fault } from '../errors.ts'
 import type { EventEnvelope } from '../store/ports.ts'
 
 interface Chain {
-	/** Events since `since`. */
+	/** Events since `since`, a time of `performance.now()`. */
 	count: number
 	since: number
 }
@@ -33,8 +33,8 @@ export function continueChain(type: string, plugin: string): void {
 	if (++chain.count <= EVENTS) return
 	throw new Fault(
 		'plugin_invalid',
-		`plugin "${plugin}" cannot emit "${type.slice(0, 128)}": one event led to ${EVENTS} more within a minute, each emitted by a handler ` +
-			'of another, so handlers respond to their own events; subscribe to specific types in place of "*", or ignore events of the plugin',
+		`plugin "${plugin}" cannot emit "${type.slice(0, 128)}": one event led to ${EVENTS} more within a minute, so its ` +
+			'handlers react to their own events: subscribe to specific types in place of "*", or ignore the events of this plugin',
 	)
 }
 

@@ -16,7 +16,7 @@ export function inEnvelope(event: NewEvent, agent: string | null, run: string | 
 	}
 }
 
-/** The event with `payload.actor`, where it is known who caused it. `own`: an agent whose events need not name it. */
+/** Adds `payload.actor` if the cause is known. `own`: the agent of the event, which is not named as its actor. */
 export function withActor(event: NewEvent, own?: string): NewEvent {
 	const actor = causeNow()?.actor
 	if (!actor || (actor.kind === 'agent' && actor.id === own)) return event

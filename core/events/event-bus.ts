@@ -37,8 +37,8 @@ export interface EventBus {
 	openWriter<W extends RunWriter>(run_id: string, open: (parts: WriterParts) => Promise<W>): Promise<W>
 	/** The journal of a run, without taking over its log. */
 	journal: EventLog['journal']
-	/** Receives events from now on, until the returned function is called. Must not throw. */
-	subscribe(filter: LiveFilter, heard: (delivery: Delivery) => void): () => void
+	/** Calls `receive`, which must not throw, for each event from now on, until the returned function is called. */
+	subscribe(filter: LiveFilter, receive: (delivery: Delivery) => void): () => void
 	read(filter: LogFilter, after: Cursor | null, limit: number, reverse?: boolean): Promise<LogPage>
 	/**
 	 * Where a client that names `position` resumes: a cursor, or the id of the last event that it received. Null if the log does
@@ -69,13 +69,13 @@ export interface WriterParts {
 
 interface Listener {
 	filter: LiveFilter
-	heard: (delivery: Delivery) => void
-	wants: (event: EventEnvelope) => boolean
-	/** It may have left while others received the same event. */
-	gone: boolean
+	receive: (delivery: Delivery) => void
+	matches: (event: EventEnvelope) => boolean
+	/** Set at once, since a listener may be removed while others receive the same event. */
+	isRemoved: boolean
 }
 
-/** Outside runs, redactions of each secret and sink are reported once in this time. */
+/** Outside runs, redactions of one secret in one sink are reported at most once in this time. */
 const NOTICE_MS = 60_000
 
 export function openEventBus(log: EventLog, logger: Logger, redactor = openRedactor()): EventBus & Disposable {
@@ -87,44 +87,44 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 		let json: string | undefined
 		const delivery: Delivery = { cursor: head, event, json: () => (json ??= JSON.stringify(event)) }
 		for (const listener of listeners.of(event)) {
-			if (listener.gone) continue
+			if (listener.isRemoved) continue
 			try {
-				listener.heard(delivery)
+				listener.receive(delivery)
 			} catch (error) {
 				logger.error({ err: error, event_type: event.event_type }, 'a listener of events threw')
 			}
 		}
 	}
-	/** The context of the write in progress may be unrelated. */
-	const deliverWithout = (event: EventEnvelope): void => withoutContext(deliver, event)
-	/** By run: live events that belong between those of an append that is being made. */
-	const between = new Map<string, EventEnvelope[]>()
-	const deliverBefore = ({ run_id, sequence }: EventEnvelope): void => {
-		const lives = run_id === null ? undefined : between.get(run_id)
-		if (!lives) return
-		const due = lives.findIndex((live) => live.sequence > sequence)
-		for (const live of lives.splice(0, due < 0 ? lives.length : due)) deliverWithout(live)
-		if (lives.length === 0) between.delete(run_id as string)
+	/** The log calls its subscribers in the context of some write, which may be unrelated to the event. */
+	const deliverOutsideContext = (event: EventEnvelope): void => withoutContext(deliver, event)
+	/** By run: live events to be delivered between the events of an append in progress. */
+	const pendingLiveEvents = new Map<string, EventEnvelope[]>()
+	const deliverLiveBefore = ({ run_id, sequence }: EventEnvelope): void => {
+		const pending = run_id === null ? undefined : pendingLiveEvents.get(run_id)
+		if (!pending) return
+		const later = pending.findIndex((live) => live.sequence > sequence)
+		for (const live of pending.splice(0, later < 0 ? pending.length : later)) deliverOutsideContext(live)
+		if (pending.length === 0) pendingLiveEvents.delete(run_id as string)
 	}
 	const stop = log.subscribe((cursor, event) => {
-		deliverBefore(event)
+		deliverLiveBefore(event)
 		head = cursor
-		deliverWithout(event)
+		deliverOutsideContext(event)
 	})
 
 	const viewOf = (agent: string | null): View => redactor.of([agent === null ? 'gateway' : { agent }])
-	/** Data that was written before a secret was first read may contain it. */
+	/** Redacts again: data that was written before a secret was first read may contain its value. */
 	const redacted = ({ cursor, event }: LogPage['entries'][number]): LogPage['entries'][number] => {
 		const payload = viewOf(event.agent_id).data(event.payload, 'event')
 		return payload === event.payload ? { cursor, event } : { cursor, event: { ...event, payload } }
 	}
 	const emit: EventBus['emit'] = async (event, agent) => {
 		const payload = viewOf(agent ?? null).data(withActor(event).payload, 'event')
-		const own = linkToChain(inEnvelope({ ...event, payload }, agent ?? null, null, 0))
-		await log.append(null, 0, [{ event: own }])
+		const envelope = linkToChain(inEnvelope({ ...event, payload }, agent ?? null, null, 0))
+		await log.append(null, 0, [{ event: envelope }])
 	}
-	// In a turn of its own: it may have been found in the middle of a write, or of a line of the log. If it cannot be
-	// written, neither can what it reports.
+	// Deferred: the redaction may be part of a write, or of a log line. If the notice cannot be written, neither can
+	// the data that it reports.
 	const notice = noticesOf((event) => setImmediate(() => void emit(event).catch(() => {})), NOTICE_MS)
 	const stopNotices = redactor.onRedacted(notice)
 
@@ -137,8 +137,8 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 				old?.close()
 				await old?.ended
 				const deliverBetween = (events: EventEnvelope[]): void => {
-					if (events.length > 0) between.set(run_id, events)
-					else between.delete(run_id)
+					if (events.length > 0) pendingLiveEvents.set(run_id, events)
+					else pendingLiveEvents.delete(run_id)
 				}
 				return open({ log, redactor, deliver, deliverBetween })
 			}
@@ -151,8 +151,8 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 			return writer
 		},
 		journal: (run) => log.journal(run),
-		subscribe(filter, heard) {
-			const listener = { filter, heard, wants: matcher(filter), gone: false }
+		subscribe(filter, receive) {
+			const listener = { filter, receive, matches: matcher(filter), isRemoved: false }
 			listeners.add(listener)
 			return () => listeners.remove(listener)
 		},
@@ -173,7 +173,7 @@ export function openEventBus(log: EventLog, logger: Logger, redactor = openRedac
 	}
 }
 
-/** Listeners by what they subscribe to, so that an event of one run does not visit ten thousand listeners of others. */
+/** Listeners by run or agent, so that an event of one run is not tested against ten thousand listeners of other runs. */
 class ListenerTable {
 	readonly #ofAll = new Set<Listener>()
 	readonly #ofRuns = new Map<string, Set<Listener>>()
@@ -188,17 +188,17 @@ class ListenerTable {
 
 	remove(listener: Listener): void {
 		const { run_id, agent_id } = listener.filter
-		listener.gone = true
+		listener.isRemoved = true
 		if (run_id !== undefined) removeFrom(this.#ofRuns, run_id, listener)
 		else if (agent_id !== undefined) removeFrom(this.#ofAgents, agent_id, listener)
 		else this.#ofAll.delete(listener)
 	}
 
-	/** A copy: listeners may come and go during delivery, and one that is added meanwhile must not receive this event. */
+	/** A copy: a listener that is added during the delivery must not receive this event. */
 	of(event: EventEnvelope): Listener[] {
 		const { run_id, agent_id } = event
 		const found: Listener[] = []
-		const add = (listener: Listener): void => void (listener.wants(event) && found.push(listener))
+		const add = (listener: Listener): void => void (listener.matches(event) && found.push(listener))
 		this.#ofAll.forEach(add)
 		if (run_id !== null) this.#ofRuns.get(run_id)?.forEach(add)
 		if (agent_id !== null) this.#ofAgents.get(agent_id)?.forEach(add)
@@ -206,13 +206,13 @@ class ListenerTable {
 	}
 }
 
-function addTo(table: Map<string, Set<Listener>>, place: string, listener: Listener): void {
-	const listeners = table.get(place) ?? new Set()
-	table.set(place, listeners.add(listener))
+function addTo(table: Map<string, Set<Listener>>, id: string, listener: Listener): void {
+	const listeners = table.get(id) ?? new Set()
+	table.set(id, listeners.add(listener))
 }
 
-function removeFrom(table: Map<string, Set<Listener>>, place: string, listener: Listener): void {
-	const listeners = table.get(place)
+function removeFrom(table: Map<string, Set<Listener>>, id: string, listener: Listener): void {
+	const listeners = table.get(id)
 	listeners?.delete(listener)
-	if (listeners?.size === 0) table.delete(place)
+	if (listeners?.size === 0) table.delete(id)
 }

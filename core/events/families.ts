@@ -1,4 +1,4 @@
-/** Which event types a plugin may emit: the gateway's begin with reserved words, a third-party plugin's with any other word. */
+/** Which event types a plugin may emit: the first words of the gateway's types are reserved, third-party plugins use others. */
 import { Fault, messageOf } from '../errors.ts'
 import type { NewEvent } from '../protocol.ts'
 
@@ -16,7 +16,7 @@ export function familyOf(type: string): string {
 }
 
 /**
- * A third-party plugin's event as plain data that can always be stored: a run could never end if its log refused an event.
+ * Copies a third-party plugin's event to plain data that the log never refuses: a refused event would keep its run from ending.
  * Throws `plugin_invalid` for a reserved type, and for a payload that is not a JSON object.
  */
 export function pluginEvent(event: NewEvent, plugin: string): NewEvent {
@@ -52,7 +52,7 @@ type Emit = (event: NewEvent) => void
 
 const unguardedEmits = new WeakMap<Emit, Emit>()
 
-/** The `emit` of a call as a third-party plugin gets it; throws as `pluginEvent` does. */
+/** Wraps the `emit` of a call for a third-party plugin: it throws as `pluginEvent` does. */
 export function guardedEmit(emit: Emit, plugin: string): Emit {
 	const guarded: Emit = (event) => emit(pluginEvent(event, plugin))
 	unguardedEmits.set(guarded, emit)

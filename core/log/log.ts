@@ -13,9 +13,9 @@ interface LogOptions {
 }
 
 /**
- * Logs go to standard error, one line each; standard output is for a command's result. Every line is redacted as a whole,
- * so that no field, message or stack is left out: for the gateway's own secrets, and for those of the agents that it names. A line that is written during a request or a run
- * names it.
+ * The log goes to standard error, because standard output is for a command's result. Each line is redacted as a whole, so
+ * that no field, message or stack is missed: the gateway's own secrets, and those of the agents that the line names. A line
+ * that is written during a request or a run has its id.
  */
 export function openLog(options: LogOptions, redactor = openRedactor()): Logger {
 	const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stderr.isTTY === true)
@@ -68,6 +68,6 @@ function forPeople(line: string): string {
 
 /** Text from outside must not move the cursor or forge a line on the operator's terminal. */
 function escapeControls(text: string): string {
-	// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+	// oxlint-disable-next-line no-control-regex -- matches control characters on purpose
 	return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }

@@ -1,15 +1,15 @@
-/** The migrations that came with the program, found by their file. */
+/** The migrations of the built-in plugins, found by the name of their file. */
 import type { FormatMark } from '../store/format.ts'
 import { format } from '../store/format.ts'
 import { ownParts } from '../util/own-files.ts'
 import type { Migration } from './migration.ts'
 
-/** Those that data of this mark needs, in the order in which they run. */
+/** The migrations that data with this mark needs, in the order in which they run. */
 export async function migrationsFor(mark: FormatMark): Promise<Migration[]> {
-	const begun = mark.from ?? mark.format
-	if (begun === format) return []
+	const from = mark.from ?? mark.format
+	if (from === format) return []
 	const all = await allMigrations()
-	return all.filter((one) => one.format > begun)
+	return all.filter((migration) => migration.format > from)
 }
 
 export async function allMigrations(): Promise<Migration[]> {

@@ -1,6 +1,6 @@
 /**
- * Runs migrations in batches. Their progress is stored, so that the next start continues after a crash; what was converted
- * since then is converted again, which writes nothing.
+ * Runs migrations in batches. Their progress is stored, so that the next start after a crash continues. Records that were
+ * converted after the last save are converted again, which writes nothing.
  */
 import { Fault, isFault, messageOf } from '../errors.ts'
 import { format, formatSince } from '../store/format.ts'
@@ -10,13 +10,13 @@ import type { Migration, RecordRange, Reader } from './migration.ts'
 
 const progressKey: Key = ['upgrade', 'progress']
 const BATCH = 40
-/** What a converted record may add to the data file, pages that cannot be used again yet included. */
+/** The most that a converted record adds to the data file, including freed pages that cannot be reused yet. */
 const BYTES_PER_RECORD = 1024
 const LEAST_BYTES = 4 * 1024 ** 2
-/** Batches that a crash may have to repeat. */
+/** Batches between two saves of the progress: the most that a crash makes the next start repeat. */
 const SAVE_EVERY = 10
 
-/** Up to where everything is converted. */
+/** The stored progress: everything up to `after` is converted. */
 interface Saved {
 	migration: string
 	prefix: Key
@@ -25,7 +25,7 @@ interface Saved {
 	done: number
 }
 
-/** Called after each batch with the number of records so far, and of all. */
+/** Called after each batch with the numbers of converted records and of all records. */
 type Report = (done: number, all: number, migration: Migration) => void
 
 export interface MigrateOptions {
@@ -38,7 +38,7 @@ export interface MigrateOptions {
 /** Throws the Fault of a refused write, such as `storage_full`; the next call continues where this one stopped. */
 export async function migrate({ store, format: data, migrations, report }: MigrateOptions): Promise<void> {
 	const { format: found, from = found } = data.mark()
-	// From here on a program of the older format refuses the data.
+	// From here on, programs of the older format refuse the data.
 	await data.change({ format, since: formatSince, from })
 	const stored = (await store.get<Saved>(progressKey))?.value
 	const first = migrations.findIndex(({ name }) => name === stored?.migration)
@@ -47,14 +47,14 @@ export async function migrate({ store, format: data, migrations, report }: Migra
 	let done = saved?.done ?? 0
 	const all = done + (await countIn(store, todo, saved))
 	for (const migration of todo) {
-		/** Of the batches that no saved progress covers yet. They are written together, which takes half of the time. */
+		/** Of the batches since the last save. They are written in parallel, which takes half of the time. */
 		let commits: Promise<unknown>[] = []
 		let unsaved = 0
 		try {
 			for await (const { prefix, entries } of batchesOf(store, migration, saved)) {
 				for (const [scope, ops] of Map.groupBy(await migration.convert(entries, store), ({ key }) => key[0])) {
 					const commit = store.commit(scope, ops)
-					commit.catch(() => {}) // whoever waits for all of them gets its error
+					commit.catch(() => {}) // `Promise.all` below throws its error
 					commits.push(commit)
 				}
 				done += entries.length
@@ -77,7 +77,7 @@ export async function migrate({ store, format: data, migrations, report }: Migra
 	await data.change({ format, since: formatSince })
 }
 
-/** Records that these migrations read. */
+/** The number of records that these migrations read. */
 export async function countIn(store: Reader, migrations: readonly Migration[], saved?: Saved): Promise<number> {
 	let count = 0
 	for (const [at, migration] of migrations.entries())
@@ -86,14 +86,14 @@ export async function countIn(store: Reader, migrations: readonly Migration[], s
 	return count
 }
 
-/** Bytes that the data file may grow by while so many records are converted. */
+/** The bytes by which the data file may grow while so many records are converted. */
 export function growthOf(records: number): number {
 	return records === 0 ? 0 : LEAST_BYTES + records * BYTES_PER_RECORD
 }
 
 type Rest = RecordRange & { after?: Key }
 
-/** The remaining places of a migration, the first of them from where it stopped. */
+/** The remaining places of a migration; the first one begins where it stopped. */
 async function* placesOf(store: Reader, migration: Migration, saved?: Saved): AsyncGenerator<Rest> {
 	const places = await Array.fromAsync(migration.places(store))
 	const at = saved ? places.findIndex(({ prefix }) => joinKey(prefix) === joinKey(saved.prefix)) : -1
@@ -114,6 +114,6 @@ async function* batchesOf(store: Reader, migration: Migration, saved?: Saved) {
 }
 
 function stopped({ about }: Migration, error: unknown): Error {
-	const message = `the upgrade of the home stopped at its ${about}: ${messageOf(error)}. Nothing is lost: correct that and start again, and it continues there`
+	const message = `the upgrade of the home stopped at its ${about}: ${messageOf(error)}. Nothing is lost: fix the cause and start again; the upgrade continues there`
 	return isFault(error) ? new Fault(error.code, message, { cause: error }) : new Error(message, { cause: error })
 }

@@ -1,13 +1,14 @@
 /**
  * The contract for migrations: the default export of `plugins/<name>/migrations.ts` is a list of them. A migration rewrites
- * records that earlier versions stored in another shape, so that no other code has to know that shape. They run before plugins
- * start, whether or not their plugin is switched on.
+ * records that earlier versions stored in another shape, so that no other code depends on that shape. Migrations run before
+ * plugins start, even if their plugin is switched off.
  *
  * A released migration is never changed. A further change raises `format` (core/store/format.ts) and gets a migration of its
  * own. Migrations of one format do not depend on each other.
  *
- * On a cluster the data keeps the older format for a while (`mayUpgrade` of core/store/ports.ts). So code that reads a record of the new shape also
- * reads the older one, and code that writes asks `ctx.gateway.dataFormat()` which one to write, until `oldestWritten` is the new format.
+ * On a cluster the data keeps the older format for a while (`mayUpgrade` of core/store/ports.ts). So until `oldestWritten` is
+ * the new format, code that reads the new shape also reads the older one, and code that writes uses the format that
+ * `ctx.gateway.dataFormat()` returns.
  */
 import { agentScope, agentsIn } from '../store/agent-scope.ts'
 import type { Entry, Key, Op, Store } from '../store/ports.ts'
@@ -17,16 +18,16 @@ export type Reader = Pick<Store, 'get' | 'list' | 'keys'>
 export interface Migration {
 	/** Unique and permanent, such as `skills-as-bytes`. */
 	name: string
-	/** What it rewrites, for the log and for people: a few words, such as `skills`. */
+	/** What it rewrites, for the log and the progress: a few words, such as `skills`. */
 	about: string
-	/** The format from which on nothing is left of the old shape. */
+	/** From this format on, the old shape does not occur. */
 	format: number
-	/** Which records it reads. The same places in the same order, however often it is asked in the middle of an upgrade. */
+	/** Which records it reads. Must return the same places in the same order, also in the middle of an upgrade. */
 	places(store: Reader): AsyncIterable<RecordRange> | Iterable<RecordRange>
 	/**
-	 * The writes for some records of one place: at most 40 at a time, at most 100 writes in one scope, no key twice. After a crash
-	 * it is called again for records that it has converted, and then has nothing to write for them. Each scope is a commit of
-	 * its own, so one may become durable without the others.
+	 * The writes for at most 40 records of one place: at most 100 writes in one scope, no key twice. After a crash it is called
+	 * again for converted records, for which it must return no writes. Each scope is a separate commit, so one may become
+	 * durable without the others.
 	 */
 	convert(entries: readonly Entry<unknown>[], store: Reader): Promise<Op[]> | Op[]
 }

@@ -9,7 +9,7 @@ export interface UpgradeProgress {
 	text: string
 }
 
-/** The rate of a shorter time is no good estimate. */
+/** The rate of a shorter time is too inaccurate. */
 const LEAST_MS = 500
 
 export function openProgress(clock = () => performance.now()) {
@@ -19,12 +19,12 @@ export function openProgress(clock = () => performance.now()) {
 	let what = 'backup'
 
 	return {
-		/** `of`: what the records are. */
-		reached(records: number, total: number, of: string): void {
+		/** `kind`: what the records are, such as `memories`. */
+		reached(records: number, total: number, kind: string): void {
 			begun ??= { at: clock(), done: records }
 			done = records
 			all = total
-			what = of
+			what = kind
 		},
 		now(): UpgradeProgress {
 			const percent = all === 0 ? 0 : Math.floor((100 * done) / all)

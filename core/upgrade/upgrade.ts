@@ -18,9 +18,9 @@ export interface UpgradeOptions {
 	log: Logger
 	/** The folder of the data file. */
 	folder: string
-	/** Mebibytes of free disk that the store needs. */
+	/** Mebibytes that must stay free on the disk. */
 	min_free_mib: number
-	/** Null: none is taken. */
+	/** Null: no backup is taken. */
 	backup: Omit<BackupRequest, 'snapshots' | 'trigger'> | null
 	/** Called with the progress after each batch, and once all is done. */
 	onProgress?(progress: UpgradeProgress): void
@@ -28,7 +28,7 @@ export interface UpgradeOptions {
 
 export interface Upgrade {
 	progress(): UpgradeProgress
-	/** Throws a Fault that says what to change; until its first write the data is as it was, and after it the next start continues. */
+	/** Throws a Fault that states what to change. Before the first write the data is unchanged; later, the next start continues. */
 	run(): Promise<void>
 }
 
@@ -43,20 +43,20 @@ export function upgradeOf(options: UpgradeOptions): Upgrade | null {
 	const mark = data.mark()
 	if (mark.format === format && mark.from === undefined) return null
 	const progress = openProgress()
-	const isBegun = mark.from !== undefined
+	const isResumed = mark.from !== undefined
 
 	const run = async (): Promise<void> => {
 		const names = { from: mark.from ?? mark.format, to: format }
 		log.info(
 			names,
-			isBegun ? 'the upgrade of the home continues' : 'the home is upgraded to the format of this version',
+			isResumed ? 'the upgrade of the home continues' : 'the home is upgraded to the format of this version',
 		)
 		const migrations = await migrationsFor(mark)
-		if (!isBegun) {
+		if (!isResumed) {
 			const isBackupBeside = backup !== null && (await diskOf(backup.folder)) === (await diskOf(folder))
 			await mustHaveSpace(engine, migrations, isBackupBeside, keepFree)
 		}
-		if (backup && !isBegun) {
+		if (backup && !isResumed) {
 			const file = await backUp({ ...backup, snapshots })
 			log.info(
 				{ file },
@@ -81,7 +81,7 @@ export function upgradeOf(options: UpgradeOptions): Upgrade | null {
 	return { progress: () => progress.now(), run }
 }
 
-/** A full disk in the middle would lose nothing, but keep the gateway from its work. */
+/** A disk that fills up during the upgrade would lose no data, but keep the gateway from starting. */
 async function mustHaveSpace(
 	{ store, space }: UpgradeOptions['engine'],
 	migrations: readonly Migration[],
@@ -91,7 +91,7 @@ async function mustHaveSpace(
 	const disk = space?.()
 	if (!disk) return
 	const growth = growthOf(await countIn(store, migrations))
-	// A backup is at most as large as the data file; what it needs besides is free again before the first migration.
+	// A backup is at most as large as the data file. Its temporary space is free again before the first migration.
 	const bytes = growth + (isBackupBeside ? disk.bytes : 0)
 	if (disk.free_bytes - bytes >= keepFree) return
 	const [needed, free, kept] = [bytes, disk.free_bytes, keepFree].map((bytes) => Math.ceil(bytes / MIB))
@@ -114,7 +114,7 @@ async function backUp(request: Omit<BackupRequest, 'trigger'>): Promise<string> 
 		// As on request: retention never removes it, and version 0.1.0 can restore it.
 		return basename((await createBackup({ ...request, trigger: 'request' })).file)
 	} catch (error) {
-		const message = `the backup before the upgrade failed: ${messageOf(error)}. Nothing has changed. Correct that, or start with --no-backup if you have a backup elsewhere`
+		const message = `the backup before the upgrade failed: ${messageOf(error)}. Nothing has changed. Fix the cause, or start with --no-backup if you have a backup elsewhere`
 		throw isFault(error) ? new Fault(error.code, message, { cause: error }) : error
 	}
 }
