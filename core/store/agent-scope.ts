@@ -1,7 +1,7 @@
 /**
- * The scope of everything that belongs to one agent. It holds a liveness record for as long as the agent exists: written
- * before the agent can be found, removed before its other records are. Every commit that adds a record expects it, so work
- * that was in progress when the agent was deleted leaves nothing behind.
+ * The scope of everything that belongs to one agent. Its liveness record exists as long as the agent: it is written before
+ * the agent can be found, and removed before the other records. Every commit that adds a record expects it, so work that was
+ * in progress when the agent was deleted leaves nothing behind.
  */
 import { Fault, isFault } from '../errors.ts'
 import { withSingleWrites } from './ops.ts'
@@ -14,7 +14,7 @@ export function agentScope(uid: string): string {
 	return `${PREFIX}${uid}`
 }
 
-/** The uid of the agent that the scope belongs to; undefined for any other scope. */
+/** The uid of the agent to which the scope belongs; undefined for any other scope. */
 export function agentIn(scope: string): string | undefined {
 	return scope.startsWith(PREFIX) ? scope.slice(PREFIX.length) : undefined
 }
@@ -30,9 +30,9 @@ export async function* agentsIn(store: Pick<Store, 'list'>): AsyncGenerator<{ na
 }
 
 /**
- * The store and the log as all callers get them: a write in the scope of an agent that does not exist, or was deleted, throws
- * `not_found`, and nothing is written. A commit that only deletes records, or changes those at a revision that was read, is
- * exempt: the deletion of the agent removes what it changes. So the runs of a deleted agent can still be ended.
+ * Wraps the store and the log for all callers: a write in the scope of an agent that does not exist, or was deleted, throws
+ * `not_found` and writes nothing. A commit that only deletes records, or updates them at a revision that was read, is
+ * exempt: the deletion of the agent removes these records. So the runs of a deleted agent can still be ended.
  */
 export function expectingAgents({ store, log }: Pick<Engine, 'store' | 'log'>): Pick<Engine, 'store' | 'log'> {
 	const mustExist = async (scope: string): Promise<void> => {
@@ -51,7 +51,7 @@ export function expectingAgents({ store, log }: Pick<Engine, 'store' | 'log'>): 
 		}
 	}
 	const checked = ({ scope, ops }: RecordChange): RecordChange => {
-		/** It was decided before, and there was a conflict: perhaps the agent was deleted. */
+		/** Whether an earlier attempt needed the agent. Its conflict may mean that the agent was deleted. */
 		let needed = false
 		return {
 			scope,

@@ -12,15 +12,14 @@ interface Changed<V, T> extends Decision<T> {
 	next?: V | undefined
 }
 
-/** Commits that may fail with a conflict. */
 const ATTEMPTS = 100
 
 /**
- * Reads, decides and commits in one scope, and starts again if another commit came in between.
+ * Reads, decides and commits in one scope, and retries after a conflict with another commit.
  *
- * `decide` reads what it needs. It may be called several times, so it must have no effects other than those that may be
- * repeated. What it throws ends the change, and nothing is written. Returns `result` once the writes are durable.
- * Throws `conflict` after 100 commits that failed with it; throws any other error of a commit at once.
+ * `decide` reads what it needs. It may be called several times, so its effects must be repeatable. An error that it throws
+ * ends the change, and nothing is written. Returns `result` once the writes are durable. Throws `conflict` after 100
+ * attempts, and any other error of a commit at once.
  */
 export async function change<T>(
 	store: Pick<Store, 'commit'>,
@@ -34,8 +33,8 @@ export async function change<T>(
 }
 
 /**
- * The same for one record: `decide` gets its value, and returns the `next` one; absent: it stays as it is. `ops`: further writes
- * of the same commit.
+ * The same for one record: `decide` gets its value and returns the `next` one; if that is absent, the record is not written.
+ * `ops`: further writes of the same commit.
  */
 export function changeRecord<V, T = void>(
 	store: Pick<Store, 'get' | 'commit'>,

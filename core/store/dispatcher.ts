@@ -1,6 +1,6 @@
 /**
- * The job queue in memory, the same for every engine within one process: waiting jobs, leases and delays. What must survive
- * the process goes through `Backing`.
+ * The job queue in memory, shared by the engines: waiting jobs, leases and delays. Whatever must survive the process is
+ * stored by `Backing`.
  */
 import { addAbortListener } from 'node:events'
 import { messageOf } from '../errors.ts'
@@ -11,9 +11,9 @@ import type { Job, Lease, RunQueue } from './ports.ts'
 
 /** Where jobs are stored, by their position in the queue. If a call rejects, nothing was written. */
 export interface Backing {
-	/** Throws synchronously for what it refuses. */
+	/** Throws synchronously if it refuses the job. */
 	add(place: number, job: Job): Promise<void>
-	/** How often the job was handed out, and for how many milliseconds from now it is delayed. */
+	/** Stores how often the job was handed out, and its delay from now. */
 	mark(place: number, attempt: number, delayMs: number): Promise<void>
 	remove(place: number, id: string): Promise<void>
 	/** Throws `store_damaged`. */
@@ -35,7 +35,7 @@ export interface Tries {
 	attempt: number
 	/** Milliseconds since 1970: the job must not be handed out before; 0 for at once. */
 	due: number
-	/** The requested delay: a step of the clock must not make it longer. */
+	/** The requested delay in milliseconds. A clock that is set back must not make it longer. */
 	delay: number
 }
 
@@ -43,7 +43,7 @@ export function triesOf(attempt: number, delayMs: number): Tries {
 	return { attempt, due: delayMs > 0 ? Date.now() + delayMs : 0, delay: delayMs }
 }
 
-/** The attempt and the rest of the delay when the gateway starts. `stored`: absent for a job that was never handed out. */
+/** The attempt and the remaining delay when the gateway starts. `stored`: absent for a job that was never handed out. */
 export function remaining(stored: Tries | undefined): Pick<Recovered, 'attempt' | 'delayMs'> {
 	const { attempt, due, delay } = stored ?? triesOf(0, 0)
 	return { attempt, delayMs: Math.min(Math.max(0, due - Date.now()), delay) }
@@ -56,8 +56,8 @@ interface WaitingJob extends Pick<Recovered, 'place' | 'id' | 'attempt'> {
 	gone?: true
 }
 
-/** A claimer that `max` holds back while jobs wait is asked again after this long: its limit may have been raised. */
-const askAgainMs = 200
+/** While jobs wait, a claimer at its limit reads `max` again at this interval: the limit may have been raised. */
+const limitPollMs = 200
 /** The longest delay of a Node timer. */
 const longestTimerMs = 2 ** 31 - 1
 
@@ -68,12 +68,11 @@ export interface Dispatcher {
 }
 
 export function openDispatcher(backing: Backing, recovered: readonly Recovered[], log?: Logger): Dispatcher {
-	/** Jobs that are waiting, delayed or leased, with a promise that settles once they are durable: their ids are in use. */
-	const live = new Map<string, Promise<void>>()
-	const ready = new Heap<WaitingJob>((one, other) => one.place < other.place)
-	/** The timers of delayed jobs. */
-	const resting = new Set<NodeJS.Timeout>()
-	/** Settles at the next change that a claimer may wait for. */
+	/** Ids in use, of waiting, delayed and leased jobs. The promise settles once the job is durable. */
+	const unfinished = new Map<string, Promise<void>>()
+	const ready = new Heap<WaitingJob>((a, b) => a.place < b.place)
+	const delayTimers = new Set<NodeJS.Timeout>()
+	/** Settles at the next change for which a claimer may wait. */
 	let changed = Promise.withResolvers<void>()
 	let nextPlace = 1
 	let closed = false
@@ -88,10 +87,10 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 			if (closed) return
 			const part = Math.min(Math.ceil(delayMs), longestTimerMs)
 			const timer = setTimeout(() => {
-				resting.delete(timer)
+				delayTimers.delete(timer)
 				wait(job, delayMs - part)
 			}, part)
-			resting.add(timer)
+			delayTimers.add(timer)
 			return
 		}
 		ready.push(job)
@@ -99,7 +98,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 	}
 
 	for (const job of recovered) {
-		live.set(job.id, Promise.resolve())
+		unfinished.set(job.id, Promise.resolve())
 		nextPlace = Math.max(nextPlace, job.place + 1)
 		wait(job, job.delayMs)
 	}
@@ -112,8 +111,8 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		const begin = (): void => {
 			if (hasBegun) return
 			hasBegun = true
-			// Not awaited: what a holder writes becomes durable after it, so that a crash that leaves any trace of
-			// this attempt leaves its count too. On a full disk the count is lost.
+			// Not awaited: it becomes durable before anything that the holder writes later, so a crash that leaves any
+			// trace of this attempt leaves its count too. On a full disk the count is lost.
 			backing.mark(place, attempt, 0).catch(() => {})
 		}
 		if (isCounted) begin()
@@ -127,8 +126,8 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 				const removed = backing.remove(place, id)
 				if (state === 'held') {
 					state = 'acked'
-					// At once: an `enqueue` of this id from here on means a new job.
-					live.delete(id)
+					// At once: from here on, an `enqueue` of this id means a new job.
+					unfinished.delete(id)
 					returned()
 				}
 				await removed
@@ -145,7 +144,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		}
 	}
 
-	/** The next job that can be read. */
+	/** A lease of the next job that can be read. */
 	const take = (returned: () => void, isCounted: boolean): Lease | undefined => {
 		for (let waiting = ready.pop(); waiting; waiting = ready.pop()) {
 			if (waiting.gone) continue
@@ -172,7 +171,7 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 				yield lease
 				continue
 			}
-			using _timer = ready.size > 0 ? setTimeout(wake, askAgainMs) : undefined
+			using _timer = ready.size > 0 ? setTimeout(wake, limitPollMs) : undefined
 			await changed.promise
 		}
 	}
@@ -181,30 +180,30 @@ export function openDispatcher(backing: Backing, recovered: readonly Recovered[]
 		queue: {
 			async enqueue(job) {
 				if (!isName(job.id)) throw invalid(`a job's id must have 1 to ${maxNameBytes} bytes and no NUL`)
-				const known = live.get(job.id)
+				const known = unfinished.get(job.id)
 				if (known) return known
 				const place = nextPlace++
 				const adding = backing.add(place, job)
-				// Handed out at once: anything its holder writes becomes durable after it.
+				// Handed out at once: the job becomes durable before anything that its holder writes.
 				const waiting: WaitingJob = { place, id: job.id, attempt: 0, fresh: job }
 				wait(waiting, 0)
 				const added = adding.then(
 					() => void delete waiting.fresh,
 					(error: unknown) => {
 						waiting.gone = true
-						live.delete(job.id)
+						unfinished.delete(job.id)
 						throw error
 					},
 				)
-				live.set(job.id, added)
+				unfinished.set(job.id, added)
 				await added
 			},
 			claim,
-			waiting: () => ready.size + resting.size,
+			waiting: () => ready.size + delayTimers.size,
 		},
 		close() {
 			closed = true
-			for (const timer of resting) clearTimeout(timer)
+			for (const timer of delayTimers) clearTimeout(timer)
 			wake()
 		},
 	}

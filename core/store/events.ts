@@ -15,7 +15,7 @@ export type AppendOnce = (
 	records: CheckedOp[],
 ) => Promise<Cursor[]>
 
-/** The `append` of an engine's log. With a change of records, it is tried again after a conflict. */
+/** The `append` of an engine's log. An append with a change of records is retried after a conflict. */
 export function appendBy(appendOnce: AppendOnce): EventLog['append'] {
 	return async (run, expectedLast, entries, change) => {
 		checkEntries(run, expectedLast, entries)
@@ -36,7 +36,7 @@ export function checkEntries(run: string | null, expectedLast: number, entries: 
 	let timestamp: string | undefined
 	for (const { event } of entries) {
 		if (event.run_id !== run) throw invalid(`an event of the run ${event.run_id} cannot be appended to the run ${run}`)
-		// Those of one append mostly are of one agent and one millisecond.
+		// The events of one append usually have the same agent and time, which are checked once.
 		if (event.agent_id !== null && event.agent_id !== agent) checkName('agent', event.agent_id)
 		if (event.timestamp !== timestamp && !(Date.parse(event.timestamp) >= 0))
 			throw invalid(`"${event.timestamp}" is not an ISO 8601 timestamp`)
@@ -56,7 +56,7 @@ export function fenced(run: string, expectedLast: number, last: number): Fault {
 	)
 }
 
-/** The position that a cursor means. Throws `invalid_request` for one that this log never returned. */
+/** The position of a cursor. Throws `invalid_request` for one that this log never returned. */
 export function positionOf(cursor: Cursor, head: number): number {
 	if (!isPosition(cursor, String(head))) throw invalid(`"${cursor}" is not a position in this log`)
 	return Number(cursor)
@@ -91,7 +91,7 @@ function nameOfActor(actor: unknown): unknown {
 	return id ?? kind
 }
 
-/** Milliseconds since 1970. Throws `invalid_request` for an invalid time. */
+/** Milliseconds since 1970, or `absent` if there is no text. Throws `invalid_request` for an invalid time. */
 export function timeOf(text: string | undefined, absent: number): number {
 	if (text === undefined) return absent
 	const time = Date.parse(text)

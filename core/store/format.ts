@@ -3,15 +3,16 @@ import { Fault } from '../errors.ts'
 
 /**
  * Raised by each change that needs a migration (core/upgrade/migration.ts). 1: version 0.1.0. 2: each agent has its liveness
- * record, skills are stored as bytes, memories are found by their text, records of MCP servers say whether they may have
- * secrets, and those of heartbeats and webhooks where their results go.
+ * record, skills are stored as bytes, memories are found by their text, records of MCP servers state whether they may have
+ * secrets, and records of heartbeats and webhooks where their results are delivered.
  */
 export const format: number = 2
 /** The first version that reads this format. */
 export const formatSince = '0.2.0'
 /**
- * The oldest format that this version can write: that of the minor version before it. Gateways of both work on one cluster in that
- * format until an operator raises it (`mayUpgrade` of core/store/ports.ts). In it, features store what the older version reads.
+ * The oldest format that this version can write: that of the previous minor version. Gateways of both versions work on one
+ * cluster in that format until an operator raises it (`mayUpgrade` of core/store/ports.ts). Until then, features store
+ * records that the older version can read.
  */
 export const oldestWritten: number = 2
 

@@ -7,19 +7,19 @@ const maxBytes = 1000
 export const maxNameBytes = 256
 
 /**
- * A key as one string: its parts with NUL between them. NUL is in no part and sorts below everything else, so that the
- * strings' UTF-8 bytes sort as the ports demand. Throws `invalid_request` for an invalid key.
+ * A key as one string: its parts with NUL between them. No part contains NUL, which sorts below every other character, so
+ * the strings' UTF-8 bytes sort as the ports require. Throws `invalid_request` for an invalid key.
  */
 export function joinKey(key: Key): string {
 	if (!Array.isArray(key) || key.length === 0) throw invalid('a key needs at least one part, its scope')
 	for (const part of key) {
-		if (typeof part !== 'string' || part === '') throw invalid('each part of a key must be a text that is not empty')
+		if (typeof part !== 'string' || part === '') throw invalid('each part of a key must be a non-empty string')
 		if (part.includes(separator)) throw invalid('a part of a key must not contain the character NUL')
 	}
 	const joined = key.join(separator)
 	// A lone surrogate has no UTF-8 form: two different keys would become one.
 	if (!joined.isWellFormed()) throw invalid('a part of a key contains half of a surrogate pair')
-	// A unit of UTF-16 takes three bytes at most.
+	// Saves the count of bytes: a UTF-16 code unit has at most three bytes in UTF-8.
 	if (joined.length * 3 <= maxBytes) return joined
 	const bytes = Buffer.byteLength(joined)
 	if (bytes > maxBytes) throw invalid(`a key may have at most ${maxBytes} bytes, this one has ${bytes}`)

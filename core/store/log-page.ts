@@ -1,10 +1,10 @@
-/** What every engine's pages of the log have in common. */
+/** Reads a page of the log, for every engine. */
 import { Fault } from '../errors.ts'
 import { matcher, positionOf } from './events.ts'
 import type { Cursor, EventEnvelope, LogFilter, LogPage } from './ports.ts'
 
 export interface PageRequest {
-	/** The newest position that is durable, and that subscribers have heard of. */
+	/** The newest durable position that subscribers have received. */
 	head: number
 	filter: LogFilter
 	after: Cursor | null
@@ -16,7 +16,7 @@ export interface PageRequest {
 export interface PageRecord {
 	/** Of its last event. */
 	position: number
-	/** Its events in order, and its size in bytes; null if it has none for the filter. */
+	/** Its events in order, and its size in bytes; null if none of them can match the filter. */
 	read(): { events: readonly EventEnvelope[]; size: number } | null
 }
 
@@ -24,13 +24,13 @@ export interface PageRecord {
 const maxBytes = 8 * 1024 * 1024
 
 /**
- * Returns only events up to `head`. `from`: the records that may hold events after a position, or with `reverse` before it, in that
- * order. `most`: how many records one page reads at most.
+ * Returns only events up to `head`. `from`: the records that may hold events after a position, or with `reverse` before it,
+ * in that order. One page reads at most `maxRecords` records.
  */
 export async function pageOf(
 	{ head, filter, after, limit, reverse }: PageRequest,
 	from: (after: number) => AsyncIterable<PageRecord>,
-	most: number,
+	maxRecords: number,
 ): Promise<LogPage> {
 	if (!(limit >= 1)) throw new Fault('invalid_request', 'the limit must be at least 1')
 	const matches = matcher(filter)
@@ -41,7 +41,7 @@ export async function pageOf(
 	let bytes = 0
 	for await (const { position: last, read } of from(start)) {
 		if (!reverse && last > head) break
-		if (entries.length >= limit || count >= most || bytes >= maxBytes) return { entries, next: String(at) }
+		if (entries.length >= limit || count >= maxRecords || bytes >= maxBytes) return { entries, next: String(at) }
 		count++
 		const record = read()
 		if (!record) at = last

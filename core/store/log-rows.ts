@@ -1,4 +1,4 @@
-/** The entries of one append, as every engine stores them: the fields of an event by place take half the size of named ones. */
+/** The entries of one append, as every engine stores them: as tuples they have half the size of objects with named fields. */
 import type { LogEntry } from './ports.ts'
 
 export type LogRow = [

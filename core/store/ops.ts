@@ -11,7 +11,6 @@ export interface CheckedOp {
 	check?: true | undefined
 }
 
-/** Of one commit. */
 const maxWrites = 100
 
 /** Throws `invalid_request` for ops that one commit cannot contain. */
@@ -30,7 +29,7 @@ export function checkOps(scope: string, ops: readonly Op[]): CheckedOp[] {
 	return checked
 }
 
-/** Throws `conflict` if `present`, the key's revision, is not what the op expects. */
+/** Throws `conflict` if `present`, the revision of the key, differs from what the op expects. */
 export function checkExpected({ key, expect, check }: CheckedOp, present: Rev | undefined): void {
 	if (expect === undefined ? !check || present !== undefined : expect === (present ?? null)) return
 	const name = key.replaceAll('\0', '/')
@@ -38,7 +37,7 @@ export function checkExpected({ key, expect, check }: CheckedOp, present: Rev | 
 	throw new Fault('conflict', present === undefined ? `"${name}" is gone` : `"${name}" was changed meanwhile`)
 }
 
-/** The whole store, whose single writes are commits of one op. */
+/** Adds the single writes to a store, as commits of one op. */
 export function withSingleWrites(
 	store: Pick<Store, 'get' | 'getShared' | 'list' | 'keys' | 'commit' | 'watch'>,
 ): Store {

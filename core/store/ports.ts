@@ -1,6 +1,6 @@
 /**
- * The ports that all data passes through. The same plugins run on any engine behind them: LMDB (one machine), that of a
- * plugin's folder (core/engines), and in memory for tests. `test/contracts/store.ts` is the suite that every engine must pass.
+ * The ports through which all data passes. The same plugins run on any engine behind them: LMDB (one machine), an engine
+ * from a plugin's folder (core/engines), and in memory for tests. Every engine must pass the suite `test/contracts/store.ts`.
  *
  * Rules that keep an engine for many machines possible:
  * - an acknowledged write is durable: the promise settles only once the write survives `kill -9`;
@@ -11,8 +11,8 @@ import type { Fault } from '../errors.ts'
 import type { FormatMark } from './format.ts'
 
 /**
- * Non-empty parts; the first is the scope. Parts hold no NUL and no half of a surrogate pair. The whole is at most 1,000
- * bytes as UTF-8, one more between each two parts.
+ * Non-empty parts; the first is the scope. Parts contain no NUL and no half of a surrogate pair. At most 1,000 bytes of UTF-8
+ * in all, with one byte between each two parts.
  */
 export type Key = readonly [scope: string, ...rest: string[]]
 
@@ -69,13 +69,13 @@ export interface Change<T> {
  * parts, each by its UTF-8 bytes. A reader sees every write acknowledged before it asked, and may see later ones.
  *
  * Every write throws `storage_full` while the disk is too full to accept it safely, and `conflict` if an expectation
- * does not hold; then nothing at all was written.
+ * does not hold; then nothing was written.
  */
 export interface Store {
 	get<T>(key: Key): Promise<Entry<T> | undefined>
 	/**
-	 * As `get`, for a record that is read far more often than it is written. The engine may keep it in memory, where all readers
-	 * share it, so it must not be changed, and may be frozen. Returns the entry itself, not a promise, where it is in memory.
+	 * As `get`, for a record that is read far more often than written. The engine may cache it. All readers share it, so it must
+	 * not be changed, and may be frozen. Returns a cached entry itself, not a promise.
 	 */
 	getShared<T>(key: Key): Entry<T> | undefined | Promise<Entry<T> | undefined>
 	put(key: Key, value: unknown): Promise<Rev>
@@ -87,14 +87,14 @@ export interface Store {
 	delete(key: Key, expect?: Rev): Promise<void>
 	/** Entries whose key starts with the parts of `prefix`, in order. Not a snapshot: concurrent writes may or may not show. */
 	list<T>(prefix: Key, options?: ListOptions): AsyncIterable<Entry<T>>
-	/** The keys that `list` would find. Nothing is decoded, so a damaged record shows, too. */
+	/** The keys that `list` would find. Nothing is decoded, so the keys of damaged records appear too. */
 	keys(prefix: Key, options?: ListOptions): AsyncIterable<Key>
 	/**
 	 * All or nothing, at most 100 writes, every key in `scope`, no key twice. Returns the new revision of each write, in
 	 * their order.
 	 */
 	commit(scope: string, ops: Op[]): Promise<Rev[]>
-	/** Reports every change of a key under `prefix` from now on, in the order in which they became durable, until `stop` is called. */
+	/** Reports every change of a key under `prefix` from now on, in the order in which they become durable, until the returned function is called. */
 	watch<T>(prefix: Key, changed: (change: Change<T>) => void): () => void
 }
 
@@ -135,9 +135,9 @@ export interface LogFilter {
 	run_id?: string
 	/** Only events of agents whose names match one of these patterns, and none of the gateway. */
 	agents?: readonly string[]
-	/** Event types; `message.*` stands for a family. Absent: all. */
+	/** Event types; `message.*` matches a family. Absent: all. */
 	types?: readonly string[]
-	/** The `id` of `payload.actor`; its `kind` where it has no id. */
+	/** The `id` of `payload.actor`, or its `kind` if it has no id. */
 	actor?: string
 	/** ISO 8601; events at or after `since` and before `until`. */
 	since?: string
@@ -157,16 +157,16 @@ export interface EventLog {
 	/**
 	 * Appends the events of one run, or of the gateway (`run` null), as one durable whole.
 	 *
-	 * `expectedLast` is the sequence of the run's last event in the log, 0 for none. If it is not, another writer
-	 * has written this run, and `fenced` is thrown. Sequences of `entries` rise, and are above `expectedLast`. Neither applies
-	 * to the gateway's events. Without entries nothing is written.
+	 * `expectedLast` must be the sequence of the run's last event in the log, 0 for none. Otherwise another writer has written
+	 * this run, and `fenced` is thrown. Sequences of `entries` rise, and are above `expectedLast`. Neither applies to the
+	 * gateway's events. Without entries nothing is written.
 	 *
-	 * `change` becomes durable together with the events. An error from `ops`, or `conflict` after 100 attempts, refuses the
-	 * append. Only an engine without transactions across log and records writes the events first: then `conflict`, or a
+	 * `change` becomes durable together with the events. If `ops` throws, or `conflict` persists for 100 attempts, nothing is
+	 * appended. Only an engine without transactions across log and records writes the events first: then `conflict`, or a
 	 * crash, can leave the records behind the log, and the run's next writer must compare them.
 	 *
-	 * Subscribers are called, and promises settle, in the order of the cursors; for one append the subscribers first, when
-	 * the changed records can already be read.
+	 * Subscribers are called, and promises settle, in the order of the cursors. For one append the subscribers are called first;
+	 * by then the changed records can be read.
 	 */
 	append(run: string | null, expectedLast: number, entries: LogEntry[], change?: RecordChange): Promise<Cursor[]>
 	/**
@@ -180,8 +180,8 @@ export interface EventLog {
 	/** The log of one run: its last sequence (0 for none), last event, and its steps in order. */
 	journal(run: string): Promise<RunJournal>
 	/**
-	 * Every entry appended from now on, in order, once it is durable; until `stop` is called. The event is the appender's
-	 * own object, shared by all: neither side may change it.
+	 * Reports every entry appended from now on, in order, once it is durable, until the returned function is called. The event
+	 * is the appender's own object, shared by all: neither side may change it.
 	 */
 	subscribe(listener: (cursor: Cursor, event: EventEnvelope) => void): () => void
 	/** The newest durable position. */
@@ -212,11 +212,11 @@ export interface Job {
 export interface Lease {
 	job: Job
 	/**
-	 * 1 for the first time that this job was handed out. The count of an attempt is durable no later than anything its holder
-	 * writes to this engine afterwards.
+	 * 1 when this job is handed out for the first time. The count becomes durable no later than anything that the holder writes
+	 * to this engine afterwards.
 	 */
 	attempt: number
-	/** Counts the attempt, unless `claim` did; to be called before the holder writes anything about the job. */
+	/** Counts the attempt, unless `claim` did. To be called before the holder writes anything about the job. */
 	begin(): void
 	ack(): Promise<void>
 	/** Puts the job back, to be handed out again after `delayMs` at the earliest. */
@@ -227,9 +227,9 @@ export interface RunQueue {
 	/** The job may be handed out before this settles: what its holder writes never becomes durable before the job itself. */
 	enqueue(job: Job): Promise<void>
 	/**
-	 * Hands out jobs, oldest first, as long as fewer than `max()` of this claimer's are neither acked nor released. A raised
-	 * limit is noticed within a second. Ends with the signal. `isCounted`: false where a lease may wait before work begins: its
-	 * attempt counts from `begin`.
+	 * Hands out jobs, oldest first, while this claimer holds fewer than `max()` leases that are neither acked nor released. A
+	 * raised limit is noticed within a second. Ends with the signal. `isCounted`: false if a lease may wait before work begins;
+	 * then `begin` counts the attempt.
 	 */
 	claim(max: () => number, signal: AbortSignal, isCounted?: boolean): AsyncIterable<Lease>
 	/** Jobs that wait, including delayed ones. */
@@ -241,9 +241,9 @@ export interface Snapshots {
 	/** The maximum size of a copy in bytes. */
 	size(): number
 	/**
-	 * Writes the files of one moment into `folder`, which must exist and be empty: all writes acknowledged before the call, and
-	 * no partial ones. An engine opened there later continues from that moment. Does not block readers or writers.
-	 * Throws `unavailable` if nothing can be copied. The signal may cancel a long copy, which then rejects.
+	 * Writes a consistent copy into `folder`, which must exist and be empty: all writes acknowledged before the call, and no
+	 * partial ones. An engine can be opened there later. Does not block readers or writers. Throws `unavailable` if nothing can
+	 * be copied. Rejects if the signal cancels it.
 	 */
 	take(folder: string, signal?: AbortSignal): Promise<void>
 }
@@ -259,11 +259,11 @@ export interface Engine extends AsyncDisposable {
 	/** Null while writes are accepted; otherwise why not, such as a full disk. */
 	trouble(): string | null
 	/**
-	 * For an engine that several gateways share, one at a time: settles when another one has taken over, or may have. Everything
-	 * is refused from then on, and this process must begin again.
+	 * For an engine that several gateways share, one at a time: settles when another one has taken over, or may have. From then
+	 * on everything is refused, and this process must start over.
 	 */
 	readonly lost?: Promise<Fault>
-	/** For such an engine: what the others learn of the working gateway. */
+	/** For such an engine: the time for which this process is the working gateway. */
 	readonly tenure?: Tenure
 	/** For such an engine: the gateways that answer at this moment, this one included. Takes most of a second. */
 	members?(): Promise<ClusterMember[]>
@@ -290,11 +290,11 @@ export interface Contents {
 	jobs(): AsyncIterable<Job>
 }
 
-/** The time in which one gateway works on data that several share. */
+/** The time for which one gateway works on data that several share. */
 export interface Tenure {
-	/** Of this time alone: no other one has the same. */
+	/** Unique. */
 	readonly id: string
-	/** Tells the waiting gateways where this one is, until the next call. */
+	/** Publishes this gateway's address to the waiting ones. */
 	advertise(address: GatewayAddress): void
 }
 
@@ -304,7 +304,7 @@ export interface GatewayAddress {
 	main: string
 	/** Null if it does not listen there. */
 	legacy: string | null
-	/** Is the same for the same tenure only with the same key of the installation. */
+	/** Derived from the tenure's id with the key of the installation: if it matches, both gateways have the same key. */
 	key_check: string
 }
 
@@ -316,7 +316,7 @@ export interface ObservedLease {
 	holder: string
 	/** Absent until it serves requests. */
 	address?: GatewayAddress | undefined
-	/** It was seen to renew its lease. */
+	/** A renewal of the lease was observed. */
 	isAlive: boolean
 }
 
@@ -335,7 +335,7 @@ export interface ClusterMember {
 /** The names of engines whose data is not on this machine. The plugin that provides one adds its name, by declaration merging. */
 export interface RemoteEngines {}
 
-/** As it was found last, at most some seconds ago. */
+/** The last known state, at most a few seconds old. */
 export interface ClusterStatus {
 	engine: keyof RemoteEngines
 	/** The engine, for people. */
@@ -346,7 +346,7 @@ export interface ClusterStatus {
 	leader: string | null
 }
 
-/** The format of the data. A new engine has the one of this program; data of an older one opens unchanged. */
+/** The format of the data. A new engine has that of this program; data of an older format opens unchanged. */
 export interface DataFormat {
 	mark(): FormatMark
 	/** Settles once it is durable. */

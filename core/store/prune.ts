@@ -1,11 +1,11 @@
-/** What every engine's removal of old events has in common. */
+/** Shared by every engine's removal of old events. */
 import { Fault } from '../errors.ts'
 import { BoundedMap } from '../util/bounded-map.ts'
 import { timeOf } from './events.ts'
 
-/** The clock may have stepped: the rest counts as young only after so many young records in a row. */
+/** Pruning ends after so many young records in a row; fewer may come from a clock that was set back. */
 export const youngInARow = 1000
-/** Runs whose `keep` is remembered. */
+/** Runs for which the result of `keep` is cached. */
 const rememberedRuns = 10_000
 
 export interface Pruning {
@@ -14,7 +14,7 @@ export interface Pruning {
 	keep: (run: string) => Promise<boolean>
 }
 
-/** The time, and a check of runs that remembers its answers. */
+/** `before` in milliseconds since 1970, and `keep` with a cache. Throws `invalid_request` for an invalid time. */
 export function pruningOf({ before, keep }: Pruning): { before: number; isKept(run: string | null): Promise<boolean> } {
 	const time = timeOf(before, Number.NaN)
 	if (Number.isNaN(time)) throw new Fault('invalid_request', 'prune needs a time')

@@ -6,13 +6,13 @@ import { withSingleWrites } from './ops.ts'
 import type { Op, RunQueue, Store } from './ports.ts'
 
 /**
- * Fields of the gateway's own records that name their owner. A secret that happens to be an agent's name must
- * not separate the agent from its records. Such a record carries the agent's uid; without one these may be a model's words, such as
- * the keys of its notes.
+ * Fields of the gateway's own records that name their owner. They are not redacted: a secret that equals an agent's name must
+ * not separate the agent from its records. Such a record has the agent's uid. In other records, these fields may be a model's
+ * words, such as the keys of its notes.
  */
-const belonging = ['agent', 'agent_id', 'agent_uid', 'uid', 'conversation', 'run_id']
+const ownerFields = ['agent', 'agent_id', 'agent_uid', 'uid', 'conversation', 'run_id']
 
-/** Values are redacted when they are written, keys are not. */
+/** Redacts values when they are written, but not keys. */
 export function redactingStore(store: Store, redactor: Redactor): Store {
 	return withSingleWrites({
 		...store,
@@ -27,7 +27,7 @@ export function redactingStore(store: Store, redactor: Redactor): Store {
 	})
 }
 
-/** The same op if it writes nothing that is redacted. */
+/** Returns the same op if nothing in it is redacted. */
 export function redactedOp(view: View, op: Op): Op {
 	if (op.check) return op
 	const value = redactedRecord(view, op.value)
@@ -49,7 +49,7 @@ export function redactingQueue(queue: RunQueue, redactor: Redactor): RunQueue {
 	}
 }
 
-/** For the agent that a record in a scope of none names by uid. */
+/** The view of the agent whose uid a record outside agent scopes contains, else that of the gateway. */
 function viewFor(redactor: Redactor, value: unknown): View {
 	const uid = uidIn(value)
 	return redactor.of([uid === undefined ? 'gateway' : { uid }])
@@ -66,6 +66,6 @@ function withOwners<T>(cleaned: T, value: T): T {
 	if (cleaned === value || typeof cleaned !== 'object' || Array.isArray(cleaned)) return cleaned
 	if (uidIn(value) === undefined) return cleaned
 	const fields = value as Record<string, unknown>
-	const kept = belonging.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]])
+	const kept = ownerFields.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]])
 	return { ...cleaned, ...Object.fromEntries(kept) }
 }

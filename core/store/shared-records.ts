@@ -1,4 +1,4 @@
-/** Decoded records for `Store.getShared`: at most 4 MiB, by their stored size; in memory they take about twice as much. */
+/** Cache of decoded records for `Store.getShared`: at most 4 MiB of stored size, about twice as much in memory. */
 import { AgedMap } from '../util/aged-map.ts'
 import { freeze } from '../util/freeze.ts'
 import type { Entry } from './ports.ts'
@@ -10,30 +10,29 @@ const OVERHEAD_BYTES = 256
 export interface SharedRecords {
 	/** `entry` is undefined for a key that has no record. */
 	find(key: string): { readonly entry: Entry<unknown> | undefined } | undefined
-	/** Keeps an entry of `bytes` stored bytes until `forget`, and returns it, frozen. */
+	/** Caches an entry of `bytes` stored bytes until `forget`, and returns it, frozen. */
 	keep(key: string, entry: Entry<unknown> | undefined, bytes?: number): Entry<unknown> | undefined
 	/** To be called whenever the record is written. */
 	forget(key: string): void
 }
 
 export function openSharedRecords(maxBytes = MAX_BYTES): SharedRecords {
-	/** In the order of reading. */
-	const kept = new AgedMap<string, { entry: Entry<unknown> | undefined; cost: number }>()
+	const cache = new AgedMap<string, { entry: Entry<unknown> | undefined; cost: number }>()
 	let total = 0
 	const forget = (key: string): void => {
-		const one = kept.get(key)
-		if (one && kept.delete(key)) total -= one.cost
+		const cached = cache.get(key)
+		if (cached && cache.delete(key)) total -= cached.cost
 	}
 	return {
-		find: (key) => kept.get(key),
+		find: (key) => cache.get(key),
 		keep(key, entry, bytes = 0) {
 			forget(key)
 			freeze(entry)
 			const cost = key.length + bytes + OVERHEAD_BYTES
 			if (cost > maxBytes) return entry
-			kept.set(key, { entry, cost })
+			cache.set(key, { entry, cost })
 			total += cost
-			while (total > maxBytes) total -= kept.takeOldest()?.[1].cost ?? total
+			while (total > maxBytes) total -= cache.takeOldest()?.[1].cost ?? total
 			return entry
 		},
 		forget,

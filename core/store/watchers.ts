@@ -1,7 +1,7 @@
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import { isWithin, scopeOf } from './keys.ts'
-import type { Cursor, EventEnvelope, LogEntry } from './ports.ts'
+import type { EventLog, LogEntry } from './ports.ts'
 
 /** Subscribers to key changes, by the scope that they watch. */
 export interface Watchers<T> {
@@ -16,12 +16,12 @@ export function openWatchers<T>(log?: Logger): Watchers<T> {
 	return {
 		add(prefix, changed) {
 			const scope = scopeOf(prefix)
-			const one = { prefix, changed }
-			const watching = byScope.get(scope) ?? new Set()
-			byScope.set(scope, watching.add(one))
+			const watcher = { prefix, changed }
+			const watchers = byScope.get(scope) ?? new Set()
+			byScope.set(scope, watchers.add(watcher))
 			return () => {
-				watching.delete(one)
-				if (watching.size === 0 && byScope.get(scope) === watching) byScope.delete(scope)
+				watchers.delete(watcher)
+				if (watchers.size === 0 && byScope.get(scope) === watchers) byScope.delete(scope)
 			}
 		},
 		tell(key, make) {
@@ -33,32 +33,32 @@ export function openWatchers<T>(log?: Logger): Watchers<T> {
 	}
 }
 
-type Heard = (cursor: Cursor, event: EventEnvelope) => void
+type Listener = Parameters<EventLog['subscribe']>[0]
 
 /** Subscribers to the events of a log. */
 export class LogListeners {
-	readonly #all = new Set<Heard>()
+	readonly #all = new Set<Listener>()
 	readonly #log: Logger | undefined
 
 	constructor(log?: Logger) {
 		this.#log = log
 	}
 
-	/** Returns a function that unsubscribes. A function that subscribes twice counts as two subscribers. */
-	add(heard: Heard): () => void {
-		const one: Heard = (cursor, event) => heard(cursor, event)
-		this.#all.add(one)
-		return () => this.#all.delete(one)
+	/** Returns a function that unsubscribes. A function that is added twice counts as two subscribers. */
+	add(listener: Listener): () => void {
+		const distinct: Listener = (cursor, event) => listener(cursor, event)
+		this.#all.add(distinct)
+		return () => this.#all.delete(distinct)
 	}
 
 	/** `first`: the position of the first entry. */
 	tell(first: number, entries: readonly LogEntry[]): void {
 		for (const [index, { event }] of entries.entries())
-			for (const heard of this.#all) guarded(() => heard(String(first + index), event), this.#log)
+			for (const listener of this.#all) guarded(() => listener(String(first + index), event), this.#log)
 	}
 }
 
-/** Calls a subscriber in the middle of the store's own work, which must not fail with it. */
+/** Calls a subscriber during the store's own work, which must not fail if the subscriber throws. */
 function guarded(callback: () => void, log?: Logger): void {
 	try {
 		callback()

@@ -24,11 +24,11 @@ export function openEnv(path: string, { readOnly = false } = {}): Env {
 		noSubdir: false,
 		maxDbs: tableNames.length,
 		encoding: 'binary',
-		// Commit, then settle: with it, lmdb-js makes a commit visible before it is on the disk and chooses after a crash
-		// between two states by the machine's boot id. Without it the put's promise means durable, and with one commit in
-		// flight it was also faster here: 0.30 ms against 0.42 ms for one write, at three quarters of the CPU time.
+		// If true, lmdb-js makes a commit visible before it is on the disk, and after a crash chooses between two states by
+		// the machine's boot id. If false, the promise of a put settles once it is durable, and with one commit in flight
+		// that was also faster here: 0.30 ms against 0.42 ms for one write, at three quarters of the CPU time.
 		overlappingSync: false,
-		// Unused parts of a page go to the file: they must not hold what was in memory before, which may be a secret.
+		// Unused parts of a page are written to the file, and must not contain old memory, which may hold a secret.
 		noMemInit: false,
 		// Only address space (on Windows the file itself, so not set there). LMDB grows it as needed, but keeps each former
 		// mapping; few installations ever get above this.
@@ -52,7 +52,7 @@ function mustOpenLock(path: string, readOnly: boolean): void {
 	}
 }
 
-/** Not in lmdb's types. The umask can only take away from it. */
+/** Missing in lmdb's types. The umask can only remove permissions. */
 const permissions = { permissionsMode: 0o600 }
 
 const keyEncoder = {

@@ -18,8 +18,8 @@ const CHUNK = 100
 
 /**
  * The position of the event with this id; null if the log does not contain it, as for an event that was never stored. The id is a
- * UUIDv7, so it contains the time of the event, and the log is in order of time: no index is needed. If the clock was set back,
- * neither need be so; then only the newest records are searched.
+ * UUIDv7, so it contains the time of the event, and the log is in order of time: no index is needed. After the clock was set
+ * back, the order may differ; then only the newest records are searched.
  */
 export async function findEvent(
 	tables: Tables,

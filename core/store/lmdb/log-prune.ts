@@ -36,7 +36,7 @@ export async function pruneLog(tables: Tables, writer: Writer, request: PruneReq
 			const record = old(tables, key, before, request.log)
 			young = record ? 0 : young + 1
 			if (!record || (await isKept(record.run))) continue
-			// The caller may have taken long to answer.
+			// The engine may have been closed while `isKept` was pending.
 			writer.mustBeOpen()
 			if (record.run !== null && !isFirst(tables, record.run, key, gone)) continue
 			writes.push(...writesOf(tables, key, record))
@@ -62,8 +62,8 @@ function old(tables: Tables, key: string, before: number, log?: Logger): LogReco
 }
 
 /**
- * Whether the record is the run's first, apart from those removed with it. A record in the middle stays, which a clock that went
- * backwards can make the oldest: the journal would report it as missing.
+ * Whether the record is the run's first, apart from those removed with it. After the clock was set back, a record in the
+ * middle of a run can be the oldest. It stays, because the journal would report it as missing.
  */
 function isFirst({ runs }: Tables, run: string, key: string, gone: Map<string, number>): boolean {
 	const before = gone.get(run) ?? 0

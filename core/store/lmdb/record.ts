@@ -3,9 +3,9 @@
  *
  *     checksum (uint32 LE) · stamp (float64 LE) · body
  *
- * LMDB has no checksums of its own. This one is the CRC-32 of stamp and body, begun with the CRC-32 of the key, so that
- * an intact record under another key is detected too. It costs 0.3 µs for a record of 400 bytes. The stamp is a revision in
- * the table of records, a time in the log. Code that reads the file without LMDB imports this, so it must not import LMDB.
+ * LMDB has no checksums. This one is the CRC-32 of stamp and body, seeded with the CRC-32 of the key, so that an intact
+ * record under another key is detected too. It costs 0.3 µs for a record of 400 bytes. The stamp is a revision in the table
+ * of records, a time in the log. Code that reads the file without LMDB imports this file, so it must not import LMDB.
  */
 import { crc32 } from 'node:zlib'
 import { Fault } from '../../errors.ts'
@@ -27,7 +27,7 @@ export function sealStamp(key: string, stamp: number): Buffer {
 	return seal(key, stamp, Buffer.alloc(headerBytes))
 }
 
-/** Whether `record` is what was sealed under `key`. */
+/** Whether `record` has the checksum of what was sealed under `key`. */
 export function isIntact(key: string, record: Buffer): boolean {
 	return record.length >= headerBytes && record.readUInt32LE(0) === checksum(key, record)
 }

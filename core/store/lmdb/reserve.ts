@@ -2,9 +2,9 @@
  * Zeros between the last page of LMDB and the end of the data file. A commit that makes the file longer also writes the new
  * length and the places of new blocks to the disk, and takes a third longer.
  *
- * LMDB uses only pages that its meta pages refer to: whatever follows the last page may have any length and contents, also
- * after a crash. But zeros must not arrive after a page that LMDB writes in the same place. So they are written between two
- * transactions only, and the next one waits for them.
+ * LMDB uses only pages that its meta pages refer to, so the rest of the file may have any length and contents, also after a
+ * crash. But zeros must not overwrite a page that LMDB has just written there. So they are written only between two
+ * transactions, and the next one waits for them.
  */
 import { closeSync, fdatasync, fstatSync, openSync, statfsSync, write } from 'node:fs'
 import { join } from 'node:path'
@@ -15,8 +15,8 @@ import { dataFile } from './tables.ts'
 
 export interface Reserve {
 	/**
-	 * To be called after each commit, with its size in bytes. Undefined if there are enough zeros; else settles once there are,
-	 * and never rejects. Until then no transaction may begin.
+	 * To be called after each commit, with its size in bytes. Returns undefined if there are enough zeros, else a promise that
+	 * settles once there are and never rejects. Until then no transaction may begin.
 	 */
 	extend(committed: number): Promise<void> | undefined
 	close(): void
@@ -26,9 +26,9 @@ export interface Reserve {
 const inPlace: ReadonlySet<number> = new Set([0xef53, 0x5846_5342])
 
 const pageBytes = 4096
-/** How many zeros there are to be: an eighth of the data, within these limits. With less than half of that, more are written. */
-const least = 128 * 1024
-const most = 1024 * 1024
+/** The target size of the reserve is an eighth of the data, within these limits. It is refilled below half of the target. */
+const minTarget = 128 * 1024
+const maxTarget = 1024 * 1024
 
 const writeAt = promisify(write)
 const sync = promisify(fdatasync)
@@ -38,26 +38,26 @@ export function openReserve(path: string, root: Env['root'], space: Space): Rese
 	if (!writesInPlace(path)) return { extend: () => undefined, close() {} }
 	let fd: number | undefined
 	let isWriting = false
-	let isOver = false
-	/** Bytes of commits since the end was last compared. */
-	let since = 0
-	let step = least
+	let isClosed = false
+	/** Bytes of commits since the size of the reserve was last checked. */
+	let unchecked = 0
+	let target = minTarget
 
 	const fill = async (file: number, from: number, to: number): Promise<void> => {
 		isWriting = true
 		try {
 			for (let at = from; at < to;) at += (await writeAt(file, Buffer.alloc(to - at), 0, to - at, at)).bytesWritten
-			// Else the next commit would wait for them.
+			// Otherwise the next commit would sync them.
 			await sync(file)
 		} catch {
-			// Such as a limit on the length of files. LMDB makes the file longer by itself.
-			isOver = true
+			// For example a limit on the size of files. Without a reserve, LMDB extends the file itself.
+			isClosed = true
 		}
 		isWriting = false
-		if (isOver) close()
+		if (isClosed) close()
 	}
 	const close = (): void => {
-		isOver = true
+		isClosed = true
 		if (fd !== undefined && !isWriting) closeSync(fd)
 		if (!isWriting) fd = undefined
 	}
@@ -67,20 +67,20 @@ export function openReserve(path: string, root: Env['root'], space: Space): Rese
 		const used = (lastPageNumber + 1) * pageBytes
 		fd ??= openSync(join(path, dataFile), 'r+')
 		const { size } = fstatSync(fd)
-		step = Math.min(most, Math.max(least, Math.floor(used / 8 / pageBytes) * pageBytes))
-		if (size - used >= step / 2 || !space.hasRoom(used + step - size)) return undefined
-		return fill(fd, Math.max(size, used), used + step)
+		target = Math.min(maxTarget, Math.max(minTarget, Math.floor(used / 8 / pageBytes) * pageBytes))
+		if (size - used >= target / 2 || !space.hasRoom(used + target - size)) return undefined
+		return fill(fd, Math.max(size, used), used + target)
 	}
 
 	return {
 		extend(committed) {
-			since += committed
-			if (isOver || isWriting || since < step / 8) return undefined
-			since = 0
+			unchecked += committed
+			if (isClosed || isWriting || unchecked < target / 8) return undefined
+			unchecked = 0
 			try {
 				return extendNow()
 			} catch {
-				close() // such as a file that somebody has moved away
+				close() // for example, the file was moved away
 				return undefined
 			}
 		},

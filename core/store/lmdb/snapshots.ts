@@ -28,12 +28,12 @@ interface SnapshotOptions {
 const child = fileURLToPath(programOf(new URL('./copy-child.ts', import.meta.url)))
 
 /**
- * LMDB's own hot copy, taken from the pages of one read transaction, whatever is written during it. Free pages are left out,
- * so it contains no deleted data. Like data files, it can be used on every 64-bit little-endian machine: the pages of
- * lmdb-js have 4 KiB everywhere.
+ * LMDB's own hot copy, taken from the pages of one read transaction while writes continue. Free pages are left out, so it
+ * contains no deleted data. Like data files, it can be used on every 64-bit little-endian machine: the pages of lmdb-js have
+ * 4 KiB everywhere.
  *
- * The copying process maps the whole file into memory. For a large file that is another process, so that the gateway's
- * memory does not grow.
+ * Copying maps the whole file into memory. For a large file a child process does that, so that the gateway's memory does
+ * not grow.
  */
 export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOptions): LmdbSnapshots {
 	const { path, log, apartFrom = 64 * 1024 * 1024 } = options
@@ -55,7 +55,7 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 		process.stderr?.on('data', (data: Buffer) => (errors = (errors + data.toString()).slice(0, 1000)))
 		const [code] = (await once(process, 'exit')) as [number | null]
 		if (code === 0) return
-		root.readerCheck() // otherwise the entry of the dead reader would keep its pages forever
+		root.readerCheck() // removes the entry of the dead reader, which would pin its pages forever
 		throw new Error(errors || `its process ended with ${code}`)
 	}
 
@@ -85,7 +85,7 @@ export function openSnapshots({ root }: Env, writer: Writer, options: SnapshotOp
 	}
 }
 
-/** Without free pages. If LMDB's count of them is inconsistent, it refuses, and they are copied too. */
+/** Copies without free pages, or with them if LMDB refuses because its count of free pages is inconsistent. */
 export async function copyInto(root: Env['root'], folder: string): Promise<void> {
 	await root.backup(folder, true).catch(() => {
 		rmSync(join(folder, dataFile), { force: true })

@@ -15,21 +15,22 @@ interface Pending {
 	key: string
 	rev: number
 	bytes: Buffer | undefined
-	/** Whatever becomes of it; made for the first reader that waits. */
+	/** Settles when the write has succeeded or failed. Created for the first waiting reader. */
 	done?: PromiseWithResolvers<void>
 }
 
 export interface LmdbStore extends Store {
 	/**
-	 * Applies the ops, in one transaction with `more`. Returns the new revision of each write. Throws at once if it refuses
-	 * them, `conflict` if an expectation does not hold. `settled` is called as by `Writer.write`, when the records can be read.
+	 * Applies the ops, in one transaction with `otherWrites`. Returns the new revision of each write. Throws at once if it
+	 * refuses them, `conflict` if an expectation does not hold. `settled` is called as by `Writer.write`, when the records can
+	 * be read.
 	 */
-	write(ops: readonly CheckedOp[], more?: Write[], settled?: (durable: boolean) => void): Promise<Rev[]>
+	write(ops: readonly CheckedOp[], otherWrites?: Write[], settled?: (durable: boolean) => void): Promise<Rev[]>
 }
 
 /**
- * The number of revisions reserved at a time, which is also the most that a restart loses, of 2^53. Their last one is
- * stored before any of them is, so that no revision is ever used twice.
+ * The number of revisions reserved at a time, of 2^53; a restart loses at most as many. The last one of a block is stored
+ * before any of the block is used, so no revision is ever used twice.
  */
 const revisionBlock = 2 ** 20
 const revisionsKey = 'revisions'
@@ -37,8 +38,8 @@ const revisionsKey = 'revisions'
 const batch = 256
 
 /**
- * Expectations are checked when a write is called, against what is durable and what is accepted but not yet durable. That
- * is exact because one process writes the folder. Readers, in contrast, only ever see what is durable.
+ * Expectations are checked when a write is called, against durable and accepted writes. That is exact because only one
+ * process writes the folder. Readers, in contrast, see only durable writes.
  */
 export function openStore({ records: table, meta }: Tables, writer: Writer, log?: Logger): LmdbStore {
 	let reserved = findRecord(meta, revisionsKey)?.stamp ?? 0
@@ -47,24 +48,24 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 	const shared = openSharedRecords()
 	const watchers = openWatchers<Change<unknown>>(log)
 
-	const present = (key: string): Rev | undefined => {
-		const waiting = pending.get(key)
-		if (waiting) return waiting.bytes && String(waiting.rev)
+	const currentRev = (key: string): Rev | undefined => {
+		const accepted = pending.get(key)
+		if (accepted) return accepted.bytes && String(accepted.rev)
 		const found = findRecord(table, key)
 		return found && String(found.stamp)
 	}
 
-	const write: LmdbStore['write'] = (ops, more = [], settled) => {
+	const write: LmdbStore['write'] = (ops, otherWrites = [], settled) => {
 		writer.mustBeOpen()
-		for (const op of ops) if (op.check || op.expect !== undefined) checkExpected(op, present(op.key))
-		const writes = [...more]
+		for (const op of ops) if (op.check || op.expect !== undefined) checkExpected(op, currentRev(op.key))
+		const writes = [...otherWrites]
 		const changes: Pending[] = []
 		const revs: Rev[] = []
 		for (const { key, value, check } of ops) {
 			if (check) continue
 			const rev = ++lastRev
 			revs.push(String(rev))
-			if (value === undefined && present(key) === undefined && !pending.has(key)) continue
+			if (value === undefined && currentRev(key) === undefined && !pending.has(key)) continue
 			const bytes = value === undefined ? undefined : sealValue(key, rev, value)
 			writes.push({ table, key, bytes })
 			changes.push({ key, rev, bytes })
@@ -92,22 +93,22 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 	}
 	const readShared = (key: string): Entry<unknown> | undefined => {
 		writer.mustBeOpen()
-		const kept = shared.find(key)
-		if (kept) return kept.entry
+		const cached = shared.find(key)
+		if (cached) return cached.entry
 		const found = readEntry(table, key)
 		return shared.keep(key, found?.entry, found?.bytes)
 	}
-	/** Accepted writes become visible once they are durable; later writes do not delay the reader any further. */
-	const whenDurable = <T>(key: string, then: (key: string) => T): T | Promise<T> => {
-		const waits = pending.get(key)
-		if (!waits) return then(key)
-		waits.done ??= Promise.withResolvers()
-		return waits.done.promise.then(() => then(key))
+	/** Calls `read` once the writes of `key` accepted so far are durable. Later writes do not delay it any further. */
+	const afterPending = <T>(key: string, read: (key: string) => T): T | Promise<T> => {
+		const newest = pending.get(key)
+		if (!newest) return read(key)
+		newest.done ??= Promise.withResolvers()
+		return newest.done.promise.then(() => read(key))
 	}
 
 	const store = withSingleWrites({
-		get: async <T>(key: Key) => whenDurable(joinKey(key), read) as Entry<T> | undefined,
-		getShared: <T>(key: Key) => whenDurable(joinKey(key), readShared) as Entry<T> | undefined,
+		get: async <T>(key: Key) => afterPending(joinKey(key), read) as Entry<T> | undefined,
+		getShared: <T>(key: Key) => afterPending(joinKey(key), readShared) as Entry<T> | undefined,
 		list: <T>(prefix: Key, options: ListOptions = {}) =>
 			listed({ table, writer }, prefix, options, read) as AsyncIterable<Entry<T>>,
 		keys: (prefix, options = {}) => listed({ table, writer }, prefix, options, splitKey),
@@ -118,7 +119,7 @@ export function openStore({ records: table, meta }: Tables, writer: Writer, log?
 	return { ...store, write }
 }
 
-/** What `read` makes of each key under `prefix`, without those that it finds nothing at. */
+/** The results of `read` for the keys under `prefix`, except undefined ones. */
 async function* listed<T>(
 	source: { table: Table; writer: Writer },
 	prefix: Key,
@@ -129,10 +130,10 @@ async function* listed<T>(
 	let left = limit
 	for await (const keys of keyBatches(source, rangeOf(joinKey(prefix), options), Math.min(batch, limit))) {
 		for (const key of keys) {
-			// One at a time: the values may be large, and the next one may have been deleted meanwhile.
-			const one = read(key)
-			if (one === undefined) continue
-			yield one
+			// One at a time: values may be large, and the next key may be deleted meanwhile.
+			const item = read(key)
+			if (item === undefined) continue
+			yield item
 			if (--left === 0) return
 		}
 	}

@@ -1,4 +1,4 @@
-/** The tables of the data file, and their keys. Code that reads the file without LMDB imports this, so it must not import LMDB. */
+/** The tables of the data file, and their keys. Code that reads the file without LMDB imports this file, so it must not import LMDB. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Database } from 'lmdb'
 import { keyAfter } from '../keys.ts'
@@ -18,7 +18,7 @@ export const tableNames = ['meta', 'records', 'log', 'runs', 'agents', 'jobs', '
 
 export type Tables = Record<(typeof tableNames)[number], Table>
 
-/** Tables whose values are sealed records; the others have no records. */
+/** Tables whose values are sealed records; those of the others are empty. */
 export const sealedTables: readonly string[] = ['meta', 'records', 'log', 'jobs', 'tries'] satisfies (keyof Tables)[]
 
 export const dataFile = 'data.mdb'
@@ -48,8 +48,8 @@ export function keysOf(table: Table, { start, end, reverse = false }: KeyRange, 
 }
 
 /**
- * The keys of a range, `size` at a time. Other work gets its turn between two batches, during which the store may be
- * closed: then throws `unavailable`.
+ * The keys of a range, `size` at a time. Yields to other work between two batches; throws `unavailable` if the store was
+ * closed meanwhile.
  */
 export async function* keyBatches(
 	{ table, writer }: { table: Table; writer: { mustBeOpen(): void } },

@@ -2,9 +2,8 @@
  * Group commit: writes that arrive while one LMDB transaction is being flushed to the disk form the next one. So a
  * single write waits for one sync of the disk, and a thousand at once share a few.
  *
- * All puts that lmdb-js gets within one turn of the event loop are one block of its instructions, and one transaction
- * (`eventTurnBatching`); only a synchronous transaction would cut that in two, so after opening there must be none.
- * test/core/store/lmdb-kill.test.ts checks that.
+ * lmdb-js puts all writes of one turn of the event loop into one transaction (`eventTurnBatching`). A synchronous
+ * transaction would split them, so there must be none after opening. test/core/store/lmdb-kill.test.ts checks that.
  */
 import { Fault, messageOf } from '../../errors.ts'
 import type { Logger } from '../../log/log.ts'
@@ -23,16 +22,16 @@ export interface Write {
 
 export interface Writer {
 	/**
-	 * Writes all or nothing. Settles once durable, after `settled(true)`; calls finish in the order in which
-	 * they were made. Throws at once, without calling `settled`, if it refuses the write: `storage_full`, `unavailable`.
-	 * After a failure `settled(false)` comes before the rejection.
+	 * Writes all or nothing. Settles once durable, after `settled(true)`; calls finish in the order in which they were made.
+	 * Throws at once, without calling `settled`, if it refuses the write: `storage_full`, `unavailable`. If the commit fails,
+	 * calls `settled(false)` and rejects.
 	 */
 	write(writes: Write[], settled?: (durable: boolean) => void): Promise<void>
 	/** Null while writes are accepted; otherwise why not. */
 	trouble(): string | null
 	/** Throws `unavailable` once `drain` has been called: reading would fail as well. */
 	mustBeOpen(): void
-	/** True once a commit has failed: LMDB must no longer be used for writing, nor waited for. */
+	/** True once a commit has failed: LMDB must no longer be used for writing, and closing it would never settle. */
 	failed(): boolean
 	/** Refuses new writes and settles once the accepted ones are durable, or have failed. */
 	drain(): Promise<void>
@@ -48,36 +47,36 @@ interface Unit {
 /** The approximate limit of one transaction, so that a long queue blocks neither the event loop nor LMDB: 2,000 small writes. */
 const groupCost = 2000 * bytesPerWrite
 /**
- * A transaction costs 0.3 ms of CPU time, whatever is in it. When many write at once, it waits a little for more;
- * a client that writes one thing after another never waits.
+ * A transaction costs 0.3 ms of CPU time, however small. Under load, if one took less than this, the next one waits for
+ * half of it, to collect more writes. A client that writes sequentially never waits.
  */
-const apartMs = 2
-/** This many on average: more than a single run, with its few steps, ever makes. */
-const crowded = 3
+const quickMs = 2
+/** The average backlog that counts as load: more than the few steps of a single run ever cause. */
+const loadedBacklog = 3
 /** Above this, new writes are refused until the disk has caught up. */
 const maxBacklogBytes = 256 * 1024 * 1024
 /** If the disk does not respond for this long, all writes fail, so that no caller waits forever. */
-const answerWithinMs = 60_000
+const diskTimeoutMs = 60_000
 
 export function openWriter({ root }: Env, space: Space, reserve: Reserve, log?: Logger): Writer {
-	/** Handed to LMDB, which accepts more until this turn of the event loop ends. */
+	/** Handed to LMDB. While `accepting`, until the turn of the event loop ends, more can be added. */
 	let group: Unit[] | null = null
 	let accepting = false
 	/** The cost of `group`. */
 	let filled = 0
 	let backlog: Unit[] = []
 	let backlogBytes = 0
-	/** How many writes arrive while a transaction is in progress, on average. */
-	let crowd = 0
-	let begun = 0
+	/** How many writes arrive during a transaction, as a moving average. */
+	let averageBacklog = 0
+	let startedAt = 0
 	let pause: NodeJS.Timeout | undefined
-	/** The reserve is being extended, which no transaction may overlap. */
+	/** The reserve is being extended; no transaction may begin meanwhile. */
 	let extending = false
 	let failure: Fault | null = null
 	let draining: PromiseWithResolvers<void> | null = null
 	const watchdog = setTimeout(() => {
-		if (group || extending) giveUp(new Error(`the disk has not answered for ${answerWithinMs / 1000} s`))
-	}, answerWithinMs).unref()
+		if (group || extending) giveUp(new Error(`the disk has not answered for ${diskTimeoutMs / 1000} s`))
+	}, diskTimeoutMs).unref()
 
 	root.on('beforecommit', () => {
 		accepting = false
@@ -99,7 +98,7 @@ export function openWriter({ root }: Env, space: Space, reserve: Reserve, log?: 
 
 	const begin = (units: Unit[]): void => {
 		group = units
-		begun = performance.now()
+		startedAt = performance.now()
 		accepting = true
 		filled = units.reduce((sum, { size }) => sum + size.cost, 0)
 		lastPromise = undefined
@@ -116,9 +115,9 @@ export function openWriter({ root }: Env, space: Space, reserve: Reserve, log?: 
 	const finish = (finished: Unit[]): void => {
 		if (failure) return
 		group = null
-		crowd += (backlog.length - crowd) / 16
-		const soon = performance.now() - begun < apartMs
-		if (soon && crowd > crowded && !draining) pause = setTimeout(beginNext, apartMs / 2)
+		averageBacklog += (backlog.length - averageBacklog) / 16
+		const wasQuick = performance.now() - startedAt < quickMs
+		if (wasQuick && averageBacklog > loadedBacklog && !draining) pause = setTimeout(beginNext, quickMs / 2)
 		else beginNext()
 		let bytes = 0
 		for (const unit of finished) {
@@ -132,7 +131,7 @@ export function openWriter({ root }: Env, space: Space, reserve: Reserve, log?: 
 	}
 
 	const extend = (committed: number): void => {
-		// What has just settled may have made the next write already.
+		// The settled callers may have made the next write already.
 		if (group || pause || draining) return
 		const done = reserve.extend(committed)
 		if (!done) return
@@ -169,7 +168,7 @@ export function openWriter({ root }: Env, space: Space, reserve: Reserve, log?: 
 		else giveUp(error)
 	}
 
-	/** Whatever the cause: after a failed commit, LMDB cannot be trusted with another one in this process. */
+	/** After a failed commit, whatever its cause, this process must not use LMDB for another one. */
 	const giveUp = (error: unknown): void => {
 		if (failure) return
 		const full = /no space/i.test(messageOf(error)) || space.trouble() !== null
@@ -240,7 +239,7 @@ function sizeOf(writes: Write[]): CommitSize {
 	return { bytes, cost: bytes + writes.length * bytesPerWrite, growing }
 }
 
-/** Without the sizes of buffers that lmdb-js appends: the last ones are whatever was in memory there. */
+/** Without the buffer sizes that lmdb-js appends: the last ones are uninitialized memory. */
 function reasonOf(error: unknown): string {
 	return messageOf(error).replace(/: Attempting to write page.*/s, '')
 }
