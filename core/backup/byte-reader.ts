@@ -3,7 +3,7 @@ import { damaged } from './manifest.ts'
 /** Reads exact numbers of bytes from a stream of chunks, and holds at most one chunk. */
 export class ByteReader {
 	readonly #source: AsyncIterator<Buffer>
-	#piece: Buffer = Buffer.alloc(0)
+	#rest: Buffer = Buffer.alloc(0)
 
 	constructor(source: AsyncIterable<Buffer>) {
 		this.#source = source[Symbol.asyncIterator]()
@@ -18,16 +18,16 @@ export class ByteReader {
 	/** The next `count` bytes, chunk by chunk. */
 	async *stream(count: number): AsyncGenerator<Buffer> {
 		for (let left = count; left > 0;) {
-			if (this.#piece.length === 0 && !(await this.#more())) throw damaged('it is cut off')
-			const part = this.#piece.subarray(0, left)
-			this.#piece = this.#piece.subarray(part.length)
+			if (this.#rest.length === 0 && !(await this.#readChunk())) throw damaged('it is cut off')
+			const part = this.#rest.subarray(0, left)
+			this.#rest = this.#rest.subarray(part.length)
 			left -= part.length
 			yield part
 		}
 	}
 
 	async ended(): Promise<boolean> {
-		return this.#piece.length === 0 && !(await this.#more())
+		return this.#rest.length === 0 && !(await this.#readChunk())
 	}
 
 	/** Releases what the source holds. */
@@ -35,12 +35,13 @@ export class ByteReader {
 		await this.#source.return?.()
 	}
 
-	async #more(): Promise<boolean> {
+	/** False at the end of the stream. */
+	async #readChunk(): Promise<boolean> {
 		for (;;) {
 			const { done, value } = await this.#source.next()
 			if (done) return false
 			if (value.length === 0) continue
-			this.#piece = value
+			this.#rest = value
 			return true
 		}
 	}

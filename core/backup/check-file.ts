@@ -8,16 +8,16 @@ import { isIntact } from '../store/lmdb/record.ts'
 import { sealedTables } from '../store/lmdb/tables.ts'
 
 export interface FileFinding {
-	/** What is wrong with the file, as the end of a sentence about it; null if nothing is. */
+	/** What is wrong with the file, as the end of a sentence about it; null if it is intact. */
 	damage: string | null
 	/** False if only a part of the file was checked. */
 	complete: boolean
 	/** False if there was a commit during the check: then pages that were read late may belong to a later state. */
 	settled: boolean
-	/** How many pages and records were checked. */
+	/** The numbers of pages and records that were checked. */
 	pages: number
 	records: number
-	/** What was read of each table: how many records, and the key of the last one. */
+	/** For each table, the number of records that were read and the key of the last one. */
 	tables?: Record<string, { records: number; last: string | null }>
 }
 
@@ -35,8 +35,8 @@ type Visit = (node: Node) => void
 const numberKeys = 8
 
 /**
- * Throws only if the file cannot be read, not for its contents. Damage found while a process writes to the file
- * is certain only if the result is `settled`, or if a read transaction kept the pages in place.
+ * Throws only if the file cannot be read, not for its contents. If a process writes to the file meanwhile, a damage is certain
+ * only if the result is `settled`, or if a read transaction kept the pages in place.
  */
 export function checkFile(path: string, { wholeBytes = Infinity, withinMs = Infinity }: CheckLimits = {}): FileFinding {
 	using file = new DataFile(path)
@@ -46,7 +46,7 @@ export function checkFile(path: string, { wholeBytes = Infinity, withinMs = Infi
 	let complete = share === 1
 	let damage: string | null = null
 
-	/** Whether to check a subtree. `isEnd`: the first or the last of a branch; most tables have their newest records at the end. */
+	/** Whether to check a subtree. `isEnd`: it is the first or the last of a branch; most tables have their newest records there. */
 	const isChosen = (isEnd: boolean): boolean => {
 		if (performance.now() > until) complete = false
 		else if (share === 1 || isEnd || Math.random() < share) return true
@@ -58,7 +58,7 @@ export function checkFile(path: string, { wholeBytes = Infinity, withinMs = Infi
 		let count = 0
 		let last: Buffer | undefined
 		let lastIsLeaf = false
-		// A branch's key stands between what its left child holds and what its right child holds, which may begin with it.
+		// A branch's key is above all keys of its left child, and not above those of its right child, which may begin with it.
 		const mustRise = (page: number, key: Buffer, isLeaf: boolean): void => {
 			const step = last ? order(key, last) : 1
 			if (step < 0 || (step === 0 && (lastIsLeaf || !isLeaf))) throw new Damage(`page ${page} has keys out of order`)
@@ -119,7 +119,7 @@ function orderOfNumbers(a: Buffer, b: Buffer): number {
 	return wide(a, 0) - wide(b, 0)
 }
 
-/** One list of free pages: its length, then page numbers; a negative number is the length of the block that follows. */
+/** One list of free pages: its length, then page numbers. A negative number is the length of the block whose first page follows. */
 function freePages(file: DataFile, node: Node): number[] {
 	const list = file.value(node)
 	const length = list.length >= 8 ? wide(list, 0) : -1

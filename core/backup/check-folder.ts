@@ -7,7 +7,7 @@ import { checkFile } from './check-file.ts'
 import type { FileFinding } from './check-file.ts'
 
 const wholeBytes = 64 * 1024 * 1024
-/** A file that is checked completely may take longer on a slow disk than a part of a large one. */
+/** A complete check may take longer on a slow disk than the check of a part of a large file. */
 const wholeWithinMs = 10_000
 const shareWithinMs = 500
 

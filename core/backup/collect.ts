@@ -1,4 +1,4 @@
-/** Which files of a home go into a backup beside the database. */
+/** Which files of a home a backup contains besides the database. */
 import { constants } from 'node:fs'
 import { lstat, open, readdir, realpath } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
@@ -13,9 +13,9 @@ export interface Collected {
 }
 
 const deepest = 64
-/** Links may point here: never to a key when keys are left out, nor to the database while it is being written. */
-const taken = ['config', 'plugins', 'skills']
-/** By which editors and tests of a plugin find the gateway. */
+/** Links may point here only: not to a key, which may be left out on purpose, nor to the database, which is being written. */
+const linkTargets = ['config', 'plugins', 'skills']
+/** The link by which editors and tests of a plugin find the gateway. */
 const gatewayLink = /^plugins\/[^/]+\/node_modules\/svc-gateway$/
 
 /**
@@ -33,7 +33,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		const source = join(root, path)
 		const entry = await lstat(source).catch(absent)
 		if (!entry) return
-		// `svc plugins` makes it, and makes it again.
+		// `svc plugins` creates it again.
 		if (entry.isSymbolicLink() && gatewayLink.test(path)) return
 		if (!isMemberPath(path)) return void found.left_out.push(`${path}: an archive cannot store this name`)
 		// Even if the entry is not a link, one of its parent folders may be.
@@ -41,7 +41,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 		if (real === undefined) return void found.left_out.push(`${path}: a broken link`)
 		if (!real.startsWith(root + sep)) return void found.left_out.push(`${path}: a link that leads out of the home`)
 		const [top = ''] = real.slice(root.length + 1).split(sep)
-		if (!taken.includes(top))
+		if (!linkTargets.includes(top))
 			return void found.left_out.push(`${path}: a link to something that is not one of the files of the home`)
 		const file = await lstat(real).catch(absent)
 		if (!file?.isFile()) return void found.left_out.push(`${path}: not a file`)
@@ -75,7 +75,7 @@ export async function collectFiles(home: string, partial: string): Promise<Colle
 	return found
 }
 
-/** Opens for reading. Refuses a link that has replaced the file meanwhile; does not block on a pipe. */
+/** Opens a file for reading. Refuses a link that has replaced it meanwhile, and does not block on a pipe. */
 export async function openPlain(path: string): Promise<FileHandle> {
 	return open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0))
 }
@@ -84,7 +84,7 @@ function absent(error: NodeJS.ErrnoException): undefined {
 	if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
 }
 
-/** Of a link that leads nowhere, or to itself. */
+/** For a link that leads nowhere, or to itself. */
 function broken(error: NodeJS.ErrnoException): undefined {
 	if (error.code !== 'ELOOP') absent(error)
 }

@@ -26,22 +26,22 @@ export interface BackupRequest {
 	gateway_version: string
 	trigger: Trigger
 	include_key: boolean
-	/** Mebibytes of free disk space that the store needs. */
+	/** Mebibytes that must stay free on the disk. */
 	min_free_mib: number
 	signal?: AbortSignal
 }
 
-/** The vault's key changes rarely, and within milliseconds. */
+/** A change of the vault's key is rare, and takes milliseconds. */
 const attempts = 5
-/** For the thread's JavaScript; the chunks that it works on are outside the heap. */
+/** For the thread's JavaScript; the chunks of data are outside the heap. */
 const heapMib = 256
 /** Free space kept beyond what the store needs: a backup must never cause a write to be refused. */
 const spareMib = 64
-const forgottenMs = 24 * 3_600_000
+const abandonedMs = 24 * 3_600_000
 
 /**
- * Takes a backup of a home while the gateway runs, one at a time for each home. The file gets its name only once it
- * is complete, on the disk and read back; a process that is killed leaves a hidden folder, which the next backup removes.
+ * Takes a backup of a home while the gateway runs, one at a time for each home. The file gets its name only once it is
+ * complete, durable and read back. A process that is killed leaves a hidden folder, which the next backup removes.
  * Throws `storage_full`, or `backup_failed` with what to check.
  */
 export async function createBackup(request: BackupRequest): Promise<BackupInfo> {
@@ -53,7 +53,7 @@ export async function createBackup(request: BackupRequest): Promise<BackupInfo> 
 		const origin = originOf(home)
 		partial = partialOf(folder, origin)
 		await mkdir(folder, { recursive: true, mode: 0o700 })
-		await clearLeft(folder, partial)
+		await removeLeftovers(folder, partial)
 		await mustHaveRoom(folder, 2 * request.snapshots.size(), keepFree)
 		const staging = join(partial, 'home')
 		await snapshot(request, staging)
@@ -61,7 +61,7 @@ export async function createBackup(request: BackupRequest): Promise<BackupInfo> 
 		const { trigger, gateway_version } = request
 		const about = { id, created_at: begun.toISOString(), trigger, gateway_version, origin }
 		const file = join(partial, 'archive')
-		const packed = await packApart({ home, staging, file, keepFree, about }, signal)
+		const packed = await packInThread({ home, staging, file, keepFree, about }, signal)
 		const target = fileOf(folder, id)
 		await rename(file, target)
 		await syncFolder(folder)
@@ -73,18 +73,21 @@ export async function createBackup(request: BackupRequest): Promise<BackupInfo> 
 	}
 }
 
-/** Leftovers of killed processes; the gateway of another home that shares the folder may be taking a backup. */
-async function clearLeft(folder: string, partial: string): Promise<void> {
+/**
+ * Removes what killed processes left: the partial backup of this home, and old folders of verifications. The gateway of another
+ * home that shares the folder may be working there.
+ */
+async function removeLeftovers(folder: string, partial: string): Promise<void> {
 	await rm(partial, { recursive: true, force: true })
 	for (const name of await readdir(folder)) {
 		if (!name.startsWith(verifyPrefix)) continue
 		const left = join(folder, name)
 		const found = await stat(left).catch(() => undefined)
-		if (found && found.mtimeMs < Date.now() - forgottenMs) await rm(left, { recursive: true, force: true })
+		if (found && found.mtimeMs < Date.now() - abandonedMs) await rm(left, { recursive: true, force: true })
 	}
 }
 
-/** The database and, if they are included, the keys of the same moment. */
+/** Copies the database and, if they are included, the keys of the same moment. */
 async function snapshot({ home, snapshots, include_key, signal }: BackupRequest, staging: string): Promise<void> {
 	const data = dirname(join(staging, databaseName))
 	for (let attempt = 0; attempt < attempts; attempt++) {
@@ -101,7 +104,7 @@ async function snapshot({ home, snapshots, include_key, signal }: BackupRequest,
 	throw new Fault('backup_failed', 'the key of the vault changed during every attempt; create the backup again')
 }
 
-/** The start time; a little later if a backup has that name already, as in a folder that several homes share. */
+/** The start time; some milliseconds later if a backup has that name already, as in a folder that several homes share. */
 async function freeId(folder: string, begun: Date): Promise<string> {
 	for (let ms = begun.getTime(); ; ms++) {
 		const id = idOf(new Date(ms))
@@ -109,7 +112,7 @@ async function freeId(folder: string, begun: Date): Promise<string> {
 	}
 }
 
-async function packApart(job: PackJob, signal?: AbortSignal): Promise<Packed> {
+async function packInThread(job: PackJob, signal?: AbortSignal): Promise<Packed> {
 	signal?.throwIfAborted()
 	const worker = new Worker(programOf(new URL('./pack-worker.ts', import.meta.url)), {
 		workerData: job,
@@ -136,7 +139,7 @@ function asFault(error: unknown, folder: string): Fault {
 	// LMDB reports it only in the message.
 	if (code === 'ENOSPC' || code === 'EDQUOT' || /no space left|quota exceeded/i.test(messageOf(error)))
 		return new Fault('storage_full', `the disk of ${folder} became full: make room there`, { cause: error })
-	// What has just been written must be readable; an error that is not a Fault here was one in the thread.
+	// `internal` is any other error of the thread; `backup_damaged` means that the new file could not be read back.
 	if (isFault(error) && !isFault(error, 'internal', 'backup_damaged')) return error
 	if (code === 'ABORT_ERR' || (error as Error).name === 'AbortError')
 		return new Fault('backup_failed', 'the backup was cancelled, because the gateway stops or its settings changed', {

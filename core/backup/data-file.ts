@@ -3,7 +3,7 @@
  * dependencies/lmdb/libraries/liblmdb), read without LMDB. All numbers are little-endian.
  *
  *     page header   number u64 · transaction u64 · pad u16 · flags u16 · lower u16 · upper u16
- *                   (of overflow pages the last two are their count, u32)
+ *                   (in overflow pages the last two are their count, u32)
  *     node          low u16 · high u16 · flags u16 · key's size u16 · key · data
  *                   (in a branch the first three are the child's page number, in a leaf the data's size and its flags)
  *     tree          pad u32 · flags u16 · depth u16 · branch, leaf, overflow pages, entries, root page: u64 each
@@ -75,11 +75,11 @@ export class DataFile implements Disposable {
 	}
 
 	/**
-	 * The newer of the two heads. Commits write them in turns, so they are always one transaction apart. Only in a copy made
+	 * The newer of the two heads. Commits alternate between them, so they are always one transaction apart. Only in a copy made
 	 * by LMDB that has not been written to yet, the first one is empty.
 	 */
 	head(): Head {
-		// A commit between the reads of the two heads would give a pair that never existed.
+		// A commit between the two reads would result in a pair of heads that never existed.
 		let attempts = 0
 		do this.#heads = this.#readHeads()
 		while (++attempts < headAttempts && !this.isSettled())
@@ -123,7 +123,7 @@ export class DataFile implements Disposable {
 		return nodes
 	}
 
-	/** A leaf entry's data, which may have pages of its own. */
+	/** A leaf entry's data, which may be in overflow pages. */
 	value({ flags, data, size }: Node): Buffer {
 		if (!(flags & nodeFlag.big)) return data
 		const number = wide(data, 0)
@@ -139,7 +139,7 @@ export class DataFile implements Disposable {
 
 	#page(first: number, count: number, kind: number): Buffer {
 		const { pageSize, transaction } = this.#newest as Head
-		// Counted from 0: with a number that is not exact, `page++` would change nothing.
+		// Counted from 0: for a page number above 2^53, `page++` would change nothing.
 		for (let index = 0; index < count; index++) {
 			const page = first + index
 			if (!this.exists(page)) throw new Damage(`page ${page} is referred to and does not exist`)
@@ -154,14 +154,14 @@ export class DataFile implements Disposable {
 		return page
 	}
 
-	/** Shorter than two heads if the file is cut off, or the first head does not say where the second one is. */
+	/** Shorter than two heads if the file is cut off, or the first head has no valid page size to find the second one. */
 	#readHeads(): Buffer<ArrayBuffer> {
 		const first = this.#read(0, headSize)
 		const pageSize = first.length === headSize ? first.readUInt32LE(48) : 0
 		return isPageSize(pageSize) ? Buffer.concat([first, this.#read(pageSize, headSize)]) : first
 	}
 
-	/** Fewer bytes at the end of the file. */
+	/** Returns fewer bytes at the end of the file. */
 	#read(position: number, length: number): Buffer<ArrayBuffer> {
 		const bytes = Buffer.allocUnsafeSlow(length)
 		return bytes.subarray(0, readSync(this.#fd, bytes, 0, length, position))
@@ -203,12 +203,12 @@ function readHead(page: Buffer, number: number): Head {
 	}
 }
 
-/** A 64-bit number. One above 2^53 is not exact, but then it is wrong anyway. */
+/** A 64-bit number. Above 2^53 it is inexact, but no intact file contains such a number. */
 export function wide(bytes: Buffer, at: number): number {
 	return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32
 }
 
-/** Undefined if it does not end within the page. */
+/** Undefined if the node does not end within the page. */
 function readNode(page: Buffer, at: number, isLeaf: boolean): Node | undefined {
 	const low = page.readUInt32LE(at)
 	const flags = page.readUInt16LE(at + 4)

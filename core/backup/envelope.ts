@@ -1,6 +1,6 @@
 /**
- * The outer format of a backup file: gzip, with the digest of all that follows in the comment of its header, which any gunzip
- * skips. So one pass over the file's bytes, without unpacking anything, shows whether a single bit has changed.
+ * The outer format of a backup file: gzip whose header has a comment with the digest of everything that follows. Any gunzip skips
+ * the comment. So one pass over the file, without unpacking, shows whether a single bit has changed.
  *
  *     1f 8b 08 10 00 00 00 00 00 ff · "svc-backup sha256=" · 64 hex digits · 00 · deflate · CRC-32 · length
  */
@@ -16,7 +16,7 @@ const start = Buffer.from('1f8b08100000000000ff', 'hex')
 const label = 'svc-backup sha256='
 const headBytes = start.length + label.length + 64 + 1
 const pieceBytes = 256 * 1024
-/** Records are JSON text: the fastest level saves most of the space that can be saved, in a third of the time. */
+/** Records are JSON text: the fastest level saves most of the space in a third of the time. */
 const level = 1
 
 /** Writes `content` into a new file (0600), durable when this settles. Returns the size of the file. */
@@ -29,7 +29,7 @@ export async function writeEnvelope(path: string, content: AsyncIterable<Buffer>
 		await file.writeFile(bytes)
 		size += bytes.length
 	}
-	// The head comes last, with the digest.
+	// The head is written last, with the digest.
 	await file.writeFile(Buffer.alloc(headBytes))
 	let crc = 0
 	let length = 0

@@ -1,9 +1,9 @@
-/** What making and reading a backup do with files. */
+/** File operations for writing and reading backups. */
 import { createHash } from 'node:crypto'
 import { open } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 
-/** The digest of a content, in hex, and its length; written to `copy` in the same pass. */
+/** The SHA-256 digest of the content, in hex, and its length. The content is written to `copy` in the same pass. */
 export async function digested(
 	content: AsyncIterable<Buffer>,
 	copy?: FileHandle,
@@ -18,7 +18,7 @@ export async function digested(
 	return { bytes, sha256: digest.digest('hex') }
 }
 
-/** From here on, entries created, renamed or removed in the folder survive a power cut. */
+/** Makes entries that were created, renamed or removed in the folder survive a power cut. */
 export async function syncFolder(path: string): Promise<void> {
 	if (process.platform === 'win32') return // a folder cannot be opened there
 	await using folder = await open(path, 'r')

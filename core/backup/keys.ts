@@ -1,4 +1,4 @@
-/** The key files of a home. They are few and small, and must be those of the same moment as the database. */
+/** The key files of a home. They are few and small, and must be of the same moment as the database. */
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Fault } from '../errors.ts'
@@ -28,7 +28,7 @@ export async function readKeys(home: string): Promise<Map<string, Buffer>> {
 	return keys
 }
 
-/** Other files in keys/ are included, but open nothing. `.next`: the key is being changed. */
+/** Whether the vault's key is among these files of keys/. `.next`: the key is being changed. */
 export function holdsVaultKey(names: readonly string[]): boolean {
 	return names.includes('vault.key') || names.includes('vault.key.next')
 }

@@ -32,7 +32,7 @@ export interface BackupListing {
 
 /** Only the newest are read. */
 const maxListed = 1000
-const sideBySide = 4
+const concurrency = 4
 
 /** Reads only their manifests: `verifyBackup` checks whether one is intact. A missing folder counts as empty. */
 export async function listBackups(folder: string): Promise<BackupListing> {
@@ -45,11 +45,11 @@ export async function listBackups(folder: string): Promise<BackupListing> {
 		.toSorted()
 		.slice(-maxListed)
 	const listed: BackupListing = { backups: [], unreadable: [] }
-	for (let at = 0; at < ids.length; at += sideBySide) {
-		const looks = ids.slice(at, at + sideBySide).map((id) => readInfo(id, fileOf(folder, id)))
-		for (const one of await Promise.all(looks)) {
-			if (one && 'message' in one) listed.unreadable.push(one)
-			else if (one) listed.backups.push(one)
+	for (let at = 0; at < ids.length; at += concurrency) {
+		const reads = ids.slice(at, at + concurrency).map((id) => readInfo(id, fileOf(folder, id)))
+		for (const found of await Promise.all(reads)) {
+			if (found && 'message' in found) listed.unreadable.push(found)
+			else if (found) listed.backups.push(found)
 		}
 	}
 	return listed

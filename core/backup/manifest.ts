@@ -1,13 +1,13 @@
 /**
- * A backup's description of itself: the first member of the archive, manifest.json. It lists every other member with
- * its size and digest, so that sizes are limits and no member that it does not name is ever accepted.
+ * The manifest of a backup: the first member of the archive, manifest.json. It lists every other member with its size and
+ * digest. The sizes are limits, and a member that is not listed is never accepted.
  */
 import Joi from 'joi'
 import { Fault, messageOf } from '../errors.ts'
 import { idPattern } from './names.ts'
 import { isObject } from '../util/is-object.ts'
 
-/** Increased when an older gateway could no longer restore a backup. */
+/** Increased if an older gateway could not restore the backup. */
 export const formatVersion = 1
 export const manifestName = 'manifest.json'
 export const databaseName = 'data/data.mdb'
@@ -29,7 +29,7 @@ export interface Member {
 
 export interface Manifest {
 	format: number
-	/** The UTC time at which it was started; its file name is derived from it. */
+	/** The UTC time of its start, from which its file name is derived. */
 	id: string
 	created_at: string
 	/** On request or by the schedule; retention removes only the latter. */
@@ -101,12 +101,12 @@ export function parseManifest(bytes: Buffer): Manifest {
 	const { members } = manifest
 	if (!members.some(({ path }) => path === databaseName)) throw damaged('it contains no database')
 	const others = members.filter(({ path }) => path !== databaseName)
-	if (others.reduce((sum, { bytes: one }) => sum + one, 0) > maxFileBytes)
+	if (others.reduce((sum, member) => sum + member.bytes, 0) > maxFileBytes)
 		throw damaged(`its files are larger than ${maxFileBytes} bytes`)
 	return manifest
 }
 
-/** The same without checking the members: for a list of backups that would waste the gateway's time. */
+/** The same without the members, whose check would be wasted time for a list of backups. */
 export function parseHead(bytes: Buffer): ManifestHead {
 	const { members: _, ...rest } = readJson(bytes)
 	return conforming(headSchema, rest)
@@ -145,7 +145,7 @@ export function isMemberPath(path: string): boolean {
 	if (path === databaseName || path === settingsName) return true
 	const parts = path.split('/')
 	const known = parts.length > 1 && ['plugins', 'skills', 'keys'].includes(parts[0] ?? '')
-	// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+	// oxlint-disable-next-line no-control-regex -- matches control characters on purpose
 	return known && parts.every((part) => part !== '' && part !== '.' && part !== '..' && !/[\\\u0000-\u001f]/.test(part))
 }
 

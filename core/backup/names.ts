@@ -1,4 +1,4 @@
-/** Names of backups. A caller gives ids only, and an id is digits: it can never be a path. */
+/** Names of backups. Callers name a backup by its id, whose form excludes paths. */
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -26,19 +26,19 @@ export function idOfFile(name: string): string | undefined {
 }
 
 /**
- * Stable for a home as long as it is not moved. The random value is stored in run/, which no backup contains: the name
- * of the machine would not do, since a container gets another one each time that it is created.
+ * Identifies a home as long as it is not moved. The random value is stored in run/, which no backup contains. The name of the
+ * machine is not used, since each new container has another one.
  */
 export function originOf(home: string): string {
 	const file = join(home, 'run', 'backup-origin')
-	const drawn = readDrawn(file) ?? draw(file)
+	const random = readRandom(file) ?? createRandom(file)
 	return createHash('sha256')
-		.update(`${drawn}\0${realpathSync(home)}`)
+		.update(`${random}\0${realpathSync(home)}`)
 		.digest('hex')
 		.slice(0, 16)
 }
 
-function readDrawn(file: string): string | undefined {
+function readRandom(file: string): string | undefined {
 	try {
 		const text = readFileSync(file, 'utf8')
 		return /^[0-9a-f]{32}$/.test(text) ? text : undefined
@@ -48,13 +48,13 @@ function readDrawn(file: string): string | undefined {
 	}
 }
 
-function draw(file: string): string {
-	const drawn = randomBytes(16).toString('hex')
+function createRandom(file: string): string {
+	const random = randomBytes(16).toString('hex')
 	mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
 	const temporary = `${file}.new`
-	writeFileSync(temporary, drawn, { mode: 0o600, flush: true })
+	writeFileSync(temporary, random, { mode: 0o600, flush: true })
 	renameSync(temporary, file)
-	return drawn
+	return random
 }
 
 /** Where a home's backup is written until it is complete; only one at a time. */

@@ -1,4 +1,4 @@
-/** A backup of a home whose gateway does not run. */
+/** Backs up a home whose gateway is not running. */
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Fault } from '../errors.ts'
@@ -17,7 +17,7 @@ export interface OfflineRequest extends Omit<BackupRequest, 'snapshots' | 'trigg
 	store: string
 }
 
-/** Throws `home_in_use` while a gateway runs there, `not_found` if the home holds no data, and whatever `createBackup` throws. */
+/** Throws `home_in_use` while a gateway runs there, `not_found` if the home has no data, and the errors of `createBackup`. */
 export async function createOffline({ store, ...request }: OfflineRequest): Promise<BackupInfo> {
 	const { home } = request
 	if (!existsSync(store) && !isHalfPlaced(home))
@@ -34,7 +34,7 @@ export async function createOffline({ store, ...request }: OfflineRequest): Prom
 		await giveToOwner(home, made.file)
 		return made
 	} finally {
-		// Otherwise the gateway could not continue in its own home.
+		// Otherwise the gateway could not write these files later.
 		const files = [dataFile, lockFile].map((name) => join(store, name))
 		for (const path of [join(home, 'run'), ...files, ...(isNewFolder ? [folder] : [])]) await giveToOwner(home, path)
 	}

@@ -2,10 +2,10 @@ import { lchown, lstat, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /**
- * As root, gives what was created to the owner of the home, who could not use it otherwise. Does nothing for other users, or
- * if it does not exist. Links are not followed.
+ * If this process runs as root, gives the created file or folder to the owner of the home, who could not use it otherwise. Does
+ * nothing for other users, or if the path does not exist. Links are not followed.
  */
-export async function giveToOwner(home: string, made: string): Promise<void> {
+export async function giveToOwner(home: string, created: string): Promise<void> {
 	if (process.getuid?.() !== 0) return
 	const { uid, gid } = await stat(home)
 	if (uid === 0) return
@@ -16,5 +16,5 @@ export async function giveToOwner(home: string, made: string): Promise<void> {
 		if (found.isDirectory()) for (const name of await readdir(path)) await give(join(path, name))
 		if (found.uid === 0) await lchown(path, uid, gid)
 	}
-	await give(made)
+	await give(created)
 }

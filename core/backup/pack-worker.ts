@@ -1,4 +1,4 @@
-/** A thread that packs one backup, so that digests and checks do not hold up the gateway. */
+/** A thread that packs one backup, so that digests and checks do not block the gateway. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { isFault, toWire } from '../errors.ts'
 import type { WireError } from '../errors.ts'
@@ -11,7 +11,7 @@ const answer = await pack(workerData as PackJob).then(
 	(packed): PackAnswer => ({ packed }),
 	(error: unknown): PackAnswer => ({
 		error: toWire(error),
-		// A Fault has a code too, which is not a system error's.
+		// The code of a Fault is not that of a system error.
 		system: isFault(error) ? undefined : (error as NodeJS.ErrnoException).code,
 	}),
 )

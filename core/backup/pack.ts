@@ -1,6 +1,6 @@
 /**
- * Makes a backup file from a staging folder that holds the database and the keys: adds the home's other files, checks
- * the database, writes the archive, and reads it back. Works on a thread of its own; see create.ts.
+ * Makes a backup file from a staging folder with the database and the keys: adds the home's other files, checks the
+ * database, writes the archive, and reads it back. Runs in a separate thread; see create.ts.
  */
 import { chmod, mkdir, open, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -20,7 +20,7 @@ import { readBackup } from './verify.ts'
 
 export interface PackJob {
 	home: string
-	/** Holds `data/data.mdb`, and `keys/` if keys are included. */
+	/** Contains `data/data.mdb`, and `keys/` if keys are included. */
 	staging: string
 	/** The archive; must not exist yet. */
 	file: string
@@ -37,22 +37,22 @@ export interface Packed {
 const pieceBytes = 256 * 1024
 
 /** When this settles, the file is complete, durable and read back. Throws `backup_failed` or `storage_full`. */
-export async function pack({ home, staging, file, keepFree, about }: PackJob): Promise<Packed> {
+export async function pack({ home, staging, file: target, keepFree, about }: PackJob): Promise<Packed> {
 	const store = factsOf(join(staging, databaseName))
 	const { files, left_out } = await collectFiles(home, dirname(staging))
 	const keys = await readdir(join(staging, 'keys')).catch(() => [])
 	const database = await stat(join(staging, databaseName))
 	const copied = files.reduce((sum, { bytes }) => sum + bytes, 0)
-	await mustHaveRoom(dirname(file), 2 * copied + database.size, keepFree)
+	await mustHaveRoom(dirname(target), 2 * copied + database.size, keepFree)
 
 	const members: Member[] = []
-	for (const one of files) {
-		const member = await stage(one, staging)
+	for (const file of files) {
+		const member = await stage(file, staging)
 		if (member) members.push(member)
-		else left_out.push(`${one.path}: removed or replaced while the backup was created`)
+		else left_out.push(`${file.path}: removed or replaced while the backup was created`)
 	}
 	for (const name of keys) members.push(await describe(staging, `keys/${name}`))
-	// Last, so that reading only the settings does not require unpacking all of it.
+	// Last, so that the other members can be read without unpacking the database.
 	members.push(await describe(staging, databaseName))
 	const manifest: Manifest = {
 		format: formatVersion,
@@ -63,10 +63,10 @@ export async function pack({ home, staging, file, keepFree, about }: PackJob): P
 		left_out,
 		members,
 	}
-	const bytes = await writeEnvelope(file, archive(staging, manifest))
-	const { manifest: read } = await readBackup(file)
+	const bytes = await writeEnvelope(target, archive(staging, manifest))
+	const { manifest: read } = await readBackup(target)
 	if (JSON.stringify(read) !== JSON.stringify(manifest))
-		throw new Fault('backup_failed', `the data read back from ${file} differs from what was written: check the disk`)
+		throw new Fault('backup_failed', `the data read back from ${target} differs from what was written: check the disk`)
 	return { bytes, manifest }
 }
 

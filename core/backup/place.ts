@@ -1,8 +1,8 @@
 /**
- * Replaces the contents of a home with a restored one, entry by entry, by renames. The planned steps are in a journal
- * on the disk before the first of them, so that the next process resumes after a kill: the home is the old one as
- * long as there is no journal, and the new one once the journal is gone. If a step fails, such as for a
- * disk that is mounted inside the home, the steps before it are undone.
+ * Replaces the contents of a home with restored ones, entry by entry, by renames. The planned steps are written to a journal
+ * on the disk first, so that the next process resumes after a kill: before the journal exists, the home is the old one; once
+ * it is removed, the home is the new one. If a step fails, for example because a disk is mounted inside the home, the steps
+ * before it are undone.
  */
 import { existsSync } from 'node:fs'
 import { mkdir, open, readFile, readdir, rename, rm, rmdir, stat } from 'node:fs/promises'
@@ -13,9 +13,9 @@ import { syncFolder } from './files.ts'
 
 /** Absolute paths. */
 export interface Placement {
-	/** Moves an existing entry into a folder that nothing else uses. Done if `to` exists. */
+	/** Moves existing entries into an unused folder. A move is done if `to` exists. */
 	aside: Move[]
-	/** Moves a new entry to its destination. Done if `from` is gone. */
+	/** Moves new entries to their destinations. A move is done if `from` does not exist. */
 	into: Move[]
 	/** Removed at the end. */
 	staging: string
@@ -26,7 +26,7 @@ export interface Move {
 	to: string
 }
 
-/** In the home while its entries are being replaced. */
+/** Exists while the entries of the home are being replaced. */
 export function journalOf(home: string): string {
 	return join(home, 'restore.journal')
 }
@@ -58,8 +58,8 @@ export async function place(home: string, placement: Placement): Promise<void> {
 	try {
 		await finishPlacement(home)
 	} catch (error) {
-		if (!isHalfPlaced(home)) throw error // everything is in place, and only the clean-up failed
-		await undo(home, placement).catch(() => {}) // in that case the journal stays, and the message says what to do
+		if (!isHalfPlaced(home)) throw error // everything is in place; only the clean-up failed
+		await undo(home, placement).catch(() => {}) // then the journal stays, and `error` states what to do
 		if (isHalfPlaced(home)) throw error
 		const { cause } = error as Error
 		throw new Fault('unavailable', `${home} could not be replaced and is unchanged: ${whyNot(cause)}`, { cause })
@@ -83,7 +83,7 @@ export async function finishPlacement(home: string): Promise<void> {
 	}
 }
 
-/** Undoes the steps, and removes the journal last: after a kill in between, the next process moves forward again. */
+/** Undoes the steps and removes the journal last: after a kill in between, the next process completes the restore instead. */
 async function undo(home: string, { aside, into }: Placement): Promise<void> {
 	for (const { from, to } of into.toReversed()) if (!existsSync(from)) await move(to, from)
 	for (const { from, to } of aside.toReversed()) if (existsSync(to)) await move(to, from)
@@ -101,7 +101,7 @@ function whyNot(cause: unknown): string {
 
 async function move(from: string, to: string): Promise<void> {
 	await mkdir(dirname(to), { recursive: true, mode: 0o700 })
-	// The folder was created again by something else; its contents are not ours to remove.
+	// Another process may have created the folder again. If it has contents, they are not removed.
 	if (existsSync(to) && (await stat(to)).isDirectory() && (await readdir(to)).length === 0) await rmdir(to)
 	if (existsSync(to)) throw new Error(`${from} cannot be moved to ${to}, which exists already`)
 	await rename(from, to)

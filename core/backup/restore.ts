@@ -20,7 +20,7 @@ export interface RestoreRequest {
 	force: boolean
 	/** The folder in which a gateway with this home expects its database; absolute. Throws if its settings cannot be read. */
 	storeOf(home: string): string
-	/** Called as the work proceeds, with a phrase for people. */
+	/** Reports progress with a phrase such as `reading the backup`. */
 	step?(what: string): void
 	signal?: AbortSignal
 }
@@ -30,29 +30,29 @@ export interface Restored {
 	/** Where the home's former contents are now; null if it was empty. */
 	aside: string | null
 	manifest: Manifest
-	/** What the operator has to know or do. */
+	/** What the operator must know or do, one sentence each. */
 	notes: string[]
 }
 
-/** What is replaced, as far as the backup contains it. run/ and the backups themselves stay. */
+/** Replaced if the backup contains them. run/ and the backups stay. */
 const replaced = ['config', 'data', 'plugins', 'skills', 'keys']
 const dataFolder = dirname(databaseName)
 
 /**
- * Restores a home. The whole backup is first read and checked, in a folder beside the home; only then is the home
- * changed, by renames that resume after a kill. Throws `backup_damaged`, `home_in_use`, `conflict` (it is not empty, and
- * `force` is not set), `storage_full`; then the home is as it was.
+ * Restores a home. The whole backup is first read and checked, in a folder beside the home. Only then is the home changed, by
+ * renames that resume after a kill. Throws `backup_damaged`, `home_in_use`, `conflict` (the home is not empty, and `force` is not
+ * set), `storage_full`; then the home is unchanged.
  */
 export async function restoreBackup(request: RestoreRequest): Promise<Restored> {
 	const { file, force, signal, step } = request
-	await readManifest(file) // a file that is not a backup needs no home
+	await readManifest(file) // fails early for a file that is not a backup
 	const made = await makeFolder(request.home)
 	const home = realpathSync(request.home)
 	try {
 		await mkdir(join(home, 'run'), { recursive: true, mode: 0o700 })
 		await using _lock = await lockHome(home)
 		await finishPlacement(home)
-		if (!force && (await holdsSomething(home))) {
+		if (!force && (await hasFiles(home))) {
 			throw new Fault(
 				'conflict',
 				`the home ${home} is not empty; with --force its content is moved aside, or choose another folder with --home`,
@@ -84,7 +84,7 @@ export async function restoreBackup(request: RestoreRequest): Promise<Restored> 
 			await giveToOwner(home, join(home, 'run'))
 			return { home, aside: isKept ? aside : null, manifest, notes: [...notes, ...notesOn(home, manifest)] }
 		} catch (error) {
-			// With a journal the restore resumes from there, and needs the staged files.
+			// If there is a journal, the restore resumes from it, and needs the staged files.
 			if (!isHalfPlaced(home)) await rm(staging, { recursive: true, force: true })
 			throw error
 		}
@@ -111,8 +111,8 @@ async function makeFolder(home: string): Promise<string | undefined> {
 	}
 }
 
-/** Any file counts; folders alone do not, since `svc init` creates them. */
-async function holdsSomething(home: string): Promise<boolean> {
+/** Whether the home has any file. Empty folders do not count, since `svc init` creates them. */
+async function hasFiles(home: string): Promise<boolean> {
 	for (const name of replaced) {
 		const entries = await readdir(join(home, name), { recursive: true, withFileTypes: true }).catch(() => [])
 		if (entries.some((entry) => !entry.isDirectory())) return true
@@ -122,8 +122,8 @@ async function holdsSomething(home: string): Promise<boolean> {
 }
 
 /**
- * Paths beside the home, where renames stay on one disk. Inside the home if nothing can be created beside it, or if it is
- * the root of a disk, as the volume of a container is.
+ * Paths beside the home, where renames stay on one disk. If nothing can be created there, or if the home is the root of a disk,
+ * such as the volume of a container: paths inside the home.
  */
 function besideOf(home: string): (suffix: string) => string {
 	const parent = dirname(home)
@@ -131,7 +131,7 @@ function besideOf(home: string): (suffix: string) => string {
 	const moved = join(home, '.restoring')
 	try {
 		if (parent === home) return (suffix) => join(home, suffix)
-		// This has to be tried: one disk may be mounted in two places, between which nothing can be moved.
+		// Only a trial shows it: one disk may be mounted in two places, between which nothing can be moved.
 		rmSync(probe, { recursive: true, force: true })
 		mkdirSync(probe, { mode: 0o700 })
 		renameSync(probe, moved)
@@ -205,7 +205,7 @@ function notesOn(home: string, { includes_key, left_out, members }: Manifest): s
 	return notes
 }
 
-/** Removes what was created for a refused restore; never anything that holds a file. */
+/** Removes a folder that was created for a refused restore, unless it contains a file. */
 async function removeEmpty(folder: string): Promise<void> {
 	const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])
 	if (entries.every((entry) => entry.isDirectory())) await rm(folder, { recursive: true, force: true })

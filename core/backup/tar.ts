@@ -1,6 +1,6 @@
 /**
- * The archive inside a backup: a plain ustar of regular files, which any tar reads. What is read is not assumed to be
- * ours: anything else that a tar may hold, such as links and devices, is refused.
+ * The archive inside a backup: a plain ustar of regular files, which any tar reads. Archives are not trusted: other kinds of
+ * entries, such as links and devices, are refused.
  */
 import { Header } from 'tar/header'
 import { Pax } from 'tar/pax'
@@ -16,10 +16,10 @@ export interface TarFile {
 }
 
 const block = 512
-/** Limit of a pax header, which holds a long name or size. */
+/** Limit of a pax header, which contains a long name or size. */
 const maxPaxBytes = 8 * 1024
 
-/** The bytes before a file's own, which are followed by `padding`. */
+/** The bytes before the contents of a file. `padding` follows the contents. */
 export function tarHeader({ path, bytes, executable, modified }: TarFile): Buffer {
 	const fields = {
 		path,
@@ -32,8 +32,8 @@ export function tarHeader({ path, bytes, executable, modified }: TarFile): Buffe
 	}
 	const header = new Header(fields)
 	const needsPax = header.encode()
-	const own = header.block as Buffer
-	return needsPax ? Buffer.concat([new Pax({ path, size: bytes }).encode(), own]) : own
+	const ustar = header.block as Buffer
+	return needsPax ? Buffer.concat([new Pax({ path, size: bytes }).encode(), ustar]) : ustar
 }
 
 export function padding(bytes: number): Buffer {
@@ -50,7 +50,7 @@ export interface TarEntry {
 	body: AsyncIterable<Buffer>
 }
 
-/** Throws `backup_damaged` for anything that is not written as above. */
+/** Throws `backup_damaged` for an archive that this file could not have written. */
 export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
 	const reader = new ByteReader(source)
 	try {

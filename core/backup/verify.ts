@@ -1,4 +1,4 @@
-/** Reads a backup from its first byte to its last, and refuses one that is not exactly what its manifest says. */
+/** Reads a whole backup, and refuses one that does not match its manifest exactly. */
 import { mkdir, mkdtemp, open, rm } from 'node:fs/promises'
 import type { FileHandle } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -14,18 +14,18 @@ import { readTar } from './tar.ts'
 import type { TarEntry } from './tar.ts'
 
 export interface ReadOptions {
-	/** Writes what it reads into this existing, empty folder; durable when this settles. */
+	/** Writes the members into this existing, empty folder; durable when the promise settles. */
 	into?: string
-	/** Which members; all if absent. */
+	/** Which members to write; all if absent. */
 	only?: (member: Member) => boolean
-	/** Called once the manifest is known, before anything is written. */
+	/** Called with the manifest before anything is written. */
 	admit?: (manifest: Manifest) => Promise<void>
 	signal?: AbortSignal
 }
 
 export interface ReadResult {
 	manifest: Manifest
-	/** Of the file. */
+	/** The size of the file. */
 	bytes: number
 }
 
@@ -33,8 +33,8 @@ export interface ReadResult {
 export const verifyPrefix = '.verify-'
 
 /**
- * Throws `backup_damaged` if a bit of the file has changed since it was written, or if it holds anything but what its manifest
- * lists: sizes in the manifest are limits, names decide only what they say, and there are no links.
+ * Throws `backup_damaged` if a bit of the file has changed since it was written, or if it contains anything that its manifest does
+ * not list. The sizes in the manifest are limits, and there are no links.
  */
 export async function readBackup(file: string, { into, only, admit, signal }: ReadOptions = {}): Promise<ReadResult> {
 	const bytes = await readable(file, checkEnvelope(file, signal))
@@ -45,17 +45,17 @@ export async function readBackup(file: string, { into, only, admit, signal }: Re
 		for (const member of manifest.members) {
 			const { value: entry } = await entries.next()
 			if (!entry || entry.path !== member.path || entry.bytes !== member.bytes)
-				throw damaged(`"${member.path}" is not where it should be`)
+				throw damaged(`"${member.path}" is missing, out of place, or has another size than listed`)
 			await readMember(entry, member, into !== undefined && (only?.(member) ?? true) ? into : undefined)
 		}
-		if (!(await entries.next()).done) throw damaged('it holds more than it says')
+		if (!(await entries.next()).done) throw damaged('it contains files that its manifest does not list')
 		return { manifest, bytes }
 	} finally {
 		await entries.return(undefined)
 	}
 }
 
-/** The backup's manifest, without reading the rest of it. */
+/** The manifest of a backup, without reading the rest of the file. */
 export function readManifest(file: string): Promise<Manifest> {
 	return readFirst(file, parseManifest)
 }
@@ -74,7 +74,7 @@ async function readFirst<T>(file: string, parse: (bytes: Buffer) => T): Promise<
 	}
 }
 
-/** Does the same as a restore before it changes anything: reads all of it, and checks the database in a temporary folder. */
+/** Checks what a restore checks before it changes anything: reads the whole file, and checks the database in a temporary folder. */
 export async function verifyBackup(file: string, signal?: AbortSignal): Promise<ReadResult> {
 	const folder = await temporaryBeside(file)
 	try {
@@ -92,7 +92,7 @@ export async function verifyBackup(file: string, signal?: AbortSignal): Promise<
 	}
 }
 
-/** Throws `backup_damaged` if LMDB could not read the file, or a record in it is not what was stored. */
+/** Throws `backup_damaged` if LMDB could not read the file, or if a record in it is damaged. */
 export function checkDatabase(path: string): void {
 	const { damage } = checkFile(path)
 	if (damage !== null) throw damaged(`its database is damaged: ${damage}`)
@@ -133,7 +133,7 @@ async function create(target: string, mode: number): Promise<FileHandle> {
 
 const collisions = ['EEXIST', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG']
 
-/** Names the file that could not be read. */
+/** Converts errors of reading the file to Faults that name it. */
 async function readable<T>(file: string, reading: Promise<T>): Promise<T> {
 	try {
 		return await reading

@@ -130,12 +130,18 @@ void t.test('what the manifest does not say is refused', async (t) => {
 	const two = text('plugins/two')
 	const parts = [one, two, database]
 	const manifest = forgedManifest(parts)
-	await refuses(t, 'members swapped', manifest, [two, one, database], /not where it should be/)
-	await refuses(t, 'one missing', manifest, [one, database], /not where it should be/)
-	await refuses(t, 'the last missing', manifest, [one, two], /not where it should be/)
-	await refuses(t, 'one more', manifest, [...parts, text('plugins/three')], /more than it says/)
+	await refuses(t, 'members swapped', manifest, [two, one, database], /is missing, out of place/)
+	await refuses(t, 'one missing', manifest, [one, database], /is missing, out of place/)
+	await refuses(t, 'the last missing', manifest, [one, two], /is missing, out of place/)
+	await refuses(t, 'one more', manifest, [...parts, text('plugins/three')], /files that its manifest does not list/)
 	await refuses(t, 'other content', manifest, [text('plugins/one', 'tent'), two, database], /not what was stored/)
-	await refuses(t, 'longer content', manifest, [text('plugins/one', 'longer'), two, database], /not where it should be/)
+	await refuses(
+		t,
+		'longer content',
+		manifest,
+		[text('plugins/one', 'longer'), two, database],
+		/is missing, out of place/,
+	)
 	await refuses(t, 'twice the same', forgedManifest([one, one, database]), [one, one, database], /duplicate/)
 	await refuses(t, 'no database', forgedManifest([one]), [one], /no database/)
 	await refuses(t, 'data after the end', manifest, parts, /after its end/, Buffer.concat([tarEnd, Buffer.from('x')]))
@@ -150,7 +156,7 @@ void t.test('what the manifest does not say is refused', async (t) => {
 		Buffer.concat([Buffer.alloc(512), Buffer.alloc(512, 1)]),
 	)
 	const renamed = { ...one, before: new Pax({ path: '../evil', size: 4 }).encode() }
-	await refuses(t, 'another name in an extension', manifest, [renamed, two, database], /not where it should be/)
+	await refuses(t, 'another name in an extension', manifest, [renamed, two, database], /is missing, out of place/)
 })
 
 void t.test('a manifest that is none is refused, and one of a newer gateway by what it is', async (t) => {
@@ -187,7 +193,7 @@ void t.test('what unpacks to very much is given up at once', async (t) => {
 	const bomb = text('plugins/bomb', '')
 	const manifest = forgedManifest([bomb, database])
 	const zeros = Buffer.alloc(40 * 1024 ** 2)
-	await refuses(t, 'more than was said', manifest, [{ ...bomb, content: zeros }, database], /not where it should be/)
+	await refuses(t, 'more than was said', manifest, [{ ...bomb, content: zeros }, database], /is missing, out of place/)
 	await refuses(
 		t,
 		'behind the end',
