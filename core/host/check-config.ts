@@ -1,4 +1,4 @@
-/** What a gateway would refuse in a configuration, found without starting one. */
+/** Finds what a gateway would refuse in a configuration, without starting one. */
 import { join } from 'node:path'
 import { warn, warningsOf } from '../../config/read.ts'
 import type { Config } from '../../config/types.ts'
@@ -7,8 +7,8 @@ import { isAllowed, sharedIn } from '../process/shared-home.ts'
 import { desiredState } from './desired-state.ts'
 
 /**
- * Checks what `readConfig` leaves to the plugins: the settings of third-party plugins, and what plugins need. Runs the code
- * of third-party plugins, as the gateway does. Throws `config_invalid` as `readConfig` does. Returns a line for
+ * Checks what `readConfig` does not: the settings of third-party plugins, and whether the plugins that others need are on. Runs
+ * the code of third-party plugins, as the gateway does. Throws `config_invalid` as `readConfig` does. Returns a line for
  * each plugin that the gateway would leave out, and for each former name, as `file:line:column: path: what is wrong`.
  * `thirdParties`: if false, the code of third-party plugins is not run, and their settings are not checked.
  */

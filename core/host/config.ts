@@ -1,6 +1,6 @@
 /**
- * gateway.yaml as this gateway reads it: `config/` with the settings of the plugins that come with the gateway, and with
- * errors as Faults. Settings are found by their file, `plugins/<name>/settings.ts`.
+ * Binds `config/` to this gateway: to the settings of the built-in plugins, which are found in `plugins/<name>/settings.ts`,
+ * and with errors as Faults.
  */
 import type { KeyObject } from 'node:crypto'
 import { compose } from '../../config/composition.ts'
@@ -53,7 +53,7 @@ export function refuse(...args: Parameters<typeof reading.refuse>): Fault {
 	return faultOf(reading.refuse(...args))
 }
 
-/** As plugins declare it. Throws a Fault if there is none, or it cannot be read. */
+/** The key of the installation, from the plugin that declares it. Throws a Fault if there is none, or if it cannot be read. */
 export function installationKey(home: string, env: Environment): Promise<KeyObject> {
 	for (const declared of composition.plugins.values()) {
 		const key = declared.installationKey?.(home, env)

@@ -13,7 +13,7 @@ export interface Declared {
 
 const SCOPE = /^[a-z][a-z0-9-]*:[a-z][a-z0-9-]*$/
 
-/** Throws `plugin_invalid`, saying what to change, where a plugin declares what it may not. */
+/** Throws `plugin_invalid`, which states what to change, if a plugin's declarations are invalid. */
 export function checkDeclared({ name, scopes = {}, errors = {}, events = {} }: Plugin, builtIn: boolean): void {
 	const refuse = (problem: string): never => {
 		throw new Fault('plugin_invalid', `plugin "${name}": ${problem}`)
@@ -30,7 +30,7 @@ export function checkDeclared({ name, scopes = {}, errors = {}, events = {} }: P
 		if (!Number.isInteger(status) || Number(status) < 400 || Number(status) > 599)
 			refuse(`the error code "${code}" needs a status from 400 to 599`)
 		if (typeof description !== 'string' || description === '')
-			refuse(`the error code "${code}" needs a description: what is wrong where it is answered`)
+			refuse(`the error code "${code}" needs a description: what is wrong when it is returned`)
 		if (isGeneralCode(code)) refuse(`the error code "${code}" is one of the gateway's own`)
 		if (!builtIn && (!CODE.test(code) || !code.startsWith(prefix)))
 			refuse(`the error code "${code}" must begin with the plugin's name, such as ${prefix}failed`)
@@ -44,19 +44,19 @@ export function checkDeclared({ name, scopes = {}, errors = {}, events = {} }: P
 	}
 }
 
-/** All that these plugins declare. Throws `plugin_failed` if two declare the same. */
+/** Merges the declarations of these plugins. Throws `plugin_failed` if two declare the same name. */
 export function declaredBy(plugins: readonly Plugin[]): Declared {
-	const scopes = [...withoutDoubles(plugins, 'declare the scope', ({ scopes: own = {} }) => Object.entries(own))]
+	const scopes = [...mergeUnique(plugins, 'declare the scope', (plugin) => Object.entries(plugin.scopes ?? {}))]
 	return {
 		// By name, and `*` last.
 		scopes: new Map(scopes.toSorted(([a], [b]) => Number(a === '*') - Number(b === '*') || (a < b ? -1 : 1))),
-		errors: withoutDoubles(plugins, 'declare the error code', ({ errors = {} }) => Object.entries(errors)),
-		events: withoutDoubles(plugins, 'declare the event type', ({ events = {} }) => Object.entries(events)),
+		errors: mergeUnique(plugins, 'declare the error code', ({ errors = {} }) => Object.entries(errors)),
+		events: mergeUnique(plugins, 'declare the event type', ({ events = {} }) => Object.entries(events)),
 	}
 }
 
-/** What all of them have, by key. Throws `plugin_failed` if two have the same; `both`: what they do, for the message. */
-export function withoutDoubles<Owner extends { name: string }, T>(
+/** Merges the entries of all owners. Throws `plugin_failed` if two have the same key; `both`: the verb phrase of the message. */
+export function mergeUnique<Owner extends { name: string }, T>(
 	owners: readonly Owner[],
 	both: string,
 	of: (owner: Owner) => [key: string, value: T][],
@@ -75,12 +75,12 @@ export function withoutDoubles<Owner extends { name: string }, T>(
 	return all
 }
 
-/** A provider may return the same tools for each call of a run. */
-const sound = new WeakSet<ToolDefinition>()
+/** Tools that passed the check: a provider may return the same ones for each run. */
+const checkedTools = new WeakSet<ToolDefinition>()
 
-/** Throws `plugin_invalid`, saying what is missing: an incomplete tool cannot be described to a model. */
+/** Throws `plugin_invalid`, which states what is missing: an incomplete tool cannot be described to a model. */
 export function checkTool(tool: ToolDefinition): void {
-	if (sound.has(tool)) return
+	if (checkedTools.has(tool)) return
 	const { name, description, parameters, run } = tool
 	if (typeof name !== 'string' || name === '' || name.length > 128)
 		throw new Fault('plugin_invalid', 'a tool needs a name of 1 to 128 characters')
@@ -88,7 +88,7 @@ export function checkTool(tool: ToolDefinition): void {
 		throw new Fault('plugin_invalid', `the tool ${name} needs a description, from which a model learns when to use it`)
 	if (typeof run !== 'function') throw new Fault('plugin_invalid', `the tool ${name} needs a function run(args, call)`)
 	try {
-		// They go to another thread, and to a model as JSON. What cannot would fail the runs of all agents.
+		// They are sent to another thread, and as JSON to a model. If that failed, the runs of all agents would fail.
 		if (!Joi.isSchema(parameters) && parameters !== undefined) {
 			if (!isObject(parameters)) throw new TypeError(`${typeof parameters} is not an object`)
 			JSON.stringify(structuredClone(parameters))
@@ -98,15 +98,15 @@ export function checkTool(tool: ToolDefinition): void {
 			cause: error,
 		})
 	}
-	sound.add(tool)
+	checkedTools.add(tool)
 }
 
-/** Schemas of joi that have been converted. */
+/** joi schemas that passed the check. */
 const describable = new WeakSet<object>()
 
 /**
- * Throws `plugin_invalid` if the schema of a third-party tool cannot be converted for models. Those of built-in tools can, and
- * are built on first use.
+ * Throws `plugin_invalid` if the schema of a third-party tool cannot be converted for models. Schemas of built-in tools are not
+ * checked: they are convertible, and built on first use.
  */
 export function checkDescribable({ name, parameters }: ToolDefinition): void {
 	if (!Joi.isSchema(parameters) || describable.has(parameters)) return

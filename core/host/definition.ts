@@ -1,6 +1,6 @@
 /**
- * The wanted plugins, loaded and checked. The gateway's start, its reloads and `svc config validate` all call this, so
- * that they cannot disagree.
+ * Loads and checks the wanted plugins. The gateway's start, its reloads and `svc config validate` all call this, so they
+ * cannot disagree.
  */
 import { hash } from 'node:crypto'
 import Joi from 'joi'
@@ -18,21 +18,21 @@ import { inOrder } from './plan.ts'
 import type { Definition } from './plan.ts'
 
 /**
- * The definitions of those wanted plugins whose code loads and whose settings and needs are valid. `problems`: mistakes in
- * gateway.yaml, by plugin, in the order of its plugins. `broken`: third-party plugins whose code cannot be used, and why. Throws if
- * the code of a built-in plugin does not load.
+ * Returns the definitions of the plugins whose code loads and whose settings and needs are valid. `problems`: mistakes in
+ * gateway.yaml, by plugin, in the order of the file. `broken`: third-party plugins whose code cannot be used, with the error.
+ * Throws if the code of a built-in plugin does not load.
  */
 export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Loader) {
 	const definitions: Definition[] = []
 	const problems = new Map<string, LateProblem[]>()
 	const broken = new Map<string, unknown>()
-	for (const one of plugins) {
-		const { name, builtIn, path } = one
+	for (const wanted of plugins) {
+		const { name, builtIn, path } = wanted
 		try {
-			const found = define(one, await loader.load(name, builtIn, path))
-			const mistakes = Array.isArray(found) ? found : unmetNeeds(found, plugins, loader)
+			const defined = define(wanted, await loader.load(name, builtIn, path))
+			const mistakes = Array.isArray(defined) ? defined : unmetNeeds(defined, plugins, loader)
 			if (mistakes.length > 0) problems.set(name, mistakes)
-			else definitions.push(found as Definition)
+			else definitions.push(defined as Definition)
 		} catch (error) {
 			if (builtIn) throw error
 			broken.set(name, error)
@@ -42,7 +42,10 @@ export async function definitionsOf(plugins: readonly WantedPlugin[], loader: Lo
 	return { definitions: definitions.filter(({ plugin }) => !broken.has(plugin.name)), problems, broken }
 }
 
-/** The definition, or mistakes in its settings. Those of built-in plugins are checked already. Throws what the plugin's own schema throws. */
+/**
+ * The definition, or the mistakes in its settings. Settings of built-in plugins are checked already. Throws `plugin_invalid` if the
+ * plugin's schema cannot be used.
+ */
 export function define(wanted: WantedPlugin, loaded: Loaded): Definition | LateProblem[] {
 	const { plugin, code, source, trouble } = loaded
 	const { config, problems = [] } = source === BUILT_IN ? { config: wanted.settings } : checkSettings(wanted, loaded)
@@ -64,7 +67,7 @@ const ownMessages = {
 	'string.pattern.base': 'does not have the required form',
 }
 
-/** Types of schemas that accept no map: the error would be one of gateway.yaml, whatever it contains. */
+/** Types of schemas that accept no map. With one, any settings would be reported as a mistake in gateway.yaml. */
 const noMaps: ReadonlySet<string> = new Set(['array', 'binary', 'boolean', 'date', 'number', 'string', 'symbol'])
 
 function checkSettings(
@@ -106,7 +109,7 @@ function validated(settings: unknown, makeSchema: () => Joi.ObjectSchema, name: 
 		} as const
 		return { schema, ...schema.validate(settings, options) }
 	} catch (error) {
-		const message = `plugin "${name}": the schema of its settings cannot be used: ${messageOf(error)}; correct its config(joi), or its settings file`
+		const message = `plugin "${name}": the schema of its settings cannot be used: ${messageOf(error)}; fix its config(joi) or its settings file`
 		throw new Fault('plugin_invalid', message, { cause: error })
 	}
 }
@@ -127,7 +130,7 @@ function withHint({ type, path, message }: ValidationErrorItem, schema: Joi.Obje
 function unmetNeeds({ plugin }: Definition, wanted: readonly WantedPlugin[], loader: Loader): LateProblem[] {
 	const { name, needs = [] } = plugin
 	return needs
-		.filter((need) => !wanted.some((one) => one.name === need))
+		.filter((need) => !wanted.some((plugin) => plugin.name === need))
 		.map((need) => ({
 			// A built-in plugin runs unless the file switches it off; a third-party one may be absent from the file.
 			path: `plugins.${loader.isBuiltIn(need) ? need : name}`,

@@ -9,7 +9,7 @@ import { composition, refuse } from './config.ts'
 export interface WantedPlugin {
 	name: string
 	builtIn: boolean
-	/** Folder of a third-party plugin, where it is not plugins/<name> in the home. */
+	/** Folder of a third-party plugin, if it is not plugins/<name> in the home. */
 	path?: string
 	/** Of a built-in plugin: checked, with defaults. */
 	settings: Record<string, unknown>
@@ -22,9 +22,9 @@ export interface DesiredState {
 	listen: Record<Address, ListenAt>
 	workers: { threads: number; runs_per_thread: number }
 	log_level: string
-	/** Where others reach the gateway; null: where it listens. */
+	/** The address at which others reach the gateway; null: where it listens. */
 	public_url: string | null
-	/** The error for mistakes in gateway.yaml, with one line and place for each. */
+	/** Makes the error for mistakes in gateway.yaml, with a line and a place for each. */
 	refuse(problems: readonly LateProblem[], code?: 'config_invalid' | 'unavailable'): Fault
 }
 

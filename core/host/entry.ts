@@ -2,14 +2,14 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 import { Fault, messageOf } from '../errors.ts'
 
-/** The path of a code file in a plugin's folder. `name` has no extension; the first that exists of `.ts`, `.js` and `.mjs` counts. */
+/** The first of `name.ts`, `name.js` and `name.mjs` that exists in a plugin's folder. */
 export function codeFile(folder: string, name: string): string | undefined {
 	return ['ts', 'js', 'mjs'].map((ending) => join(folder, `${name}.${ending}`)).find((file) => existsSync(file))
 }
 
 /**
- * The file to load from a plugin's folder: index.ts, index.js or index.mjs, else what `exports` or `main` of its package.json
- * names. Undefined if the folder has none. Throws `plugin_invalid` if package.json is not JSON.
+ * The file to load from a plugin's folder: index.ts, index.js or index.mjs, else the target of `exports` or `main` in its
+ * package.json. Undefined if the folder has none. Throws `plugin_invalid` if package.json is not JSON.
  */
 export function entryOf(folder: string): string | undefined {
 	const index = codeFile(folder, 'index')
@@ -28,7 +28,7 @@ function manifestIn(file: string): { exports?: unknown; main?: unknown } {
 	}
 }
 
-/** What `import` gets of the package itself. */
+/** The file that `import` of the package would load. */
 function targetOf(exports: unknown): unknown {
 	if (typeof exports !== 'object' || exports === null) return exports
 	const { '.': self, node, import: imported, default: fallback } = exports as Record<string, unknown>

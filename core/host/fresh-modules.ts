@@ -1,7 +1,7 @@
 /**
- * Makes Node read the code of a plugin's folder again. A module is cached by its URL, so each loading has a query of its
- * own, which a hook hands on from the importing file to every file of the folder. Files outside are shared as usual, and
- * so are packages in a node_modules of the folder until others are installed there.
+ * Makes Node read the code of a plugin's folder again. Node caches a module by its URL, so each load adds its own query to the
+ * URL, and a hook passes the query on from the importing file to the other files of the folder. Files outside are shared as
+ * usual. So are packages in a node_modules of the folder, until other packages are installed there.
  */
 import { readFile } from 'node:fs/promises'
 import { createRequire, registerHooks } from 'node:module'
@@ -12,7 +12,7 @@ import { importOwn } from '../util/own-code.ts'
 
 interface Packages {
 	installed: string
-	/** Of their URLs; empty until others are installed. */
+	/** The query of their URLs; empty until other packages are installed. */
 	query: string
 }
 
@@ -31,17 +31,17 @@ export function freshModules(folder: string, installed: string) {
 	const loaded = Object.keys(require.cache).filter((file) => file.startsWith(folder + sep))
 	const isPackage = (file: string): boolean => isPackaged(file.slice(folder.length))
 	const known = folders.get(url)
-	const isOther = known !== undefined && known.installed !== installed
-	const hasOldPackages = isOther && loaded.some(isPackage)
-	if (!known || (isOther && !hasOldPackages))
-		folders.set(url, { installed, query: isOther ? `?packages=${++count}` : '' })
+	const hasChanged = known !== undefined && known.installed !== installed
+	const hasOldPackages = hasChanged && loaded.some(isPackage)
+	if (!known || (hasChanged && !hasOldPackages))
+		folders.set(url, { installed, query: hasChanged ? `?packages=${++count}` : '' })
 	installHook()
 	const query = `?generation=${++count}`
 	// CommonJS modules are cached by path, whatever the query.
 	const required = new Set(loaded.filter((file) => !isPackage(file)))
 	for (const file of required) delete require.cache[file]
 	return {
-		/** Other packages were installed, but those that were loaded stay: a loaded CommonJS package cannot be loaded again. */
+		/** Other packages were installed, but the old ones stay in use: a loaded CommonJS package cannot be loaded again. */
 		hasOldPackages,
 		/** Imports a file of the folder as it is now. */
 		async import(file: string): Promise<{ default?: unknown }> {
@@ -49,10 +49,10 @@ export function freshModules(folder: string, installed: string) {
 				const exported: unknown = require(file)
 				if (!types.isModuleNamespaceObject(exported)) return { default: exported }
 			}
-			// First, since an import finds unfinished what it re-exports. What throws here is reported by the import.
-			for (const one of required) {
+			// First, since an import would find the exports of these modules unfinished. The import reports their errors.
+			for (const module of required) {
 				try {
-					require(one)
+					require(module)
 				} catch {}
 			}
 			return importOwn(new URL(pathToFileURL(file).href + query)) as Promise<{ default?: unknown }>
@@ -60,7 +60,7 @@ export function freshModules(folder: string, installed: string) {
 	}
 }
 
-/** What npm, pnpm and Yarn write into node_modules about the packages that they installed. */
+/** The files in node_modules in which npm, pnpm and Yarn record the installed packages. */
 const records = ['.package-lock.json', '.modules.yaml', '.yarn-state.yml', '.yarn-integrity']
 
 /** Text that changes when other packages are installed in a plugin's folder. */

@@ -1,6 +1,6 @@
 /**
- * The set of instances that serve at a time, with everything that they contribute: routes on fresh hapi servers, tools,
- * handlers. Immutable once built; the gateway swaps one for the next.
+ * The set of instances that is active at one time, with everything that they contribute: routes on new hapi servers, tools,
+ * handlers. Immutable once built; a reload replaces it with the next one.
  */
 import { inChainOf } from '../events/chains.ts'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -13,7 +13,7 @@ import { answerDirectly } from '../http/direct-answer.ts'
 import { makeServer } from '../http/server.ts'
 import type { ServerOptions } from '../http/server.ts'
 import { composition } from './config.ts'
-import { checkTool, declaredBy, withoutDoubles } from './declared.ts'
+import { checkTool, declaredBy, mergeUnique } from './declared.ts'
 import { namedServer } from './request-extensions.ts'
 import type { AnyExtension, Instance } from './instance.ts'
 import type { Logger } from '../log/log.ts'
@@ -28,9 +28,9 @@ export interface GenerationOptions extends Pick<ServerOptions, 'log' | 'redactor
 	instances: readonly Instance[]
 }
 
-/** For everything that a plugin does while a generation is built. */
+/** For each call of a plugin while a generation is built. */
 const DEADLINE_MS = 10_000
-/** Every run requests its tools before it begins. */
+/** For a tool provider: every run waits for its tools before it begins. */
 const TOOLS_DEADLINE_MS = 5_000
 
 /** Event types whose handlers are cached; plugins may emit any number of types. */
@@ -50,8 +50,8 @@ export class Generation {
 	#extended = { count: 0, byPoint: new Map<string, readonly AnyExtension[]>() }
 	readonly #log: Logger
 	readonly #primitives: Iterable<ToolDefinition>
-	/** Tool providers that did not respond: every run would wait for them. */
-	readonly #mute = new Set<unknown>()
+	/** Tool providers that timed out. They are not called again, since every run would wait for them. */
+	readonly #timedOut = new Set<unknown>()
 	#inFlight = 0
 	#drained: PromiseWithResolvers<void> | undefined
 	readonly #answered = (): void => {
@@ -74,8 +74,8 @@ export class Generation {
 	/** Throws `plugin_failed`, naming the plugin, if its routes or tools conflict with others. */
 	static async build(options: GenerationOptions): Promise<Generation> {
 		const { instances } = options
-		const primitives = withoutDoubles(instances, 'offer the primitive', (one) =>
-			one.primitives.map((tool) => [tool.name, tool]),
+		const primitives = mergeUnique(instances, 'offer the primitive', (instance) =>
+			instance.primitives.map((tool) => [tool.name, tool]),
 		)
 		const declared = declaredBy(instances.map(({ definition }) => definition.plugin))
 		const builtIn = new Set(instances.flatMap(({ name, owner }) => (owner === undefined ? name : [])))
@@ -96,7 +96,7 @@ export class Generation {
 			for (const instance of instances)
 				await within(DEADLINE_MS, `plugin "${instance.name}", asked for its routes,`, addRoutes(instance, view))
 			if (serverOptions.onlyBuiltIn) for (const server of all(servers)) answerDirectly(server)
-			// With autoListen off, this listens nowhere. If it were only initialized, hapi would close the connection after every response.
+			// With autoListen off, `start` does not listen. After `initialize` alone, hapi would close the connection after each response.
 			const started = Promise.all(all(servers).map((server) => server.start()))
 			await within(DEADLINE_MS, 'what plugins do before a server starts', started)
 		} catch (error) {
@@ -106,7 +106,7 @@ export class Generation {
 		return new Generation(options, servers, primitives)
 	}
 
-	/** Hands a request to this generation's routes, and counts it until its response has been sent. */
+	/** Passes a request to this generation's routes, and counts it as in flight until its response has been sent. */
 	request(address: Address, request: IncomingMessage, response: ServerResponse): void {
 		const server = this.servers[address]
 		if (!server) {
@@ -131,7 +131,7 @@ export class Generation {
 		return false
 	}
 
-	/** Its routes on both addresses, as `GET /v1/agents`, by path. */
+	/** The routes of a plugin on both addresses, such as `GET /v1/agents`, by path. */
 	routesOf(plugin: string): string[] {
 		const routes = all(this.servers).flatMap((server) => server.table().filter(({ realm }) => realm.plugin === plugin))
 		return routes
@@ -141,7 +141,7 @@ export class Generation {
 
 	/** In dependency order of the plugins that add them. */
 	extensions(point: string): readonly AnyExtension[] {
-		// Cached, since every request asks; a plugin may add extensions later, which changes the count.
+		// Cached, since every request needs them. A plugin may add extensions later, which changes the count.
 		const count = this.#inOrder.reduce((sum, { extensions }) => sum + extensions.length, 0)
 		if (count !== this.#extended.count) this.#extended = { count, byPoint: new Map() }
 		const { byPoint } = this.#extended
@@ -156,7 +156,7 @@ export class Generation {
 		const tools = [...this.#primitives]
 		for (const instance of this.instances.values()) {
 			for (const provide of instance.providers) {
-				if (this.#mute.has(provide)) continue
+				if (this.#timedOut.has(provide)) continue
 				try {
 					const given = instance.run(() => provide(agent))
 					for (const tool of Array.isArray(given) ? given : await within(TOOLS_DEADLINE_MS, 'it', given)) {
@@ -164,7 +164,7 @@ export class Generation {
 						tools.push(instance.tool(tool))
 					}
 				} catch (error) {
-					if (error instanceof Late) this.#mute.add(provide)
+					if (error instanceof Late) this.#timedOut.add(provide)
 					const advice = error instanceof Late ? '; it is not asked again until it is changed' : ''
 					this.#log.warn(
 						{ err: error, plugin: instance.name, agent: agent.name },
@@ -176,7 +176,7 @@ export class Generation {
 		return tools
 	}
 
-	/** Each handler of a third party gets its own copy: its changes do not affect other handlers. */
+	/** Calls the handlers of an event. Each third-party handler gets its own copy, so its changes do not affect others. */
 	handle(event: EventEnvelope): void {
 		for (const { instance, handle } of this.#handlersOf(event.event_type)) notify(instance, handle, event)
 	}
@@ -195,7 +195,7 @@ export class Generation {
 		return found
 	}
 
-	/** Waits until the last request that it began has ended, then stops its servers. */
+	/** Waits for the requests in flight, then stops the servers. */
 	async drain(): Promise<void> {
 		if (this.#inFlight > 0) {
 			this.#drained = Promise.withResolvers()
@@ -208,8 +208,8 @@ export class Generation {
 function notify(instance: Instance, handle: Instance['handlers'][number][1], event: EventEnvelope): void {
 	const failed = `a handler of the event ${event.event_type} failed`
 	if (instance.owner === undefined) return void instance.notify(() => handle(event), failed)
-	const own = structuredClone(event)
-	void inChainOf(event, () => instance.notify(() => handle(own), failed))
+	const copy = structuredClone(event)
+	void inChainOf(event, () => instance.notify(() => handle(copy), failed))
 }
 
 /** Whether it is a third-party plugin with access to the servers. */
@@ -217,7 +217,7 @@ function seesRequests({ owner, definition: { plugin } }: Instance): boolean {
 	return owner !== undefined && [plugin.guard, plugin.http, plugin.legacy].some((add) => add !== undefined)
 }
 
-/** From here on the request is served on behalf of the plugin whose route it is. */
+/** Makes requests run on behalf of the third-party plugin whose route they match. */
 function followOwners(server: Server, instances: readonly Instance[]): void {
 	const owners = new Set(instances.flatMap(({ owner }) => owner ?? []))
 	if (owners.size === 0) return
@@ -248,7 +248,7 @@ async function addRoutes(instance: Instance, view: GenerationView): Promise<void
 	}
 }
 
-/** What `work` throws becomes `plugin_failed`. */
+/** Converts an error of `work` to `plugin_failed`. */
 async function attempt({ name }: Instance, doing: string, work: () => unknown): Promise<void> {
 	try {
 		await work()

@@ -13,19 +13,19 @@ import type { PluginHoldings, PluginStatus } from '../status.ts'
 
 export interface GenerationsOptions extends Pick<Host, 'shared' | 'uncaught'> {
 	checkResponses: boolean
-	/** Called in the same turn in which a generation becomes current. */
+	/** Called in the turn of the event loop in which a generation becomes current. */
 	becameCurrent: (generation: Generation) => void
-	/** A plugin does not run, or not as its files now are. */
+	/** A plugin does not run, or runs with an older version of its files. */
 	failed: (plugin: string, message: string, cause?: unknown) => void
 }
 
 export class Generations {
 	current: Generation | null = null
-	/** Why a wanted plugin does not run, or does not run as its files now are. */
+	/** Why a wanted plugin does not run, or runs with an older version of its files. */
 	readonly failures = new Map<string, string>()
-	/** Uncaught errors of plugins that are about to start: their code runs from its import on. */
-	readonly #early = new Map<string, Instance['uncaught']>()
-	/** Started for a generation that is not current yet. */
+	/** Uncaught errors of plugins that have no instance yet: their code runs from its import on. */
+	readonly #errorsBeforeStart = new Map<string, Instance['uncaught']>()
+	/** Instances for a generation that is not current yet. */
 	readonly #fresh = new Map<string, Instance>()
 	readonly #retiring = new Set<Promise<void>>()
 	readonly #options: GenerationsOptions
@@ -45,15 +45,15 @@ export class Generations {
 		return this.current?.number ?? 0
 	}
 
-	/** Announces that this plugin's code is about to be imported, to be started by the next `apply`. */
+	/** To be called before a plugin's code is imported for the next `apply`, so that its uncaught errors are counted. */
 	expect(plugin: string): void {
-		if (!this.current?.instances.has(plugin)) this.#early.set(plugin, { message: '', count: 0 })
+		if (!this.current?.instances.has(plugin)) this.#errorsBeforeStart.set(plugin, { message: '', count: 0 })
 	}
 
 	/** Records an uncaught error of this plugin. False if no such plugin runs or starts. */
 	failing(plugin: string, message: string): boolean {
 		const instance = this.#fresh.get(plugin) ?? this.current?.instances.get(plugin)
-		const errors = instance?.uncaught ?? this.#early.get(plugin)
+		const errors = instance?.uncaught ?? this.#errorsBeforeStart.get(plugin)
 		if (!errors) return false
 		errors.message = message
 		errors.count++
@@ -66,9 +66,9 @@ export class Generations {
 	}
 
 	/**
-	 * Starts what is new, and makes the next generation current. `definitions` are in dependency order. A third-party plugin
-	 * that does not start, or whose routes or tools conflict, is left out with those that need it; if an instance of it runs,
-	 * that one keeps running. Throws, and changes nothing, if a built-in plugin fails.
+	 * Starts new and changed plugins, and makes the next generation current. `definitions` are in dependency order. A third-party
+	 * plugin that does not start, or whose routes or tools conflict, is left out together with the plugins that need it. If an
+	 * older instance of it runs, that one keeps running. Throws, and changes nothing, if a built-in plugin fails.
 	 */
 	async apply(definitions: readonly Definition[]): Promise<void> {
 		const old = this.current
@@ -89,17 +89,17 @@ export class Generations {
 					stopped.push(before)
 				}
 				const fresh = await this.#start(definition)
-				const instance = fresh ?? (before && (await this.#again(before, stopped)))
+				const instance = fresh ?? (before && (await this.#resume(before, stopped)))
 				if (instance) instances.push(instance)
 			}
-			next = await this.#buildWhatFits(instances, stopped)
+			next = await this.#buildWithoutConflicts(instances, stopped)
 		} catch (error) {
 			await this.#rollBack(stopped)
 			throw error
 		} finally {
-			this.#early.clear()
+			this.#errorsBeforeStart.clear()
 		}
-		// Not before: what started may not fit, for the reason that is known already.
+		// Only now: a plugin that started may still be left out, for the same reason as before.
 		for (const [name, { definition }] of next.instances)
 			if (this.#fresh.has(name) && definitions.includes(definition)) this.failures.delete(name)
 		this.#makeCurrent(next)
@@ -108,13 +108,13 @@ export class Generations {
 		this.#retire(old, retired.toReversed())
 	}
 
-	/** A plugin does not run, or not as its files now are. It is logged and reported as an event, once for each reason. */
+	/** Records that a plugin does not run, or runs with older files. Each new reason is logged and reported as an event. */
 	fail(name: string, message: string, cause?: unknown): void {
 		if (this.failures.get(name) !== message) this.#options.failed(name, message, cause)
 		this.failures.set(name, message)
 	}
 
-	/** Releases every instance, last first, and waits until the last request has ended. */
+	/** Releases all instances in reverse order, and waits for the requests in flight. */
 	async stop(): Promise<void> {
 		for (const instance of this.instances().toReversed()) await instance.stop()
 		await Promise.all(this.#retiring)
@@ -152,8 +152,8 @@ export class Generations {
 	}
 
 	/**
-	 * What `asker` reaches by a plugin's name: an instance that is about to serve sees those that will serve with it, and,
-	 * while it starts, by its own name the one that it replaces.
+	 * The instance that `asker` gets for a plugin's name. An instance of the next generation gets the other instances of that
+	 * generation. While it starts, its own name means the instance that it replaces.
 	 */
 	#lookup(name: string, asker: Instance): Instance | undefined {
 		const isFresh = this.#fresh.get(asker.name) === asker
@@ -165,7 +165,7 @@ export class Generations {
 	async #start(definition: Definition): Promise<Instance | undefined> {
 		const instance = new Instance(definition, this.#host)
 		const { name } = instance
-		instance.uncaught = this.#early.get(name) ?? instance.uncaught
+		instance.uncaught = this.#errorsBeforeStart.get(name) ?? instance.uncaught
 		this.#fresh.set(name, instance)
 		try {
 			await instance.start()
@@ -179,17 +179,17 @@ export class Generations {
 		}
 	}
 
-	/** The instance that ran until now, whose successor failed. Undefined if it had to stop and does not start again. */
-	async #again(before: Instance, stopped: readonly Instance[]): Promise<Instance | undefined> {
+	/** The previous instance of a plugin whose new one failed, restarted if it was stopped. Undefined if it does not start. */
+	async #resume(before: Instance, stopped: readonly Instance[]): Promise<Instance | undefined> {
 		if (!stopped.includes(before)) return before
-		const why = this.failures.get(before.name)
-		const again = await this.#start(before.definition)
-		// The operator can fix the successor, so its error is reported.
-		if (why !== undefined) this.failures.set(before.name, why)
-		return again
+		const reason = this.failures.get(before.name)
+		const restarted = await this.#start(before.definition)
+		// The error of the new instance is reported, since the operator can fix that.
+		if (reason !== undefined) this.failures.set(before.name, reason)
+		return restarted
 	}
 
-	/** Whether it needs a plugin that is left out; then it is left out too, for that reason. */
+	/** Whether it needs a plugin that is left out. Records that as the reason why it is left out too. */
 	#lacksNeed({ plugin }: Definition, among: readonly Instance[]): boolean {
 		const missing = plugin.needs?.find((need) => !among.some(({ name }) => name === need))
 		if (missing === undefined) return false
@@ -204,16 +204,16 @@ export class Generations {
 	}
 
 	/**
-	 * Leaves out third-party plugins whose routes or tools conflict, the new ones first: running plugins take precedence
-	 * over those to be added. Throws if the built-in ones conflict with each other.
+	 * Leaves out third-party plugins whose routes or tools conflict. Running plugins take precedence over new ones. Throws if
+	 * built-in plugins conflict with each other.
 	 */
-	async #buildWhatFits(instances: readonly Instance[], stopped: readonly Instance[]): Promise<Generation> {
+	async #buildWithoutConflicts(instances: readonly Instance[], stopped: readonly Instance[]): Promise<Generation> {
 		try {
 			return await this.#build(instances)
 		} catch (error) {
 			if (instances.every(isBuiltIn)) throw error
 		}
-		const runs = (one: Instance): boolean => this.current?.instances.get(one.name) === one
+		const runs = (instance: Instance): boolean => this.current?.instances.get(instance.name) === instance
 		const fitting = instances.filter(isBuiltIn)
 		const fits = async (instance: Instance): Promise<boolean> => {
 			try {
@@ -231,8 +231,8 @@ export class Generations {
 			if ((await fits(instance)) || runs(instance)) continue
 			await this.#discard(instance)
 			const before = this.current?.instances.get(instance.name)
-			const again = before && (await this.#again(before, stopped))
-			if (again && !(await fits(again)) && again !== before) await this.#discard(again)
+			const resumed = before && (await this.#resume(before, stopped))
+			if (resumed && !(await fits(resumed)) && resumed !== before) await this.#discard(resumed)
 		}
 		const kept: Instance[] = []
 		for (const { name } of instances) {
@@ -256,7 +256,7 @@ export class Generations {
 		for (const instance of next.instances.values()) instance.serve(next.number)
 	}
 
-	/** Stops the instances that were just started. An exclusive instance that had to stop is started again, with a generation that has it. */
+	/** Stops the new instances. Exclusive instances that were stopped are started again, in a new generation. */
 	async #rollBack(stopped: readonly Instance[]): Promise<void> {
 		for (const instance of [...this.#fresh.values()].toReversed()) await instance.stop()
 		this.#fresh.clear()

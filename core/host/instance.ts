@@ -1,4 +1,4 @@
-/** One started plugin: its settings, what it contributes and what it holds. */
+/** One started plugin: its settings, its contributions and its resources. */
 import Joi from 'joi'
 import { within } from '../util/deadline.ts'
 import { Fault, isFault, isGeneralCode, messageOf } from '../errors.ts'
@@ -30,7 +30,7 @@ export interface Host {
 		Context,
 		'env' | 'log' | 'redactor' | 'store' | 'events' | 'queue' | 'snapshots' | 'pool' | 'toolbox' | 'gateway'
 	>
-	/** The instance that `asker` reaches by a plugin's name. */
+	/** The instance that `asker` gets for a plugin's name. */
 	lookup(name: string, asker: Instance): Pick<Instance, 'service'> | undefined
 	/** What the instances of the current generation add at an extension point. */
 	extensions(point: string): readonly AnyExtension[]
@@ -38,11 +38,11 @@ export interface Host {
 	uncaught(error: unknown, plugin: string): void
 }
 
-/** How long `start` may take, and how long each thing may take to be given back. */
+/** Deadlines of `start`, and of the release of each resource. */
 const START_DEADLINE_MS = 30_000
 const RELEASE_DEADLINE_MS = 10_000
 
-/** What the plugin hands to these methods of its context. */
+/** The arguments with which the plugin calls these methods of its context. */
 type Given<Method extends 'tools' | 'on' | 'upgrade'> = Parameters<Context[Method]>
 
 export class Instance {
@@ -54,9 +54,9 @@ export class Instance {
 	readonly handlers: Given<'on'>[] = []
 	readonly upgrades: Given<'upgrade'>[] = []
 	readonly extensions: AnyExtension[] = []
-	/** The owner of its errors: undefined if it came with the gateway. */
+	/** The owner of its errors; undefined for a built-in plugin. */
 	readonly owner: Owner
-	/** Errors that it failed to catch, and the message of the newest. */
+	/** The number of its uncaught errors, and the message of the newest. */
 	uncaught = { message: '', count: 0 }
 	/** The problem that it reports while it runs. */
 	trouble: string | null
@@ -88,7 +88,7 @@ export class Instance {
 		return this.definition.plugin.name
 	}
 
-	/** Throws `plugin_failed`, after everything that it had acquired is released, if it fails or takes too long. */
+	/** Throws `plugin_failed` if it fails or takes too long, after releasing everything that it acquired. */
 	async start(): Promise<void> {
 		try {
 			const starting = this.run(() => this.definition.plugin.start?.(this.context))
@@ -105,7 +105,7 @@ export class Instance {
 		return onBehalfOf(this.owner, work)
 	}
 
-	/** Calls one of its handlers and reports what it throws. `what`: the message of the log if it fails. Never rejects. */
+	/** Calls one of its handlers and reports its error. `what`: the log message for that. Never rejects. */
 	async notify(handle: () => unknown, what: string): Promise<void> {
 		try {
 			await this.run(handle)
@@ -121,8 +121,8 @@ export class Instance {
 	}
 
 	/**
-	 * Its service for its own routes: each use reaches the service that is current then. A request may outlive the instance
-	 * whose routes it came by, and that instance's service is released.
+	 * Its service for its own routes, as a proxy: each use reaches the service that is current at that time. A request may outlive
+	 * the instance whose route it matched, and that instance's service is released.
 	 */
 	lateService(): unknown {
 		if (typeof this.service !== 'object' || this.service === null) return this.service
@@ -143,7 +143,7 @@ export class Instance {
 		})
 	}
 
-	/** Called when a generation that has it became current. */
+	/** Called each time that a generation with this instance becomes current. */
 	serve(generation: number): void {
 		this.servingSince ??= generation
 		this.#serving.resolve()
@@ -151,8 +151,8 @@ export class Instance {
 	}
 
 	/**
-	 * A tool as the gateway may call it. Throws `plugin_invalid` if a third-party tool has events of the gateway's, or a
-	 * schema that cannot be described to models.
+	 * Wraps a third-party tool so that the gateway can call it. Throws `plugin_invalid` if the tool declares event types of the
+	 * gateway, or a schema that cannot be described to models.
 	 */
 	tool(definition: ToolDefinition): ToolDefinition {
 		const { owner } = this
@@ -167,7 +167,7 @@ export class Instance {
 		return Object.assign(Object.create(definition) as ToolDefinition, { run })
 	}
 
-	/** What it has besides routes. */
+	/** What it has registered and acquired, except routes. */
 	holdings(): Omit<PluginHoldings, 'routes'> {
 		return {
 			tools: this.primitives.map(({ name }) => name),
@@ -179,10 +179,10 @@ export class Instance {
 	}
 
 	async stop(): Promise<void> {
-		// Registered last, so that it comes before the release of anything that their work uses.
+		// Registered last, so that timers end before anything that their work uses is released.
 		if (!this.#scope.signal.aborted) this.#scope.defer(() => this.#timers.idle(), 'timers')
-		const complaints = await this.run(() => this.#scope.release(RELEASE_DEADLINE_MS))
-		for (const complaint of complaints) this.#log.error(complaint)
+		const failures = await this.run(() => this.#scope.release(RELEASE_DEADLINE_MS))
+		for (const failure of failures) this.#log.error(failure)
 	}
 
 	#makeContext(): Context {
@@ -235,7 +235,7 @@ export class Instance {
 				void this.extensions.push({ point, value, plugin: this.name, run: (work) => this.run(work) }),
 			extensions: <K extends keyof Extensions>(point: K) => {
 				const found = host.extensions(point) as unknown as readonly Extension<K>[]
-				// The host keeps its list for all who ask, and a third party may sort its own.
+				// The host's list is shared, and a third-party plugin may sort the list that it gets.
 				return this.owner === undefined ? found : [...found]
 			},
 			on: (...handler) => void this.handlers.push(handler),
@@ -246,30 +246,31 @@ export class Instance {
 	}
 }
 
-/** Events of a third-party plugin that are not stored yet: they are in memory. */
-const OPEN_EVENTS = 10_000
+/** The most events of a third-party plugin that may wait to be stored; they are in memory. */
+const MAX_PENDING_EVENTS = 10_000
 
 /** The event bus for a third-party plugin: it receives all events, and cannot emit the gateway's own types. */
 function eventsOf(bus: EventBus, plugin: string): EventBus {
 	const refuse = async (): Promise<never> => {
 		throw new Fault('plugin_invalid', `plugin "${plugin}": the log of a run is for the gateway only; use call.emit`)
 	}
-	let open = 0
+	let pending = 0
 	return {
 		...bus,
-		subscribe: (filter, heard) => bus.subscribe(filter, (delivery) => inChainOf(delivery.event, () => heard(delivery))),
+		subscribe: (filter, receive) =>
+			bus.subscribe(filter, (delivery) => inChainOf(delivery.event, () => receive(delivery))),
 		async emit(event, agent) {
 			const checked = pluginEvent(event, plugin)
-			if (open >= OPEN_EVENTS) {
-				const why = `${OPEN_EVENTS} of its events are not stored yet, so this one is refused; await each ctx.emit`
+			if (pending >= MAX_PENDING_EVENTS) {
+				const why = `${MAX_PENDING_EVENTS} of its events are not stored yet, so this one is refused; await each ctx.emit`
 				throw new Fault('plugin_invalid', `plugin "${plugin}": ${why}`)
 			}
 			continueChain(checked.event_type, plugin)
-			open++
+			pending++
 			try {
 				await bus.emit(checked, agent)
 			} finally {
-				open--
+				pending--
 			}
 		},
 		openWriter: refuse,

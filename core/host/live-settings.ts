@@ -26,13 +26,13 @@ export function liveSettings({ first, home, env, log, check }: LiveSettingsOptio
 	let inForce = first
 	/** Of the text that was read last. */
 	let digest: string | null = null
-	/** Logged already: many reloads have other reasons than the file. */
+	/** Already logged: many reloads are not caused by a change of the file. */
 	let warned: string[] = []
 
 	return {
 		/** As read last. */
 		latest: () => latest,
-		/** Reads gateway.yaml again. Throws `config_invalid`. `running`: it replaces one that is in force. */
+		/** Reads gateway.yaml again. Throws `config_invalid`. `running`: false for the first read, at the start. */
 		read(running: boolean): DesiredState {
 			digest = null
 			check()
@@ -48,18 +48,18 @@ export function liveSettings({ first, home, env, log, check }: LiveSettingsOptio
 			}
 			return desiredState(latest)
 		},
-		/** What was read last is in force from now on. */
+		/** Puts the settings that were read last in force. */
 		accept(): void {
 			inForce = latest
 		},
-		/** For the runtime file. `refused`: why what was read last is not in force; null if it is. */
+		/** For the runtime file. `refused`: why the settings that were read last are not in force; null if they are. */
 		report: (refused: string | null): RuntimeFile['settings'] => ({
 			digest,
 			refused,
 			in_force: withoutSecrets(inForce) as Record<string, unknown>,
 			variables: variablesOf(latest),
 		}),
-		/** Whether gateway.yaml has other text than when it was read, or became readable or unreadable since. */
+		/** Whether gateway.yaml was changed, or became readable or unreadable, since it was read. */
 		isOutdated: (): boolean => digestNow(file) !== digest,
 	}
 }

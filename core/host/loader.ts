@@ -1,4 +1,4 @@
-/** From a plugin's name to its code: built in, or a folder whose files are read again whenever one of them changes. */
+/** Loads the code of a plugin: built in, or from a folder whose files are read again after any of them changes. */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readFile, realpath, stat } from 'node:fs/promises'
@@ -23,15 +23,15 @@ export interface Loaded {
 	plugin: Plugin
 	/** What the settings file of a third-party plugin declares. */
 	declaration?: SettingsDeclaration
-	/** Changes when the code did. */
+	/** A digest that changes with the code. */
 	code: string
-	/** A problem that it has although it runs. */
+	/** A problem that does not keep it from running. */
 	trouble?: string
 	/** `built in`, or the plugin's folder. */
 	source: string
 }
 
-/** The source of plugins that come with the gateway. */
+/** The `source` of built-in plugins. */
 export const BUILT_IN = 'built in'
 
 /** A file whose top-level await never settles would block every later reload. */
@@ -45,12 +45,12 @@ export class Loader {
 	readonly #pluginsFolder: string
 	readonly #refusal: (folder: string) => string | undefined
 	readonly #cache = new Map<string, Loaded>()
-	/** The folders that were read last, by plugin. */
+	/** The folder that was read last for each plugin. */
 	readonly #folders = new Map<string, string>()
 
 	/**
-	 * `builtIn`: the folder of built-in plugins; `pluginsFolder`: holds third-party ones by name. `refusal`: why the
-	 * code in a folder must not run, asked before it is read; undefined if it may.
+	 * `builtIn`: the folder of built-in plugins. `pluginsFolder`: the folder of third-party ones, by name. `refusal` returns why the
+	 * code in a folder must not run, or undefined if it may; it is called before the code is read.
 	 */
 	constructor(builtIn: URL, pluginsFolder: string, refusal: (folder: string) => string | undefined = () => undefined) {
 		this.#builtIn = builtIn
@@ -58,15 +58,15 @@ export class Loader {
 		this.#refusal = refusal
 	}
 
-	/** Whether a plugin of this name comes with the gateway. */
+	/** Whether there is a built-in plugin of this name. */
 	isBuiltIn(name: string): boolean {
 		return existsSync(new URL(`${name}/index.ts`, this.#builtIn))
 	}
 
 	/**
-	 * `path` names another folder for a third-party plugin; a built-in name always means the built-in one. Returns the cached result while no
-	 * file changed. Throws `plugin_invalid`: no such plugin, no entry file, a folder that is
-	 * refused, code that does not load, or no plugin in it.
+	 * Returns the cached result while no file has changed. `path`: the folder of a third-party plugin, by default its name. Throws
+	 * `plugin_invalid` if there is no such plugin, no entry file or no plugin in it, if the folder is refused, or if the code does
+	 * not load.
 	 */
 	async load(name: string, builtIn: boolean, path?: string): Promise<Loaded> {
 		const cached = this.#cache.get(name)
@@ -82,12 +82,12 @@ export class Loader {
 		return loaded
 	}
 
-	/** The folder of a third-party plugin, also if its code does not load; undefined if it could not be read. */
+	/** The folder of a third-party plugin, even if its code does not load; undefined if the folder could not be read. */
 	folderOf(name: string): string | undefined {
 		return this.#folders.get(name)
 	}
 
-	/** Whether the files of a third-party plugin are others than those that were loaded last. */
+	/** Whether files of third-party plugins have changed since they were loaded. */
 	async isOutdated(): Promise<boolean> {
 		const folders = [...this.#cache.values()].filter(({ source }) => source !== BUILT_IN)
 		const now = await Promise.all(folders.map(({ source }) => digest(source).catch(() => undefined)))
@@ -107,7 +107,7 @@ export class Loader {
 		const code = await digest(folder)
 		this.#folders.set(name, folder)
 		if (cached?.code === code && cached.source === folder) return cached
-		// Node names modules by their real path, and remembers where a link led at first.
+		// Node identifies modules by their real path, and caches the target of a link.
 		const real = await realpath(folder)
 		const file = join(real, relative(folder, entry))
 		await (reserved ??= reserveBuiltIn())
@@ -129,7 +129,7 @@ export class Loader {
 
 let reserved: Promise<void> | undefined
 
-/** Reserves the types of all built-in plugins, of those that are switched off too: so that their events cannot be confused with others. */
+/** Reserves the event types of all built-in plugins, also of those that are switched off, so that no other event looks like theirs. */
 async function reserveBuiltIn(): Promise<void> {
 	reserveFamilies(ownFiles('index.ts').keys())
 	for (const events of (await ownParts<NonNullable<Plugin['events']>>('events.ts')).values())
@@ -163,14 +163,17 @@ async function importDefault(name: string, load: () => Promise<unknown>): Promis
 	}
 }
 
-/** Of what a declaration may hold, the parts that mean something for a third-party plugin. */
+/** The parts of a declaration that a third-party plugin may have. */
 const declarable: ReadonlySet<string> = new Set([
 	'description',
 	'schema',
 	'check',
 ] satisfies (keyof SettingsDeclaration)[])
 
-/** Undefined if no file declares settings: 0.1.0 did not read a plugin's settings.ts, and it may be the plugin's own. */
+/**
+ * Undefined without a settings file that has a `schema`. Version 0.1.0 did not read settings.ts, so a plugin may have a file of that
+ * name for other purposes.
+ */
 async function importDeclaration(
 	{ name, config }: Plugin,
 	folder: string,
@@ -212,30 +215,30 @@ function refuse(name: string, problem: string): never {
 	throw new Fault('plugin_invalid', `plugin "${name}": ${problem}`)
 }
 
-/** ` (index.ts:11)`, for an error in the text of a file: there the first line of the stack is its place, and no message. */
+/** ` (index.ts:11)` for a syntax error, whose stack begins with its place; empty for other errors. */
 function placeOf(error: unknown): string {
 	const [, file, line] =
 		/^(?:file:\/\/)?[^\n]*\/([^/\n?]+)(?:\?[^:\n]*)?:(\d+)\n/.exec((error as Error | null)?.stack ?? '') ?? []
 	return file === undefined ? '' : ` (${file}:${line})`
 }
 
-/** Whether this is not part of the plugin's own code: its packages, and names that begin with a dot. */
-function isApart(path: string): boolean {
+/** Whether a path is not part of the plugin's own code: node_modules, and names that begin with a dot. */
+function isExcluded(path: string): boolean {
 	const name = basename(path)
 	return name === 'node_modules' || name.startsWith('.')
 }
 
-/** A hash of every file in the folder, node_modules and dot files left out, and of which packages are installed. */
+/** A hash of every file in the folder, without node_modules and dot files, and of the list of installed packages. */
 async function digest(folder: string): Promise<string> {
 	const hash = createHash('sha256')
 	let bytes = 0
 	const names: string[] = []
-	const limit = (isOver: boolean, most: string): void => {
+	const limit = (isOver: boolean, maximum: string): void => {
 		if (isOver)
-			throw new Fault('plugin_invalid', `${folder} holds more than ${most}; keep only the plugin's own files there`)
+			throw new Fault('plugin_invalid', `${folder} holds more than ${maximum}; keep only the plugin's own files there`)
 	}
-	for (const name of entriesIn(folder, (path) => !isApart(path))) {
-		if (!isApart(name)) names.push(name)
+	for (const name of entriesIn(folder, (path) => !isExcluded(path))) {
+		if (!isExcluded(name)) names.push(name)
 		limit(names.length > FILE_LIMIT, `${FILE_LIMIT} files`)
 	}
 	for (const name of names.toSorted()) {

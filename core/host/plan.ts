@@ -1,15 +1,15 @@
-/** What a reload would do, decided before anything is done. Pure. */
+/** Computes what a reload has to do. Pure. */
 import type { Plugin } from '../plugin.ts'
 
 /** A plugin with checked settings, ready to be started. */
 export interface Definition {
 	plugin: Plugin
 	config: unknown
-	/** Equal fingerprints mean: same code, same settings. */
+	/** Equal for the same code and the same settings. */
 	fingerprint: string
 	/** Where its code came from, for people: `built in` or a folder. */
 	source: string
-	/** A problem that it has although it runs. */
+	/** A problem that does not keep it from running. */
 	trouble?: string
 }
 
@@ -43,15 +43,15 @@ export function isIdle({ start, replace, stop }: Plan): boolean {
 }
 
 /**
- * Orders definitions of different names: what a plugin needs stands before it. Left out are `orphans`, which need, directly or
- * indirectly, one that is left out or not in the list, and `cycles`, which need themselves; each with the reason.
+ * Sorts definitions, whose names must differ, so that a plugin follows the ones that it needs. Leaves out, with the reason:
+ * `cycles`, plugins that need themselves directly or indirectly, and `orphans`, which need a plugin that is left out or missing.
  */
 export function inOrder(definitions: readonly Definition[]) {
 	const byName = new Map(definitions.map((one) => [one.plugin.name, one]))
 	const order = new Set<Definition>()
 	const orphans = new Map<string, string>()
 	const cycles = new Map<string, string>()
-	/** `path`: the plugins that led to this one, each of which needs the next. */
+	/** `path`: the plugins through which this one was reached; each needs the next. */
 	const place = (definition: Definition, path: string[]): void => {
 		const { name, needs = [] } = definition.plugin
 		if (path.includes(name)) {

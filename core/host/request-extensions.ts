@@ -1,10 +1,10 @@
-/** hapi's request extensions meet every route of a server, so an error in one must name the plugin that added it. */
+/** hapi's request extensions run for every route of a server, so an error in one must name the plugin that added it. */
 import { isBoom } from '@hapi/boom'
 import type { Lifecycle, Server, ServerExtEventsObject, ServerExtEventsRequestObject } from '@hapi/hapi'
 import { isFault, messageOf } from '../errors.ts'
 import type { Instance } from './instance.ts'
 
-/** The server as a plugin gets it: what its extensions throw, or leave without a result, is reported as that plugin's failure. */
+/** Wraps the server for a plugin: if one of its extensions throws or returns nothing, that is reported as the plugin's failure. */
 export function namedServer(server: Server, instance: Instance): Server {
 	if (instance.owner === undefined) return server
 	const ext = (events: unknown, method?: unknown, options?: unknown): unknown => {
@@ -16,7 +16,7 @@ export function namedServer(server: Server, instance: Instance): Server {
 	return Object.create(server, { ext: { value: ext } }) as Server
 }
 
-/** These are called with the server, once; if one throws, the generation is refused. */
+/** Called once, with the server. If one throws, the generation is refused. */
 const serverEvents: readonly string[] = ['onPreStart', 'onPostStart', 'onPreStop', 'onPostStop']
 
 function watched(event: ServerExtEventsObject, instance: Instance): ServerExtEventsObject {

@@ -1,35 +1,35 @@
 import { messageOf } from '../errors.ts'
 import { Late, within } from '../util/deadline.ts'
 
-interface Held {
+interface Resource {
 	label: string
 	release: () => unknown
 }
 
 /**
- * The one reason of all scopes. A new one would keep its call stack in memory, and with it the generation that retires the
- * instance: an old instance that something still refers to would keep all later generations.
+ * The abort reason of all scopes. A new error would keep its call stack in memory, and with it the generation that retires the
+ * instance. Then an old instance that is still referenced would keep all later generations.
  */
 const RELEASED = new DOMException('The plugin was stopped', 'AbortError')
 
 /**
- * What one instance acquired. Releasing aborts the signal first, then releases in reverse order; one release that throws or
- * hangs is reported and skipped, the others still run.
+ * The resources of one instance. `release` aborts the signal, then releases them in reverse order. A release that throws or
+ * hangs is reported, and the others still run.
  */
 export class Scope {
-	readonly #held: Held[] = []
+	readonly #resources: Resource[] = []
 	readonly #controller = new AbortController()
 	readonly signal: AbortSignal = this.#controller.signal
 	#released = false
 
 	/** In the order in which they were acquired. */
 	labels(): string[] {
-		return this.#held.map(({ label }) => label)
+		return this.#resources.map(({ label }) => label)
 	}
 
 	defer(release: () => unknown, label: string): void {
 		if (this.#released) throw new Error(`"${label}" was acquired after its plugin was released; check ctx.signal first`)
-		this.#held.push({ label, release })
+		this.#resources.push({ label, release })
 	}
 
 	own<T extends AsyncDisposable | Disposable>(thing: T, label: string): T {
@@ -42,20 +42,20 @@ export class Scope {
 	async release(deadlineMs: number): Promise<string[]> {
 		this.#released = true
 		this.#controller.abort(RELEASED)
-		const complaints: string[] = []
-		for (let held = this.#held.pop(); held; held = this.#held.pop()) {
-			const { label, release } = held
+		const failures: string[] = []
+		for (let resource = this.#resources.pop(); resource; resource = this.#resources.pop()) {
+			const { label, release } = resource
 			try {
 				await within(deadlineMs, label, release())
 			} catch (error) {
 				const isLate = error instanceof Late
-				complaints.push(
+				failures.push(
 					isLate
 						? `${label} was not released in ${deadlineMs} ms`
 						: `${label} failed to be released: ${messageOf(error)}`,
 				)
 			}
 		}
-		return complaints
+		return failures
 	}
 }

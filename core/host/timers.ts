@@ -4,7 +4,7 @@ import { Fault } from '../errors.ts'
 export interface TimerOptions {
 	/** Aborts before the instance is released. */
 	signal: AbortSignal
-	/** Calls the plugin's code, and reports what it throws. Never rejects. */
+	/** Calls the plugin's code and reports its error. Never rejects. */
 	call(work: () => unknown): Promise<void>
 }
 
@@ -31,10 +31,10 @@ export function openTimers({ signal, call }: TimerOptions) {
 		}
 		const due = async (): Promise<void> => {
 			if (!repeats) stop()
-			const under_way = call(work)
-			running.add(under_way)
-			await under_way
-			running.delete(under_way)
+			const calling = call(work)
+			running.add(calling)
+			await calling
+			running.delete(calling)
 			if (stops.has(stop)) wait()
 		}
 		const wait = (): void => {
@@ -48,7 +48,6 @@ export function openTimers({ signal, call }: TimerOptions) {
 	return {
 		every: (ms: number, work: () => unknown) => start(ms, work, true),
 		after: (ms: number, work: () => unknown) => start(ms, work, false),
-		/** How many there are. */
 		count: () => stops.size,
 		/** Settles once no call is running. */
 		idle: async () => void (await Promise.all(running)),

@@ -1,7 +1,7 @@
 /**
- * Uncaught exceptions and unhandled rejections. A plugin's is reported as that plugin's failure;
- * anything else is an error of the gateway's own. Neither ends the process: the other plugins, runs and connections are
- * not affected by most of them, and what was acknowledged is on the disk.
+ * Uncaught exceptions and unhandled rejections. One of a plugin is reported as that plugin's failure, any other one as an error
+ * of the gateway. Neither ends the process: most do not affect other plugins, runs and connections, and acknowledged writes are
+ * on the disk.
  */
 import { messageOf } from '../errors.ts'
 import { openNotices } from '../events/notices.ts'
@@ -40,19 +40,19 @@ export function openUncaught({ log, failing, emit }: UncaughtOptions) {
 			const message = runs
 				? `an error of plugin "${owner}" was thrown, and nothing caught it: ${reason}`
 				: `plugin "${owner}" does not run, but something that it started does; its error was not caught: ${reason}`
-			// Possibly a bug of the gateway, met on behalf of a plugin, so it must be visible as one.
+			// Possibly a bug of the gateway in work for a plugin, so it is logged as one.
 			log[isOurs ? 'fatal' : 'error']({ err: error, plugin: owner, ...untold }, message)
 			emit('plugin.failed', { plugin: owner, message, ...untold })
 		})
 	}
 
 	return {
-		/** Errors of the gateway's own so far. */
+		/** The number of errors of the gateway so far. */
 		get count(): number {
 			return count
 		},
 		/**
-		 * Reports any error: of each plugin, and of the gateway, one in a minute, with the number of those in between. `plugin`:
+		 * Reports an error; of each plugin, and of the gateway, at most one per minute, with the number of suppressed ones. `plugin`:
 		 * whose error it is, if known. Never throws.
 		 */
 		report(error: unknown, plugin?: string): void {

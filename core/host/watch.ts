@@ -1,4 +1,4 @@
-/** Reports when something that a reload depends on has changed and then been quiet for a moment. */
+/** Watches the files on which a reload depends, and reports a change once no further one follows for a moment. */
 import { realpathSync } from 'node:fs'
 import { sep } from 'node:path'
 import { watch } from 'chokidar'
@@ -6,7 +6,7 @@ import type { FSWatcher } from 'chokidar'
 
 /** Editors write a file by rename, in several steps; a plugin's files change one after another. */
 const QUIET_MS = 100
-/** A watch stays where a link led when it began, so links are looked at: any part of a path may be one. */
+/** A watch stays at the first target of a link, so links are resolved again at this interval. Any part of a path may be one. */
 const LINKS_MS = 1_000
 
 export interface WatchOptions {
@@ -14,11 +14,11 @@ export interface WatchOptions {
 	changed: () => void
 	/** Called for each file or folder that cannot be watched. */
 	failed: (error: unknown) => void
-	/** Called when a further file or folder begins to be watched: what changed in it before is not reported. */
+	/** Called when the watch of a further file or folder is active. Earlier changes in it are not reported. */
 	follows: () => void
 }
 
-/** Watches files and folders, those that do not exist yet too, and further ones that come and go. */
+/** Watches files and folders, which need not exist yet, and a changing set of further ones. */
 export class Watcher implements AsyncDisposable {
 	readonly #paths: string[]
 	readonly #options: WatchOptions
@@ -44,7 +44,7 @@ export class Watcher implements AsyncDisposable {
 		await new Promise<void>((resolve) => this.#first.once('ready', resolve))
 	}
 
-	/** From now on these files and folders are watched as well, and no others but the first ones. */
+	/** Replaces the further files and folders to watch; those of the constructor stay. */
 	async follow(paths: string[]): Promise<void> {
 		this.#followed = paths.map((path) => ({ path, place: placeOf(path) }))
 		clearInterval(this.#links)
@@ -81,16 +81,16 @@ export class Watcher implements AsyncDisposable {
 	}
 }
 
-/** Where a path leads. */
+/** The real path; undefined if it does not exist. */
 function placeOf(path: string): string | undefined {
 	try {
 		return realpathSync(path)
 	} catch {
-		return undefined // such as while a link is replaced
+		return undefined // for example while a link is replaced
 	}
 }
 
-/** Only what is below a watched path counts: the home itself may lie in a folder with a dot, such as ~/.svc. */
+/** Ignores node_modules and dot files, but only below a watched path: the home itself may be in a dot folder, such as ~/.svc. */
 function isIgnored(path: string, roots: string[]): boolean {
 	const root = roots.find((one) => path.startsWith(one))
 	const below = root === undefined ? path : path.slice(root.length)
