@@ -4,10 +4,10 @@ import ipaddr from 'ipaddr.js'
 
 /**
  * - `public`: an address on the internet.
- * - `private`: this machine or its own network; may be reached where the caller or the operator allows it.
- * - `forbidden`: never an intended server. Link-local addresses, where clouds hand out credentials, and other
- *   addresses of clouds; multicast; reserved ranges; IPv6 addresses that carry an IPv4 address to somewhere (NAT64, 6to4,
- *   Teredo), since where they lead is up to the network.
+ * - `private`: this machine or its own network; may be reached if the caller or the operator allows it.
+ * - `forbidden`: never an intended server. Link-local addresses, where clouds serve credentials, and other services of
+ *   clouds; multicast; reserved ranges; IPv6 addresses that embed an IPv4 address (NAT64, 6to4, Teredo), since the network
+ *   decides where they lead.
  */
 export type AddressKind = 'public' | 'private' | 'forbidden'
 
@@ -17,15 +17,15 @@ export interface Judgement {
 	range: string
 }
 
-/** Services of clouds at addresses that are public or private otherwise. */
+/** Services of clouds at addresses that would otherwise count as public or private. */
 const cloudServices = new Set(['168.63.129.16', '100.100.100.200', 'fd00:ec2::254', 'fd00:ec2::23', 'fd20:ce::254'])
 
-/** The only part of IPv6 in public use. ipaddr.js calls everything unicast that it knows nothing of, such as ::127.0.0.1. */
+/** The only part of IPv6 in public use. ipaddr.js calls every unknown range unicast, such as that of ::127.0.0.1. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3')
 
 const privateRanges = new Set(['loopback', 'private', 'uniqueLocal', 'carrierGradeNat'])
 
-/** `address` as the system writes it, without brackets. Anything but an IP address is forbidden. */
+/** Classifies an IP address, written without brackets. Other texts are forbidden. */
 export function judge(address: string): Judgement {
 	const family = isIP(address)
 	if (family === 0) return { kind: 'forbidden', range: 'not an IP address' }
@@ -38,7 +38,7 @@ export function judge(address: string): Judgement {
 	return { kind: 'public', range: 'public' }
 }
 
-/** `::127.0.0.1` → `::7f00:1`, without a zone. ipaddr.js takes the first for an IPv4-mapped address, which it is not. */
+/** `::127.0.0.1` → `::7f00:1`, without a zone. ipaddr.js mistakes the first form for an IPv4-mapped address. */
 function inHex(address: string): string {
 	return new URL(`http://[${address.replace(/%.*/, '')}]`).hostname.slice(1, -1)
 }

@@ -1,8 +1,8 @@
 import { Fault } from '../errors.ts'
 
 /**
- * Passes a body on, as fast as it is read, and no more of it than `maxBytes`. `failed` makes of an error what the reader
- * gets; `ended` is called once, however the body ends.
+ * Passes a body through as fast as it is read, up to `maxBytes`. `failed` converts an error for the reader. `ended` is called
+ * once, however the body ends.
  */
 export function boundedBody(
 	body: ReadableStream<Uint8Array>,

@@ -1,4 +1,4 @@
-/** The connections of one fetcher, and only to addresses that were checked a moment before. */
+/** The connections of one fetcher. Each goes to an address that was checked just before. */
 import { isIP } from 'node:net'
 import { Agent, buildConnector } from 'undici'
 import { checkAddresses, hostOf } from './policy.ts'
@@ -7,7 +7,7 @@ import { systemLookup } from './system-lookup.ts'
 import type { Lookup, ResolvedAddress } from './system-lookup.ts'
 
 export interface ConnectionPool {
-	/** `named`: for the origin that the caller named, and not for one that a redirect led to. */
+	/** `named`: for the origin that the caller named; false for the target of a redirect. */
 	of(named: boolean): Agent
 	destroy(): Promise<void>
 }
@@ -25,7 +25,7 @@ interface Limits extends ResolveOptions {
 
 const CONNECT_TIMEOUT_MS = 10_000
 const HEADER_BYTES = 16 * 1024
-/** Of one fetcher, and connections to each. */
+/** The origins of one fetcher, and the connections to each. */
 const ORIGINS = 16
 const CONNECTIONS = 64
 
@@ -40,7 +40,7 @@ export function openConnections({ idle_ms = 0, max_bytes, ...resolving }: Limits
 			maxHeaderSize: HEADER_BYTES,
 			headersTimeout: idle_ms,
 			bodyTimeout: idle_ms,
-			// As it comes over the wire: compressed data that unpacks to nothing has no end otherwise.
+			// Of the compressed data. Without this limit, compressed data that unpacks to nothing could be endless.
 			maxResponseSize: max_bytes === Infinity ? -1 : max_bytes + 1024,
 		})
 	let forNamed: Agent | undefined
@@ -53,7 +53,7 @@ export function openConnections({ idle_ms = 0, max_bytes, ...resolving }: Limits
 	}
 }
 
-/** All addresses that the URL's host leads to. Throws `address_refused` unless each may be reached. */
+/** All addresses of the URL's host. Throws `address_refused` unless each may be reached. */
 export async function resolveChecked(
 	url: URL,
 	named: boolean,
@@ -68,13 +68,13 @@ export async function resolveChecked(
 	return answers
 }
 
-/** For undici's `connect`: every socket is made here, for names and for IP addresses alike. */
+/** For undici's `connect`: opens every socket, to names and to IP addresses alike. */
 function checkedConnector(named: boolean, resolving: ResolveOptions): buildConnector.connector {
 	const prepare = async (url: URL): Promise<buildConnector.connector> => {
 		const answers = await resolveChecked(url, named, resolving)
 		return buildConnector({
 			allowH2: false,
-			rejectUnauthorized: true, // also where the environment says otherwise
+			rejectUnauthorized: true, // NODE_TLS_REJECT_UNAUTHORIZED must not override it
 			timeout: CONNECT_TIMEOUT_MS,
 			autoSelectFamily: true,
 			lookup: (_host, { all }, callback) => {

@@ -1,17 +1,17 @@
 import { Fault } from '../errors.ts'
 
-/** What lies above fires at once. */
+/** The longest delay of a Node timer; a longer one fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export interface Deadline {
 	signal: AbortSignal
-	/** Lets go of the timer and of all signals. */
+	/** Stops the timer, and listening to all signals. */
 	end(): void
-	/** Aborts, and ends. */
+	/** Aborts `signal`, and ends. */
 	abort(reason: unknown): void
 }
 
-/** Aborts when the time is over or one of `outer` aborts. `release` is called once, when it ends. */
+/** Aborts after `ms`, or when one of `outer` aborts. `release` is called once, when the deadline ends. */
 export function startDeadline(
 	ms: number,
 	outer: readonly (AbortSignal | null | undefined)[],

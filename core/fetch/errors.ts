@@ -1,10 +1,10 @@
 import { Fault, isFault } from '../errors.ts'
 import { tooLarge } from './body.ts'
 
-/** What undici and the system throw, as a Fault that says which address failed and how. Faults stay as they are. */
+/** Converts errors of undici and the system to a Fault that names the host and the reason. Returns Faults unchanged. */
 export function errorOf(error: unknown, { host, port }: URL, maxBytes: number): Fault {
 	const chain = causes(error)
-	const fault = chain.find((one) => isFault(one))
+	const fault = chain.find((cause) => isFault(cause))
 	if (fault) return fault
 	const codes = chain.map(codeOf)
 	if (codes.includes('UND_ERR_RES_EXCEEDED_MAX_SIZE')) return tooLarge(maxBytes)
@@ -12,19 +12,19 @@ export function errorOf(error: unknown, { host, port }: URL, maxBytes: number): 
 		return new Fault('fetch_too_large', `${host} answered with headers that are too large`, { cause: error })
 	const late = codes.find((code) => code !== undefined && /^UND_ERR_.*_TIMEOUT$|^ETIMEDOUT$/.test(code))
 	if (late) return new Fault('fetch_timeout', `${host} did not answer in time (${late})`, { cause: error })
-	if (chain.some((one) => one instanceof Error && one.message === 'bad port')) {
+	if (chain.some((cause) => cause instanceof Error && cause.message === 'bad port')) {
 		const why = `port ${port} is reserved for another protocol, so HTTP clients do not call ${host}`
 		return new Fault('address_refused', `${why}; use another port`, { cause: error })
 	}
 	const last = chain.at(-1)
-	const code = codes.findLast((one) => one !== undefined)
+	const code = codes.findLast((known) => known !== undefined)
 	const why = code === undefined ? (last instanceof Error ? last.message : 'no reason given') : inWords(code)
 	return new Fault('fetch_failed', `${host} could not be fetched: ${why}`, { cause: error })
 }
 
-/** The codes that people meet most, with what they mean. */
+/** Explains the most frequent codes. */
 function inWords(code: string): string {
-	if (code === 'ENOTFOUND') return `its name is not known here (${code})`
+	if (code === 'ENOTFOUND') return `its name has no address (${code})`
 	if (code === 'EAI_AGAIN') return `the name server did not answer (${code})`
 	if (code === 'ECONNREFUSED') return `nothing answers at its port (${code})`
 	if (code === 'ERR_SSL_WRONG_VERSION_NUMBER')

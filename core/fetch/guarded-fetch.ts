@@ -1,13 +1,13 @@
 /**
- * The one HTTP client for addresses that come from outside: from a request, a model, a skill or a server's answer.
+ * The only HTTP client for addresses from outside: from a request, a model, a skill or a server's answer.
  *
- * A name is resolved when a connection is made, all of its addresses are checked, and the connection goes to one of those:
- * a name that means something else a moment later is harmless. Each redirect is checked like a new address. Sees no proxy
+ * A name is resolved when a connection is made, all of its addresses are checked, and the connection goes to one of them. So a
+ * name that resolves differently a moment later is harmless. Each redirect is checked like a new address. Ignores the proxies
  * of the environment, keeps no cookies, speaks HTTP/1.1.
  *
- * Throws Faults: `invalid_request` (not a URL, method or header), `address_refused` (which one and why; the caller emits
- * `security.violation`), `fetch_failed`, `fetch_too_large`, `fetch_timeout`. Where a signal aborts it throws that signal's
- * reason. Reading the body throws the same.
+ * Throws Faults: `invalid_request` (not a URL, method or header), `address_refused` (names the address and the reason; the
+ * caller emits `security.violation`), `fetch_failed`, `fetch_too_large`, `fetch_timeout`. Throws the reason of a signal that
+ * aborts. Reading the body throws the same.
  */
 import { fetch as undiciFetch } from 'undici'
 import { within } from '../util/deadline.ts'
@@ -32,29 +32,29 @@ export interface GuardedOptions {
 	max_bytes: number
 	/** For everything, down to the last byte of the body. Infinity for streams without an end. */
 	timeout_ms: number
-	/** Before the headers, and between two pieces of the body. Default: `timeout_ms` alone counts. */
+	/** Limit before the headers, and between two chunks of the body. Default: none besides `timeout_ms`. */
 	idle_ms?: number
-	/** How many to follow, 3 where absent. */
+	/** How many to follow. Default 3. */
 	redirects?: number
 	signal?: AbortSignal
-	/** Whose share of the lookups it counts for, such as the uid of an agent; the gateway's own where absent. */
+	/** In whose share of the lookups it counts, such as the uid of an agent. Default: that of the gateway. */
 	owner?: string
-	/** Resolves names; the system does where absent. */
+	/** Resolves names. Default: the system. */
 	lookup?: Lookup
 }
 
 /** Like fetch. Its connections are kept until it is disposed of, which ends requests in progress. */
 export type GuardedFetcher = ((url: string | URL, init?: GuardedInit) => Promise<Response>) & AsyncDisposable
 
-/** One request on a connection of its own, which ends with the body: read the body, or cancel it. */
+/** One request on its own connection, which is closed at the end of the body: read the body, or cancel it. */
 export function guardedFetch(url: string | URL, init: GuardedInit, options: GuardedOptions): Promise<Response> {
 	const connections = openConnections(options)
 	return request(url, url, init, options, connections, () => void connections.destroy())
 }
 
 /**
- * For clients that take a fetch function, such as the MCP SDK's transports. `named` is the address that the caller named:
- * `private_first` holds for its origin only, whatever addresses a server's answers bring up.
+ * For clients that accept a fetch function, such as the MCP SDK's transports. `named` is the address that the caller named:
+ * `private_first` applies to its origin only, not to other addresses that a server's answers contain.
  */
 export function fetcherFor(named: string | URL, options: GuardedOptions): GuardedFetcher {
 	const connections = openConnections(options)
@@ -65,7 +65,7 @@ export function fetcherFor(named: string | URL, options: GuardedOptions): Guarde
 }
 
 /**
- * Only checks: for refusing at once, where an address is taken in, what every later request would be refused. A name that
+ * Checks an address without a request, to refuse at once an address to which every later request would be refused. A name that
  * does not resolve now passes. Throws `invalid_request`, `address_refused`.
  */
 export async function checkAddress(
@@ -122,14 +122,14 @@ async function request(
 		}
 	} catch (error) {
 		const failure = failed(error)
-		deadline.abort(failure) // also what has come of an answer
+		deadline.abort(failure) // also ends a partly received answer
 		throw failure
 	}
 }
 
 type Fetched = Awaited<ReturnType<typeof undiciFetch>>
 
-/** The global's class, since clients ask for it, with a bounded body. */
+/** Converts undici's answer to the global Response class, for which clients test, with a bounded body. */
 function answerOf(
 	response: Fetched,
 	url: URL,

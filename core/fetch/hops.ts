@@ -3,7 +3,7 @@ import { Fault } from '../errors.ts'
 import { checkUrl } from './policy.ts'
 import type { FetchPolicy } from './policy.ts'
 
-/** The standard's, but a body is text, bytes or URLSearchParams: it may have to be sent again after a redirect. */
+/** As RequestInit, but the body is text, bytes or URLSearchParams, so that it can be sent again after a redirect. */
 export type GuardedInit = {
 	[K in 'method' | 'headers' | 'body' | 'signal' | 'redirect']?: RequestInit[K] | undefined
 }
@@ -13,12 +13,12 @@ export interface Hop {
 	method: string
 	headers: Headers
 	body: string | Uint8Array | null
-	/** Not after a redirect, and of the origin that the caller named. */
+	/** It has the origin that the caller named, and is not the target of a redirect. */
 	named: boolean
 }
 
-/** What the connection itself decides, and what would name another site than the one that was checked. */
-const ownHeaders = [
+/** Headers that the connection sets, or that would name another site than the one that was checked. */
+const reservedHeaders = [
 	'host',
 	'connection',
 	'keep-alive',
@@ -31,7 +31,7 @@ const ownHeaders = [
 	'trailer',
 	'upgrade',
 ]
-/** All that is sent to another origin: no token, no cookie, no key in a header of its own. */
+/** The only headers that are sent to another origin: no tokens, cookies or custom headers with keys. */
 const harmlessHeaders = new Set(['accept', 'accept-language', 'content-language', 'content-type', 'user-agent'])
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
@@ -39,12 +39,12 @@ const redirectStatuses = new Set([301, 302, 303, 307, 308])
 /** Throws `invalid_request` for a method, header or body that cannot be sent. */
 export function hopOf(url: URL, named: boolean, init: GuardedInit): Hop {
 	try {
-		// The standard's own checks, on an address that does not matter.
+		// Applies the checks of the Fetch standard; the address does not matter.
 		const { method, headers } = new Request('http://localhost/', {
 			method: init.method ?? 'GET',
 			headers: init.headers ?? {},
 		})
-		for (const name of ownHeaders) headers.delete(name)
+		for (const name of reservedHeaders) headers.delete(name)
 		if (!headers.has('user-agent')) headers.set('user-agent', 'svc-gateway')
 		const body = bodyOf(init.body, headers)
 		if (body !== null && (method === 'GET' || method === 'HEAD')) throw new TypeError(`${method} takes no body`)
@@ -68,7 +68,7 @@ function bodyOf(body: RequestInit['body'], headers: Headers): Hop['body'] {
 	throw new TypeError('its body must be text, bytes or URLSearchParams')
 }
 
-/** Where an answer redirects to, as it says it; null where nowhere. */
+/** The `location` of a redirect, unresolved; null for other answers. */
 export function redirectOf(answer: { status: number; headers: Pick<Headers, 'get'> }): string | null {
 	return redirectStatuses.has(answer.status) ? answer.headers.get('location') : null
 }

@@ -1,19 +1,19 @@
-/** What a caller may fetch: the rules that a URL and the addresses behind it must satisfy. */
+/** What a caller may fetch: the rules for a URL and the addresses of its host. */
 import { isIP } from 'node:net'
 import { judge } from './addresses.ts'
 import { Fault } from '../errors.ts'
 
-/** Which addresses a caller may reach. With `protocols` alone: every host at public addresses. */
+/** Which addresses a caller may reach. With `protocols` alone: every host with public addresses. */
 export interface FetchPolicy {
 	protocols: readonly ('http:' | 'https:')[]
 	/**
-	 * The address that the caller named may be private: for a caller with the scope `*`, who can reach it anyway. Holds for
+	 * The address that the caller named may be private: for a caller with the scope `*`, who can reach it anyway. Applies to
 	 * the origin that was named, and never after a redirect.
 	 */
 	private_first?: boolean
-	/** `host` (any port) or `host:port` that may be private, by the operator's list; after a redirect too. */
+	/** The operator's list of hosts that may be private, also after a redirect: `host` (any port) or `host:port`. */
 	private_hosts?: readonly string[]
-	/** Only these, `host` (any port) or `host:port`: a skill's declaration. It does not let them be private. */
+	/** If given, only these hosts are allowed: a skill's declaration, `host` (any port) or `host:port`. They must be public. */
 	hosts?: readonly string[]
 	/** Further lists that must contain the host: those to which grants bind the secrets in the request. */
 	bound?: readonly (readonly string[])[]
@@ -29,13 +29,13 @@ export function parseUrl(text: string | URL): URL {
 }
 
 /**
- * Throws `address_refused` for a URL that is out of reach, whatever its host resolves to.
- * `named`: it has the origin that the caller named, and is not what a redirect led to.
+ * Throws `address_refused` for a URL that is not allowed, whatever its host resolves to.
+ * `named`: it has the origin that the caller named, and is not the target of a redirect.
  */
 export function checkUrl(url: URL, policy: FetchPolicy, named: boolean): void {
 	if (!(policy.protocols as readonly string[]).includes(url.protocol)) {
-		const taken = policy.protocols.map((protocol) => `${protocol}//`).join(' and ')
-		throw new Fault('address_refused', `an address that begins with ${url.protocol} cannot be fetched, only ${taken}`)
+		const allowed = policy.protocols.map((protocol) => `${protocol}//`).join(' and ')
+		throw new Fault('address_refused', `an address that begins with ${url.protocol} cannot be fetched, only ${allowed}`)
 	}
 	if (url.username !== '' || url.password !== '')
 		throw new Fault('address_refused', 'an address with a user name or password (the part before @) is not fetched')
@@ -50,9 +50,8 @@ export function checkUrl(url: URL, policy: FetchPolicy, named: boolean): void {
 }
 
 /**
- * Throws `address_refused` unless all addresses that the URL's host leads to may be reached: a bad one among good ones
- * refuses them all. The message shows an address only where the URL itself does, so that a caller does not learn what an internal
- * name resolves to; `cause` has it, for logs.
+ * Throws `address_refused` unless all addresses of the URL's host may be reached. The message contains an address only if the
+ * URL does, so that a caller does not learn what an internal name resolves to; `cause` has it, for logs.
  */
 export function checkAddresses(url: URL, addresses: readonly string[], policy: FetchPolicy, named: boolean): void {
 	const privateToo = (named && policy.private_first === true) || lists(policy.private_hosts ?? [], url)
@@ -69,12 +68,12 @@ export function checkAddresses(url: URL, addresses: readonly string[], policy: F
 	}
 }
 
-/** The host of a URL without brackets and without dots at its end. */
+/** The host of a URL without brackets and trailing dots. */
 export function hostOf({ hostname }: URL): string {
 	return hostname.startsWith('[') ? hostname.slice(1, -1) : hostname.replace(/(?<!\.)\.+$/, '')
 }
 
-/** Is the URL's host in the list? Entries are `host` (any port) or `host:port`. */
+/** Whether the list contains the URL's host. Entries are `host` (any port) or `host:port`. */
 export function lists(entries: readonly string[], url: URL): boolean {
 	const port = url.port || (url.protocol === 'https:' ? '443' : '80')
 	return entries.some((entry) => {

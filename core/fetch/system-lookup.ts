@@ -1,4 +1,4 @@
-/** Resolves names by the system, a few at a time; those who ask take turns. */
+/** Resolves names with the system's resolver, a few at a time; owners take turns. */
 import { lookup as systemCall } from 'node:dns/promises'
 import { Fault } from '../errors.ts'
 import { openPace } from '../util/pace.ts'
@@ -11,19 +11,19 @@ export interface ResolvedAddress {
 	family: number
 }
 
-/** All addresses of a name, in the order to try them. Throws if the name has no address. `owner`: whose share it counts for. */
+/** All addresses of a name, in the order to try them. Throws if the name has no address. `owner`: in whose share it counts. */
 export type Lookup = (host: string, owner?: string) => Promise<ResolvedAddress[]>
 
-/** Limit of names of one owner that wait; all owners have a quarter more. */
+/** Limit of waiting lookups of one owner; that of all owners is a quarter more. */
 const MAX_WAITING = 256
 
-/** Limit of one owner's lookups: names that the system knows are resolved fast enough to keep the gateway from all else. */
+/** Limit of one owner's lookups: local names resolve so fast that lookups could use all of the gateway's time. */
 const PER_SECOND = 100
 
 /**
- * `owner`: whose share a lookup counts for, such as the uid of an agent; absent for the gateway's own. A lookup holds one of
- * the four threads that files and the store need too, for as long as a name server is silent: two are for anybody, and
- * one is for an owner that has none of them.
+ * `owner`: in whose share a lookup counts, such as the uid of an agent; absent for the gateway itself. While a name server does
+ * not answer, a lookup holds one of the four threads that files and the store need too. So at most two lookups run at once, and
+ * a third one of an owner without a running lookup.
  */
 export function openSystemLookup(
 	lookup = async (host: string): Promise<ResolvedAddress[]> => systemCall(host, { all: true }),

@@ -1,16 +1,16 @@
 /**
- * Bounds the memory of bodies: all that are read, parsed or in use at the same time share one budget of bytes, whatever
- * generation of the gateway serves them. On routes with the ordinary limit, a body counts only while it is read: clients may send
- * bodies slowly, and on all connections.
+ * Bounds the memory of bodies: all bodies that are read, parsed or in use at the same time share one budget of bytes, in all
+ * generations. On routes with the ordinary limit, a body counts only while it is read: clients may send bodies slowly, and on all
+ * connections.
  */
 import type { Request } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
 
 /** The ordinary limit of one body. */
 export const BODY_LIMIT_BYTES: number = 1024 * 1024
-/** Of all bodies together. Parsing takes several times as much for a moment. */
+/** Of all bodies together. Parsing needs several times as much for a moment. */
 export const BUDGET_BYTES = 96 * 1024 * 1024
-/** A body of a known size up to this is not counted, nor are as many bytes of one that is counted while it is read. */
+/** A body of a known size up to this is not counted, and neither are the first bytes of a body of unknown size. */
 const SMALL_BYTES = 64 * 1024
 /** Of all bodies of one owner. */
 const OWNER_BYTES = (BUDGET_BYTES * 4) / 5
@@ -22,7 +22,7 @@ const RETRY_AFTER_S = 2
 
 interface Share {
 	bytes: number
-	/** Such as a token; null: it has no limit of its own. */
+	/** For example a token; null: no limit per owner applies. */
 	owner: string | null
 }
 
@@ -34,15 +34,15 @@ let free = BUDGET_BYTES
 /** Bytes by owner. */
 const held = new Map<string, number>()
 /**
- * Served in order, so that small ones do not keep a large one waiting for ever; but those whose owner holds too much let
- * others go ahead.
+ * Served in order, so that small bodies do not keep a large one waiting forever. But a body whose owner holds too much is
+ * skipped.
  */
 const waiting: Waiting[] = []
 const shares = new WeakMap<object, Share>()
 
 /**
- * Takes a share for a body before it is read; settles once the request has it. It is given back when the request is over,
- * however it ended. Undefined for a body that is not counted, and for one whose share grows while it arrives.
+ * Acquires a share for a body before it is read; settles once the request has it. It is released when the request ends.
+ * Undefined for a body that is not counted, and for one whose share grows while it arrives.
  */
 export function shareForBody(request: Request, owner: string | null = null): Promise<void> | undefined {
 	const { headers, route } = request
@@ -55,7 +55,7 @@ export function shareForBody(request: Request, owner: string | null = null): Pro
 		return undefined
 	}
 	const bytes = Number(headers['content-length'] ?? 0)
-	// One that is over the limit is refused before anything of it is read.
+	// A body over the limit is refused before any of it is read.
 	return bytes > SMALL_BYTES && bytes <= maxBytes ? takeShare(request, { bytes, owner }) : undefined
 }
 
@@ -65,8 +65,8 @@ async function takeShare(request: Request, share: Share): Promise<void> {
 }
 
 /**
- * For a body that is not expected to be large: most chunked ones are short. Where there is no room for more of it, the connection
- * ends, since hapi cannot answer before it has read the body.
+ * For a body of unknown size on a route with the ordinary limit: most are short. If the budget is used up, the connection is
+ * closed, since hapi cannot answer before it has read the body.
  */
 function countWhileRead(request: Request, owner: string | null): void {
 	const share = { bytes: 0, owner }
@@ -82,13 +82,13 @@ function countWhileRead(request: Request, owner: string | null): void {
 	})
 }
 
-/** Call this once a body has been read: on routes with the ordinary limit it gives the share back. */
+/** Call this once a body has been read: on routes with the ordinary limit it releases the share. */
 export function bodyRead(request: Request): void {
 	const { maxBytes = 0 } = request.route.settings.payload ?? {}
 	if (maxBytes <= BODY_LIMIT_BYTES) bodyUsed(request)
 }
 
-/** Gives the share of a hapi request's body back: nothing of it is held any more. May be called again. */
+/** Releases the share of a hapi request's body. May be called again. */
 export function bodyUsed(request: object): void {
 	const share = shares.get(request)
 	shares.delete(request)

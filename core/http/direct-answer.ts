@@ -1,5 +1,5 @@
 /**
- * Sends JSON answers without hapi, which spends a fifth of the time of a short request on that: a dozen asynchronous stages, a
+ * Sends JSON answers without hapi, which spends a fifth of the time of a short request on sending: a dozen asynchronous stages, a
  * readable stream and four listeners for one string. hapi still sends every answer that it would send differently.
  */
 import { isBoom } from '@hapi/boom'
@@ -9,7 +9,7 @@ import { hasBody } from './server.ts'
 /** The smallest answer that hapi compresses. */
 const MIN_COMPRESSED_BYTES = 1024
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 304])
-/** hapi compares the first two with headers of the request. From the last one it derives the charset, and whether to compress. */
+/** Answers with these headers are left to hapi: it compares the first two with the request, and the last one decides on charset and compression. */
 const FOR_HAPI = ['etag', 'last-modified', 'content-type'] as const
 
 /**
@@ -23,7 +23,7 @@ export function answerDirectly(server: Server): void {
 }
 
 function isPlain(request: Request): request is Request & { response: ResponseObject } {
-	// hapi's types lack it.
+	// Missing in hapi's types.
 	const { isInjected } = request as { isInjected?: boolean }
 	const { response, raw, method } = request
 	if (isInjected || method === 'head' || isBoom(response) || response.variety !== 'plain') return false

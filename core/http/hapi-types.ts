@@ -1,4 +1,4 @@
-/** What hapi has and its types lack, and what is kept with a request in hapi's own place for that. */
+/** Additions to hapi's types: what they lack, and what the gateway stores in `request.plugins`. */
 import type { RequestRoute } from '@hapi/hapi'
 
 /** The rules of a route as hapi keeps them: `server.auth.lookup(route)`. */
@@ -14,7 +14,7 @@ declare module '@hapi/hapi' {
 		lookup(route: RequestRoute): RouteAccess | false
 	}
 	interface PluginsStates {
-		/** Called once the body is there, before the route does anything. It throws to refuse the request. */
+		/** Called once the body has been read, before the route's handler. Throws to refuse the request. */
 		afterBody?: () => Promise<void>
 	}
 }

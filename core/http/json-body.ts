@@ -1,11 +1,11 @@
 /**
- * JSON bodies that hapi does not parse.
+ * JSON bodies that the gateway parses instead of hapi.
  *
- * Large ones: their values are counted before they are parsed. 32 MiB of small values keep the thread busy for seconds and take
- * hundreds of MiB, although no route takes more than some thousand values.
+ * Large bodies: their values are counted before they are parsed. 32 MiB of small values would block the thread for seconds and
+ * need hundreds of MiB, although no route accepts more than some thousand values.
  *
- * Short ones that arrived together with the head of their request, as most do: hapi would wait for them with a stream, a timer and
- * a dozen listeners, which takes a third of its time for the request.
+ * Short bodies that arrived together with the head of their request, as most do: hapi would wait for them with a stream, a timer
+ * and a dozen listeners, which takes a third of its time for the request.
  */
 import { badRequest } from '@hapi/boom'
 import Bourne from '@hapi/bourne'
@@ -13,7 +13,7 @@ import type { Request, RequestRoute } from '@hapi/hapi'
 import { Fault } from '../errors.ts'
 import { BODY_LIMIT_BYTES } from './body-budget.ts'
 
-/** Values of a body. */
+/** Limit of the values in a body. */
 export const VALUES_LIMIT = 100_000
 
 /** Makes hapi leave the body of a route with a larger limit to `parseBody`. */
@@ -22,7 +22,7 @@ export function leaveLargeBody({ settings: { payload } }: RequestRoute): void {
 	if ([payload.allow ?? []].flat().every((type) => isJson(type) || type === BYTES)) payload.parse = 'gunzip'
 }
 
-/** Limit of a body that is taken at once; longer ones rarely arrive with the head. */
+/** Limit of a short body; longer ones rarely arrive with the head. */
 const READY_BYTES = 64 * 1024
 const JSON_TYPE = /^application\/json(?:; ?charset=utf-8)?$/i
 
@@ -56,7 +56,7 @@ function isJson(type: string | undefined): boolean {
 	return type === 'application/json' || (type?.startsWith('application/') === true && type.endsWith('+json'))
 }
 
-/** As hapi does: a key `__proto__` is refused. */
+/** As hapi does: refuses the key `__proto__`. */
 function parse(body: Buffer): unknown {
 	try {
 		return Bourne.parse(body.toString('utf8'))
@@ -73,9 +73,9 @@ const BRACKET = 0x5b
 const BRACE = 0x7b
 
 /**
- * Whether a JSON text certainly holds more than 100,000 values besides the outermost: each comma stands between two, and each
- * bracket opens one. One byte after another: to search for the next quote takes longer where there are many. A byte of a
- * character beyond ASCII is none of these.
+ * Whether a JSON text certainly contains more than 100,000 values besides the outermost one: each comma separates two, and each
+ * bracket opens one. Reads byte by byte, since searching for the next quote is slower if there are many. Bytes of non-ASCII
+ * characters never match.
  */
 function hasTooManyValues(json: Buffer): boolean {
 	let commas = 0

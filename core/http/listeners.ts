@@ -1,6 +1,5 @@
 /**
- * The sockets. They outlive every generation: each request and upgrade goes to whichever generation is current when it
- * arrives.
+ * The sockets. They outlive generations: each request and upgrade goes to the generation that is current when it arrives.
  */
 import { AsyncResource } from 'node:async_hooks'
 import { once } from 'node:events'
@@ -19,7 +18,7 @@ import { endUnsent, unsentLimits } from './unsent-answers.ts'
 import type { UnsentLimits } from './unsent-answers.ts'
 
 const listenerSettings: ServerOptions = {
-	// Node's own refusal of a request without a Host would be an empty answer; server.ts refuses it with a message.
+	// Node would refuse a request without a Host with an empty answer; server.ts refuses it with a message.
 	requireHostHeader: false,
 	maxHeaderSize: 16 * 1024,
 	headersTimeout: 10_000,
@@ -29,7 +28,7 @@ const listenerSettings: ServerOptions = {
 	keepAliveTimeout: 65_000,
 }
 const CONNECTION_LIMIT = 20_000
-/** Requests that one connection may send ahead: each is kept in memory until its turn. */
+/** Pipelined requests of one connection: each is kept in memory until its turn. */
 const AHEAD_LIMIT = 64
 const safety = Object.entries(safetyHeaders)
 /** How long connections without a request are kept when the gateway stops. */
@@ -37,14 +36,14 @@ const SILENCE_MS = 200
 /** How often unsent answers are checked while requests are open. */
 const CHECK_MS = 250
 
-/** Listening, and not in use yet. */
+/** New sockets that are listening, but not in use yet. */
 export interface NewSockets {
 	/** Replaces the old listeners; connections there end with their requests. */
 	take(): void
 	drop(): void
 }
 
-/** What answers requests and upgrades: the current generation. */
+/** Answers requests and upgrades: the current generation. */
 export interface Handler {
 	request(address: Address, request: IncomingMessage, response: ServerResponse): void
 	/** False if nothing responds at its path. */
@@ -57,18 +56,18 @@ interface Listener {
 }
 
 export class Listeners {
-	/** What a request may ask to upgrade to, lower case. */
+	/** Protocols to which a request may upgrade, in lower case. */
 	readonly protocols = new Set(['websocket'])
-	/** Requests go here. Assigned by the gateway, in one step. */
+	/** The handler of all requests. Assigned by the gateway, in one step. */
 	current: Handler | null = null
 	readonly #listeners = new Map<Address, Listener>()
-	/** Node's server forgets them, and would wait for them without end. */
+	/** Node's server does not track upgraded sockets, but `close` would wait for them forever. */
 	readonly #upgraded = new Set<Duplex>()
-	/** All of them: one on which nothing was sent does not count as idle for Node. */
+	/** All connections: for Node, a connection on which nothing was sent does not count as idle. */
 	readonly #connections = new Set<Socket>()
-	/** Connections whose last request has come, with that request. */
+	/** Connections that accept no further request, with their last one. */
 	readonly #spent = new WeakMap<Duplex, IncomingMessage>()
-	/** Of connections on which clients sent requests ahead: how many wait for their turn. */
+	/** For connections with pipelined requests, how many wait for their turn. */
 	readonly #ahead = new WeakMap<Duplex, number>()
 	readonly #log: Logger
 	readonly #handed: ReadonlyMap<Address, number>
@@ -77,21 +76,21 @@ export class Listeners {
 	readonly #endUnsent: ReturnType<typeof endUnsent>
 	#checking: NodeJS.Timeout | undefined
 
-	/** `handed`: descriptors of sockets that another process holds, which are used in place of an address of our own. */
+	/** `handed`: file descriptors of sockets that another process opened, which are used instead of the configured addresses. */
 	constructor(log: Logger, handed: ReadonlyMap<Address, number> = new Map(), limits: UnsentLimits = unsentLimits) {
 		this.#log = log
 		this.#handed = handed
 		this.#endUnsent = endUnsent(limits, log)
 	}
 
-	/** Requests whose answers have not ended yet, open streams among them. */
+	/** Requests whose answers have not ended yet, including open streams. */
 	get openRequests(): number {
 		return this.#open
 	}
 
 	/**
-	 * Listens at each of these addresses, besides the old ones until `take`. Throws `unavailable`, with the setting in `errors`,
-	 * if one of them is not available; then it listens at none.
+	 * Listens at each of these addresses, in addition to the old ones until `take`. Throws `unavailable`, with the setting in
+	 * `errors`, if one of them is not available; then it listens at none of them.
 	 */
 	async open(places: Partial<Record<Address, ListenAt>>): Promise<NewSockets> {
 		const fresh = new Map<Address, Listener>()
@@ -113,7 +112,7 @@ export class Listeners {
 			for (const [address, listener] of fresh) {
 				const old = this.#listeners.get(address)
 				this.#listeners.set(address, listener)
-				// Only now: until requests can be answered, connections wait in the socket.
+				// Only now: until requests can be answered, connections wait in the socket's backlog.
 				const fd = this.#handed.get(address)
 				if (fd !== undefined) listener.server.listen({ fd })
 				if (!old) continue
@@ -124,7 +123,7 @@ export class Listeners {
 		return { take, drop }
 	}
 
-	/** Stops listening there; connections end with their requests. A socket that was handed over stays: it could not be opened again. */
+	/** Stops listening there; connections end with their requests. A socket that was handed over stays, since it could not be reopened. */
 	leave(address: Address): void {
 		if (this.#handed.has(address)) return
 		const old = this.#listeners.get(address)
@@ -136,13 +135,13 @@ export class Listeners {
 	url(address: Address): string | null {
 		const listener = this.#listeners.get(address)
 		const bound = listener?.server.address()
-		// A socket that was handed over may be one of the file system.
+		// A socket that was handed over may be a Unix domain socket.
 		if (!bound || typeof bound === 'string') return null
 		const host = bound.address === '0.0.0.0' ? '127.0.0.1' : bound.address === '::' ? '::1' : bound.address
 		return `http://${host.includes(':') ? `[${host}]` : host}:${bound.port}`
 	}
 
-	/** Hands a request to whatever is current now. */
+	/** Passes a request to the current handler; answers 503 if there is none. */
 	request(address: Address, request: IncomingMessage, response: ServerResponse): void {
 		if (this.current) return this.current.request(address, request, response)
 		response
@@ -169,10 +168,10 @@ export class Listeners {
 			for (const server of servers) server.closeAllConnections()
 			for (const socket of this.#upgraded) socket.destroy()
 		}, deadlineMs)
-		// A connection whose last answer goes out meanwhile would stay open for as long as its client likes.
+		// A connection whose last answer is sent meanwhile would stay open until its client closes it.
 		const idle = setInterval(() => {
 			for (const server of servers) server.closeIdleConnections()
-			// Clients open them in advance. On a new one the request may still be on its way.
+			// Clients open connections in advance. On a new one the request may still be on its way.
 			if (performance.now() - begun < SILENCE_MS) return
 			for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
 		}, 50)
@@ -191,25 +190,26 @@ export class Listeners {
 		const shouldUpgradeCallback = (request: IncomingMessage): boolean => this.#isUpgrade(request)
 		const server = http.createServer({ ...listenerSettings, shouldUpgradeCallback })
 		server.maxConnections = CONNECTION_LIMIT
-		// None is dropped: without the header that a proxy added last, a request would count as local. Their size is limited.
+		// Node would drop headers above a number: without the last one, which a proxy added, a request would count as local.
+		// `maxHeaderSize` limits them.
 		server.maxHeadersCount = 0
 		const pass = (request: IncomingMessage, response: ServerResponse): void => {
-			// Once it no longer listens, each connection ends with its next request; a busy client would keep it open.
+			// Once the server no longer listens, each connection ends with its next request: a busy client would keep it open.
 			const isAhead = response.socket === null
 			const isLast = !server.listening || (isAhead && !this.#maySendMore(request, response))
 			if (isLast && !this.#spent.has(request.socket)) this.#spent.set(request.socket, request)
 			const last = this.#spent.get(request.socket)
-			// It is never sent, but counts as output that waits: Node stops reading from a connection with much of it.
+			// Never sent, but counts as pending output: Node stops reading from a connection that has much of it.
 			if (last && last !== request) return void response.end()
 			if (last) response.shouldKeepAlive = false
 			for (const [name, value] of safety) response.setHeader(name, value)
 			this.#open++
 			this.#checking ??= setInterval(() => this.#checkUnsent(), CHECK_MS).unref()
-			// `close` is emitted once; `once` would wrap the function for each request, and remove it again.
+			// Not `once`: `close` is emitted only once, and `once` would wrap the function for each request.
 			response.on('close', this.#closed)
 			const serve = (): void => underRequestId(request, response, () => this.request(address, request, response))
-			// It begins once the earlier answers are on their way. Otherwise one connection could hold any number of event streams
-			// and long answers. Without the binding, it would run in the async context of the earlier answer.
+			// A pipelined request begins once the earlier answers are sent. Otherwise one connection could hold any number of event
+			// streams and long answers. Without the binding, it would run in the async context of the earlier answer.
 			if (isAhead) response.once('socket', AsyncResource.bind(serve))
 			else serve()
 		}
@@ -222,14 +222,14 @@ export class Listeners {
 			response.writeContinue()
 			pass(request, response)
 		})
-		// Expectations other than 100-continue are ignored: Node's own answer would lack the headers that every answer carries.
+		// Expectations other than 100-continue are ignored: Node's own answer would lack the headers that every answer has.
 		server.on('checkExpectation', pass)
 		server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-			// Node takes its own listener off here, and a client that just goes would end the process.
+			// Node has removed its own error listener, so a client that disconnects would end the process.
 			socket.on('error', () => socket.destroy())
 			this.#upgraded.add(socket)
 			socket.once('close', () => this.#upgraded.delete(socket))
-			this.#connections.delete(socket as Socket) // its plugin bounds what waits there
+			this.#connections.delete(socket as Socket) // the plugin bounds the pending output there
 			this.upgrade(address, request, socket, head)
 		})
 		server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
@@ -257,7 +257,7 @@ export class Listeners {
 		this.#checking = undefined
 	}
 
-	/** False for the last request that is sent ahead on its connection. */
+	/** False if this is the last pipelined request that its connection may send. */
 	#maySendMore({ socket }: IncomingMessage, response: ServerResponse): boolean {
 		const count = (this.#ahead.get(socket) ?? 0) + 1
 		this.#ahead.set(socket, count)
@@ -276,9 +276,9 @@ export class Listeners {
 	}
 
 	/**
-	 * Other protocols than `protocols` are not offered, and what is not offered is ignored (RFC 9110, section 7.8): the request
-	 * is served as if it had not asked. It is the last one of its connection, since Node's parser drops what has come along
-	 * behind it, and would read the body of a request whose head it has dropped as a request.
+	 * An upgrade to a protocol that is not in `protocols` is ignored (RFC 9110, section 7.8), and the request is served without it.
+	 * It is the last one of its connection: Node's parser drops data that arrived together with it, and might then parse the rest
+	 * of another request's body as a request.
 	 */
 	#isUpgrade(request: IncomingMessage): boolean {
 		const { socket, headers, httpVersion } = request

@@ -1,8 +1,8 @@
-/** The addresses that the gateway listens at, and what to change if it cannot. */
+/** The addresses at which the gateway listens, and what to change if it cannot. */
 import { messageOf } from '../errors.ts'
 import type { FieldError } from '../errors.ts'
 
-/** The two addresses that the gateway listens at; each has a hapi server of its own in every generation. */
+/** Each of the two addresses has its own hapi server in every generation. */
 export type Address = 'main' | 'legacy'
 
 export interface ListenAt {
@@ -10,7 +10,7 @@ export interface ListenAt {
 	port: number
 }
 
-/** The setting, and what is wrong with it. */
+/** The setting to change, and why listening failed. */
 export function listenProblem(error: unknown, address: Address, { host, port }: ListenAt): FieldError {
 	const [setting, variable] = address === 'main' ? ['server.port', 'SVC_PORT'] : ['legacy.port', 'SVC_LEGACY_PORT']
 	const about = (path: string, why: string): FieldError => ({

@@ -1,5 +1,5 @@
 /**
- * `node:http`, for code that needs more of it than types. An `import` of it asks for each of its names, and one of them, its
- * WebSocket, then loads all of undici: 2 MiB and a twentieth of the start, for an idle gateway that fetches nothing.
+ * `node:http`, for code that needs more than its types. An `import` reads each of its exports, and one of them, WebSocket, then
+ * loads all of undici: 2 MiB and a twentieth of the start, for an idle gateway that fetches nothing.
  */
 export const http = process.getBuiltinModule('node:http')

@@ -1,6 +1,6 @@
 /**
- * True for exactly one Host header. With two, a proxy may use one of them and the gateway the other. A request without raw headers
- * came from no socket: a plugin made it with `server.inject`.
+ * True for exactly one Host header. With two, a proxy may use one of them and the gateway the other. Also true without raw
+ * headers: then a plugin made the request with `server.inject`.
  */
 export function hasOneHost({ rawHeaders }: { rawHeaders?: readonly string[] }): boolean {
 	if (!rawHeaders) return true

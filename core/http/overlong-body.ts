@@ -1,8 +1,8 @@
-/** Lets hapi answer a body that is over its limit, and ends a connection on which far too much follows. */
+/** Lets hapi answer a request whose body is too large, and closes a connection on which far too much follows. */
 import type { IncomingMessage } from 'node:http'
 import type { Request } from '@hapi/hapi'
 
-/** How much is read and dropped after the limit: a client reads the answer only once it has sent the rest. */
+/** How much is read and dropped above the limit: a client reads the answer only once it has sent the rest. */
 const REST_BYTES = 16 * 1024 * 1024
 
 /** Must be called before hapi reads the body. The time is bounded by the `requestTimeout` of the listener. */

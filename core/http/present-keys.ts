@@ -1,18 +1,18 @@
 /**
- * Checks a value by a schema that has only the keys of the value. joi spends on an absent key as much as on a short text, and a
- * body that may have forty keys mostly has three.
+ * Validates a value with a schema that has only the keys of the value. An absent key costs joi as much time as a short text, and
+ * a body that may have forty keys usually has three.
  */
 import type { ObjectSchema, Schema } from 'joi'
 import { plainTypes } from './joi-types.ts'
 
 /** With fewer optional keys, a smaller schema saves nothing. */
 const LEAST_OPTIONAL = 8
-/** Sets of keys with a schema of their own, the first that values have: making one takes as long as many validations. */
+/** Only the first sets of keys get their own schema: making one takes as long as many validations. */
 const SETS = 16
 
 /**
- * Returns a function that returns the check for a value: made of a smaller schema, which accepts the same and says the same of the
- * mistakes in this value, or of the whole one. `make` makes a check of a schema.
+ * Returns a function that returns the check for a value. The check uses a smaller schema, which accepts the same and reports the
+ * same mistakes for this value, or the whole one. `make` makes the check for a schema.
  */
 export function byPresentKeys<Check>(schema: Schema, make: (schema: Schema) => Check): (value: unknown) => Check {
 	const whole = make(schema)
@@ -33,7 +33,7 @@ export function byPresentKeys<Check>(schema: Schema, make: (schema: Schema) => C
 	}
 }
 
-/** What joi's type leaves open. */
+/** The parts of joi's description that are used here. */
 interface Described {
 	type: string
 	flags?: { presence?: unknown; default?: unknown; artifact?: unknown }
@@ -44,7 +44,7 @@ interface Described {
 	renames?: unknown
 }
 
-/** The keys of an object, described; none if more than these decide what an absent key means. */
+/** The described keys of an object. Empty if leaving out a key could change the result, for example because of a rename. */
 function keysOf(schema: Schema): Record<string, Described> {
 	try {
 		const description = schema.describe() as Described
@@ -53,11 +53,11 @@ function keysOf(schema: Schema): Record<string, Described> {
 			type === 'object' && !whens && !renames && preferences?.presence === undefined && !hasLink(description)
 		return isPlain ? keys : {}
 	} catch {
-		return {} // it cannot be looked through, such as one to which a plugin attached an object that contains itself
+		return {} // it cannot be described, for example because a plugin attached an object that contains itself
 	}
 }
 
-/** To the schema of another key, perhaps. */
+/** A link may refer to the schema of another key. */
 function hasLink(part: unknown): boolean {
 	if (typeof part !== 'object' || part === null) return false
 	return (part as Partial<Described>).type === 'link' || Object.values(part).some(hasLink)

@@ -2,8 +2,8 @@ import type { Duplex } from 'node:stream'
 import { http } from './node-http.ts'
 
 /**
- * On every answer: a page of another origin cannot embed or frame it, and a browser believes its type and does not tell other
- * sites the address.
+ * On every answer: a page of another origin cannot embed or frame it, and a browser trusts its type and does not send its address
+ * to other sites.
  */
 export const safetyHeaders = {
 	'cross-origin-resource-policy': 'same-origin',
@@ -13,10 +13,10 @@ export const safetyHeaders = {
 	'referrer-policy': 'no-referrer',
 } as const
 
-/** For a client to take the answer, before its socket is cut. */
+/** The time that a client has to read the answer before its socket is destroyed. */
 const TAKE_MS = 1_000
 
-/** Responds with JSON to an upgrade, or to any other request, on its bare socket, and ends that. */
+/** Responds with JSON on the bare socket of a request, such as an upgrade, and closes the socket. */
 export function answerSocket(socket: Duplex, status: number, body: object, headers: Record<string, unknown>): void {
 	const json = JSON.stringify(body)
 	const lines = Object.entries({
@@ -27,7 +27,7 @@ export function answerSocket(socket: Duplex, status: number, body: object, heade
 		connection: 'close',
 	}).map(([header, value]) => `${header}: ${String(value)}\r\n`)
 	socket.end(`HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${lines.join('')}\r\n${json}`)
-	// The client need not close it; what it still sends is ignored.
+	// The client may never close it. Anything that it still sends is ignored.
 	const cut = setTimeout(() => socket.destroy(), TAKE_MS)
 	socket.once('close', () => clearTimeout(cut))
 	socket.resume()

@@ -1,4 +1,4 @@
-/** The schemas by which routes check headers, parameters, queries and bodies, as hapi gets them. */
+/** Prepares the schemas with which routes validate headers, parameters, queries and bodies. */
 import type { RequestRoute, RouteOptionsResponseSchema } from '@hapi/hapi'
 import type { Schema, ValidationOptions } from 'joi'
 import { plainTypes } from './joi-types.ts'
@@ -7,7 +7,7 @@ import { byPresentKeys } from './present-keys.ts'
 const parts = ['headers', 'params', 'query', 'payload'] as const
 const preferences: ValidationOptions = { abortEarly: false, errors: { wrap: { label: false } } }
 
-/** joi would repeat the value, which may be as long as the body. */
+/** joi's own messages would repeat the value, which may be as long as the body. */
 const withoutValues = {
 	'string.pattern.base': '{{#label}} fails to match the required pattern: {{#regex}}',
 	'string.pattern.name': '{{#label}} fails to match the {{#name}} pattern',
@@ -15,13 +15,13 @@ const withoutValues = {
 	'string.pattern.invert.name': '{{#label}} matches the inverted {{#name}} pattern',
 }
 
-/** By the function that hapi has in its place. */
+/** By the function that hapi gets instead. */
 const schemas = new WeakMap<object, Schema>()
 
 /**
- * As options of each validation, joi would merge the preferences into its own, and compile the messages, for every request. So
- * hapi gets a function in place of each schema, and hands on the request as joi's context. A route with options of its own, or
- * with a validator that is not joi's, is left to hapi, with our preferences below its options.
+ * If the preferences were options of each validation, joi would merge them and compile the messages for every request. So hapi gets
+ * a function instead of each schema, and passes the request to it as joi's context. A route with its own options, or with a
+ * validator that is not joi's, is left to hapi; its options take precedence over our preferences.
  */
 export function prepareSchemas({ settings: { validate } }: RequestRoute): void {
 	if (!validate) return
@@ -40,7 +40,7 @@ export function prepareSchemas({ settings: { validate } }: RequestRoute): void {
 				return check.call(this, value, { ...preferences, ...options })
 			}
 		} else if (isSchema(one)) {
-			// At the first request: joi checks and compiles preferences, for which a start has no time.
+			// At the first request: joi checks and compiles preferences, which would delay the start.
 			let prepared: Prepared | undefined
 			const check: Prepared = (value, options) => (prepared ??= preparedFrom(one))(value, options)
 			schemas.set(check, one)
@@ -57,8 +57,8 @@ function preparedFrom(given: Schema): Prepared {
 }
 
 /**
- * Validates a plain schema without options, so that joi merges no preferences, and without a promise: both take longer than
- * the validation of a name.
+ * Validates without options, so that joi merges no preferences, and, if possible, without a promise: both take longer than the
+ * validation of a name.
  */
 function checkBy(given: Schema): Prepared {
 	const schema = withPreferences(given)
@@ -73,7 +73,7 @@ function checkBy(given: Schema): Prepared {
 /** In the template of a message or value: a reference to the context. */
 const CONTEXT = /\{[^}]*\$/
 
-/** False for a schema that cannot be looked through, such as one to which a plugin attached an object that contains itself. */
+/** False for a schema that cannot be described, for example because a plugin attached an object that contains itself. */
 function needsNoContext(schema: Schema): boolean {
 	try {
 		return isPlain(schema.describe())
@@ -100,7 +100,7 @@ export function withPreferences(schema: Schema, abortEarly = false): Schema {
 	return schema.prefs({ ...preferences, abortEarly, messages: withoutValues })
 }
 
-/** What a route gave as the schema of a part of its requests; undefined where it gave none, or a function. */
+/** The schema that a route declares for a part of its requests; undefined if it declares none, or a function. */
 export function schemaOf(
 	{ settings: { validate = {} } }: Pick<RequestRoute, 'settings'>,
 	part: (typeof parts)[number],
@@ -111,7 +111,7 @@ export function schemaOf(
 
 type Check = (this: unknown, value: unknown, options: object) => Promise<unknown>
 
-/** By its form: a plugin may bring a joi of its own. */
+/** Not by its class: a plugin may use its own copy of joi. */
 export function isSchema(given: unknown): given is Schema {
 	return typeof given === 'object' && given !== null && 'validateAsync' in given && 'prefs' in given
 }

@@ -1,4 +1,4 @@
-/** One hapi server of a generation: limits, the shape of errors, and what every answer carries. */
+/** One hapi server of a generation: limits, and the form of errors. */
 import { isBoom } from '@hapi/boom'
 import type { Boom } from '@hapi/boom'
 import hapi from '@hapi/hapi'
@@ -15,13 +15,14 @@ import type { FaultCode, FieldError } from '../errors.ts'
 import type { Logger } from '../log/log.ts'
 import type { Redactor } from '../redactor/redactor.ts'
 import { culpritOf } from '../util/culprit.ts'
+import { excerpt } from '../util/excerpt.ts'
 import { REQUEST_ID } from './request-id.ts'
 import type {} from './hapi-types.ts'
 
 const MIB_BYTES = 1024 * 1024
-/** Wrong fields that an answer names. */
+/** Invalid fields that an answer names. */
 const ERROR_LIMIT = 50
-/** How many characters of what a caller sent an error repeats. */
+/** How many characters of a caller's text an error repeats. */
 const ECHO_LIMIT = 200
 /** How many unknown keys of a body an error names, and how many characters of each. */
 const UNKNOWN_KEYS = 5
@@ -35,18 +36,18 @@ export interface ServerOptions {
 	redactor: Redactor
 	/** Compares every response with its route's declared schema and fails if they differ; for tests. */
 	checkResponses: boolean
-	/** No third-party plugin sees its requests. One that does may use all of hapi, even on the routes of others. */
+	/** No third-party plugin has access to the server. Such a plugin could use all of hapi, even on the routes of others. */
 	onlyBuiltIn: boolean
 	/** The built-in plugin that would answer at this path if it were on. */
 	offAt?(path: string): string | undefined
 }
 
-/** A server that listens nowhere: the listeners hand it requests. */
+/** A server that does not listen: the listeners pass requests to it. */
 export function makeServer(uri: string, { log, redactor, checkResponses, onlyBuiltIn, offAt }: ServerOptions): Server {
 	const routes: RouteOptions = {
 		payload: { maxBytes: BODY_LIMIT_BYTES, allow: 'application/json', timeout: 10_000 },
 		validate: { failAction: refuse },
-		// A part of a JSON text is of no use; a route of files says `ranges: true`.
+		// A range of a JSON text is useless; routes of files set `ranges: true`.
 		response: { ranges: false, ...(checkResponses ? { failAction: 'error' } : { sample: 0 }) },
 		cors: false,
 		state: { parse: false, failAction: 'ignore' },
@@ -54,7 +55,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 	const server = hapi.server({
 		autoListen: false,
 		uri,
-		// Without a listener of its own, hapi's stop() would wait for sockets that it never had and end the process.
+		// hapi's stop() would wait for sockets that this server never had, and end the process.
 		operations: { cleanStop: false },
 		// hapi would hold back a compressed event stream until its buffer is full.
 		mime: { override: { 'text/event-stream': { compressible: false } } },
@@ -62,11 +63,11 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 		router: { stripTrailingSlash: true },
 		routes,
 	})
-	// Without hapi's defaults: hapi copies these five times for each route, and adds its defaults to every route anyway.
+	// Removes hapi's defaults: hapi copies these settings five times per route, and adds its defaults to every route anyway.
 	server.settings.routes = routes
 	if (log.isLevelEnabled('debug'))
 		server.events.on('response', (request) => {
-			// The id is passed explicitly, since the request's context may have ended.
+			// Passed explicitly, since the context of the request may have ended.
 			const request_id = request.raw.res.getHeader(REQUEST_ID)
 			log.debug({ ...answered(request), request_id }, 'a request was answered')
 		})
@@ -76,14 +77,14 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 	})
 	server.events.on('response', bodyUsed)
 	server.events.on('response', (request) => logUnwritable(request, log))
-	// One extension at each point: hapi spends as much on an extension as on a whole stage of its own.
+	// One extension per point: hapi spends as much time on an extension as on one of its own stages.
 	server.ext('onPreAuth', (request, h) => {
 		if (!hasOneHost(request.raw.req)) throw notOneHost()
 		if (!hasBody(request)) return h.continue
 		refuseUntypedBody(request)
 		if (onlyBuiltIn && takeReadyBody(request)) return h.continue
 		answerOverlongBody(request)
-		// Where callers are authenticated, that takes the share, since it knows whose it is.
+		// On routes with authentication, the share is acquired after it, when its owner is known.
 		if (server.auth.lookup(request.route)) return h.continue
 		return shareForBody(request)?.then(() => h.continue) ?? h.continue
 	})
@@ -111,7 +112,7 @@ export interface Answered {
 	/** As the route was declared, such as `/v1/agents/{name}`; null if there is no such route. */
 	route: string | null
 	status: number
-	/** Until the response was sent; for a stream, until it was open. */
+	/** The time until the response was sent; for a stream, until it was opened. */
 	ms: number
 }
 
@@ -120,13 +121,13 @@ export function answered({ method, route, response, raw, info }: Request): Answe
 	return {
 		method,
 		route: isUnrouted({ route }) ? null : route.path,
-		// A client that left early gets no answer, and only hapi knows which one it would have been.
+		// A client that disconnected gets no answer; only hapi's response has the status that it would have had.
 		status: isBoom(response) ? response.output.statusCode : raw.res.statusCode,
 		ms: info.completed - info.received,
 	}
 }
 
-/** Whether no route fits the request: hapi's own name for that. */
+/** Whether no route matches the request; `_special` is hapi's name for that. */
 export function isUnrouted({ route }: Pick<Request, 'route'>): boolean {
 	return (route.method as string) === '_special'
 }
@@ -135,21 +136,21 @@ function notOneHost(): Fault {
 	return new Fault('invalid_request', 'send exactly one Host header')
 }
 
-/** joi's complaints as our error body. */
+/** Converts joi's validation errors to the error response. */
 function refuse(_request: unknown, _h: unknown, error: Error | undefined): never {
 	const { details = [] } = error as Partial<ValidationError>
 	const unknown = details.filter(({ type }) => type === 'object.unknown')
 	const omitted = new Set(unknown.slice(UNKNOWN_KEYS))
 	const errors: FieldError[] = details
-		.filter((one) => !omitted.has(one))
+		.filter((detail) => !omitted.has(detail))
 		.slice(0, ERROR_LIMIT)
 		.map(({ path: keys, message }) => {
-			const path = keys.map((key) => shortened(String(key), KEY_LIMIT)).join('.')
+			const path = keys.map((key) => excerpt(String(key), KEY_LIMIT)).join('.')
 			if (path === '') return { path, message: message.replace(/^value /, 'the body ') }
 			return { path, message: message.replaceAll(keys.join('.'), () => path) }
 		})
 	if (omitted.size > 0) errors.push({ path: '', message: `${omitted.size} more keys are not allowed` })
-	const message = errors.map((one) => one.message).join('; ') || 'the request is invalid'
+	const message = errors.map((error) => error.message).join('; ') || 'the request is invalid'
 	throw new Fault('invalid_request', message, { errors })
 }
 
@@ -157,14 +158,14 @@ export function hasBody({ headers }: Request): boolean {
 	return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 
-/** A body without a type is one that a foreign web page can post without being asked first. */
+/** Without a type, a web page of another origin could post the body without a CORS preflight. */
 function refuseUntypedBody({ headers, route }: Request): void {
 	// A route that reads the raw bytes checks them itself.
 	if (route.settings.payload?.parse === false || headers['content-type'] !== undefined) return
 	throw new Fault('unsupported_media_type', 'the body has no type; send the header content-type: application/json')
 }
 
-/** A body nested half a million deep parses, and then overflows the stack of whatever walks it; a wide one takes long. */
+/** A body with half a million levels can be parsed, but overflows the stack of code that walks it. A wide one takes long. */
 function refuseDeepBody(request: Request): void {
 	const { payload } = request
 	if (typeof payload !== 'object' || payload === null || Buffer.isBuffer(payload) || 'pipe' in payload) return
@@ -185,7 +186,7 @@ function refuseDeepBody(request: Request): void {
 	if (nodes > ALL_MISTAKES_LIMIT) refuseFirstMistake(request)
 }
 
-/** Runs before hapi searches for all of them. */
+/** Stops at the first mistake. Runs before hapi's validation, which reports all of them. */
 function refuseFirstMistake(request: Request): void {
 	const schema = schemaOf(request.route, 'payload')
 	if (!isSchema(schema)) return
@@ -193,18 +194,18 @@ function refuseFirstMistake(request: Request): void {
 	if (error) refuse(request, null, error)
 }
 
-/** In place: what an `onPreResponse` answers with would be the last word, and plugins may shape answers further. */
+/** Changes the error in place: a response from an `onPreResponse` extension would be final, and plugins may change answers further. */
 function shapeError(request: Request, log: Logger, offAt: ServerOptions['offAt']): void {
 	const { response } = request
 	if (!isBoom(response)) return
-	// hapi has no stage before its answer for a path that no route has.
+	// For a path without a route, hapi runs no earlier stage.
 	if (isUnrouted(request) && !hasOneHost(request.raw.req)) return void (response.output = toBoom(notOneHost()).output)
 	if (response instanceof Fault) return void (response.output = toBoom(response).output)
 	const status = response.output.statusCode
 	if (status >= 500) logFailure(request, response, log)
 	describe(response, codeOf(status))
-	const plainer = plainly[response.message] ?? tooLarge(response.message)
-	if (plainer !== undefined) response.output.payload.message = plainer
+	const clearer = clearerMessages[response.message] ?? tooLarge(response.message)
+	if (clearer !== undefined) response.output.payload.message = clearer
 	if (status === 404 && response.message === 'Not Found') {
 		// The caller is not authenticated here, so nothing that it wrote is repeated.
 		const missing = `there is no ${request.method.toUpperCase()} at this path`
@@ -223,35 +224,31 @@ function logFailure(request: Request, error: Error, log: Logger): void {
 	log.error({ err: error, method, path, request_id, ...(plugin !== undefined && { plugin }) }, 'a request failed')
 }
 
-/** Logs an error of hapi's after the last extension, such as that an answer is no JSON: only these have no code. */
+/** Logs an error of hapi after the last extension, such as an answer that is not JSON. Only these errors have no code. */
 function logUnwritable(request: Request, log: Logger): void {
 	if (request.raw.res.statusCode !== 500) return
 	const error = (request.response as { _error?: Boom | null } | null)?._error
 	if (error && !('code' in error.output.payload)) logFailure(request, error, log)
 }
 
-/** Errors repeat what the caller sent, whatever code creates them: names in the path, and texts of the query and the body. */
+/** Errors from any code may repeat what the caller sent: names in the path, and texts of the query and the body. */
 function shortenEchoes({ response, params, query, payload }: Request): void {
 	if (!isBoom(response)) return
 	const shown: { message: string; errors?: FieldError[] } = response.output.payload
 	for (const text of [params, query, payload].flatMap(textsIn)) {
 		if (text.length <= ECHO_LIMIT) continue
-		const shorten = (message: string): string => message.replaceAll(text, () => shortened(text, ECHO_LIMIT))
+		const shorten = (message: string): string => message.replaceAll(text, () => excerpt(text, ECHO_LIMIT))
 		shown.message = shorten(shown.message)
-		for (const one of shown.errors ?? []) one.message = shorten(one.message)
+		for (const error of shown.errors ?? []) error.message = shorten(error.message)
 	}
 }
 
 function textsIn(value: unknown): string[] {
 	if (typeof value !== 'object' || value === null || Buffer.isBuffer(value)) return []
-	return Object.values(value).filter((one) => typeof one === 'string')
+	return Object.values(value).filter((item) => typeof item === 'string')
 }
 
-function shortened(text: string, limit: number): string {
-	return text.length > limit ? `${text.slice(0, limit).toWellFormed()}…` : text
-}
-
-/** Streams read what they send by themselves. */
+/** Hides names of secrets from callers who may not see them. Streams do that themselves. */
 function hideNames({ auth, response }: Request, redactor: Redactor): void {
 	const clearance = redactor.clearanceOf((auth.credentials?.scope as string[] | undefined) ?? [])
 	if (clearance.seesNames) return
@@ -259,15 +256,15 @@ function hideNames({ auth, response }: Request, redactor: Redactor): void {
 	else if (response.variety === 'plain') Object.assign(response, { source: clearance.data(response.source as unknown) })
 }
 
-/** What hapi says in words that do not tell what to change. */
-const plainly: Record<string, string> = {
+/** Replacements for messages of hapi that do not state what to change. */
+const clearerMessages: Record<string, string> = {
 	'Unsupported Media Type': 'the body has another type; send JSON with the header content-type: application/json',
 	'Invalid request payload JSON format': 'the body is not valid JSON; send one JSON object',
 }
 
 const TOO_LARGE = /^Payload content length greater than maximum allowed: (\d+)$/
 
-/** hapi's words have a number without a unit. */
+/** Replaces hapi's message, which has a number without a unit. */
 function tooLarge(message: string): string | undefined {
 	const limit = Number(TOO_LARGE.exec(message)?.[1] ?? Number.NaN)
 	if (Number.isNaN(limit)) return undefined

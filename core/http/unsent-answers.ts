@@ -1,6 +1,6 @@
 /**
- * Closes connections whose clients do not read their answers. The answers wait in memory, and one may have several MiB, so a
- * client with many connections could fill it.
+ * Closes connections whose clients do not read their answers. The answers stay in memory, and one may have several MiB, so a
+ * client with many connections could fill the memory.
  */
 import type { Socket } from 'node:net'
 import type { Logger } from '../log/log.ts'
@@ -29,7 +29,7 @@ export function endUnsent(
 			if (socket.writableNeedDrain) {
 				late.add(socket)
 				total += socket.writableLength
-				// An event stream has a limit of its own. The time counts from the last bytes that the client took.
+				// Event streams set their own limit. The time counts from the last bytes that the client accepted.
 				if (!socket.timeout) socket.setTimeout(stall_ms)
 			} else if (late.delete(socket) && socket.timeout === stall_ms) socket.setTimeout(0)
 		}

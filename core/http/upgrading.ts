@@ -1,6 +1,6 @@
 /**
- * Answers requests while the home is upgraded, when no plugin runs yet: the probes show the progress, everything else is
- * refused with 503. It shows nothing that needs a token.
+ * Answers requests while the home is upgraded and no plugin runs yet: the probes show the progress, everything else is refused
+ * with 503. It shows nothing that needs a token.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { UpgradeProgress } from '../upgrade/progress.ts'
@@ -14,7 +14,7 @@ export function upgrading(
 ) {
 	return {
 		request(_address: unknown, { url = '/' }: IncomingMessage, response: ServerResponse): void {
-			// Not by URL, which throws for paths such as `//`.
+			// Not with `URL`, which throws for paths such as `//`.
 			const [path, query] = url.split('?', 2)
 			const { text, remaining_s } = progress()
 			const retry = String(Math.min(MOST_RETRY_S, Math.max(1, remaining_s ?? 1)))
