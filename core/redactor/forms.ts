@@ -1,16 +1,16 @@
-/** A shorter value may occur in ordinary text, and is not redacted. In UTF-16 code units, without surrounding white space. */
+/** Values shorter than this, in UTF-16 code units without surrounding white space, may occur in ordinary text and are not redacted. */
 export const SHORTEST = 8
-/** A tool's result within an event within a line of the log. */
+/** For example a tool's result in an event in a log line. */
 const JSON_LEVELS = 3
 
 /**
- * The encodings in which a value is redacted, each as the exact text to find. This list is what the documentation promises
- * (docs/security.md): nothing else is found, such as other letter case, wrapped lines or a part of the value.
+ * The encodings in which a value is redacted, each as the exact text to find. docs/security.md promises this list. Nothing else is
+ * found, such as another letter case, wrapped lines or a part of the value.
  *
- * - as it is, with line breaks as LF or CRLF
+ * - unencoded, with line breaks as LF or CRLF
  * - within a JSON string, up to three levels deep, with the escapes that common libraries add to those that JSON needs
- * - base64 and base64url, at any offset within longer encoded data. The characters at both ends that also hold bits of
- *   the data around them do not count.
+ * - base64 and base64url, at any offset within longer encoded data, without the characters at both ends that also encode bits
+ *   of the surrounding data
  * - hexadecimal, in lower or upper case
  * - URL-encoded by encodeURIComponent, by RFC 3986 or as a form field, with the hexadecimal digits in either case
  */
@@ -32,13 +32,13 @@ export function formsOf(value: string): string[] {
 	return [...new Set(forms)].filter((form) => form.length >= SHORTEST)
 }
 
-/** A character as JSON writes it where it need not be escaped. */
+/** Escapes a character that JSON allows unescaped. */
 type Escape = (character: string) => string
 
 const small: Escape = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 const capital: Escape = (character) => `\\u${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
 
-/** What the libraries of servers escape, besides what JSON needs. */
+/** The additional escapes of common JSON libraries. */
 const jsonWriters: readonly ((json: string) => string)[] = [
 	(json) => json,
 	// Go
@@ -53,10 +53,10 @@ const jsonWriters: readonly ((json: string) => string)[] = [
 	(json) => json.replace(/\\"|[<>&'+`\x7f]|[^\0-\x7f]/g, (found) => capital(found.at(-1) ?? '')),
 ]
 
-/** Of a text in the JSON of another server, which the gateway may have put into JSON of its own. */
+/** The forms of a text in the JSON of another server, which may be nested in JSON of the gateway. */
 function inJson(text: string): string[] {
 	const plain = plainJson(text)
-	// One that escapes nothing here writes what the first one writes, on every level.
+	// A library that escapes nothing in this text writes the same as the first one, on every level.
 	const writers = jsonWriters.filter((escaped, at) => at === 0 || escaped(plain) !== plain)
 	return writers.flatMap((escaped) => {
 		const forms: string[] = []
@@ -72,12 +72,12 @@ function plainJson(text: string): string {
 	return JSON.stringify(text).slice(1, -1)
 }
 
-/** `offset`: how many bytes of the group of three come before it. */
+/** `offset`: the number of bytes before it in its group of three. */
 function inBase64(bytes: Buffer, offset: number): string[] {
 	const encoded = Buffer.concat([Buffer.alloc(offset), bytes]).toString('base64url')
-	// A character holds six bits; the first and the last may hold bits of a neighbour.
-	const own = encoded.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6))
-	return [own, own.replaceAll('-', '+').replaceAll('_', '/')]
+	// A character encodes six bits; the first and the last may include bits of a neighbour.
+	const inner = encoded.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6))
+	return [inner, inner.replaceAll('-', '+').replaceAll('_', '/')]
 }
 
 function inUrl(text: string): string[] {

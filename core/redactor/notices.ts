@@ -2,11 +2,11 @@ import type { NewEvent } from '../protocol.ts'
 import type { Redaction } from './view.ts'
 
 /**
- * Reports redactions as events: for each secret and sink at most one in `everyMs`, whose count includes those since
- * the previous one. Infinity: one for all.
+ * Reports redactions as events: for each secret and sink at most one in `everyMs`, whose count includes the redactions since the
+ * previous event. Infinity: only the first is reported.
  */
 export function noticesOf(report: (event: NewEvent) => void, everyMs: number): (found: Redaction) => void {
-	/** As large as the number of secrets at most, times that of the sinks. */
+	/** At most one entry for each secret and sink. */
 	const reported = new Map<string, { until: number; skipped: number }>()
 	return ({ id, name, sink, count }) => {
 		const key = `${sink} ${id}`

@@ -1,10 +1,10 @@
-/** True for a word that records and events consist of: redacting it would break the gateway rather than protect a secret. */
+/** True for a word that occurs in records and events themselves: redacting it would break the gateway and protect no secret. */
 export function isOrdinary(value: string): boolean {
 	return words.some((word) => word.includes(value))
 }
 
 const words = [
-	// What replaces a secret.
+	// The marks that replace secrets.
 	'[redacted:',
 	'[redacted]',
 	// Field names.

@@ -1,25 +1,25 @@
 import { randomBytes } from 'node:crypto'
 
-/** Units of a pattern that are looked up: those of which the hash consists, since each new one moves it on by 4 of its 32 bits. */
+/** Units in a pattern's hash: each new unit shifts the 32 bits of the hash by 4. */
 const WINDOW = 8
-/** By a unit's lower bits: random, so that nobody can make texts that look like patterns. */
+/** Random values by a unit's lower bits, so that nobody can construct texts that collide with patterns. */
 const RANDOM = Int32Array.from({ length: 256 }, () => randomBytes(4).readInt32LE())
-/** Places near the middle of a pattern from which its window is chosen. */
+/** Positions near the middle of a pattern from which its window is chosen. */
 const PLACES = 64
-/** Units that are compared at once. */
+/** Units that are compared as one block. */
 const BLOCK = 64
-/** Bits of the filter for each pattern, of which one is set: few texts pass it by chance. */
+/** Bits of the filter per pattern, of which one is set: few texts pass it by chance. */
 const BITS_PER_PATTERN = 64
 const LEAST_BITS = 8
 const MOST_BITS = 22
 
-/** Receives a range of the text that a pattern covers, and what it returned for the one before. */
+/** Receives a range of the text that a pattern covers, and its own result for the previous range. */
 export type Found<T> = (before: T | undefined, pattern: number, start: number, end: number) => T | undefined
 
 interface Pattern {
 	index: number
 	text: string
-	/** Where the units begin that are looked up. */
+	/** Where its window begins. */
 	offset: number
 }
 
@@ -30,18 +30,18 @@ interface Range {
 }
 
 /**
- * Finds many patterns in a text by a hash of the last 8 units at each place (Karp and Rabin, "Efficient randomized
- * pattern-matching algorithms", 1987). Each unit of a text costs the same few steps. Only where 8 certain units of a pattern occur
- * together, the pattern is compared, in blocks: so the time does not tell how much of a pattern a text holds.
+ * Finds many patterns in a text by a hash of the last 8 units at each position (Karp and Rabin, "Efficient randomized
+ * pattern-matching algorithms", 1987). Each unit of a text takes the same few steps. Only where the window of a pattern, 8 of its
+ * units, occurs, the pattern is compared, in blocks. So the time does not reveal how much of a pattern a text contains.
  */
 export class PatternSearch {
-	/** Approximate size of what is kept. */
+	/** Approximate size in memory. */
 	readonly bytes: number
 	/** By the hash of their windows. */
 	readonly #patterns = new Map<number, Pattern[]>()
-	/** One bit for some of the hashes, so that the map is read only where a pattern is likely. */
+	/** One bit per group of hashes, so that the map is read only where a pattern is likely. */
 	readonly #filter: Uint32Array
-	/** Makes a place in the filter of a hash. */
+	/** Converts a hash to a position in the filter. */
 	readonly #shift: number
 
 	/** Each pattern has at least 8 UTF-16 code units. */
@@ -71,7 +71,7 @@ export class PatternSearch {
 	search<T>(text: string, found: Found<T>): T | undefined {
 		const ranges = this.#rangesIn(text)
 		if (!ranges) return undefined
-		ranges.sort((one, other) => one.end - other.end || one.start - other.start)
+		ranges.sort((a, b) => a.end - b.end || a.start - b.start)
 		let result: T | undefined
 		for (const { pattern, start, end } of ranges) result = found(result, pattern, start, end)
 		return result
@@ -105,17 +105,17 @@ export class PatternSearch {
 	}
 }
 
-/** Units that were there 8 units ago are shifted out. */
+/** Adds a unit to the hash; the unit before the last 8 is shifted out. */
 function hashWith(hash: number, unit: number): number {
 	return ((hash << 4) + (RANDOM[(unit ^ (unit >>> 8)) & 255] as number)) | 0
 }
 
-/** Its upper bits depend on all of the hash. */
+/** The position in the filter. The multiplication makes its bits depend on all bits of the hash. */
 function placeOf(hash: number, shift: number): number {
 	return Math.imul(hash, 0x9e3779b1) >>> shift
 }
 
-/** The units with the most variety near the middle, since keys begin and end alike, and texts repeat what has none. */
+/** The window with the most different units near the middle: keys have common beginnings and ends, and texts repeat uniform parts. */
 function windowIn(pattern: string): number {
 	const middle = (pattern.length - WINDOW) >>> 1
 	let [best, most] = [middle, 0]
@@ -129,8 +129,8 @@ function windowIn(pattern: string): number {
 }
 
 /**
- * Compares each block as a whole, also where its beginning differs. So the time tells only how many blocks are equal, and a block is too
- * long to be guessed. Without blocks, a text that repeats the window would take time in proportion to the pattern at each place.
+ * Compares each block completely, even if its beginning differs. So the time reveals only how many blocks are equal, and a block is
+ * too long to guess. Without blocks, a text that repeats the window would cost the length of the pattern at each position.
  */
 function isAt(text: string, start: number, pattern: string): boolean {
 	if (start < 0 || start + pattern.length > text.length) return false

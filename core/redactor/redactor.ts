@@ -1,12 +1,14 @@
 /**
- * The one place that replaces secrets in what is sent, stored or logged. A safety net, not a barrier: docs/security.md lists what it
+ * The only place that replaces secrets in what is sent, stored or logged. A safety net, not a barrier: docs/security.md lists what it
  * covers. Two rules keep it from disclosing a secret:
- * - It replaces complete values only, in the encodings of redactor/forms.ts, in a time that does not tell how much of one a text holds.
- * - For each agent, and for the gateway itself, it knows only the secrets that they can have seen. No text is redacted for
- *   a secret that its writer cannot know.
+ * - It replaces complete values only, in the encodings of redactor/forms.ts, in a time that does not reveal how much of a value a
+ *   text contains.
+ * - For each agent, and for the gateway itself, it has only the secrets that they can have seen. A secret that the writer of a text
+ *   cannot know is not redacted in that text.
  *
- * Code that discloses a secret adds it. Events and a run's journal (plugins/runs/run-log.ts, core/events/event-bus.ts), records and jobs
- * (core/store/redacting.ts), logs (core/log/log.ts) and model requests (plugins/runs/for-model.ts) are redacted there. HTTP responses are not: they consist of data that was redacted when it was written, and of the caller's own words.
+ * Code that discloses a secret adds it. These files redact: plugins/runs/run-log.ts and core/events/event-bus.ts (events, journals),
+ * core/store/redacting.ts (records, jobs), core/log/log.ts (logs), plugins/runs/for-model.ts (model requests). HTTP responses are not
+ * redacted: they consist of data that was redacted when it was written, and of the caller's own words.
  */
 import type { NewEvent } from '../protocol.ts'
 import { NAMELESS, SecretSet } from './secret-set.ts'
@@ -29,13 +31,13 @@ export type Writer = { agent: string } | { uid: string } | { provider: string } 
 
 export interface Redactor {
 	/**
-	 * Redacts it in the owner's text from now on, even after it is deleted: up to the 256 secrets that the owner read last,
-	 * and up to the 8 newest values under one id. False if the value is not redactable; see `isRedactable`.
+	 * Redacts the secret in the owner's texts from now on, even after it is deleted. Bounded to the 256 secrets that the owner read
+	 * last, and to the 8 newest values under one id. False if the value is not redactable; see `isRedactable`.
 	 */
 	add(owner: Owner, secret: Secret): boolean
-	/** For text that these owners wrote, or that is about them. The list is read again for each operation. */
+	/** The view for text that these writers wrote, or that is about them. The list is read again for each operation. */
 	of(writers: readonly Writer[]): View
-	/** Call it when the agent of this uid is deleted. */
+	/** To be called when the agent with this uid is deleted. */
 	forget(uid: string): void
 	/** Declares the scope whose holders may see the names of secrets; until then only `*` may. */
 	showNamesTo(scope: string): void
@@ -48,19 +50,19 @@ export interface Redactor {
 /** Replaces the names of secrets in marks, `[redacted:NAME]`, for readers who may not list secrets. */
 export interface Clearance {
 	readonly seesNames: boolean
-	/** A mark must be whole: text is read before it is cut. JSON text may be read as text. */
+	/** Marks must be complete, so this comes before any shortening. Also accepts JSON text. */
 	text(text: string): string
 	data<T>(value: T): T
 	event<E extends NewEvent>(event: E): E
 }
 
-/** Limit of the tables of all sets together, in bytes; beyond it, the oldest tables are dropped until they are needed again. */
+/** Limit of the tables of all sets, in bytes. Above it, the oldest tables are dropped until they are needed again. */
 const TABLE_BYTES = 64 * 1024 * 1024
 
 const noSets: readonly SecretSet[] = []
 
 const namesShown: Clearance = { seesNames: true, text: (text) => text, data: (value) => value, event: (event) => event }
-/** For readers who never see names, such as people in a chat: that a secret was there, not which one. */
+/** For readers who never see names, such as people in a chat: they see that there was a secret, but not which one. */
 export const namesHidden: Clearance = {
 	seesNames: false,
 	text: withoutNames,
@@ -110,7 +112,7 @@ export function openRedactor(): Redactor {
 		const key = keyOf(owner)
 		let set = sets.get(key)
 		if (!set) sets.set(key, (set = new SecretSet(compiling)))
-		// Uids increase with time: of two agents of one name, the later one is the current one.
+		// Uids increase with time: of two agents with the same name, the later one is the current one.
 		if (typeof owner === 'object' && 'uid' in owner && owner.uid >= (agents.get(owner.name) ?? ''))
 			agents.set(owner.name, owner.uid)
 		return set
@@ -121,19 +123,19 @@ export function openRedactor(): Redactor {
 	}
 	/** Without empty ones. */
 	const setsOf = (writers: readonly Writer[]): readonly SecretSet[] => {
-		let some: SecretSet[] | undefined
+		let filled: SecretSet[] | undefined
 		for (const writer of writers) {
 			const set = found(writer)
-			if (set && !set.isEmpty) (some ??= []).push(set)
+			if (set && !set.isEmpty) (filled ??= []).push(set)
 		}
-		return some ?? noSets
+		return filled ?? noSets
 	}
 
 	return {
 		add: (owner, secret) => setOf(owner).add(secret),
 		forget(uid) {
 			sets.delete(uid)
-			for (const [name, one] of agents) if (one === uid) agents.delete(name)
+			for (const [name, current] of agents) if (current === uid) agents.delete(name)
 		},
 		of: (writers) => new SecretView(() => setsOf(writers), report),
 		showNamesTo(scope) {

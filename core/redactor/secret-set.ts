@@ -1,4 +1,4 @@
-/** The secrets of one owner: their values in every encoding, and what replaces them. */
+/** The secrets of one owner: their values in every encoding, and the marks that replace them. */
 import { SHORTEST, formsOf } from './forms.ts'
 import { isOrdinary } from './ordinary.ts'
 import { PatternSearch } from './pattern-search.ts'
@@ -9,7 +9,7 @@ export interface Secret {
 	id: string
 	/** Shown in its place, as `[redacted:NAME]`, to readers who may list secrets. */
 	name: string
-	/** See `isRedactable`. White space around it does not count. */
+	/** See `isRedactable`. Surrounding white space is ignored. */
 	value: string
 }
 
@@ -25,19 +25,19 @@ export interface Span {
 
 /** Earlier values under one id that are still redacted. Bounded, since a secret may be rotated every hour. */
 const VALUES = 8
-/** Secrets of one owner, deleted ones included. Beyond that the one that was read longest ago is no longer redacted. */
+/** Limit of the secrets of one owner, deleted ones included. Above it, the one that was read longest ago is no longer redacted. */
 const SECRETS = 256
 export const NAMELESS = '[redacted]'
 const none: readonly Span[] = []
-/** The last text that was searched is kept if its length is between these, in code units: shorter ones are searched quickly. */
-const KEPT_FROM = 256
-const KEPT_TO = 64 * 1024
+/** The result for the last text is cached if its length is in this range, in code units. Shorter texts are searched quickly. */
+const CACHED_FROM = 256
+const CACHED_TO = 64 * 1024
 const SAFE_NAME = /^[\w .:/@+-]{1,128}$/
 const PRINTABLE_ASCII = /^[\x21-\x7e]+$/
-/** The maximum of code units that a stream holds back, unless a secret's longest form has more. */
+/** The most code units that a stream holds back, unless the longest form of a secret has more. */
 const HORIZON = 4096
 
-/** False for a value of fewer than 8 characters, or one that records and events consist of. */
+/** False for a value with fewer than 8 characters, and for one that is part of records and events themselves. */
 export function isRedactable(value: string): boolean {
 	const wanted = value.trim()
 	return wanted.length >= SHORTEST && !isOrdinary(wanted)
@@ -52,20 +52,20 @@ interface KnownSecret {
 
 interface Compiled {
 	patterns: PatternSearch
-	/** By pattern: the secrets that have it as a form. */
+	/** For each pattern, the secrets that have it as a form. */
 	owners: KnownSecret[][]
-	/** Adds what was found to the spans. Made once: nearly all texts have nothing to find, and searching them allocates nothing. */
+	/** Adds an occurrence to the spans. Created once, so that searching a text without secrets, as nearly all are, allocates nothing. */
 	add: Found<Span[]>
 	horizon: number
 	hasGaps: boolean
 }
 
 export class SecretSet {
-	/** By id, the one that was read last at the end. */
+	/** By id; the one that was read last is at the end. */
 	readonly #secrets = new Map<string, KnownSecret>()
 	readonly #compiling: (set: SecretSet) => void
 	#compiled: Compiled | undefined
-	/** The last text that was searched: the same text is often in an event and in a record. */
+	/** The last text and its result: the same text is often in an event and in a record. */
 	#last: { text: string; spans: readonly Span[] } | undefined
 
 	/** `compiling` is called whenever the set builds a table, which `forget` drops. */
@@ -77,19 +77,19 @@ export class SecretSet {
 		return this.#secrets.size === 0
 	}
 
-	/** Size of its table. */
+	/** Size of its table in bytes. */
 	get bytes(): number {
 		return this.#compiled?.patterns.bytes ?? 0
 	}
 
 	/**
-	 * No form of its secrets is longer: a power of two, and at least 4,096, so that it does not tell how long they are.
+	 * The upper bound of the length of all forms: a power of two, and at least 4,096, so that it does not reveal their length.
 	 */
 	get horizon(): number {
 		return this.#ready().horizon
 	}
 
-	/** A form of a secret may contain characters other than printable ASCII, such as a space. */
+	/** Whether a form of a secret contains characters other than printable ASCII, such as a space. */
 	get hasGaps(): boolean {
 		return this.#ready().hasGaps
 	}
@@ -100,7 +100,7 @@ export class SecretSet {
 		const wanted = value.trim()
 		const before = this.#secrets.get(id)
 		const isKnownSecret = before?.name === name && before.values.at(-1) === wanted
-		const earlier = before?.values.filter((one) => one !== wanted) ?? []
+		const earlier = before?.values.filter((known) => known !== wanted) ?? []
 		this.#secrets.delete(id)
 		this.#secrets.set(id, isKnownSecret ? before : { id, name, values: [...earlier, wanted].slice(-VALUES) })
 		if (isKnownSecret) return true
@@ -111,16 +111,16 @@ export class SecretSet {
 	}
 
 	/**
-	 * All complete secrets in the text, in order. Those that overlap are one span. `except`: ids of secrets that may be shown;
-	 * a value of one of them may be shown, even if another secret has the same value.
+	 * All complete secrets in the text, in order. Overlapping ones are one span. `except`: ids of secrets whose values may be
+	 * shown, even if another secret has the same value.
 	 */
 	find(text: string, except?: ReadonlySet<string>): readonly Span[] {
 		if (text.length < SHORTEST) return none
 		const { patterns, add } = this.#ready()
-		const isKept = except === undefined && text.length >= KEPT_FROM && text.length <= KEPT_TO
-		if (isKept && this.#last?.text === text) return this.#last.spans
+		const isCached = except === undefined && text.length >= CACHED_FROM && text.length <= CACHED_TO
+		if (isCached && this.#last?.text === text) return this.#last.spans
 		const spans = patterns.search(text, except ? addUnlessIn(except, this.#ready()) : add) ?? none
-		if (isKept) this.#last = { text, spans }
+		if (isCached) this.#last = { text, spans }
 		return spans
 	}
 
@@ -157,7 +157,7 @@ export class SecretSet {
 	}
 }
 
-/** As `add`, without what may be shown. */
+/** As `add`, without secrets that may be shown. */
 function addUnlessIn(shown: ReadonlySet<string>, { owners, add }: Compiled): Found<Span[]> {
 	return (spans, pattern, start, end) =>
 		owners[pattern]?.some(({ id }) => shown.has(id)) ? spans : add(spans, pattern, start, end)
@@ -173,7 +173,7 @@ export function addSpan(spans: Span[], span: Span): void {
 	spans.push({ ...span, start })
 }
 
-/** The mark must not contain a secret itself, and must not break the JSON around it. */
+/** A mark must not contain a secret, and must not break the surrounding JSON. */
 function markOf(name: string, patterns: PatternSearch): string {
 	if (!SAFE_NAME.test(name)) return NAMELESS
 	const mark = `[redacted:${name}]`

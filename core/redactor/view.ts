@@ -1,9 +1,9 @@
-/** Redaction with the secrets of one reader or writer: of texts, of data, of streamed texts. */
+/** Redaction with the secrets of particular writers: of texts, data and streamed texts. */
 import { addSpan } from './secret-set.ts'
 import type { SecretSet, Span } from './secret-set.ts'
 import { mapData } from './walk.ts'
 
-/** Where a secret was about to show. */
+/** Where a secret was about to be shown. */
 export type Sink = 'event' | 'record' | 'log' | 'model' | 'stream'
 
 export interface Redaction {
@@ -13,7 +13,7 @@ export interface Redaction {
 	count: number
 }
 
-/** `found`: by the id of a secret; absent until one is found. */
+/** `found`: by the id of the secret; absent until one is found. */
 interface Counts {
 	found?: Map<string, Omit<Redaction, 'sink'>>
 }
@@ -24,13 +24,13 @@ export interface View {
 	/** `except`: ids of secrets that may be shown. */
 	text(text: string, sink: Sink, except?: ReadonlySet<string>): string
 	/**
-	 * The redacted beginning of a text, for callers that shorten it: redacting text that is already cut would miss a secret at the
-	 * cut. `limit`: code units of the unredacted text, 0 or more. `dropped`: how many of them are left out.
+	 * The redacted beginning of a text, for callers that shorten it: redacting a text after the cut would miss a secret at the cut.
+	 * `limit`: code units of the unredacted text, 0 or more. `dropped`: the number of code units that are left out.
 	 */
 	cut(text: string, limit: number, sink: Sink, except?: ReadonlySet<string>): { text: string; dropped: number }
 	/**
-	 * Plain data with every string in it, keys too; see `mapData`. A number that is a secret of digits as a whole becomes a
-	 * string. The same object if nothing was found.
+	 * Plain data with every string redacted, keys too; see `mapData`. A number whose digits are a complete secret becomes a string.
+	 * Returns the same object if nothing was found.
 	 */
 	data<T>(value: T, sink: Sink, except?: ReadonlySet<string>): T
 	/** For text that arrives in chunks. */
@@ -40,16 +40,15 @@ export interface View {
 }
 
 /**
- * What it holds back depends on the text, and on whether the set has a secret that is not printable ASCII, but not on any
- * secret's content: the end of the text from the last character on that is not printable ASCII (such as a space), at most
- * 4,096 code units. With a secret that is not printable ASCII itself, such as one of several words, the last 4,096 code
- * units are always held back. Both bounds grow to the next power of two where a secret's longest form has more. A mark in the text stays
- * in one piece, since readers who may not see names are shown another one.
+ * Holds back the end of the text after the last character that is not printable ASCII (such as a space), at most 4,096 code
+ * units. If a secret itself is not printable ASCII, such as one of several words, the last 4,096 code units are always held back.
+ * If the longest form of a secret has more, both bounds grow to the next power of two. Apart from that, the content of secrets has
+ * no influence. A mark in the text is not split, since readers who may not see names are shown another mark.
  */
 export interface TextStream {
-	/** What can be shown so far; may be empty. */
+	/** The text that can be shown so far; may be empty. */
 	push(piece: string): string
-	/** The rest. Afterwards the stream can be used again from its beginning. */
+	/** The rest. Afterwards the stream can be used for another text. */
 	end(): string
 }
 
@@ -91,7 +90,7 @@ export class SecretView implements View {
 				number(value) {
 					const text = String(Math.abs(value))
 					const spans = spansIn(among, text, except)
-					// Records have numbers such as times: a part of one is no secret.
+					// A secret within a longer number, such as a time, is a coincidence.
 					const isWhole = spans[0]?.start === 0 && spans[0].end === text.length
 					return isWhole ? replaced(text, spans, counts) : value
 				},
@@ -124,7 +123,7 @@ export class SecretView implements View {
 		return new SecretView(this.#setsNow, listener)
 	}
 
-	/** Does `work` with a counter of its replacements, then reports them. */
+	/** Counts the replacements of `work`, then reports them. */
 	#reporting<T>(sink: Sink, work: (counts: Counts) => T): T {
 		const counts: Counts = {}
 		const result = work(counts)
@@ -159,7 +158,7 @@ function replaced(text: string, spans: readonly Span[], counts: Counts): string 
 	return shown + text.slice(at)
 }
 
-/** The length of the text that cannot be part of a secret that ends in a later piece. */
+/** The length of the beginning that cannot be part of a secret that ends in a later chunk. */
 function safeLength(text: string, sets: readonly SecretSet[]): number {
 	let safe = Math.max(0, text.length + 1 - Math.max(...sets.map((set) => set.horizon)))
 	if (!sets.some((set) => set.hasGaps)) {
@@ -171,7 +170,7 @@ function safeLength(text: string, sets: readonly SecretSet[]): number {
 	return (text.charCodeAt(safe - 1) & 0xfc00) === 0xd800 ? safe - 1 : safe
 }
 
-/** The beginning of a mark that is not complete. */
+/** The beginning of an incomplete mark. */
 const OPEN_MARK = /\[(?:r(?:e(?:d(?:a(?:c(?:t(?:e(?:d(?::[\w .:/@+-]{0,128})?)?)?)?)?)?)?)?)?$/
 const MARK_LENGTH = 140
 

@@ -3,7 +3,7 @@ const DEPTH = 200
 /** Replaces data that cannot be read, and therefore cannot be searched. */
 const UNREADABLE = '[unreadable]'
 
-/** What is done with the parts of data that can hold a secret. */
+/** Replacements for the parts of data that can contain a secret. */
 export interface Changes {
 	text(text: string): string
 	/** Called for numbers with eight or more digits, or a fraction. Absent: numbers stay as they are. */
@@ -43,13 +43,13 @@ function walk(value: unknown, change: Changes, above: object[]): unknown {
 	}
 }
 
-/** Instances of other classes are walked too, such as errors: only their own fields reach a store or a client. */
+/** Instances of other classes, such as errors, are walked too: only their own fields reach a store or a client. */
 function isPlain(value: object): boolean {
 	return !(value instanceof Map || value instanceof Set || value instanceof ArrayBuffer || ArrayBuffer.isView(value))
 }
 
-// Everything that is stored passes here, and nearly all of it unchanged. So the functions that are called for each value have no
-// closures, for which every call would take memory, and an object is copied only where something changes.
+// All stored data passes here, nearly always unchanged. So the functions that are called for each value create no closures, which
+// would allocate memory, and an object is copied only if something changes.
 
 function walkList(list: readonly unknown[], change: Changes, above: object[]): readonly unknown[] {
 	const items: unknown[] = []
@@ -77,12 +77,12 @@ function walkObject(object: object, change: Changes, above: object[]): object {
 	return copy ? Object.fromEntries(copy) : object
 }
 
-/** The first fields of an object, which were not changed. They are walked again: a getter may return something else. */
+/** The first fields of an object, which were unchanged. They are walked again, since a getter may return something else. */
 function beginningOf(object: object, names: readonly string[], change: Changes, above: object[]): Map<string, unknown> {
 	return new Map(names.map((name) => [name, walk((object as Record<string, unknown>)[name], change, above)]))
 }
 
-/** Two names may have become one. */
+/** Redaction may have made two names equal. */
 function setUnique(fields: Map<string, unknown>, name: string, value: unknown): void {
 	while (fields.has(name)) name += "'"
 	fields.set(name, value)

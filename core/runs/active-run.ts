@@ -1,9 +1,9 @@
 /**
- * The main thread's side of one run: the thread's requests, and how it is ended.
+ * The main thread's side of one run: handles the thread's requests, and ends the run.
  *
- * A run ends exactly once. From then on, and after the first request to end it, nothing that its thread still sends
- * reaches the host. It is ended in steps: a message; if the thread does not respond within the grace time, the
- * thread is terminated; if even that does not help, the run is abandoned.
+ * A run ends exactly once. After that, and after the first request to end it, messages of its thread no longer reach the
+ * host. It is ended in steps: first by a message; if the thread does not respond within the grace time, the thread is
+ * terminated; if that fails too, the run is abandoned.
  */
 import { Fault, messageOf, toWire } from '../errors.ts'
 import type { WireError } from '../errors.ts'
@@ -22,7 +22,7 @@ import type {
 import { checkCall, checkEvent, checkOutcome, spentIn } from './check-message.ts'
 import type { AssignedRun, Assignment } from './run-thread.ts'
 
-/** What a run may request from its executor: the thread's calls, and what needs no answer. */
+/** The executor's side of a run: handlers for the thread's calls, and for messages that need no answer. */
 export interface RunHost extends Answers {
 	event(event: NewEvent): void
 	/** A piece of the unfinished answer. */
@@ -36,18 +36,18 @@ type Answers = { [M in Method]: (params: Calls[M]['params']) => Promise<Calls[M]
 export interface RunHandle {
 	readonly run_id: string
 	/**
-	 * Rejects if the run did not fail but cannot continue here, so that it may be retried from its journal: with what
-	 * the host threw, or with a Fault `thread_lost` (its thread died, or sent an invalid message), `unavailable` (no thread
-	 * starts) or `queue_full`.
+	 * Rejects if the run did not fail but cannot continue here, so that it may be resumed from its journal: with the error of
+	 * the host, or with a Fault `thread_lost` (its thread died, or sent an invalid message), `unavailable` (no thread starts) or
+	 * `queue_full`.
 	 */
 	readonly outcome: Promise<RunOutcome>
 	/** Ends the run with the outcome `stopped`. Settles once it is over: the host is not called after that. */
 	abort(reason: string): Promise<void>
-	/** Stops the clock of its wall time, until the returned function is called: a call of a tool waits for a person. */
+	/** Stops the clock of its wall time until the returned function is called, while a tool call waits for a person. */
 	hold(): () => void
 }
 
-/** How a run ends that does not end by itself. */
+/** How a run ends. */
 export type Verdict = RunOutcome | { rejects: unknown }
 
 export interface ActiveRunOptions {
@@ -58,7 +58,7 @@ export interface ActiveRunOptions {
 	over: () => void
 }
 
-/** Longest wait for a thread to take the run. Threads start in a tenth of this even on a busy machine. */
+/** The longest wait for a thread to accept the run. Even on a busy machine, threads start in a tenth of this. */
 const TAKE_LIMIT_MS = 30_000
 /** The longest delay of a timer; about 24 days. */
 const TIMER_LIMIT_MS = 2 ** 31 - 1
@@ -86,7 +86,7 @@ export class ActiveRun implements RunHandle, AssignedRun {
 		this.#outcome.promise.catch(() => {})
 	}
 
-	/** Hands the run to a thread, unless it is over already. `assign` gives it a place there. */
+	/** Sends the run to a thread, unless it is over already. `assign` reserves its place there. */
 	start(assign: () => Assignment): void {
 		if (this.#isOver) return
 		this.#assignment = assign()
@@ -107,7 +107,7 @@ export class ActiveRun implements RunHandle, AssignedRun {
 
 	async abort(reason: string): Promise<void> {
 		this.end({ status: 'stopped' }, { kind: 'abort', reason })
-		await this.#outcome.promise.catch(() => {}) // a caller that aborts waits for the end, whatever the outcome
+		await this.#outcome.promise.catch(() => {}) // the caller waits for the end, whatever the outcome
 	}
 
 	hold(): () => void {
@@ -123,7 +123,7 @@ export class ActiveRun implements RunHandle, AssignedRun {
 		if (!this.#assignment) return this.#finish(verdict)
 		this.#assignment.post(message)
 		this.#after(this.#options.graceMs, () => {
-			// If a thread still takes the run, it reads the abort before anything else.
+			// If a thread accepts the run later, it reads the abort first.
 			if (!this.isTaken) return this.#finish(verdict)
 			this.#assignment?.terminate()
 			this.#after(this.#options.graceMs, () => this.#finish(verdict))
@@ -165,12 +165,12 @@ export class ActiveRun implements RunHandle, AssignedRun {
 			const value = await ask(this.#options.host, call)
 			if (!this.#isOver && !this.#verdict) this.#assignment?.post({ kind: 'reply', id: call.id, value })
 		} catch (error) {
-			// A tool that fails is a reply. What is thrown is a failure of the host itself, such as a full disk.
+			// The failure of a tool is a reply. A thrown error is a failure of the host itself, such as a full disk.
 			this.end({ rejects: error }, { kind: 'reply', id: call.id, error: toWire(error) })
 		}
 	}
 
-	/** The loop enforces its wall time itself; this is for a loop, or a tool call, that does not end. */
+	/** The loop itself enforces the wall time; this handles a loop or a tool call that does not end. */
 	#watch(ms: number): void {
 		if (this.#isOver || this.#verdict) return
 		const { order } = this.#options
@@ -203,7 +203,7 @@ export class ActiveRun implements RunHandle, AssignedRun {
 	}
 }
 
-/** Only the thread knows what a stopped run used. An answer may have been on its way when the run was stopped. */
+/** Adds the usage that the thread reports for a stopped run: a model's answer may have been in transit when the run was stopped. */
 function withSpent(verdict: Verdict, message: ToMain): Verdict {
 	if (!('status' in verdict) || verdict.status !== 'stopped') return verdict
 	const spent = [...(verdict.spent ?? []), ...spentIn(message)]

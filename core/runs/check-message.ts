@@ -1,6 +1,6 @@
 /**
- * Checks the messages of a thread about its run: those of another gateway's thread come over the network, and what they
- * contain is stored and shown. A thread that sends an invalid one counts as lost: the run continues on another thread.
+ * Checks the messages of a thread about its run: those of another gateway's thread arrive over the network, and their contents
+ * are stored and shown. A thread that sends an invalid one counts as lost: the run continues on another thread.
  */
 import type { WireError } from '../errors.ts'
 import { WORKER_EVENTS } from '../protocol.ts'
@@ -20,7 +20,7 @@ import { threadLost } from './worker-threads.ts'
 /** Throws `thread_lost`. */
 export function checkEvent(event: WorkerEvent): void {
 	if (!isEvent(event)) throw wrong('an event that no thread emits')
-	// It bounds what this model gets in the rest of the run.
+	// The number bounds the model's requests for the rest of the run.
 	if (event.event_type === 'context.shrunk' && !isAmount(event.payload.tokens))
 		throw wrong('an event without its number')
 }
@@ -37,7 +37,7 @@ export function checkOutcome(outcome: RunOutcome | null): RunOutcome {
 	return outcome
 }
 
-/** What arrives may be of any type. */
+/** Received values may have any type. */
 type Check = (value: unknown) => boolean
 
 const isText: Check = (value) => typeof value === 'string'
@@ -57,7 +57,7 @@ const listOf =
 	(value) =>
 		Array.isArray(value) && value.every(check)
 
-/** An object with these fields; further ones are not looked at. */
+/** An object with these fields; further fields are not checked. */
 function shape<T>(fields: { [K in keyof T]-?: Check }): Check {
 	const checks = Object.entries<Check>(fields)
 	return (value) => isObject(value) && checks.every(([name, check]) => check((value as Record<string, unknown>)[name]))
@@ -109,14 +109,14 @@ const calls: { [M in Method]: Check } = {
 	blob: shape<Calls['blob']['params']>({ blob: isText, media_type: isText }),
 }
 
-/** `stopped` is not among them: a run is stopped by this side, which only has to learn what was used. */
+/** Without `stopped`: the main thread stops a run, and needs only its usage from the thread. */
 const outcomes = [
 	shape({ status: is('completed'), answer: isAnswer, usage: isUsage, spent: areSpent, ended_by: optional(isText) }),
 	shape({ status: is('failed'), error: isError, usage: isUsage, spent: optional(areSpent) }),
 	shape({ status: is('paused'), waits_for: isText }),
 ]
 
-/** What a message of a stopped run reports as used; empty if it cannot be read. */
+/** The usage that a message of a stopped run reports; empty if it cannot be read. */
 export function spentIn(message: ToMain): ModelUsage[] {
 	const reported: unknown =
 		message.kind === 'call' ? message.params : message.kind === 'outcome' ? message.outcome : undefined

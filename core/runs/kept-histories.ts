@@ -1,13 +1,13 @@
 /**
- * The earlier turns that a thread keeps. A run of a long conversation gets what the run before it got, and one turn more:
- * copying all of it to the thread, and counting it there, would cost more than the rest of the run.
+ * The histories that a thread keeps. A run of a long conversation gets the history of the previous run and one more turn. To copy
+ * the whole history to the thread, and to count it there, would cost more than the rest of the run.
  */
 import type { ChatMessage, SentHistory } from '../protocol.ts'
 import { AgedMap } from '../util/aged-map.ts'
 
-/** Characters of all histories that one thread keeps, but for that of the latest order. */
+/** Limit of the characters of all histories that one thread keeps, except the latest one. */
 const LIMIT = 4 * 1024 * 1024
-/** What a message takes besides its text, in characters. */
+/** The memory of a message besides its text, in characters. */
 const OVERHEAD = 200
 
 interface Kept {
@@ -17,7 +17,7 @@ interface Kept {
 }
 
 /** The first messages of histories that were sent to any thread. */
-const begun = new WeakSet<ChatMessage>()
+const sentBefore = new WeakSet<ChatMessage>()
 
 export class KeptHistories {
 	/** By their first message, which stays the same until the conversation is cut. */
@@ -27,17 +27,17 @@ export class KeptHistories {
 	/** Removed since the last order. */
 	#forget: number[] = []
 
-	/** `post` is called once, and may throw. A history is kept from the second time on, since many are sent once. */
+	/** `post` is called once, and may throw. A history is kept when it is sent for the second time, since many are sent only once. */
 	send(history: readonly ChatMessage[], post: (sent: SentHistory) => void): void {
 		const [first] = history
-		const keeps = first !== undefined && begun.has(first)
+		const keeps = first !== undefined && sentBefore.has(first)
 		const known = keeps ? this.#kept.get(first) : undefined
 		const id = known?.id ?? (keeps ? ++this.#lastId : undefined)
-		const from = known ? sameIn(known.messages, history) : 0
+		const from = known ? commonPrefix(known.messages, history) : 0
 		post({ ...(id !== undefined && { id }), from, added: history.slice(from), forget: this.#forget })
 		this.#forget = []
 		if (!first) return
-		begun.add(first)
+		sentBefore.add(first)
 		if (id === undefined) return
 		const dropped = known ? charactersIn(known.messages.slice(from)) : 0
 		const characters = (known?.characters ?? 0) - dropped + charactersIn(history.slice(from))
@@ -55,10 +55,10 @@ export class KeptHistories {
 	}
 }
 
-/** How many messages both begin with. */
-function sameIn(one: readonly ChatMessage[], other: readonly ChatMessage[]): number {
+/** The number of messages with which both begin. */
+function commonPrefix(a: readonly ChatMessage[], b: readonly ChatMessage[]): number {
 	let at = 0
-	while (at < one.length && one[at] === other[at]) at++
+	while (at < a.length && a[at] === b[at]) at++
 	return at
 }
 
@@ -66,7 +66,7 @@ function charactersIn(messages: readonly ChatMessage[]): number {
 	return messages.reduce((sum, message) => sum + charactersOf(message), 0)
 }
 
-/** About what a message takes in memory, in characters. */
+/** The approximate memory of a message, in characters. */
 export function charactersOf(message: ChatMessage): number {
 	const { content, role } = message
 	let characters = content.length + OVERHEAD

@@ -1,9 +1,9 @@
 /**
  * The run pool: gives each run to a worker thread and answers the thread's requests.
  *
- * Many runs share a thread, since they wait for a model most of the time. They are spread over the threads, and Piscina
- * replaces a thread that dies; the runs that it had reject with `thread_lost` and resume elsewhere from their journals.
- * Threads that other gateways lend take runs like its own. `places` says whose run is next, before anything is read for it.
+ * Many runs share a thread, since they wait for a model most of the time. They are spread over the threads. Piscina replaces a
+ * thread that dies; its runs reject with `thread_lost`, and resume elsewhere from their journals. Threads that other gateways lend
+ * execute runs like those of this process. `places` decides whose run is next, before anything is read for it.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ActiveRun } from './active-run.ts'
@@ -20,14 +20,14 @@ export type { RunHandle, RunHost } from './active-run.ts'
 
 export interface RunPoolSettings {
 	threads: number
-	/** Runs that one thread works on side by side. */
+	/** Runs that one thread executes at the same time. */
 	runs_per_thread: number
 }
 
 export interface RunPoolOptions extends RunPoolSettings {
-	/** The worker's module, whose default export takes a WorkerTask and serves it until the thread ends. */
+	/** The worker's module, whose default export accepts a WorkerTask and serves it until the thread ends. */
 	worker: URL
-	/** Places beyond the capacity, for agents that have few runs; none where absent. */
+	/** Places beyond the capacity, for agents that have few runs. Default: none. */
 	reserve?: (capacity: number) => number
 	/** How long a run, and then its thread, may take to end on request, in milliseconds. Default 2,000. */
 	grace_ms?: number
@@ -37,11 +37,11 @@ export interface RunPoolOptions extends RunPoolSettings {
 }
 
 export interface RunPoolStats {
-	/** Alive now, in this process; none before the first run. */
+	/** Live threads of this process; 0 before the first run. */
 	threads: number
-	/** What other gateways lend. */
+	/** Threads that other gateways lend. */
 	lent: LentThreads[]
-	/** With what is lent. Without the reserve, so that there may be more active ones. */
+	/** Places on own and lent threads, without the reserve. So `active` may be higher. */
 	capacity: number
 	/** Runs on threads. */
 	active: number
@@ -61,23 +61,23 @@ export interface LentThreads {
 
 const WAITING_LIMIT = 1024
 /**
- * So many waiting runs start at once. Fewer start together at the end of this turn of the event loop, since waking a thread
- * costs more than sending it another run.
+ * This many waiting runs start at once. Fewer start together at the end of the turn of the event loop, since waking a thread costs
+ * more than sending it another run.
  */
 const BURST = 32
 const GRACE_MS = 2_000
-/** Room for a thousand runs with long conversations; yet a thread that leaks ends before the machine is out of memory. */
+/** Enough for a thousand runs with long conversations, but a thread that leaks ends before the machine is out of memory. */
 export const HEAP_MIB = 1024
 
 /** Nothing is loaded and no thread starts before the first run. */
 export class RunPool implements AsyncDisposable {
-	/** To be taken for a run before it is executed, by the uid of its agent, and held until the run is over: agents take turns. */
+	/** A place must be acquired for a run before it is executed, by the uid of its agent, and held until the run is over: agents take turns. */
 	readonly places: Semaphore
 	readonly #options: RunPoolOptions
 	readonly #graceMs: number
 	readonly #runs = new Map<string, ActiveRun>()
 	readonly #waiting: ActiveRun[] = []
-	/** Each worker pool that is open, with its runs. The current one takes new runs; others close with their last. */
+	/** The open worker pools with their runs. The current one gets new runs; the others close after their last one. */
 	readonly #pools = new Map<WorkerPool, Set<ActiveRun>>()
 	readonly #remote = new Set<RemoteGroup>()
 	#settings: RunPoolSettings
@@ -93,7 +93,7 @@ export class RunPool implements AsyncDisposable {
 		this.places = openSemaphore(() => this.capacity, { reserve: () => this.#reserve })
 	}
 
-	/** Runs beyond the capacity wait, 1,024 of them at most. Throws `conflict` if a run of that id is not over yet. */
+	/** Runs beyond the capacity wait, at most 1,024. Throws `conflict` if a run with that id is not over yet. */
 	execute(order: RunOrder, host: RunHost): RunHandle {
 		if (this.#runs.has(order.run_id)) throw new Fault('conflict', `run ${order.run_id} is already in progress`)
 		const run: ActiveRun = new ActiveRun({ order, host, graceMs: this.#graceMs, over: () => this.#forget(run) })
@@ -109,12 +109,12 @@ export class RunPool implements AsyncDisposable {
 		return run
 	}
 
-	/** The run of that id, if it is not over yet. */
+	/** The run with that id, if it is not over yet. */
 	running(run_id: string): RunHandle | undefined {
 		return this.#runs.get(run_id)
 	}
 
-	/** Runs that threads work on side by side, without the reserve. */
+	/** Runs that all threads execute at the same time, without the reserve. */
 	get capacity(): number {
 		let capacity = this.#settings.threads * this.#settings.runs_per_thread
 		for (const remote of this.#remote) capacity += remote.capacity
@@ -131,7 +131,7 @@ export class RunPool implements AsyncDisposable {
 	}
 
 	/**
-	 * Adds threads outside this process, until they are closed. `open` makes them; each gets `places` for runs, which is
+	 * Adds threads outside this process until they are closed. `open` creates their group; each thread has `places` for runs:
 	 * `runs_per_thread` and a share of the reserve. Throws `unavailable` once the pool is closed.
 	 */
 	addRemote<Group extends RemoteGroup>(
@@ -157,7 +157,7 @@ export class RunPool implements AsyncDisposable {
 		return group
 	}
 
-	/** New runs go to threads of the new setting; the old threads close after their runs. */
+	/** New runs are sent to new threads; the old threads close after their runs. */
 	resize({ threads, runs_per_thread }: RunPoolSettings): void {
 		if (threads === this.#settings.threads && runs_per_thread === this.#settings.runs_per_thread) return
 		this.#settings = { threads, runs_per_thread }
@@ -166,7 +166,7 @@ export class RunPool implements AsyncDisposable {
 		this.places.update()
 	}
 
-	/** Settles once no runs remain and all places are free, since a run's end is written after it; or after `timeoutMs`. */
+	/** Settles once no runs remain and all places are free (the end of a run is written after it), or after `timeoutMs`. */
 	async idle(timeoutMs: number): Promise<void> {
 		if (this.#runs.size > 0) this.#whenIdle ??= Promise.withResolvers()
 		await within(timeoutMs, Promise.all([this.#whenIdle?.promise, this.places.idle()]))
@@ -186,7 +186,7 @@ export class RunPool implements AsyncDisposable {
 		}
 	}
 
-	/** Ends every thread at once. Runs that are not over reject with `thread_lost`; further ones with `unavailable`. */
+	/** Ends all threads at once. Runs that are not over reject with `thread_lost`, later ones with `unavailable`. */
 	async [Symbol.asyncDispose](): Promise<void> {
 		this.#closed = true
 		const stops = new Fault(
@@ -212,7 +212,7 @@ export class RunPool implements AsyncDisposable {
 		}
 	}
 
-	/** Undefined if the system starts no thread: then no run waits any more. No caller could do anything about it. */
+	/** Undefined if no thread can be started. Then all waiting runs are rejected; throwing here would reach no one who could act on it. */
 	#openedPool(): WorkerPool | undefined {
 		try {
 			return (this.#current ??= this.#openPool())
@@ -225,7 +225,7 @@ export class RunPool implements AsyncDisposable {
 		}
 	}
 
-	/** On each thread: with its share of the reserve, which is that of its own places so that it need not change with the others. */
+	/** Places of each thread, with a reserve that depends on its own places only, so that it stays the same when threads are added. */
 	#placesOf(runs_per_thread: number): number {
 		return runs_per_thread + (this.#options.reserve?.(runs_per_thread) ?? 0)
 	}
@@ -254,7 +254,7 @@ export class RunPool implements AsyncDisposable {
 		return pool
 	}
 
-	/** The next run opens another. */
+	/** The next run opens another pool. */
 	#retire(pool: WorkerPool | undefined): void {
 		if (!pool) return
 		if (this.#current === pool) this.#current = undefined
@@ -274,7 +274,7 @@ export class RunPool implements AsyncDisposable {
 	#closeWhenEmpty(pool: WorkerPool): void {
 		if (pool === this.#current || this.#pools.get(pool)?.size !== 0) return
 		this.#pools.delete(pool)
-		// It is no longer needed; do not wait for a thread that will not end.
+		// Not awaited: a thread may not end.
 		pool.close().catch(() => {})
 	}
 }

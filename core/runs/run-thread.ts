@@ -1,4 +1,4 @@
-/** The main thread's end of a worker thread, of this process or of another gateway: one transport, for all runs that the thread works on. */
+/** The main thread's end of a worker thread, of this process or of another gateway: one transport for all runs of the thread. */
 import type { FromThread, RunOrder, ToMain, ToolSet, ToolSpec, ToThread, ToWorker } from '../protocol.ts'
 import { KeptHistories } from './kept-histories.ts'
 
@@ -17,27 +17,27 @@ export interface Assignment {
 	post(message: ToWorker): void
 	/** Ends the thread, and with it all of its runs. */
 	terminate(): void
-	/** The run is over: what is still said of it is dropped. */
+	/** The run is over: further messages about it are dropped. */
 	release(): void
 }
 
-/** How messages get to a thread. */
+/** Sends messages to a thread. */
 export interface ThreadTransport {
 	/** Throws if the message cannot be cloned. */
 	post(message: ToThread): void
-	/** Ends the thread. `id`: `worker_threads.threadId` where it lives. */
+	/** Ends the thread. `id`: its `worker_threads.threadId` in its own process. */
 	terminate(id: number): void
-	/** Nothing is received after that; returns what has arrived and was not. */
+	/** Nothing is received after that. Returns messages that have arrived and were not received yet. */
 	close(): FromThread[]
 }
 
-/** Lists of tools that a thread keeps. */
+/** Limit of the lists of tools that a thread keeps. */
 const TOOL_SETS = 32
 
 export class RunThread {
-	/** It is being terminated, which takes a while: a further run would be lost with it. */
+	/** It is being terminated, which takes a while. A new run would be lost with it. */
 	isEnding = false
-	/** `worker_threads.threadId`, once it has taken a run. */
+	/** `worker_threads.threadId`, once it has accepted a run. */
 	#id: number | undefined
 	readonly #transport: ThreadTransport
 	readonly #runs = new Map<number, AssignedRun>()
@@ -45,7 +45,7 @@ export class RunThread {
 	readonly #histories = new KeptHistories()
 	#lastRun = 0
 
-	/** What arrives must be handed to `receive`. */
+	/** Received messages must be passed to `receive`. */
 	constructor(transport: ThreadTransport) {
 		this.#transport = transport
 	}
@@ -81,14 +81,14 @@ export class RunThread {
 		}
 	}
 
-	/** To be called when the thread has ended. What it said before still counts. */
+	/** To be called when the thread has ended. Earlier messages are still received. */
 	close(cause: unknown): void {
 		for (const messages of this.#transport.close()) this.receive(messages)
 		for (const run of this.#runs.values()) run.lost(cause)
 	}
 }
 
-/** The lists of tools that a thread has. Tools that are the same objects are the same list. */
+/** The lists of tools that a thread has. Lists are equal if their tools are the same objects. */
 class ToolSets {
 	/** By the numbers of the tools; oldest use first. */
 	readonly #sent = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** Threads among which runs are spread evenly: those of this process, or those that another gateway lends. */
+/** Threads over which runs are spread evenly: those of this process, or those that another gateway lends. */
 import type { AssignedRun, RunThread, Assignment } from './run-thread.ts'
 
 export class ThreadGroup {
@@ -6,7 +6,7 @@ export class ThreadGroup {
 	readonly #places: number
 	readonly #onFree: () => void
 
-	/** `places` for runs on each thread. `onFree` is called when one may be free again. */
+	/** `places`: of each thread. `onFree` is called when one may be free again. */
 	constructor(places: number, onFree: () => void) {
 		this.#places = places
 		this.#onFree = onFree
@@ -26,7 +26,7 @@ export class ThreadGroup {
 		return least
 	}
 
-	/** On the thread that has the fewest runs. */
+	/** Assigns the run to the thread that has the fewest runs. */
 	assign(run: AssignedRun): Assignment {
 		const { least } = this
 		const thread = [...this.#threads].find(({ load, isEnding }) => load === least && !isEnding)
@@ -55,17 +55,17 @@ export class ThreadGroup {
 
 /** Threads outside this process. */
 export interface RemoteGroup extends ThreadGroup {
-	/** Whose they are, for people. */
+	/** The gateway that lends them, for people. */
 	readonly name: string
-	/** Threads that take runs. */
+	/** The number of threads that accept runs. */
 	readonly threads: number
-	/** Runs that they work on side by side, without the reserve. */
+	/** Runs that they execute at the same time, without the reserve. */
 	readonly capacity: number
-	/** Gives the threads back; `onClosed` must follow. */
+	/** Returns the threads to their gateway; `onClosed` must follow. */
 	end(reason: string): void
 }
 
-/** What the pool does when such a group changes. */
+/** Callbacks of the pool for changes of such a group. */
 export interface RemoteGroupEvents {
 	/** A place for a run may be free. */
 	onFree(): void
@@ -73,6 +73,6 @@ export interface RemoteGroupEvents {
 	onSize(): void
 	/** A thread ended by itself. */
 	onLost(reason: string): void
-	/** The threads cannot be reached any more. */
+	/** The threads are no longer reachable. */
 	onClosed(): void
 }

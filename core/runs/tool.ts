@@ -1,8 +1,8 @@
-/** What an agent's model may call, as plugins define it: a tool, one call of it, and a call that waits. */
+/** The contract of tools, which an agent's model may call: a tool, a call of it, and a call that waits. */
 import type Joi from 'joi'
 import type { NewEvent, ToolSpec } from '../protocol.ts'
 
-/** Identifies an agent. Records belong to the uid, so that an agent created again under an old name finds nothing of the old one. */
+/** Identifies an agent. Records belong to the uid, so that a new agent with the name of a deleted one does not get its records. */
 export interface AgentRef {
 	name: string
 	uid: string
@@ -17,7 +17,7 @@ export interface Toolbox {
 export interface ToolDefinition {
 	/** 1-128 characters; a primitive's has dots (`memory.store`), an MCP tool's reads `mcp__server__tool`. */
 	name: string
-	/** The name that people see and that patterns of `config.tools` may match, where it is another. */
+	/** If it differs from `name`: the name that people see, and that patterns of `config.tools` may match. */
 	shown_as?: string
 	/** For the model: what it does, and when to use it. */
 	description: string
@@ -25,23 +25,23 @@ export interface ToolDefinition {
 	parameters?: Joi.ObjectSchema | Record<string, unknown>
 	aliases?: ToolSpec['aliases']
 	/**
-	 * Whether a call that was in flight when the gateway died can be repeated. `run` then gets the same `call.key`.
-	 * Otherwise the model learns that the call was interrupted and its outcome is unknown. Default true for primitives
-	 * (they must honour the key), false for tools of `ctx.tools`.
+	 * Whether a call that was in flight when the gateway died can be repeated. `run` then gets the same `call.key`. Otherwise the
+	 * model is told that the call was interrupted and its outcome is unknown. Default: true for primitives (they must honour the
+	 * key), false for tools of `ctx.tools`.
 	 */
 	repeatable?: boolean
 	/**
-	 * Whether calls may run at the same time as others of the same answer: they depend on no other call's effect. Default:
-	 * whether `repeatable` is true.
+	 * Whether calls may run at the same time as other calls of the same answer, because they depend on none of their effects.
+	 * Default: true if `repeatable` is true.
 	 */
 	concurrent?: boolean
 	/** It may destroy something: each call waits for approval, unless `config.tools` of the agent allows it. */
 	destructive?: boolean
-	/** Throws `invalid_arguments` for arguments that `run` would refuse, if `parameters` is a JSON Schema. For arguments that a person edited. */
+	/** Throws `invalid_arguments` for arguments that `run` would refuse. For arguments that a person edited, if `parameters` is a JSON Schema. */
 	check?(args: Record<string, unknown>): void | Promise<void>
 	/**
-	 * Event types for begin, end and failure of a call (as for `ctx.emit`), and what to add to their payload. Default: the
-	 * three of primitives.
+	 * Event types for the begin, the end and the failure of a call (as for `ctx.emit`), and additional fields of their payload.
+	 * Default: the three types of primitives.
 	 */
 	events?: { called: string; result: string; failed: string; payload?: Record<string, unknown> }
 	/** Returns plain data, `call.attach(…)` or `call.pause(…)`. Throw a Fault to tell the model what to change. */
@@ -52,24 +52,24 @@ export interface ToolCall {
 	run_id: string
 	agent: AgentRef
 	conversation: string
-	/** Unique for this call of this run, and the same again when the call is repeated: use it as the idempotency key. */
+	/** Unique for this call of this run, and the same when the call is repeated: use it as the idempotency key. */
 	key: string
-	/** Aborts when the run is stopped, or ends otherwise, before the call has returned. */
+	/** Aborts when the run is stopped or ends before the call has returned. */
 	signal: AbortSignal
 	/** An event of this run, in order with the others. Its type as for `ctx.emit`; throws `plugin_invalid` for a reserved one. */
 	emit(event: NewEvent): void
 	/** Makes the run wait for a person's answer, which becomes the result of this call. The run holds no thread meanwhile. */
 	pause(question: PauseText): Pause
 	/**
-	 * Asks in the middle of a call that cannot be left, such as one that an MCP server is processing: the run is shown as
-	 * paused and the answer is returned here. Throws `stopped` if the run ends first, `question_expired` after
-	 * `runs.question_ttl_days`. A restart of the gateway takes the question back with the call. Questions of one call are
-	 * asked one after another; 16 may wait (`queue_full`). At most 4,000 characters are shown, and 64 options taken.
+	 * Asks during a call that cannot be interrupted, such as one that an MCP server is processing: the run is shown as paused, and
+	 * the answer is returned here. Throws `stopped` if the run ends first, `question_expired` after `runs.question_ttl_days`. A
+	 * restart of the gateway withdraws the question with the call. Questions of one call are asked one after another; 16 may wait
+	 * (`queue_full`). At most 4,000 characters and 64 options are used.
 	 */
 	ask(question: QuestionText): Promise<string>
 	/**
-	 * Makes the run wait for the end of another run of the same agent, without a thread. How that run ended becomes the
-	 * result of this call, exactly once, even after a restart: its answer, or its error.
+	 * Makes the run wait for the end of another run of the same agent, without holding a thread. The answer or the error of that
+	 * run becomes the result of this call, exactly once, even after a restart.
 	 */
 	waitFor(run_id: string): Pause
 	/**
@@ -78,8 +78,8 @@ export interface ToolCall {
 	 */
 	reveal(secret_id: string): void
 	/**
-	 * A result with attachments, such as an image: at most 16, and 20 MiB together. They are stored with the result, and shown
-	 * to models that accept them; others are told what there is. One that cannot be stored is left out, and the model is told.
+	 * A result with attachments, such as an image: at most 16, and 20 MiB in all. They are stored with the result. Models that
+	 * accept them get them, other models a description. An attachment that cannot be stored is left out, and the model is told.
 	 */
 	attach(value: unknown, files: readonly ToolFile[]): Attached
 }
@@ -87,7 +87,7 @@ export interface ToolCall {
 export interface ToolFile {
 	bytes: Uint8Array
 	name?: string
-	/** What it is, as far as the tool knows; the bytes decide. */
+	/** A hint; the type is determined from the bytes. */
 	media_type?: string
 }
 

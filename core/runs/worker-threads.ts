@@ -1,6 +1,6 @@
 /**
- * Worker threads, each behind a port. Piscina starts and replaces them; each has one task for as long as it lives, which serves
- * all of its runs: a task and a port for each run would cost more than the rest of what the run does here.
+ * Worker threads, each behind a port. Piscina starts and replaces them. Each has one task for its whole life, which serves all of
+ * its runs: a task and a port for each run would cost more than everything else that a run does here.
  */
 import { createRequire } from 'node:module'
 import { MessageChannel, receiveMessageOnPort } from 'node:worker_threads'
@@ -14,17 +14,17 @@ export interface WorkerThreadsOptions {
 	worker: URL
 	threads: number
 	heap_mib: number
-	/** A thread serves the other end of `port`: each of the first ones, and each that replaces one. Returns what is called once it has ended. */
+	/** Called for each thread, replacements included, which serves the other end of `port`. Returns a function to call once it has ended. */
 	opened: (port: MessagePort) => (cause: Fault) => void
 	/** A thread ended without being closed; another replaces it. */
 	onLost: () => void
-	/** Threads no longer start here: what no thread has taken yet will wait forever. */
+	/** Threads no longer start: runs that no thread has accepted yet would wait forever. */
 	onBroken: (fault: Fault) => void
 }
 
 const require = createRequire(import.meta.url)
 
-/** Environment variables that a thread can read. Keys and addresses reach it in its orders only. */
+/** Environment variables that a thread can read. It gets keys and addresses only in its orders. */
 const passedOn = [
 	'NODE_COMPILE_CACHE',
 	'NODE_USE_ENV_PROXY',
@@ -38,39 +38,39 @@ const passedOn = [
 ]
 
 /**
- * Makes Piscina load the worker by `import`: it tries `require` first. Node 24 aborts the process if a thread ends while `require`
- * loads an ES module, as when the gateway stops right after its first run began.
+ * Makes Piscina load the worker with `import`; by default it tries `require` first. Node 24 aborts the process if a thread ends
+ * while `require` loads an ES module, for example when the gateway stops right after its first run began.
  */
 const THREAD_FLAGS = ['--no-experimental-require-module']
 
 export class WorkerThreads {
 	readonly #piscina: Package.Piscina
 	readonly #options: WorkerThreadsOptions
-	/** Threads start, so one that ends does so because of a run. */
+	/** A thread has started, so a thread that ends does so because of a run. */
 	#works = false
 	#closed: Promise<void> | undefined
 	#isClosing = false
 
-	/** All threads start now, and stay: a thread that starts when it is needed makes its first runs wait. */
+	/** All threads start now, and stay: a thread that starts on demand would make its first runs wait. */
 	constructor(options: WorkerThreadsOptions) {
 		const { worker, threads, heap_mib } = options
 		this.#options = options
-		// With the first run: an idle gateway does not have it in memory.
+		// Loaded here, with the first run, to keep it out of an idle gateway's memory.
 		const { Piscina } = require('piscina') as typeof Package
 		this.#piscina = new Piscina({
 			filename: worker.href,
 			minThreads: threads,
 			maxThreads: threads,
-			// Waits only for the thread that takes the place of a lost one.
+			// A task waits only for the replacement of a lost thread.
 			maxQueue: threads,
-			// The threads have sockets and timers of their own while they have no task.
+			// `Atomics.wait` would block the sockets and timers of a thread without a task.
 			atomics: 'disabled',
 			recordTiming: false,
 			resourceLimits: { maxOldGenerationSizeMb: heap_mib },
 			env: Object.fromEntries(
 				passedOn.flatMap((name) => (process.env[name] === undefined ? [] : [[name, process.env[name]]])),
 			),
-			// What the main thread was started with, such as a test runner's loader, is not meant for them.
+			// Not the flags of the main thread, such as a test runner's loader.
 			execArgv: THREAD_FLAGS,
 		})
 		// The first message of a thread reports that it has loaded the worker's module.
@@ -83,12 +83,12 @@ export class WorkerThreads {
 		for (let n = 0; n < threads; n++) this.#serve()
 	}
 
-	/** Alive now. */
+	/** The number of live threads. */
 	get count(): number {
 		return this.#piscina.threads.length
 	}
 
-	/** Ends the thread of that `worker_threads.threadId`. */
+	/** Ends the thread with that `worker_threads.threadId`. */
 	terminate(id: number): void {
 		const worker = this.#piscina.threads.find((one) => one.threadId === id)
 		// Its exit ends its task.
@@ -102,7 +102,7 @@ export class WorkerThreads {
 		return this.#closed
 	}
 
-	/** Gives a thread its task, and another thread its own when this one ends. */
+	/** Starts the task of a thread, and another task for its replacement when it ends. */
 	#serve(): void {
 		const { port1, port2 } = new MessageChannel()
 		const over = this.#options.opened(port1)
@@ -129,15 +129,15 @@ export class WorkerThreads {
 	}
 }
 
-/** The cause of a lost thread whose gateway ended it on purpose: no run brought it down. */
+/** The cause of a lost thread whose gateway ended it on purpose, not because of a run. */
 export const DEPARTED = Symbol('its gateway left, as it had announced')
 
-/** For runs whose thread is gone; they may continue on another one. */
+/** The error of runs whose thread was lost; they may continue on another one. */
 export function threadLost(why: string, cause?: unknown): Fault {
 	return new Fault('thread_lost', `${why}; the run continues from its journal`, { cause })
 }
 
-/** Closes the port of a thread. Returns what the thread had said before. */
+/** Closes the port of a thread. Returns the messages that had arrived and were not received yet. */
 export function drain(port: MessagePort): FromThread[] {
 	const received: FromThread[] = []
 	for (let left = receiveMessageOnPort(port); left; left = receiveMessageOnPort(port))

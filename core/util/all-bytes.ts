@@ -1,4 +1,4 @@
-/** All of a stream. Throws what `tooLarge` makes if it has more than `limit` bytes; then the rest is not read. */
+/** Reads a whole stream. Throws the error from `tooLarge` if it has more than `limit` bytes, without reading the rest. */
 export async function allBytes(
 	stream: AsyncIterable<Uint8Array | string> | Iterable<Uint8Array>,
 	limit: number,

@@ -1,4 +1,4 @@
-/** Columns that a text takes in a monospaced font. */
+/** The width of a text in columns of a monospaced font. */
 export function columnsOf(text: string): number {
 	let width = 0
 	for (const character of text) {

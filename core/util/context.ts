@@ -1,7 +1,7 @@
 /**
- * The context of what happens now: the third-party plugin on whose behalf it happens, so that an uncaught error is reported
- * with the plugin's name; the request or run that the lines of the log are about; and who caused it, for its events. Timers,
- * promises and sockets keep the context in which they were made.
+ * The context of the current operation: the third-party plugin on whose behalf it runs, so that an uncaught error is reported
+ * with the plugin's name; the request or run that log lines are about; and who caused it, for its events. Timers, promises and
+ * sockets keep the context in which they were created.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 
@@ -13,20 +13,20 @@ export type LogFields = Readonly<Record<string, string>>
 
 /** Who caused an event: a caller, an agent in one of its runs, or the gateway by itself. */
 export interface Actor {
-	/** `token`, `local`, `agent`, `gateway`, or what else a plugin lets in. */
+	/** `token`, `local`, `agent`, `gateway`, or another kind from a plugin. */
 	kind: string
-	/** Unique among those of its kind; absent if its kind is one caller. */
+	/** Unique within its kind; absent if the kind has only one caller. */
 	id?: string
 	/** For people. */
 	label?: string
 }
 
-/** Who caused what happens. Plugins add what else they must know of a caller, by declaration merging. */
+/** Who caused the current operation. Plugins add fields about callers by declaration merging. */
 export interface Cause {
 	readonly actor: Actor
 }
 
-/** What was begun in its course, such as a timer, may live much longer: once it is over, lines are not about it. */
+/** A request or a run. Something that it started, such as a timer, may live longer; log lines then no longer have its fields. */
 interface Activity {
 	fields: LogFields
 	isOver: boolean
@@ -45,7 +45,7 @@ export function ownerNow(): Owner {
 	return current.getStore()?.owner
 }
 
-/** The gateway enters a plugin only by this. */
+/** Every call of the gateway into a plugin goes through this. */
 export function onBehalfOf<T>(owner: Owner, work: () => T): T {
 	const now = current.getStore()
 	if (now?.owner === owner) return work()
@@ -58,18 +58,18 @@ export function continueOnBehalfOf(owner: Owner): void {
 	if (context) context.owner = owner
 }
 
-/** The fields of the current context; empty if there are none, or if what they are about is over. */
+/** The fields of the current context; empty if it has none, or if its request or run is over. */
 export function logFields(): LogFields {
 	const activity = current.getStore()?.activity
 	return activity === undefined || activity.isOver ? none : activity.fields
 }
 
-/** Who caused what happens now; undefined if that is unknown. */
+/** Who caused the current operation; undefined if that is unknown. */
 export function causeNow(): Cause | undefined {
 	return current.getStore()?.activity?.cause
 }
 
-/** For a request, whose caller is known only after it has begun. Its events name the actor until the returned function is called. */
+/** For a request, whose caller is known only after its start. Its events name the actor until the returned function is called. */
 export function setCause(cause: Cause): () => void {
 	const activity = current.getStore()?.activity
 	if (!activity) return () => {}
@@ -77,14 +77,14 @@ export function setCause(cause: Cause): () => void {
 	return () => (activity.cause = undefined)
 }
 
-/** Does `work` so that its events name the actor, until `work` has settled. */
+/** Runs `work` so that its events name the actor, until `work` has settled. */
 export function causedBy<T>(cause: Cause, work: () => Promise<T>): Promise<T> {
 	return withLogFields(logFields(), work, cause)
 }
 
 /**
- * Does `work`, on behalf of the gateway, so that every line written in its course has these fields, and its events name the
- * actor, until `work` has settled.
+ * Runs `work` on behalf of the gateway, so that its log lines have these fields and its events name the actor, until `work` has
+ * settled.
  */
 export async function withLogFields<T>(fields: LogFields, work: () => Promise<T>, cause?: Cause): Promise<T> {
 	const activity: Activity = { fields, isOver: false, cause }
@@ -105,15 +105,15 @@ export function openLogContext(fields: LogFields) {
 	}
 }
 
-/** For code that may be called during unrelated work. Entered for each event: a snapshot costs a tenth of `run`. */
+/** For code that may be called during unrelated work. Called for each event: a snapshot costs a tenth of `run`. */
 export const withoutContext: <T, A extends unknown[]>(work: (...given: A) => T, ...given: A) => T = current.run(
 	{ owner: undefined },
 	() => AsyncLocalStorage.snapshot(),
 )
 
 /**
- * After an uncaught exception Node keeps the context in which it was thrown, and callbacks that have none of their own
- * would run in it.
+ * After an uncaught exception, Node stays in the context in which it was thrown, and callbacks without their own context would
+ * run in it.
  */
 export function leaveContext(): void {
 	current.enterWith({ owner: undefined })

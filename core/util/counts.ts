@@ -1,4 +1,4 @@
-/** How many there are of each name. A name without any takes no memory. */
+/** A count for each name. Names with the count 0 take no memory. */
 export class Counts {
 	readonly #counts = new Map<string, number>()
 

@@ -1,4 +1,4 @@
-/** Finds the third-party plugin that an uncaught error belongs to. */
+/** Finds the third-party plugin that caused an uncaught error. */
 import { subscribe } from 'node:diagnostics_channel'
 import { errorMonitor } from 'node:events'
 import type { EventEmitter } from 'node:events'
@@ -10,7 +10,7 @@ import type { Owner } from './context.ts'
 
 export interface Culprit {
 	owner: Owner
-	/** The gateway's own code may be at fault: the error is not an expected failure, and its stack has no plugin's code. */
+	/** The gateway's code may be at fault: the error is not an expected failure, and its stack has no plugin's code. */
 	isOurs: boolean
 }
 
@@ -25,8 +25,8 @@ export function culpritOf(error: unknown): Culprit {
 }
 
 /**
- * The plugin whose code calls this, directly or not; else the one on whose behalf it runs. Reads no stack: in a bundle, that would
- * read a source map, which takes 0.2 s.
+ * The plugin whose code calls this, directly or indirectly; else the one on whose behalf it runs. Does not read `Error.stack`: in a
+ * bundle, that would load a source map, which takes 0.2 s.
  */
 export function callerNow(): Owner {
 	const sites = getCallSites(FRAMES)
@@ -43,13 +43,13 @@ const folders = new Map<string, string>()
 const bySocket = new WeakMap<Error, string>()
 let watchesSockets = false
 
-/** From now on code in `folder`, a real path, is that plugin's. */
+/** Declares that code in `folder`, a real path, belongs to that plugin. */
 export function ownFolder(folder: string, plugin: string): void {
 	folders.set(`${pathToFileURL(folder).href}/`, plugin)
 	folders.set(`${folder}/`, plugin)
 	if (watchesSockets) return
 	watchesSockets = true
-	// A socket that a server accepts has no context, and its errors have no stack, so its server is looked up here.
+	// A socket that a server accepts has no context, and its errors have no stack. This event is emitted in the server's context.
 	subscribe('net.server.socket', (message) => {
 		const owner = ownerNow()
 		if (owner === undefined) return
@@ -73,14 +73,14 @@ function ownerAt(frames: string): string | undefined {
 	return owner
 }
 
-/** The lines of its stack and of those of its causes that name code. A message may hold anything. */
+/** The frames of the stacks of an error and its causes, without messages, which may contain anything. */
 function framesOf(error: unknown): string {
 	const stacks: string[] = []
 	try {
-		let one = error
-		for (let i = 0; i < CAUSES && one instanceof Error; i++) {
-			stacks.push(String(one.stack))
-			one = one.cause
+		let cause = error
+		for (let i = 0; i < CAUSES && cause instanceof Error; i++) {
+			stacks.push(String(cause.stack))
+			cause = cause.cause
 		}
 	} catch {
 		// A getter of the error threw.

@@ -1,11 +1,11 @@
-/** Something took longer than it may. */
+/** Something exceeded its deadline. */
 export class Late extends Error {}
 
 const PARTS = 10
 
 /**
- * Waits for `work`, but no longer: then throws `Late`, which says so of `what`, a phrase such as `plugin "x"`. The time is
- * counted in parts, so that work which is done while this process itself is held up is not late.
+ * Waits for `work`, at most `ms`; then throws `Late`, whose message begins with `what`, such as `plugin "x"`. The time is counted
+ * in parts, so that work is not late only because this process was blocked meanwhile.
  */
 export function within<T>(ms: number, what: string, work: T | Promise<T>): Promise<T> {
 	if (!isPending(work)) return Promise.resolve(work)
@@ -28,7 +28,7 @@ export function within<T>(ms: number, what: string, work: T | Promise<T>): Promi
 	})
 }
 
-/** Plugins may give any object with `then`. */
+/** Plugins may return any object with `then`. */
 function isPending<T>(work: T | Promise<T>): work is Promise<T> {
 	return typeof (work as { then?: unknown } | null | undefined)?.then === 'function'
 }

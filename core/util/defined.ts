@@ -1,4 +1,4 @@
-/** The fields that are not undefined, for types and records in which a field is there or absent. */
+/** Removes undefined fields, for types and records in which a field is either set or absent. */
 export function defined<T extends object>(fields: T): Defined<T> {
 	return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>
 }

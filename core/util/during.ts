@@ -1,8 +1,8 @@
 import { addAbortListener } from 'node:events'
 
 /**
- * Calls `work` with a signal that follows `signal` until `work` has settled, and never aborts after that, also for listeners
- * that are never removed. Throws the reason if `signal` has aborted already.
+ * Calls `work` with a signal that aborts with `signal`, but not after `work` has settled, so that its listeners need not be
+ * removed. Throws the reason if `signal` has aborted already.
  */
 export async function during<T>(signal: AbortSignal, work: (own: AbortSignal) => T): Promise<Awaited<T>> {
 	signal.throwIfAborted()

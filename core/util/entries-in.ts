@@ -2,8 +2,8 @@ import { readdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * Everything below a folder, as paths relative to it. Links are followed, and a folder that several of them lead to is listed
- * once. `enters`: whether to list a folder, by its relative and its real path; one that is not listed is left out itself.
+ * Everything below a folder, as paths relative to it. Links are followed; a folder that is reached several times is listed once.
+ * `enters`: whether to list a folder, by its relative and its real path. Otherwise the folder itself is left out too.
  */
 export function* entriesIn(folder: string, enters: (path: string, real: string) => boolean): Generator<string> {
 	const seen = new Set([realpathSync(folder)])
@@ -24,7 +24,7 @@ export function* entriesIn(folder: string, enters: (path: string, real: string) 
 	}
 }
 
-/** False for a link that leads nowhere, or to itself. */
+/** False for a broken link, too. */
 function isFolder(path: string): boolean {
 	try {
 		return statSync(path).isDirectory()

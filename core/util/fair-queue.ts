@@ -1,6 +1,6 @@
-/** A queue in which owners, such as agents, take turns; the items of one owner leave in the order in which they were added. */
+/** A queue in which owners, such as agents, take turns; the items of one owner stay in order. */
 export class FairQueue<T> {
-	/** The owner whose turn is next comes first. */
+	/** In the order of turns. */
 	readonly #queues = new Map<string, Set<T>>()
 	#size = 0
 
@@ -18,7 +18,7 @@ export class FairQueue<T> {
 		this.#size++
 	}
 
-	/** False if it does not wait. */
+	/** False if it is not in the queue. */
 	delete(owner: string, item: T): boolean {
 		const queue = this.#queues.get(owner)
 		if (!queue?.delete(item)) return false
@@ -27,7 +27,7 @@ export class FairQueue<T> {
 		return true
 	}
 
-	/** Removes and returns the oldest item of the next owner for whom `may` is true. That owner's next turn comes after all others'. */
+	/** Removes and returns the oldest item of the next owner for whom `may` is true. That owner's next turn is after all others. */
 	next(may: (owner: string) => boolean = () => true): T | undefined {
 		for (const [owner, queue] of this.#queues) {
 			if (!may(owner)) continue

@@ -1,4 +1,4 @@
-/** Freezes plain data with everything in it, for values that several parts share. Only byte arrays cannot be frozen. */
+/** Freezes plain data deeply, for values that several parts share. Byte arrays cannot be frozen. */
 export function freeze<T>(value: T): T {
 	if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
 	for (const item of Object.values(value)) freeze(item)

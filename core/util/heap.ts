@@ -1,9 +1,9 @@
-/** A binary heap: the item that is before all others comes out first. */
+/** A binary heap: `pop` returns the item that is before all others. */
 export class Heap<T> {
 	readonly #items: T[] = []
-	readonly #isBefore: (one: T, other: T) => boolean
+	readonly #isBefore: (a: T, b: T) => boolean
 
-	constructor(isBefore: (one: T, other: T) => boolean) {
+	constructor(isBefore: (a: T, b: T) => boolean) {
 		this.#isBefore = isBefore
 	}
 
@@ -11,7 +11,7 @@ export class Heap<T> {
 		return this.#items.length
 	}
 
-	/** In no order. */
+	/** In no particular order. */
 	get items(): readonly T[] {
 		return this.#items
 	}

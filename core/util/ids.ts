@@ -6,8 +6,8 @@ let counter = 0
 let prefix = ''
 
 /**
- * A UUIDv7 (RFC 9562, method 1 of section 6.2): sorts by the time it was made, and within one process strictly, also
- * when many are made in one millisecond or the clock steps back. `crypto.randomUUIDv7` sorts only to the millisecond.
+ * A UUIDv7 (RFC 9562, method 1 of section 6.2): sorts by its time, and strictly within one process, even if many are made in one
+ * millisecond or the clock is set back. `crypto.randomUUIDv7` sorts only to the millisecond.
  */
 export function newId(): string {
 	const ms = Date.now()
@@ -16,7 +16,7 @@ export function newId(): string {
 	return `${prefix}-${(0x7000 + counter).toString(16)}-${randomTail()}`
 }
 
-/** Filled at once: asking for eight bytes takes as long as for thousands. */
+/** Random bytes in advance: requesting eight takes as long as thousands. */
 const pool = Buffer.alloc(4_096)
 let used = pool.length
 
@@ -44,14 +44,14 @@ function timeFields(ms: number): string {
 	return `${time.slice(0, 8)}-${time.slice(8)}`
 }
 
-/** A UUIDv7 right behind another one, whatever the clock shows. */
+/** A UUIDv7 that sorts right after another one, independently of the clock. */
 export function idAfter(id: string): string {
 	const next = Number.parseInt(id.slice(15, 18), 16) + 1
 	const time = next > 0xfff ? timeFields((timeOfId(id) ?? 0) + 1) : id.slice(0, 13)
 	return `${time}-7${(next & 0xfff).toString(16).padStart(3, '0')}-${randomTail()}`
 }
 
-/** When a UUIDv7 was made, in milliseconds since 1970. Undefined for other ids. */
+/** The time of a UUIDv7 in milliseconds since 1970. Undefined for other ids. */
 export function timeOfId(id: string): number | undefined {
 	if (!/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(id)) return undefined
 	return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16)
@@ -60,7 +60,7 @@ export function timeOfId(id: string): number | undefined {
 let textMs = Number.NaN
 let text = ''
 
-/** The present instant as the wire has it: ISO 8601, UTC, milliseconds. */
+/** The current time in the format of the API: ISO 8601, UTC, milliseconds. */
 export function now(): string {
 	const ms = Date.now()
 	if (ms !== textMs) {
@@ -70,7 +70,7 @@ export function now(): string {
 	return text
 }
 
-/** `bytes` of randomness in URL-safe base64: for tokens and one-time codes. */
+/** `bytes` random bytes in URL-safe base64: for tokens and one-time codes. */
 export function randomText(bytes: number): string {
 	return randomBytes(bytes).toString('base64url')
 }

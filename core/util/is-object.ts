@@ -1,4 +1,4 @@
-/** Plain data that is neither a list nor null. */
+/** True for an object that is neither an array nor null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
 	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,29 +1,29 @@
 /**
- * joi, but a schema is built when it is first used: a start declares hundreds of schemas, and few are needed before somebody sends
- * a request. A mistake in a schema is thrown at its first use, too, and what a schema is made of must not change until then. So
+ * joi, but a schema is built when it is first used: a start declares hundreds of schemas, and few are needed before the first
+ * request. An error in a schema is also thrown at its first use, and the arguments of a schema must not change until then. So
  * settings, which each start checks, and third-party plugins use joi itself.
  */
 import joi from 'joi'
 import type { Root, Schema } from 'joi'
 
 /** Methods that do not return a schema. */
-const answers: ReadonlySet<string> = new Set(['describe', 'isAsync', 'validate', 'validateAsync'])
-/** Methods of joi that have the name of a method of schemas, but make none. */
+const terminal: ReadonlySet<string> = new Set(['describe', 'isAsync', 'validate', 'validateAsync'])
+/** Methods of joi that have the name of a method of schemas, but return none. */
 const others: ReadonlySet<string> = new Set(['cache', 'extend'])
-/** Methods of joi that make a schema: the types, and shortcuts for methods of `any`. */
+/** Methods of joi that return a schema: the types, and shortcuts for methods of `any`. */
 const makers = Object.keys(joi).filter((name) => name in joi.types() || (name in joi.any() && !others.has(name)))
 
-/** As joi's default export, except that `extend` takes only schemas of joi itself. Types of schemas are in joi. */
+/** As joi's default export, except that `extend` accepts only schemas of joi itself. Import the types of schemas from joi. */
 export const Joi = { ...joi, ...Object.fromEntries(makers.map((name) => [name, maker(name)])) } as Root
 
-/** The schema that `build` returns, when it is first used. */
+/** A schema that `build` returns at its first use. */
 export function later<Kind extends Schema>(build: () => Kind): Kind {
 	return new Later(build) as unknown as Kind
 }
 
 /**
- * A schema that is not built yet. A method that changes a schema returns another one of these. Whatever else is asked of it, it
- * first becomes, in place, what joi builds; from then on it does not differ from that.
+ * A schema that is not built yet. A method that changes a schema returns another `Later`. Any other access first turns it, in
+ * place, into the schema of joi; from then on it does not differ from that.
  */
 class Later {
 	#build: (() => Schema) | undefined
@@ -32,11 +32,11 @@ class Later {
 		this.#build = build
 	}
 
-	static build(this: void, one: Later): Schema {
-		const schema = one as unknown as Schema
-		const built = one.#build?.()
+	static build(this: void, later: Later): Schema {
+		const schema = later as unknown as Schema
+		const built = later.#build?.()
 		if (!built) return schema
-		one.#build = undefined
+		later.#build = undefined
 		Object.setPrototypeOf(schema, Object.getPrototypeOf(built) as object)
 		return Object.assign(schema, built)
 	}
@@ -56,12 +56,12 @@ function maker(name: string): Method {
 	return (...args) => later(() => call(joi, name, args) as Schema)
 }
 
-/** What stands for a property of a schema. What joi and hapi read to recognize a schema does not build it. */
+/** The replacement of a schema's property. The properties by which joi and hapi recognize a schema do not build it. */
 function memberOf(part: object, name: string | symbol): PropertyDescriptor {
 	const { value } = Object.getOwnPropertyDescriptor(part, name) ?? {}
 	if (typeof name === 'symbol' || name === 'isImmutable') return { value }
 	if (typeof value !== 'function') return { get: property(name) }
-	return { value: answers.has(name) || !/^[a-z]/i.test(name) ? answering(name) : changing(name) }
+	return { value: terminal.has(name) || !/^[a-z]/i.test(name) ? building(name) : chaining(name) }
 }
 
 function property(name: string): () => unknown {
@@ -70,13 +70,13 @@ function property(name: string): () => unknown {
 	}
 }
 
-function answering(name: string): Method {
+function building(name: string): Method {
 	return function (this: Later, ...args) {
 		return call(Later.build(this), name, args)
 	} as Method
 }
 
-function changing(name: string): Method {
+function chaining(name: string): Method {
 	return function (this: Later, ...args) {
 		return later(() => call(Later.build(this), name, args) as Schema)
 	} as Method

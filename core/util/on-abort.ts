@@ -1,6 +1,6 @@
 interface Listeners {
 	all: Set<() => void>
-	/** The signal's own listener, which calls all of them. */
+	/** The only listener of the signal, which calls all of them. */
 	tell(): void
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { importOwn } from './own-code.ts'
 
-/** The plugins that have a file of this name, in order, with its address. */
+/** The plugins that have a file of this name, sorted, with its address. */
 export function ownFiles(name: string): Map<string, URL> {
 	const folder = new URL('../../plugins/', import.meta.url)
 	const files = readdirSync(folder)
@@ -11,7 +11,7 @@ export function ownFiles(name: string): Map<string, URL> {
 	return new Map(files.filter(([, file]) => existsSync(file)))
 }
 
-/** Whether a plugin of this name comes with the gateway. */
+/** Whether there is a built-in plugin of this name. */
 export function isBuiltIn(name: string): boolean {
 	return existsSync(new URL(`../../plugins/${name}/index.ts`, import.meta.url))
 }

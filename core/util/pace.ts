@@ -1,17 +1,17 @@
-/** Limits how often owners, such as agents, may begin something: `per_second` on average, a second's worth at once. */
+/** Limits the rate at which owners, such as agents, may start something: `per_second` on average, with bursts of one second's worth. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { BoundedMap } from './bounded-map.ts'
 
-/** Owners whose pace is known at the same time. */
+/** Owners whose pace is tracked at the same time. */
 const OWNERS = 1000
 
 /**
- * Returns a function that settles when an owner may begin: at once where it is below its pace. How many may wait is up to the
- * caller. The rule is the generic cell rate algorithm (ITU-T I.371) in its virtual scheduling form.
+ * Returns a function that settles when an owner may start: at once if it is below its rate. The caller must bound how many wait.
+ * The rule is the generic cell rate algorithm (ITU-T I.371) in its virtual scheduling form.
  */
 export function openPace(per_second: number): (owner: string) => Promise<void> {
 	const interval_ms = 1000 / per_second
-	/** When each owner's beginnings would be over if they were made at an even pace. */
+	/** For each owner, the theoretical arrival time of its next start at an even pace. */
 	const even = new BoundedMap<string, number>(OWNERS)
 	return async (owner) => {
 		const now = performance.now()

@@ -1,4 +1,4 @@
-/** `*` stands for any characters, also none; every other character for itself. Takes time in proportion to both lengths. */
+/** `*` matches any characters, also none; every other character matches itself. Takes time in proportion to both lengths. */
 export function matches(pattern: string, name: string): boolean {
 	const parts = pattern.split('*')
 	const first = parts.shift() ?? ''

@@ -2,23 +2,23 @@ import { FairQueue } from './fair-queue.ts'
 import { onAbort } from './on-abort.ts'
 import { Shares } from './shares.ts'
 
-/** Lets a number of pieces of work run at the same time; others wait for a place, and their owners take turns. */
+/** Limits how many tasks run at the same time. Others wait for a place, and their owners take turns. */
 export interface Semaphore {
 	/**
-	 * Settles with the release of a place, which may be called again. Urgent callers are served first. `owner`: whose share it
-	 * counts for, such as the uid of an agent. Throws the signal's reason.
+	 * Acquires a place. Settles with the function that releases it, which may be called again. Urgent callers are served first.
+	 * `owner`: in whose share it counts, such as the uid of an agent. Throws the signal's reason.
 	 */
 	take(signal?: AbortSignal, isUrgent?: boolean, owner?: string): Promise<() => void>
-	/** Number of waiting callers, of this owner or in all. */
+	/** The number of waiting callers, of this owner or in all. */
 	waiting(owner?: string): number
 	/** Settles once no place is taken. */
 	idle(): Promise<void>
-	/** Call this after the number of places has grown. */
+	/** To be called after the number of places has grown. */
 	update(): void
 }
 
 export interface SemaphoreOptions {
-	/** After this time, in milliseconds, a place is released by itself. */
+	/** After this time, in milliseconds, a place is released automatically. */
 	hold_ms?: number
 	/** Further places, which only owners with few places get (`Shares.may`). */
 	reserve?: number | (() => number)
@@ -35,11 +35,11 @@ export function openSemaphore(
 	const urgent = new FairQueue<() => void>()
 	const others = new FairQueue<() => void>()
 	const may = (owner: string): boolean => shares.may(owner)
-	/** Whoever gets a place has taken it before this continues. */
+	/** Each call of `next` takes its place synchronously, so `may` sees it. */
 	const update = (): void => {
 		for (let next = urgent.next(may) ?? others.next(may); next; next = urgent.next(may) ?? others.next(may)) next()
 	}
-	/** Thousands may wait, so it keeps little for each. */
+	/** Thousands may wait, so each waiting caller allocates little. */
 	const wait = (signal: AbortSignal | undefined, isUrgent: boolean, owner: string): Promise<void> => {
 		const queue = isUrgent ? urgent : others
 		const { promise, resolve, reject } = Promise.withResolvers<void>()

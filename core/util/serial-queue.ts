@@ -1,17 +1,16 @@
-/** Does pieces of work one after another, in the order in which they came. */
+/** Runs tasks one after another, in order. */
 export interface SerialQueue {
 	/**
-	 * Settles as `work` does. A failure does not hold up what comes next. Throws what `full` returns if too many tasks are
-	 * waiting.
+	 * Settles as `work` does. A failure does not affect later tasks. Throws the error from `full` if too many tasks are waiting.
 	 */
 	run<T>(work: () => T | Promise<T>): Promise<T>
-	/** Pieces of work that wait or are running. */
+	/** Tasks that wait or are running. */
 	readonly length: number
-	/** Settles once all that was given so far has settled. */
+	/** Settles once all tasks so far have settled. */
 	idle(): Promise<void>
 }
 
-/** `limit`: pieces of work that may wait or run; `full`: the error for the next one. */
+/** `limit`: tasks that may wait or run. `full`: makes the error for the next one. */
 export function openSerialQueue(
 	limit = Infinity,
 	full = (): Error => new Error('too many tasks are waiting'),

@@ -23,8 +23,8 @@ export class Shares {
 	}
 
 	/**
-	 * Whether `owner` may take one more. Once the places are used up, an owner may hold as many as would still be free: the
-	 * first newcomer gets half of the reserve at most, the next one half of the rest.
+	 * Whether `owner` may take one more place. Once the places are used up, an owner may hold as many as are left of the reserve:
+	 * the first new owner gets at most half of it, the next one half of the rest.
 	 */
 	may(owner: string): boolean {
 		const places = this.#places()
@@ -36,14 +36,14 @@ export class Shares {
 		this.#held.add(owner)
 	}
 
-	/** Call this once for each `add`. */
+	/** To be called once for each `add`. */
 	remove(owner: string): void {
 		this.#used--
 		this.#held.add(owner, -1)
 	}
 }
 
-/** The reserve of a limit that has no setting for it: a quarter, at least one. */
+/** The default reserve of a limit: a quarter, at least one. */
 export function reserveOf(places: number): number {
 	return Math.ceil(places / 4)
 }

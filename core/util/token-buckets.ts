@@ -8,7 +8,7 @@ export const MINUTE_MS = 60_000
 /** Above this number, full buckets are deleted once a minute. */
 const BUCKETS = 4_096
 
-/** A token bucket for each id: its size, and its refill per minute. `clock`: milliseconds of the monotonic clock. */
+/** A token bucket for each id. `at_once`: its size. `per_minute`: its refill. `clock`: milliseconds of the monotonic clock. */
 export function openBuckets(
 	{ at_once, per_minute }: { at_once: number; per_minute: number },
 	clock: () => number = () => performance.now(),
