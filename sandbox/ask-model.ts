@@ -12,13 +12,13 @@ export interface ModelIo {
 	stream(content: string): void
 	/** The bytes of an attachment; null if there are none. Never rejects. */
 	blob(attachment: Attachment): Promise<Uint8Array | null>
-	/** Called with the usage of each answer that a model gave, whatever becomes of the answer: all usage is counted here. */
+	/** Called with the usage of each model answer, even if the answer cannot be used: all usage is counted here. */
 	spent(call: ModelUsage): void
-	/** Called before each call of a model if a limit of a day applies. Resolves to null, or to why it must not be made. */
+	/** Called before each model call if a daily limit applies. Resolves to null, or to the reason why the call must not be made. */
 	reserve?(call: Reservation): Promise<WireError | null>
 	/**
-	 * Waits for a slot of a provider that limits concurrent calls. Resolves to a function that gives the slot back. Rejects if the
-	 * run is stopped meanwhile.
+	 * Waits for a slot of a provider that limits concurrent calls. Resolves to a function that releases the slot. Rejects if the run is
+	 * stopped meanwhile.
 	 */
 	slot?(call: ModelId): Promise<() => void>
 	/** Called with each request as it was sent, if requests are kept. */

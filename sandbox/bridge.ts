@@ -1,22 +1,22 @@
 /**
- * The complete list of what a program may touch: `svc`, the second argument of its function.
+ * Everything that a program can reach: `svc`, the second argument of its function.
  *
- *     svc.primitive(name, args)  what the primitive answered
+ *     svc.primitive(name, args)  the result of the primitive
  *     svc.fetch(url, init)       {status, ok, url, headers, text(), json()}; headers by lower-case name, or headers.get(name)
  *     svc.secret(name)           the value
- *     svc.log(...things)         a line for the run; nothing to wait for
+ *     svc.log(...things)         writes a log line of the run; synchronous
  *
- * The first three answer promises; they reject with an Error whose `code` says why (`permission_denied` and so on). Beside
- * `svc` a program finds what JavaScript has, and what globals.ts adds. Nothing else leads out of the isolate.
+ * The first three return promises, which reject with an Error that has a `code` (such as `permission_denied`). Besides `svc`, a
+ * program has the JavaScript language and the additions of globals.ts. Nothing else leads out of the isolate.
  *
  * THE TEXT of the function below is evaluated inside the isolate, before the program and in the same realm. So it refers
- * to nothing outside itself; and since the program may replace whatever it can reach (`JSON.stringify`,
- * `Array.prototype.push`, a getter on `Object.prototype`), it takes what it needs first, calls methods by captured
- * functions only, and keeps state in null-prototype objects. Text and numbers are all that crosses.
+ * to nothing outside itself. The program may replace everything that it can reach (`JSON.stringify`, `Array.prototype.push`, a
+ * getter on `Object.prototype`), so this function captures what it needs first, calls methods by captured functions only, and
+ * keeps state in null-prototype objects. Only text and numbers cross the boundary.
  */
 import type { HostCallKind, ProgramLimits } from './host-protocol.ts'
 
-/** What the program's side posts: a call, a timer to set or to clear, or how it ended. */
+/** The messages from the isolate: a call, a timer to set or to clear, or the outcome. */
 export type PostKind = HostCallKind | 'sleep' | 'wake' | 'done' | 'failed' | 'invalid'
 /** `call` numbers calls and timers; 0 if there is none. `text` is JSON, a number for `sleep`, a message for `failed`. */
 export type Post = (what: PostKind, call: number, text: string) => void
@@ -33,7 +33,7 @@ interface PendingCall {
 	next: PendingCall | undefined
 }
 
-/** `finish` is `post` for how it ended. */
+/** `finish`: as `post`, for the outcome. */
 export function bridge(post: Post, finish: Post, limitsText: string) {
 	const { parse, stringify } = JSON
 	const { apply } = Reflect
@@ -53,8 +53,8 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 	let inFlight = 0
 	let timers = 0
 	let lines = 0
-	const flying: Record<number, PendingCall> = { __proto__: null } as never
-	const due: Record<number, () => void> = { __proto__: null } as never
+	const pendingCalls: Record<number, PendingCall> = { __proto__: null } as never
+	const timerCallbacks: Record<number, () => void> = { __proto__: null } as never
 	let first: PendingCall | undefined
 	let last: PendingCall | undefined
 
@@ -87,9 +87,9 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 		})
 
 	const send = (waiting: PendingCall): void => {
-		// First of all, since it throws where the program has left no room on the stack; then nothing has happened.
+		// First, since it throws if the program has used up the stack; then nothing has changed.
 		post(waiting.what, waiting.call, waiting.body)
-		flying[waiting.call] = waiting
+		pendingCalls[waiting.call] = waiting
 		inFlight++
 		waiting.body = ''
 	}
@@ -102,7 +102,7 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 		send(waiting)
 	}
 
-	/** JSON of plain data. Null prototypes keep a `toJSON` of the program's away from our own fields. */
+	/** JSON of plain data. Callers use null prototypes, so that a `toJSON` of the program does not apply to our fields. */
 	const pack = (fields: Record<string, unknown>): string => stringify(fields)
 	const named = (name: unknown, of: string): string => {
 		if (typeof name !== 'string') throw new OwnTypeError(`${of} takes a name`)
@@ -154,7 +154,7 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 		for (let i = 0; i < things.length && text.length <= limits.log_line_length; i++) {
 			text += (i > 0 ? ' ' : '') + shown(things[i])
 		}
-		// Counted once the text is there: making it runs what the program put into its things, which may log as well.
+		// Checked again: the conversion to text runs getters of the program, which may log too.
 		if (ended || lines >= limits.log_lines) return
 		lines++
 		if (lines === limits.log_lines) text = 'no more lines are accepted'
@@ -172,7 +172,7 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 		}
 	}
 
-	/** What an error says of itself, and the line of the program that it comes from. Runs getters of the program's. */
+	/** The message of an error, and the line of the program in which it was thrown. Runs getters of the program. */
 	const describe = (error: unknown): string => {
 		let text: unknown
 		let line = ''
@@ -212,11 +212,11 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 	}
 
 	return {
-		/** Before the program: its arguments, as JSON. */
+		/** Sets the program's arguments, as JSON, before it starts. */
 		arm(text: string): void {
 			args = parse(text)
 		},
-		/** Once the program's module was evaluated: calls its default export. */
+		/** Calls the default export of the program, once its module has been evaluated. */
 		async start(run: unknown): Promise<void> {
 			if (typeof run !== 'function') return end('invalid', 'the default export is not a function')
 			try {
@@ -231,11 +231,11 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 				end('failed', describe(error))
 			}
 		},
-		/** The answer to a call (JSON; `{code, message}` where it failed), or a timer that is due. */
+		/** Delivers the answer to a call (JSON; `{code, message}` if it failed), or fires a timer. */
 		deliver(number: number, ok: boolean, text: string): void {
-			const run = due[number]
+			const run = timerCallbacks[number]
 			if (run) {
-				delete due[number]
+				delete timerCallbacks[number]
 				timers--
 				try {
 					run()
@@ -244,9 +244,9 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 				}
 				return
 			}
-			const waiting = flying[number]
+			const waiting = pendingCalls[number]
 			if (!waiting) return
-			delete flying[number]
+			delete pendingCalls[number]
 			inFlight--
 			sendNext()
 			try {
@@ -258,7 +258,7 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 			}
 		},
 		log,
-		/** Delay in milliseconds. Throws where too many are set. */
+		/** Delay in milliseconds. Throws `limit_calls` if too many timers are set. */
 		setTimer(run: () => void, delay: number): number {
 			if (ended) return 0
 			if (calls >= limits.calls) throw fault('limit_calls', `at most ${limits.calls} calls and timers`)
@@ -266,14 +266,14 @@ export function bridge(post: Post, finish: Post, limitsText: string) {
 				throw fault('limit_calls', `at most ${limits.calls_in_flight} timers at a time`)
 			const timer = calls + 1
 			post('sleep', timer, toText(delay))
-			due[timer] = run
+			timerCallbacks[timer] = run
 			calls++
 			timers++
 			return timer
 		},
 		clearTimer(timer: number): void {
-			if (!due[timer]) return
-			delete due[timer]
+			if (!timerCallbacks[timer]) return
+			delete timerCallbacks[timer]
 			timers--
 			post('wake', timer, '')
 		},

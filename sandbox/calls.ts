@@ -1,12 +1,12 @@
-/** Which calls of an answer are made next, and making them. */
+/** Selects and makes the next tool calls of an answer. */
 import type { Step, ToolCallRequest, ToolReply } from '../core/protocol.ts'
 
-/** Calls of one run that are in progress at the same time. */
+/** Limit of concurrent calls of one run. */
 const LIMIT = 8
 
 /**
- * The calls of the latest answer that are made now: its first unfinished one, and, if that one may run beside others, those
- * after it up to the first that may not.
+ * The calls of the latest answer to make now: the first unfinished one and, if it may run concurrently, the following ones up to
+ * the first that may not.
  */
 export function nextCalls(journal: readonly Step[], concurrent: readonly string[] = []): ToolCallRequest[] {
 	const open = openCalls(journal)
@@ -23,7 +23,7 @@ function openCalls(journal: readonly Step[]): ToolCallRequest[] {
 	return []
 }
 
-/** Makes the calls, at most 8 at a time. Settles when all have; throws the first error. Replies are in the order of the calls. */
+/** Makes the calls, at most 8 at a time. Settles when all have settled, and throws the first error. Replies are in the order of the calls. */
 export async function makeCalls(
 	calls: readonly ToolCallRequest[],
 	make: (call: ToolCallRequest) => Promise<ToolReply>,

@@ -1,4 +1,4 @@
-/** Asks the model until there is a complete answer: neither empty nor cut off. */
+/** Asks the model until an answer is complete: neither empty nor cut off. */
 import { addUsage } from '../core/protocol.ts'
 import type { ModelAnswer, Usage } from '../core/protocol.ts'
 import type { AskModel, ModelIo } from './ask-model.ts'
@@ -22,9 +22,9 @@ interface Allowed {
 }
 
 /**
- * Never rejects. An empty answer is asked for again, and fails with `model_empty` in the end; one that a filter emptied
- * fails with `model_filtered`, and where `mayBeEmpty` it is the answer. An answer that was cut off is continued if
- * `mayContinue` allows it, and is one answer then. `usage`: the tokens of all calls. Emits `model.retry` and `model.continued`.
+ * Never rejects. After an empty answer, asks again, and finally fails with `model_empty`; with `mayBeEmpty`, an empty answer is
+ * accepted. An answer that a filter emptied fails with `model_filtered`. An answer that was cut off is continued if `mayContinue`
+ * allows it, and the parts are joined. `usage`: of all calls. Emits `model.retry` and `model.continued`.
  */
 export async function askForCompleteAnswer(
 	askModel: AskModel,
@@ -76,7 +76,7 @@ function whyEmpty({ provider, model, reasoning, finish_reason }: ModelAnswer): s
 	return reasoning === undefined ? `${who} returned an empty answer` : `${who} returned reasoning, but no answer`
 }
 
-/** The provider state of a part does not fit the joined answer. */
+/** Joins the parts. The provider state of a part does not match the joined answer, so it is left out. */
 function answered(parts: ModelAnswer[], usage: Usage): ModelReply {
 	const [first, last] = [parts[0], parts.at(-1)] as [ModelAnswer, ModelAnswer]
 	if (first === last) return { status: 'answered', answer: { ...first, usage } }

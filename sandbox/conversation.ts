@@ -4,7 +4,7 @@ import { withoutOwnTags } from './context/own-tags.ts'
 import type { ModelRequest, Turn } from './models/provider.ts'
 import { inOrderOfCalls, messageOf, withCalls } from './context/step-messages.ts'
 
-/** What the models of an order are asked after the given steps. */
+/** The request for the models of an order after the given steps. */
 export function requestOf(order: RunOrder, journal: readonly Step[]): ModelRequest {
 	const turns = conversationOf(order, journal)
 	const { system, form } = order
@@ -13,7 +13,7 @@ export function requestOf(order: RunOrder, journal: readonly Step[]): ModelReque
 	const { inText, tools } = named(order.tools)
 	return {
 		...asked,
-		// Errors of tools say which other tool helps.
+		// Errors of tools may name another tool that helps.
 		turns: turns.map((turn) => (turn.role === 'tool' && !turn.ok ? { ...turn, content: inText(turn.content) } : turn)),
 		tools,
 	}
@@ -28,7 +28,7 @@ function named(tools: ToolSpec[]): ReturnType<typeof withWireNames> {
 	return known
 }
 
-/** `inText`: replaces the names of the tools in a text by those that a model sees, as in their descriptions here. */
+/** The tools with descriptions in which tools have the names that a model sees. `inText` replaces names in the same way. */
 function withWireNames(tools: ToolSpec[]) {
 	const inText = namesIn(tools)
 	return { inText, tools: tools.map((tool) => ({ ...tool, description: inText(tool.description) })) }
@@ -46,7 +46,7 @@ const CONTINUE =
 	'nothing was said after your answer. Unless the instructions ask for something else, continue exactly where it ended, and repeat nothing.'
 const IN_FORM = 'nothing was said after your answer. Give it again in the form that the instructions require.'
 
-/** The whole conversation as it stands after the given steps: earlier turns, the prompt, and what the run did so far. */
+/** The whole conversation after the given steps: earlier turns, the prompt, and the steps of the run. */
 function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 	const turns: Turn[] = order.history.map(turnOf)
 	if (order.about !== undefined) turns.push({ role: 'user', content: order.about })
@@ -55,7 +55,7 @@ function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 		turnOf({ role: 'user', content: prompt, ...(attachments && { attachments }) }),
 		...(order.since ?? []).map(turnOf),
 	)
-	// Some providers refuse a request that ends with an answer; others take it as the beginning of the next one, or as complete.
+	// Some providers refuse a request that ends with an answer; others treat it as the beginning of the next one, or as complete.
 	if (turns.at(-1)?.role === 'assistant') addRemark(turns, order.form ? IN_FORM : CONTINUE)
 	const names = new Map<string, string>()
 	for (const step of inOrderOfCalls(journal)) {
@@ -65,7 +65,7 @@ function conversationOf(order: RunOrder, journal: readonly Step[]): Turn[] {
 	return turns
 }
 
-/** Behind the latest result: some providers take no other message there. */
+/** Appends a remark to the latest result, if there is one: some providers accept no other message after it. */
 export function addRemark(turns: Turn[], content: string): void {
 	const text = `[Remark of the gateway: ${content}]`
 	const last = turns.at(-1)
@@ -73,7 +73,7 @@ export function addRemark(turns: Turn[], content: string): void {
 	else turns.push({ role: 'user', content: text })
 }
 
-/** What users say cannot pass for what the gateway tells. */
+/** Escapes the gateway's tags, so that users cannot imitate them. */
 function turnOf(message: ChatMessage): Turn {
 	if (message.role === 'assistant') return withCalls(message)
 	if (message.role === 'tool') return message
@@ -82,24 +82,24 @@ function turnOf(message: ChatMessage): Turn {
 }
 
 /**
- * Splits an answer that calls a tool of the client's: the part that the run continues with, and the part that it then ends
- * with. The second part is emitted as an answer of its own, so that each call is followed by its result.
+ * Splits an answer that calls a tool of the client into the part with which the run continues and the part with which it then
+ * ends. The second part is emitted as a separate answer, so that each call is followed by its result.
  */
 export function splitCalls(
 	answer: ModelAnswer,
 	{ client_tools = [], one_call }: Pick<RunOrder, 'client_tools' | 'one_call'>,
 ): { own: ModelAnswer; last?: ModelAnswer } {
-	const isClients = ({ name }: ToolCallRequest): boolean => client_tools.includes(name)
-	const clients = answer.tool_calls.filter(isClients).slice(0, one_call ? 1 : undefined)
-	if (clients.length === 0) return { own: answer }
-	const own = { ...answer, tool_calls: answer.tool_calls.filter((call) => !isClients(call)) }
-	if (own.tool_calls.length === 0) return { own, last: { ...answer, tool_calls: clients } }
+	const isForClient = ({ name }: ToolCallRequest): boolean => client_tools.includes(name)
+	const clientCalls = answer.tool_calls.filter(isForClient).slice(0, one_call ? 1 : undefined)
+	if (clientCalls.length === 0) return { own: answer }
+	const own = { ...answer, tool_calls: answer.tool_calls.filter((call) => !isForClient(call)) }
+	if (own.tool_calls.length === 0) return { own, last: { ...answer, tool_calls: clientCalls } }
 	const usage = { input_tokens: 0, output_tokens: 0 } // counted with the first part
 	const { provider, model, finish_reason } = answer
-	return { own, last: { content: '', tool_calls: clients, usage, provider, model, finish_reason } }
+	return { own, last: { content: '', tool_calls: clientCalls, usage, provider, model, finish_reason } }
 }
 
-/** Some servers restart the numbering of calls in every answer; a result must say to which call of the run it belongs. */
+/** Makes call ids unique in the run, so that a result identifies its call: some servers restart their numbering in every answer. */
 export function withUniqueIds(
 	calls: ToolCallRequest[],
 	journal: readonly Step[],

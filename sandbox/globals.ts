@@ -1,16 +1,16 @@
 /**
- * What a program finds beside the JavaScript language, and what is taken from it.
+ * The globals that a program has besides the JavaScript language, and those that are removed.
  *
- * Added: `console` (its lines are `svc.log`'s), `setTimeout`, `clearTimeout`, `queueMicrotask`, `structuredClone` (data
+ * Added: `console` (writes with `svc.log`), `setTimeout`, `clearTimeout`, `queueMicrotask`, `structuredClone` (data
  * without classes), `TextEncoder`, `TextDecoder` (UTF-8), `atob`, `btoa`, `crypto.randomUUID`, `crypto.getRandomValues`;
  * in urls.ts `URL` and `URLSearchParams`.
  *
  * Removed: `WebAssembly`, `SharedArrayBuffer`, `Atomics` (another compiler, and ways to block the thread),
  * `FinalizationRegistry`, `WeakRef` (code that runs when nothing waits for it), and `eval` and `Function` with its
- * relatives: a program is the text that was approved, and makes no further code from text.
+ * relatives: a program is the text that was approved, and cannot create code from other text.
  *
  * As in bridge.ts, THE TEXT of the function below is evaluated inside the isolate before the program, and refers to
- * nothing outside itself. It guards no secret: a program that replaces what these functions use spoils its own call.
+ * nothing outside itself. It protects no secret: a program that replaces what these functions use breaks only its own call.
  */
 import type { Bridge } from './bridge.ts'
 import type { Tool } from './host-tools.ts'
@@ -29,7 +29,7 @@ export function addGlobals(bridge: Pick<Bridge, 'log' | 'setTimer' | 'clearTimer
 			throw new EvalError('a program cannot create code from text')
 		}
 		Object.defineProperty(refuse, 'name', { value: constructor.name })
-		// So that `instanceof Function` and `class extends` still say what they say.
+		// So that `instanceof Function` and `class extends` still work.
 		Object.defineProperty(refuse, 'prototype', { value: constructor.prototype as object })
 		Object.defineProperty(constructor.prototype, 'constructor', { value: refuse })
 		if (constructor.name === 'Function') add('Function', refuse)
@@ -51,7 +51,7 @@ export function addGlobals(bridge: Pick<Bridge, 'log' | 'setTimer' | 'clearTimer
 		void Promise.resolve().then(() => void run())
 	})
 
-	/** Each character one byte. */
+	/** Latin-1: each character becomes one byte. */
 	const toBytes = (binary: string): Uint8Array => Uint8Array.from(binary, (character) => character.charCodeAt(0))
 	const toBinary = (bytes: Uint8Array): string => {
 		let text = ''

@@ -1,7 +1,6 @@
 /**
- * Every message between the main thread and a skill host, the child process in which untrusted code runs, as types, and
- * how a message becomes bytes. Only plain data crosses, and what comes from the child is checked before it is believed:
- * it may say anything.
+ * The messages between the main thread and a skill host, the child process in which untrusted code runs, and their encoding. Only
+ * plain data is exchanged. Messages of the child are not trusted, and checked before use.
  */
 import { StringDecoder } from 'node:string_decoder'
 
@@ -20,17 +19,17 @@ export interface ProgramOrder extends Program {
 	args: string
 }
 
-/** Compiles and reports what is wrong; does not run the program. */
+/** Compiles the program and reports errors, without running it. */
 export interface CheckOrder extends Program {
 	kind: 'check'
 	id: number
 }
 
-/** What a host is started with; they hold for each call. */
+/** The limits with which a host is started; they apply to each call. */
 export interface HostSettings {
-	/** Of the isolate. */
+	/** Memory of the isolate. */
 	memory_mib: number
-	/** Of the whole process. */
+	/** Memory of the whole process. */
 	process_mib: number
 	cpu_ms: number
 }
@@ -49,14 +48,14 @@ export type FromHost =
 	| { kind: 'ready' }
 	/** `body` is JSON: `{name, args}`, `{url, init}`, `{name}` or `{text}`. No reply is sent to `log`. */
 	| { kind: 'call'; id: number; call: number; what: HostCallKind; body: string }
-	/** From now on the program only waits for answers and timers, or no longer does. It computes when it begins. */
+	/** From now on the program only waits for answers and timers, or it computes again. At first it computes. */
 	| { kind: 'waits' | 'computes'; id: number }
-	/** After one of the `sandbox_…` codes the host is good for nothing but its end. */
+	/** After one of the `sandbox_…` codes, the host must be ended. */
 	| ({ kind: 'done'; id: number } & ProgramOutcome)
 
 export type CallMessage = Extract<FromHost, { kind: 'call' }>
 
-/** How a program ended. `value` is JSON. */
+/** The outcome of a program. `value` is JSON. */
 export type ProgramOutcome = { ok: true; value: string } | { ok: false; code: HostFailure; message: string }
 
 /** `skill_failed`: it threw; `skill_invalid`: it does not compile, or exports no function. */
@@ -77,26 +76,26 @@ export function overLimit(
 }
 
 /**
- * What one call of a program may ask of its surroundings, kept by the bridge inside the isolate and by the main thread.
- * Lengths count UTF-16 code units, as JavaScript does.
+ * The limits of one call of a program, enforced by the bridge inside the isolate and by the main thread. Lengths are in UTF-16 code
+ * units.
  */
 export const programLimits = {
-	/** Calls of the gateway that are in progress at a time; more wait inside the isolate. */
+	/** Concurrent calls of the gateway; further ones wait inside the isolate. */
 	calls_in_flight: 64,
 	/** Calls of the gateway, and timers, in all. */
 	calls: 1000,
-	/** Of one call, and of what the program returns. */
+	/** Of one call, and of the program's result. */
 	text_length: 1024 * 1024,
 	/** Of the answer to a call: a body of 1 MiB with its escapes. */
 	answer_length: 2 * 1024 * 1024,
 	/** Of all calls together. */
 	all_text_length: 10 * 1024 * 1024,
 	log_lines: 100,
-	/** Four thousand more than are shown: this side knows no secrets, so its cut may leave a part of one. */
+	/** 4,000 more than are shown: the cut is made without knowledge of the secrets, so it may leave a part of one at the end. */
 	log_line_length: 5096,
-	/** Limit of an error's message, to the program and from it; likewise. */
+	/** Of an error's message, to the program and from it; 4,000 more than are shown, too. */
 	message_length: 5096,
-	/** Objects and arrays within each other; deeper data overflows the stack of the code that walks it. */
+	/** Levels of nested objects and arrays; deeper data would overflow the stack of code that walks it. */
 	depth: 100,
 }
 export type ProgramLimits = typeof programLimits
@@ -104,14 +103,14 @@ export type ProgramLimits = typeof programLimits
 /** More than the longest message that either side sends: an answer of 2 MiB, escaped once more, in UTF-8. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
 
-/** One message as a line of JSON, which holds no line break of its own. */
+/** Encodes a message as a line of JSON, which contains no other line break. */
 export function toLine(message: ToHost | FromHost): string {
 	return `${JSON.stringify(message)}\n`
 }
 
 /**
- * Takes bytes as they come and hands on whole lines, parsed. `receive` gets `undefined` for what is not JSON or too long,
- * and nothing after it: the other side is not to be trusted any more.
+ * Returns a function that accepts bytes and passes each complete line, parsed, to `receive`. A line that is not JSON, or is too
+ * long, is passed as `undefined`, and nothing after it: the other side is no longer trusted.
  */
 export function fromLines(receive: (message: unknown) => void): (bytes: Buffer) => void {
 	const decoder = new StringDecoder('utf8')

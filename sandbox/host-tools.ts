@@ -1,4 +1,4 @@
-/** What the process does for globals.ts and urls.ts: pure functions of text that JavaScript itself does not have. */
+/** Functions that the process provides to globals.ts and urls.ts: operations on text that JavaScript itself lacks. */
 import { randomBytes, randomUUID } from 'node:crypto'
 
 export type Tool = (
@@ -8,7 +8,7 @@ export type Tool = (
 	c: string,
 ) => string
 
-/** Longer texts answer ''. */
+/** For longer texts the result is ''. */
 const MAX_LENGTH = 8 * 1024 * 1024
 const MAX_RANDOM_BYTES = 65_536
 
@@ -26,7 +26,7 @@ const settable = [
 ] as const
 const parts = [...settable, 'origin'] as const
 
-/** A `Tool`. Takes whatever came out of the isolate; never throws, answers '' where it cannot be done. */
+/** A `Tool`. Accepts any values from the isolate. Never throws; returns '' for invalid arguments. */
 export function hostTool(name: unknown, a: unknown, b: unknown, c: unknown): string {
 	if (typeof a !== 'string' || typeof b !== 'string' || typeof c !== 'string') return ''
 	if (a.length + b.length + c.length > MAX_LENGTH) return ''

@@ -1,8 +1,8 @@
 /**
- * One isolate: made ahead, used for one program, thrown away. Only text and numbers cross its boundary.
+ * One isolate: created in advance, used for one program, then disposed. Only text and numbers cross its boundary.
  *
- * What runs in it for its maker (compile, link, hand over the arguments) runs on this thread, since it is short and calls
- * nothing of the program's. The program runs on a thread of its own: this thread stays free to watch it.
+ * Compiling, linking and passing the arguments run on this thread, since they are short and call no code of the program. The program
+ * runs on a separate thread, so this one stays free to supervise it.
  */
 import ivm from 'isolated-vm'
 import { programLimits } from './host-protocol.ts'
@@ -13,19 +13,19 @@ import { addGlobals } from './globals.ts'
 import { hostTool } from './host-tools.ts'
 import { addUrls } from './urls.ts'
 
-/** What a program asks of its surroundings. `text` is JSON. */
+/** Receives the calls and the outcome of a program. `text` is JSON. */
 export interface Surroundings {
-	/** `call` numbers it; the answer goes to `deliver`. */
+	/** `call`: the number of the call; the answer is passed to `deliver` with it. */
 	called(what: HostCallKind, call: number, text: string): void
-	/** True: it only waits for answers and timers; false: it computes again. Called in turns. */
+	/** True: the program only waits for answers and timers; false: it computes again. Alternates. */
 	waits(only: boolean): void
-	/** Once, when nothing of the program runs any more. */
+	/** Called once, when no code of the program runs any more. */
 	ended(outcome: ProgramOutcome): void
 }
 
 export type FreshIsolate = ReturnType<typeof openIsolate>
 
-/** The program cannot run; the message says where and why. */
+/** The program cannot run; the message states where and why. */
 export class Refusal extends Error {
 	readonly code: HostFailure
 	constructor(code: HostFailure, message: string) {
@@ -36,7 +36,7 @@ export class Refusal extends Error {
 
 const FILE = 'skill.js'
 
-/** What is evaluated in each isolate before the program. */
+/** The code that is evaluated in each isolate before the program. */
 const inner = `'use strict'
 const inside = (${bridge.toString()})($0, $1, $2);
 (${addGlobals.toString()})(inside, $3);
@@ -47,16 +47,16 @@ const entryCode = 'import run from "program"; import { start } from "keeper"; st
 const keeperCode = 'export const start = globalThis.start; delete globalThis.start'
 export const memoryLine = (mib: number): string => `it needs more than ${mib} MiB of memory (skills.memory_mib)`
 
-/** `onFatal`: V8 has lost the isolate, and with it the process; this is its last message. */
+/** `onFatal` is called when V8 has lost the isolate, and with it the process: it can still send one message. */
 export function openIsolate(memory_mib: number, onFatal: () => void) {
 	const isolate = new ivm.Isolate({ memoryLimit: memory_mib, onCatastrophicError: onFatal })
 	const context = isolate.createContextSync()
 	const timers = new Map<number, NodeJS.Timeout>()
 	let surroundings: Surroundings | undefined
 	let outcome: ProgramOutcome | undefined
-	/** Why a program that answers nothing stands still: the last rejection or error that it did not catch. */
+	/** The last error or rejection that the program did not catch: the reason if it never returns a result. */
 	let uncaught = ''
-	/** Tasks in the isolate that have not come to their end. */
+	/** Unfinished tasks in the isolate. */
 	let busy = 0
 	/** Calls without an answer. */
 	let open = 0
@@ -66,7 +66,7 @@ export function openIsolate(memory_mib: number, onFatal: () => void) {
 		inner,
 		[
 			new ivm.Callback(posted),
-			// For the one message that nothing follows: it does not wait. It arrives before the end of the task that sent it.
+			// For the outcome, after which there are no messages: not awaited. It arrives before the end of the task that sent it.
 			new ivm.Callback(posted, { ignored: true }),
 			JSON.stringify(programLimits),
 			new ivm.Callback(hostTool),
@@ -75,13 +75,13 @@ export function openIsolate(memory_mib: number, onFatal: () => void) {
 	) as ivm.Reference<Bridge>
 	const arm = inside.getSync('arm', { reference: true })
 	const deliver = inside.getSync('deliver', { reference: true })
-	// Only a module can call what another module exports by default, so that the program needs no global to be found.
+	// A module calls the program's default export, so that the program needs no global.
 	const keeper = isolate.compileModuleSync(keeperCode)
 	keeper.instantiateSync(context, never)
 	keeper.evaluateSync()
 	const entry = isolate.compileModuleSync(entryCode)
 
-	/** Called on this thread while the program waits in its own: it cannot post faster than this takes. */
+	/** Called on this thread while the program's thread waits, so the program cannot post faster than this handles. */
 	function posted(what: PostKind, call: number, text: string): void {
 		if (outcome || !surroundings) return
 		switch (what) {
@@ -114,11 +114,11 @@ export function openIsolate(memory_mib: number, onFatal: () => void) {
 		enter(() => deliver.apply(undefined, [timer, true, '']))
 	}
 
-	/** Runs something of the program's, with all that follows from it, and looks afterwards whether anything is left. */
+	/** Runs code of the program with all its microtasks, then checks whether the program is over. */
 	function enter(task: () => Promise<unknown>): void {
 		busy++
 		if (isWaiting) surroundings?.waits((isWaiting = false))
-		// What it rejects with is the program's: its text is taken, and nothing more.
+		// The error comes from the program: only its text is used.
 		const failed = (error: unknown): void => {
 			uncaught = error instanceof Error ? String(error.message) : ''
 		}
@@ -163,17 +163,17 @@ export function openIsolate(memory_mib: number, onFatal: () => void) {
 				throw refusalOf(error)
 			}
 		},
-		/** Begins the program that was loaded; `args` is JSON. Throws a `Refusal`. */
-		run(args: string, its: Surroundings): void {
+		/** Starts the loaded program; `args` is JSON. Throws a `Refusal`. */
+		run(args: string, itsSurroundings: Surroundings): void {
 			try {
 				arm.applySync(undefined, [args])
 			} catch (error) {
 				throw refusalOf(error)
 			}
-			surroundings = its
+			surroundings = itsSurroundings
 			enter(() => entry.evaluate())
 		},
-		/** The answer to a call: JSON, `{code, message}` where it failed. */
+		/** Delivers the answer to a call: JSON, `{code, message}` if it failed. */
 		deliver(call: number, ok: boolean, text: string): void {
 			if (!surroundings || open === 0) return
 			open--
@@ -191,7 +191,7 @@ function never(): never {
 	throw new Error('there is nothing to import')
 }
 
-/** What people try who know programs from elsewhere. */
+/** Explains frequent mistakes of people who write programs for Node. */
 function explained(text: string): string {
 	return text
 		.replace(/\brequire is not defined\b/, '$& (a program has no modules, only svc)')

@@ -1,26 +1,26 @@
-/** When a run is warned, when it gets its last model call, and when it may make no further call. */
+/** Decides when a run is warned, when it gets its last model call, and when it may make no further call. */
 import { Fault } from '../core/errors.ts'
 import { usageOf } from '../core/protocol.ts'
 import type { EndReason, Remark, RunLimits, Step, Usage } from '../core/protocol.ts'
 
-/** The share of a limit at which the model is told. */
+/** The share of a limit at which the model is warned. */
 const WARN_AT = 0.8
 /** The share of the wall time that is kept for the last call. */
 const LAST_TIME = 0.1
-/** The same calls with the same results in a row: how many before the model is told, and before the run ends. */
+/** After this many rounds of the same calls with the same results, the model is warned; after the second number, the run ends. */
 const REPEATED = 3
 const REPEATED_LIMIT = 6
 
 export interface Spending {
 	limits: RunLimits
 	journal: readonly Step[]
-	/** Tokens of other runs that count with its own. */
+	/** Tokens of other runs, such as sub-agents, that count toward its limit. */
 	elsewhere: number
 }
 
 /**
- * What the model must be told before it is called: that it comes near a limit, once for each, or that this is its last
- * call. `left_ms`: of the wall time. Throws the limit's Fault if not even that call may be made.
+ * The remark that the model must get before the next call: a warning about a limit, once for each, or that this is its last call.
+ * `left_ms`: of the wall time. Throws the limit's Fault if not even that call may be made.
  */
 export function remarkDue(spending: Spending, left_ms: number): Remark | undefined {
 	const { limits, journal, elsewhere } = spending
@@ -64,7 +64,7 @@ export function remarkDue(spending: Spending, left_ms: number): Remark | undefin
 	)
 }
 
-/** Why the next model call is the last one, if the model was told so. */
+/** The reason why the next model call is the last one, if a remark has told the model. */
 export function lastCallFor(journal: readonly Step[]): EndReason | undefined {
 	return journal.flatMap((step) => (step.kind === 'remark' && step.last ? [step.about] : [])).at(-1)
 }
@@ -97,11 +97,11 @@ function last(about: EndReason, why: string): Remark {
 	return { about, content, last: true }
 }
 
-/** How often the latest round of calls was made in a row, each time with the same results: 1 for once, 0 for no calls. */
+/** How often the latest round of calls was made in a row with the same results: 1 for once, 0 for no calls. */
 function repetitions(journal: readonly Step[]): number {
 	let latest: string | undefined
 	let count = 0
-	/** Results after the model answer that is looked at, by call. */
+	/** Results of the current round, by call. */
 	let results = new Map<string, string>()
 	for (const step of journal.toReversed()) {
 		if (step.kind === 'tool') results.set(step.call_id, JSON.stringify([step.ok, step.content]))

@@ -5,20 +5,20 @@ import type { Calls, Method, RunOutcome, SentRequest, ToMain, ToWorker, WorkerEv
 import { mergeText } from './merge-text.ts'
 
 export interface Link {
-	/** Aborts when main wants the run to end, or is no longer there. */
+	/** Aborts when the main thread ends the run, or is gone. */
 	readonly signal: AbortSignal
 	emit(event: WorkerEvent): void
-	/** A piece of the unfinished answer. Pieces that come quickly are merged; none overtakes, or is overtaken by, another message. */
+	/** A chunk of the unfinished answer. Chunks in quick succession are merged; the order with other messages is kept. */
 	stream(content: string): void
 	sent(request: SentRequest): void
-	/** Settles once main has done and journalled it. Rejects with a Fault: main's, or `stopped` once the signal aborts. */
+	/** Settles once the main thread has made and journalled the call. Rejects with its Fault, or `stopped` once the signal aborts. */
 	call<M extends Method>(method: M, params: Calls[M]['params']): Promise<Calls[M]['result']>
 }
 
 export interface OpenLink extends Link {
-	/** A message of main's. */
+	/** Handles a message of the main thread. */
 	receive(message: ToWorker): void
-	/** Posts what main must still receive, the outcome last. */
+	/** Posts the remaining messages, the outcome last. */
 	end(outcome: RunOutcome | null): void
 }
 

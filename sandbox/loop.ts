@@ -1,8 +1,8 @@
 /**
- * The agent loop: asks the model, has its tool calls made, asks again, until an answer calls no tool.
+ * The agent loop: asks the model, has its tool calls made, and asks again, until an answer calls no tool.
  *
- * It has no state of its own: all that it knows of a run is in the order's journal. So a run that was cut off
- * anywhere continues by calling it again with the journal so far, and reaches the same end.
+ * It has no state besides the order's journal. So a run that was interrupted anywhere resumes when the loop is called again with
+ * the journal so far.
  */
 import { Fault, isFault, toWire } from '../core/errors.ts'
 import { addUsage, usageOf } from '../core/protocol.ts'
@@ -54,7 +54,7 @@ interface RunState extends Spending {
 	order: RunOrder
 	/** Finished steps are appended. */
 	journal: Step[]
-	/** What was used and is not counted yet: it is counted with the next step that is journalled, or with the outcome. */
+	/** Usage that is not counted yet: it is counted with the next journalled step, or with the outcome. */
 	spent: ModelUsage[]
 	io: Link
 	askModel: AskModel
@@ -66,7 +66,7 @@ async function continueRun(state: RunState): Promise<RunOutcome> {
 	const completed = (answer: ModelAnswer, steps: Step[], ended_by?: EndReason): RunOutcome => {
 		return { status: 'completed', answer, usage: usageOf(steps), spent, ...(ended_by && { ended_by }) }
 	}
-	/** Calls of the client's tools, once the calls beside them are made. */
+	/** The answer with calls of the client's tools, which ends the run once the other calls of the same answer are made. */
 	let ending: ModelAnswer | undefined
 	const last = journal.at(-1)
 	if (last?.kind === 'model' && last.answer.tool_calls.length === 0) {
@@ -107,7 +107,7 @@ async function callTool({ journal, io, time }: RunState, call: ToolCallRequest):
 	return reply
 }
 
-/** Journalled, so that the model sees the same remark when the run continues in another thread. */
+/** Adds a remark if one is due. Journalled, so that the model sees the same remark when the run resumes in another thread. */
 async function remark(state: RunState): Promise<void> {
 	const due = remarkDue(state, state.time.left_ms)
 	if (!due) return
@@ -115,7 +115,7 @@ async function remark(state: RunState): Promise<void> {
 	state.journal.push({ kind: 'remark', ...due })
 }
 
-/** An answer that calls tools all the same does not count: text beside calls only announces them. */
+/** Makes the last call, without tools. An answer that still calls tools is not accepted: its text only announces the calls. */
 async function askLast(state: RunState, reason: EndReason): Promise<ModelAnswer> {
 	const fault = exceeded(reason, state)
 	try {
@@ -143,7 +143,7 @@ async function ask(state: RunState, change: Partial<ModelRequest> = {}): Promise
 		async slot(call) {
 			const resume = time.hold()
 			await io.call('slot', call).finally(resume)
-			// It rejects only if the run is stopped, which also gives the slot back.
+			// It rejects only if the run is stopped, which also releases the slot.
 			return () => void io.call('leave_slot', null).catch(() => {})
 		},
 		...(order.keeps_requests && { sent: io.sent }),
@@ -173,12 +173,12 @@ function isUnbounded({ models }: RunOrder, provider: string, model: string): boo
 	return order !== undefined && answerBound(order) === undefined
 }
 
-/** Whether the caller of the run gave texts before which an answer ends: it may be one of them that the answer begins with. */
+/** Whether the caller of the run set stop texts: an answer that begins with one is empty. */
 function hasStopTexts({ models }: RunOrder): boolean {
 	return models.some(({ sampling }) => [sampling?.stop ?? []].flat().length > 0)
 }
 
-/** What is not counted yet is reserved too. */
+/** Adds the usage that is not counted yet to a reservation. */
 function withSpent(call: Reservation, spent: readonly ModelUsage[]): Reservation {
 	const sum: Usage = { input_tokens: 0, output_tokens: 0 }
 	for (const { usage } of spent) addUsage(sum, usage)

@@ -1,9 +1,9 @@
-/** How long a piece waits for further ones: too short to be seen, long enough to spare most messages. */
+/** How long a chunk waits for further ones: too short to notice, long enough to save most messages. */
 const WINDOW_MS = 30
-/** Characters that are passed on without waiting for the window's end. */
+/** This many characters are passed on without waiting for the end of the window. */
 const SIZE_LIMIT = 16 * 1024
 
-/** Passes the first piece on at once, and those that follow it closely as one each 30 ms; `flush`: what waits, at once. */
+/** Passes on the first chunk at once, and chunks that follow within 30 ms merged. `flush` passes on waiting text at once. */
 export function mergeText(passOn: (text: string) => void): { add(text: string): void; flush(): void } {
 	let merged = ''
 	let timer: NodeJS.Timeout | undefined

@@ -1,4 +1,4 @@
-/** What an order tells the agent loop: which models to call, what they get of the conversation, and what the answer must be. */
+/** The parts of an order that only the agent loop reads: models, conversation and form of the answer. */
 import type { ObjectSchema, Root } from 'joi'
 import type { Attachment, ChatMessage } from '../core/protocol.ts'
 import type { ProviderKind } from './provider-kinds.ts'
@@ -9,30 +9,30 @@ declare module '../core/protocol.ts' {
 		models: ModelOrder[]
 		system: string | null
 		context?: ContextOrder
-		/** Time, place and cause of the run, for the model; comes before the prompt. */
+		/** Time, place and cause of the run, for the model; precedes the prompt. */
 		about?: string
 		prompt: string
-		/** What came with the prompt. */
+		/** Attachments of the prompt. */
 		attachments?: Attachment[]
-		/** What was said since the prompt before this run began; an answer at its end is continued. */
+		/** Messages after the prompt from before this run; if they end with an answer, it is continued. */
 		since?: ChatMessage[]
-		/** Names of those tools whose calls end the run: the client that started it makes them. */
+		/** Names of the tools whose calls end the run, because its client makes them. */
 		client_tools?: string[]
 		/** At most one call of those in an answer. */
 		one_call?: boolean
 		form?: AnswerForm
-		/** Names of those tools whose calls may run at the same time as others of the same answer. */
+		/** Names of the tools whose calls may run at the same time as other calls of the same answer. */
 		concurrent_tools?: string[]
-		/** Tokens that other runs of its family used; they count towards `limits.tokens`. */
+		/** Tokens of other runs, such as sub-agents, that count toward `limits.tokens`. */
 		tokens_elsewhere?: number
-		/** A limit of a day applies: each call of a model must be reserved before. */
+		/** A daily limit applies: each model call must be reserved first. */
 		reserves?: true
-		/** Requests are kept: each must be reported. */
+		/** Requests are kept, so each must be reported. */
 		keeps_requests?: true
 	}
 }
 
-/** Settings of model calls, by the names of OpenAI's chat completions; a dialect without one leaves it out. */
+/** Settings of model calls, with the names of OpenAI's chat completions. A dialect leaves out those that it lacks. */
 export interface ModelParams {
 	/** 0–2. */
 	temperature?: number
@@ -63,7 +63,7 @@ export function modelParams(joi: Root): ObjectSchema {
 	})
 }
 
-/** What a server can do. What is absent is found out by the first refusal. */
+/** What a server supports. Absent fields are determined from its refusals. */
 export interface Compat {
 	max_tokens_field?: 'max_tokens' | 'max_completion_tokens'
 	tools?: boolean
@@ -76,38 +76,38 @@ export interface Compat {
 	audio?: boolean
 }
 
-/** What a model costs: money per million tokens, in the operator's currency, which is not named. */
+/** The prices of a model per million tokens, in any currency. */
 export interface Prices {
 	input: number
-	/** Of input that is read from the provider's cache; default: as other input. */
+	/** For input from the provider's cache; default: as other input. */
 	cached_input?: number
 	output: number
 }
 
-/** A model that a run may call, with all that it takes to call it. Later ones in an order are fallbacks. */
+/** A model that a run may call, with everything that the call needs. Later ones in an order are fallbacks. */
 export interface ModelOrder {
 	/** The provider's name in gateway.yaml. */
 	provider: string
 	kind: ProviderKind
 	model: string
 	base_url?: string
-	/** Lives in memory only; never journalled, never sent to a client. */
+	/** In memory only; never journalled or sent to a client. */
 	api_key?: string
 	/** Sent with each call; like the key, in memory only. */
 	headers?: Record<string, string>
 	/** Added to the address of each call. */
 	query?: Record<string, string>
-	/** Fields of the request's body, over those that the dialect writes. */
+	/** Fields of the request's body, which override those of the dialect. */
 	extra_body?: Record<string, unknown>
 	params?: ModelParams
-	/** Further settings of one run by the names of OpenAI's chat completions; a dialect without them leaves them. */
+	/** Further settings of one run, with the names of OpenAI's chat completions. A dialect ignores those that it lacks. */
 	sampling?: Record<string, unknown>
-	/** Tokens that the model takes, its answer included. */
+	/** Tokens that the model accepts, its answer included. */
 	context_window?: number
-	/** Absent where the operator set none. */
+	/** Absent if the operator set none. */
 	prices?: Prices
 	compat?: Compat
-	/** Whole wait for one model call, its retries not counted. */
+	/** Limit of one attempt of a model call. */
 	timeout_ms: number
 	/** The provider limits concurrent calls: each needs a slot. */
 	needs_slot?: true
@@ -115,9 +115,9 @@ export interface ModelOrder {
 	startup_timeout_ms?: number
 }
 
-/** What the answer of a run must be; a model that says something else is asked again. */
+/** The required form of a run's answer. A model whose answer has another form is asked again. */
 export interface AnswerForm {
-	/** JSON, and nothing else. */
+	/** JSON only. */
 	json?: JsonForm
 	/** A call of one of these tools of the client; never empty. */
 	call?: string[]
@@ -129,19 +129,19 @@ export interface JsonForm {
 	description?: string
 	/** JSON Schema. Absent: any object. */
 	schema?: Record<string, unknown>
-	/** Whether a provider must keep to the schema exactly; some accept few schemas then. */
+	/** Whether the provider must enforce the schema; then some accept few schemas. */
 	strict?: boolean
 }
 
 /** Where a conversation is cut for its models; see sandbox/context/fit.ts. Ids of turns are those of their runs, and sort by time. */
 export interface ContextMarks {
-	/** The turn with which what is shown begins; null: the first one. */
+	/** The first turn that is shown; null: the first one of the conversation. */
 	from: string | null
-	/** The first turn that is shown whole. */
+	/** The first turn that is shown completely. */
 	whole: string | null
-	/** Turns before `from` that no summary covers, newest last: their ids and how they begin. */
+	/** Turns before `from` that no summary covers, newest last: their ids and beginnings. */
 	omitted: { run_id: string; line: string }[]
-	/** What stands for the turns before `from`. */
+	/** The text that replaces the turns before `from`. */
 	earlier: string | null
 }
 
@@ -151,13 +151,13 @@ export interface ContextSummary {
 	text: string
 }
 
-/** What fitting a conversation into a window goes by, besides its messages. */
+/** The data for fitting a conversation into a window, besides its messages. */
 export interface ContextOrder {
 	marks: ContextMarks
 	summary?: ContextSummary
-	/** Tokens of a request that the agent allows, if the window is larger. */
+	/** The agent's limit of the tokens of a request. */
 	tokens: number
-	/** Limits that models turned out to have, and what an estimated token counts there, by `provider/model`. */
+	/** Learned limits of models, and their tokens per estimated token, by `provider/model`. */
 	limits: Record<string, number>
 	factors: Record<string, number>
 }

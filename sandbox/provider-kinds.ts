@@ -1,6 +1,6 @@
 /**
- * The APIs of model servers, as `kind` in gateway.yaml, with the usual address of each. A new kind begins here: the compiler
- * names the other tables that need it.
+ * The APIs of model servers, as `kind` in gateway.yaml, with the default address of each. Add a new kind here first: the compiler
+ * reports the other tables that need it.
  */
 export const serverUrls = {
 	openai: 'https://api.openai.com/v1',

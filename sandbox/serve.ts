@@ -14,33 +14,34 @@ import type {
 import { openLink } from './link.ts'
 import type { Link, OpenLink } from './link.ts'
 
-/** Executes one run. Without an outcome, main takes the run for lost. */
+/** Executes one run. Without an outcome, the main thread treats the run as lost. */
 export type Execute = (order: RunOrder, link: Link) => Promise<RunOutcome | undefined>
 
-/** Serves runs until main closes the port. An abort that was posted before the thread took a run arrives before it begins. */
+/** Serves runs until the main thread closes the port. An abort that was posted before a run started arrives before it starts. */
 export function serve(port: MessagePort, execute: Execute): Promise<void> {
 	const links = new Map<number, OpenLink>()
-	/** Lists of tools, by id: what is computed of one is kept for all runs that have it. */
+	/** Lists of tools, by id. Runs share the objects, because results computed from them are cached by object. */
 	const tools = new Map<number, ToolSpec[]>()
-	/** Messages of earlier turns, likewise. */
+	/** Messages of earlier turns, shared in the same way. */
 	const histories = new Map<number, ChatMessage[]>()
 	let unsent: FromThread = []
 
 	/**
-	 * What all runs say in one turn of the event loop goes as one message: the main thread spends more on each than on what is in
-	 * it. A run alone does not wait for the end of the turn, so that the main thread is awake when the answer is complete.
+	 * The messages of all runs in one turn of the event loop are posted together: for the main thread, receiving a message costs more
+	 * than its content. A single run does not wait for the end of the turn, so that the main thread is awake when the answer is
+	 * complete.
 	 */
 	const post = (run: number, message: ToMain): void => {
 		unsent.push({ run, message })
 		if (unsent.length === 1) queueMicrotask(() => (links.size > 1 ? void setImmediate(send) : send()))
 	}
 	const send = (): void => {
-		const said = unsent
+		const messages = unsent
 		unsent = []
-		port.postMessage(said)
+		port.postMessage(messages)
 	}
 
-	/** Returns what begins the run that the message brings. */
+	/** Returns a function that starts the run, if the message is an order. */
 	const receive = ({ run, message }: ToThread): (() => void) | undefined => {
 		if (message.kind !== 'order') {
 			links.get(run)?.receive(message)
@@ -49,7 +50,7 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 		const { id, list, forget } = message.tools
 		if (list) tools.set(id, list)
 		if (forget !== undefined) tools.delete(forget)
-		const link = openLink((said) => post(run, said))
+		const link = openLink((sent) => post(run, sent))
 		links.set(run, link)
 		const order = { ...message.order, tools: tools.get(id) ?? [], history: historyOf(message.history, histories) }
 		return () => {
@@ -63,10 +64,10 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 
 	return new Promise((resolve) => {
 		port.on('message', (first: ToThread) => {
-			const begins = [receive(first)]
+			const starts = [receive(first)]
 			for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port))
-				begins.push(receive(next.message as ToThread))
-			for (const begin of begins) begin?.()
+				starts.push(receive(next.message as ToThread))
+			for (const start of starts) start?.()
 		})
 		port.on('close', () => {
 			for (const link of links.values()) link.receive({ kind: 'abort', reason: 'the main thread released the run' })
@@ -75,9 +76,9 @@ export function serve(port: MessagePort, execute: Execute): Promise<void> {
 	})
 }
 
-/** The messages of an order, after `kept` was brought up to date. */
+/** Updates `kept` and returns the messages of an order. */
 function historyOf({ id, from, added, forget }: SentHistory, kept: Map<number, ChatMessage[]>): ChatMessage[] {
-	for (const one of forget) kept.delete(one)
+	for (const old of forget) kept.delete(old)
 	const known = (id !== undefined && kept.get(id)) || []
 	if (known.length < from)
 		throw new Error(`the thread has ${known.length} messages of earlier turns instead of ${from}`)

@@ -1,8 +1,8 @@
 /**
  * The process in which the code of skills runs, one call at a time. It has no authority, and requests everything from the
- * main thread over one pipe (file descriptor 3), with which it ends.
+ * main thread over one pipe (file descriptor 3). It ends when the pipe closes.
  *
- * It is not trusted: the main thread watches it from outside, and ends it after an invalid message.
+ * It is not trusted: the main thread monitors it, and ends it after an invalid message.
  */
 import { Socket } from 'node:net'
 import { fromLines, overLimit, toLine } from './host-protocol.ts'
@@ -11,7 +11,7 @@ import { memoryLine, openIsolate, Refusal } from './isolate.ts'
 import type { FreshIsolate } from './isolate.ts'
 import { strip } from './strip.ts'
 
-/** Between two checks of what this process uses. */
+/** The interval of checks of this process's memory and CPU time. */
 const WATCH_MS = 10
 
 const settings = JSON.parse(process.argv[2] ?? '') as HostSettings
@@ -24,7 +24,7 @@ pipe.on(
 	fromLines((message) => receive(message as ToHost)),
 )
 
-/** The order in work. */
+/** The id of the current order. */
 let current = 0
 let next: FreshIsolate | undefined = fresh()
 let used: FreshIsolate | undefined
@@ -47,7 +47,7 @@ function run({ id, args, ...program }: ProgramOrder): void {
 	current = id
 	const isolate = (used = next ?? fresh())
 	next = undefined
-	// The program runs in another thread. All threads of the process count, and so does what V8 does for the program.
+	// Of the whole process: the program runs in another thread, and V8 uses further ones for it.
 	const before = process.cpuUsage()
 	const watch = setInterval(() => {
 		const { user, system } = process.cpuUsage(before)
@@ -74,7 +74,7 @@ function run({ id, args, ...program }: ProgramOrder): void {
 		if (!outcome.ok && outcome.code.startsWith('sandbox_')) return
 		isolate[Symbol.dispose]()
 		used = undefined
-		// Fresh for the next call, created while no call waits for it.
+		// For the next call, created while no call waits for it.
 		next = fresh()
 	}
 }

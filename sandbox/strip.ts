@@ -5,7 +5,7 @@ import { Refusal } from './isolate.ts'
 
 const expected = new Set<unknown>(['ERR_INVALID_TYPESCRIPT_SYNTAX', 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'])
 
-/** TypeScript to JavaScript: types become blanks, so that lines and columns stay. Throws a `Refusal`. */
+/** Converts TypeScript to JavaScript: types become blanks, so that lines and columns stay the same. Throws a `Refusal`. */
 export function strip({ code, language }: Program): string {
 	if (language === 'javascript') return code
 	try {
@@ -13,18 +13,18 @@ export function strip({ code, language }: Program): string {
 	} catch (error) {
 		const { message, stack = '' } = error instanceof Error ? error : new Error(String(error))
 		if (!(error instanceof Error && 'code' in error && expected.has(error.code))) {
-			// The compiler itself broke, as it does on types that are nested very deep, and it stays broken: the next program
-			// of this process would meet it so.
+			// The compiler itself failed, as it does on very deeply nested types, and it stays unusable for later programs of this
+			// process.
 			throw new Refusal('sandbox_crash', 'the TypeScript compiler failed on it')
 		}
-		// Node says the line at the head of the stack only.
+		// Node states the line only at the beginning of the stack.
 		const line = /^:(\d+)\n/.exec(stack)?.[1]
-		const text = plainly(message.trim()).slice(0, programLimits.message_length)
+		const text = explained(message.trim()).slice(0, programLimits.message_length)
 		throw new Refusal('skill_invalid', line ? `line ${line}: ${text}` : text)
 	}
 }
 
-function plainly(message: string): string {
+function explained(message: string): string {
 	const what = /^(?:TypeScript )?(.{1,100}?) (?:is|are) not supported in strip-only mode$/.exec(message)?.[1]
 	return what === undefined ? message : `${what} cannot be used here: types are only removed, nothing is compiled`
 }

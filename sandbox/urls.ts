@@ -1,6 +1,6 @@
 /**
- * `URL` and `URLSearchParams`, as the WHATWG has them. Node parses and writes them, outside; of the rest, here is what
- * programs use. Evaluated inside the isolate like globals.ts, and bound by the same rules.
+ * `URL` and `URLSearchParams` of the WHATWG standard. Node parses and serializes them outside the isolate; this file has the other
+ * methods that programs use. Evaluated inside the isolate like globals.ts, with the same rules.
  */
 import type { Tool } from './host-tools.ts'
 

@@ -2,12 +2,12 @@ import { Fault } from '../core/errors.ts'
 import type { RunOrder } from '../core/protocol.ts'
 import { exceeded } from './limits.ts'
 
-/** What a timer can hold; about 24 days. */
+/** The longest delay of a timer; about 24 days. */
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 
 export type WallTime = ReturnType<typeof wallTime>
 
-/** A running tool call is not cut off here: main does that, once the run does not end by itself. */
+/** The clock of a run's wall time. It does not interrupt a running tool call: the main thread does that if the run does not end. */
 export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal: AbortSignal) {
 	let controller = new AbortController()
 	let over = remaining_ms <= 0
@@ -28,7 +28,7 @@ export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal:
 	if (runSignal.aborted) stop()
 	else runSignal.addEventListener('abort', stop, { once: true })
 	return {
-		/** Aborts with the run's own signal, and when the time is over. */
+		/** Aborts with the signal of the run, and when the time is over. */
 		get signal(): AbortSignal {
 			return controller.signal
 		},
@@ -50,7 +50,7 @@ export function wallTime({ limits, remaining_ms, journal }: RunOrder, runSignal:
 				arm()
 			}
 		},
-		/** Gives back what was not active time. To be called between model calls only: it may make a new signal. */
+		/** Adds time that was not active. To be called only between model calls: it may create a new signal. */
 		extend(ms: number): void {
 			ends += ms
 			if (over && !runSignal.aborted) controller = new AbortController()

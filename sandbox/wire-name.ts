@@ -1,4 +1,4 @@
-/** What models and people call tools. */
+/** Names of tools for models, and lookup of tools by them. */
 
 const WIRE_NAME_LIMIT = 64
 
@@ -11,7 +11,7 @@ export function wireName(name: string): string {
 	return `${safe.slice(0, WIRE_NAME_LIMIT - 9)}_${hash.toString(16).padStart(8, '0')}`
 }
 
-/** By canonical name, by the name that a model with a narrower alphabet sees, or by another that the tool goes by. */
+/** Finds a tool by its canonical name, by its name for models, or by an alias. */
 export function findTool<T extends { name: string; aliases?: string[] | undefined }>(
 	tools: readonly T[],
 	name: string,

@@ -1,4 +1,4 @@
-/** Piscina's entry: executes runs. A run that fails is data; nothing here throws because of one. */
+/** The entry of worker threads: executes runs. A failed run is an outcome, not an error. */
 import type { WorkerTask } from '../core/protocol.ts'
 import { askFitted } from './context/ask-fitted.ts'
 import { runLoop } from './loop.ts'

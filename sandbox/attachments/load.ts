@@ -1,16 +1,16 @@
-/** Gets the bytes of what a request shows, when it is made: an order holds none. */
+/** Loads the bytes of a request's attachments, which an order does not contain. */
 import { isTextType } from '../text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import type { ModelRequest } from '../models/provider.ts'
 
 export type ReadBlob = (attachment: Attachment) => Promise<Uint8Array | null>
 
-/** Bytes that one request shows, the newest first: the others are described in words. Providers take about so much. */
+/** Limit of the bytes in one request, newest attachments first; the others are described in words. Most providers accept about as much. */
 const REQUEST_BYTES = 20 * 1024 * 1024
-/** Bytes that a thread keeps, for the next requests of its runs. */
+/** Limit of the bytes that a thread caches for the next requests of its runs. */
 const CACHE_BYTES = 40 * 1024 * 1024
 
-/** By run and blob, oldest use first: text is redacted for each run. */
+/** By run and blob, since text is redacted for each run; least recently used first. */
 const cache = new Map<string, Uint8Array>()
 let cached = 0
 
@@ -36,26 +36,26 @@ export async function withFiles(request: ModelRequest, read: ReadBlob): Promise<
 	return { ...request, files }
 }
 
-/** Reads for one run, through the cache of the thread. What cannot be read, since the run ends, is not there. */
+/** Reads for one run through the cache of the thread. Resolves to null if the blob cannot be read because the run ends. */
 export function cachedReader(run_id: string, read: ReadBlob): ReadBlob {
 	return async (attachment) => {
 		const key = `${run_id} ${attachment.blob}`
 		const bytes = cache.get(key) ?? (await read(attachment).catch(() => null))
 		if (!bytes) return null
-		// Read by two requests at the same time, it counts once.
+		// Two concurrent reads of one blob count once.
 		if (cache.delete(key)) cached -= bytes.length
 		cache.set(key, bytes)
 		cached += bytes.length
-		for (const [oldest, its] of cache) {
+		for (const [oldest, { length }] of cache) {
 			if (cached <= CACHE_BYTES) break
 			cache.delete(oldest)
-			cached -= its.length
+			cached -= length
 		}
 		return bytes
 	}
 }
 
-/** Whether some dialect can make use of its bytes. */
+/** Whether any dialect can send its bytes. */
 function isShowable({ type, media_type, transcript }: Attachment): boolean {
 	if (type === 'audio') return typeof transcript !== 'string'
 	return type === 'image' || media_type === 'application/pdf' || isTextType(media_type)

@@ -1,4 +1,4 @@
-/** What a model is shown of a message: its text, then its attachments in the form that a dialect can send, or in words. */
+/** The content of a message for a model: its text, then its attachments in a form that the dialect can send, or in words. */
 import { isTextType } from '../text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 import { withoutOwnTags } from '../context/own-tags.ts'
@@ -6,12 +6,12 @@ import type { ModelRequest, Turn } from '../models/provider.ts'
 import type { Traits } from '../models/traits.ts'
 import { aboutAttachment, lineOf } from './words.ts'
 
-/** What a dialect can send: media types of each kind of attachment. */
-export interface Takes {
+/** The media types that a dialect can send, for each kind of attachment. */
+export interface AcceptedMedia {
 	images: ReadonlySet<string>
-	/** Bytes of one image; more are shown in words. */
+	/** Limit of the bytes of an image; larger ones are described in words. */
 	image_bytes?: number
-	/** Besides text, which every dialect can send as text. */
+	/** Without text files, which every dialect can send as text. */
 	files: ReadonlySet<string>
 	audio: ReadonlySet<string>
 }
@@ -20,33 +20,41 @@ export type Shown =
 	| { kind: 'text'; text: string }
 	| { kind: 'image' | 'file' | 'audio'; media_type: string; name: string; base64: string }
 
-/** Characters of a text file that are shown. */
+/** Limit of the characters of a text file. */
 export const TEXT_LIMIT = 100_000
 
-/** In order, the text first; a text is never empty. */
-export function shownOf(turn: Turn, { files }: Pick<ModelRequest, 'files'>, traits: Traits, takes: Takes): Shown[] {
+/** The text first, then the attachments in order. A text is never empty. */
+export function shownOf(
+	turn: Turn,
+	{ files }: Pick<ModelRequest, 'files'>,
+	traits: Traits,
+	accepted: AcceptedMedia,
+): Shown[] {
 	const text: Shown[] = turn.content === '' ? [] : [{ kind: 'text', text: turn.content }]
 	if (turn.role === 'assistant' || !turn.attachments) return text
-	return [...text, ...turn.attachments.map((one) => showOne(one, files?.get(one.blob), traits, takes))]
+	return [
+		...text,
+		...turn.attachments.map((attachment) => show(attachment, files?.get(attachment.blob), traits, accepted)),
+	]
 }
 
-/** All that is text of a message, as one. */
+/** All texts of a message, joined. */
 export function textIn(shown: readonly Shown[]): string {
-	return shown.flatMap((one) => (one.kind === 'text' ? [one.text] : [])).join('\n\n')
+	return shown.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join('\n\n')
 }
 
 export function dataUrl({ media_type, base64 }: Exclude<Shown, { kind: 'text' }>): string {
 	return `data:${media_type};base64,${base64}`
 }
 
-/** What the request has of that kind in another form than words, the newest first, each once. */
+/** The blobs of that type that the request contains as bytes, newest first, without duplicates. */
 export function shownBlobs({ turns, files }: ModelRequest, type: Attachment['type']): string[] {
 	const all = turns.flatMap((turn) => (turn.role === 'assistant' ? [] : (turn.attachments ?? [])))
 	const shown = all.filter((one) => one.type === type && files?.has(one.blob) && !isTextType(one.media_type))
 	return [...new Set(shown.map(({ blob }) => blob).toReversed())]
 }
 
-function showOne(attachment: Attachment, bytes: Uint8Array | undefined, traits: Traits, takes: Takes): Shown {
+function show(attachment: Attachment, bytes: Uint8Array | undefined, traits: Traits, accepted: AcceptedMedia): Shown {
 	const { type, media_type, size, name = `${type}.${media_type.split(/[/+]/)[1]}` } = attachment
 	const words = (why?: string): Shown => ({ kind: 'text', text: lineOf(attachment, why) })
 	if (!bytes) return words()
@@ -54,11 +62,11 @@ function showOne(attachment: Attachment, bytes: Uint8Array | undefined, traits: 
 	if (traits.unreadable?.includes(attachment.blob)) return words('this model cannot read it')
 	const base64 = (): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64')
 	if (type === 'image') {
-		if (traits.images === false || !takes.images.has(media_type)) return words('this model does not support it')
-		if (size > (takes.image_bytes ?? Infinity)) return words('too large to be shown to this model')
+		if (traits.images === false || !accepted.images.has(media_type)) return words('this model does not support it')
+		if (size > (accepted.image_bytes ?? Infinity)) return words('too large to be shown to this model')
 		return { kind: type, media_type, name, base64: base64() }
 	}
-	const known = type === 'file' ? takes.files : takes.audio
+	const known = type === 'file' ? accepted.files : accepted.audio
 	if (traits[type === 'file' ? 'files' : 'audio'] === false || !known.has(media_type))
 		return words('this model does not support it')
 	return { kind: type, media_type, name, base64: base64() }

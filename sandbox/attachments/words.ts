@@ -1,8 +1,8 @@
-/** Attachments in words, for models that cannot be shown them, and where there is no room. */
+/** Descriptions of attachments, for models that do not accept them, and if there is no room. */
 import type { Attachment } from '../../core/protocol.ts'
 import type { Turn } from '../models/provider.ts'
 
-/** One line, such as `[image "photo.png", image/png, 12 KB]`; of a transcribed recording, what is said in it. */
+/** One line, such as `[image "photo.png", image/png, 12 KB]`; for a transcribed recording, its transcript. */
 export function lineOf(attachment: Attachment, why?: string): string {
 	const { transcript } = attachment
 	const about = aboutAttachment(attachment)
@@ -17,7 +17,7 @@ export function aboutAttachment({ type, name, media_type, size, seconds }: Attac
 	return [named, media_type, ...(seconds === undefined ? [] : [`${seconds} s`]), sizeOf(size)].join(', ')
 }
 
-/** The same message with lines in place of its attachments. */
+/** The same message with descriptions in place of its attachments. */
 export function inWords(turn: Turn): Turn {
 	if (turn.role === 'assistant' || !turn.attachments) return turn
 	const { attachments, ...rest } = turn

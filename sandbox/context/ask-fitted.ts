@@ -12,19 +12,18 @@ import { windowOf } from './estimate.ts'
 import { fit } from './fit.ts'
 import type { Fitted } from './fit.ts'
 
-/** As `askModels`. `requestFor` makes the request for one of the models. */
+/** As `askModels`. `requestFor` returns the request for one of the models. */
 type AskEach = (requestFor: (model: ModelOrder) => ModelRequest) => Promise<ModelReply>
 
-/** What is left of a request that was too long, where the model does not say how long one may be. */
+/** The factor by which a request that was too long is shortened, if the server does not state a limit. */
 const SHRINK = 0.6
-/** Shorter requests in place of one that was too long. */
+/** Limit of shorter requests after one that was too long. */
 const SHORTER = 3
 
 /**
- * A model that finds its request too long all the same, or whose window ends in the middle of the answer, is asked again
- * with shorter ones, each after `context.shrunk`. From then on that limit holds for the whole order, and the answer reports
- * it for later ones. Only a request that exceeds the model's window is not sent: what was learned about a model may come
- * from text that is unlike this one.
+ * If a model still refuses its request as too long, or its window ends during the answer, it is asked again with shorter requests,
+ * each after `context.shrunk`. The new limit then applies to the whole order, and the answer reports it for later orders. A
+ * request is not sent only if it exceeds the model's window: a learned limit may come from different text.
  */
 export async function askFitted(
 	order: RunOrder,
@@ -47,7 +46,7 @@ export async function askFitted(
 	}
 	const requestFor = (model: ModelOrder): ModelRequest => {
 		const { fitted, estimate, exceedsWindow } = fitFor(model)
-		// Where it was cut, later requests of the run are cut too, until that is too long again.
+		// Later requests of the run are cut at the same place, until they are too long again.
 		if (model === order.models[0]) context.marks = fitted.marks
 		if (exceedsWindow && model.kind !== 'offline') throw tooLong(fitted.items, budgetFor(model, context).tokens)
 		estimates.set(modelKey(model), estimate)
@@ -62,21 +61,21 @@ export async function askFitted(
 		}
 	}
 	let reply = await askOnce()
-	/** Of the models that refused this request, or whose answer was cut off. */
+	/** For models that refused this request, or whose answer was cut off. */
 	const learned = new Map<string, Pick<ModelAnswer, 'limit' | 'window'>>()
 	const written = new Map<string, number>()
 	for (let left = SHORTER; left > 0 && !io.signal.aborted; left--) {
 		const model = modelOf(reply, order.models)
-		const told = model && tooLongFor(reply, model)
-		if (!told) break // it fits
+		const exceeded = model && exceededBy(reply, model)
+		if (!exceeded) break
 		const key = modelKey(model)
 		const before = estimates.get(key)
 		if (before === undefined) break // it was not asked
-		// As long an answer after a shorter request: it is the server that limits answers.
-		if (told.written !== undefined && told.written <= (written.get(key) ?? 0)) break
-		if (told.written !== undefined) written.set(key, told.written)
-		const limit = shorter(model, context, before, told)
-		learned.set(key, { limit, ...(told.stated && { window: told.stated.window }) })
+		// The answer did not get longer after a shorter request, so the server limits answers.
+		if (exceeded.written !== undefined && exceeded.written <= (written.get(key) ?? 0)) break
+		if (exceeded.written !== undefined) written.set(key, exceeded.written)
+		const limit = shorter(model, context, before, exceeded)
+		learned.set(key, { limit, ...(exceeded.stated && { window: exceeded.stated.window }) })
 		context.limits[key] = limit
 		if (fitFor(model).estimate >= before) break
 		io.emit({ event_type: 'context.shrunk', payload: { provider: model.provider, model: model.model, tokens: limit } })
@@ -93,7 +92,7 @@ export async function askFitted(
 	}
 }
 
-/** The model that answered. If all failed, the last one: the failure is its own. */
+/** The model that answered. If all failed, the last one, from which the failure is. */
 function modelOf(reply: ModelReply, models: readonly ModelOrder[]): ModelOrder | undefined {
 	if (reply.status === 'failed') return models.at(-1)
 	const key = modelKey(reply.answer)
@@ -101,29 +100,29 @@ function modelOf(reply: ModelReply, models: readonly ModelOrder[]): ModelOrder |
 }
 
 interface Exceeded {
-	/** What the model said of a request that it refused. */
+	/** The limit that the server stated when it refused the request. */
 	stated?: StatedLimit | undefined
-	/** Tokens at which the answer was cut off, with those of the request. */
+	/** Tokens of the request and of the answer that was cut off. */
 	window?: number
 	/** Tokens of the answer that was cut off. */
 	written?: number
 }
 
-/** Undefined if the model had room enough. */
-function tooLongFor(reply: ModelReply, model: ModelOrder): Exceeded | undefined {
+/** Undefined if the request and the answer fit. */
+function exceededBy(reply: ModelReply, model: ModelOrder): Exceeded | undefined {
 	if (reply.status === 'failed' && reply.failure.code === 'context_too_long') return { stated: reply.failure.stated }
-	// Some servers refuse no request: they cut off the answer where the window ends.
+	// Some servers refuse no request, and cut off the answer at the end of the window.
 	const used = reply.status === 'failed' ? reply.failure.is_cut && reply.failure.usage : blankUsage(reply.answer)
 	if (!used || answerBound(model) !== undefined || used.output_tokens >= longestAnswer(model)) return undefined
 	return { window: used.input_tokens + used.output_tokens, written: used.output_tokens }
 }
 
-/** Of an answer that reached its greatest length before any text. */
+/** The usage of an answer that reached its maximum length before any text; undefined for other answers. */
 function blankUsage({ content, tool_calls, finish_reason, usage }: ModelAnswer): Usage | undefined {
 	return finish_reason === 'length' && content.trim() === '' && tool_calls.length === 0 ? usage : undefined
 }
 
-/** `estimate`: of the request that was too long. */
+/** The new limit in tokens. `estimate`: of the request that was too long. */
 function shorter(model: ModelOrder, context: ContextOrder, estimate: number, { stated, window }: Exceeded): number {
 	if (stated) {
 		const key = modelKey(model)
@@ -145,7 +144,7 @@ function tooLong(items: Fitted['items'], budget: number): Fault {
 	)
 }
 
-/** Adds what cannot be left out to the error of a server that accepts even less. */
+/** Adds the sizes of the parts that cannot be left out to the error of a server that accepts even less. */
 function explained(reply: Extract<ModelReply, { status: 'failed' }>, { fits, items }: Fitted): ModelReply {
 	const { code, message, ...failure } = reply.failure
 	if (code !== 'context_too_long' || fits) return reply

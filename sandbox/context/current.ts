@@ -1,11 +1,11 @@
-/** Shortens the turn that is under way: its older results first, then whatever is longest. */
+/** Shortens the current turn: its older results first, then the longest texts. */
 import type { Turn } from '../models/provider.ts'
 import { MESSAGE_TOKENS } from './message-tokens.ts'
 import type { Cost } from './past.ts'
 import { abridged, stubOf } from './shorten.ts'
 import type { ResultOrigin } from './shorten.ts'
 
-/** `room`: tokens that it may take. Where even the shortest form is longer, that is returned. */
+/** `room`: the tokens that it may have. Returns the shortest form if even that is longer. */
 export function shrunk(turns: readonly Turn[], room: number, run_id: string, cost: Cost): readonly Turn[] {
 	const originOf = (turn: Turn): ResultOrigin => ({
 		run_id,

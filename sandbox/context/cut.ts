@@ -1,20 +1,20 @@
-/** Where a conversation is cut that has become too long, and which turns leave its window next. */
+/** Decides where a conversation that has become too long is cut, and which turns leave its window next. */
 import type { ContextSummary as Summary } from '../order.ts'
 import { notCovered } from './earlier.ts'
 import { measure } from './measure.ts'
 import type { FitInput } from './measure.ts'
 import type { PastTurn } from './past.ts'
 
-/** After a cut: the part of the room for earlier turns that they fill, and the part of that for whole ones. */
+/** After a cut: the part of the room that earlier turns fill, and the part of that for whole turns. */
 const AFTER_CUT = 0.35
 const WHOLE = 0.7
-/** As much may be left where a summary was made ahead, so that the cut is directly after it. */
+/** If a summary exists already, earlier turns may fill this much, so that the cut is directly after the summary. */
 const BEHIND_SUMMARY = 0.65
-/** The part of the room beside instructions and tools above which a summary is made ahead, and the part that it leaves to turns. */
+/** Of the budget without instructions and tools: the part above which a summary is made ahead, and the part that it leaves to turns. */
 const AHEAD = 0.6
 const LEFT = 0.3
 
-/** So much is cut that many turns fit before the next cut; directly after the summary, if that leaves room enough. */
+/** Cuts so much that many turns fit before the next cut; directly after the summary, if that leaves enough room. */
 export function cutAt(
 	past: readonly PastTurn[],
 	begin: number,
@@ -36,15 +36,15 @@ export function cutAt(
 export interface Leaving {
 	/** The newest turn that a summary should cover now. */
 	through: string
-	/** The first turn after it; null: the next one to come. */
+	/** The first turn after it; null: the next new one. */
 	next: string | null
-	/** Tokens that the summary may take, by the estimate. */
+	/** The most tokens that the summary may have, by the estimate. */
 	most: number
 }
 
 /**
- * Which turns a summary should cover now: those that the next cut will leave out, once that is near; or those that were left
- * out without one. Null where neither is so.
+ * The turns that a summary should cover now: those that the next cut will leave out, if it is near, or those that were left out
+ * without a summary. Null if there are none.
  */
 export function leavingNext(input: FitInput): Leaving | null {
 	const { marks, summary, budget } = input
@@ -62,7 +62,7 @@ export function leavingNext(input: FitInput): Leaving | null {
 	return through === undefined ? null : { through, next: first ?? null, most }
 }
 
-/** All turns but the newest `kept`, whatever room there is. Null where there are no more, or where the summary covers them. */
+/** All turns but the newest `kept`, regardless of the room. Null if there are no others, or if the summary covers them. */
 export function leavingNow(input: FitInput, kept: number): Leaving | null {
 	const { past, most } = measure(input)
 	const at = past.length - kept

@@ -1,6 +1,6 @@
-/** Estimates how many tokens a text takes, by the kinds of its characters: rather too many than too few. */
+/** Estimates the tokens of a text from the kinds of its characters: rather too many than too few. */
 
-/** Of languages written with spaces, a model's tokens hold about four characters; of others about one. */
+/** In languages written with spaces, a token has about four characters; in others about one. */
 export function tokensIn(text: string): number {
 	let tokens = 0
 	let word = 0
@@ -38,12 +38,12 @@ const FAMILIES: readonly (readonly [RegExp, number])[] = [
 	[/llama|mistral|mixtral|qwen|deepseek|gemma|phi|command/i, 1.1],
 ]
 
-/** A factor for the estimate, before a provider has told how many tokens it counts. */
+/** The factor for the estimate until the provider has reported how many tokens it counts. */
 export function familyFactor(model: string): number {
 	return FAMILIES.find(([name]) => name.test(model))?.[1] ?? 1.1
 }
 
-/** Windows of well-known models, for orders without one. The first that fits. */
+/** Windows of well-known models, for orders without one. The first match applies. */
 const WINDOWS: readonly (readonly [RegExp, number])[] = [
 	[/gpt-5/i, 272_000],
 	[/gpt-4\.1|gemini/i, 1_000_000],
@@ -54,7 +54,7 @@ const WINDOWS: readonly (readonly [RegExp, number])[] = [
 	[/deepseek|qwen|mistral|llama-?[34]/i, 64_000],
 ]
 
-/** Of a model that nobody knows. */
+/** The window of an unknown model. */
 const WINDOW = 32_768
 
 export function windowOf(model: string): number {

@@ -1,9 +1,9 @@
 /**
- * Fits a request into a model's window. Pure: the same records give the same request.
+ * Fits a request into a model's window. Pure: the same records result in the same request.
  *
- * The newest turns stay whole; of older ones the results of tools become stubs; still older ones are replaced by what is said
- * about them. Where something is cut, so much is cut that many turns fit before the next cut, and the marks say where: up to
- * then every request begins as the one before. Nothing is deleted: what is left out can be read by its id.
+ * The newest turns stay complete. In older ones, the results of tools become stubs. Still older ones are replaced by a summary or a
+ * list. A cut removes so much that many turns fit before the next cut, and the marks store its place. Until then, every request
+ * begins like the previous one. Nothing is deleted: turns that are left out can be read by their ids.
  */
 import type { ContextMarks as Marks } from '../order.ts'
 import type { ModelRequest, Turn } from '../models/provider.ts'
@@ -23,12 +23,12 @@ export interface FitItem {
 
 export interface Fitted {
 	marks: Marks
-	/** Made when asked for, as `items` are: often only the marks count. */
+	/** Built on access, like `items`: often only the marks are needed. */
 	readonly request: ModelRequest
 	readonly items: FitItem[]
 	/** By the estimate. */
 	tokens: number
-	/** False: the instructions, the tools and the shortest prompt together are too long. */
+	/** False if the instructions, the tools and the shortest prompt together are too long. */
 	fits: boolean
 }
 
@@ -37,16 +37,16 @@ export function fit(input: FitInput): Fitted {
 	const { cost, past, instructions, tools: described, shown, earlier, available, most, ...begun } = measure(input)
 	let { current, from, whole } = begun
 	const fixed = instructions + described
-	const told = { marks: input.marks, unread, summary, run_id, most }
+	const marksInput = { marks: input.marks, unread, summary, run_id, most }
 	let marks = caughtUp({ marks: input.marks, summary, most })
 	const used = (): number => fixed + earlier(marks) + shown(from, whole) + cost(current)
 	if (used() > fixed + (budget - fixed) * fill && past.length > from) {
 		;[from, whole] = cutAt(past, from, available, summary)
-		marks = marksAt(past, from, whole, told)
+		marks = marksAt(past, from, whole, marksInput)
 	}
 	if (used() > budget) {
 		from = whole = past.length
-		marks = marksAt(past, from, whole, told)
+		marks = marksAt(past, from, whole, marksInput)
 	}
 	const room = budget - fixed - earlier(marks) - shown(from, whole)
 	if (cost(current) > room) current = shrunk(current, room, run_id, cost)

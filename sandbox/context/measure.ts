@@ -1,4 +1,4 @@
-/** What the parts of a request take: instructions, tools, earlier turns as they are marked, and the turn under way. */
+/** The tokens of the parts of a request: instructions, tools, earlier turns according to the marks, and the current turn. */
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { ContextMarks as Marks, ContextSummary as Summary } from '../order.ts'
 import type { ModelRequest, Turn } from '../models/provider.ts'
@@ -8,23 +8,23 @@ import { pastOf, placesOf } from './past.ts'
 import type { Cost } from './past.ts'
 
 export interface FitInput extends ModelRequest {
-	/** As many of the first turns of `turns` are earlier ones; with their ids. */
+	/** The earlier turns with their ids; `turns` begins with the same messages. */
 	history: readonly ChatMessage[]
-	/** Turns before these that are not shown, if there are some: how they begin. */
+	/** The beginnings of still earlier turns, which are not in `history`. */
 	unread?: Marks['omitted']
 	/** The current run. */
 	run_id: string
 	marks: Marks
 	summary?: Summary | undefined
-	/** Tokens that the request may take. */
+	/** The most tokens that the request may have. */
 	budget: number
-	/** The part of the room beside instructions and tools above which is cut; 1: only where it would not fit. */
+	/** The part of the budget without instructions and tools above which turns are cut; 1: only if they do not fit. */
 	fill: number
-	/** What an estimated token counts at the provider. */
+	/** The provider's tokens per estimated token. */
 	factor: number
 }
 
-/** The part of the room for earlier turns that a summary may take. */
+/** The part of the room for earlier turns that a summary may fill. */
 const EARLIER = 0.12
 
 export function measure(input: FitInput) {
@@ -39,22 +39,21 @@ export function measure(input: FitInput) {
 	return {
 		cost,
 		past,
-		/** The turn under way. */
 		current,
 		instructions,
 		tools: described,
-		/** Of the earlier turns from `first` on, those from `complete` on whole. */
+		/** Tokens of the earlier turns from `first` on: stubs up to `complete`, whole turns from there. */
 		shown: (first: number, complete: number): number =>
 			past.reduce((sum, turn, at) => sum + (at < first ? 0 : at < complete ? turn.stubTokens : turn.tokens), 0),
-		/** Of what replaces the earlier turns. */
+		/** Tokens of the text that replaces earlier turns. */
 		earlier: ({ earlier }: Marks): number =>
 			earlier === null ? 0 : Math.ceil(tokensIn(earlier) * factor) + MESSAGE_TOKENS,
-		/** Where the marks are. */
+		/** The places of the marks in `past`. */
 		from,
 		whole,
-		/** For earlier turns and what replaces them, if the request is filled as far as it may be. */
+		/** Tokens for earlier turns and the text that replaces them, in a request that is filled to `fill`. */
 		available,
-		/** For a summary: tokens by the estimate. */
+		/** The most tokens of a summary, by the estimate. */
 		most: (available * EARLIER) / factor,
 	}
 }

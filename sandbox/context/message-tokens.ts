@@ -1,16 +1,16 @@
-/** How many tokens a message, an attachment or a tool takes in a request, by the estimate. */
+/** The estimated tokens of a message, an attachment or a tool in a request. */
 import type { Attachment, ChatMessage, ToolSpec } from '../../core/protocol.ts'
 import { TEXT_LIMIT } from '../attachments/shown.ts'
 import type { Turn } from '../models/provider.ts'
 import { isTextType } from '../text-type.ts'
 import { tokensIn } from './estimate.ts'
 
-/** What a message takes besides its text. */
+/** Tokens of a message besides its text. */
 export const MESSAGE_TOKENS = 6
 
 const counted = new WeakMap<object, number>()
 
-/** Counted once, and kept with the message. */
+/** Counted once for each message object. */
 export function tokensOf(turn: Turn | ChatMessage): number {
 	let tokens = counted.get(turn)
 	if (tokens === undefined) {
@@ -34,13 +34,13 @@ export function tokensOfTool(tool: ToolSpec): number {
 	return tokens
 }
 
-/** Of an image of the size to which providers scale large ones down. */
+/** An image of the size to which providers scale large ones down. */
 const IMAGE = 1_600
-/** A page of a document has some 50 KB, and takes about 2,000 tokens. */
+/** A page of a document has about 50 KB and 2,000 tokens. */
 const BYTES_PER_TOKEN = 25
 const DOCUMENT = 100_000
 const LINE = 40
-/** Of a second of sound, and of a byte where nobody tells its length. */
+/** Tokens of a second of sound; bytes per token if the length is unknown. */
 const SECOND = 32
 const SOUND_BYTES_PER_TOKEN = 80
 

@@ -1,4 +1,4 @@
-/** The earlier turns of a conversation with what each takes, whole and as stubs. */
+/** The earlier turns of a conversation with their tokens, as whole turns and as stubs. */
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { ContextMarks as Marks } from '../order.ts'
 import type { Turn } from '../models/provider.ts'
@@ -8,7 +8,7 @@ import type { ResultOrigin } from './shorten.ts'
 /** Tokens of messages, as their provider counts them. */
 export type Cost = (list: readonly Turn[]) => number
 
-/** `history`: the same messages with their ids. A turn begins with what a user said. */
+/** `history`: the same messages with their ids. A turn begins with a message of a user. */
 export function pastOf(turns: readonly Turn[], history: readonly ChatMessage[], cost: Cost): PastTurn[] {
 	const past: PastTurn[] = []
 	for (let from = 0; from < turns.length;) {
@@ -21,28 +21,28 @@ export function pastOf(turns: readonly Turn[], history: readonly ChatMessage[], 
 }
 
 export class PastTurn {
-	/** Undefined where the caller sent the history along. */
+	/** Undefined if the caller of the run sent the history. */
 	readonly run_id: string | undefined
 	readonly whole: readonly Turn[]
 	readonly tokens: number
-	readonly #told: readonly ChatMessage[]
+	readonly #messages: readonly ChatMessage[]
 	readonly #cost: Cost
 	#stubs: readonly Turn[] | undefined
 	#stubTokens: number | undefined
 
-	constructor(whole: readonly Turn[], told: readonly ChatMessage[], cost: Cost) {
-		const [first] = told
+	constructor(whole: readonly Turn[], messages: readonly ChatMessage[], cost: Cost) {
+		const [first] = messages
 		this.run_id = first?.role === 'user' ? first.run_id : undefined
 		this.whole = whole
 		this.tokens = cost(whole)
-		this.#told = told
+		this.#messages = messages
 		this.#cost = cost
 	}
 
-	/** Made when they are first asked for: most turns are shown whole. */
+	/** Made on first access: most turns are shown completely. */
 	get stubs(): readonly Turn[] {
 		return (this.#stubs ??= this.whole.map((turn, at) => {
-			const message = this.#told[at]
+			const message = this.#messages[at]
 			const result_id = message?.role === 'tool' ? message.result_id : undefined
 			return stubIn(turn, { run_id: this.run_id, result_id })
 		}))
@@ -53,7 +53,7 @@ export class PastTurn {
 	}
 }
 
-/** Where the first shown turn and the first whole one stand. */
+/** The indexes of the first shown turn and of the first whole one. */
 export function placesOf(past: readonly PastTurn[], { from, whole }: Marks): [from: number, whole: number] {
 	const placeOf = (id: string | null): number =>
 		id === null ? 0 : past.findIndex(({ run_id }) => run_id !== undefined && run_id >= id)
@@ -63,7 +63,7 @@ export function placesOf(past: readonly PastTurn[], { from, whole }: Marks): [fr
 
 const stubs = new WeakMap<Turn, Turn>()
 
-/** A message of an earlier turn always has the same one. */
+/** Returns the same stub for the same message. */
 function stubIn(turn: Turn, origin: ResultOrigin): Turn {
 	const known = stubs.get(turn) ?? stubOf(turn, origin)
 	stubs.set(turn, known)

@@ -1,11 +1,11 @@
-/** Shorter versions of messages, each of which says how to read the whole. */
+/** Shorter versions of messages, each of which states how to read the whole text. */
 import { inWords } from '../attachments/words.ts'
 import type { Turn } from '../models/provider.ts'
 
-/** Characters of a result, and of other texts, up to which a stub is no shorter. */
+/** Up to this many characters, a result and other texts stay complete in a stub. */
 const RESULT = 240
 const TEXT = 2_000
-/** Characters of texts below which attachments are described in words: an image takes about as much. */
+/** If texts are limited to fewer characters, attachments are described in words: an image costs about as much. */
 const SHOWN = 4_000
 
 /** Where the whole text of a message is: for `conversation_read`. */
@@ -14,7 +14,7 @@ export interface ResultOrigin {
 	result_id?: string | undefined
 }
 
-/** Of an old turn: results of tools and attachments as one line each, long texts by their beginning and end. */
+/** The stub of an old message: tool results and attachments become one line each, long texts keep their beginning and end. */
 export function stubOf(shown: Turn, origin: ResultOrigin): Turn {
 	const turn = inWords(shown)
 	if (turn.role === 'tool') {
@@ -25,7 +25,7 @@ export function stubOf(shown: Turn, origin: ResultOrigin): Turn {
 			content: `[result of ${turn.content.length} characters, left out here; it begins: ${beginning}…; ${readBy(origin)}]`,
 		}
 	}
-	// Providers want their own state back in the turn that is under way.
+	// Providers need their state only in the current turn.
 	if (turn.role === 'assistant' && turn.provider_state) {
 		const { provider_state: _state, ...rest } = turn
 		return abridged(rest, TEXT, origin)
@@ -33,7 +33,7 @@ export function stubOf(shown: Turn, origin: ResultOrigin): Turn {
 	return abridged(turn, TEXT, origin)
 }
 
-/** With at most about `limit` characters of text, and as many in the arguments of each call. */
+/** The message with at most about `limit` characters of text, and as many in the arguments of each call. */
 export function abridged(shown: Turn, limit: number, origin: ResultOrigin): Turn {
 	const turn = limit < SHOWN ? inWords(shown) : shown
 	const content = cut(turn.content, limit, origin)

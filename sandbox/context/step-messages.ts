@@ -1,4 +1,4 @@
-/** The steps of a run, and its earlier messages, as turns of a request. */
+/** Converts the steps of a run, and earlier messages, to turns of a request. */
 import { isAnswer } from '../../core/protocol.ts'
 import type { ChatMessage, Step } from '../../core/protocol.ts'
 import type { Turn } from '../models/provider.ts'
@@ -6,7 +6,7 @@ import type { Turn } from '../models/provider.ts'
 type AnswerStep = Extract<Step, { kind: 'model' }>
 type ResultStep = Extract<Step, { kind: 'tool' }>
 
-/** `names`: the tool of each earlier call, by the call's id; those of an answer are added. */
+/** `names`: the tool of each earlier call, by the id of the call. The calls of an answer are added. */
 export function messageOf(step: AnswerStep | ResultStep, names: Map<string, string>): Exclude<Turn, { role: 'user' }> {
 	if (step.kind === 'model') {
 		const { content, tool_calls, reasoning, provider_state } = step.answer
@@ -21,7 +21,7 @@ export function messageOf(step: AnswerStep | ResultStep, names: Map<string, stri
 /** The same steps with the results of each answer's calls in the order of the calls: concurrent calls end in any order. */
 export function inOrderOfCalls<S extends { readonly kind: string }>(journal: readonly S[]): S[] {
 	const ordered: S[] = []
-	/** Where the results of the latest answer stand, and the places of its calls. */
+	/** Where the results of the latest answer begin, and the positions of its calls. */
 	let start = 0
 	let places = new Map<string, number>()
 	for (const step of journal) {
@@ -48,7 +48,7 @@ function isResult(step: { readonly kind: string }): step is ResultStep {
 
 type Assistant<T extends { role: string }> = Extract<T, { role: 'assistant' }>
 
-/** The same object where it has its calls: what was counted and made of a message is kept by the object. */
+/** Returns the same object if it has calls: token counts and stubs are cached by object. */
 export function withCalls(message: Assistant<ChatMessage>): Assistant<Turn> {
 	const { tool_calls } = message
 	return tool_calls ? (message as Assistant<Turn>) : { ...message, tool_calls: [] }

@@ -1,16 +1,16 @@
-/** Checks a value by a JSON Schema, without code made of it: both may come from strangers. */
+/** Validates a value with a JSON Schema without generating code, since neither is trusted. */
 import { isObject } from '../models/values.ts'
 
-/** Problems that are listed: a model needs no more to write its answer again. */
+/** Limit of the listed problems: a model needs no more to correct its answer. */
 const PROBLEMS = 5
-/** Schemas that refer to each other can ask for endless work; what was not checked then counts as valid. */
+/** Schemas that refer to each other could cause endless work. Anything that was not checked counts as valid. */
 const CHECKS = 100_000
-/** Characters and entries that a check looks through count as one more. */
-const LOOKED_THROUGH = 20
+/** This many characters or entries count as one more check. */
+const SIZE_PER_CHECK = 20
 const DEPTH = 100
 
 const types: ReadonlySet<string> = new Set(['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'])
-/** Keywords that can make a value invalid, and are not checked: a pattern could take forever, and the others are rare. */
+/** Keywords that can make a value invalid but are not checked: a pattern could run forever, and the others are rare. */
 const unchecked = [
 	'$dynamicRef',
 	'$recursiveRef',
@@ -32,18 +32,18 @@ type Schema = Record<string, unknown>
 
 interface SchemaCheck {
 	root: unknown
-	/** What references lead to. */
+	/** Resolved references. */
 	known: Map<string, unknown>
 	problems: string[]
 	left: number
-	/** Something was not checked, so without problems the value may fit or not. */
+	/** Something was not checked. If there are no problems, the value may be valid or not. */
 	isPartial: boolean
 }
 
 /**
- * What is wrong with the value, at most five sentences; none if it fits. Understands types, `enum`, `const`, objects, lists,
- * bounds of lengths and numbers, `anyOf`, `oneOf`, `allOf`, `not`, `nullable` as in OpenAPI, and local references. Other
- * keywords, and types that JSON Schema does not have, never make a value wrong.
+ * At most five sentences about what is wrong with the value; none if it is valid. Supports types, `enum`, `const`, objects,
+ * arrays, bounds of lengths and numbers, `anyOf`, `oneOf`, `allOf`, `not`, `nullable` as in OpenAPI, and local references. Other
+ * keywords, and types that JSON Schema does not have, never make a value invalid.
  */
 export function problemsIn(value: unknown, schema: unknown): string[] {
 	const check: SchemaCheck = { root: schema, known: new Map(), problems: [], left: CHECKS, isPartial: false }
@@ -58,7 +58,8 @@ function visit(check: SchemaCheck, value: unknown, schema: unknown, path: string
 	check.isPartial ||= isTooMuch || isPartly(schema)
 	if (isTooMuch) return
 	const { type, enum: listed, required } = schema
-	check.left -= 1 + [value, type, listed, required].reduce<number>((sum, one) => sum + sizeOf(one), 0) / LOOKED_THROUGH
+	check.left -=
+		1 + [value, type, listed, required].reduce<number>((sum, part) => sum + sizeOf(part), 0) / SIZE_PER_CHECK
 	const at = (more: string): string => (path === '' ? more : `${path}.${more}`)
 	const below = (inner: unknown, innerSchema: unknown, where: string): void =>
 		visit(check, inner, innerSchema, where, depth + 1)
@@ -113,7 +114,7 @@ function choose(check: SchemaCheck, value: unknown, schema: Schema, path: string
 	if (schema.not !== undefined && judge(schema.not) === 'fits') say(check, path, 'must not fit the schema of not')
 }
 
-/** It has more than is checked here. */
+/** Whether the schema has keywords that are not checked. */
 function isPartly(schema: Schema): boolean {
 	return (
 		unchecked.some((name) => Object.hasOwn(schema, name)) ||
@@ -168,7 +169,7 @@ function isOf(value: unknown, type: string): boolean {
 	}
 }
 
-/** Undefined for a reference to another document, to an anchor or to nothing: it allows everything. */
+/** Resolves a reference. Undefined for one to another document, to an anchor or to nothing: it allows everything. */
 function referred({ root, known }: SchemaCheck, ref: string): unknown {
 	if (known.has(ref)) return known.get(ref)
 	let found = /^#(\/|$)/.test(ref) ? root : undefined
@@ -185,7 +186,7 @@ function referred({ root, known }: SchemaCheck, ref: string): unknown {
 	return found
 }
 
-/** Of what a check may look through. */
+/** The number of characters or entries that a check may read. */
 function sizeOf(value: unknown): number {
 	if (typeof value === 'string' || Array.isArray(value)) return value.length
 	return isObject(value) ? Object.keys(value).length : 0
@@ -204,14 +205,12 @@ function lengthOf(text: string): number {
 	return text.length - (text.match(/[\ud800-\udbff][\udc00-\udfff]/g)?.length ?? 0)
 }
 
-function isSame(one: unknown, other: unknown): boolean {
-	if (Array.isArray(one) && Array.isArray(other))
-		return one.length === other.length && one.every((item, at) => isSame(item, other[at]))
-	if (!isObject(one) || !isObject(other)) return one === other
-	const names = Object.keys(one)
+function isSame(a: unknown, b: unknown): boolean {
+	if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, at) => isSame(item, b[at]))
+	if (!isObject(a) || !isObject(b)) return a === b
+	const names = Object.keys(a)
 	return (
-		names.length === Object.keys(other).length &&
-		names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]))
+		names.length === Object.keys(b).length && names.every((name) => Object.hasOwn(b, name) && isSame(a[name], b[name]))
 	)
 }
 

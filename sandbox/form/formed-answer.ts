@@ -1,4 +1,4 @@
-/** Asks the model until its answer has the form that the caller of the run wants: JSON, or a call of one of its tools. */
+/** Asks the model until its answer has the form that the caller of the run requires: JSON, or a call of one of its tools. */
 import { addUsage } from '../../core/protocol.ts'
 import type { ModelAnswer, Usage, WorkerEvent } from '../../core/protocol.ts'
 import type { AnswerForm } from '../order.ts'
@@ -7,13 +7,12 @@ import type { ModelReply, ModelRequest } from '../models/provider.ts'
 import { parsed } from '../models/values.ts'
 import { problemsIn } from './check-json.ts'
 
-/** Further calls after an answer without the form. */
+/** Further calls after an answer of another form. */
 const RETRIES = 2
 
 /**
- * Never rejects. An answer that calls tools other than those of the form is taken as it is, and so is one that was cut off or
- * filtered. JSON is answered without what stands around it. Fails with `model_output_invalid` in the end, or where `mayRepeat`
- * forbids another call. Emits `model.retry`.
+ * Never rejects. Answers that call any tools, were cut off or were filtered are returned unchanged. Text around JSON is removed.
+ * Finally, or if `mayRepeat` forbids another call, fails with `model_output_invalid`. Emits `model.retry`.
  */
 export async function askForFormedAnswer(
 	ask: (request: ModelRequest) => Promise<{ reply: ModelReply; usage: Usage }>,
@@ -55,7 +54,7 @@ function formOf(answer: ModelAnswer, { json, call }: AnswerForm): { answer: Mode
 	return { answer: { ...answer, content: text } }
 }
 
-/** The JSON of an answer, which may be in a code block, or between other words. */
+/** The JSON of an answer, which may be in a code block or surrounded by text. */
 function jsonIn(content: string): { text: string; value?: unknown } {
 	const trimmed = content.trim()
 	const block = trimmed.slice(trimmed.indexOf('```'), trimmed.lastIndexOf('```')).replace(/^```\w*/, '')

@@ -1,7 +1,7 @@
 import type { ModelOrder } from '../order.ts'
 import { objectIn } from './values.ts'
 
-/** The names in all APIs, for any kind of server: nobody sets one that the server does not know. */
+/** The names of the limit in all APIs. Only names that the server supports are set. */
 const NAMES = [
 	'max_tokens',
 	'max_completion_tokens',
@@ -11,12 +11,12 @@ const NAMES = [
 	'n_predict',
 ] as const
 
-/** Tokens to which an answer is limited by settings; undefined if only the model's window and the server limit it. */
+/** The limit of an answer in tokens, from settings; undefined if only the model's window and the server limit it. */
 export function answerBound(order: ModelOrder): number | undefined {
 	return boundInBody(order) ?? boundIn(order.sampling) ?? order.params?.max_tokens
 }
 
-/** The limit in `extra_body`, which replaces that of all other settings. */
+/** The limit in `extra_body`, which overrides all other settings. */
 export function boundInBody({ extra_body }: ModelOrder): number | undefined {
 	if (!extra_body) return undefined
 	return boundIn({ ...extra_body, ...objectIn(extra_body.options), ...objectIn(extra_body.generationConfig) })

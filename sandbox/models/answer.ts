@@ -1,4 +1,4 @@
-/** Puts an answer together from what a server sends, whatever its dialect, and bounds it. */
+/** Builds an answer from a server's response, in any dialect, and bounds it. */
 import { wireName } from '../wire-name.ts'
 import type { ModelAnswer, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
@@ -11,27 +11,27 @@ import { sealState } from './provider-state.ts'
 import { estimateUsage } from './usage.ts'
 import { isObject, stringIn } from './values.ts'
 
-/** Characters of one answer, its calls' arguments and its reasoning included. A model that continues for longer is stuck. */
+/** Limit of the characters of one answer, including arguments of calls and reasoning. A model that exceeds it is in a loop. */
 const ANSWER_LIMIT = 1024 * 1024
-/** Calls of one answer. */
+/** Limit of the calls of one answer. */
 const CALLS_LIMIT = 128
 
 export class AnswerBuilder {
 	content = ''
 	reasoning = ''
-	/** The server's own word, empty until it has said how the answer ends. */
+	/** The server's finish reason, unmapped; empty until the server has sent it. */
 	finishWord = ''
 	usage: Usage | undefined
-	/** What the provider must see again with this answer; JSON. */
+	/** Data that the provider must get back with this answer; JSON. */
 	state: unknown
-	/** Nothing was recognised in what the server sent so far. */
+	/** Nothing in the response has been recognised so far. */
 	isUntouched = true
 	readonly #tools: readonly ToolSpec[]
 	readonly #onText: (text: string) => void
 	readonly #calls = new Map<string | number, ToolCallRequest>()
 	#characters = 0
 
-	/** `onText` gets each piece of the answer's text as it comes. */
+	/** `onText` gets each chunk of the answer's text at once. */
 	constructor(tools: readonly ToolSpec[], onText: (text: string) => void = () => {}) {
 		this.#tools = tools
 		this.#onText = onText
@@ -48,7 +48,7 @@ export class AnswerBuilder {
 		this.reasoning += text
 	}
 
-	/** `at` tells the calls of an answer apart. The first id and name count; arguments add up. */
+	/** `at` identifies the call within the answer. The first id and name are used; arguments are concatenated. */
 	addToCall(at: string | number, piece: { id?: unknown; name?: unknown; arguments?: unknown }): void {
 		let call = this.#calls.get(at)
 		if (!call) {
@@ -63,7 +63,7 @@ export class AnswerBuilder {
 		this.#count(stringIn(id) + stringIn(name) + args)
 	}
 
-	/** The latest call, and under what it goes. */
+	/** The latest call, and its `at`. */
 	get lastCall(): [at: string | number, call: ToolCallRequest] | undefined {
 		return [...this.#calls].at(-1)
 	}
@@ -72,7 +72,7 @@ export class AnswerBuilder {
 		return this.#calls.size > 0
 	}
 
-	/** The calls by the tools' canonical names, in the model's order. */
+	/** The calls with the tools' canonical names, in the model's order. */
 	get tool_calls(): ToolCallRequest[] {
 		return [...this.#calls.values()].map((call) => {
 			const tool = this.#tools.find((one) => wireName(one.name) === call.name || one.name === call.name)
@@ -83,17 +83,17 @@ export class AnswerBuilder {
 		})
 	}
 
-	/** The calls as the server made them. */
+	/** The calls with the names and ids that the server sent. */
 	callsAs<T>(view: (call: { id: string; name: string }, at: string | number) => T): T[] {
 		return [...this.#calls].map(([at, { id, name }]) => view({ id, name }, at))
 	}
 
-	/** The server said that this is the end, and nothing is cut off. */
+	/** The server has sent a finish reason, and nothing is cut off. */
 	get isWhole(): boolean {
 		return this.finishWord !== '' && this.finishWord !== 'error' && !this.#isCut
 	}
 
-	/** It reached its greatest length in the middle of a tool call. */
+	/** It reached its maximum length in the middle of a tool call. */
 	get isTooLong(): boolean {
 		return this.#isCut && finishReason(this.finishWord, false) === 'length'
 	}
@@ -144,24 +144,24 @@ export class AnswerBuilder {
 	}
 }
 
-/** Puts the response to one request into an answer. Methods throw ModelError and StreamError. */
+/** Reads the response to one request into an answer. Methods throw ModelError and StreamError. */
 export interface AnswerReader {
 	/** The next event of a stream. */
 	take(event: unknown): void
-	/** The JSON that a server sent in place of a stream. */
+	/** The JSON that a server sent instead of a stream. */
 	takeWhole(body: unknown): void
-	/** Called once nothing more comes, whether the response ended well or not. */
+	/** Called at the end of the response, whether it succeeded or failed. */
 	end?(): void
 }
 
-/** Throws ModelError where it is neither text nor nothing. */
+/** The text, or '' for null and undefined. Throws ModelError for other values. */
 export function textOrNothing(value: unknown): string {
 	if (value === undefined || value === null) return ''
 	if (typeof value !== 'string') throw malformed('text of the answer is not a string')
 	return value
 }
 
-/** What allows longer answers. */
+/** Advice about how to allow longer answers. */
 function longer(order: ModelOrder): string {
 	if (boundInBody(order) !== undefined) return `raise the limit in extra_body of provider ${order.provider}`
 	if (answerBound(order) !== undefined) return 'raise config.max_tokens of the agent'

@@ -8,13 +8,13 @@ import { countIn, isObject, objectIn, parsed, stringIn } from './values.ts'
 
 type Block = Record<string, unknown>
 
-/** Blocks of one message; a server that counts higher is broken. */
+/** Limit of the blocks of one message; higher indexes are an error of the server. */
 const BLOCKS_LIMIT = 1_024
 
 export class MessageReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #blocks: Block[] = []
-	/** Arguments as they come, by block. */
+	/** The arguments received so far, by block. */
 	readonly #json = new Map<Block, string>()
 	#usage: Record<string, unknown> = {}
 
@@ -59,7 +59,7 @@ export class MessageReader implements AnswerReader {
 			if (json !== undefined) block.input = parsed(json || '{}') ?? {}
 			answer.addToCall(at, { id: block.id, name: block.name, arguments: json ?? JSON.stringify(block.input ?? {}) })
 		}
-		// Text and calls alone come back from the answer itself.
+		// Text and calls can be sent back from the answer itself, without state.
 		const blocks = this.#blocks.filter((block) => block !== undefined)
 		if (blocks.some(({ type }) => type !== 'text' && type !== 'tool_use')) answer.state = { content: blocks }
 		answer.usage = usageIn(this.#usage)
@@ -104,7 +104,7 @@ export class MessageReader implements AnswerReader {
 	}
 }
 
-/** Tokens that were written to the cache or read from it are not in `input_tokens`. */
+/** `input_tokens` of the API does not include tokens that were written to the cache or read from it. */
 function usageIn(usage: Record<string, unknown>): Usage | undefined {
 	const counted = countedUsage({
 		input: usage.input_tokens,

@@ -2,7 +2,7 @@ import { wireName } from '../wire-name.ts'
 import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { shownOf } from '../attachments/shown.ts'
-import type { Takes } from '../attachments/shown.ts'
+import type { AcceptedMedia } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { renamedParameters } from './property-names.ts'
 import { openState, stateOf } from './provider-state.ts'
@@ -12,10 +12,10 @@ import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { argumentsIn, isObject, listIn, objectIn } from './values.ts'
 
-/** The API insists on a limit; of models that refuse this one, the old ones allow the smaller. */
+/** The API requires a limit. Old models refuse the first and accept the second. */
 const MAX_TOKENS = 8_192
 const OLD_MAX_TOKENS = 4_096
-/** The least that the API takes as a budget of thinking, and what an answer needs beside it. */
+/** The lowest thinking budget that the API accepts, and the tokens that an answer needs besides. */
 const LEAST_BUDGET = 1_024
 
 const BUDGETS: Readonly<Record<string, number>> = {
@@ -41,7 +41,7 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 	const { temperature, top_p, stop, parallel_tool_calls } = params
 	const drop = new Set(traits.drop)
 	const { json, call } = supportedForm(asked.form, traits)
-	// A model that thinks cannot be made to call a tool.
+	// With thinking, the API does not allow a forced tool call.
 	const mayThink = !drop.has('thinking') && !call && isContinuable(order, turns)
 	const thinking = mayThink ? thinkingOf(params, traits) : {}
 	const output = {
@@ -67,7 +67,7 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 		}),
 		...(tools.length > 0 && (call || parallel_tool_calls === false) && { tool_choice: choice }),
 		...(traits.streaming !== false && { stream: true }),
-		// Beside thinking, only the standard temperature is taken.
+		// With thinking, only the default temperature is accepted.
 		...(typeof temperature === 'number' && !thinks && { temperature: Math.min(temperature, 1) }),
 		...(top_p !== undefined && !thinks && temperature === undefined && { top_p }),
 		...(stop !== undefined && { stop_sequences: [stop].flat() }),
@@ -80,7 +80,7 @@ export function messageBody(order: ModelOrder, asked: ModelRequest, traits: Trai
 	return body
 }
 
-/** None unless an effort is set. Newer models choose the budget themselves. */
+/** No thinking unless an effort is set. Newer models choose the budget themselves. */
 function thinkingOf({ reasoning_effort: effort, max_tokens }: Record<string, unknown>, traits: Traits): object {
 	if (typeof effort !== 'string' || effort === 'none') return {}
 	if (traits.adaptive_thinking) {
@@ -98,8 +98,8 @@ function budgetIn(thinking: object): number {
 }
 
 /**
- * Thinking continues only where the answers since the last prompt come back as they were. They do not where another model gave
- * them, or a secret was taken out; then this model answers without.
+ * Thinking can continue only if the answers since the last prompt are sent back unchanged. That is impossible if another model gave
+ * them, or if a secret was redacted; then this model answers without thinking.
  */
 function isContinuable(order: ModelOrder, turns: readonly Turn[]): boolean {
 	const since = turns.slice(turns.findLastIndex(({ role }) => role === 'user') + 1)
@@ -122,16 +122,16 @@ function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): M
 	return isBegun ? messages : [{ role: 'user', content: [{ type: 'text', text: '…' }] }, ...messages]
 }
 
-const TAKES: Takes = {
+const ACCEPTED: AcceptedMedia = {
 	images: new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
-	// The API takes 5 MiB as base64.
+	// The API accepts 5 MiB of base64.
 	image_bytes: 3.75 * 1024 * 1024,
 	files: new Set(['application/pdf']),
 	audio: new Set(),
 }
 
 function contentOf(turn: Turn, request: ModelRequest, traits: Traits): Block[] {
-	return shownOf(turn, request, traits, TAKES).flatMap((shown): Block[] => {
+	return shownOf(turn, request, traits, ACCEPTED).flatMap((shown): Block[] => {
 		if (shown.kind === 'text') return textBlock(shown.text)
 		const source = { type: 'base64', media_type: shown.media_type, data: shown.base64 }
 		return [shown.kind === 'image' ? { type: 'image', source } : { type: 'document', source, title: shown.name }]
@@ -179,12 +179,12 @@ function textBlock(text: string): Block[] {
 	return text.trim() === '' ? [] : [{ type: 'text', text }]
 }
 
-/** Other providers' ids hold characters that are refused. */
+/** Ids of other providers may contain characters that the API refuses. */
 function safeId(id: string): string {
 	return id.replace(/[^a-zA-Z0-9_-]/g, '_')
 }
 
-/** What stays the same in the next request: tools and system prompt, the earlier turns, and all that was said so far. */
+/** Marks the parts that the next request begins with: tools and system prompt, the earlier turns, and the current turn so far. */
 function markForCache(body: Record<string, unknown>): void {
 	const messages = listIn(body.messages) as Message[]
 	const prompt = messages.findLastIndex(

@@ -4,7 +4,7 @@ import { messageBody } from './anthropic-request.ts'
 import { providerOf } from './dialect.ts'
 import type { Provider } from './provider.ts'
 
-/** Of the API; the only one there is. */
+/** The only version of the API. */
 const VERSION = '2023-06-01'
 
 export const anthropic: Provider = providerOf({

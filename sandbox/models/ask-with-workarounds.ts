@@ -1,4 +1,4 @@
-/** Asks again, in another way, where a server refuses what can be done without. */
+/** Asks again in another form if a server refuses something dispensable. */
 import { hash } from 'node:crypto'
 import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
@@ -6,17 +6,17 @@ import { workaroundFor } from './workarounds.ts'
 import type { ModelReply, ModelRequest } from './provider.ts'
 import type { Traits } from './traits.ts'
 
-/** Models, and kinds of requests to them, whose traits are remembered in one thread. */
+/** Limit of the models, and kinds of requests to them, whose traits a thread remembers. */
 const MEMORY_LIMIT = 256
-/** Workarounds tried in one call: each is a refused request. */
+/** Limit of the workarounds in one call: each costs a refused request. */
 const WORKAROUNDS_LIMIT = 6
 
 const learned = new Map<string, Traits>()
 
 /**
- * Asks, and where the server refuses something that can be done without, asks again without that. What helped is remembered
- * for later calls of the same model, or for calls like this one where the cause was a value or a single tool. `optional`:
- * fields of the dialect that can be left out.
+ * Asks, and asks again without something dispensable that the server refused. A workaround that helped is remembered for later
+ * calls of the same model, or for similar calls if the cause was a value or a single tool. `optional`: fields of the dialect that
+ * can be left out.
  */
 export async function askWithWorkarounds(
 	order: ModelOrder,
@@ -27,10 +27,10 @@ export async function askWithWorkarounds(
 ): Promise<ModelReply> {
 	const name = JSON.stringify([order.kind, order.base_url, order.model])
 	let digest: string | undefined
-	const such = (): string => (digest ??= suchRequests(name, order, request))
+	const similar = (): string => (digest ??= similarRequests(name, order, request))
 	const fields = [...optional, ...Object.keys(order.sampling ?? {}), ...Object.keys(order.extra_body ?? {})]
-	// Nearly every server takes every request, and then nothing was learned.
-	const known: Traits = { ...(learned.size > 0 && and(learned.get(name), learned.get(such()))), ...order.compat }
+	// Usually nothing was learned, since nearly every server accepts every request.
+	const known: Traits = { ...(learned.size > 0 && and(learned.get(name), learned.get(similar()))), ...order.compat }
 	if (order.compat?.developer_role) known.system_role = 'developer'
 	let traits = known
 	const lasting: [name: string, traits: Traits][] = []
@@ -49,12 +49,12 @@ export async function askWithWorkarounds(
 		const added = { ...others, ...(drop && { drop: drop.filter((field) => !dropped.includes(field)) }) }
 		traits = and(traits, added)
 		if (added.tools === false) refusedTools = reply.failure.message
-		if (workaround.holds) lasting.push([workaround.holds === 'for the model' ? name : such(), added])
+		if (workaround.holds) lasting.push([workaround.holds === 'for the model' ? name : similar(), added])
 	}
 }
 
-/** What one agent or client asks for in vain must not change the requests of others. */
-function suchRequests(name: string, { params, sampling }: ModelOrder, { tools, form }: ModelRequest): string {
+/** Identifies requests with the same settings and tools: what one agent or client requests must not change the requests of others. */
+function similarRequests(name: string, { params, sampling }: ModelOrder, { tools, form }: ModelRequest): string {
 	const settings = JSON.stringify([params, sampling, digestOfTools(tools), form])
 	return `${name} ${hash('sha256', settings, 'base64url')}`
 }

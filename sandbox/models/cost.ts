@@ -1,4 +1,4 @@
-/** What a call of a model costs, and what it may use at most. */
+/** The cost of a model call, and the most that it may use. */
 import { roundCost } from '../../core/protocol.ts'
 import type { Reservation, Usage } from '../../core/protocol.ts'
 import type { ModelOrder, Prices } from '../order.ts'
@@ -7,10 +7,10 @@ import { familyFactor, tokensIn } from '../context/estimate.ts'
 import { tokensOf, tokensOfTool } from '../context/message-tokens.ts'
 import type { ModelRequest } from './provider.ts'
 
-/** Tokens for which a price is given. */
+/** The number of tokens to which a price applies. */
 const PER = 1_000_000
 
-/** What a call costs for limits and reports; undefined if that is unknown. The offline provider has no price and costs nothing. */
+/** The cost of a call for limits and reports; undefined if it is unknown. The offline provider has no price and costs nothing. */
 export function knownCost({ kind, prices }: ModelOrder, usage: Usage): number | undefined {
 	if (prices) return costOf(prices, usage)
 	return kind === 'offline' ? 0 : undefined
@@ -23,7 +23,7 @@ function costOf({ input, cached_input = input, output }: Prices, usage: Usage): 
 	return roundCost(((input_tokens - cached) * input + cached * cached_input + output_tokens * output) / PER)
 }
 
-/** What a call may use at most: its request as estimated, and the longest answer. */
+/** The most that a call may use: its estimated request and the longest answer. */
 export function reservationOf(order: ModelOrder, { system, turns, tools }: ModelRequest): Reservation {
 	const { provider, model } = order
 	let estimated = tokensIn(system ?? '')

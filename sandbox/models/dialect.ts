@@ -1,4 +1,4 @@
-/** What one API needs beyond what all of them share: the waits, the failures, and what refusals teach. */
+/** Makes a provider from a dialect: adds what all dialects share, which is timeouts, failures and workarounds. */
 import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { serverUrls } from '../provider-kinds.ts'
@@ -17,15 +17,15 @@ import type { Traits } from './traits.ts'
 
 export interface Dialect {
 	kind: ServerKind
-	/** Fields of a request that can be left out, by the names that servers call them. */
+	/** Fields of a request that can be left out, by their names in the API. */
 	optional: readonly string[]
-	/** What a response should have been in which nothing is recognised, for people, and what to do about it. */
+	/** For the error about an unrecognised response: what was expected, and what to do. */
 	expected: string
-	/** `request`: without tools where `traits` say that the server takes none. */
+	/** `request`: without tools if `traits` state that the server accepts none. */
 	requestOf(order: ModelOrder, request: ModelRequest, traits: Traits): Sent
 	readerFor(answer: AnswerBuilder, tools: readonly ToolSpec[]): AnswerReader
-	/** Completes what a server said of its refusal. */
-	named?(said: ServerError): ServerError
+	/** Completes a server's error with details that only this dialect can read. */
+	named?(reported: ServerError): ServerError
 }
 
 export function providerOf(dialect: Dialect): Provider {
@@ -48,7 +48,7 @@ async function attempt(
 	traits: Traits,
 	io: AskIo,
 ): Promise<ModelReply> {
-	// One controller for both ends.
+	// Aborts after the timeout, or with the caller's signal.
 	const controller = new AbortController()
 	const { signal } = controller
 	let timedOut = false
@@ -66,7 +66,7 @@ async function attempt(
 		await sendAndRead(dialect, order, request, traits, answer, signal, io.onSent)
 		if (!signal.aborted) answer.check(order)
 	} catch (error) {
-		// A server that breaks the connection after its last word has said all that matters.
+		// If the connection breaks after a whole answer, the answer counts.
 		if (!signal.aborted && (!answer.isWhole || error instanceof ModelError))
 			return billed(failureOf(error, order, dialect.named), answer)
 	} finally {

@@ -1,4 +1,4 @@
-/** What became of a call that threw, in the words of this gateway. */
+/** Converts errors of model calls to failures with the gateway's codes. */
 import { messageOf } from '../../core/errors.ts'
 import type { ModelOrder } from '../order.ts'
 import { failed, ModelError } from './provider.ts'
@@ -7,18 +7,18 @@ import { retryAfter } from './retry-after.ts'
 import { isTooLong, statedLimit } from './too-long.ts'
 import { listIn, objectIn, parsed, stringIn } from './values.ts'
 
-/** A shorter key is a word that local servers are given, such as "none"; to take it out would only garble the text. */
+/** Shorter keys are placeholders for local servers, such as "none"; to redact them would only garble the text. */
 const SECRET_LENGTH = 8
-/** Characters of what a server said that are looked at: some answer with whole pages, and a hostile one with more. */
+/** Limit of the characters of a server's error: some servers answer with whole pages. */
 const READ_LIMIT = 8 * 1024
 
-/** What a server said of its refusal. */
+/** An error that a server reported. */
 export interface ServerError {
 	/** Undefined for an error in the middle of a stream. */
 	status?: number | undefined
-	/** The provider's own code or type. */
+	/** The provider's code or type. */
 	code?: string | undefined
-	/** The code alone, where it is a word. */
+	/** The code alone, if it is a word. */
 	provider_code?: string | undefined
 	/** The field that it names. */
 	param?: string | undefined
@@ -26,13 +26,13 @@ export interface ServerError {
 	headers?: Pick<Headers, 'get'> | undefined
 }
 
-/** `named` completes what the dialect's server said. Keys and headers' values are taken out of it. */
+/** `named` completes the server's error for the dialect. Keys and values of headers are redacted. */
 export function failureOf(
 	error: unknown,
 	order: ModelOrder,
-	named: (said: ServerError) => ServerError = (said) => said,
+	named: (reported: ServerError) => ServerError = (reported) => reported,
 ): ModelReply {
-	const server = error instanceof StreamError ? shortened(named(error.said), order) : undefined
+	const server = error instanceof StreamError ? shortened(named(error.reported), order) : undefined
 	const { code, message, retryable } = server ? byStatus(server, statusOf(server)) : classify(error, order)
 	return failed(code, withoutSecrets(message, order), {
 		retryable,
@@ -48,7 +48,7 @@ export function failureOf(
 /** A code that may be shown; one with a redacted part does not match. */
 const WORD = /^[A-Za-z][\w.-]{0,63}$/
 
-/** Throws StreamError for an error in the middle of a stream, or in place of an answer. */
+/** Throws StreamError for an error in the middle of a stream, or instead of an answer. */
 export function throwErrorIn(value: unknown): void {
 	const error = errorIn(value)
 	if (error) throw new StreamError(error)
@@ -63,9 +63,9 @@ export function errorIn(value: unknown): ServerError | undefined {
 	if (typeof error === 'string') return { message: error }
 	const { message, code, type, param, status, n_prompt_tokens: tokens, n_ctx: window } = objectIn(error)
 	const number = Number(code ?? status)
-	const said = stringIn(message)
+	const reported = stringIn(message)
 	return {
-		message: said ? said + asideOf(said, tokens, window) : JSON.stringify(error),
+		message: reported ? reported + asideOf(reported, tokens, window) : JSON.stringify(error),
 		code: stringIn(code) || stringIn(type) || undefined,
 		provider_code: WORD.exec(stringIn(code))?.[0],
 		param: stringIn(param) || undefined,
@@ -73,7 +73,7 @@ export function errorIn(value: unknown): ServerError | undefined {
 	}
 }
 
-/** What llama.cpp states of a request that is too long; some of its versions beside the message only. */
+/** The numbers with which llama.cpp describes a request that is too long; some versions have them only beside the message. */
 function asideOf(message: string, tokens: unknown, window: unknown): string {
 	const isAside = typeof tokens === 'number' && typeof window === 'number' && !message.includes(String(window))
 	return isAside ? `; request (${tokens} tokens), context size (${window} tokens)` : ''
@@ -84,13 +84,13 @@ export function namedError(body: unknown): StreamError {
 	return new StreamError(errorIn(body) ?? errorIn({ error: body }) ?? { message: 'the server reports an error' })
 }
 
-/** What is thrown for what a server said in place of an answer: a refusal, or an error in the middle of a stream. */
+/** A server sent an error instead of an answer, or in the middle of a stream. */
 export class StreamError extends Error {
-	readonly said: ServerError
+	readonly reported: ServerError
 
-	constructor(said: ServerError) {
-		super(said.message)
-		this.said = said
+	constructor(reported: ServerError) {
+		super(reported.message)
+		this.reported = reported
 	}
 }
 
@@ -101,16 +101,16 @@ export class ConnectionFailure extends Error {
 	}
 }
 
-/** What a server said with any status but success. `text`: the body. */
+/** The error for a response whose status is not a success. `text`: the body. */
 export function refusalOf(status: number, text: string, headers: ServerError['headers']): StreamError {
 	const body = parsed(text)
 	const refused = Array.isArray(body) ? body[0] : body
-	const said = errorIn(refused)
-	const message = `${status} ${said?.message ?? (text || 'status code (no body)')}`.trim()
-	return new StreamError({ ...said, status, message, headers: withDelayIn(refused, headers) })
+	const reported = errorIn(refused)
+	const message = `${status} ${reported?.message ?? (text || 'status code (no body)')}`.trim()
+	return new StreamError({ ...reported, status, message, headers: withDelayIn(refused, headers) })
 }
 
-/** Google names the time to wait among the details. */
+/** Google states the time to wait in the details of the error. */
 function withDelayIn(body: unknown, headers: ServerError['headers']): ServerError['headers'] {
 	const delay = listIn(objectIn(objectIn(body).error).details)
 		.map((detail) => Number.parseFloat(stringIn(objectIn(detail).retryDelay)))
@@ -119,11 +119,11 @@ function withDelayIn(body: unknown, headers: ServerError['headers']): ServerErro
 	return { get: (name) => headers?.get(name) ?? (name === 'retry-after' ? String(delay) : null) }
 }
 
-/** Secrets are taken out before the text is cut, since the cut could leave a part of one. */
-function shortened(said: ServerError, order: ModelOrder): ServerError {
-	const { message, code, param } = said
+/** Secrets are redacted before the text is cut, since the cut could leave a part of one. */
+function shortened(reported: ServerError, order: ModelOrder): ServerError {
+	const { message, code, param } = reported
 	return {
-		...said,
+		...reported,
 		message: withoutSecrets(message, order).slice(0, READ_LIMIT),
 		code: code?.slice(0, READ_LIMIT),
 		param: param?.slice(0, READ_LIMIT),
@@ -142,11 +142,11 @@ function classify(error: unknown, { provider }: ModelOrder): Kind {
 	}
 	if (error instanceof SyntaxError)
 		return { code: 'model_malformed', message: 'the stream holds an event that is not JSON', retryable: true }
-	// Anything else that is thrown here comes from reading the response's body.
+	// Other errors come from reading the body of the response.
 	return { code: 'model_interrupted', message: `the stream broke off: ${causeOf(error)}`, retryable: true }
 }
 
-/** By the provider's code where there is no status. */
+/** The status; if there is none, one that corresponds to the provider's code. */
 function statusOf({ status, code = '' }: ServerError): number {
 	if (status !== undefined) return status
 	const [, known] = STATUSES.find(([pattern]) => pattern.test(code)) ?? []
@@ -171,7 +171,7 @@ function byStatus(server: ServerError, status: number): Kind {
 	const isAboutTools = /^tools[.[]|id$/.test(server.param ?? '')
 	if (!isAboutTools && isTooLong(status, code, message)) return { code: 'context_too_long', message, retryable: false }
 	if (status === 429) {
-		// No waiting fills an account.
+		// An exhausted account does not recover by waiting.
 		return { code: 'model_rate_limited', message, retryable: !/insufficient_quota|billing/.test(code) }
 	}
 	if (status >= 500 || status === 408 || status === 409 || status === 425) {
@@ -206,7 +206,7 @@ function codesOf(error: unknown): string[] {
 	return all.map((one) => String((one as { code?: unknown } | undefined)?.code))
 }
 
-/** The innermost cause says what happened; what wraps it says "fetch failed". */
+/** The innermost cause states what happened; the outer error is only "fetch failed". */
 function causeOf(error: unknown): string {
 	const inner = innermost(error)
 	if (inner instanceof AggregateError && inner.errors.length > 0) return inner.errors.map(messageOf).join(', ')

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../../core/protocol.ts'
 
-/** By the providers' words in lower case. */
+/** By the providers' finish reasons in lower case. */
 const known: Readonly<Record<string, FinishReason>> = {
 	stop: 'stop',
 	end_turn: 'stop',
@@ -32,8 +32,8 @@ const known: Readonly<Record<string, FinishReason>> = {
 }
 
 /**
- * What a provider's word means, in any case. An answer with tool calls that says `stop`, as some servers write, ends in
- * `tool_calls`; one that promises calls and has none ends in `stop`.
+ * Maps a provider's finish reason, in any letter case. An answer with tool calls and `stop`, as some servers send, has
+ * `tool_calls`; one with `tool_calls` and no calls has `stop`.
  */
 export function finishReason(word: string, hasCalls: boolean): FinishReason {
 	const reason = Object.hasOwn(known, word.toLowerCase()) ? known[word.toLowerCase()] : undefined

@@ -7,10 +7,10 @@ import { countIn, isObject, listIn, objectIn, stringIn } from './values.ts'
 
 type Part = Record<string, unknown>
 
-/** Parts of one answer that are kept. */
+/** Limit of the parts of one answer. */
 const PARTS_LIMIT = 1_024
 
-/** The model wrote a call that nobody can read; it may do better. */
+/** The model wrote a malformed call; a retry may succeed. */
 const BROKEN_CALL = /^(MALFORMED_FUNCTION_CALL|UNEXPECTED_TOOL_CALL|MALFORMED_RESPONSE)$/
 
 export class ContentReader implements AnswerReader {
@@ -38,7 +38,7 @@ export class ContentReader implements AnswerReader {
 		if (typeof blockReason === 'string' && answer.finishWord === '') answer.finishWord = 'SAFETY'
 	}
 
-	/** Without `alt=sse`, which some proxies drop, the chunks come as one list. */
+	/** Without `alt=sse`, which some proxies drop, the chunks arrive as one list. */
 	takeWhole(body: unknown): void {
 		for (const chunk of [body].flat()) this.take(chunk)
 	}
@@ -53,7 +53,7 @@ export class ContentReader implements AnswerReader {
 		if (part.thought === true) answer.addReasoning(text)
 		else answer.addText(text)
 		const last = this.#parts.at(-1)
-		// A signature belongs to the part that it comes with.
+		// A part with a signature must not be merged.
 		const continues = last && isText(last) && isText(part) && last.thought === part.thought
 		if (continues) last.text = stringIn(last.text) + text
 		else this.#parts.push({ ...part })
@@ -65,7 +65,7 @@ function isText({ text, thoughtSignature }: Part): boolean {
 	return typeof text === 'string' && thoughtSignature === undefined
 }
 
-/** Thoughts are not in the candidates' tokens. */
+/** The API's count of the candidates' tokens does not include thoughts. */
 function usageIn(value: unknown): Usage | undefined {
 	const usage = objectIn(value)
 	const input = countIn(usage.promptTokenCount)

@@ -3,7 +3,7 @@ import type { ToolCallRequest } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { shownOf, textIn } from '../attachments/shown.ts'
-import type { Shown, Takes } from '../attachments/shown.ts'
+import type { Shown, AcceptedMedia } from '../attachments/shown.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { stateOf } from './provider-state.ts'
 import { simpleParameters } from './simple-schema.ts'
@@ -11,13 +11,13 @@ import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { argumentsIn, isObject, listIn, objectIn } from './values.ts'
 
-/** Models that think, and those whose thinking has levels in place of a budget. */
+/** Models that think, and models whose thinking has levels instead of a budget. */
 const THINKS = /gemini-(2\.5|[3-9])/
 const HAS_LEVELS = /gemini-[3-9]/
 
 const BUDGETS: Readonly<Record<string, number>> = { none: 0, minimal: 512, low: 1_024, medium: 8_192, high: 24_576 }
 
-/** In place of a signature that was lost; documented for conversations that another model began. */
+/** Replaces a missing signature; documented for conversations that another model began. */
 const NO_SIGNATURE = 'skip_thought_signature_validator'
 
 type Part = Record<string, unknown>
@@ -61,20 +61,20 @@ export function contentBody(order: ModelOrder, request: ModelRequest, traits: Tr
 	return merged(bodyOf(contents, config), order.extra_body)
 }
 
-/** Fields of a request that are no settings of the generation. */
-const OUTSIDE = ['tools', 'toolConfig', 'safetySettings', 'cachedContent', 'labels', 'serviceTier']
+/** Fields that belong to the request itself, not to `generationConfig`. */
+const REQUEST_FIELDS = ['tools', 'toolConfig', 'safetySettings', 'cachedContent', 'labels', 'serviceTier']
 
 function bodyOf(contents: unknown, { systemInstruction, ...config }: Record<string, unknown>): Record<string, unknown> {
-	const settings = Object.entries(config).filter(([name]) => !OUTSIDE.includes(name))
+	const settings = Object.entries(config).filter(([name]) => !REQUEST_FIELDS.includes(name))
 	return {
 		contents,
 		...(typeof systemInstruction === 'string' && { systemInstruction: { parts: [{ text: systemInstruction }] } }),
-		...Object.fromEntries(Object.entries(config).filter(([name]) => OUTSIDE.includes(name))),
+		...Object.fromEntries(Object.entries(config).filter(([name]) => REQUEST_FIELDS.includes(name))),
 		...(settings.length > 0 && { generationConfig: Object.fromEntries(settings) }),
 	}
 }
 
-/** Objects are merged, all else is replaced. */
+/** Merges objects; other values are replaced. */
 function merged(body: Record<string, unknown>, extra: Record<string, unknown> = {}): Record<string, unknown> {
 	const all = { ...body, ...extra }
 	for (const [name, value] of Object.entries(extra)) {
@@ -92,7 +92,7 @@ function formOf({ form }: ModelRequest, traits: Traits): object {
 	}
 }
 
-/** This form of a schema has no empty objects. */
+/** This kind of schema does not allow empty objects. */
 function plain(parameters: Record<string, unknown>): object {
 	const schema = simpleParameters(parameters)
 	return Object.keys(objectIn(schema.properties)).length > 0 ? { parameters: schema } : {}
@@ -109,7 +109,7 @@ function thinkingOf({ model }: ModelOrder, effort: unknown): object | undefined 
 
 function contentsOf(order: ModelOrder, request: ModelRequest, traits: Traits): Content[] {
 	const contents: Content[] = []
-	/** The provider's own ids, where it gave one. */
+	/** The provider's ids of calls that have one. */
 	const ids = new Map<string, string>()
 	for (const turn of request.turns) {
 		const role = turn.role === 'assistant' ? 'model' : 'user'
@@ -119,7 +119,7 @@ function contentsOf(order: ModelOrder, request: ModelRequest, traits: Traits): C
 		if (last?.role === role) last.parts.push(...parts)
 		else contents.push({ role, parts })
 	}
-	// The results of an answer's calls stand together, what they have besides text after them.
+	// The results of an answer's calls must be together; their attachments follow.
 	const isResult = ({ functionResponse }: Part): boolean => functionResponse !== undefined
 	return contents.map(({ role, parts }) => ({
 		role,
@@ -127,7 +127,7 @@ function contentsOf(order: ModelOrder, request: ModelRequest, traits: Traits): C
 	}))
 }
 
-const TAKES: Takes = {
+const ACCEPTED: AcceptedMedia = {
 	images: new Set(['image/png', 'image/jpeg', 'image/webp', 'image/heic']),
 	files: new Set(['application/pdf']),
 	audio: new Set(['audio/wav', 'audio/mpeg', 'audio/ogg', 'audio/flac', 'audio/aac', 'audio/mp4']),
@@ -147,11 +147,11 @@ function partsOf(
 ): Part[] {
 	switch (turn.role) {
 		case 'user':
-			return shownOf(turn, request, traits, TAKES).map(partOf)
+			return shownOf(turn, request, traits, ACCEPTED).map(partOf)
 		case 'tool': {
 			const { call_id, name, ok } = turn
 			const id = ids.get(call_id)
-			const shown = shownOf(turn, request, traits, TAKES)
+			const shown = shownOf(turn, request, traits, ACCEPTED)
 			const response = ok ? { result: textIn(shown) } : { error: textIn(shown) }
 			return [
 				{ functionResponse: { ...(id !== undefined && { id }), name: wireName(name), response } },
@@ -162,8 +162,8 @@ function partsOf(
 			const { tool_calls } = turn
 			const state = stateOf(order, turn, traits)
 			const stateParts = listIn(state.parts).map(objectIn)
-			const again = stateParts.length > 0 ? replayed(stateParts, tool_calls, ids) : undefined
-			if (again) return again
+			const parts = stateParts.length > 0 ? replayed(stateParts, tool_calls, ids) : undefined
+			if (parts) return parts
 			const calls = tool_calls.map(({ name, arguments: args }, at) => {
 				const functionCall = { name: wireName(name), args: argumentsIn(args) }
 				const isFirst = at === 0 && HAS_LEVELS.test(order.model)
@@ -174,7 +174,7 @@ function partsOf(
 	}
 }
 
-/** Undefined where a call is not among the parts. */
+/** The parts of the provider's state; undefined if one of the calls is not among them. */
 function replayed(parts: Part[], calls: readonly ToolCallRequest[], ids: Map<string, string>): Part[] | undefined {
 	const made = parts.filter((part) => isObject(part.functionCall))
 	const pairs = pairCalls(

@@ -32,8 +32,8 @@ export const google: Provider = providerOf({
 	named,
 })
 
-/** A refusal of thinking names it in words of its own. */
-function named(said: ServerError): ServerError {
-	const isAboutThinking = /thinking/i.test(said.message) && !/signature/i.test(said.message)
-	return isAboutThinking ? { ...said, param: 'thinkingConfig' } : said
+/** The API's refusal of thinking does not name the field. */
+function named(reported: ServerError): ServerError {
+	const isAboutThinking = /thinking/i.test(reported.message) && !/signature/i.test(reported.message)
+	return isAboutThinking ? { ...reported, param: 'thinkingConfig' } : reported
 }

@@ -7,26 +7,26 @@ import { ResponseHandler } from './read-response.ts'
 import type { ResponseContent } from './read-response.ts'
 
 export interface Sent {
-	/** Of the order's address, such as `/chat/completions`. */
+	/** Appended to the order's address, such as `/chat/completions`. */
 	path: string
-	/** The dialect's own, in lower case; those of the order have precedence. */
+	/** Headers of the dialect, in lower case; those of the order take precedence. */
 	headers: Record<string, string>
 	/** Sent as JSON. */
 	body: object
 }
 
-/** The time limit of an order is the caller's: a model may think for longer than any limit of a socket. */
+/** No timeouts of the socket: the caller enforces the time limit of an order. */
 const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false }
-/** As Node itself: variables such as HTTPS_PROXY count where NODE_USE_ENV_PROXY is 1. */
+/** As in Node itself, variables such as HTTPS_PROXY apply if NODE_USE_ENV_PROXY is 1. */
 const dispatcher = process.env.NODE_USE_ENV_PROXY === '1' ? new EnvHttpProxyAgent(limits) : new Agent(limits)
 
 /**
- * Posts the body to the order's address, or `standard`, and passes each event of the answer to `take` as it comes. Follows no
- * redirect, which would carry the conversation to an address that is not configured. `onSent` gets the body.
+ * Posts the body to the order's address, or `standard`, and passes each event of the answer to `take` at once. Does not follow
+ * redirects, which would send the conversation to an address that is not configured. `onSent` gets the body.
  *
- * Rejects with a ModelError for an invalid address or header and for a response that is too long, StreamError for any status
- * but success, ConnectionFailure if there was no response, SyntaxError for an event that is not JSON, what `take` throws, the
- * signal's reason, and else with what broke the response off.
+ * Rejects with a ModelError for an invalid address or header and for a response that is too long, StreamError for a status other
+ * than success, ConnectionFailure if there was no response, SyntaxError for an event that is not JSON, an error of `take`, the
+ * signal's reason, or the error that interrupted the response.
  */
 export function send(
 	order: ModelOrder,
@@ -39,7 +39,7 @@ export function send(
 	const url = urlOf(order, standard, path)
 	const sent: Record<string, string> = {
 		accept: 'application/json',
-		// What compresses an answer holds its pieces back.
+		// Compression would buffer the stream.
 		'accept-encoding': 'identity',
 		'content-type': 'application/json',
 		'user-agent': 'svc-gateway',
@@ -66,7 +66,7 @@ export function send(
 
 const toolTexts = new WeakMap<object, string>()
 
-/** The tools are most of a request, and mostly the same list as in the one before: their JSON is made once. */
+/** The JSON of tools is cached: they are most of a request, and usually the same list as in the previous one. */
 function jsonOf(body: object): string {
 	const { tools, ...others } = body as { tools?: unknown }
 	if (!Array.isArray(tools)) return JSON.stringify(body)
@@ -75,15 +75,15 @@ function jsonOf(body: object): string {
 	return `${JSON.stringify({ ...others, tools: [] }).slice(0, -'[]}'.length)}${text}}`
 }
 
-/** JSON has nothing but a lone half of a surrogate pair in this form; the backslashes before it are in pairs. */
+/** JSON.stringify writes only lone halves of a surrogate pair in this form. An even number of backslashes may precede it. */
 const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g
 
-/** Many servers refuse half of a surrogate pair, and with it each further request of the conversation. */
+/** Replaces lone halves of surrogate pairs: many servers refuse them, and then every further request of the conversation. */
 function wellFormed(json: string): string {
 	return json.includes('\\ud') ? json.replace(LONE_SURROGATE, '$1\\ufffd') : json
 }
 
-/** Of a server that needs no key, the request has none. */
+/** The header with the key; none if there is no key. */
 export function bearer({ api_key }: ModelOrder): Record<string, string> {
 	return api_key ? { authorization: `Bearer ${api_key}` } : {}
 }

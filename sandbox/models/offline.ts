@@ -1,8 +1,8 @@
 /**
- * The model that answers where none is set up: deterministic, without any network, and honest about what it is.
+ * The built-in model that answers if none is configured: deterministic and without network. It says what it is.
  *
- * A prompt line `/tool NAME {json}` calls that tool; several lines make several calls, one an answer. Any other prompt is
- * answered from what memory recalls, or echoed.
+ * A prompt line `/tool NAME {json}` calls that tool; several lines are called one after another, one per answer. Other prompts are
+ * answered with recalled memories, or echoed.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { findTool } from '../wire-name.ts'
@@ -41,7 +41,7 @@ function answer({ turns: said, tools }: ModelRequest): OfflineReply {
 	const lines = toolLines(prompt)
 
 	const line = lines[answers]
-	// An unknown name stays as it is: the gateway answers that there is no such tool.
+	// An unknown name is kept, so that the gateway answers that there is no such tool.
 	if (line) return call(findTool(tools, line.name)?.name ?? line.name, line.arguments, answers)
 	if (lines.length > 0) return say(report(results))
 	if (answers === 0 && tools.some((tool) => tool.name === RECALL)) {
@@ -56,7 +56,7 @@ const QUERY_LIMIT = 1_000
 const ECHO_LIMIT = 2_000
 const MEMORY_LIMIT = 5
 
-/** A name may hold spaces, as a skill's own may: it goes to the first `{` or the end of the line. */
+/** A name may contain spaces, like that of a skill: it ends at the first `{` or at the end of the line. */
 function toolLines(prompt: string): { name: string; arguments: string }[] {
 	return prompt.split('\n').flatMap((line) => {
 		const [word, rest] = [line.trimStart().slice(0, 5), line.trimStart().slice(5)]
@@ -93,8 +93,8 @@ function echo(prompt: string): string {
 }
 
 /**
- * What memory found, without what only stands beside it: a search may end with memories that match far less than the best
- * one. A result is a list of memories, or an object that holds one; each has `content` and may have `similarity`.
+ * The memories in a result, without those that match far less than the best one. A result is a list of memories, or an object with
+ * such a list; each memory has `content` and may have `similarity`.
  */
 function memoriesIn(result: string): string[] {
 	const value = parsed(result)

@@ -2,7 +2,7 @@
 import { wireName } from '../wire-name.ts'
 import type { ModelOrder } from '../order.ts'
 import { shownOf, textIn } from '../attachments/shown.ts'
-import type { Takes } from '../attachments/shown.ts'
+import type { AcceptedMedia } from '../attachments/shown.ts'
 import { windowOf } from '../context/estimate.ts'
 import { toolsOf } from './openai-request.ts'
 import type { ModelRequest, Turn } from './provider.ts'
@@ -11,7 +11,7 @@ import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { argumentsIn, objectIn } from './values.ts'
 
-const TAKES: Takes = {
+const ACCEPTED: AcceptedMedia = {
 	images: new Set(['image/png', 'image/jpeg', 'image/webp']),
 	files: new Set(),
 	audio: new Set(),
@@ -54,7 +54,7 @@ export function chatBody(order: ModelOrder, request: ModelRequest, traits: Trait
 }
 
 function messageOf(order: ModelOrder, turn: Turn, request: ModelRequest, traits: Traits): object {
-	const shown = shownOf(turn, request, traits, TAKES)
+	const shown = shownOf(turn, request, traits, ACCEPTED)
 	const content = textIn(shown)
 	const images = shown.flatMap((one) => (one.kind === 'image' ? [one.base64] : []))
 	const more = images.length > 0 ? { images } : {}
@@ -72,7 +72,7 @@ function messageOf(order: ModelOrder, turn: Turn, request: ModelRequest, traits:
 	}
 }
 
-/** Levels are known to gpt-oss alone; other models think, or do not. */
+/** Only gpt-oss supports levels; for other models, thinking is on or off. */
 function thinkOf(model: string, effort: string): boolean | string {
 	if (effort === 'none') return false
 	return /gpt-oss/i.test(model) ? effort : true

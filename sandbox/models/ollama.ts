@@ -1,4 +1,4 @@
-/** Ollama's own API, whose requests set the context size. Its OpenAI API cuts what does not fit, without an error. */
+/** Ollama's native API, whose requests set the context size. Its OpenAI-compatible API truncates long requests without an error. */
 import { malformed } from './answer.ts'
 import { providerOf } from './dialect.ts'
 import { StreamError } from './failures.ts'
@@ -26,12 +26,12 @@ export const ollama: Provider = providerOf({
 	named,
 })
 
-/** It names what the model lacks, not the field. */
-function named(said: ServerError): ServerError {
-	return said.param === undefined && /\bthink/i.test(said.message) ? { ...said, param: 'think' } : said
+/** The server's error does not name the field. */
+function named(reported: ServerError): ServerError {
+	return reported.param === undefined && /\bthink/i.test(reported.message) ? { ...reported, param: 'think' } : reported
 }
 
-/** The same as a chunk of a chat completion: what models write into their text is read in one place. */
+/** Converts a chunk to one of a chat completion, so that one reader handles tool calls and reasoning within text. */
 function chunkOf(value: unknown): object {
 	if (!isObject(value)) throw malformed('a chunk is not an object')
 	if (typeof value.error === 'string') throw new StreamError({ message: value.error })
@@ -40,7 +40,7 @@ function chunkOf(value: unknown): object {
 	const delta = {
 		content,
 		...(typeof thinking === 'string' && thinking !== '' && { reasoning_content: thinking }),
-		// Each comes whole, mostly without an id.
+		// Each call arrives complete, usually without an id.
 		tool_calls: calls.map(({ id, function: made }) => ({ id, index: objectIn(made).index, function: made })),
 	}
 	if (value.done !== true) return { choices: [{ delta, finish_reason: null }] }

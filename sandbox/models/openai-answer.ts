@@ -14,8 +14,9 @@ export class ChatReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #tools: readonly ToolSpec[]
 	readonly #tags = new ThinkTags()
-	/** Absent where no tool is offered: then no text is a call. */
+	/** Absent if no tool is offered: then no text is a call. */
 	readonly #gate: TextGate | undefined
+	/** Fields of the message that are sent back with it. */
 	readonly #back: Record<string, unknown> = {}
 	#details: unknown[] = []
 	readonly #extras = new Map<string | number, unknown>()
@@ -90,15 +91,16 @@ export class ChatReader implements AnswerReader {
 			this.#back.reasoning_content = stringIn(this.#back.reasoning_content) + reasoning_content
 		}
 		if (extra_content !== undefined && extra_content !== null) this.#back.extra_content = extra_content
-		const told = stringIn(reasoning_content) || stringIn(delta.reasoning) || stringIn(delta.thinking)
-		if (told !== '') this.#answer.addReasoning(told)
+		const text = stringIn(reasoning_content) || stringIn(delta.reasoning) || stringIn(delta.thinking)
+		if (text !== '') this.#answer.addReasoning(text)
 		if (reasoning_details === undefined || reasoning_details === null) return
 		const details = listIn(reasoning_details).filter(isObject)
 		if (details.length > 0) {
 			this.#details = merged(this.#details, details)
 			this.#back.reasoning_details = this.#details
 		}
-		if (told === '') this.#answer.addReasoning(details.map(({ text, summary }) => stringIn(text ?? summary)).join(''))
+		if (text === '')
+			this.#answer.addReasoning(details.map((detail) => stringIn(detail.text ?? detail.summary)).join(''))
 	}
 
 	#takeCall(piece: unknown): void {
@@ -111,7 +113,7 @@ export class ChatReader implements AnswerReader {
 		if (piece.extra_content !== undefined) this.#extras.set(at, piece.extra_content)
 	}
 
-	/** Some servers send each call whole and leave the index out, or repeat it: then a new id is a new call. */
+	/** Some servers send complete calls without an index, or with the same one: then a new id starts a new call. */
 	#placeOf(index: unknown, id: unknown): string | number {
 		const last = this.#answer.lastCall
 		const isNewId = typeof id === 'string' && id !== '' && last !== undefined && last[1].id !== '' && last[1].id !== id
@@ -130,9 +132,9 @@ export class ChatReader implements AnswerReader {
 	}
 }
 
-/** OpenRouter streams each detail in pieces; their text belongs together. */
+/** OpenRouter streams each detail in chunks, whose texts are joined. */
 function merged(known: unknown[], pieces: Record<string, unknown>[]): unknown[] {
-	// The list is the reader's own: to copy it for each piece would take time that grows with its square.
+	// Changed in place: a copy for each chunk would take quadratic time.
 	const result = known
 	for (const piece of pieces) {
 		const last = objectIn(result.at(-1))

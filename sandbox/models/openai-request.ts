@@ -4,7 +4,7 @@ import type { ToolSpec } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
-import type { Shown, Takes } from '../attachments/shown.ts'
+import type { Shown, AcceptedMedia } from '../attachments/shown.ts'
 import { callId } from './call-id.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { stateOf } from './provider-state.ts'
@@ -45,7 +45,7 @@ const made = {
 	simple: new WeakMap<readonly ToolSpec[], object[]>(),
 }
 
-/** Made once for each list, so that its JSON is, too. */
+/** Cached for each list, so that `send` can cache its JSON. */
 export function toolsOf(tools: readonly ToolSpec[], { simple_schemas: areSimple }: Traits): object[] {
 	const known = areSimple ? made.simple : made.whole
 	let list = known.get(tools)
@@ -76,7 +76,7 @@ function formOf({ form }: ModelRequest, traits: Traits): object {
 }
 
 const SOUNDS: Readonly<Record<string, 'wav' | 'mp3'>> = { 'audio/wav': 'wav', 'audio/mpeg': 'mp3' }
-const TAKES: Takes = {
+const ACCEPTED: AcceptedMedia = {
 	images: new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
 	files: new Set(['application/pdf']),
 	audio: new Set(Object.keys(SOUNDS)),
@@ -85,19 +85,19 @@ const TAKES: Takes = {
 function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): Message[] {
 	const { system, turns } = request
 	const messages: Message[] = []
-	/** A result is text; what else it has comes as a message after the results. */
-	let besides: OpenAI.ChatCompletionContentPart[] = []
+	/** Attachments of results: a result can only be text, so they are sent in a message after the results. */
+	let attachments: OpenAI.ChatCompletionContentPart[] = []
 	const flush = (): void => {
-		if (besides.length > 0) messages.push({ role: 'user', content: besides })
-		besides = []
+		if (attachments.length > 0) messages.push({ role: 'user', content: attachments })
+		attachments = []
 	}
 	for (const turn of turns) {
 		if (turn.role === 'tool') {
-			const shown = shownOf(turn, request, traits, TAKES)
+			const shown = shownOf(turn, request, traits, ACCEPTED)
 			const parts = shown.filter((one) => one.kind !== 'text').map(partOf)
 			if (parts.length > 0)
-				besides.push({ type: 'text', text: `[Attachments of the result of ${wireName(turn.name)}:]` })
-			besides.push(...parts)
+				attachments.push({ type: 'text', text: `[Attachments of the result of ${wireName(turn.name)}:]` })
+			attachments.push(...parts)
 			messages.push({ role: 'tool', tool_call_id: callId(turn.call_id, traits), content: textIn(shown) })
 			continue
 		}
@@ -106,14 +106,14 @@ function messagesOf(order: ModelOrder, request: ModelRequest, traits: Traits): M
 	}
 	flush()
 	if (system !== null) messages.unshift({ role: traits.system_role ?? 'system', content: system })
-	// A template without a system role also wants the roles to alternate.
+	// A template without a system role also requires alternating roles.
 	return traits.alternate || traits.system_role === 'user' ? alternating(messages) : messages
 }
 
 function userMessage(turn: Extract<Turn, { role: 'user' }>, request: ModelRequest, traits: Traits): Message {
 	if (!turn.attachments) return { role: 'user', content: turn.content }
-	const shown = shownOf(turn, request, traits, TAKES)
-	// Many servers take nothing but text as it is.
+	const shown = shownOf(turn, request, traits, ACCEPTED)
+	// Many servers accept text only as a string.
 	if (shown.every((one) => one.kind === 'text')) return { role: 'user', content: textIn(shown) }
 	return { role: 'user', content: shown.map(partOf) }
 }
@@ -154,12 +154,12 @@ function messageOf(order: ModelOrder, turn: Extract<Turn, { role: 'assistant' }>
 	}
 }
 
-/** Stands where a template insists on a message and nobody said anything. */
+/** The content of a message that a template requires although there is none. */
 const NOTHING = '…'
 
 /**
- * For chat templates that accept only alternating messages of the user and the assistant; calls and their results do not
- * count. Consecutive messages of one role become one, and a missing message is filled in.
+ * For chat templates that accept only alternating messages of the user and the assistant, apart from calls and their results. Joins
+ * consecutive messages of one role, and fills in missing messages.
  */
 function alternating(messages: Message[]): Message[] {
 	const result: Message[] = []
@@ -187,7 +187,7 @@ function joined(...messages: Message[]): string | object[] {
 	)
 }
 
-/** OpenAI's newer models refuse `max_tokens`; most other servers know no other name. */
+/** OpenAI's newer models refuse `max_tokens`; most other servers support only that name. */
 function maxTokensField({ base_url }: ModelOrder): 'max_tokens' | 'max_completion_tokens' {
 	const isOpenAI = base_url === undefined || new URL(base_url).hostname.endsWith('.openai.com')
 	return isOpenAI ? 'max_completion_tokens' : 'max_tokens'

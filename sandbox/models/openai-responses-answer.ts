@@ -9,7 +9,7 @@ import { isObject, listIn, objectIn, stringIn } from './values.ts'
 export class ResponseReader implements AnswerReader {
 	readonly #answer: AnswerBuilder
 	readonly #output: Record<string, unknown>[] = []
-	/** Whether text came as deltas, by what it belongs to: then the whole item only repeats it. */
+	/** Ids of items whose text arrived as deltas: the complete item only repeats it. */
 	readonly #streamed = new Set<unknown>()
 
 	constructor(answer: AnswerBuilder) {
@@ -44,7 +44,7 @@ export class ResponseReader implements AnswerReader {
 		if (type === '') throwErrorIn(event)
 	}
 
-	/** The response as it ends a stream, or in place of one. */
+	/** The complete response, at the end of a stream or instead of one. */
 	takeWhole(response: unknown): void {
 		if (!isObject(response)) throw malformed('the response is not an object')
 		throwErrorIn(response)
@@ -75,7 +75,7 @@ export class ResponseReader implements AnswerReader {
 		}
 	}
 
-	/** Reasoning that is not encrypted would have to be stored there to be known again. */
+	/** Reasoning that is not encrypted is not kept: it could be sent back only if the server had stored it. */
 	#keep(item: Record<string, unknown>): void {
 		if (item.type !== 'reasoning' || typeof item.encrypted_content === 'string') this.#output.push(item)
 	}

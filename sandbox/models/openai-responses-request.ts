@@ -2,7 +2,7 @@ import { wireName } from '../wire-name.ts'
 import type { ModelOrder } from '../order.ts'
 import { pairCalls } from './pair-calls.ts'
 import { dataUrl, shownOf, textIn } from '../attachments/shown.ts'
-import type { Takes } from '../attachments/shown.ts'
+import type { AcceptedMedia } from '../attachments/shown.ts'
 import { callId } from './call-id.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 import { stateOf } from './provider-state.ts'
@@ -11,14 +11,14 @@ import { supportedForm } from './traits.ts'
 import type { Traits } from './traits.ts'
 import { listIn, objectIn, parseable } from './values.ts'
 
-/** Models that do not reason refuse to be asked for it. */
-const REASONS_NOT = /^(gpt-[34]|chatgpt-4)/
+/** Models that do not reason refuse requests for a summary of reasoning. */
+const WITHOUT_REASONING = /^(gpt-[34]|chatgpt-4)/
 
 export function responseBody(order: ModelOrder, request: ModelRequest, traits: Traits): Record<string, unknown> {
 	const { system, turns, tools } = request
 	const params = { ...order.params, ...order.sampling } as Record<string, unknown>
 	const { temperature, top_p, max_tokens, parallel_tool_calls, reasoning_effort, verbosity } = params
-	const reasons = !REASONS_NOT.test(order.model)
+	const reasons = !WITHOUT_REASONING.test(order.model)
 	const reasoning = {
 		...(reasoning_effort !== undefined && { effort: reasoning_effort }),
 		...(reasons && { summary: 'auto' }),
@@ -56,15 +56,15 @@ export function responseBody(order: ModelOrder, request: ModelRequest, traits: T
 	return without(body, traits.drop ?? [])
 }
 
-const TAKES: Takes = {
+const ACCEPTED: AcceptedMedia = {
 	images: new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']),
 	files: new Set(['application/pdf']),
 	audio: new Set(),
 }
 
-/** Text as it is, or a list where there is more than text. */
+/** A string for text only, otherwise a list of parts. */
 function contentOf(turn: Turn, request: ModelRequest, traits: Traits): string | object[] {
-	const shown = shownOf(turn, request, traits, TAKES)
+	const shown = shownOf(turn, request, traits, ACCEPTED)
 	if (shown.every((one) => one.kind === 'text')) return textIn(shown)
 	return shown.map((one) => {
 		if (one.kind === 'text') return { type: 'input_text', text: one.text }
@@ -100,20 +100,20 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 					name: wireName(call.name),
 					arguments: parseable(call.arguments),
 				}))
-				// Without its type llama.cpp does not know an answer.
+				// llama.cpp does not recognise an answer without its type.
 				return [...(content === '' ? [] : [{ type: 'message', role: 'assistant', content }]), ...calls]
 			}
 			const items: unknown[] = []
-			/** Reasoning without what it led to is refused. */
+			/** Sent only with the item that follows it: the API refuses reasoning alone. */
 			let reasoning: unknown[] = []
 			for (const [at, item] of output.entries()) {
 				if (item.type === 'reasoning') {
-					// What the earlier one led to was left out.
+					// The item after the previous reasoning was left out, so that reasoning is too.
 					if (output[at - 1]?.type !== 'reasoning') reasoning = []
 					reasoning.push(item)
 					continue
 				}
-				// Nothing is stored there, so no id but that of reasoning means anything.
+				// The server stores nothing, so ids of items other than reasoning have no meaning.
 				const { id: _, ...said } = item
 				const call = pairs[made.indexOf(item)]
 				if (item.type === 'function_call' && !call) continue
@@ -125,7 +125,7 @@ function itemsOf(order: ModelOrder, request: ModelRequest, turn: Turn, traits: T
 	}
 }
 
-/** `reasoning.summary` is a field of a field. */
+/** Removes fields. A path such as `reasoning.summary` names a nested field. */
 function without(body: Record<string, unknown>, drop: readonly string[]): Record<string, unknown> {
 	for (const path of drop) {
 		const [field = '', inner] = path.split('.')

@@ -1,4 +1,4 @@
-/** OpenAI's Responses API, stateless: nothing is stored there, and reasoning comes back encrypted. */
+/** OpenAI's Responses API, stateless: the server stores nothing and returns reasoning encrypted. */
 import { providerOf } from './dialect.ts'
 import type { ServerError } from './failures.ts'
 import { bearer } from './http.ts'
@@ -31,6 +31,6 @@ export const openaiResponses: Provider = providerOf({
 })
 
 /** The refusal of encrypted reasoning names no field. */
-function named(said: ServerError): ServerError {
-	return /encrypted content is not supported/i.test(said.message) ? { ...said, param: 'include' } : said
+function named(reported: ServerError): ServerError {
+	return /encrypted content is not supported/i.test(reported.message) ? { ...reported, param: 'include' } : reported
 }

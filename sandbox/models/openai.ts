@@ -1,4 +1,4 @@
-/** Any server that speaks OpenAI's chat completions. */
+/** Any server with OpenAI's chat completions API. */
 import { providerOf } from './dialect.ts'
 import { bearer } from './http.ts'
 import { ChatReader } from './openai-answer.ts'

@@ -3,8 +3,8 @@ import type { ToolCallRequest } from '../../core/protocol.ts'
 import { stringIn } from './values.ts'
 
 /**
- * Which call of a turn each call that a provider made has become: ids may have got an ending, and calls that went to somebody
- * else are left out. Undefined where a call of the turn has none: then the state of the provider is not that of the turn.
+ * Maps the calls in a provider's state to the calls of the turn. The ids of the turn may have a suffix, and calls that were not made
+ * by the gateway are missing there. Undefined if a call of the turn has no match: then the state does not belong to the turn.
  */
 export function pairCalls(
 	made: readonly Readonly<{ id?: unknown; name?: unknown }>[],

@@ -1,10 +1,10 @@
-/** Names of a tool's parameters for servers that accept few characters: `$filter` becomes `_filter`. */
+/** Renames parameters of tools for servers that accept few characters: `$filter` becomes `_filter`. */
 import { wireName } from '../wire-name.ts'
 import { isObject, listIn, objectIn, parsed } from './values.ts'
 
 const ALLOWED = /^[a-zA-Z0-9_.-]{1,64}$/
 
-/** The parameters of a tool with names that Anthropic accepts. It checks only those at the top. */
+/** The parameters of a tool with names that Anthropic accepts. Only top-level names are checked there. */
 export function renamedParameters(parameters: Record<string, unknown>): Record<string, unknown> {
 	const aliases = aliasesOf(parameters)
 	if (aliases.size === 0) return parameters
@@ -17,7 +17,7 @@ export function renamedParameters(parameters: Record<string, unknown>): Record<s
 	}
 }
 
-/** The arguments of a call, by the names that the tool gave its parameters. */
+/** The arguments of a call with the original names of the parameters. */
 export function originalArguments(parameters: Record<string, unknown>, args: string): string {
 	const aliases = aliasesOf(parameters)
 	const given = aliases.size > 0 ? parsed(args) : undefined
@@ -26,13 +26,13 @@ export function originalArguments(parameters: Record<string, unknown>, args: str
 	return JSON.stringify(Object.fromEntries(Object.entries(given).map(([key, value]) => [names.get(key) ?? key, value])))
 }
 
-/** The properties of a tool's parameters, with those of the alternatives at the top. */
+/** The properties of a tool's parameters, including those of top-level alternatives. */
 export function propertiesOf({ anyOf, oneOf, allOf, properties }: Record<string, unknown>): Record<string, unknown> {
 	const parts = [anyOf, oneOf, allOf].flatMap(listIn).map((part) => objectIn(part).properties)
 	return Object.fromEntries([...parts, properties].flatMap((part) => Object.entries(objectIn(part))))
 }
 
-/** By the names that are not allowed. */
+/** The replacements of names that are not allowed. */
 function aliasesOf(parameters: Record<string, unknown>): Map<string, string> {
 	const names = Object.keys(propertiesOf(parameters))
 	const taken = new Set(names)
@@ -40,7 +40,7 @@ function aliasesOf(parameters: Record<string, unknown>): Map<string, string> {
 	for (const name of names) {
 		if (ALLOWED.test(name)) continue
 		let alias = wireName(name) || '_'
-		// Such as `_top` beside `$top`.
+		// For example, `_top` exists besides `$top`.
 		for (let n = 2; taken.has(alias); n++) alias = wireName(`${name}_${n}`)
 		taken.add(alias)
 		aliases.set(name, alias)

@@ -1,4 +1,4 @@
-/** Seals what a provider must see again with its answer, and opens it for the same provider and model only. */
+/** Seals data that a provider must get back with its answer, and opens it only for the same provider and model. */
 import { hash } from 'node:crypto'
 import type { ProviderState } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
@@ -7,14 +7,14 @@ import { objectIn } from './values.ts'
 
 const DATA_LIMIT_BYTES = 256 * 1024
 
-/** Undefined where it is too large: then the answer is replayed without it. */
+/** Undefined if it is too large: then the answer is sent back without it. */
 export function sealState({ kind, provider, model }: ModelOrder, value: unknown): ProviderState | undefined {
 	const data = JSON.stringify(value)
 	if (Buffer.byteLength(data) > DATA_LIMIT_BYTES) return undefined
 	return { kind, provider, model, data, digest: hash('sha256', data, 'base64url') }
 }
 
-/** Undefined where there is none for this model, or it was changed since it was sealed. */
+/** Undefined if there is none for this model, or if it was changed after it was sealed. */
 export function openState(
 	{ kind, provider, model }: ModelOrder,
 	{ provider_state: state }: { provider_state?: ProviderState },
@@ -23,7 +23,7 @@ export function openState(
 	return state.digest === hash('sha256', state.data, 'base64url') ? JSON.parse(state.data) : undefined
 }
 
-/** What is sent back with an answer; empty if the answer has no state, or the server does not accept it. */
+/** The state to send back with an answer; empty if the answer has none, or if the server does not accept it. */
 export function stateOf(
 	order: ModelOrder,
 	answer: { provider_state?: ProviderState },

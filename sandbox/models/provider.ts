@@ -1,17 +1,17 @@
 /**
- * What a model provider is: the only interface between the loop and models.
+ * The contract of model providers: the only interface between the loop and models.
  *
- * The life of one call:
- * 1. `ask` gets a whole conversation and returns one whole reply; it keeps nothing between calls but connections.
- * 2. While the answer is made, its text may be shown piece by piece. Nothing but the display uses those pieces.
- * 3. A reply is either a whole answer or a failure. Nothing of an attempt that broke off may be in an answer.
+ * One call:
+ * 1. `ask` gets a whole conversation and returns one complete reply. Between calls it keeps only connections.
+ * 2. During the call, text of the answer may be shown in chunks. They are used only for display.
+ * 3. A reply is either a complete answer or a failure. An answer must not contain anything from an interrupted attempt.
  *
  * A provider must never
  * - throw or reject: failures are data, so that the code that retries can decide;
  * - retry by itself, or wait for longer than the order's `timeout_ms`;
- * - answer with a tool call whose arguments it did not receive to their end;
- * - read the environment: all that it may use is in the order;
- * - let a key into a failure's message.
+ * - answer with a tool call whose arguments are incomplete;
+ * - read the environment: everything that it may use is in the order;
+ * - include a key in the message of a failure.
  */
 import type { FaultCode } from '../../core/errors.ts'
 import type { Attachment, ModelAnswer, ModelMind, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
@@ -22,7 +22,7 @@ export interface Provider {
 	ask(order: ModelOrder, request: ModelRequest, io: AskIo): Promise<ModelReply>
 }
 
-/** One message of the conversation, in no provider's own format. */
+/** One message of the conversation, independent of a provider's format. */
 export type Turn =
 	| { role: 'user'; content: string; attachments?: Attachment[] }
 	| ({ role: 'assistant'; content: string; tool_calls: ToolCallRequest[] } & ModelMind)
@@ -32,7 +32,7 @@ export interface ModelRequest {
 	system: string | null
 	/** Oldest first. */
 	turns: Turn[]
-	/** Offered to the model; each call of the answer names one of them canonically, or is what the model said. */
+	/** Offered to the model. Calls in the answer have their canonical names; unknown names are kept. */
 	tools: ToolSpec[]
 	form?: AnswerForm
 	/** Bytes of attachments, by their blobs. Those without bytes are described in words. */
@@ -40,11 +40,11 @@ export interface ModelRequest {
 }
 
 export interface AskIo {
-	/** Aborted: the call ends soon, and its reply is ignored. */
+	/** After an abort, the call ends soon, and its reply is ignored. */
 	signal: AbortSignal
-	/** A piece of the answer's text, never empty. */
+	/** Called with each chunk of the answer's text, never empty. */
 	onText: (text: string) => void
-	/** The body of each request that is sent. */
+	/** Called with the body of each request. */
 	onSent?: ((body: string) => void) | undefined
 	/** Called with the server's message when it refused the tools, which are now described in text. */
 	onToolsRefused?: ((message: string) => void) | undefined
@@ -56,13 +56,13 @@ export type ModelCode = Extract<FaultCode, `model_${string}` | 'context_too_long
 
 export interface ModelFailure {
 	code: ModelCode
-	/** What the server said, as far as it is fit to be shown. */
+	/** The server's message, without secrets. */
 	message: string
 	/** The same call may succeed later. */
 	retryable: boolean
 	/** How long the server asks to wait, in milliseconds. */
 	retryAfterMs?: number
-	/** The HTTP status, where the server answered. */
+	/** The HTTP status, if the server answered. */
 	status?: number
 	/** The field that the server names as the cause. */
 	param?: string
@@ -70,15 +70,15 @@ export interface ModelFailure {
 	provider_code?: string
 	/** Neither the gateway nor a proxy in front of the server could connect to it. */
 	is_unreachable?: true
-	/** Of a request that is too long. */
+	/** The limit that the server stated when it refused a request as too long. */
 	stated?: StatedLimit
-	/** The answer reached its greatest length in the middle of a tool call. */
+	/** The answer reached its maximum length in the middle of a tool call. */
 	is_cut?: true
-	/** What the server charges for the failed call, such as for an answer that was cut off. */
+	/** The usage for which the server charges although the call failed, for example because the answer was cut off. */
 	usage?: Usage
 }
 
-/** For a provider's own use, where a failure is found deep down. */
+/** Thrown within a provider, which converts it to a failure. */
 export class ModelError extends Error {
 	readonly code: ModelCode
 	readonly retryable: boolean
@@ -92,19 +92,19 @@ export class ModelError extends Error {
 }
 
 /**
- * Characters of a failure's message, since some servers answer with whole pages. Far more than is shown: what shortens it further
- * redacts it first (plugins/runs/serve-thread.ts).
+ * Limit of the characters of a failure's message, since some servers answer with whole pages. Far more than is shown: the message is
+ * redacted before it is shortened further (plugins/runs/serve-thread.ts).
  */
 const MESSAGE_LIMIT = 8 * 1024
 
 export function failed(
 	code: ModelCode,
 	message: string,
-	{ retryable = false, ...more }: Unsure<Omit<ModelFailure, 'code' | 'message'>> = {},
+	{ retryable = false, ...details }: Undefinable<Omit<ModelFailure, 'code' | 'message'>> = {},
 ): ModelReply {
 	const text = message.length > MESSAGE_LIMIT ? `${message.slice(0, MESSAGE_LIMIT)}…` : message
-	const known = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined))
+	const known = Object.fromEntries(Object.entries(details).filter(([, value]) => value !== undefined))
 	return { status: 'failed', failure: { code, message: text, retryable, ...known } }
 }
 
-type Unsure<T> = { [K in keyof T]?: T[K] | undefined }
+type Undefinable<T> = { [K in keyof T]?: T[K] | undefined }

@@ -1,4 +1,4 @@
-/** Reads a response: the events of a stream, or the whole body that a server sent in place of one. */
+/** Reads a response: the events of a stream, or the whole body that a server sent instead. */
 import type { Transform } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createBrotliDecompress, createUnzip } from 'node:zlib'
@@ -16,20 +16,20 @@ export interface ResponseContent {
 	body?: unknown
 }
 
-/** How a stream of events begins, comments included, and the characters that decide whether one does. */
+/** The beginning of a stream of events, which may be a comment, and the number of characters that decide it. */
 const FIELD = /^(data|event|id|retry|):/
 const FIELD_CHARACTERS = 'retry:'.length
-/** Of one response, as sent and unpacked: the longest answer that is taken, a chunk of 250 bytes for each four characters. */
+/** Limit of one response, compressed and unpacked: the longest allowed answer, in chunks of 250 bytes for four characters each. */
 const RESPONSE_LIMIT_BYTES = 64 * 1024 * 1024
-/** What a server may send, and how long it may take, after the last event, for its connection to be used again. */
+/** The connection is reused only if the rest after the last event is within these limits. */
 const REST_LIMIT_BYTES = 64 * 1024
 const REST_LIMIT_MS = 1_000
 
 type IncomingHeaders = Parameters<NonNullable<Dispatcher.DispatchHandler['onResponseStart']>>[2]
 
 /**
- * The handler of one request: nothing lies between the socket and the parser, which is what a run's CPU time is made of.
- * Decides by the content: some servers do not stream, or send a stream with another content type.
+ * The handler of one request. It connects the socket directly to the parser, since this path takes most of a run's CPU time.
+ * Detects a stream by its content: some servers do not stream, or send a stream with another content type.
  */
 export class ResponseHandler implements Dispatcher.DispatchHandler {
 	readonly #content = Promise.withResolvers<ResponseContent>()
@@ -46,7 +46,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 	#bytes = 0
 	/** Bytes of a compressed response, as sent. */
 	#packed = 0
-	/** It has no content type that says so, and has not begun with anything else. */
+	/** The content type is not that of a stream, but the first characters do not exclude one. */
 	#mayBeStream = true
 	#isOver = false
 	#restTimer: NodeJS.Timeout | undefined
@@ -80,7 +80,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 
 	onResponseData(_controller: Dispatcher.DispatchController, part: Buffer): void {
 		if (!this.#unpacker || this.#isOver) return this.#receive(part)
-		// What waits to be unpacked is in memory, and may unpack to nothing.
+		// Data that waits to be unpacked is in memory, and may unpack to nothing.
 		this.#packed += part.length
 		if (this.#packed > RESPONSE_LIMIT_BYTES) this.fail(tooLong())
 		else this.#unpacker.write(part)
@@ -123,7 +123,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 		if (this.#isOver) return
 		try {
 			this.#read(this.#decoder.end())
-			// Some leave out the blank line after the last event, or the end of the last line.
+			// Some servers omit the blank line after the last event, or the end of the last line.
 			this.#parser?.feed('\n\n')
 			if (!this.#isSuccess) this.fail(refusalOf(this.#status, this.#text, { get: (name) => this.#header(name) }))
 			else this.#finish(this.#parser ? {} : { body: parsed(this.#text) ?? this.#text })
@@ -144,7 +144,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 		this.#signal.removeEventListener('abort', this.#abort)
 	}
 
-	/** None is asked for; some servers compress all the same. */
+	/** Compression is not requested, but some servers compress anyway. */
 	#unpack(encoding: string): void {
 		this.#unpacker = encoding === 'br' ? createBrotliDecompress() : createUnzip()
 		this.#unpacker.on('data', (part: Buffer) => this.#receive(part))
@@ -174,7 +174,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 		if (this.#parser) return this.#parser.feed(text)
 		this.#text += text
 		if (!this.#isSuccess || !this.#mayBeStream) return
-		// Blanks ahead are dropped as they come: looking at them again with each part takes quadratic time.
+		// Leading blanks are dropped at once: to check them again with each chunk would take quadratic time.
 		this.#text = this.#text.trimStart()
 		if (!FIELD.test(this.#text)) {
 			this.#mayBeStream = this.#text.length < FIELD_CHARACTERS
@@ -184,9 +184,9 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 		this.#parser.feed(this.#text)
 	}
 
-	/** One JSON text a line. */
+	/** For NDJSON: one JSON text per line. */
 	#openLines(): Pick<EventSourceParser, 'feed'> {
-		// A line that comes in many parts is joined once, at its end.
+		// A line that arrives in many chunks is joined once, at its end.
 		const parts: string[] = []
 		return {
 			feed: (text) => {
@@ -213,7 +213,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 	#takeError(data: string): void {
 		if (this.#isOver) return
 		const body = parsed(data)
-		// The dialect throws if it knows the form.
+		// The dialect throws if it recognises the error.
 		if (isObject(body)) this.#take(body)
 		throw namedError(body ?? data)
 	}
@@ -227,7 +227,7 @@ export class ResponseHandler implements Dispatcher.DispatchHandler {
 	}
 }
 
-/** The data of an event, or of several whose blank lines a proxy removed. */
+/** The data of an event, or of several if a proxy removed the blank lines between them. */
 function textsIn(data: string): string[] {
 	return data.includes('\n') && parsed(data) === undefined ? data.split('\n') : [data]
 }
@@ -236,7 +236,7 @@ function tooLong(): ModelError {
 	return new ModelError('model_malformed', `the server sent more than ${RESPONSE_LIMIT_BYTES} bytes`)
 }
 
-/** What undici refuses to send: it names the header and leaves out its value. */
+/** An error of undici about an invalid request: its message names the header without its value. */
 function isInvalid(error: unknown): error is Error {
 	const cause = error instanceof ConnectionFailure ? error.cause : error
 	return (cause as { code?: unknown } | undefined)?.code === 'UND_ERR_INVALID_ARG'

@@ -1,6 +1,6 @@
 /**
- * Milliseconds that a server asks to wait: `retry-after-ms` (OpenAI's own), or `Retry-After` in seconds or as a date
- * (RFC 9110, 10.2.3). Undefined if it says nothing that can be understood.
+ * The milliseconds that a server asks to wait: `retry-after-ms` (specific to OpenAI), or `Retry-After` in seconds or as a date
+ * (RFC 9110, 10.2.3). Undefined without a valid header.
  */
 export function retryAfter(headers: Pick<Headers, 'get'> | undefined, now: number): number | undefined {
 	const exact = Number.parseFloat(headers?.get('retry-after-ms') ?? '')

@@ -1,4 +1,4 @@
-/** Asks a model again where that may help, then the next model of the order. */
+/** Retries a model if that may help, then asks the next model of the order. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { toWire } from '../../core/errors.ts'
 import { addUsage, SENT_CHARACTERS } from '../../core/protocol.ts'
@@ -14,11 +14,11 @@ import { slotFor } from './slot.ts'
 import type { Slot } from './slot.ts'
 
 export interface RetryPolicy {
-	/** Attempts of one model after its first. */
+	/** Attempts of one model after the first. */
 	retries: number
-	/** Before the first retry, in milliseconds; doubled for each further one. */
+	/** The wait before the first retry, in milliseconds; doubled for each further one. */
 	baseMs: number
-	/** No wait is longer, whatever the server asks for. */
+	/** The longest wait, even if the server asks for more. */
 	capMs: number
 }
 
@@ -30,11 +30,11 @@ export interface AskOptions {
 }
 
 /**
- * Never rejects. Where every model failed, the code is the last one's and the message names what each said.
+ * Never rejects. If every model failed, the code is that of the last one, and the message contains the messages of all.
  *
- * Emits `model.request` for each model that is asked, `model.retry` before each further attempt (what was streamed of the
- * attempt before counts for nothing) and `model.fallback` before the next model. A call that a limit of the day refuses
- * is not made, and no other model is asked.
+ * Emits `model.request` for each model that is asked, `model.retry` before each further attempt (text streamed by the previous
+ * attempt is void) and `model.fallback` before the next model. If a daily limit refuses a call, it is not made, and no other model
+ * is asked.
  */
 export async function askModels(
 	models: readonly ModelOrder[],
@@ -85,7 +85,7 @@ export async function askModels(
 		is_cut,
 		usage: used,
 	} = failures.at(-1)?.failure ?? {}
-	// If another model failed for another reason, the request is not what all of them refuse.
+	// The status is reported only if all models failed for the same reason.
 	const isOfAll = failures.every(({ failure }) => failure.code === code)
 	return failed(code, reasons.join('; '), {
 		provider_code,
@@ -111,7 +111,7 @@ function counted(order: ModelOrder, reply: ModelReply, io: ModelIo, sum: Usage):
 	const cost = knownCost(order, reported)
 	const priced = cost === undefined ? reported : { ...reported, cost }
 	io.spent({ provider, model, usage: priced })
-	// A run shows a cost only where the operator has set a price.
+	// A run shows a cost only if the operator has set a price.
 	addUsage(sum, prices ? priced : reported)
 	if (reply.status === 'failed') return reply
 	return { ...reply, answer: { ...reply.answer, usage: { ...sum }, request_tokens: reported.input_tokens } }
@@ -139,7 +139,7 @@ async function askOne(
 				}),
 		}
 		const reply = (await slot.take()) ?? counted(order, await provider.ask(order, request, asked), io, usage)
-		// Others are served while it waits to be repeated.
+		// Released while this call waits for its next attempt.
 		slot.leave()
 		if (reply.status === 'answered' || io.signal.aborted) return reply
 		const { code, message, retryable } = reply.failure
@@ -148,7 +148,7 @@ async function askOne(
 		if (!retryable || attempt - attemptsAtStart > policy.retries) return reply
 		const capMs = isStarting && !reply.failure.retryAfterMs ? Math.min(policy.capMs, STARTING_MS) : policy.capMs
 		const wait_ms = waitBefore(attempt, reply.failure, { ...policy, capMs })
-		// Some proxies ask for no wait at all, and these attempts are not counted.
+		// At least `baseMs`: some proxies ask for no wait, and these attempts are not counted.
 		const delay_ms = isStarting ? Math.max(wait_ms, policy.baseMs) : wait_ms
 		io.emit({
 			event_type: 'model.retry',
@@ -167,12 +167,12 @@ const STARTING_MS = 5_000
 
 /** How long the server may take to start, in milliseconds, if this failure shows that it may be starting. */
 function startupMs({ timeout_ms, startup_timeout_ms = 0 }: ModelOrder, failure: ModelFailure): number {
-	if (saysLoading(failure)) return Math.max(timeout_ms, startup_timeout_ms)
+	if (isLoading(failure)) return Math.max(timeout_ms, startup_timeout_ms)
 	return failure.is_unreachable ? startup_timeout_ms : 0
 }
 
-/** llama.cpp gives this answer from its start until the model is in memory, which takes minutes for a large one. */
-function saysLoading({ status, message }: ModelFailure): boolean {
+/** llama.cpp answers so from its start until the model is in memory, which takes minutes for a large one. */
+function isLoading({ status, message }: ModelFailure): boolean {
 	return status === 503 && /\bloading\b/i.test(message)
 }
 
@@ -181,19 +181,19 @@ function sentBy({ provider, model }: ModelOrder, { sent, step }: ModelIo): ((bod
 }
 
 /**
- * What the server asks for; else exponential, of which a random part of up to a half is left out, so that runs which
- * failed together do not come back together.
+ * The wait that the server asks for, else exponential backoff. A random part of up to half is subtracted, so that runs that failed
+ * together are not retried together.
  */
 function waitBefore(attempt: number, failure: ModelFailure, { baseMs, capMs }: RetryPolicy): number {
 	const { retryAfterMs } = failure
 	const longest = baseMs * 2 ** (attempt - 1)
-	const own = filledTogether(failure) ? longest * 16 * Math.random() : longest * (1 - Math.random() / 2)
-	return Math.round(Math.min(retryAfterMs ?? own, capMs))
+	const backoff = filledTogether(failure) ? longest * 16 * Math.random() : longest * (1 - Math.random() / 2)
+	return Math.round(Math.min(retryAfterMs ?? backoff, capMs))
 }
 
 /**
- * llama.cpp shares its context among requests, and fails all of them when it is full. Those that come back while another is
- * answered fail again with it.
+ * llama.cpp shares its context among requests, and fails all of them when it is full. Retries that overlap with each other would
+ * fail together again.
  */
 function filledTogether({ message }: ModelFailure): boolean {
 	return /context size has been exceeded/i.test(message)

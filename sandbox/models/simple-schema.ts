@@ -5,8 +5,8 @@ const KEYWORDS = new Set(['type', 'description', 'properties', 'required', 'item
 const TYPES: ReadonlySet<unknown> = new Set(['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'])
 
 /**
- * A tool's parameters as a JSON Schema with the keywords that every server knows: what it takes may be wider than what the
- * parameters say. Alternatives at the top, which some servers refuse, become one object with the properties of all.
+ * A tool's parameters as a JSON Schema with only the keywords that every server supports; it may accept more than the original.
+ * Top-level alternatives, which some servers refuse, become one object with the properties of all.
  */
 export function simpleParameters(parameters: Record<string, unknown>): Record<string, unknown> {
 	const {

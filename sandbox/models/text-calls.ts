@@ -1,11 +1,11 @@
-/** Finds tool calls that a model wrote into its text, since its server's template does not take them out. */
+/** Finds tool calls in the text of an answer, which servers whose template does not parse them leave there. */
 import { wireName } from '../wire-name.ts'
 import type { ToolCallRequest, ToolSpec } from '../../core/protocol.ts'
 import { isObject, parsed } from './values.ts'
 
 type Call = Omit<ToolCallRequest, 'id'>
 
-/** With these a call in text form may begin. */
+/** The possible beginnings of a call in text form. */
 export const CALL_OPENERS: readonly string[] = [
 	'<tool_call>',
 	'<function_calls>',
@@ -27,8 +27,8 @@ export interface TextCalls {
 }
 
 /**
- * Null where there is none. Only calls of tools that were offered count, and none in a code fence with text around it: there
- * a model shows what a call looks like. `before`: the text that comes before.
+ * Null if there are none. Only calls of offered tools count, and no call in a code fence with text around it: there a model shows
+ * an example. `before`: the preceding text.
  */
 export function callsInText(content: string, tools: readonly ToolSpec[], before = ''): TextCalls | null {
 	const names = new Set(tools.flatMap(({ name }) => [name, wireName(name)]))
@@ -41,7 +41,7 @@ export function callsInText(content: string, tools: readonly ToolSpec[], before 
 	const calls: Call[] = []
 	let rest = content
 	for (const { pattern, read } of FORMS) {
-		// Both only go forward: a model may write as many calls and fences as fit into its answer.
+		// Both only advance, for linear time: an answer may be full of calls and fences.
 		let from = before.length
 		let fence = 0
 		rest = rest.replaceAll(pattern, (whole: string, ...groups: unknown[]) => {
@@ -57,7 +57,7 @@ export function callsInText(content: string, tools: readonly ToolSpec[], before 
 	return calls.length > 0 ? { content: rest.replaceAll(WRAPPERS, '').trim(), calls } : null
 }
 
-/** What stands around several calls. */
+/** Tags around several calls. */
 const WRAPPERS = /<｜tool▁calls▁(begin|end)｜>|<\|tool_calls_section_(begin|end)\|>|<\/?function_calls>/g
 
 /** Forms of known templates. A closing tag may be missing at the end of the text. */
@@ -89,7 +89,7 @@ const FORMS: readonly { pattern: RegExp; read(groups: string[]): Call[] }[] = [
 	// Llama
 	{ pattern: /<\|python_tag\|>([\s\S]*?)(?:<\|e[om]\w*\|>|$)/g, read: ([body = '']) => inJson(body) ?? [] },
 	{ pattern: /(<function=[\s\S]*?(?:<\/function>|$))/g, read: ([body = '']) => functionTags(body) ?? [] },
-	// Written in the way of Claude
+	// The form of Claude
 	{
 		pattern: /<invoke name="([^"]+)">([\s\S]*?)(?:<\/invoke>|$)/g,
 		read: ([name = '', body = '']) => [
@@ -128,7 +128,7 @@ function callsIn(value: unknown): Call[] {
 	})
 }
 
-/** `<function=NAME><parameter=KEY>value</parameter></function>`, or JSON in place of the parameters. */
+/** `<function=NAME><parameter=KEY>value</parameter></function>`, or JSON instead of the parameters. */
 function functionTags(body: string): Call[] | undefined {
 	const calls = [...body.matchAll(/<function=([\w.-]+)>([\s\S]*?)(?:<\/function>|$)/g)].map(
 		([, name = '', inner = '']) => {
@@ -148,15 +148,15 @@ function argumentTags(body: string): Call[] {
 	return [{ name, arguments: objectOf(pairs) }]
 }
 
-/** Values are JSON where they can be read as such, other than bare words. */
+/** Values that are valid JSON are parsed; others are strings. */
 function objectOf(pairs: Iterable<readonly [key: string, value: string]>): string {
 	const entries = [...pairs].map(([key, value]) => [key.trim(), parsed(value.trim()) ?? value] as const)
 	return JSON.stringify(Object.fromEntries(entries))
 }
 
 /**
- * What stands between each match of `open`, whose group is its key, and the next `close`. In time that grows with the text
- * alone, whatever a model wrote: a pattern for the whole block would search for a missing end once for each beginning.
+ * The texts between each match of `open`, whose group is the key, and the next `close`. In linear time: a pattern for the whole block
+ * would search for a missing end once for each beginning.
  */
 function* blocksIn(text: string, open: RegExp, close: string): Generator<[key: string, value: string]> {
 	let from = 0
@@ -170,7 +170,7 @@ function* blocksIn(text: string, open: RegExp, close: string): Generator<[key: s
 	}
 }
 
-/** Without white space and code fence around it. */
+/** The text without surrounding white space and code fence. */
 function unfenced(content: string, fence: RegExp): string {
 	const text = content.trim()
 	const [opening = ''] = fence.exec(text) ?? []

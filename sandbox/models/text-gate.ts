@@ -1,20 +1,20 @@
 import { CALL_OPENERS } from './text-calls.ts'
 import { heldBack } from './think-tags.ts'
 
-/** How a text that is one call in JSON begins; of a shorter beginning it cannot be told. */
+/** The beginning of a text that is a call in JSON. Below this length it cannot be decided. */
 const BARE = /^(```\w*\s*)?\[?\s*\{\s*"(name|function|type|id|parameters|arguments)"/
 const BARE_LENGTH = 40
-/** Characters in which that beginning, or any text at all, must come. */
+/** That beginning, or any other text, must be within this many characters. */
 const BEGINNING = 4 * 1024
 
-/** Holds back text from where a tool call in text form may begin, so that none is shown as it is streamed. */
+/** Holds back text from the possible beginning of a tool call in text form, so that calls are not streamed as text. */
 export class TextGate {
-	/** More than white space. */
+	/** Text other than white space has been shown. */
 	#hasShown = false
 	#held = ''
 	#isClosed = false
 
-	/** Returns what may be shown. */
+	/** Returns the text that may be shown. */
 	take(piece: string): string {
 		this.#held += piece
 		if (this.#isClosed) return ''
@@ -27,7 +27,7 @@ export class TextGate {
 		return shown
 	}
 
-	/** What was held back. */
+	/** The text that is held back. */
 	get held(): string {
 		return this.#held
 	}
@@ -36,13 +36,13 @@ export class TextGate {
 		const text = this.#held.slice(0, BEGINNING).trimStart()
 		if (text === '') return this.#held.length < BEGINNING
 		if (!/^[[{`]/.test(text)) return false
-		// Whatever follows such a beginning is held back as well.
+		// Everything after such a beginning is held back too.
 		this.#isClosed = BARE.test(text)
 		return this.#isClosed || text.length < BARE_LENGTH
 	}
 }
 
-/** Where the first call may begin. */
+/** The index at which the first call may begin. */
 function firstOpener(text: string): number | undefined {
 	let first: number | undefined
 	for (const opener of CALL_OPENERS) {

@@ -1,6 +1,5 @@
-/** Parts reasoning that a model writes into its text, as many local ones do, from the answer. */
+/** Separates the answer from reasoning that a model writes into its text, as many local models do. */
 
-/** How the reasoning begins and ends. */
 const TAGS: readonly (readonly [open: string, close: string])[] = [
 	['<think>', '</think>'],
 	['<thinking>', '</thinking>'],
@@ -9,7 +8,7 @@ const TAGS: readonly (readonly [open: string, close: string])[] = [
 	['[THINK]', '[/THINK]'],
 ]
 
-/** White space at the beginning that is looked at again with each piece. */
+/** Limit of leading white space that is checked again with each chunk. */
 const BLANK_LIMIT = 4 * 1024
 
 export interface Parted {
@@ -17,13 +16,13 @@ export interface Parted {
 	reasoning: string
 }
 
-/** Takes the pieces of a stream. Only blocks at the beginning are reasoning: further on, an answer may speak of such tags. */
+/** Processes the chunks of a stream. Only blocks at the beginning are reasoning: later, an answer may be about such tags. */
 export class ThinkTags {
 	#waiting = ''
 	#state: 'before' | 'within' | 'after' = 'before'
 	#close = ''
 
-	/** What is certain so far. */
+	/** Returns the parts that are certain so far. */
 	take(piece: string): Parted {
 		if (this.#state === 'after') return { text: piece, reasoning: '' }
 		const parted = { text: '', reasoning: '' }
@@ -52,7 +51,7 @@ export class ThinkTags {
 					if (this.#close === '') parted.text += blank
 				} else if (TAGS.some(([open]) => open.startsWith(start))) break
 				else {
-					// The blank lines after the reasoning are not the answer's.
+					// Blank lines after the reasoning do not belong to the answer.
 					if (this.#close !== '') this.#waiting = start
 					this.#state = 'after'
 					parted.text += this.#all()
@@ -62,7 +61,7 @@ export class ThinkTags {
 		return parted
 	}
 
-	/** The rest. Reasoning that never ends is all reasoning. */
+	/** Returns the rest. If the reasoning has no end, all of it is reasoning. */
 	end(): Parted {
 		const rest = this.#all()
 		return this.#state === 'within' ? { text: '', reasoning: rest } : { text: rest, reasoning: '' }
@@ -76,8 +75,8 @@ export class ThinkTags {
 }
 
 /**
- * Parts a whole text that ends its reasoning without having begun it, as where the server's template writes the first tag.
- * The tag must end its line: an answer may speak of it.
+ * Separates a whole text that has only the closing tag, because the server's template writes the opening one into the prompt. The
+ * tag must be at the end of its line: an answer may be about it.
  */
 export function withoutOpenTag(text: string): Parted | undefined {
 	for (const [open, close] of TAGS) {
@@ -89,12 +88,12 @@ export function withoutOpenTag(text: string): Parted | undefined {
 	return undefined
 }
 
-/** How many characters at the end of the text may be the beginning of one of the words. */
+/** The number of characters at the end of the text that may be the beginning of one of the words. */
 export function heldBack(text: string, words: readonly string[]): number {
 	let held = 0
 	for (const word of words) {
 		for (let length = Math.min(word.length - 1, text.length); length > held; length--) {
-			// Nearly always the first character decides; to cut out each possible end would cost more than the rest of a piece.
+			// The first character nearly always decides; slicing each possible end would cost more than the rest of the work.
 			if (text.charCodeAt(text.length - length) !== word.charCodeAt(0)) continue
 			if (text.endsWith(word.slice(0, length))) held = length
 		}

@@ -1,4 +1,4 @@
-/** Whether a server refused a request because it is too long for its model: the only place that decides this. */
+/** The only place that decides whether a server refused a request because it is too long for its model. */
 
 const CODE = /context_length|context_window|string_above_max_length|model_max_prompt_tokens/
 
@@ -25,25 +25,25 @@ const MESSAGE = new RegExp(
 /** Some local servers answer with 500, and some others with 429. */
 const STATUSES: readonly number[] = [400, 422, 429, 500]
 
-/** `code`: the server's own code or type. */
+/** `code`: the code or type in the server's error. */
 export function isTooLong(status: number, code: string, message: string): boolean {
-	return status === 413 || CODE.test(code) || (STATUSES.includes(status) && saysTooLong(message))
+	return status === 413 || CODE.test(code) || (STATUSES.includes(status) && mentionsTokenLimit(message))
 }
 
 /** Whether the message is about tokens. */
-export function saysTooLong(message: string): boolean {
+export function mentionsTokenLimit(message: string): boolean {
 	return MESSAGE.test(message)
 }
 
-/** What the server says of a request that is too long. */
+/** The numbers in a server's error about a request that is too long. */
 export interface StatedLimit {
-	/** Tokens that the model takes, its answer included. */
+	/** Tokens that the model accepts, its answer included. */
 	window: number
-	/** Tokens of the request, where the server counted them. */
+	/** Tokens of the request, if the server counted them. */
 	request?: number
 }
 
-/** The window, in the words of known servers. The first that fits. */
+/** The window in the messages of known servers. The first match applies. */
 const WINDOWS: readonly RegExp[] = [
 	/context limit: [\d,]+ \+ [\d,]+ > ([\d,]+)/i, // Anthropic, with the greatest length of the answer
 	/tokens > ([\d,]+) maximum/i, // Anthropic
@@ -55,7 +55,7 @@ const WINDOWS: readonly RegExp[] = [
 	/\(TPM\): limit ([\d,]+)/i, // Groq, of the tokens of a minute
 ]
 
-/** The tokens of the request alone: no lower bound, and no sum with the longest possible answer. */
+/** The tokens of the request alone; no pattern matches a lower bound, or a sum with the longest possible answer. */
 const REQUESTS: readonly RegExp[] = [
 	/(?:request|input|prompt) \(([\d,]+) tokens\)/i, // llama.cpp, SGLang, vLLM
 	/(?:prompt is too long:|prompt contains|messages resulted in) ([\d,]+) tokens/i, // Anthropic, Mistral, OpenAI
@@ -64,7 +64,7 @@ const REQUESTS: readonly RegExp[] = [
 	/token count \(([\d,]+)\)/i, // Gemini
 ]
 
-/** Undefined where the server does not say how much its model takes, or says it in unknown words. */
+/** Undefined if the message does not state a window in a known form. */
 export function statedLimit(message: string): StatedLimit | undefined {
 	const window = numberIn(message, WINDOWS)
 	const request = numberIn(message, REQUESTS)

@@ -1,7 +1,7 @@
 import { wireName } from '../wire-name.ts'
 import type { ModelRequest, Turn } from './provider.ts'
 
-/** The request for a server that takes no tools: they are described in the system prompt, and calls and results are text. */
+/** The request for a server that accepts no tools: they are described in the system prompt, and calls and results are text. */
 export function toolsInText({ system, turns, tools, ...rest }: ModelRequest): ModelRequest {
 	const texts = turns.map(inText)
 	if (tools.length === 0) return { ...rest, system, turns: texts, tools }

@@ -1,20 +1,20 @@
 import type { AnswerForm, Compat } from '../order.ts'
 
-/** What a server can do beyond its dialect: what the operator set, and what its refusals taught. */
+/** How a server differs from its dialect: as configured by the operator, and as learned from refusals. */
 export interface Traits extends Compat {
-	/** Where the system prompt goes; `user`: before the first message. Default `system`. */
+	/** The role of the system prompt; `user`: before the first message. Default `system`. */
 	system_role?: 'developer' | 'user'
-	/** Schemas of tools use nothing but the common keywords. */
+	/** Schemas of tools use only the common keywords. */
 	simple_schemas?: boolean
 	/** Ids of calls have the form that every server accepts. */
 	short_ids?: boolean
-	/** The model sets the budget of its thinking itself. */
+	/** The model sets its own thinking budget. */
 	adaptive_thinking?: boolean
-	/** The user and the assistant speak in turn, also where one of them said nothing. */
+	/** Messages of the user and the assistant alternate; missing ones are filled in. */
 	alternate?: boolean
 	/** A message without text has empty text instead of null. */
 	text_always?: boolean
-	/** What came with earlier answers is not sent back. */
+	/** `false`: provider state is not sent back. */
 	state?: boolean
 	/** Blobs of attachments that are described in words. */
 	unreadable?: readonly string[]

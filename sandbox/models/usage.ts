@@ -3,8 +3,7 @@ import type { ModelRequest } from './provider.ts'
 import { countIn } from './values.ts'
 
 /**
- * Characters of a token: the rule of thumb that OpenAI gives for English text. Used where a server counts nothing, so
- * that limits still hold.
+ * OpenAI's rule of thumb for English text. Used if a server reports no usage, so that limits still apply.
  */
 const CHARACTERS_PER_TOKEN = 4
 
@@ -21,7 +20,7 @@ export function estimateUsage(request: ModelRequest, answer: string): Usage {
 	}
 }
 
-/** The counts of a server; undefined if it does not say how long request and answer were. */
+/** The counts of a server; undefined if it does not report the tokens of both request and answer. */
 export function countedUsage(counts: {
 	input: unknown
 	output: unknown

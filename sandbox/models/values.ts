@@ -1,9 +1,9 @@
-/** Looks into what a server sent, trusting nothing of it. */
+/** Reads untrusted data of a server. */
 export function isObject(value: unknown): value is Record<string, unknown> {
 	return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Not made anew: most fields of most chunks of a stream are absent. */
+/** Shared, since most fields of most chunks of a stream are absent. */
 const noFields: Readonly<Record<string, unknown>> = Object.freeze({})
 const noItems: readonly unknown[] = Object.freeze([])
 
@@ -21,19 +21,19 @@ export function stringIn(value: unknown): string {
 	return typeof value === 'string' ? value : ''
 }
 
-/** A count of tokens; undefined if it is not one, or more than any model takes or gives. */
+/** A count of tokens; undefined if it is invalid, or too large for any model. */
 export function countIn(value: unknown): number | undefined {
 	return typeof value === 'number' && value >= 0 && value <= TOKENS_LIMIT ? Math.ceil(value) : undefined
 }
 
 const TOKENS_LIMIT = 1_000_000_000
 
-/** The arguments of a call; none if they are not a JSON object. */
+/** The arguments of a call; empty if they are not a JSON object. */
 export function argumentsIn(text: string): Readonly<Record<string, unknown>> {
 	return objectIn(parsed(text))
 }
 
-/** Some servers parse the calls that they get back and refuse the whole conversation for one that is not a JSON object. */
+/** Some servers parse earlier calls, and refuse the whole conversation if the arguments of one are not a JSON object. */
 export function parseable(args: string): string {
 	return isObject(parsed(args)) ? args : '{}'
 }

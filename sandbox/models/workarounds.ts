@@ -1,14 +1,14 @@
-/** What a server's refusal teaches: what to leave out, or to say in another way, when it is asked again. */
+/** Derives workarounds from a server's refusal: what to leave out, or to send in another form, in the next request. */
 import type { Attachment } from '../../core/protocol.ts'
 import type { ModelOrder } from '../order.ts'
 import { shownBlobs } from '../attachments/shown.ts'
 import type { ModelFailure, ModelRequest } from './provider.ts'
-import { saysTooLong } from './too-long.ts'
+import { mentionsTokenLimit } from './too-long.ts'
 import type { Traits } from './traits.ts'
 
 export interface Workaround {
 	traits: Traits
-	/** For which later calls it holds too: of the same model, or only of those with the same settings and tools. */
+	/** The later calls to which it applies too: all of the same model, or only those with the same settings and tools. */
 	holds?: 'for the model' | 'for such requests'
 }
 
@@ -22,13 +22,13 @@ interface Asked {
 	fields: readonly string[]
 }
 
-/** Statuses of a refusal; OpenRouter says 404 where no server can what is asked, and local servers say 500. */
+/** Statuses of a refusal. OpenRouter answers 404 if no server supports the request, and local servers answer 500. */
 const STATUSES: ReadonlySet<number | undefined> = new Set([400, 404, 405, 415, 422, 500, 501])
 
 const REFUSES =
 	/unsupport|not (currently |yet )?(support|permit|allow|enabl|available|accept|valid|implement)|unknown|unrecogni[sz]ed|unexpected|extra|forbidden|invalid|deprecat|unavailable|does ?n[o']t|do not|cannot|can't|could not|only|must|should|unable|fail|too (large|high|big|many)|exceed|requires?|no endpoints|at most|missing/i
 
-/** Undefined where the refusal names nothing that can be done without, or that was left out already. */
+/** Undefined if the refusal names nothing dispensable, or only what was left out already. */
 export function workaroundFor(failure: ModelFailure, asked: Asked): Workaround | undefined {
 	const { code, status, message } = failure
 	if (isTooLarge(failure)) return tooLarge(asked)
@@ -52,17 +52,17 @@ const MEDIA: readonly (readonly [type: Attachment['type'], trait: 'images' | 'fi
 	['audio', 'audio', /audio|sound|modalit/i],
 ]
 
-/** One image that a server cannot read says nothing about others. */
+/** Refusals of one attachment, which do not apply to others. */
 const UNREADABLE =
 	/could not (process|decode|read)|(invalid|corrupt|malformed|empty) (image|file|document|pdf|audio|base64)|does not match|exceeds|too (large|big|small|long)|dimension|resolution|valid (image|base64)|one of the following formats|password/i
 const TOO_MANY = /too many|at most ([1-9]\d*)/i
 
-/** Attachments that are left out alone, one after another, before all are. */
+/** How many attachments are left out singly, one after another, before all are. */
 const SINGLE_LIMIT = 3
-/** Attachments that are remembered as unreadable, for one model. */
+/** Limit of the attachments that are remembered as unreadable for one model. */
 const UNREADABLE_LIMIT = 200
 
-/** What a model cannot be shown is described to it in words. Some servers only say that a message must be text. */
+/** Refused attachments are described in words. Some servers only state that a message must be text. */
 function mediaRefused(
 	{ message, param = '' }: ModelFailure,
 	{ request, traits, known }: Asked,
@@ -88,12 +88,12 @@ function mediaRefused(
 	return { traits: { unreadable }, ...(!isTooMany && { holds: 'for the model' }) }
 }
 
-/** In bytes, not in tokens: proxies limit bodies, often to 1 MiB. */
+/** Too many bytes, not tokens: proxies limit bodies, often to 1 MiB. */
 function isTooLarge({ status, message }: ModelFailure): boolean {
-	return status === 413 && !saysTooLong(message)
+	return status === 413 && !mentionsTokenLimit(message)
 }
 
-/** Attachments make a body large: first only the newest is sent, then none. Others may fit into another request. */
+/** Attachments make a body large: first only the newest is sent, then none. Not remembered: they may fit into another request. */
 function tooLarge({ request, traits, known }: Asked): Workaround | undefined {
 	const { unreadable: before = [] } = known
 	const blobs = MEDIA.filter(([, trait]) => traits[trait] !== false)
@@ -104,7 +104,7 @@ function tooLarge({ request, traits, known }: Asked): Workaround | undefined {
 	return next.length > tried ? { traits: { unreadable: [...before, ...next].slice(-UNREADABLE_LIMIT) } } : undefined
 }
 
-/** One after another, the newest first: those before were probably accepted earlier. Then all of them. */
+/** The attachments to leave out next: one at a time, newest first, since older ones were probably accepted before; then all. */
 function suspects(blobs: readonly string[], tried: readonly string[]): readonly string[] | undefined {
 	const [last = ''] = tried
 	const next = tried.length < 2 ? blobs.indexOf(last) + 1 : blobs.length
@@ -112,7 +112,7 @@ function suspects(blobs: readonly string[], tried: readonly string[]): readonly 
 	return tried.length < blobs.length ? blobs : undefined
 }
 
-/** All but the newest, as many as the server allows. */
+/** All but the newest ones that the server allows. */
 function beyond(message: string, blobs: readonly string[], tried: readonly string[]): readonly string[] | undefined {
 	const most = tried.length > 0 ? 0 : Number(TOO_MANY.exec(message)?.[1] ?? 1)
 	const rest = blobs.slice(most)
@@ -120,8 +120,8 @@ function beyond(message: string, blobs: readonly string[], tried: readonly strin
 }
 
 /**
- * A value that is out of range, a single tool that a server cannot read, or too many of them, say nothing about the model: other
- * agents may ask with other values and tools, and would lose theirs.
+ * A value out of range, one unreadable tool, or too many tools are not properties of the model: other agents may use other values
+ * and tools, which must not be left out.
  */
 function isAboutThisRequest({ message, param = '' }: ModelFailure, { drop, tools, json, forced }: Traits): boolean {
 	if (json === false || forced === false) return true
@@ -137,7 +137,7 @@ const OUT_OF_RANGE =
 
 type Rule = (failure: ModelFailure, asked: Asked) => Traits | undefined
 
-/** The first that applies counts. None applies to what was changed already, or the operator set. */
+/** The first matching rule applies. No rule changes something twice, or against the operator's settings. */
 const RULES: readonly Rule[] = [
 	whereNamed(
 		/stream_options|include_usage/,
@@ -162,7 +162,7 @@ const RULES: readonly Rule[] = [
 	alternation,
 	systemRole,
 	emptyContent,
-	// Newer models of Anthropic refuse a budget, older ones refuse to go without.
+	// Newer models of Anthropic refuse a budget, older ones require it.
 	whereNamed(
 		/adaptive[^]*thinking|thinking[^]*adaptive/i,
 		{ adaptive_thinking: true },
@@ -172,13 +172,13 @@ const RULES: readonly Rule[] = [
 	anyField,
 ]
 
-/** `learned` applies to a refusal that names something, as its field or in its message. */
+/** A rule for a refusal whose field or message matches `name`. */
 function whereNamed(name: RegExp, learned: Traits, applies: (traits: Traits, asked: Asked) => boolean): Rule {
 	return ({ message, param = '' }, asked) =>
 		applies(asked.traits, asked) && name.test(`${param} ${message}`) ? learned : undefined
 }
 
-/** Ids of calls that another provider made. */
+/** Ids of calls from another provider may be refused. */
 function callIds({ message, param = '' }: ModelFailure, { order, traits }: Asked): Traits | undefined {
 	if (traits.short_ids || !order.kind.startsWith('openai')) return undefined
 	const isNamed = CALL_ID.test(`${param} ${message}`)
@@ -187,7 +187,7 @@ function callIds({ message, param = '' }: ModelFailure, { order, traits }: Asked
 
 const CALL_ID = /\btool[ _]?call[ _]?ids?\b|\btool_calls\[\d+\]\.id\b|\bcall_id\b|\btool_?use[._]?id\b/i
 
-/** A schema that a server cannot read; grammars of local servers know few keywords. */
+/** Some servers cannot read a schema; the grammars of local servers support few keywords. */
 function schemas({ message, param = '' }: ModelFailure, { traits, request }: Asked): Traits | undefined {
 	if (traits.simple_schemas || request.tools.length === 0) return undefined
 	const isNamed = /json.?schema|schema|grammar|function_declarations/i.test(message)
@@ -204,7 +204,7 @@ function tools({ message, param = '' }: ModelFailure, { traits, request }: Asked
 	return (/^tools\b/.test(param) || isNamed) && !isPairing ? { tools: false } : undefined
 }
 
-/** Templates without a system role, or without roles for tools, say the same of these. */
+/** Templates without a system role, or without roles for tools, have the same message. */
 function alternation({ message }: ModelFailure, { request, traits }: Asked): Traits | undefined {
 	if (!/\balternat/i.test(message)) return undefined
 	if (!traits.alternate) return { alternate: true }
@@ -240,7 +240,7 @@ function anyField({ message, param = '' }: ModelFailure, { fields, traits }: Ask
 	const field =
 		sent.find((name) => name === param) ??
 		sent.find((name) => name === head) ??
-		// The longest first: one name may be part of another.
+		// Longest first: one name may be part of another.
 		sent
 			.toSorted((a, b) => b.length - a.length)
 			.find((name) => new RegExp(`(^|[^\\w-])${RegExp.escape(name)}($|[^\\w-])`, 'i').test(message))
