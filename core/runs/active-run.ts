@@ -135,10 +135,10 @@ export class ActiveRun implements RunHandle, AssignedRun {
 		if (this.#verdict) this.#verdict = withSpent(this.#verdict, message)
 		if (message.kind === 'outcome') this.#finish(this.#verdict ?? verdictOf(message.outcome))
 		if (message.kind === 'hello') this.isTaken = true
-		if (!this.#verdict) this.#obey(message)
+		if (!this.#verdict) this.#handle(message)
 	}
 
-	#obey(message: ToMain): void {
+	#handle(message: ToMain): void {
 		try {
 			switch (message.kind) {
 				case 'hello':

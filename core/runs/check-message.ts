@@ -19,21 +19,21 @@ import { threadLost } from './worker-threads.ts'
 
 /** Throws `thread_lost`. */
 export function checkEvent(event: WorkerEvent): void {
-	if (!isEvent(event)) throw wrong('an event that no thread emits')
+	if (!isEvent(event)) throw invalid('an event that no thread emits')
 	// The number bounds the model's requests for the rest of the run.
 	if (event.event_type === 'context.shrunk' && !isAmount(event.payload.tokens))
-		throw wrong('an event without its number')
+		throw invalid('an event without its number')
 }
 
 /** Throws `thread_lost`. */
 export function checkCall({ method, params }: Extract<ToMain, { kind: 'call' }>): void {
-	if (!Object.hasOwn(calls, method) || !calls[method](params)) throw wrong('a call that cannot be read')
+	if (!Object.hasOwn(calls, method) || !calls[method](params)) throw invalid('a call that cannot be read')
 }
 
 /** Throws `thread_lost`. */
 export function checkOutcome(outcome: RunOutcome | null): RunOutcome {
 	if (outcome === null) throw threadLost('the worker ended the run without an outcome')
-	if (!outcomes.some((is) => is(outcome))) throw wrong('an outcome that the protocol does not define')
+	if (!outcomes.some((is) => is(outcome))) throw invalid('an outcome that the protocol does not define')
 	return outcome
 }
 
@@ -124,6 +124,6 @@ export function spentIn(message: ToMain): ModelUsage[] {
 	return spent && areSpent(spent) ? spent : []
 }
 
-function wrong(what: string): Error {
+function invalid(what: string): Error {
 	return threadLost(`the thread of the run sent an invalid message: ${what}`)
 }
