@@ -172,7 +172,7 @@ export class DataFile implements Disposable {
 	}
 }
 
-/** Whether the node's data is a tree of its own. */
+/** Whether the node's data is the header of a tree. */
 export function isTree({ flags, data }: Node): boolean {
 	return (flags & nodeFlag.tree) !== 0 && data.length === treeSize
 }

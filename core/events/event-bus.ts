@@ -41,8 +41,8 @@ export interface EventBus {
 	subscribe(filter: LiveFilter, receive: (delivery: Delivery) => void): () => void
 	read(filter: LogFilter, after: Cursor | null, limit: number, reverse?: boolean): Promise<LogPage>
 	/**
-	 * Where a client that names `position` resumes: a cursor, or the id of the last event that it received. Null if the log does
-	 * not know it.
+	 * The cursor at which a client resumes. `position`: a cursor, or the id of the last event that the client received. Null if the
+	 * log does not contain it.
 	 */
 	locate(position: string): Promise<Cursor | null>
 	/** The newest durable position that listeners have received. */

@@ -1,5 +1,5 @@
 /**
- * Moves from one generation to the next. New instances start beside the running ones; one assignment makes the next generation
+ * Moves from one generation to the next. New instances start while the old ones run; one assignment makes the next generation
  * current; then the old one drains and instances that are no longer wanted are released. A failure before that assignment
  * leaves everything running as it was.
  */

@@ -44,7 +44,7 @@ export function prepareSchemas({ settings: { validate } }: RequestRoute): void {
 			let prepared: Prepared | undefined
 			const check: Prepared = (value, options) => (prepared ??= preparedFrom(one))(value, options)
 			schemas.set(check, one)
-			validate[part] = check as RouteOptionsResponseSchema // hapi awaits the result, whatever its type says
+			validate[part] = check as RouteOptionsResponseSchema // hapi awaits the result, although its types do not state that
 		}
 	}
 }

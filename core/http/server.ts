@@ -77,7 +77,7 @@ export function makeServer(uri: string, { log, redactor, checkResponses, onlyBui
 	})
 	server.events.on('response', bodyUsed)
 	server.events.on('response', (request) => logUnwritable(request, log))
-	// One extension per point: hapi spends as much time on an extension as on one of its own stages.
+	// One extension per point: each costs as much time as a whole stage of hapi.
 	server.ext('onPreAuth', (request, h) => {
 		if (!hasOneHost(request.raw.req)) throw notOneHost()
 		if (!hasBody(request)) return h.continue

@@ -31,8 +31,8 @@ interface Range {
 
 /**
  * Finds many patterns in a text by a hash of the last 8 units at each position (Karp and Rabin, "Efficient randomized
- * pattern-matching algorithms", 1987). Each unit of a text takes the same few steps. Only where the window of a pattern, 8 of its
- * units, occurs, the pattern is compared, in blocks. So the time does not reveal how much of a pattern a text contains.
+ * pattern-matching algorithms", 1987). Each unit of a text takes the same few steps. A pattern is compared, in blocks, only where
+ * its window of 8 units occurs. So the time does not reveal how much of a pattern a text contains.
  */
 export class PatternSearch {
 	/** Approximate size in memory. */

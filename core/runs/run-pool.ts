@@ -71,7 +71,7 @@ export const HEAP_MIB = 1024
 
 /** Nothing is loaded and no thread starts before the first run. */
 export class RunPool implements AsyncDisposable {
-	/** A place must be acquired for a run before it is executed, by the uid of its agent, and held until the run is over: agents take turns. */
+	/** Agents take turns: before a run is executed, a place must be acquired for the uid of its agent, and held until the run is over. */
 	readonly places: Semaphore
 	readonly #options: RunPoolOptions
 	readonly #graceMs: number

@@ -16,7 +16,7 @@ export const formatSince = '0.2.0'
  */
 export const oldestWritten: number = 2
 
-/** What an engine stores beside its data. */
+/** The description of the format that an engine stores with its data. */
 export interface FormatMark {
 	format: number
 	/** The first version that reads it; absent in format 1. */

@@ -122,7 +122,7 @@ export interface RecordChange {
 	scope: string
 	/**
 	 * Reads the records and returns the writes, as for `Store.commit`; an empty list changes nothing. Each should expect the
-	 * revision that was read. Called again after a conflict, so it must have no effects of its own.
+	 * revision that was read. Called again after a conflict, so it must have no side effects.
 	 */
 	ops(): Promise<Op[]>
 }

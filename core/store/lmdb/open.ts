@@ -20,14 +20,14 @@ import { openStore } from './store.ts'
 import { openWriter } from './writer.ts'
 import type { Writer } from './writer.ts'
 
-/** More than LMDB needs for new files. */
+/** The free space required for new files; LMDB needs less. */
 const newFilesBytes = 1024 * 1024
 
 export interface LmdbOptions {
 	/** The data folder; created if missing (0700, its files 0600). Only one process at a time may have it open. */
 	path: string
 	log?: Logger
-	/** Writes are refused while less than this would be left free on the disk. 64 MiB where absent. */
+	/** Writes are refused while less than this would be left free on the disk. Default 64 MiB. */
 	minFreeBytes?: number
 	/** For tests, and for folders with a quota: the number of free bytes. If absent, the file system reports it. */
 	freeBytes?: () => number
@@ -37,7 +37,7 @@ export interface LmdbOptions {
 
 /**
  * Opens the embedded engine. LMDB would end the process on a damaged data file, so call `checkFolder` of core/backup first.
- * Throws `unavailable`, which says what to do, if the folder cannot be used, and `store_damaged` for a damaged record.
+ * Throws `unavailable`, which states what to do, if the folder cannot be used, and `store_damaged` for a damaged record.
  */
 export async function openLmdb({ path, log, minFreeBytes, freeBytes, copyApartFrom }: LmdbOptions): Promise<Engine> {
 	const env = openFolder(path)
@@ -86,7 +86,7 @@ function spaceOf(path: string): { bytes: number; free_bytes: number } | null {
 	try {
 		return { bytes: statSync(join(path, dataFile)).size, free_bytes: freeBytesOf(path) }
 	} catch {
-		return null // `trouble` says what is wrong with the disk
+		return null // `trouble` reports the cause
 	}
 }
 
