@@ -2,25 +2,18 @@
 import { readdir, rm, stat } from 'node:fs/promises'
 import { Fault, messageOf } from '../errors.ts'
 import { syncFolder } from './files.ts'
-import type { ManifestHead, Trigger } from './manifest.ts'
+import type { ManifestHead, StoreFacts } from './manifest.ts'
 import { fileOf, idOfFile, idPattern } from './names.ts'
 import { readHead } from './verify.ts'
 
 /** What is reported about a backup. */
-export interface BackupInfo {
-	id: string
+export interface BackupInfo
+	extends
+		Pick<ManifestHead, 'id' | 'created_at' | 'trigger' | 'gateway_version' | 'includes_key' | 'left_out' | 'origin'>,
+		Pick<StoreFacts, 'records' | 'log_records' | 'head'> {
 	file: string
+	/** The size of the file. */
 	bytes: number
-	created_at: string
-	trigger: Trigger
-	gateway_version: string
-	records: number
-	log_records: number
-	/** The cursor of the newest event in it. */
-	head: string
-	includes_key: boolean
-	left_out: string[]
-	origin: string
 }
 
 export interface BackupListing {
@@ -71,20 +64,8 @@ export async function removeBackup(folder: string, id: string): Promise<void> {
 export function infoOf(file: string, bytes: number, manifest: ManifestHead): BackupInfo {
 	const { id, created_at, trigger, gateway_version, store, includes_key, left_out, origin } = manifest
 	const { records, log_records, head } = store
-	return {
-		id,
-		file,
-		bytes,
-		created_at,
-		trigger,
-		gateway_version,
-		records,
-		log_records,
-		head,
-		includes_key,
-		left_out,
-		origin,
-	}
+	const contents = { records, log_records, head, includes_key, left_out, origin }
+	return { id, file, bytes, created_at, trigger, gateway_version, ...contents }
 }
 
 async function readInfo(

@@ -12,14 +12,18 @@ export interface ConnectionPool {
 	destroy(): Promise<void>
 }
 
-interface ResolveOptions {
+export interface ResolveOptions {
 	policy: FetchPolicy
+	/** Resolves names. Default: the system. */
 	lookup?: Lookup
+	/** In whose share of the lookups it counts, such as the uid of an agent. Default: that of the gateway. */
 	owner?: string
 }
 
-interface Limits extends ResolveOptions {
+export interface ConnectionOptions extends ResolveOptions {
+	/** Of the body, after decompression. Infinity for streams without an end. */
 	max_bytes: number
+	/** Limit before the headers, and between two chunks of the body. Default: none besides `timeout_ms`. */
 	idle_ms?: number
 }
 
@@ -30,7 +34,7 @@ const ORIGINS = 16
 const CONNECTIONS = 64
 
 /** Two pools: a connection that was allowed for the named origin must not serve a redirect to the same place. */
-export function openConnections({ idle_ms = 0, max_bytes, ...resolving }: Limits): ConnectionPool {
+export function openConnections({ idle_ms = 0, max_bytes, ...resolving }: ConnectionOptions): ConnectionPool {
 	const open = (named: boolean): Agent =>
 		new Agent({
 			connect: checkedConnector(named, resolving),

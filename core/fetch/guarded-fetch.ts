@@ -14,33 +14,22 @@ import { within } from '../util/deadline.ts'
 import { Fault, isFault } from '../errors.ts'
 import { boundedBody } from './body.ts'
 import { openConnections, resolveChecked } from './connections.ts'
-import type { ConnectionPool } from './connections.ts'
+import type { ConnectionOptions, ConnectionPool, ResolveOptions } from './connections.ts'
 import { startDeadline } from './deadline.ts'
 import { errorOf } from './errors.ts'
 import { hopOf, nextHop, redirectOf } from './hops.ts'
 import type { GuardedInit } from './hops.ts'
 import { checkUrl, parseUrl } from './policy.ts'
-import type { FetchPolicy } from './policy.ts'
-import type { Lookup } from './system-lookup.ts'
 
 export type { GuardedInit } from './hops.ts'
 export type { FetchPolicy } from './policy.ts'
 
-export interface GuardedOptions {
-	policy: FetchPolicy
-	/** Of the body, after decompression. Infinity for streams without an end. */
-	max_bytes: number
+export interface GuardedOptions extends ConnectionOptions {
 	/** For everything, down to the last byte of the body. Infinity for streams without an end. */
 	timeout_ms: number
-	/** Limit before the headers, and between two chunks of the body. Default: none besides `timeout_ms`. */
-	idle_ms?: number
 	/** How many to follow. Default 3. */
 	redirects?: number
 	signal?: AbortSignal
-	/** In whose share of the lookups it counts, such as the uid of an agent. Default: that of the gateway. */
-	owner?: string
-	/** Resolves names. Default: the system. */
-	lookup?: Lookup
 }
 
 /** Like fetch. Its connections are kept until it is disposed of, which ends requests in progress. */
@@ -70,7 +59,7 @@ export function fetcherFor(named: string | URL, options: GuardedOptions): Guarde
  */
 export async function checkAddress(
 	address: string | URL,
-	{ timeout_ms, ...resolving }: Pick<GuardedOptions, 'policy' | 'timeout_ms' | 'owner' | 'lookup'>,
+	{ timeout_ms, ...resolving }: ResolveOptions & Pick<GuardedOptions, 'timeout_ms'>,
 ): Promise<void> {
 	const url = parseUrl(address)
 	checkUrl(url, resolving.policy, true)

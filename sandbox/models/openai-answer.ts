@@ -18,7 +18,7 @@ export class ChatReader implements AnswerReader {
 	readonly #gate: TextGate | undefined
 	/** Fields of the message that are sent back with it. */
 	readonly #back: Record<string, unknown> = {}
-	#details: unknown[] = []
+	readonly #details: unknown[] = []
 	readonly #extras = new Map<string | number, unknown>()
 
 	constructor(answer: AnswerBuilder, tools: readonly ToolSpec[]) {
@@ -96,7 +96,7 @@ export class ChatReader implements AnswerReader {
 		if (reasoning_details === undefined || reasoning_details === null) return
 		const details = listIn(reasoning_details).filter(isObject)
 		if (details.length > 0) {
-			this.#details = merged(this.#details, details)
+			mergeInto(this.#details, details)
 			this.#back.reasoning_details = this.#details
 		}
 		if (text === '')
@@ -132,10 +132,8 @@ export class ChatReader implements AnswerReader {
 	}
 }
 
-/** OpenRouter streams each detail in chunks, whose texts are joined. */
-function merged(known: unknown[], pieces: Record<string, unknown>[]): unknown[] {
-	// Changed in place: a copy for each chunk would take quadratic time.
-	const result = known
+/** OpenRouter streams each detail in chunks, whose texts are joined. In place, since copies would take quadratic time. */
+function mergeInto(result: unknown[], pieces: Record<string, unknown>[]): void {
 	for (const piece of pieces) {
 		const last = objectIn(result.at(-1))
 		const isSame = last.type === piece.type && last.index === piece.index && (piece.id ?? last.id) === last.id
@@ -148,7 +146,6 @@ function merged(known: unknown[], pieces: Record<string, unknown>[]): unknown[] 
 		const said = Object.fromEntries(Object.entries(piece).filter(([, value]) => value !== null && value !== undefined))
 		result[result.length - 1] = { ...last, ...said, ...whole }
 	}
-	return result
 }
 
 /** Text, or a list of parts with text. */

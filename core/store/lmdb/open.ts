@@ -109,20 +109,14 @@ function openFolder(path: string): Env {
 function mustHaveRoom(path: string): void {
 	const isMade = (name: string): boolean => (statSync(join(path, name), { throwIfNoEntry: false })?.size ?? 0) > 0
 	if (isMade(dataFile) && isMade(lockFile)) return
-	const free = spaceIn(path)
+	let free = Infinity // if the file system does not report it
+	try {
+		free = freeBytesOf(path)
+	} catch {}
 	if (free < newFilesBytes)
 		throw new Error(
 			`only ${Math.floor(free / 1024)} KiB are free on its disk, and new data files need 1 MiB; make room there`,
 		)
-}
-
-/** Unlimited if the file system does not report it. */
-function spaceIn(path: string): number {
-	try {
-		return freeBytesOf(path)
-	} catch {
-		return Infinity
-	}
 }
 
 /** Marks a new folder with the format of its records, and refuses one that this program cannot read. */
