@@ -16,7 +16,7 @@ const approval = Joi.object({
 	approved_at: Joi.string().isoDate().required().example('2026-11-02T09:30:00.000Z'),
 }).id('Approval')
 
-/** Calls that were approved for good. */
+/** Calls that were approved permanently. */
 export function approvalRoutes(server: Server, ctx: Context, runs: Pick<Runs, 'approvals' | 'revokeApproval'>): void {
 	server.route<{ Params: { name: string } }>({
 		method: 'GET',
@@ -37,7 +37,7 @@ export function approvalRoutes(server: Server, ctx: Context, runs: Pick<Runs, 'a
 		path: '/v1/agents/{name}/approvals/{approval_id}',
 		options: {
 			id: 'revokeApproval',
-			description: 'Revoke such an approval; the call asks again',
+			description: 'Revoke a permanent approval; the call needs approval again',
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
 			validate: {

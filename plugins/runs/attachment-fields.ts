@@ -27,10 +27,10 @@ export const attachmentsGiven = Joi.array()
 				.max(8192)
 				.description('An http or https address at a public address, from which the gateway fetches the bytes.'),
 			name: Joi.string().max(1000).description('Name of the file, for the model.'),
-			media_type: Joi.string().max(200).description('What it is; the bytes decide, where they show it.'),
+			media_type: Joi.string().max(200).description('Used only if the type cannot be detected from the bytes.'),
 		})
 			.xor('blob', 'data', 'url')
 			.id('NewAttachment'),
 	)
 	.max(32)
-	.description('Images, files and recordings for the model, each by one of blob, data and url.')
+	.description('Images, files and recordings for the model. Give exactly one of blob, data and url for each.')

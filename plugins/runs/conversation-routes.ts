@@ -22,7 +22,7 @@ const about = {
 		.isoDate()
 		.allow(null)
 		.required()
-		.description('When its oldest run that is still kept was created; null if it has no run yet.')
+		.description('When the oldest kept run was created; null if the conversation has no run yet.')
 		.example('2026-11-02T09:30:00.000Z'),
 }
 const nextCursor = (about: string) => Joi.string().allow(null).required().description(about).example(null)
@@ -32,7 +32,7 @@ const conversationPage = Joi.object({
 		.required()
 		.description('By their newest run, newest first.'),
 	next_cursor: nextCursor(
-		'For the next page; null after the last one. A page with fewer conversations than `limit` may have one.',
+		'For the next page; null after the last one. A page with fewer conversations than `limit` may have a cursor too.',
 	),
 }).id('AgentConversationPage')
 const conversationTurns = Joi.object({
@@ -48,14 +48,14 @@ const conversationTurns = Joi.object({
 					.items(message)
 					.required()
 					.description(
-						'Oldest first: the prompt, unless the turn before has the same one and this turn continues it; then the answer, if there is one.',
+						'Oldest first: the prompt, unless this turn continues the previous one with the same prompt; then the answer, if any.',
 					),
 			}).id('Turn'),
 		)
 		.required()
 		.description('Newest first.'),
 	next_cursor: nextCursor(
-		'For the next page; null if there are no older turns. A page with fewer turns than `limit` may have one.',
+		'For the next page; null if there are no older turns. A page with fewer turns than `limit` may have a cursor too.',
 	),
 }).id('AgentConversationTurns')
 const item = Joi.object({
@@ -139,7 +139,7 @@ export function conversationRoutes(
 			id: 'listConversations',
 			description: 'List the conversations of an agent, those with the newest runs first',
 			notes:
-				'Conversations of every kind: sessions, chats, webhooks, heartbeats, sub-agents, the OpenAI-compatible API, the MCP server. Those in which the gateway makes summaries or compacts memory are left out. A page is made from at most 5,000 runs and about 8 MiB, so it may be shorter than its limit; continue until `next_cursor` is null. The pages keep the order that the first page found.',
+				'Lists conversations of every kind: sessions, chats, webhooks, heartbeats, sub-agents, the OpenAI-compatible API, the MCP server. Internal conversations, in which the gateway makes summaries or compacts memory, are omitted. A page reads at most 5,000 runs and has about 8 MiB, so it may be shorter than its limit; continue until `next_cursor` is null. All pages use the order at the time of the first page.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			validate: {

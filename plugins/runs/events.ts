@@ -21,7 +21,7 @@ export default {
 			conversation: 'The conversation that it belongs to.',
 			'parent_run_id?': 'The run that started it as a sub-agent.',
 			'request_id?': 'The request that started it, as in `X-Request-Id` and the log.',
-			'traceparent?': "The caller's place in a trace, as W3C Trace Context writes it.",
+			'traceparent?': "The caller's `traceparent`, as in W3C Trace Context.",
 		},
 	},
 	'run.paused': {
@@ -32,7 +32,7 @@ export default {
 		},
 	},
 	'run.resumed': {
-		description: 'A run continues: it waits no longer, or it was interrupted.',
+		description: 'A run continues after a pause or an interruption.',
 		payload: {
 			reason:
 				'`answer` or `subagent`; `withdrawn` or `expired` if the question was closed without an answer; `restart` if the gateway, its thread or the lender was lost.',
@@ -46,7 +46,7 @@ export default {
 			usage,
 			finish_reason:
 				'Why it ended: why the model stopped, such as `stop` or `length`, or the limit that led to its last call.',
-			'files?': 'What is sent with the answer: `name`, `blob`, `media_type` and `size` of each file.',
+			'files?': 'The files that are sent with the answer: `name`, `blob`, `media_type` and `size` of each.',
 		},
 	},
 	'run.failed': {
@@ -54,7 +54,7 @@ export default {
 		payload: {
 			error: 'What went wrong, for people.',
 			code: 'The [code of the error](http-api.md#codes).',
-			'provider_code?': 'The code that the provider of the model gave.',
+			'provider_code?': "The error code of the model's provider.",
 			'provider_status?': 'The HTTP status with which the provider refused the request.',
 			usage,
 		},
@@ -76,14 +76,14 @@ export default {
 		},
 	},
 	'context.summarized': {
-		description: 'Older turns of a conversation were summarized, so that they may leave the window of its model.',
+		description: 'Older turns of a conversation were summarized, so that requests may omit them.',
 		payload: {
 			conversation: 'The conversation.',
 			since: 'The first turn that the summary covers, as a run_id.',
 			through: 'The last one.',
 			turns: 'How many it covers.',
 			characters: 'Length of the summary.',
-			memory_ids: 'Memories that were made of facts in these turns.',
+			memory_ids: 'Memories that store facts of these turns.',
 			'summary_run_id?': 'The run in which a model wrote it; absent with the offline provider.',
 		},
 	},
@@ -107,15 +107,15 @@ export default {
 		payload: {
 			content: 'The text.',
 			'attachments?':
-				'What came with it: for each its `type` (`image`, `file` or `audio`), `blob`, `media_type`, `size`, `name`.',
+				'Attachments: the `type` (`image`, `file` or `audio`), `blob`, `media_type`, `size` and `name` of each.',
 		},
 	},
 	'message.transcribed': {
-		description: 'A recording that came with the prompt was turned into text, or could not be.',
+		description: 'A recording of the prompt was transcribed, or could not be transcribed.',
 		payload: {
 			blob: 'The recording.',
-			content: 'What is said in it; null if it could not be transcribed.',
-			'error?': 'Why not.',
+			content: 'Its text; null if it could not be transcribed.',
+			'error?': 'Why it could not be transcribed.',
 		},
 	},
 	'message.assistant': {
@@ -126,7 +126,7 @@ export default {
 	},
 	'message.said': {
 		description:
-			'Something was said in a conversation outside of its runs: a delivered result, or a message sent by a caller.',
+			'A message was added to a conversation outside of its runs: a delivered result, or a message sent by a caller.',
 		payload: {
 			content: 'The text.',
 			conversation: 'The conversation that it is now part of.',
@@ -135,11 +135,11 @@ export default {
 	},
 	'message.undelivered': {
 		description:
-			'The result of a run, or a message sent by a caller, could not be delivered to its chat. The gateway does not try again.',
+			'The result of a run, or a message sent by a caller, could not be delivered to its chat. The gateway does not retry.',
 		payload: {
 			run_id: 'The run, or the message.',
 			channel_id: 'The channel; null if it is unknown because channels are switched off.',
-			chat_id: 'The chat for which it was meant; null likewise.',
+			chat_id: 'Its chat; null if it is unknown because channels are switched off.',
 			code: '`unbound`, `deleted` (the channel), `refused` (by the platform), `late` (not connected in time), `queue_full`, or `unavailable` (channels are switched off).',
 			message: 'Why, for people.',
 		},
@@ -167,7 +167,7 @@ export default {
 	'question.asked': {
 		description: 'An agent asks a question and waits for the answer.',
 		payload: {
-			question_id: 'For the answer.',
+			question_id: 'Its id, which the answer needs.',
 			question: 'The text.',
 			'options?': 'The answers to choose from.',
 			'kind?':
@@ -198,7 +198,7 @@ export default {
 		payload: {
 			...primitiveCall,
 			result: 'The result as the model gets it, as text; cut if long.',
-			'attachments?': 'What it has besides text, as in `message.user`.',
+			'attachments?': 'Its attachments, as in `message.user`.',
 		},
 	},
 	'primitive.failed': {

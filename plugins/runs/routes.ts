@@ -32,7 +32,7 @@ const runPage = Joi.object({
 		.allow(null)
 		.required()
 		.description(
-			'For the next page; null if there are no older runs. A page with fewer runs than `limit` may have one.',
+			'For the next page; null if there are no older runs. A page with fewer runs than `limit` may have a cursor too.',
 		)
 		.example('0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05'),
 }).id('RunPage')
@@ -74,11 +74,11 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 					'idempotency-key': Joi.string()
 						.min(1)
 						.max(255)
-						.description('The same key within 24 hours means the same run.'),
+						.description('Within 24 hours, the same key returns the same run.'),
 					'last-event-id': Joi.string()
 						.max(200)
 						.description(
-							'With `Accept: text/event-stream` and the key of an earlier request: the stream of its run continues after this position.',
+							'With `Accept: text/event-stream` and the `Idempotency-Key` of an earlier request: continues the stream of its run after this position.',
 						),
 				}).unknown(),
 				payload: Joi.object({
@@ -242,8 +242,7 @@ export function routes(server: Server, ctx: Context<RunSettings>, runs: Runs): v
 		options: {
 			id: 'getHistory',
 			description: 'Messages of the current session, or of another conversation, oldest first',
-			notes:
-				'The newest 1,000 turns, and no more than fit into 8 MiB. The list is empty for a conversation that the agent never had.',
+			notes: 'The newest 1,000 turns, at most 8 MiB. The list is empty for a conversation that does not exist.',
 			tags: ['api', 'agents'],
 			auth: scoped('agents:read'),
 			validate: {

@@ -93,13 +93,13 @@ export const run = Joi.object({
 	})
 		.allow(null)
 		.required(),
-	question: Joi.object(asked).allow(null).required().description('Its own question, for whose answer it is paused.'),
+	question: Joi.object(asked).allow(null).required().description('Its own open question, if it is paused for one.'),
 	open_question: Joi.object({ ...asked, run_id: aRun.description('The run that asks.') })
 		.allow(null)
 		.required()
-		.description('The question that it waits for: its own, or that of a sub-agent for whose end it is paused.'),
-	waits_for: Joi.string().allow(null).required().description('The run for whose end it is paused.'),
-	parent_run_id: Joi.string().allow(null).required().description('The run that started it: it is a sub-agent of that.'),
+		.description('The open question that it waits for: its own, or that of a sub-agent that it waits for.'),
+	waits_for: Joi.string().allow(null).required().description('The run whose end it waits for while paused.'),
+	parent_run_id: Joi.string().allow(null).required().description('The run that started it as a sub-agent.'),
 	request_id: Joi.string()
 		.allow(null)
 		.required()

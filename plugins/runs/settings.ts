@@ -3,7 +3,7 @@ import { allSettings, count, section } from '../../config/fields.ts'
 import type { RunSettings } from './contract.ts'
 
 export default defineSettings<RunSettings>({
-	description: 'What runs may use, and how long they are kept.',
+	description: 'Limits of runs, and how long they are kept.',
 	topic: 'Agents at work',
 	schema: () =>
 		allSettings<RunSettings>({
@@ -15,7 +15,7 @@ export default defineSettings<RunSettings>({
 					1,
 					604_800,
 					900,
-					'Seconds that one run may take, without the time that it waits for an answer.',
+					'Seconds that one run may be active. The time that it waits for an answer does not count.',
 				),
 				result_characters: count(
 					1024,

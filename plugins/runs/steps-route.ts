@@ -10,7 +10,11 @@ import { stepsIn } from './steps.ts'
 
 const timed = {
 	started_at: Joi.string().isoDate().required(),
-	ended_at: Joi.string().isoDate().allow(null).required().description('Null if it has not ended, or was interrupted.'),
+	ended_at: Joi.string()
+		.isoDate()
+		.allow(null)
+		.required()
+		.description('Null if the step has not ended, or was interrupted.'),
 	duration_ms: Joi.number().allow(null).required(),
 	error: Joi.string().allow(null).required().description('The code of its error; null if it has none.'),
 }
@@ -22,7 +26,7 @@ const modelStep = Joi.object({
 	...timed,
 	attempts: Joi.number().integer().required().description('Requests to a model, including retries and continuations.'),
 	finish_reason: Joi.string().allow(null).required().description('Why the model stopped.'),
-	usage: usageSchema('At the prices of the time of the call; absent if the model had none.').allow(null).required(),
+	usage: usageSchema('By the prices at the time of the call; absent if the model had none.').allow(null).required(),
 }).id('ModelStep')
 const toolStep = Joi.object({
 	kind: Joi.valid('tool').required(),
@@ -133,7 +137,7 @@ export function stepsRoute(server: Server, { events, store }: Pick<Context, 'eve
 			id: 'listStepRequests',
 			description: 'The requests for one model answer of a run, as they were sent to the provider',
 			notes:
-				'Kept if `runs.keep_requests` is set, for that many days, without secrets, headers and address; at most 64 Mi characters of one run. Empty if none is kept.',
+				'Kept for `runs.keep_requests` days, without secrets, headers and address; at most 64 Mi characters of one run. Empty if none is kept.',
 			tags: ['api', 'runs'],
 			auth: scoped('requests:read'),
 			plugins: { auth: { agents: 'checked' } },
