@@ -8,29 +8,30 @@ import type { EventEnvelope } from '../../core/store/ports.ts'
 export type AnswerEnd = { status: 'completed' } | { status: 'failed'; error: WireError }
 
 /**
- * An answer is what the agent says between its tool calls and at the end, separated by blank lines.
+ * An answer is the text that the agent writes between its tool calls and at the end, separated by blank lines.
  *
  * Pieces are sent as the model streams them. A model call that breaks off is retried and may return different words, but
- * pieces cannot be taken back: the part that is the same is not sent twice, and after a difference no more is sent; see
- * `isWhole`.
+ * sent pieces cannot be withdrawn: an identical beginning is not sent twice, and after a difference nothing more is sent
+ * (`isWhole` is false).
  */
 export class AnswerStream {
 	/** Of all model calls so far. */
 	readonly usage: Usage = { input_tokens: 0, output_tokens: 0 }
 	/** The model that answered last; null before the first answer. */
 	model: string | null = null
-	/** Why the model's latest answer ended, in the provider's words. */
+	/** Finish reason of the model's latest answer, as the provider states it. */
 	finish_reason = ''
 	/** The text of finished model calls. */
 	text = ''
 	/** Whether the pieces add up to the text. Once false, it stays false. */
 	isWhole = true
 	readonly #piece: ((text: string) => void) | undefined
-	/** What was sent of the current model call's text, and what its current attempt has returned. */
+	/** The text of the current model call that was sent. */
 	#sent = ''
+	/** The text that its current attempt has returned. */
 	#attempt = ''
-	/** What earlier calls returned of the same answer, which the current one continues. */
-	#begun = ''
+	/** The beginning of the answer, from earlier calls that the current one continues. */
+	#continued = ''
 	/** The model call has ended; its text, if any, follows. */
 	#answered = false
 
@@ -44,14 +45,14 @@ export class AnswerStream {
 		switch (event_type) {
 			case 'model.request':
 				this.#settle()
-				this.#attempt = this.#begun
+				this.#attempt = this.#continued
 				return undefined
 			case 'model.retry':
 			case 'model.fallback':
-				this.#attempt = this.#begun
+				this.#attempt = this.#continued
 				return undefined
 			case 'model.continued':
-				this.#begun = this.#attempt
+				this.#continued = this.#attempt
 				return undefined
 			case 'model.stream':
 				this.#attempt += textOf(payload.content)
@@ -62,7 +63,7 @@ export class AnswerStream {
 				this.model = textOf(payload.model)
 				this.finish_reason = textOf(payload.finish_reason)
 				this.#answered = true
-				this.#begun = ''
+				this.#continued = ''
 				return undefined
 			}
 			case 'message.assistant':
@@ -95,7 +96,7 @@ export class AnswerStream {
 		this.#answered = false
 	}
 
-	/** If the model call ended without text, pieces of an earlier attempt may have been sent. */
+	/** Called after each model call: if it ended without text, pieces of an earlier attempt may have been sent. */
 	#settle(): void {
 		if (!this.#answered) return
 		this.#answered = false

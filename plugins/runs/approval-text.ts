@@ -1,4 +1,4 @@
-/** An approval as people read and answer it: what a tool call is asked with, and what an answer means. */
+/** The text of the question for an approval, and the parser for its answers. */
 import { hash } from 'node:crypto'
 import { invalidField } from '../shared/invalid-field.ts'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
@@ -8,14 +8,14 @@ import type { Answer } from './contract.ts'
 
 export const approvalOptions = ['approve', 'approve_always', 'edit', 'refuse']
 
-/** Characters of the arguments as JSON, and of a reason. Longer arguments cannot be shown whole in a chat, so nobody could approve them. */
+/** Characters of the arguments as JSON. Longer ones cannot be shown completely in a chat, so nobody could approve them. */
 export const ARGUMENTS_LIMIT = 32 * 1024
 const REASON_LIMIT = 2_000
 
 const HOW =
 	'Answer `approve`, `approve_always` (also for later calls with exactly these arguments), `edit` followed by other arguments as one JSON object, or `refuse` followed by a reason.'
 
-/** `tool`: its shown name. Nothing in the arguments can end the block that shows them, or hide or reorder what it shows. */
+/** `tool`: its displayed name. The arguments cannot end the code block around them, nor hide or reorder their own text. */
 export function approvalText(tool: string, args: Record<string, unknown>): string {
 	const json = visible(JSON.stringify(args, null, 2))
 	const longest = Math.max(2, ...[...json.matchAll(/`+/g)].map(([run]) => run.length))
@@ -24,7 +24,7 @@ export function approvalText(tool: string, args: Record<string, unknown>): strin
 	return `The agent wants to call the tool \`${name}\`, which needs approval. The arguments are:\n\n${fence}json\n${json}\n${fence}\n\n${HOW}`
 }
 
-/** What an approval is bound to: the tool and the arguments of the call. */
+/** An approval is bound to this digest of the tool's name and the arguments. */
 export function approvalDigest(name: string, args: Record<string, unknown>): string {
 	return hash('sha256', canonicalJson([name, args]))
 }
@@ -36,8 +36,8 @@ export interface ApprovalAnswer {
 }
 
 /**
- * An answer with its fields, or as one text: `approve`, `approve_always`, `edit {"path": "a"}`, `refuse not today`; or the number
- * of the option in place of the word. Throws `invalid_request`: nothing else approves or refuses a call.
+ * Parses an answer, given in fields or as one text: `approve`, `approve_always`, `edit {"path": "a"}`, `refuse not today`. The
+ * number of an option may replace its word. Throws `invalid_request` for any other text.
  */
 export function readApproval({ answer, arguments: args, reason }: Answer): ApprovalAnswer {
 	const text = answer.trim()
@@ -58,7 +58,7 @@ export function readApproval({ answer, arguments: args, reason }: Answer): Appro
 		return { answer: kind, ...(why !== '' && { reason: why }) }
 	}
 	if (kind === 'edit') return { answer: kind, arguments: args ?? readObject(rest) }
-	if (rest !== '') throw invalidField('answer', `"${kind}" takes nothing after it; ${HOW}`)
+	if (rest !== '') throw invalidField('answer', `nothing may follow "${kind}"; ${HOW}`)
 	return { answer: kind }
 }
 
@@ -68,10 +68,10 @@ function readObject(text: string): Record<string, unknown> {
 	throw invalidField('arguments', 'write "edit" and after it all arguments of the call as one JSON object')
 }
 
-/** The blank of Braille, too, which Unicode counts as a symbol. */
+/** Characters without a glyph. U+2800, the blank Braille pattern, is one too, although Unicode classifies it as a symbol. */
 const UNSEEN = /[\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\u2800]|(?!\n)\p{C}|(?! )\p{Zs}/gu
 
-/** JSON whose characters are all seen: others, such as those that turn the direction of text, are written as escapes. */
+/** Escapes invisible characters, such as those that change the direction of the text. */
 function visible(json: string): string {
 	return json.replaceAll(UNSEEN, (character) =>
 		character

@@ -1,4 +1,4 @@
-/** Approvals of tool calls, from the question to what follows its answer. */
+/** Approvals of tool calls: the question, its answer or expiry, and the permanent approvals. */
 import { hash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
@@ -23,10 +23,10 @@ import { findTool } from '../../sandbox/wire-name.ts'
 import { parseArguments } from './tool-specs.ts'
 import type { Work } from './work.ts'
 
-/** Calls of one agent that are approved for good. */
+/** Permanent approvals of one agent. */
 const STANDING_LIMIT = 1_000
 
-/** The question for a call; its id is computed from the call, so that asking may be repeated. */
+/** The question for a call. Its id is derived from the call, so a repeated call asks the same question. */
 export function approvalOf({ ctx, run }: Work, call: ToolCallRequest, wanted: WantedCall): Question {
 	const { tool, name, digest, arguments: args } = wanted
 	const asked = askedBy(run, call)
@@ -44,10 +44,11 @@ export function approvalOf({ ctx, run }: Work, call: ToolCallRequest, wanted: Wa
 }
 
 /**
- * What is written with an answer: the fields of the question, and a standing approval. Throws `invalid_request`,
- * `invalid_arguments`, `conflict` if it has expired, `unavailable` if edited arguments cannot be checked.
+ * Validates an answer, and returns what is written with it: fields of the question, and a permanent approval (`ops`). Throws
+ * `invalid_request`, `invalid_arguments`, `conflict` if the question has expired, and `unavailable` if edited arguments cannot
+ * be checked.
  */
-export async function takeAnswer(
+export async function checkAnswer(
 	{ store, toolbox, redactor }: Pick<Context, 'store' | 'toolbox' | 'redactor'>,
 	agent: AgentRef,
 	question: Question,
@@ -63,34 +64,34 @@ export async function takeAnswer(
 		throw new Fault('conflict', `question "${question.question_id}" has expired, which counts as refused`)
 	const { tool, arguments: args, reason } = { ...question, ...read }
 	const { name = '', digest = '' } = question.call ?? {}
-	const taken = { answer: read.answer, ops: [] }
+	const checked = { answer: read.answer, ops: [] }
 	switch (read.answer) {
 		case 'refuse':
-			return reason === undefined ? taken : { ...taken, given: { reason } }
+			return reason === undefined ? checked : { ...checked, given: { reason } }
 		case 'edit': {
 			const definition = findTool(await toolbox.list(agent), name)
 			if (!definition)
 				throw new Fault('unavailable', `the tool ${tool} is not available now, so its arguments cannot be checked`)
-			const checked = parseArguments(definition, JSON.stringify(args))
-			await definition.check?.(checked)
+			const parsed = parseArguments(definition, JSON.stringify(args))
+			await definition.check?.(parsed)
 			return {
-				...taken,
-				given: { arguments: wantedCall(definition, checked, redactor.of([{ uid: agent.uid }])).arguments },
+				...checked,
+				given: { arguments: wantedCall(definition, parsed, redactor.of([{ uid: agent.uid }])).arguments },
 			}
 		}
 		case 'approve_always': {
 			const key = keys.approval(agent.uid, digest)
-			if (await store.get(key)) return taken
+			if (await store.get(key)) return checked
 			if ((await standingApprovals(store, agent)).length >= STANDING_LIMIT)
 				throw new Fault(
 					'conflict',
 					`${STANDING_LIMIT} calls of this agent are approved permanently, which is the limit; revoke some, or answer "approve"`,
 				)
 			const value = { tool: tool ?? name, arguments: args ?? {}, approved_at: now() }
-			return { ...taken, ops: [{ key, value }] }
+			return { ...checked, ops: [{ key, value }] }
 		}
 		case 'approve':
-			return taken
+			return checked
 	}
 }
 
@@ -112,7 +113,7 @@ export async function revoke(store: Store, agent: AgentRef, approval_id: string)
 
 type Approved = Pick<Extract<JournalStep, { kind: 'approved' }>, 'digest' | 'arguments' | 'edited'>
 
-/** What a closed or answered approval means for its call: it is made with these arguments, or fails. Null while it is open. */
+/** Whether the call of a closed or answered approval is made (`approved`) or fails (`refused`). Null while it is open. */
 export function outcomeOf(question: Question): { events: NewEvent[]; approved?: Approved; refused?: Fault } | null {
 	const { question_id, kind, answer, given, closed, call, arguments: args = {} } = question
 	if (kind !== 'approval') return null
@@ -133,17 +134,15 @@ export function outcomeOf(question: Question): { events: NewEvent[]; approved?: 
 	return { events, approved: changed }
 }
 
-/** Approvals that this process knows to be open. */
-const open = new Map<string, { uid: string; at: number }>()
+/** Open approvals that this process watches, by the question's id. `at`: when they expire. */
+const watched = new Map<string, { uid: string; at: number }>()
 
-/** From now on it expires when its time comes. */
 export function watchExpiry(uid: string, { question_id, expires_at }: AskedQuestion): void {
-	if (expires_at !== undefined) open.set(question_id, { uid, at: Date.parse(expires_at) })
+	if (expires_at !== undefined) watched.set(question_id, { uid, at: Date.parse(expires_at) })
 }
 
-/** It is no longer open. */
 export function unwatchExpiry(question_id: string): void {
-	open.delete(question_id)
+	watched.delete(question_id)
 }
 
 export function isOverdue({ expires_at }: Pick<Question, 'expires_at'>, at = Date.now()): boolean {
@@ -154,16 +153,16 @@ const CHECK_MS = 1_000
 /** An approval that is not in the store was deleted with its agent or its conversation. */
 const FORGET_MS = 60_000
 
-/** Expires approvals when their time has come. */
+/** Expires the watched approvals that are due. */
 export function expireApprovals(ctx: Context<RunSettings>): void {
 	ctx.every(CHECK_MS, async () => {
 		const at = Date.now()
-		const due = [...open].filter(([, one]) => one.at <= at)
+		const due = [...watched].filter(([, approval]) => approval.at <= at)
 		for (const [question_id, { uid }] of due) {
-			// It may be in the store of another gateway of this process.
+			// It may belong to another gateway in this process.
 			const isHere = (await ctx.store.get(keys.question(uid, question_id))) !== undefined
 			if (isHere) await expireApproval(ctx, uid, question_id)
-			if (isHere || at - (open.get(question_id)?.at ?? 0) > FORGET_MS) open.delete(question_id)
+			if (isHere || at - (watched.get(question_id)?.at ?? 0) > FORGET_MS) watched.delete(question_id)
 			await nextTurn()
 		}
 	})

@@ -9,7 +9,7 @@ import { keys } from './keys.ts'
 import { findRun } from './records.ts'
 import { isEnded } from './run-state.ts'
 
-/** Limit of runs below one that waits for them. */
+/** Runs that are searched for the question. */
 const TREE_LIMIT = 64
 
 /** As `Runs.asked`. */
@@ -18,8 +18,8 @@ export async function askedOf(store: Store, run: RunRecord): Promise<OpenQuestio
 }
 
 /**
- * Calls `listener` with the questions of sub-agents that the run waits for: the one open now, each further one, and null
- * when it is no longer open, wherever it was answered. The run's own questions are in its events.
+ * Calls `listener` with the open question of the sub-agents that the run waits for, with each later one, and with null when a
+ * question closes. The run's own questions are in its events.
  * Stops when the returned function is called. May be called before the run exists. `listener` must not throw.
  */
 export function watchAsked(
@@ -30,42 +30,42 @@ export function watchAsked(
 	/** The runs below, each with the function that ends its subscription. */
 	const below = new Map<string, () => void>()
 	let reported: string | null = null
-	let isLooking = false
+	let isReading = false
 	let isStale = false
-	let isOver = false
+	let isStopped = false
 
 	const changed = (): void => {
 		isStale = true
-		if (!isLooking) void lookOn()
+		if (!isReading) void readAgain()
 	}
-	const lookOn = async (): Promise<void> => {
-		isLooking = true
+	const readAgain = async (): Promise<void> => {
+		isReading = true
 		try {
-			while (isStale && !isOver) {
+			while (isStale && !isStopped) {
 				isStale = false
 				const run = await findRun(store, run_id)
 				const tree = run ? await treeFrom(store, run) : []
-				if (isOver) return
-				// Events before the subscription, or since, are covered by another check.
-				if (listen(tree.slice(1)) || isStale) isStale = true
+				if (isStopped) return
+				// A run may have changed before the subscription to its events: so read again after a new one.
+				if (subscribeTo(tree.slice(1)) || isStale) isStale = true
 				else report(questionAt(tree))
 			}
 		} catch (error) {
-			log.error({ err: error, run_id }, 'the questions of sub-agents could not be looked at')
+			log.error({ err: error, run_id }, 'the questions of sub-agents could not be read')
 		} finally {
-			isLooking = false
+			isReading = false
 		}
 	}
-	/** True if there is a new run. */
-	const listen = (tree: RunRecord[]): boolean => {
+	/** True if one of the runs is new. */
+	const subscribeTo = (tree: RunRecord[]): boolean => {
 		const wanted = new Set(tree.map((run) => run.run_id))
 		const gone = [...below.keys()].filter((id) => !wanted.has(id))
-		for (const id of gone) leave(id)
+		for (const id of gone) unsubscribeFrom(id)
 		const fresh = [...wanted].filter((id) => !below.has(id))
 		for (const id of fresh) below.set(id, events.subscribe({ run_id: id, types: CHANGES }, changed))
 		return fresh.length > 0
 	}
-	const leave = (id: string): void => {
+	const unsubscribeFrom = (id: string): void => {
 		below.get(id)?.()
 		below.delete(id)
 	}
@@ -80,19 +80,19 @@ export function watchAsked(
 	})
 	changed()
 	return () => {
-		isOver = true
+		isStopped = true
 		unsubscribe()
-		for (const id of below.keys()) leave(id)
+		for (const id of below.keys()) unsubscribeFrom(id)
 	}
 }
 
-/** When such an event arrives, the run's record already has the change. */
+/** The run's record has changed before such an event is delivered. */
 const CHANGES = ['run.paused', 'run.resumed', 'run.completed', 'run.failed', 'run.stopped']
 
-/** The run and the sub-agents it waits for, those below them last. Other runs are left out: their own callers answer them. */
+/** The run and the sub-agents that it waits for, breadth first. Awaited runs of other callers are left out: these answer them. */
 async function treeFrom(store: Store, run: RunRecord): Promise<RunRecord[]> {
 	const tree = [run]
-	// It grows meanwhile.
+	// The loop visits the runs that it adds.
 	for (const { agent_uid, run_id, waits_for, waits_for_all } of tree) {
 		const awaited = waits_for_all ?? (waits_for === undefined ? [] : [waits_for])
 		for (const id of awaited) {

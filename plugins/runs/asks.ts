@@ -1,4 +1,4 @@
-/** Questions in the middle of a call that stays in flight, such as a call to an MCP server. */
+/** Questions that a tool asks during its call, such as an MCP server. The call remains in flight. */
 import { Fault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { QuestionText } from '../../core/plugin.ts'
@@ -14,15 +14,15 @@ import type { Work } from './work.ts'
 
 export type Asks = ReturnType<typeof openAsks>
 
-/** Limit of questions of a run that wait for their turn. */
+/** Queued questions of a run. */
 const WAITING_LIMIT = 16
 /** Characters shown of a question or an option. */
 const TEXT_LIMIT = 4_000
 const OPTIONS_LIMIT = 64
 
 /**
- * A run shows one question at a time, whichever of its calls asks. `signal` aborts when the run has ended; `hold` stops its
- * wall clock until the returned function is called.
+ * Concurrent calls of a run share one queue, so it shows one question at a time. `signal` aborts when the run has ended; `hold`
+ * stops its wall clock until the returned function is called.
  */
 export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void) {
 	const withdrawn = new AbortController()
@@ -65,7 +65,7 @@ export function openAsks(work: Work, signal: AbortSignal, hold: () => () => void
 			withdrawn.abort('the run has ended')
 			await queue.idle()
 		},
-		/** Milliseconds spent waiting for answers since the last time that this was called. */
+		/** Milliseconds spent waiting for answers since the last call of `takeWaited`. */
 		takeWaited(): number {
 			const waited = waited_ms
 			waited_ms = 0
@@ -115,7 +115,7 @@ async function askOnce(work: Work, call: ToolCallRequest, text: QuestionText, ov
 	}
 }
 
-/** Writes the question and the pause of the run together, before the event, so that its readers find the question. */
+/** Writes the question and pauses the run in one commit. Precedes the event, whose readers look up the question. */
 async function open(store: Store, run: RunRecord, question: Question): Promise<void> {
 	await change(store, agentScope(run.agent_uid), async () => {
 		const entry = await store.get<RunRecord>(keys.run(run.agent_uid, run.run_id))
@@ -129,10 +129,7 @@ async function open(store: Store, run: RunRecord, question: Question): Promise<v
 	})
 }
 
-/**
- * Withdraws an open question and the pause that it caused. Returns why it is closed: it may have been answered or
- * withdrawn meanwhile. Null if it was answered, or never asked.
- */
+/** Closes an open question, and ends the pause that it caused. Returns why it is closed; null if it was answered or never asked. */
 export function closeQuestion(
 	store: Store,
 	uid: string,
@@ -169,7 +166,7 @@ function questionOf(
 	}
 }
 
-/** What every question that is asked now has. */
+/** The common fields of a new question. */
 export function askedBy(
 	{ run_id }: RunRecord,
 	{ id: call_id }: ToolCallRequest,
@@ -177,7 +174,7 @@ export function askedBy(
 	return { run_id, call_id, asked_at: now(), answer: null, answered_at: null }
 }
 
-/** A person has answered, and the run continues. */
+/** The events of an answer: the run continues. */
 export function answerEvents({ question_id, answer, given, actor }: Question): NewEvent[] {
 	const payload = { question_id, answer, ...given, ...(actor && { actor }) }
 	return [{ event_type: 'question.answered', payload }, resumedEvent('answer', question_id)]
@@ -187,7 +184,7 @@ export function resumedEvent(reason: string, question_id: string): NewEvent {
 	return { event_type: 'run.resumed', payload: { reason, question_id } }
 }
 
-/** What people get of it. */
+/** The fields that people see. */
 export function textOf(asked: AskedQuestion): AskedQuestion {
 	const { question_id, question, options, kind, tool, arguments: args, expires_at } = asked
 	return {

@@ -1,4 +1,4 @@
-/** The beginning of a run: its first events, and for a run that need not wait its record and its job, in one write. */
+/** Begins a run: writes its first events, together with its record and its job if it need not wait. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault } from '../../core/errors.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -17,47 +17,47 @@ import { aboutRun } from './preamble.ts'
 import type { AboutRun } from './preamble.ts'
 import { jobOf } from './records.ts'
 
-/** A run that executes while its beginning is being written. */
-export interface Begun {
+/** A run that this process has just created: it executes while its beginning is being written. */
+export interface FreshRun {
 	run: RunRecord
-	/** Whatever is appended to it becomes durable after the beginning. */
+	/** All appends to it become durable after the beginning. */
 	log: RunLog
-	/** What its caller sent along, redacted as the store has it once it is `written`. */
+	/** The caller's inputs, redacted as they are stored. */
 	given: RunInputs | undefined
 	/** As in the journal. */
 	about: string | undefined
-	/** False if the run could not be stored: then there is no such run, and its caller got the error. */
+	/** Resolves to false if the run could not be stored: then it does not exist, and its caller got the error. */
 	isWritten: Promise<boolean>
-	/** It was not stored, so no model needs to be asked. */
+	/** It could not be stored, so no model must be called. */
 	isRefused: boolean
 }
 
-/** Runs that wait for a place and are kept in memory. */
+/** Fresh runs that wait for a place and are kept in memory. */
 const LIMIT = 256
-const begun = new Map<string, Begun>()
-/** Further runs that wait: of these only the ids are kept, and the rest is read once they have a place. Beyond them, a run gets a job. */
+const freshRuns = new Map<string, FreshRun>()
+/** Ids of further fresh runs, which are read from the store once they have a place. Beyond this limit, a run gets a job. */
 const IDS_LIMIT = 10_000
-const unread = new Set<string>()
+const freshIds = new Set<string>()
 
-/** What is known of a run that this process has just begun, once. Undefined if it must be read, as when its log was taken over. */
-export function takeBegun(run_id: string): Begun | undefined {
-	unread.delete(run_id)
-	const one = begun.get(run_id)
-	begun.delete(run_id)
-	return one?.log.closed ? undefined : one
+/** Removes a fresh run from memory and returns it. Undefined if it must be read from the store, or its log was taken over. */
+export function takeFreshRun(run_id: string): FreshRun | undefined {
+	freshIds.delete(run_id)
+	const fresh = freshRuns.get(run_id)
+	freshRuns.delete(run_id)
+	return fresh?.log.closed ? undefined : fresh
 }
 
-/** Whether this process has just begun the run, and executes it once there is a place. */
-export function isBegun(run_id: string): boolean {
-	return begun.has(run_id) || unread.has(run_id)
+/** Whether this process has just created the run, and will execute it once it has a place. */
+export function isFreshRun(run_id: string): boolean {
+	return freshRuns.has(run_id) || freshIds.has(run_id)
 }
 
-/** What plugins were already asked to say about a run that begins later. */
-const abouts = new BoundedMap<string, Promise<AboutRun | undefined>>(LIMIT)
+/** Contexts that plugins are already composing for runs that execute later. */
+const pendingAbouts = new BoundedMap<string, Promise<AboutRun | undefined>>(LIMIT)
 
 export function takeAbout(run_id: string): Promise<AboutRun | undefined> | undefined {
-	const about = abouts.get(run_id)
-	abouts.delete(run_id)
+	const about = pendingAbouts.get(run_id)
+	pendingAbouts.delete(run_id)
 	return about
 }
 
@@ -67,19 +67,19 @@ interface RunBeginning {
 	execute(run: RunRecord): void
 }
 
-/** By agent: what `begin` is writing. */
+/** By agent: the writes of `begin` in progress. */
 const writing = new Map<string, Set<Promise<void>>>()
 
-/** Settles once the runs of this agent that execute already are stored, or were refused. */
+/** Settles once all fresh runs of this agent are stored, or were refused. */
 export async function untilBegun(agent_uid: string): Promise<void> {
 	const all = writing.get(agent_uid)
 	if (all) await Promise.allSettled(all)
 }
 
 /**
- * Writes `ops`, which make the record of the run, with its first events. Execution begins once this write has been handed to
- * the disk: the model may be asked before it is durable, but nothing of the run is shown. Throws `conflict` if an expectation
- * does not hold; then the execution ends without a trace.
+ * Writes `ops`, which create the run's record, together with its first events. Execution begins once this write has been handed
+ * to the disk. So the model may be called before the write is durable, but no output is shown before. Throws `conflict` if an
+ * expectation does not hold; then the execution ends and leaves nothing behind.
  */
 export async function begin(ctx: Context<RunSettings>, run: RunRecord, start: RunBeginning): Promise<void> {
 	const { agent_uid } = run
@@ -97,45 +97,45 @@ export async function begin(ctx: Context<RunSettings>, run: RunRecord, start: Ru
 async function write(ctx: Context<RunSettings>, run: RunRecord, { ops, given, execute }: RunBeginning): Promise<void> {
 	const { run_id, agent_uid } = run
 	const agent = await ctx.use('agents').find(run.agent)
-	// It is being deleted, and its runs are stopped.
+	// The agent is being deleted, which stops its runs.
 	if (agent?.uid !== agent_uid) return void (await ctx.store.commit(agentScope(agent_uid), ops))
-	const asked = aboutRun(ctx, run, agent)
-	if (!(await Promise.race([asked.then(() => true), nextTurn(false)]))) {
-		// A plugin takes its time, for which the caller need not wait.
+	const composed = aboutRun(ctx, run, agent)
+	if (!(await Promise.race([composed.then(() => true), nextTurn(false)]))) {
+		// The caller need not wait for a slow plugin.
 		await ctx.store.commit(agentScope(agent_uid), ops)
-		abouts.set(run_id, asked)
+		pendingAbouts.set(run_id, composed)
 		return enqueue(ctx, jobOf(run))
 	}
-	const about = await asked
+	const about = await composed
 	const log = await openRun(ctx.events, { run_id, agent_id: run.agent }, true)
 	const written = writeBeginning(log, { run, agent, about }, once(agent_uid, ops))
-	// As the store will have it, whose write reports what is redacted.
+	// The same redaction as that of the write, which reports it.
 	const safe = given && log.redactor.reportingTo(() => {}).data(given, 'record')
 	const isWritten = written.then(
 		() => true,
 		() => false,
 	)
-	const one: Begun = { run, log, given: safe, about: about?.content, isWritten, isRefused: false }
-	const isKept = begun.size < LIMIT
+	const fresh: FreshRun = { run, log, given: safe, about: about?.content, isWritten, isRefused: false }
+	const isKept = freshRuns.size < LIMIT
 	if (isKept) {
-		begun.set(run_id, one)
-		// The write goes to the disk at the end of this turn of the event loop, and takes longer than the rest: so execution follows it.
-		setImmediate(() => setImmediate(() => one.isRefused || execute(run)))
+		freshRuns.set(run_id, fresh)
+		// The write takes longest, and goes to the disk at the end of this turn of the event loop. Execution begins after that.
+		setImmediate(() => setImmediate(() => fresh.isRefused || execute(run)))
 	}
 	try {
 		await written
 	} catch (error) {
-		one.isRefused = true
-		begun.delete(run_id)
+		fresh.isRefused = true
+		freshRuns.delete(run_id)
 		void ctx.pool.running(run_id)?.abort('the run could not be stored')
 		throw error
 	} finally {
 		if (!isKept) log.close()
 	}
 	if (isKept) return
-	// Not before: without its record there is nothing to execute.
-	if (unread.size >= IDS_LIMIT) return enqueue(ctx, jobOf(run))
-	unread.add(run_id)
+	// Only now: the run will be read from the store, and its record exists only after the write.
+	if (freshIds.size >= IDS_LIMIT) return enqueue(ctx, jobOf(run))
+	freshIds.add(run_id)
 	execute(run)
 }
 
@@ -160,24 +160,24 @@ export function writeBeginning(
 	events.push({ event_type: 'message.user', payload: { content: prompt, ...(attachments && { attachments }) } })
 	if (about) events.push(...about.events)
 	const append = () => log.append(events, about && { kind: 'about', content: about.content }, change)
-	// A run that waited behind others begins in the course of theirs.
+	// A queued run begins when an earlier run ends: its cause is its own, not that run's.
 	return actor ? causedBy({ actor }, append) : append()
 }
 
-/** Whether the log has the first events of the run, and no sign that it was executed. */
+/** Whether the log contains only the first events of the run, so that it was not executed yet. */
 export function isAtBeginning({ journal: { lastEvent, steps } }: RunLog): boolean {
 	const isExecuted = /^(run|model|context)\./.test(lastEvent?.event_type ?? 'run.')
 	return !isExecuted && steps.every(({ kind }) => kind === 'about')
 }
 
-/** After a conflict the caller decides anew. */
+/** A change that is not retried after a conflict: the caller must compute new `ops`. */
 function once(uid: string, ops: Op[]): RecordChange {
-	let isAsked = false
+	let isUsed = false
 	return {
 		scope: agentScope(uid),
 		ops() {
-			if (isAsked) return Promise.reject(new Fault('conflict', 'the conversation has changed meanwhile'))
-			isAsked = true
+			if (isUsed) return Promise.reject(new Fault('conflict', 'the conversation has changed meanwhile'))
+			isUsed = true
 			return Promise.resolve(ops)
 		},
 	}

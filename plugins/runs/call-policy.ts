@@ -14,32 +14,32 @@ export type CallPolicy = Awaited<ReturnType<typeof policyOf>>
 
 type ApprovedStep = Extract<JournalStep, { kind: 'approved' }>
 
-/** What a call asks approval for. */
+/** A call that needs approval. */
 export interface WantedCall {
-	/** Canonical name of the tool, and the one that people see. */
+	/** The tool's canonical name; `tool` is its displayed name. */
 	name: string
 	tool: string
 	arguments: Record<string, unknown>
 	digest: string
 }
 
-/** The policy of an agent as it is now, which may differ from when the run began. */
+/** The agent's current policy, which may have changed since the run began. */
 export async function policyOf({ store, use }: Pick<Context, 'store' | 'use'>, agent: AgentRecord, journal: Journal) {
 	const agents = use('agents')
 	const current = await agents.find(agent.name)
 	const { tools } = current?.uid === agent.uid ? current.config : agent.config
 	return {
 		ruling: (tool: ToolDefinition): Ruling => agents.rulingOn(tools, tool),
-		/** How a person approved the call, if one did. */
+		/** The approval of the call by a person, if any. */
 		approved: (call_id: string): ApprovedStep | undefined =>
 			journal.steps.find((step): step is ApprovedStep => step.kind === 'approved' && step.call_id === call_id),
-		/** Whether calls with this digest were approved for good. */
+		/** Whether calls with this digest were approved permanently. */
 		isStanding: async (digest: string): Promise<boolean> =>
 			(await store.get(keys.approval(agent.uid, digest))) !== undefined,
 	}
 }
 
-/** The tools that its policy does not deny to an agent. */
+/** The tools of an agent, without those that its policy denies. */
 export async function offeredTo(
 	{ toolbox, use }: Pick<Context, 'toolbox' | 'use'>,
 	agent: AgentRecord,
@@ -71,8 +71,8 @@ export async function admit(
 	const approved = policy.approved(request.id)
 	if (approved) {
 		const given = { ...request, arguments: approved.arguments }
-		// What is executed is what was approved, whatever became of the records meanwhile.
-		if (approvalDigest(tool.name, exact(parseArguments(tool, given.arguments))) !== approved.digest)
+		// Only what was approved may execute, even if stored records were changed meanwhile.
+		if (approvalDigest(tool.name, asJson(parseArguments(tool, given.arguments))) !== approved.digest)
 			throw new Fault('approval_refused', `the call of ${tool.name} is not the one that was approved; it was not made`)
 		return { status: 'admitted', request: given, edited: approved.edited === true }
 	}
@@ -82,24 +82,24 @@ export async function admit(
 	return { status: 'admitted', request: { ...request, arguments: JSON.stringify(wanted.arguments) }, edited: false }
 }
 
-/** Throws `invalid_arguments` if the arguments cannot be shown whole. */
+/** Throws `invalid_arguments` if the arguments cannot be shown completely: they are too long, or contain a secret. */
 export function wantedCall(tool: ToolDefinition, parsed: Record<string, unknown>, redactor: View): WantedCall {
-	const args = exact(parsed)
+	const args = asJson(parsed)
 	const size = JSON.stringify(args, null, 2).length
 	if (size > ARGUMENTS_LIMIT)
 		throw new Fault(
 			'invalid_arguments',
-			`the call of ${tool.name} needs approval, and its arguments are too long to be shown: ${size} characters, at most ${ARGUMENTS_LIMIT}`,
+			`the call of ${tool.name} needs approval, but its arguments are too long to be shown: ${size} characters, at most ${ARGUMENTS_LIMIT}`,
 		)
 	if (redactor.active && redactor.data(args, 'record') !== args)
 		throw new Fault(
 			'invalid_arguments',
-			`the call of ${tool.name} needs approval, and its arguments contain the value of a secret; write its handle {{secret:NAME}} instead`,
+			`the call of ${tool.name} needs approval, but its arguments contain the value of a secret; write its handle {{secret:NAME}} instead`,
 		)
 	return { name: tool.name, tool: tool.shown_as ?? tool.name, arguments: args, digest: approvalDigest(tool.name, args) }
 }
 
-/** As JSON says it: what is shown is what the tool gets. */
-function exact(args: Record<string, unknown>): Record<string, unknown> {
+/** The arguments after a JSON round trip, so that people see exactly what the tool gets. */
+function asJson(args: Record<string, unknown>): Record<string, unknown> {
 	return JSON.parse(JSON.stringify(args)) as Record<string, unknown>
 }

@@ -9,7 +9,7 @@ import type { ConversationQueue } from './keys.ts'
 /** Milliseconds of counting before it yields to other work. */
 const SLICE_MS = 5
 
-/** Counts by the conversation queues: one exists as long as its conversation has a run that has not ended. */
+/** Reads the conversation queues only: each exists as long as its conversation has an unfinished run. */
 export async function censusOf({ store, use }: Pick<Context, 'store' | 'use'>): Promise<RunCensus> {
 	const census: RunCensus = { active: 0, waiting: 0, paused: 0, questions: 0 }
 	let since = performance.now()

@@ -3,7 +3,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { Lease } from '../../core/store/ports.ts'
 import { withoutContext } from '../../core/util/context.ts'
 import { newId } from '../../core/util/ids.ts'
-import { takeBegun } from './begin.ts'
+import { takeFreshRun } from './begin.ts'
 import type { RunRecord, RunSettings } from './contract.ts'
 import { enqueue } from './ending.ts'
 import { execute } from './executor.ts'
@@ -11,15 +11,15 @@ import type { IndexEntry } from './keys.ts'
 import { aboutJob, jobOf } from './records.ts'
 import { isHeld, untilFree } from './run-lock.ts'
 
-/** Delay before a run is retried whose log or record could not be written. */
+/** Delay before the retry of a run whose log or record could not be written. */
 const RETRY_MS = 5_000
 
-/** Jobs that are claimed and wait for a place. Agents whose jobs are behind these take no turns. */
+/** Claimed jobs that wait for a place. Fairness between agents covers only these: jobs behind them stay in the queue's order. */
 const CLAIMED_LIMIT = 10_000
 
 /**
- * Claims jobs until the instance is released, and executes each once its agent has a place for it. Active runs then
- * continue: they use resources of the gateway's, not the instance's.
+ * Claims jobs until the plugin instance is released, and executes each once its agent has a place. Active runs outlive the
+ * instance: they use resources of the gateway.
  */
 export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 	await ctx.serving
@@ -34,8 +34,8 @@ export async function claimRuns(ctx: Context<RunSettings>): Promise<void> {
 type RunIds = Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>
 
 /**
- * Executes a run that has just begun, once its agent has a place for it. A job would cost three writes: if this process ends
- * first, the next start makes one of the conversation queue. Of `run` only the ids are kept.
+ * Executes a run that was just created, once its agent has a place. This saves the three writes of a job: if this process ends
+ * first, the next start creates the job from the conversation queue. Of `run` only the ids are kept.
  */
 export function executeNow(ctx: Context<RunSettings>, run: RunIds, attempt = 1): void {
 	// A record may be large, and thousands of runs may wait.
@@ -47,11 +47,11 @@ export function executeNow(ctx: Context<RunSettings>, run: RunIds, attempt = 1):
 		release(delayMs) {
 			// The next instance claims it.
 			if (delayMs === undefined) enqueue(ctx, jobOf(ids, newId()))
-			// On a full disk there is no room for a job either.
+			// A job could not be stored on a full disk either.
 			else setTimeout(() => executeNow(ctx, ids, attempt + 1), delayMs).unref()
 		},
 	}
-	// What started it, such as a request, is over long before its end.
+	// The run outlives its cause, such as a request.
 	withoutContext(() => void executeInTurn(ctx, { run_id, uid: agent_uid, agent }, claim))
 }
 
@@ -70,7 +70,7 @@ interface Claim {
 	/** Returns the number of the attempt. */
 	begin(): number
 	done(): void | Promise<void>
-	/** Another attempt is to be made, not before `delayMs`. */
+	/** Requests another attempt, after `delayMs` if given. */
 	release(delayMs?: number): unknown
 }
 
@@ -81,7 +81,7 @@ async function executeInTurn(
 ): Promise<void> {
 	let leave: (() => void) | undefined
 	try {
-		// After a reload, a run in progress has a second job, which must not occupy a place until the first has ended.
+		// After a reload, a run in progress has a second job. It must not occupy a place while the first one executes.
 		do {
 			leave?.()
 			if (isHeld(run_id)) await untilFree(run_id, ctx.signal)
@@ -89,15 +89,18 @@ async function executeInTurn(
 		} while (isHeld(run_id))
 	} catch {
 		// The next instance claims it.
-		return void (ctx.gateway.state() === 'draining' ? takeBegun(run_id) : await claim.release())
+		return void (ctx.gateway.state() === 'draining' ? takeFreshRun(run_id) : await claim.release())
 	}
 	try {
-		if (ctx.gateway.state() === 'draining') return void takeBegun(run_id) // it is read after the next start
+		if (ctx.gateway.state() === 'draining') return void takeFreshRun(run_id) // it continues after the next start
 		await execute(ctx, uid, run_id, claim.begin())
 		await claim.done()
 	} catch (error) {
 		if (ctx.gateway.state() === 'draining') return // continues after the next start
-		ctx.log.error({ err: error, run_id, agent }, `a run could not be continued, and is retried: ${messageOf(error)}`)
+		ctx.log.error(
+			{ err: error, run_id, agent },
+			`a run could not be continued and will be retried: ${messageOf(error)}`,
+		)
 		await claim.release(RETRY_MS)
 	} finally {
 		leave()

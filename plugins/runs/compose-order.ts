@@ -1,4 +1,4 @@
-/** What a thread gets for a run: its models, tools, conversation and limits. */
+/** Composes the order of a run for its thread: models, tools, conversation and limits. */
 import type { Context, ToolDefinition } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { RunOrder } from '../../core/protocol.ts'
@@ -29,19 +29,19 @@ export async function composeOrder(work: Active): Promise<RunOrder> {
 	const { steps } = log.journal
 	const { orders, instead_of } = await ctx.use('models').choose(agent.config)
 	for (const { provider } of orders) log.involve({ provider })
-	// Once, at the run's beginning: a run that waited for a thread already has its step `about`.
+	// Reported once: a run that continues from its journal has the step `about`.
 	if (instead_of !== undefined && steps.every(({ kind }) => kind === 'about')) {
 		const message = `no provider is set up in gateway.yaml, so the offline one answers instead of "${instead_of}"`
 		const payload = { from: instead_of, to: orders[0]?.provider, code: 'provider_unknown', message }
 		unawaited(log.append([{ event_type: 'model.fallback', payload }]))
 	}
-	const given = work.begun?.given ?? (await storedInputs(ctx, run))
+	const given = work.fresh?.given ?? (await storedInputs(ctx, run))
 	const { since, tools: clients = [], one_call, form } = given ?? {}
 	const [tools, elsewhere] = await Promise.all([
 		toolsOf(work),
 		mayHaveFamily(run, steps) ? charge(ctx.store, run, usageOf(steps)) : null,
 	])
-	// Of a run that has just begun, the journal is not written yet.
+	// The journal of a fresh run is not written yet.
 	const about = steps[0]?.kind === 'about' ? steps[0].content : work.about
 	const models = given?.model ? orders.map((order) => adjusted(order, given.model)) : orders
 	const system = await systemFor(ctx, run, agent, tools)
@@ -93,7 +93,7 @@ async function storedInputs({ store }: Pick<Context, 'store'>, run: RunRecord): 
 	return run.given ? (await store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value : undefined
 }
 
-/** The operator's limits still apply. */
+/** The order with the caller's parameters. The operator's `max_tokens` still applies. */
 function adjusted(order: ModelOrder, { max_tokens, temperature, sampling }: RunInputs['model'] = {}): ModelOrder {
 	const tokens = Math.min(max_tokens ?? Infinity, order.params?.max_tokens ?? Infinity)
 	const params = {

@@ -1,4 +1,4 @@
-/** What of a conversation goes into a request, and where it is cut; the worker fits each request by it. */
+/** Selects the part of a conversation for a run's requests, and where it is cut. The worker then fits each request. */
 import type { Context } from '../../core/plugin.ts'
 import type { Attachment, ChatMessage, ModelAnswer, ToolSpec } from '../../core/protocol.ts'
 import type { ContextMarks, ContextOrder, ContextSummary, ModelOrder } from '../../sandbox/order.ts'
@@ -15,7 +15,7 @@ import type { RunRecord } from './contract.ts'
 import { historyOf } from './history.ts'
 import { keys } from './keys.ts'
 import { readSummary } from './summary-record.ts'
-import { awaitSummary } from './under-way.ts'
+import { awaitSummary } from './summary-progress.ts'
 
 export interface ContextRequest {
 	run: Pick<RunRecord, 'agent_uid' | 'conversation'> & { run_id?: string }
@@ -33,37 +33,38 @@ export interface Composed {
 	history: ChatMessage[]
 	context: ContextOrder
 	fitted: Fitted
-	/** The tokens that the first model's request may take. */
+	/** Maximum tokens of a request to the first model. */
 	budget: number
 }
 
-/** Tokens of a request, for agents that set none: more costs more, and helps little. */
+/** Default of `config.context.tokens`: larger requests cost more, and help little. */
 const CONTEXT_TOKENS = 100_000
-/** Cut before it would not fit any more, so that the calls of the run have room. */
+/** The share of the budget that a run starts with at most, which leaves room for the results of its calls. */
 const FILL = 0.8
 const MODELS = 1_000
 
-/** What models turned out to count and to take, as long as the gateway runs; and the longest request that each has taken. */
+/** Learned from answers, by model, until the gateway stops: how the model counts tokens, and how many it accepts. */
 const factors = new BoundedMap<string, number>(MODELS)
 const limits = new BoundedMap<string, number>(MODELS)
-const taken = new BoundedMap<string, number>(MODELS)
-/** The windows that servers stated when they refused a request, by the settings that may change them. */
-const windows = new BoundedMap<string, { tokens: number; until: number }>(MODELS)
-/** A server may have been started with a larger window meanwhile; then it is asked for more once. */
+/** Tokens of the longest request that each model has accepted. */
+const longestAccepted = new BoundedMap<string, number>(MODELS)
+/** Context windows that servers stated when they refused a request, by the settings that may change them. */
+const statedWindows = new BoundedMap<string, { tokens: number; until: number }>(MODELS)
+/** After this time one longer request is tried: the server may have been restarted with a larger window. */
 const STATED_MS = 24 * 60 * 60 * 1000
-/** By how much each answer raises the limit: the refused text may have been unusual, or the server takes more by now. */
+/** The factor by which each answer raises a learned limit: the refused text may have been unusual, or the server accepts more by now. */
 const RAISE = 1.01
-/** No limit from here on. */
-const BOUNDLESS = 10_000_000
+/** Limits from here on are dropped. */
+const UNLIMITED_TOKENS = 10_000_000
 
-/** Runs at whose end their conversation may be near its limit; for its summary. */
-const long = new BoundedMap<string, true>(10_000)
-/** The part of the budget from which on that is so. */
-const LONG = 0.35
-/** How long a run waits for a summary that is being made of turns which it would not be shown otherwise. */
+/** Runs of conversations that may need a summary when the run ends. */
+const longRuns = new BoundedMap<string, true>(10_000)
+/** The share of the budget from which a conversation is long. */
+const LONG_SHARE = 0.35
+/** How long a run waits for a summary in progress that covers turns which it would omit. */
 const WAIT_MS = 5_000
 
-/** Reads no more turns than fit. Where the conversation is cut anew, that is stored first. */
+/** Reads only as many turns as may fit. A new cut of the conversation is stored before it is used. */
 export async function composeContext(
 	ctx: Pick<Context, 'store' | 'events'>,
 	request: ContextRequest,
@@ -78,20 +79,20 @@ export async function composeContext(
 		return composeContext(ctx, request, false)
 	if (run_id !== undefined) {
 		if (isCut) await ctx.store.put(keys.marks(agent_uid, conversation), marks)
-		if (fitted.tokens > input.budget * LONG || marks.omitted.length > 0) long.set(run_id, true)
+		if (fitted.tokens > input.budget * LONG_SHARE || marks.omitted.length > 0) longRuns.set(run_id, true)
 	}
 	const { history } = input
-	const begin = history.findIndex((one) => one.role === 'user' && (one.run_id ?? '') >= (marks.from ?? ''))
+	const begin = history.findIndex((message) => message.role === 'user' && (message.run_id ?? '') >= (marks.from ?? ''))
 	const shown = begin < 0 ? [] : history.slice(begin)
 	return { history: shown, context: { ...context, marks }, fitted, budget: input.budget }
 }
 
-/** Whether the conversation of this run is a long one. True once. */
+/** Whether the conversation of this run is long. True at the first call only. */
 export function isLong(run_id: string): boolean {
-	return long.delete(run_id)
+	return longRuns.delete(run_id)
 }
 
-/** What the request is fitted from: the earlier turns that may fit, where they are cut, and the summary of those before. */
+/** The input for fitting a request: the earlier turns that may fit, the cut, and the summary of the turns before it. */
 export async function contextInput(
 	ctx: Pick<Context, 'store' | 'events'>,
 	{ run, config, models, system, tools, about, prompt, attachments, since = [] }: ContextRequest,
@@ -101,7 +102,7 @@ export async function contextInput(
 		config.context?.summary === false ? undefined : readSummary(ctx.store, run.agent_uid, run.conversation),
 	])
 	const context = contextWith(config, models, stored?.value ?? NO_MARKS, summary)
-	const [first = models[0]] = models
+	const [first] = models
 	if (!first) throw new TypeError('a run has at least one model')
 	const { tokens: budget, factor } = budgetFor(first, context)
 	const most = Math.max(...models.map((model) => budgetFor(model, context).tokens / budgetFor(model, context).factor))
@@ -118,7 +119,7 @@ export async function contextInput(
 		].map((message) => (message.role === 'assistant' ? withCalls(message) : message)),
 		history,
 		unread,
-		// A turn to come sorts after all others.
+		// A future turn sorts after all others: 'g' sorts after every hexadecimal id.
 		run_id: run.run_id ?? 'g',
 		marks,
 		summary,
@@ -129,7 +130,7 @@ export async function contextInput(
 	return { input, context }
 }
 
-/** For messages that the caller sends along: these are cut for each run anew. */
+/** The order of the context. With `NO_MARKS` the conversation is cut anew, as for a history that the caller sends. */
 export function contextWith(
 	config: AgentConfig,
 	models: readonly ModelOrder[],
@@ -152,10 +153,10 @@ export function contextWith(
 	}
 }
 
-/** What was learned of a model, and what its server has stated. */
+/** Maximum tokens of a request, as learned from answers and as stated by the server; the smaller one. */
 function limitOf(model: ModelOrder): number | undefined {
 	const learned = limits.get(modelKey(model))
-	const stated = windows.get(settingsOf(model))
+	const stated = statedWindows.get(settingsOf(model))
 	if (!stated || stated.until < Date.now()) return learned
 	const nothing = { tokens: Infinity, limits: {}, factors: {} }
 	return Math.min(learned ?? Infinity, budgetFor({ ...model, context_window: stated.tokens }, nothing).tokens)
@@ -165,26 +166,26 @@ function settingsOf({ provider, base_url, model, context_window }: ModelOrder): 
 	return JSON.stringify([provider, base_url, model, context_window])
 }
 
-/** Corrects what is known of a model by its answer. What it has taken before, it takes again. `models`: of the run. */
+/** Updates the learned values of a model. Its limit never falls below the longest request that it accepted. `models`: of the run. */
 export function learnFrom(answer: ModelAnswer, models: readonly ModelOrder[] = []): void {
 	const { provider, model, estimate, usage, request_tokens = usage.input_tokens } = answer
 	const key = modelKey({ provider, model })
-	const longest = Math.max(taken.get(key) ?? 0, request_tokens)
-	taken.set(key, longest)
+	const longest = Math.max(longestAccepted.get(key) ?? 0, request_tokens)
+	longestAccepted.set(key, longest)
 	const order = models.find((one) => modelKey(one) === key)
 	const limit = order && learnWindow(order, answer.window, request_tokens) ? undefined : answer.limit
 	const known = limits.get(key) ?? Infinity
 	const next = Math.max(longest, limit === undefined ? known * RAISE : Math.min(limit, known))
-	if (next < BOUNDLESS) limits.set(key, next)
+	if (next < UNLIMITED_TOKENS) limits.set(key, next)
 	else limits.delete(key)
 	if (estimate !== undefined)
 		factors.set(key, corrected(factors.get(key) ?? familyFactor(model), estimate, request_tokens))
 }
 
-/** Whether the server has stated a window, which applies instead of a learned limit. */
-function learnWindow(order: ModelOrder, stated: number | undefined, taken: number): boolean {
+/** Whether the server has stated a window, which applies instead of a learned limit. A longer request that it accepted disproves it. */
+function learnWindow(order: ModelOrder, stated: number | undefined, accepted: number): boolean {
 	const key = settingsOf(order)
-	if (stated !== undefined) windows.set(key, { tokens: stated, until: Date.now() + STATED_MS })
-	if (taken > (windows.get(key)?.tokens ?? Infinity)) windows.delete(key)
-	return stated !== undefined && windows.has(key)
+	if (stated !== undefined) statedWindows.set(key, { tokens: stated, until: Date.now() + STATED_MS })
+	if (accepted > (statedWindows.get(key)?.tokens ?? Infinity)) statedWindows.delete(key)
+	return stated !== undefined && statedWindows.has(key)
 }

@@ -41,12 +41,12 @@ export interface RunRecord {
 	request_id?: string
 	/** Who started it; absent in records of version 0.1.0. */
 	actor?: Actor
-	/** The caller whose limits of a day it counts toward, with the runs that it starts. */
+	/** The caller toward whose daily limits the run counts. The runs that it starts count too. */
 	payer?: Payer
-	/** The caller's own span, as W3C Trace Context writes it. */
+	/** The caller's `traceparent`, as in W3C Trace Context. */
 	traceparent?: string
 	prompt: string
-	/** What came with the prompt; without text, the prompt is empty. */
+	/** Attachments of the prompt. Without text, the prompt is empty. */
 	attachments?: Attachment[]
 	/**
 	 * The cause, such as a delivery: the first event of its log, with the run's id added to the payload. Written exactly once,
@@ -54,17 +54,17 @@ export interface RunRecord {
 	 */
 	origin?: NewEvent
 	/**
-	 * Not a run, but something that was said in the conversation outside of its runs. It ended when it was written; `prompt`
-	 * gives the model the reason.
+	 * Not a run, but a message that was added to the conversation outside of its runs. It ended when it was written; `prompt`
+	 * tells the model the reason.
 	 */
 	said?: true
 	/** Where the conversation takes place and with whom, in a few words for the model. */
 	place?: string
-	/** Overrides the agent's own, if the run has one. */
+	/** Replaces the agent's persona. */
 	persona?: string
 	/** The run that started this one, and its depth below a run that a person started: 1 for a sub-agent. */
 	parent?: { run_id: string; depth: number }
-	/** The top run of the family, if there are runs below it: they share its token limit. In the top run, its own id. */
+	/** Id of the top run of the family, whose token limit all of its runs share. Absent until a run has started another one. */
 	family?: string
 	/** Runs that this one started. They are stopped if it is stopped or fails. */
 	children?: string[]
@@ -72,17 +72,17 @@ export interface RunRecord {
 	waited_by?: string[]
 	/** `none`: the model gets no tools. */
 	tools?: 'none'
-	/** In place of the agent's own. */
+	/** Replace the agent's limits. */
 	limits?: Partial<AgentLimits>
-	/** The run has inputs of its own; see `RunInputs`. */
+	/** The run has its own inputs; see `RunInputs`. */
 	given?: true
-	/** It began with answers and results since its prompt, usually those of an earlier run that ended with `tool_calls`. */
+	/** It has `RunInputs.since`: it usually continues an earlier run that ended with `tool_calls`. */
 	goes_on?: true
 	created_at: string
 	started_at: string | null
 	ended_at: string | null
 	answer: string | null
-	/** What its model sends with the answer; absent if nothing. Nobody gets them if the run does not complete. */
+	/** Files that its model sends with the answer; absent if none. They are not sent if the run does not complete. */
 	files?: AnswerFile[]
 	/** Set if a completed run ended with calls of tools from `RunInputs`: the caller that started it executes them. */
 	tool_calls?: ToolCallRequest[]
@@ -94,16 +94,16 @@ export interface RunRecord {
 	question: AskedQuestion | null
 	/** The run that it waits for while paused. */
 	waits_for?: string
-	/** All of them, if there are several. */
+	/** All runs that it waits for, if there are several. */
 	waits_for_all?: string[]
-	/** Milliseconds it was active before its latest pause. */
+	/** Milliseconds that it was active before its latest pause. */
 	active_ms: number
 }
 
-/** A file that goes to people with an answer. */
+/** A file that is sent with an answer. */
 export type AnswerFile = Attachment & { name: string }
 
-/** A question as people get it. */
+/** The fields of a question that people see. */
 export interface AskedQuestion extends QuestionText {
 	question_id: string
 	/** `login`: an operator must sign in. Absent: a question of the agent. */
@@ -111,7 +111,7 @@ export interface AskedQuestion extends QuestionText {
 	/** With `approval`: the tool by its shown name, and the arguments of the call. */
 	tool?: string
 	arguments?: Record<string, unknown>
-	/** With `approval`: ISO 8601; then it counts as refused. */
+	/** With `approval`: when it counts as refused (ISO 8601). */
 	expires_at?: string
 }
 
@@ -135,7 +135,7 @@ export interface StandingApproval {
 
 export interface Question extends AskedQuestion {
 	run_id: string
-	/** Of an approval: the tool's canonical name and what was asked, as `approvalDigest` returns it. */
+	/** Of an approval: the tool's canonical name, and the result of `approvalDigest`. */
 	call?: { name: string; digest: string }
 	/** Of an answered approval. */
 	given?: Pick<Answer, 'arguments' | 'reason'>
@@ -160,7 +160,6 @@ export interface OpenQuestion extends AskedQuestion {
 export interface Message {
 	role: 'user' | 'assistant'
 	content: string
-	/** What came with it. */
 	attachments?: Attachment[]
 	timestamp: string
 }
@@ -172,7 +171,7 @@ export interface Message {
 export interface RunInputs {
 	/** Earlier messages; they replace those of the conversation's earlier runs. */
 	history?: ChatMessage[]
-	/** The messages since the prompt: answers, and the results of all their calls. If an answer is the last, the run continues it. */
+	/** The messages after the prompt: answers, and the results of all their calls. If the last one is an answer, the run continues it. */
 	since?: ChatMessage[]
 	/**
 	 * Tools of the caller that starts the run. A call of one completes the run, which then has `tool_calls`. Names are
@@ -183,7 +182,7 @@ export interface RunInputs {
 	one_call?: boolean
 	/** The required form of the answer. The caller describes it to the model in `persona`. */
 	form?: AnswerForm
-	/** For every model that it calls; the smaller `max_tokens` applies. */
+	/** Parameters of all its model calls. The smaller `max_tokens` of these and the operator's applies. */
 	model?: Pick<ModelParams, 'temperature' | 'max_tokens'> & Pick<ModelOrder, 'sampling'>
 }
 
@@ -192,15 +191,15 @@ export interface StartRequest extends Pick<
 	'prompt' | 'trigger' | 'persona' | 'tools' | 'limits' | 'origin'
 > {
 	/**
-	 * What comes with the prompt, as `Attachments.take` returns it; an empty prompt needs some. The run keeps their blobs, and
-	 * those of the newest attachments of `given`: 32 together. Throws `unavailable` if one of them was deleted meanwhile.
+	 * Attachments of the prompt, as `Attachments.take` returns them; required if the prompt is empty. The run keeps their blobs, and
+	 * those of the newest attachments of `given`: 32 in total. Throws `unavailable` if one of them was deleted meanwhile.
 	 */
 	attachments?: Attachment[]
 	/** Default: the agent's current session. */
 	conversation?: string
 	/** Within 24 h the same key returns the same run; a different request throws `idempotency_mismatch`. */
 	idempotency_key?: string
-	/** As `RunRecord.place`; what others wrote, such as a name, in quotes. At most 500 characters are kept. */
+	/** As `RunRecord.place`. Put text by others, such as a name, in quotes. At most 500 characters are kept. */
 	place?: string
 	/**
 	 * The run that starts this one. Throws `stopped` if it was stopped or has failed. A run with a parent is accepted regardless
@@ -218,8 +217,8 @@ export interface StartRequest extends Pick<
 }
 
 /**
- * Where the result of a run goes besides its record. `origin`: the chat in which this was set up. Otherwise a chat that is bound
- * to the agent.
+ * Where the result of a run is delivered, in addition to its record. `origin`: the chat in which the delivery was set up.
+ * Otherwise a chat that is bound to the agent.
  */
 export type Deliver = 'origin' | 'none' | { channel: string; chat: string }
 
@@ -230,14 +229,14 @@ export interface DeliverFields {
 	shown: Schema<Deliver>
 }
 
-/** Where results go, as it is stored with what starts the runs. */
+/** A destination of results, as stored with the object that starts the runs, such as a heartbeat. */
 export interface Destination {
 	deliver: Deliver
 	/** The chat in which it was set up, as `Destinations.origin` returned it. */
 	origin?: Record<string, unknown>
 }
 
-/** What delivers results to people, at the extension point `destination`. */
+/** Delivers results to people; the extension point `destination`. */
 export interface Destinations {
 	/** The chat in which a run takes place, or a run above it; undefined if there is none. Plain data, at most 1 KiB. */
 	origin(run: RunRecord): Promise<Record<string, unknown> | undefined>
@@ -253,23 +252,23 @@ export interface Destinations {
 }
 
 export interface OpenDestination {
-	/** Null if unknown, which `failed` explains. */
+	/** Null if unknown; then `failed` is set. */
 	channel_id: string | null
 	chat_id: string | null
 	/** For the model, as `RunRecord.place`. */
 	place?: string
-	/** Nothing can be delivered there; the run still executes, and `message.undelivered` reports this. */
+	/** Set if results cannot be delivered: the run still executes, and `message.undelivered` reports the reason. */
 	failed?: { code: string; message: string }
 	/** As `StartRequest.also`: at most 10 writes. */
 	ops(run_id: string): Op[]
 }
 
-/** Something to say in a conversation outside of its runs. */
+/** A message to add to a conversation outside of its runs. */
 export interface SaidMessage {
 	conversation: string
 	/** At most 64 Ki characters. */
 	content: string
-	/** For the model: why it was said, in a sentence. */
+	/** For the model: the reason for the message, as a sentence. */
 	about: string
 	/** Within 24 h the same key returns the same message; a different `body` throws `idempotency_mismatch`. */
 	idempotency?: { key: string; body: string }
@@ -280,9 +279,9 @@ export interface SaidMessage {
 /** A message to an agent: a prompt for a new run, or the answer to a question. */
 export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also' | 'destination'> {
 	/**
-	 * Called if the conversation waits for an answer to a question of `run`, its active run, or of a sub-agent below. Returns
-	 * the text that answers it; null: the message starts a run, which is queued behind that one. An error that it throws
-	 * refuses the message. Default: null.
+	 * Called if the active run of the conversation, `run`, waits for the answer to a question of its own or of a sub-agent. Returns
+	 * the text that answers it, or null to start a run that is queued behind `run`. An error that it throws refuses the message.
+	 * Default: null.
 	 */
 	answerTo?(run: RunRecord, asked: OpenQuestion): string | null | Promise<string | null>
 	/**
@@ -292,7 +291,7 @@ export interface NewMessage extends Omit<StartRequest, 'idempotency_key' | 'also
 	also?(run_id: string, isNew: boolean): Promise<Op[]>
 }
 
-/** How a caller follows a run. Callbacks must not throw, but `ask` may reject. */
+/** The callbacks of a caller that follows a run. They must not throw, but `ask` may reject. */
 export interface RunListener {
 	/** Aborts when the caller leaves: no callback is called after that, and the result rejects with the signal's reason. */
 	signal?: AbortSignal
@@ -326,7 +325,7 @@ export interface RunResult {
 	model: string | null
 	/** Sum of the model calls that were followed. */
 	usage: Usage
-	/** Why the model's last answer ended, in the provider's words. */
+	/** Finish reason of the model's last answer, as the provider states it. */
 	finish_reason: string
 	/** With `asks`. */
 	question?: OpenQuestion
@@ -363,31 +362,31 @@ export interface Runs {
 	converse(agent: AgentRef, message: NewMessage, listener?: RunListener): Promise<Exchange>
 	/** Follows a run from its current state. The text contains only later output. Throws `not_found`. */
 	follow(run_id: string, listener?: RunListener): Promise<Exchange>
-	/** How a run ended, or what it asks, by its record; undefined while it is active or queued. */
+	/** The result of a run or the question that it asks, from its record; undefined while it is active or queued. */
 	result(run: RunRecord): Promise<RunResult | undefined>
 	/** Schemas of `deliver`, for the routes and tools of other plugins. */
 	readonly deliverFields: DeliverFields
 	/**
-	 * Checks where the results of runs should go, and returns what to store. `run_id`: the run that sets it up, if any. Default:
-	 * the chat of that run, or `none`. Throws `invalid_request`.
+	 * Validates a destination, and returns what to store. `run_id`: the run that sets it up, if any. Default: the chat of that run,
+	 * or `none`. Throws `invalid_request`.
 	 */
 	destination(agent: AgentRef, wanted: Deliver | undefined, run_id?: string): Promise<Destination>
-	/** The same for a change: the chat in which it was set up first remains its origin. */
+	/** Validates a changed destination: its origin remains the chat in which it was first set up. */
 	changeDestination(agent: AgentRef, before: Destination, wanted: Deliver): Promise<Destination>
 	/**
-	 * Adds something said to a conversation, for its later runs to see. Durable when it settles. `isNew`: false for a
-	 * repetition.
+	 * Adds a message to a conversation, which its later runs see. Durable when it settles. `isNew` is false if an earlier call with
+	 * the same key added it.
 	 */
 	say(agent: AgentRef, message: SaidMessage): Promise<{ message: RunRecord; isNew: boolean }>
-	/** Removes something said that reached nobody; leaves runs alone. */
+	/** Removes a message that `say` added and that could not be delivered. Does nothing for the id of a run. */
 	unsay(agent: AgentRef, message_id: string): Promise<void>
 	/** Throws `not_found`. */
 	get(run_id: string): Promise<RunRecord>
-	/** The same; undefined for a run that does not exist. */
+	/** Undefined for a run that does not exist. */
 	find(run_id: string): Promise<RunRecord | undefined>
 	/**
-	 * The messages of an ended run after its prompt, preceded by its own `since`: for a run that continues it.
-	 * Empty if it has not ended, was deleted, or has more than 1 Mi characters. Throws `not_found`.
+	 * The messages of an ended run after its prompt, its own `since` first, for a run that continues it. Empty if the run has not
+	 * ended, its log was deleted, or they have more than 1 Mi characters. Throws `not_found`.
 	 */
 	progress(run_id: string): Promise<ChatMessage[]>
 	/** Newest first, those after `before` if given. Fewer than `limit` if they are large: 8 Mi characters together. */
@@ -409,7 +408,7 @@ export interface Runs {
 	visibleTo(caller: AgentLimit): Runs
 	/** Throws `conflict` if the run has already ended. When it settles, the run and all runs that it started have ended. */
 	cancel(run_id: string): Promise<RunRecord>
-	/** The same; false if the run does not exist or has already ended. */
+	/** As `cancel`; false if the run does not exist or has already ended. */
 	stop(run_id: string): Promise<boolean>
 	/** Cancels every unfinished run of the agent. */
 	stopAgent(agent: AgentRef): Promise<void>
@@ -418,66 +417,65 @@ export interface Runs {
 	 * Returns their number.
 	 */
 	stopStarted(agent: AgentRef, conversation: string): Promise<number>
-	/** The active or paused run of a conversation: others wait for its end. Its record has the open question. */
+	/** The active or paused run of a conversation, for whose end the others wait. */
 	active(agent: AgentRef, conversation: string): Promise<RunRecord | undefined>
 	/**
-	 * The question that a run waits for: its own, or that of a sub-agent it waits for, at any depth. Null if it waits
-	 * for no answer.
+	 * The open question that a run waits for: its own, or that of a sub-agent that it waits for, at any depth. Null if there is
+	 * none.
 	 */
 	asked(run: RunRecord): Promise<OpenQuestion | null>
 	/** All open questions, in all conversations. */
 	questions(agent: AgentRef): Promise<Question[]>
 	/**
-	 * Throws `not_found`, `already_answered`, `conflict` if the question was closed without an answer, and `invalid_request` or
-	 * `invalid_arguments` if this is not a valid answer to an approval, which then stays open. `also`: writes in the
-	 * agent's scope that become durable together with the answer, or not at all; at most 90.
+	 * Answers a question. Throws `not_found`, `already_answered`, `conflict` if the question was closed without an answer, and
+	 * `invalid_request` or `invalid_arguments` for an invalid answer to an approval, which then stays open. `also`: at most 90
+	 * writes in the agent's scope that become durable together with the answer, or not at all.
 	 */
 	answer(agent: AgentRef, question_id: string, answer: string | Answer, also?: Op[]): Promise<void>
 	/** Calls that were approved permanently, newest first. */
 	approvals(agent: AgentRef): Promise<StandingApproval[]>
-	/** From now on such a call asks again. Throws `not_found`. */
+	/** Revokes a permanent approval: later calls ask again. Throws `not_found`. */
 	revokeApproval(agent: AgentRef, approval_id: string): Promise<void>
 	/** Appends events to a run, in order with its own. False if it has ended: then nothing is written. */
 	appendEvents(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
 	/**
-	 * The same for events about a run's answer, also after its end, such as `channel.message_sent`. False if the run no
-	 * longer exists.
+	 * Appends events about a run's answer, such as `channel.message_sent`, also after the end of the run. False if the run no longer
+	 * exists.
 	 */
 	report(run: Pick<RunRecord, 'run_id' | 'agent_uid'>, events: NewEvent[]): Promise<boolean>
 	/**
-	 * Calls a primitive, by its canonical name, during the call of another tool, with separate events. `call` is the same object
-	 * that the outer tool got. The arguments are checked as always; the result is plain data. Throws what the primitive threw,
-	 * as a Fault: `tool_unknown` if there is no such primitive, `permission_denied` for one that waits, since the outer call
-	 * cannot be suspended.
+	 * Calls a primitive, by its canonical name, during the call of another tool, with its own events. `call` must be the object that
+	 * the outer tool got. The arguments are validated as usual; the result is plain data. Throws errors of the primitive as Faults,
+	 * `tool_unknown` if there is no such primitive, and `permission_denied` if it would wait: the outer call cannot be suspended.
 	 */
 	callPrimitive(call: ToolCall, name: string, args: unknown): Promise<unknown>
 	/** False also for an unknown run. */
 	isActive(run_id: string): Promise<boolean>
 	/**
-	 * Whether a run of the agent is active or queued. Paused runs and summaries do not count, nor does what waits behind a paused
-	 * run, except in `conversation`.
+	 * Whether a run of the agent is active or queued. Paused runs, summaries, and runs queued behind a paused run do not count;
+	 * queued runs of `conversation` always count.
 	 */
 	isBusy(agent: AgentRef, conversation?: string): Promise<boolean>
 	/** Reads every conversation that has a run, so it is slow with many of them: do not call it for each request. */
 	census(): Promise<RunCensus>
-	/** Messages of a conversation, oldest first; by default of the current session. `turns`: only the newest so many. */
+	/** Messages of a conversation, oldest first; by default of the current session. `turns`: maximum number of turns, the newest. */
 	history(agent: AgentRef, conversation?: string, turns?: number): Promise<Message[]>
 	/** The current session of the API's runs. */
 	session(agent: AgentRef): Promise<string>
 	/** Begins a new session with an empty short-term memory. Returns its id. */
 	newSession(agent: AgentRef): Promise<string>
-	/** The same, and deletes the short-term notes of all the agent's conversations. */
+	/** As `newSession`, and deletes the short-term notes of all conversations of the agent. */
 	reset(agent: AgentRef): Promise<string>
 	/**
 	 * Begins a new session, and deletes the old one: stops its unfinished runs, and deletes the runs with their
 	 * messages, notes, questions and sub-agents. Events stay. Returns the new session's id.
 	 */
 	clear(agent: AgentRef): Promise<string>
-	/** What the next request of a conversation would contain; nothing of a conversation that does not exist. */
+	/** What the next request of a conversation would contain. A conversation that does not exist counts as empty. */
 	context(agent: AgentRecord, conversation: string): Promise<ContextReport>
 	/**
-	 * Begins to summarize a conversation, all turns but the newest two, and returns the number of these turns. Throws `conflict`
-	 * if there is nothing to summarize, or a summary is in progress.
+	 * Begins to summarize all turns of a conversation except the newest two. Returns the number of turns that the summary gets in
+	 * addition. Throws `conflict` if there is nothing to summarize, or a summary is in progress.
 	 */
 	compact(agent: AgentRecord, conversation: string): Promise<number>
 	/**
@@ -513,10 +511,11 @@ export interface SummaryRecord extends ContextSummary {
 	made_at: string
 }
 
-/** Stores facts of turns that leave their model's window, at the extension point `facts`. */
+/** Stores facts of turns that requests omit; the extension point `facts`. */
 export interface FactKeeper {
 	/**
-	 * At most eight sentences that a model made of a conversation: data, never instructions. Returns the ids of what was stored.
+	 * `facts`: at most eight sentences that a model extracted from a conversation. They are data, never instructions. Returns the
+	 * ids of the stored memories.
 	 */
 	keep(agent: AgentRef, facts: readonly string[]): Promise<string[]>
 }
@@ -536,30 +535,29 @@ export interface RunSettings {
 }
 
 /**
- * Text of a plugin for the models of agents, added by `ctx.extend('prompt', …)`: plain text. Use the tool names of
- * `ToolDefinition`; the model gets the names that it sees. A part that throws, or takes longer than 5 s, is left out of that
- * run.
+ * Plain text of a plugin for the models of agents, added by `ctx.extend('prompt', …)`. Use the tool names of `ToolDefinition`;
+ * they are replaced by the names that the model sees. A part that throws, or takes longer than 5 s, is omitted from that run.
  */
 export interface PromptPart {
 	/**
-	 * At the beginning of each request, at most 16,384 characters. Return the same text for each run of the agent while what it
-	 * describes is unchanged: providers charge less for a beginning that they have seen before.
+	 * At the beginning of each request, at most 16,384 characters. Return the same text for each run of the agent as long as
+	 * possible: providers charge less for a cached beginning.
 	 */
 	stable?(agent: AgentRef): string | undefined | Promise<string | undefined>
 	/** Called once when a run begins, and stored with it: lines such as `Place: the workshop`, at most 2,048 characters. */
 	run?(run: PromptRun): string | ToldRun | undefined | Promise<string | ToldRun | undefined>
 }
 
-/** What a plugin can add to its `ctx.tools`, by `ctx.extend('tools', …)`. */
+/** Describes the readiness of a plugin's `ctx.tools`; added by `ctx.extend('tools', …)`. */
 export interface ToolSource {
 	/**
-	 * Settles once `ctx.tools` can give the agent's tools, or when waiting longer is useless; a run waits for it at most 10 s. The
-	 * signal aborts when the run is stopped.
+	 * Settles once `ctx.tools` can return the agent's tools, or when waiting longer is useless. A run waits at most 12 s for it, so
+	 * settle within 10 s. The signal aborts when the run is stopped.
 	 */
 	ready?(agent: AgentRef, signal: AbortSignal): Promise<void>
 	/**
-	 * Why the agent does not have a tool that its model called, such as `the skill waits for approval`; the model reads it.
-	 * Undefined if the plugin does not know the name. Gets 2 s.
+	 * Tells the model why the agent does not have a tool that it called, such as `the skill waits for approval`. Undefined if the
+	 * name is not one of the plugin's. Must settle within 2 s.
 	 */
 	whyMissing?(agent: AgentRef, name: string): Promise<string | undefined>
 }

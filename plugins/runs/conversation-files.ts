@@ -1,4 +1,4 @@
-/** The files of a conversation by what a model calls them. */
+/** Finds a file of a conversation by the name or digest that a model gives. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
@@ -7,9 +7,9 @@ import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
 import type { JournalStep } from './journal-step.ts'
 
-/** Turns that are looked through, newest first. */
+/** Turns that are searched, newest first. */
 const TURNS = 200
-/** Files that are named to a model which asked for another. */
+/** Names that the error lists. */
 const NAMED = 20
 /** The beginning of a digest: shorter ones could be words. */
 const DIGEST = /^(?:sha256:)?([0-9a-f]{8,64})$/
@@ -18,8 +18,8 @@ type FoundFile = Pick<Attachment, 'blob' | 'media_type' | 'name'>
 type NamedFile = FoundFile & { name: string }
 
 /**
- * The newest file of that name, or the one whose digest is or begins with `wanted`. `steps`: of the run that asks, whose record has
- * no files of tools. Throws `not_found` with the names that there are.
+ * Returns the newest file with the name `wanted`, or whose digest begins with it. `steps`: the journal of the current run, which
+ * has the files that its tools returned. Throws `not_found`, which lists the existing files.
  */
 export async function fileOfConversation(
 	ctx: Pick<Context, 'store' | 'use'>,
@@ -59,7 +59,7 @@ async function* filesOf(
 	}
 }
 
-/** What came with its prompt, what its answer has, and by their blobs alone what its tools returned. */
+/** The attachments of the prompt, the files of the answer, and, without names, the blobs that its tools returned. */
 async function filesOfRun(
 	blobs: Blobs,
 	{ agent_uid, run_id, attachments = [], files = [] }: RunRecord,
@@ -70,7 +70,7 @@ async function filesOfRun(
 	return known
 }
 
-/** Of a file that has none, such as a photo of a chat: `image.png`. */
+/** A name such as `image.png` for a file without one, such as a photo from a chat. */
 export function defaultName(media_type: string): string {
 	const [kind = 'file', subtype = ''] = media_type.split('/')
 	const ending = /^[a-z0-9]{1,5}/.exec(subtype.replace(/^x-/, ''))?.[0]

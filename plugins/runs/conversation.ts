@@ -96,7 +96,7 @@ export async function* newestFirst(
 	}
 }
 
-/** Their keys as turns, without reading anything else. */
+/** The keys of the turns, newest first, without reading the runs. */
 export function newestTurns(
 	store: Store,
 	{ uid }: Pick<AgentRef, 'uid'>,
@@ -108,7 +108,7 @@ export function newestTurns(
 	return store.keys(keys.turns(uid, conversation), { reverse: true, limit, ...after })
 }
 
-/** The id in the key of a turn. */
+/** The run's id in the key of a turn. */
 export function runOf(key: Key): string {
 	return key.at(-1) ?? ''
 }
@@ -116,11 +116,11 @@ export function runOf(key: Key): string {
 /** `before`: the run before it in the conversation. */
 export function messagesOfRun(run: RunRecord, before: RunRecord | undefined): Message[] {
 	const started_at = run.started_at ?? run.created_at
-	// The client claims that it continues that run, so only a prompt that is already there is left out.
-	const isSaid = run.goes_on && before?.prompt === run.prompt
+	// Only the client states that the run continues the one before: so the prompt is omitted only if both are the same.
+	const isRepeated = run.goes_on && before?.prompt === run.prompt
 	const { prompt, attachments } = run
 	const message = { content: prompt, ...(attachments && { attachments }) }
-	const messages: Message[] = isSaid || run.said ? [] : [{ role: 'user', ...message, timestamp: started_at }]
+	const messages: Message[] = isRepeated || run.said ? [] : [{ role: 'user', ...message, timestamp: started_at }]
 	if (run.answer !== null && !run.tool_calls)
 		messages.push({
 			role: 'assistant',

@@ -1,6 +1,6 @@
 /**
- * The conversations of an agent, by activity, and their turns. All of it follows from the runs: a conversation is where its
- * newest run is, so nothing must be kept up to date when a run begins, ends or is deleted.
+ * The conversations of an agent, by activity, and their turns. Both are computed from the runs when they are read: the position
+ * of a conversation is that of its newest run. So no index must be updated when a run begins, ends or is deleted.
  */
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Store } from '../../core/store/ports.ts'
@@ -22,7 +22,7 @@ import { keys } from './keys.ts'
 const LOOKED_AT = 5_000
 /** Characters of the runs read for one page. */
 const READ_CHARACTERS = 64 * 1024 * 1024
-/** What starts runs that serve the agent's memory or an MCP server, in conversations that nobody has. */
+/** Triggers of runs of the gateway itself, for the agent's memory or an MCP server. Their conversations are not listed. */
 const INTERNAL: readonly string[] = ['summary', 'compaction', 'sampling']
 
 export interface Conversation {
@@ -41,10 +41,9 @@ export interface Turn {
 }
 
 /**
- * Conversations by their newest run, newest first: at most `limit`, about 8 Mi characters, and those found among 5,000 runs
- * (fewer where these have more than 64 Mi characters). So a page may hold fewer and still have a `next_cursor`, which is null
- * only after the last one. Pages show the order in which the conversations were when the first page was read: none appears
- * twice or is left out because of new runs.
+ * Conversations by their newest run, newest first: at most `limit` and about 8 Mi characters. One page reads at most 5,000 runs
+ * or 64 Mi characters of runs. So a page may hold fewer than `limit` and still have a `next_cursor`, which is null only after the
+ * last one. All pages use the order at the time of the first page: new runs cause neither repetitions nor omissions.
  */
 export async function listConversations(
 	store: Store,
@@ -123,7 +122,7 @@ async function newestUpTo(
 	conversation: string,
 	top: string,
 ): Promise<string | undefined> {
-	// `before` leaves out the run itself; this comes right after it.
+	// `before` is exclusive: `~` sorts after the run itself and before the next one.
 	for await (const key of newestTurns(store, agent, conversation, `${top}~`)) return runOf(key)
 	return undefined
 }

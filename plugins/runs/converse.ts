@@ -14,7 +14,7 @@ export async function converse(
 	listener: RunListener = {},
 ): Promise<Exchange> {
 	let follower: Follower | undefined
-	/** Called before anything can happen in the run. */
+	/** Called before the run can emit events. */
 	const listen = (run_id: string): Follower => {
 		if (follower?.run_id === run_id) return follower
 		follower?.close()
@@ -27,7 +27,7 @@ export async function converse(
 		exchange.begin({ answered })
 		if (answered === undefined && status === 'queued' && listener.until?.includes('blocked'))
 			exchange.own(watchAhead(ctx, runs, run, () => exchange.finish({ status: 'blocked' })))
-		// The caller left before it was certain that it is this run.
+		// The caller left before it was known which run its message belongs to.
 		if (listener.signal?.aborted && listener.stopsRun) await runs.stop(run_id)
 		return exchange
 	} catch (error) {
@@ -71,7 +71,7 @@ async function send(
 			await runs.answer(agent, question_id, answer, await also?.(active.run_id, false))
 			return { run: active, answered: question_id }
 		} catch (error) {
-			// Another caller answered, or the run was stopped meanwhile: then the message starts a run.
+			// Another caller answered, or the run was stopped meanwhile: the message starts a run instead.
 			if (!isNotOpen(error)) throw error
 		}
 	}
@@ -83,8 +83,8 @@ async function send(
 }
 
 /**
- * Calls `blocked` when the run ahead of `run` in its conversation queue waits for an answer to its own question or a
- * sub-agent's. That answer may come days later or never. Stops when the returned function is called.
+ * Calls `blocked` when the run ahead of `run` in its conversation queue waits for an answer, to its own question or to a
+ * sub-agent's. That answer may take days, or never arrive. Stops when the returned function is called.
  */
 function watchAhead({ events, log }: FollowerDeps, runs: Runs, run: RunRecord, blocked: () => void): () => void {
 	const agent = { name: run.agent, uid: run.agent_uid }

@@ -1,4 +1,4 @@
-/** Schemas of `deliver`: where the results of runs go. */
+/** Schemas of `deliver`, the destination of a run's result. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { DeliverFields } from './contract.ts'
 

@@ -1,4 +1,4 @@
-/** Where the results of runs go: what is stored when that is set up, and what is written with each run. */
+/** Destinations of results: checks them when they are set up, and opens them when a run starts. */
 import { invalidField } from '../shared/invalid-field.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Deliver, Destination, Destinations, OpenDestination, RunRecord, Runs } from './contract.ts'
@@ -14,10 +14,7 @@ export function destinationOf(
 		const { deliver, origin } = destination
 		if (deliver === 'none') return destination
 		if (deliver === 'origin' && !origin)
-			throw invalidField(
-				'deliver',
-				'deliver: origin is for what is set up in a chat; give none, or a channel and a chat',
-			)
+			throw invalidField('deliver', 'deliver: origin is only valid in a chat; use none, or give a channel and a chat')
 		const destinations = destinationsIn(ctx)
 		if (!destinations)
 			throw invalidField('deliver', 'nothing can be delivered to chats while the plugin "channels" is switched off')
@@ -27,7 +24,7 @@ export function destinationOf(
 		async destination(agent, wanted, run_id) {
 			const run = run_id === undefined ? undefined : await find(run_id)
 			const origin = run && (await destinationsIn(ctx)?.origin(run))
-			// The default never refuses: whether the chat is still bound is checked when a run starts.
+			// The default is never refused: each run checks when it starts whether the chat is still bound.
 			if (wanted === undefined) return origin ? { deliver: 'origin', origin } : { deliver: 'none' }
 			return checked(agent, { deliver: wanted, ...(origin && { origin }) })
 		},
@@ -35,7 +32,7 @@ export function destinationOf(
 	}
 }
 
-/** What is written with a run. Undefined if its result goes nowhere. */
+/** Returns what is written with a run for its destination. Undefined if its result is not delivered. */
 export async function openDestination(
 	ctx: DestinationDeps,
 	agent: AgentRef,
@@ -50,7 +47,7 @@ export async function openDestination(
 	return { channel_id: channel, chat_id: chat, failed, ops: () => [] }
 }
 
-/** What follows once the run is durable. Never rejects: the run continues, whether or not anybody gets its result. */
+/** Tells the destination that the run is durable. Never rejects: the run continues even if its result cannot be delivered. */
 export async function begunDestination(
 	ctx: DestinationDeps & Pick<Context, 'log' | 'emit'>,
 	{ failed, channel_id, chat_id }: OpenDestination,
@@ -63,7 +60,7 @@ export async function begunDestination(
 		else if (failed && isNew)
 			await ctx.emit({ event_type: 'message.undelivered', payload: { run_id, channel_id, chat_id, ...failed } }, agent)
 	} catch (error) {
-		ctx.log.error({ err: error, run_id }, 'the result of a run is not followed until the next start')
+		ctx.log.error({ err: error, run_id }, 'the result of a run will be delivered only after the next start')
 	}
 }
 

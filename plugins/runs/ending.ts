@@ -1,4 +1,4 @@
-/** How a run ends, by itself or because it is stopped, and what follows. */
+/** Ends and stops runs, and continues those that waited for them. */
 import { now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
@@ -20,9 +20,8 @@ import { withRun } from './run-lock.ts'
 export type RunDeps = Pick<Context, 'store' | 'queue' | 'events' | 'log' | 'use'>
 
 /**
- * Ends a run by its last events: its log, which is closed, its record and the count of it in one transaction. `count`: as `Account.count`, for
- * a run that was executed.
- * Then others continue, and runs that it started are stopped unless it completed.
+ * Ends a run: writes its last events, its record and its usage in one transaction, and closes its log. Then the runs that waited
+ * for it continue. Unless it completed, the runs that it started are stopped. `count`: as `Account.count`, for an executed run.
  */
 export async function end(
 	ctx: RunDeps,
@@ -42,14 +41,14 @@ export async function end(
 		const { ops = [], result } = await endOps(ctx.store, agent_uid, run_id, ended, at)
 		return { ops: [...ops, ...(await (last.count ?? countEnd)(end))], result }
 	})
-	// Nothing may follow the end, such as the result of a tool that ignored a stop.
+	// No event may follow the end, such as the result of a tool that ignored a stop.
 	log.close()
 	await afterEnd(ctx, run, ended, await jobs)
 }
 
 /**
- * Takes over the log of a run whose record is unfinished. Null if the log has ended: version 0.1.0 wrote the record after
- * the log, as an engine without transactions across both does, and a crash came between. Then the record follows.
+ * Takes over the log of a run whose record is unfinished. Null if the log already contains the end: then the record is updated.
+ * This happens after a crash between both writes in version 0.1.0, or in a store engine without transactions across both.
  */
 export async function openLog(ctx: RunDeps, run: RunRecord): Promise<RunLog | null> {
 	const { run_id, agent_uid } = run
@@ -68,7 +67,7 @@ async function afterEnd(ctx: RunDeps, run: RunRecord, ended: Ended, jobs: Job[])
 	if (ended.status !== 'completed') await stopChildren(ctx, run)
 }
 
-/** Stops a run, whatever works on it, and all runs that it started. Settles when all of them have ended. */
+/** Stops a run and all runs that it started. Settles when all of them have ended. */
 export function stop(ctx: RunDeps, uid: string, run_id: string): Promise<void> {
 	return withRun(
 		run_id,
@@ -86,14 +85,14 @@ export function stop(ctx: RunDeps, uid: string, run_id: string): Promise<void> {
 	)
 }
 
-/** Always from the top down, so that no two of them wait for each other. */
+/** Stops runs from parent to child only, so that no two stops wait for each other. */
 export async function stopChildren(ctx: RunDeps, { agent_uid, run_id }: RunRecord): Promise<void> {
-	// Read again: it may have started some since its record was read.
+	// Read again: it may have started runs since its record was read.
 	const entry = await ctx.store.get<RunRecord>(keys.run(agent_uid, run_id))
 	await Promise.all((entry?.value.children ?? []).map((child) => stop(ctx, agent_uid, child)))
 }
 
-/** True for an unfinished run whose parent was stopped or failed: a crash came between. */
+/** True for an unfinished run whose parent was stopped or failed, which a crash can leave behind. */
 export async function isOrphan(store: Store, { agent_uid, parent }: RunRecord): Promise<boolean> {
 	if (!parent) return false
 	const status = (await store.get<RunRecord>(keys.run(agent_uid, parent.run_id)))?.value.status

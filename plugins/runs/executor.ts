@@ -1,15 +1,15 @@
 /**
- * From a claimed job to the run's end, or to its next pause.
+ * Executes a run from a claimed job to its end or its next pause.
  *
- * The run's log is the truth: a step is durable in the log before anything depends on it, and a pause or the end changes
- * the record in the same transaction. So after a crash, the log shows where to continue.
+ * The run's log is the source of truth: a step is durable in the log before anything depends on it, and a pause or the end
+ * changes the record in the same transaction. So after a crash, the log shows where to continue.
  */
 import { isFault, toWire } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { usageOf } from '../../core/protocol.ts'
-import { isAtBeginning, takeAbout, takeBegun, writeBeginning } from './begin.ts'
-import type { Begun } from './begin.ts'
+import { isAtBeginning, takeAbout, takeFreshRun, writeBeginning } from './begin.ts'
+import type { FreshRun } from './begin.ts'
 import type { RunRecord, RunSettings } from './contract.ts'
 import { isOrphan, openLog, stopChildren } from './ending.ts'
 import { finish } from './finish.ts'
@@ -32,9 +32,9 @@ const RESTART_LIMIT = 3
 /** `attempt`: of its job, from 1. Throws only if the log or store cannot be written. */
 export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, attempt: number): Promise<void> {
 	return withRun(run_id, async (lock) => {
-		const begun = takeBegun(run_id)
-		if (begun && (await executeBegun(ctx, lock, begun))) return
-		for (let isFirst = !begun && attempt === 1; ; isFirst = false) {
+		const fresh = takeFreshRun(run_id)
+		if (fresh && (await executeFresh(ctx, lock, fresh))) return
+		for (let isFirst = !fresh && attempt === 1; ; isFirst = false) {
 			const entry = await ctx.store.get<RunRecord>(keys.run(uid, run_id))
 			if (!entry || entry.value.status === 'queued') return
 			const run = entry.value
@@ -53,12 +53,12 @@ export function execute(ctx: Context<RunSettings>, uid: string, run_id: string, 
 	})
 }
 
-/** Executes a run that has just begun. False if it continues from its journal. */
-async function executeBegun(ctx: Context<RunSettings>, lock: RunLock, begun: Begun): Promise<boolean> {
-	const { run, log, about, isWritten } = begun
+/** False if the run must continue from its journal. */
+async function executeFresh(ctx: Context<RunSettings>, lock: RunLock, fresh: FreshRun): Promise<boolean> {
+	const { run, log, about, isWritten } = fresh
 	lock.writes(log)
 	try {
-		await inContext(run, () => executeOnce({ ctx, run, log, lock, begun, about }))
+		await inContext(run, () => executeOnce({ ctx, run, log, lock, fresh, about }))
 		return true
 	} catch (error) {
 		return !(await isWritten) || (await handle(ctx, run, error))
@@ -67,14 +67,14 @@ async function executeBegun(ctx: Context<RunSettings>, lock: RunLock, begun: Beg
 	}
 }
 
-/** What the execution threw. False if the run continues from its journal. */
+/** Handles an error of the execution. False if the run must continue from its journal. */
 async function handle(ctx: Context<RunSettings>, run: RunRecord, error: unknown): Promise<boolean> {
-	// A write that can never succeed fails at each retry, too, and each retry calls the model again.
+	// Such a write fails at each retry too, and each retry would call the model again.
 	if (isFault(error, 'payload_too_large', 'invalid_request')) {
 		await giveUp(ctx, run, toWire(error))
 		return true
 	}
-	// Its thread died, perhaps because of another run: the journal has all that was done.
+	// Its thread died, perhaps because of another run. The journal has all finished steps.
 	if (!isFault(error, 'thread_lost') || ctx.gateway.state() === 'draining') throw error
 	ctx.log.warn(fieldsOf(run), 'the thread of a run was lost; the run continues from its journal')
 	return false
@@ -85,10 +85,10 @@ async function giveUp(ctx: Context<RunSettings>, run: RunRecord, error: WireErro
 	if (log) await finish({ ctx, run, log }, { status: 'failed', error, usage: usageOf(log.journal.steps) })
 }
 
-async function executeOnce(logged: LoggedRun & Pick<Active, 'lock' | 'begun' | 'about' | 'isFirst'>): Promise<void> {
+async function executeOnce(logged: LoggedRun & Pick<Active, 'lock' | 'fresh' | 'about' | 'isFirst'>): Promise<void> {
 	const { ctx, run } = logged
 	const agent = await ctx.use('agents').find(run.agent)
-	if (!agent || agent.uid !== run.agent_uid) return // deleted; the deletion sweeps its runs
+	if (!agent || agent.uid !== run.agent_uid) return // deleted; the deletion of the agent ends its runs
 	if (await isOrphan(ctx.store, run)) return finish(logged, { status: 'stopped' })
 
 	const began = performance.now()
@@ -98,16 +98,15 @@ async function executeOnce(logged: LoggedRun & Pick<Active, 'lock' | 'begun' | '
 	const keep = ctx.config.keep_requests > 0 ? requestKeeper(ctx, logged) : undefined
 	const work: Active = { ...logged, agent, limits, account, keep, waited_ms: 0, active_ms }
 	try {
-		const taken = work.begun ? null : await takeUp(work)
-		const outcome = taken === null ? await serveThread(work) : taken
-		if (work.begun && !(await work.begun.isWritten)) return
+		const outcome = (work.fresh ? null : await takeUp(work)) ?? (await serveThread(work))
+		if (work.fresh && !(await work.fresh.isWritten)) return
 		if (outcome.status !== 'paused') await finish(work, outcome)
 	} finally {
 		account.close()
 	}
 }
 
-/** Writes that the run begins or continues. Returns its outcome if it must not, or must still wait. */
+/** Writes that the run begins or continues. Null if it may execute now; otherwise why not: it failed, or must still wait. */
 async function takeUp(work: Active): Promise<Final | Paused | null> {
 	const { ctx, run, agent, log } = work
 	const { last, lastEvent, steps } = log.journal
@@ -119,7 +118,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 	}
 	const unreadable = unreadableStep(steps)
 	if (unreadable !== null) {
-		const message = `another version of the gateway executed this run, and this one cannot continue from its step (${unreadable}): start it again. What it did and said remains in its events`
+		const message = `another version of the gateway executed this run, and this version cannot read its step ${unreadable}; start the run again. Its output so far remains in its events`
 		return { status: 'failed', error: { code: 'upgrade_incompatible', message }, usage: usageOf(steps) }
 	}
 	// The gateway ended before it executed the run.
@@ -134,7 +133,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 		}
 	}
 	const sinceStep = steps.slice(steps.findLastIndex(({ kind }) => kind === 'model' || kind === 'tool') + 1)
-	// A run that waited for a slot did nothing that could have ended the gateway.
+	// A run that waited for a model slot cannot have crashed the gateway.
 	const isCounted = !work.lock.departed && lastEvent?.event_type !== 'model.queued'
 	work.lock.departed = false
 	if (isCounted && sinceStep.filter(({ kind }) => kind === 'restart').length >= RESTART_LIMIT) {

@@ -1,6 +1,6 @@
 /**
- * Runs that a run started, and those that they started, are one family: `limits.tokens` holds for all of them together.
- * So a prompt costs no more than the limit of one run, however many sub-agents a model starts.
+ * A run and all runs below it form a family, which shares one `limits.tokens`. So a prompt costs no more than the limit of one
+ * run, however many sub-agents its model starts.
  */
 import type { Usage } from '../../core/protocol.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -48,7 +48,7 @@ export function mayHaveFamily({ family, children }: RunRecord, steps: readonly J
 	return family !== undefined || children !== undefined || hasActed(steps)
 }
 
-/** A model has answered with calls: before that, a run has no files and has started no others. */
+/** Whether a model has answered. Before its first answer, a run has no files and has not started other runs. */
 export function hasActed(steps: readonly JournalStep[]): boolean {
 	return steps.some(({ kind }) => kind === 'model')
 }

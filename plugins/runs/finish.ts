@@ -1,4 +1,4 @@
-/** How an execution ends its run: by an answer, by an error, or because it was stopped. */
+/** Ends a run after its execution: with an answer, with an error, or stopped. */
 import { addUsage, usageOf } from '../../core/protocol.ts'
 import type { ModelAnswer, ModelUsage, NewEvent } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
@@ -44,7 +44,7 @@ export async function finish(
 			const provider = { ...(provider_code && { provider_code }), ...(provider_status && { provider_status }) }
 			const payload = { error: message, code, ...provider, usage }
 			const events = [{ event_type: 'run.failed', payload }]
-			// The journal has no step with what its last calls used.
+			// The journal has no step with the usage of the last calls.
 			if (spent.length > 0 && mayHaveFamily(run, log.journal.steps)) await charge(ctx.store, run, usage)
 			await end(ctx, logged, { status: 'failed', error, usage }, { events, ...counting(spent) })
 			return account?.settle(spent)
@@ -64,7 +64,7 @@ export async function finish(
 	}
 }
 
-/** A model may send files and then say nothing: their names are its answer. Undefined for a run without files. */
+/** If a model sends files and then returns no text, the names of the files are its answer. Undefined for a run without files. */
 async function answerOfFiles({ ctx, run, log }: LoggedRun): Promise<ModelAnswer | undefined> {
 	const { files = [] } = (await ctx.store.get<RunRecord>(keys.run(run.agent_uid, run.run_id)))?.value ?? {}
 	const last = log.journal.steps.findLast((step) => step.kind === 'model')

@@ -16,8 +16,8 @@ interface RelayedQuestion {
 }
 
 /**
- * Collects events from its construction on, and delivers them after `begin`: only then is it certain that the message
- * went to this run.
+ * Buffers the events of the run from its construction on, and delivers them after `begin`, when it is certain that the message
+ * belongs to this run.
  */
 export class Follower implements Exchange {
 	readonly run_id: string
@@ -30,7 +30,7 @@ export class Follower implements Exchange {
 	/** Functions that `close` calls. */
 	readonly #releases: (() => void)[]
 	/** Events before `begin`; null after it. */
-	#held: EventEnvelope[] | null = []
+	#buffer: EventEnvelope[] | null = []
 	#state: RunState = { status: 'queued', question: null }
 	/** The question that the listener is answering. */
 	#asking: RelayedQuestion | undefined
@@ -50,7 +50,7 @@ export class Follower implements Exchange {
 		signal?.addEventListener('abort', this.#leave, { once: true })
 		this.#releases = [
 			ctx.events.subscribe({ run_id }, ({ event }) => {
-				if (this.#held) this.#held.push(event)
+				if (this.#buffer) this.#buffer.push(event)
 				else this.#handle(event)
 			}),
 			() => signal?.removeEventListener('abort', this.#leave),
@@ -60,15 +60,15 @@ export class Follower implements Exchange {
 
 	/**
 	 * `record`: the run's record, read after the construction. `answered`: id of the question that the message answered. With
-	 * neither, all events of the run come after the construction.
+	 * neither, the run is new and all of its events are buffered.
 	 */
 	begin({ record, answered }: { record?: RunRecord; answered?: string | undefined } = {}): void {
 		this.#answered = answered
-		const held = this.#held ?? []
-		this.#held = null
+		const buffered = this.#buffer ?? []
+		this.#buffer = null
 		if (this.#isOver) return
 		if (record) this.#catchUp(record)
-		for (const event of held) this.#handle(event)
+		for (const event of buffered) this.#handle(event)
 		if (record || answered !== undefined) this.#watchBelow()
 	}
 
@@ -78,14 +78,14 @@ export class Follower implements Exchange {
 		else this.#releases.push(release)
 	}
 
-	/** Ends with the current text. */
+	/** Resolves the result with the current text. */
 	finish(end: Pick<RunResult, 'status'> & Partial<RunResult>): void {
 		if (!this.close()) return
 		const { text, isWhole, model, usage, finish_reason } = this.#answer
 		this.#result.resolve({ text, isWhole, model, usage, finish_reason, error: null, ...end })
 	}
 
-	/** False if it is already over. */
+	/** Stops following the run. False if that happened before. */
 	close(): boolean {
 		if (this.#isOver) return false
 		this.#isOver = true
@@ -97,8 +97,8 @@ export class Follower implements Exchange {
 	readonly #leave = (): void => {
 		if (!this.close()) return
 		this.#result.reject(this.#listener.signal?.reason)
-		// Before `begin` it is unknown whether it is this run.
-		if (this.#listener.stopsRun && !this.#held) void this.#stop()
+		// Before `begin` it is unknown whether the message belongs to this run.
+		if (this.#listener.stopsRun && !this.#buffer) void this.#stop()
 	}
 
 	async #stop(): Promise<void> {
@@ -175,7 +175,7 @@ export class Follower implements Exchange {
 		}
 	}
 
-	/** The question is not answered here: it ends the text. */
+	/** The listener does not answer the question: the text ends with it. */
 	#endWith(asked: OpenQuestion): void {
 		this.#answer.ask(questionText(asked, this.run_id))
 		if (!this.#isBroken()) this.finish({ status: 'asks', question: asked })
@@ -216,9 +216,9 @@ export function resultIn(run: RunRecord, asked: OpenQuestion | null = null): Run
 	}
 }
 
-/** The question with its options, for who follows the run of this id. */
+/** The question with its options. `followed`: the id of the followed run. */
 function questionText({ run_id, kind, question, options = [] }: OpenQuestion, followed: string): string {
-	// That of an approval explains its options.
+	// The text of an approval explains its options.
 	const listed = kind === 'approval' ? [] : options.map((option) => `- ${option}`)
 	const text = [question, ...listed].join('\n')
 	return run_id === followed ? text : `A sub-agent asks:\n\n${text}`

@@ -1,13 +1,13 @@
 import type { Work } from './work.ts'
 
-/** The text for the agent's model: without secrets, except those that a grant reveals to it, and those of `also`. */
+/** Redacts data for the agent's model: all secrets except those that a grant reveals to it, and those in `also`. */
 export async function forModel<T>(
 	{ ctx, agent, log }: Pick<Work, 'ctx' | 'agent' | 'log'>,
 	data: T,
 	also: ReadonlySet<string> = new Set(),
 ): Promise<T> {
 	if (!log.redactor.active) return data
-	// If the vault does not know what is revealed, nothing is.
+	// If the grants cannot be read, nothing is revealed.
 	const revealed = await ctx
 		.find('vault')
 		?.revealed(agent)

@@ -59,7 +59,7 @@ export async function forgetRun(
 		keys.turn(uid, conversation, run_id),
 		keys.run(uid, run_id),
 	]
-	// First, since the record is what a repetition after a crash finds.
+	// Before the record, by which a repetition after a crash finds the run.
 	await deleteAll(store, resultsKey(uid, run_id))
 	await use('attachments').blobs.release(uid, run_id)
 	await forgetRequests(store, uid, run_id)
@@ -71,7 +71,7 @@ export async function forgetRun(
 }
 
 async function forgetWithChildren(ctx: RunDeps, uid: string, run_id: string, gone: Set<string>): Promise<void> {
-	// Ends its sub-agents, too. They are read afterwards: until then it may start others.
+	// This stops its sub-agents too. They are read afterwards, since it may start more until it has ended.
 	await stop(ctx, uid, run_id)
 	const run = (await ctx.store.get<RunRecord>(keys.run(uid, run_id)))?.value
 	if (!run || gone.has(run_id)) return

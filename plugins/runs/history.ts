@@ -1,4 +1,4 @@
-/** The earlier turns of a conversation, read newest first, so that the work does not grow with what is not read. */
+/** The earlier turns of a conversation, read newest first, so that the cost depends only on the turns that are read. */
 import type { Context } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { ContextMarks } from '../../sandbox/order.ts'
@@ -11,14 +11,14 @@ import type { TurnRead } from './known-turns.ts'
 import { isEnded } from './run-state.ts'
 import { transcriptOf } from './transcript.ts'
 
-/** Of `unread`. */
+/** Maximum length of `unread`. */
 const UNREAD = 30
-/** Tokens of a result, and of another message, in a turn that is shown as stubs. */
+/** Maximum tokens of a tool result, and of another message, in a turn that is shown as stubs. */
 const STUB = { result: 80, text: 600 }
 
 /**
- * The turns of `from` and later, until they exceed `tokens`; those before `whole` count as stubs. A turn that never began is left
- * out. `unread`: how the newest of the turns before these begin, if not all turns were read. Both oldest first.
+ * Reads the turns from `from` on, newest first, until they exceed `tokens`; those before `whole` count as stubs. Turns that never
+ * began are omitted. `unread`: the beginnings of the newest turns that were not read. Both lists are returned oldest first.
  */
 export async function historyOf(
 	ctx: Pick<Context, 'store' | 'events'>,
@@ -55,7 +55,7 @@ export async function historyOf(
 	return { messages: turns.toReversed().flat(), unread: unread.toReversed() }
 }
 
-/** A turn that never began. A run that ended with calls of its caller's tools continues in another run, which has the same prompt. */
+/** A turn that never began, or that ended with calls of its caller's tools: the run that continues it has the same prompt. */
 function isLeftOut({ started_at, tool_calls }: RunRecord): boolean {
 	return started_at === null || tool_calls !== undefined
 }

@@ -29,7 +29,7 @@ export default definePlugin<RunSettings, Runs>({
 		await finishForgetting(ctx)
 		await requeueWithRoom(ctx)
 		await continueRunIds(ctx.store)
-		claimRuns(ctx).catch((error: unknown) => ctx.log.fatal({ err: error }, 'no more runs are taken from the queue'))
+		claimRuns(ctx).catch((error: unknown) => ctx.log.fatal({ err: error }, 'no more runs are claimed from the queue'))
 		maintain(ctx)
 		const runs = runsOf(ctx)
 		ctx.extend('agent', {

@@ -1,17 +1,17 @@
 import type { Step } from '../../core/protocol.ts'
 
-/** One step of a run's journal, which the gateway keeps: what the loop reads, and where the run stands. */
+/** One step of a run's journal: those that the agent loop reads, and those by which the gateway knows where to continue. */
 export type JournalStep =
 	| Step
 	/** A call that must not be made twice has begun. */
 	| Readonly<{ kind: 'begun'; call_id: string }>
-	/** The run continued after the gateway, or its thread, had ended in the middle of it. */
+	/** The run continued after the gateway or its thread had ended during the run. */
 	| Readonly<{ kind: 'restart' }>
-	/** A request turned out to be too long for a model (`provider/model`), which gets at most so many tokens from now on. */
+	/** A request was too long for a model (`provider/model`). Later requests to it have at most `tokens` tokens. */
 	| Readonly<{ kind: 'shrunk'; model: string; tokens: number }>
 	/** The context that the model gets with the run (time, place, cause); always the run's first step. */
 	| Readonly<{ kind: 'about'; content: string }>
-	/** A person approved the call with these arguments, in which they may have changed the model's. */
+	/** A person approved the call with these arguments; `edited` if they changed those of the model. */
 	| Readonly<{ kind: 'approved'; call_id: string; digest: string; arguments: string; edited?: true }>
 	| WaitStep
 
@@ -23,8 +23,9 @@ export interface WaitStep {
 }
 
 /**
- * By kind, the versions that this program reads. A step is written with the last of them, as its field `v`; without the field it is
- * version 1. A step whose meaning changes gets the next version, and keeps the older one as long as it can be read.
+ * The versions of each kind that this version of the gateway can read. A step is written with the last of them, in its field
+ * `v`; a step without the field has version 1. If the meaning of a step changes, add a version, and keep the older ones as long
+ * as they can be read.
  */
 const readable: Readonly<Record<JournalStep['kind'], readonly number[]>> = {
 	model: [1],
@@ -39,8 +40,8 @@ const readable: Readonly<Record<JournalStep['kind'], readonly number[]>> = {
 }
 
 /**
- * The first step that cannot be read, for people; null if the run can continue. Another version of the gateway may have written it:
- * an older one before an upgrade, or a newer one that worked on the same cluster.
+ * Describes the first unreadable step; null if the run can continue. Such a step was written by another version of the gateway:
+ * an older one before an upgrade, or a newer one on the same cluster.
  */
 export function unreadableStep(steps: readonly unknown[]): string | null {
 	for (const step of steps) {

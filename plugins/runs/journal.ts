@@ -24,7 +24,7 @@ export function eventsOfAnswer(answer: ModelAnswer): NewEvent[] {
 /** Characters of an answer's reasoning that are kept. */
 const REASONING_LIMIT = 64 * 1024
 
-/** Redacted before it is cut, since the cut could leave a part of a secret. */
+/** Shortens the reasoning. It is redacted before it is cut, since the cut could leave a part of a secret. */
 export function withShortReasoning({ redactor }: Pick<RunLog, 'redactor'>, answer: ModelAnswer): ModelAnswer {
 	const { reasoning = '' } = answer
 	if (reasoning.length <= REASONING_LIMIT) return answer
@@ -74,7 +74,7 @@ export function completedWith(
 	}
 }
 
-/** Version 0.1.0 journalled the provider's own word. */
+/** Version 0.1.0 stored the provider's finish reason unchanged. */
 function endingOf({ finish_reason, tool_calls }: ModelAnswer): RunEnding {
 	if (tool_calls.length > 0) return 'tool_calls'
 	return finish_reason === 'length' || finish_reason === 'content_filter' ? finish_reason : 'stop'

@@ -20,7 +20,7 @@ export const keys = {
 	queues: (uid: Uid): Key => [agentScope(uid), 'lane'],
 	question: (uid: Uid, question: string): Key => [agentScope(uid), 'question', question],
 	questions: (uid: Uid): Key => [agentScope(uid), 'question'],
-	/** A call that was approved for good, by the digest of its tool and arguments. */
+	/** A permanently approved call, by the digest of its tool and arguments. */
 	approval: (uid: Uid, digest: string): Key => [agentScope(uid), 'approval', digest],
 	approvals: (uid: Uid): Key => [agentScope(uid), 'approval'],
 	/** The tokens of a family of runs, by its top run. */
@@ -32,7 +32,7 @@ export const keys = {
 	/** Where the conversation is cut for models. */
 	marks: (uid: Uid, conversation: string): Key => [agentScope(uid), 'context', conversation],
 	allMarks: (uid: Uid): Key => [agentScope(uid), 'context'],
-	/** What stands for the oldest turns of a conversation. */
+	/** The summary that replaces the oldest turns of a conversation. */
 	summary: (uid: Uid, conversation: string): Key => [agentScope(uid), 'summary', conversation],
 	summaries: (uid: Uid): Key => [agentScope(uid), 'summary'],
 	allShortTerm: (uid: Uid): Key => [agentScope(uid), 'stm'],
@@ -44,7 +44,7 @@ export const keys = {
 	requests: (uid: Uid, run?: string): Key => [agentScope(uid), 'request', ...(run === undefined ? [] : [run])],
 	requestBody: (uid: Uid, run: string, id: string): Key => [agentScope(uid), 'request-body', run, id],
 	requestBodies: (uid: Uid, run: string): Key => [agentScope(uid), 'request-body', run],
-	/** From a run's id to its agent. An entry without a run is ignored. */
+	/** Maps a run's id to its agent. An entry without a run is ignored. */
 	index: (run: string): Key => ['run', run],
 	indexes: (): Key => ['run'],
 }

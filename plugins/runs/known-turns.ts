@@ -1,6 +1,6 @@
 /**
- * The newest turns of recently read conversations, in memory. In a long conversation, listing and reading all turns for each run
- * would cost more than the rest of the run. The store reports each turn that is added or deleted.
+ * Caches the newest turns of recently read conversations: in a long one, listing and reading all turns for each run would cost
+ * more than the rest of the run. The cache watches the store for turns that are added or deleted.
  */
 import type { ChatMessage } from '../../core/protocol.ts'
 import { charactersOf } from '../../core/runs/kept-histories.ts'
@@ -11,26 +11,27 @@ import { keys } from './keys.ts'
 
 interface Turn {
 	readonly run_id: string
-	/** Null: it is the first of its conversation. Undefined: that is not known yet. */
+	/** The turn before. Null: this is the first of its conversation. Undefined: not listed yet. */
 	before: Turn | null | undefined
-	/** Of an ended run, which no longer changes. Undefined: not read yet. */
+	/** Kept for ended runs only, which no longer change. Undefined: not read yet. */
 	read?: TurnRead
 }
 
 export interface TurnRead {
-	/** None if the turn is left out. */
+	/** Empty if the turn is omitted. */
 	messages: readonly ChatMessage[]
 	tokens: number
-	/** What it counts where it is shown as stubs. */
+	/** Its tokens if it is shown as stubs. */
 	stubTokens: number
 }
 
-/** Characters of all turns in memory together, and what a turn and a conversation take besides their messages. */
+/** Characters of all cached turns together. */
 const LIMIT = 4 * 1024 * 1024
+/** The memory that a turn and a conversation use besides their messages, counted as characters. */
 const TURN = 400
 const CONVERSATION = 1_500
-/** Turns that are listed at a time. */
-const LISTED = 256
+/** Turns that are listed at once. */
+const PAGE = 256
 
 const stores = new WeakMap<Store, KnownTurns>()
 
@@ -42,9 +43,9 @@ export function knownTurns(store: Store, uid: string, conversation: string): Kno
 
 class KnownTurns {
 	readonly #store: Store
-	/** In the order of reading. */
+	/** Least recently read first. */
 	readonly #conversations = new AgedMap<string, KnownConversation>()
-	/** By agent: how many of its conversations are known. */
+	/** By agent: the number of its cached conversations. */
 	readonly #watched = new Map<string, { stop: () => void; conversations: number }>()
 	#characters = 0
 
@@ -57,10 +58,10 @@ class KnownTurns {
 		let known = this.#conversations.get(key)
 		if (!known) {
 			this.#watch(uid)
-			known = new KnownConversation(this.#store, { uid, conversation }, (one, characters) => {
-				if (this.#conversations.get(key) !== one) return
+			known = new KnownConversation(this.#store, { uid, conversation }, (self, characters) => {
+				if (this.#conversations.get(key) !== self) return
 				this.#characters += characters
-				if (one.isOutdated) this.#forget(key, one)
+				if (self.isOutdated) this.#forget(key, self)
 				else this.#shrink()
 			})
 			this.#characters += CONVERSATION
@@ -106,13 +107,13 @@ class KnownConversation {
 	readonly #changed: (self: KnownConversation, characters: number) => void
 	/** Null: the conversation has no turns. Undefined: it is not listed yet. */
 	#newest: Turn | null | undefined
-	/** Turns that were added before it was listed. */
+	/** Ids of turns that were added before the first listing. */
 	#early: string[] = []
 	characters = CONVERSATION
-	/** A turn was deleted, or added among others: the turns must be listed again. */
+	/** A turn was deleted or inserted before others: the turns must be listed again. */
 	isOutdated = false
 
-	/** `changed` is called when it is outdated, or takes so many more characters. */
+	/** `changed` is called when the conversation is outdated, or grows by `characters`. */
 	constructor(
 		store: Store,
 		{ uid, conversation }: { uid: string; conversation: string },
@@ -128,12 +129,12 @@ class KnownConversation {
 		return this.#newest === undefined ? this.list() : this.#newest
 	}
 
-	/** Lists some of the turns before this one, or the newest ones. Returns the first of them. */
+	/** Lists a page of the turns before `turn`, or of the newest ones. Returns the newest of the page. */
 	async list(turn?: Turn): Promise<Turn | null> {
 		const listed: Turn[] = []
-		for await (const key of newestTurns(this.#store, { uid: this.uid }, this.#conversation, turn?.run_id, LISTED))
+		for await (const key of newestTurns(this.#store, { uid: this.uid }, this.#conversation, turn?.run_id, PAGE))
 			listed.push({ run_id: runOf(key), before: undefined })
-		for (const [at, one] of listed.entries()) one.before = listed[at + 1]
+		for (const [at, later] of listed.entries()) later.before = listed[at + 1]
 		const [first = null] = listed
 		// Another reader may have listed them meanwhile.
 		const known = turn ? turn.before : this.#newest
@@ -145,14 +146,14 @@ class KnownConversation {
 		return first
 	}
 
-	/** What was read of a turn. */
+	/** Caches the content of a turn. */
 	keep(turn: Turn, read: TurnRead): void {
 		if (turn.read) return
 		turn.read = read
 		this.#grow(charactersIn(read))
 	}
 
-	/** Runs are no longer shown the turns before this one. */
+	/** Drops the turns before this one, which later requests omit. */
 	forgetBefore(turn: Turn): void {
 		let characters = 0
 		for (let { before } = turn; before; { before } = before)
@@ -161,7 +162,7 @@ class KnownConversation {
 		this.#grow(-characters)
 	}
 
-	/** A change of one of its turns in the store. */
+	/** Applies the change of a turn in the store. */
 	apply({ key, value }: Change<unknown>): void {
 		const run_id = runOf(key)
 		if (value === undefined) this.#outdate()
@@ -171,7 +172,7 @@ class KnownConversation {
 
 	#add(run_id: string): void {
 		const newest = this.#newest ?? null
-		// The listing had it already.
+		// The listing has included it.
 		if (run_id === newest?.run_id) return
 		if (newest && run_id < newest.run_id) return this.#outdate()
 		this.#newest = { run_id, before: newest }

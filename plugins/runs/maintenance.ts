@@ -1,4 +1,4 @@
-/** Time-based maintenance: expires questions, deletes ended runs and used keys. */
+/** Periodic maintenance: expires questions, and deletes old runs, requests and idempotency keys. */
 import { now, timeOfId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import { expireApproval, expireApprovals, isOverdue } from './approvals.ts'
@@ -50,7 +50,7 @@ export async function tidy(ctx: Context<RunSettings>, at: number): Promise<void>
 	}
 }
 
-/** Ids sort by time, so the first that is young enough ends the search; an unfinished run is kept at any age. */
+/** Ids sort by time, so the first recent one ends the search. An unfinished run is kept at any age. */
 async function forgetOldRuns(ctx: Context<RunSettings>, before: number): Promise<void> {
 	const { store, signal } = ctx
 	for await (const { key, value } of store.list<IndexEntry>(keys.indexes())) {
@@ -65,7 +65,7 @@ async function forgetOldRuns(ctx: Context<RunSettings>, before: number): Promise
 }
 
 async function expire(ctx: Context<RunSettings>, uid: string, question: Question): Promise<void> {
-	// Its call is still in flight and is notified.
+	// The call that asked is still in flight, and watches the question.
 	if (question.live) return void (await closeQuestion(ctx.store, uid, question.question_id, 'expired'))
 	await withRun(question.run_id, async () => {
 		const run = (await ctx.store.get<RunRecord>(keys.run(uid, question.run_id)))?.value

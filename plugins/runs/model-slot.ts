@@ -1,12 +1,12 @@
-/** The slot of a run among the concurrent calls of a provider. A run makes one call at a time, so it has at most one. */
+/** A run's slot among the concurrent calls of a provider. A run makes one call at a time, so it has at most one slot. */
 import { unawaited } from './run-log.ts'
 import type { Active } from './work.ts'
 
 /** `hold`: stops the wall clock of the run until the returned function is called. */
 export function openModelSlot(work: Active, hold: () => () => void) {
 	const { ctx, agent, log, lock } = work
-	const over = new AbortController()
-	const signal = AbortSignal.any([lock.signal, over.signal])
+	const closed = new AbortController()
+	const signal = AbortSignal.any([lock.signal, closed.signal])
 	let release: (() => void) | undefined
 	const leave = (): void => {
 		release?.()
@@ -32,7 +32,7 @@ export function openModelSlot(work: Active, hold: () => () => void) {
 		leave,
 		/** To be called when the run has ended. */
 		close(): void {
-			over.abort('the run has ended')
+			closed.abort('the run has ended')
 			leave()
 		},
 	}

@@ -1,14 +1,14 @@
-/** Conversations that callers of the API name themselves. Those of chats, webhooks and others cannot be named this way. */
+/** Conversations named by API callers. The prefix keeps them apart from those of chats, webhooks and others. */
 import { hash } from 'node:crypto'
 
 const PREFIX = 'api:'
-/** Characters valid in a path or a query as they are. */
+/** Names that need no encoding in a path or a query. */
 const PLAIN = /^[\x21-\x7e]{1,200}$/
 
-/** What may be given: 1 to 200 characters, none of them a control character or a line break. Written so that JSON Schema reads it, too. */
+/** A valid name: 1 to 200 characters without control characters and line breaks. Written in the syntax that JSON Schema supports. */
 export const CONVERSATION_NAME = /^[ -~\u00a0-\u2027\u202a-\uffff]{1,200}$/
 
-/** The conversation's id: `api:` and the name, which may already begin with it, or a digest of a name that no address can hold as it is. */
+/** The conversation's id: `api:` and the name, or its digest if it needs encoding in a URL. A name may already have the prefix. */
 export function namedConversation(name: string): string {
 	const bare = name.startsWith(PREFIX) && name !== PREFIX ? name.slice(PREFIX.length) : name
 	return PREFIX + (PLAIN.test(bare) ? bare : hash('sha256', bare))

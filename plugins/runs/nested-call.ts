@@ -1,11 +1,11 @@
-/** The call of a primitive in the middle of another tool's call. */
+/** Calls of primitives during the call of another tool. */
 import { hash } from 'node:crypto'
 import { Fault, messageOf } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import type { ToolCall, ToolDefinition } from '../../core/plugin.ts'
 import { Attached, Pause } from '../../core/runs/tool.ts'
 import { denied } from './call-policy.ts'
-import { aboutCall, failure, primitiveEvents, shown, siteOf, success } from './tool-call.ts'
+import { aboutCall, eventText, failure, primitiveEvents, siteOf, success } from './tool-call.ts'
 import { parseArguments } from './tool-specs.ts'
 
 /** As `Runs.callPrimitive`. */
@@ -28,8 +28,8 @@ export async function callNested(
 	const text = JSON.stringify(args) ?? '{}'
 	const key = nestedKey(call, name, text)
 	const request = { id: key.slice(call.run_id.length + 1), name, arguments: text }
-	const payload = { ...aboutCall(tool, request), arguments: shown(text, site) }
-	// These events are the gateway's own, whichever plugin makes the outer call.
+	const payload = { ...aboutCall(tool, request), arguments: eventText(text, site) }
+	// The gateway emits these events, not the plugin that makes the outer call: so its restriction on event types does not apply.
 	const emit = unguarded(call.emit)
 	emit({ event_type: primitiveEvents.called, payload })
 	const refuse = (): never => {
@@ -39,7 +39,7 @@ export async function callNested(
 		const nested: ToolCall = { ...call, emit, key, pause: refuse, ask: async () => refuse(), waitFor: refuse }
 		const returned = await tool.run(parseArguments(tool, text), nested)
 		if (returned instanceof Pause) refuse()
-		// The outer call is code, which gets data.
+		// The caller is a program: it gets data without attachments.
 		const value = returned instanceof Attached ? returned.value : returned
 		const { event, content } = success(tool, request, site, value)
 		emit(event)
@@ -50,10 +50,10 @@ export async function callNested(
 	}
 }
 
-/** How often each nested call was made in one outer call. The caller limits their number. */
+/** The number of times that each nested call was made, by outer call. The outer tool limits its calls. */
 const nestedCalls = new WeakMap<ToolCall, Map<string, number>>()
 
-/** The same for the same calls when the outer call is repeated, in any order. */
+/** A key that is the same when the outer call is repeated, even if it makes its calls in another order. */
 function nestedKey(call: ToolCall, name: string, args: string): string {
 	const counts = nestedCalls.get(call) ?? new Map<string, number>()
 	nestedCalls.set(call, counts)

@@ -1,4 +1,4 @@
-/** The places of runs of all agents, newest first. */
+/** The ids of the runs of all agents, newest first. */
 import type { Context } from '../../core/plugin.ts'
 import type { RunStatus } from './contract.ts'
 import { keys } from './keys.ts'
@@ -6,8 +6,8 @@ import type { ConversationQueue, IndexEntry } from './keys.ts'
 import { isEnded } from './run-state.ts'
 
 /**
- * Every run, or those that may have `status`, from below the id `cursor` on. Unfinished ones come from the conversation queues:
- * among all runs they can be few, and far apart.
+ * All runs, or those that may have `status`, with ids below `cursor`. Unfinished runs are read from the conversation queues,
+ * since among all runs they may be few and far apart.
  */
 export async function* newestRuns(
 	{ store, use }: Pick<Context, 'store' | 'use'>,

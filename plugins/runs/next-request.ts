@@ -1,4 +1,4 @@
-/** The next request of a conversation, without its prompt: what it would be composed of, and what it would contain. */
+/** The next request of a conversation, without a prompt: its parts, and a report of its content. */
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import { composeContext } from './context.ts'

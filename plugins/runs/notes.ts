@@ -44,7 +44,7 @@ export async function writeNote(
 		if (notes.size > NOTE_LIMIT)
 			throw new Fault(
 				'invalid_arguments',
-				`short-term memory holds ${NOTE_LIMIT} keys at most; write null to one that is not needed any more`,
+				`short-term memory holds at most ${NOTE_LIMIT} keys; write null to a key that is no longer needed`,
 			)
 		return { ops: [{ key: place, value: Object.fromEntries(notes), expect: entry?.rev ?? null }], result: notes.size }
 	})

@@ -1,4 +1,4 @@
-/** The preamble: what a model gets besides persona and conversation. What never changes comes first; what differs from run to run is separate. */
+/** The preamble: text that a model gets besides persona and conversation. The stable part is separate from that of a single run. */
 import { messageOf } from '../../core/errors.ts'
 import type { Context, Extension, ToolDefinition } from '../../core/plugin.ts'
 import { wireName } from '../../sandbox/wire-name.ts'
@@ -14,7 +14,7 @@ const STABLE_LIMIT = 16 * 1024
 const RUN_LIMIT = 2 * 1024
 const DEADLINE_MS = 5_000
 
-/** The system message: the persona, then the parts of plugins. The same bytes for every run with the same set-up. */
+/** The system message: the persona, then the parts of plugins. Runs with the same settings get the same bytes, for prompt caching. */
 export async function systemFor(
 	ctx: PromptDeps,
 	run: Pick<RunRecord, 'persona' | 'tools'>,
@@ -34,13 +34,13 @@ export async function systemFor(
 	return [persona, ...told].filter(Boolean).join('\n\n')
 }
 
-/** What a model gets before the prompt of a run, and the events of the plugins that add to it. */
+/** The context that a model gets before the prompt of a run, and the events of the plugins that contribute to it. */
 export interface AboutRun {
 	content: string
 	events: NewEvent[]
 }
 
-/** Time, place and cause of a run, asked once when it begins; undefined for a run without preamble. */
+/** Time, place and cause of a run, composed once when it begins; undefined for a run without preamble. */
 export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentRecord): Promise<AboutRun | undefined> {
 	if (!hasPreamble(run, agent)) return undefined
 	const { run_id, conversation, trigger, prompt, place } = run
@@ -48,7 +48,7 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 	const events: NewEvent[] = []
 	const textOf = (answer: string | ToldRun | undefined, plugin: string): string | undefined => {
 		if (typeof answer !== 'object') return shortened(answer, RUN_LIMIT)
-		// The words of other plugins and of the gateway are reserved.
+		// Event types of other plugins and of the gateway are reserved.
 		if (answer.event?.event_type.startsWith(`${plugin}.`)) events.push(plainEvent(answer.event))
 		return shortened(answer.text, RUN_LIMIT)
 	}
@@ -59,7 +59,7 @@ export async function aboutRun(ctx: PromptDeps, run: RunRecord, agent: AgentReco
 		place && `Place: ${place}`,
 		`Started by: ${causes[trigger] ?? `a message (${trigger})`}`,
 	]
-	// They contain names of people and chats, which must not end the context.
+	// The lines contain names of people and chats, which must not be able to close the element.
 	const told = [...lines, ...parts]
 		.filter(Boolean)
 		.join('\n')
@@ -72,7 +72,7 @@ function plainEvent({ event_type, payload }: NewEvent): NewEvent {
 	return { event_type, payload: { ...(JSON.parse(JSON.stringify(payload)) as NewEvent['payload']) } }
 }
 
-/** A run without tools, such as one that merges memories, does a task of the gateway itself. */
+/** A run without tools is a task of the gateway itself, such as merging memories. */
 function hasPreamble({ tools }: Pick<RunRecord, 'tools'>, { config }: AgentRecord): boolean {
 	return tools !== 'none' && config.preamble !== false
 }
@@ -87,7 +87,7 @@ const causes: Readonly<Record<string, string>> = {
 	subagent: 'another run of yours, which gave you this task and gets your answer',
 }
 
-/** The parts of all plugins, in their order. A plugin that throws, or does not answer within 5 s, is left out. */
+/** The parts of all plugins, in their order. The part of a plugin that throws, or takes longer than 5 s, is omitted. */
 function partsOf<Answer>(
 	{ extensions, log }: PromptDeps,
 	ask: (extension: Extension<'prompt'>) => Answer | undefined | Promise<Answer | undefined>,
@@ -109,19 +109,19 @@ function shortened(text: string | undefined, limit: number): string | undefined 
 	return text?.slice(0, limit).trim()
 }
 
-/** Sets of names of tools, and parts of plugins with each: nearly all are the same for every run. */
+/** Cached sets of tool names, and cached parts for each: nearly all are the same for every run. */
 const SETS = 8
 const PARTS = 128
-/** Characters of a part that is kept. */
+/** Characters of a part that is cached. */
 const KEPT_LIMIT = 4 * 1024
-const namedParts = new BoundedMap<string, BoundedMap<string, string>>(SETS)
+const partsByNames = new BoundedMap<string, BoundedMap<string, string>>(SETS)
 
-/** Models see the names of tools without dots. Returns what replaces them in a part. */
+/** Returns a function that replaces the names of tools in a part by those that models see, without dots. */
 function wireNamer(tools: readonly ToolDefinition[]): (part: string) => string {
 	const dotted = tools.flatMap(({ name }) => (name.includes('.') ? name : []))
 	const names = dotted.join()
-	const known = namedParts.get(names) ?? new BoundedMap<string, string>(PARTS)
-	namedParts.set(names, known)
+	const known = partsByNames.get(names) ?? new BoundedMap<string, string>(PARTS)
+	partsByNames.set(names, known)
 	return (part) => {
 		let named = known.get(part)
 		if (named !== undefined) return named
@@ -132,10 +132,10 @@ function wireNamer(tools: readonly ToolDefinition[]): (part: string) => string {
 	}
 }
 
-/** Zones whose formatters are kept: one takes as long to make as the rest of a preamble. */
+/** Cached formatters: creating one takes as long as the rest of a preamble. */
 const ZONES = 64
 const formatters = new BoundedMap<string | undefined, Intl.DateTimeFormat>(ZONES)
-/** By zone and minute: runs that begin in one minute have the same. */
+/** By zone and minute. */
 const times = new BoundedMap<string, string>(ZONES)
 const MINUTE_MS = 60_000
 

@@ -21,7 +21,7 @@ export function addPrimitives(ctx: Pick<Context, 'primitive' | 'extend' | 'store
 				.items(Joi.string().min(1).max(200))
 				.min(1)
 				.max(20)
-				.description('Answers to choose from, where there are only a few.'),
+				.description('Answers to choose from, if there are only a few.'),
 		}),
 		run: (args, call) => call.pause(args as unknown as { question: string; options?: string[] }),
 	})
@@ -40,7 +40,7 @@ export function addPrimitives(ctx: Pick<Context, 'primitive' | 'extend' | 'store
 	ctx.primitive({
 		name: 'memory.stm_write',
 		description:
-			'Writes a note to the short-term memory of this conversation, or takes one away with the value null. At most 64 notes.',
+			'Writes a note to the short-term memory of this conversation; the value null deletes it. At most 64 notes.',
 		parameters: Joi.object({
 			key: Joi.string().min(1).max(128).invalid('__proto__').required().description('The name of the note.'),
 			value: Joi.any().required().description('Any JSON value, at most 16 KiB.'),

@@ -1,4 +1,4 @@
-/** `conversation.search` and `conversation.read`: all that was ever said in a conversation, whatever its model is shown. */
+/** `conversation.search` and `conversation.read`: the complete conversation, including turns that requests omit. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
@@ -22,10 +22,10 @@ const LARGEST_PART = 65_536
 /** Turns and characters that one search reads, newest first. */
 const SEARCHED = 20_000
 const SEARCHED_CHARACTERS = 64 * 1024 * 1024
-/** After so many turns or characters other work gets its turn. */
-const BUSY = 50
-const BUSY_CHARACTERS = 128 * 1024
-/** Searches at the same time, of all agents; further ones wait. */
+/** Turns or characters after which a search yields to other work. */
+const SLICE_TURNS = 50
+const SLICE_CHARACTERS = 128 * 1024
+/** Concurrent searches of all agents; further ones wait. */
 const SEARCHES = 2
 const searches = openSemaphore(SEARCHES)
 
@@ -37,10 +37,10 @@ export function addRecall(ctx: Pick<Context, 'primitive' | 'extend'> & RecallDep
 	ctx.primitive({
 		name: 'conversation.search',
 		description:
-			'Finds turns of this conversation by words that were said in them, results of tools included: also those that you are not shown any more. Returns their run_id, for conversation.read.',
+			'Finds turns of this conversation by words in their messages and tool results, including turns that you no longer see. Returns their run_id, for conversation.read.',
 		parameters: Joi.object({
-			query: Joi.string().min(1).max(1_000).required().description('A few words that stood there.'),
-			limit: Joi.number().integer().min(1).max(50).description(`How many at most; default ${RESULTS}.`),
+			query: Joi.string().min(1).max(1_000).required().description('A few words of the turn.'),
+			limit: Joi.number().integer().min(1).max(50).description(`Maximum number of turns; default ${RESULTS}.`),
 		}),
 		run: (args, call) => search(ctx, args as unknown as Search, call),
 	})
@@ -48,8 +48,8 @@ export function addRecall(ctx: Pick<Context, 'primitive' | 'extend'> & RecallDep
 		name: 'conversation.read',
 		description: 'Reads a turn of this conversation by its run_id, or the result of a tool by its result_id, in parts.',
 		parameters: Joi.object({
-			run_id: Joi.string().max(64).description('A turn: what was said, the calls and their results.'),
-			result_id: Joi.string().max(200).description('A result that was left out or abridged.'),
+			run_id: Joi.string().max(64).description('A turn: its messages, calls and results.'),
+			result_id: Joi.string().max(200).description('A result that was omitted or abridged.'),
 			offset: Joi.number().integer().min(0).description('The first character; default 0.'),
 			limit: Joi.number().integer().min(1).max(LARGEST_PART).description(`Characters; default ${PART}.`),
 		}).xor('run_id', 'result_id'),
@@ -108,21 +108,21 @@ async function find(
 	{ agent, conversation, run_id, signal }: ToolCall,
 ): Promise<unknown> {
 	const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu))]
-	if (words.length === 0) throw new Fault('invalid_arguments', 'the query must hold a word or a number')
+	if (words.length === 0) throw new Fault('invalid_arguments', 'the query must contain a word or a number')
 	let found: { run_id: string; at: string; matches: number; text: string }[] = []
 	let searched = 0
 	let characters = 0
-	/** Since others had their turn. */
-	let busy = { turns: 0, characters: 0 }
+	/** Read since the search last yielded. */
+	let slice = { turns: 0, characters: 0 }
 	for await (const run of newestFirst(ctx.store, agent, conversation, run_id)) {
 		if (signal.aborted || searched === SEARCHED || characters > SEARCHED_CHARACTERS) break
 		if (run.started_at === null) continue
 		searched++
 		const text = (await transcriptOf(ctx, run)).map(textOf).join('\n')
 		characters += text.length
-		busy = { turns: busy.turns + 1, characters: busy.characters + text.length }
-		if (busy.turns === BUSY || busy.characters > BUSY_CHARACTERS) {
-			busy = { turns: 0, characters: 0 }
+		slice = { turns: slice.turns + 1, characters: slice.characters + text.length }
+		if (slice.turns === SLICE_TURNS || slice.characters > SLICE_CHARACTERS) {
+			slice = { turns: 0, characters: 0 }
 			await nextTurn()
 		}
 		const lower = text.toLowerCase()
@@ -139,10 +139,10 @@ async function find(
 		if (found.length >= 4 * limit + 100) found = best(found, limit)
 	}
 	const turns = best(found, limit)
-	return { turns, searched, ...(turns.length === 0 && { hint: 'no turn holds any of these words; try others' }) }
+	return { turns, searched, ...(turns.length === 0 && { hint: 'no turn contains any of these words; try others' }) }
 }
 
-/** Most of the words first; of those the newest. */
+/** Those with the most matches first; with equal matches the newest first. */
 function best<T extends { matches: number; run_id: string }>(found: T[], limit: number): T[] {
 	return found.toSorted((a, b) => b.matches - a.matches || (a.run_id < b.run_id ? 1 : -1)).slice(0, limit)
 }

@@ -16,7 +16,7 @@ export type Ended = Pick<RunRecord, 'status'> &
 
 /** `after`: the question that was answered, or the run that ended. */
 export function jobOf(run: Pick<RunRecord, 'run_id' | 'agent_uid' | 'agent'>, after?: string): Job {
-	// A resumed run gets a new job: the one that led to the pause may not be acknowledged yet.
+	// A resumed run gets a new job: the job that executed it until the pause may not be acknowledged yet.
 	const id = after === undefined ? run.run_id : `${run.run_id}:${after}`
 	return { id, body: { run_id: run.run_id, agent: run.agent, uid: run.agent_uid } }
 }
@@ -62,13 +62,13 @@ export async function endOps(
 	const run: RunRecord = { ...before, ...ended, question: null, ended_at: at }
 	const ops: Op[] = [{ key: entry.key, value: run, expect: entry.rev }]
 	const jobs: Job[] = []
-	// The run that continues after its calls still needs it.
+	// The run that continues after the caller's tool calls still needs the inputs.
 	if (run.given && !run.tool_calls) ops.push({ key: keys.given(uid, run_id), value: await leftOf(store, run) })
 
 	for (const id of run.waited_by ?? []) {
 		const waiting = await store.get<RunRecord>(keys.run(uid, id))
 		if (!waiting || isEnded(waiting.value.status)) continue
-		// Also written if the run is only about to be paused: the pause reads it again.
+		// Also written if that run is about to pause: the conflict makes the pause read its record again.
 		const { waits_for: _done, waits_for_all: _others, ...rest } = waiting.value
 		ops.push({ key: waiting.key, value: { ...rest, status: 'started' } satisfies RunRecord, expect: waiting.rev })
 		jobs.push(jobOf(rest, run_id))
@@ -86,11 +86,11 @@ export async function endOps(
 	return { ops, result: [jobOf(promoted), ...jobs] }
 }
 
-/** Of the inputs of an ended run: what later runs of its conversation must see. */
+/** The inputs of an ended run that later runs of its conversation need. */
 async function leftOf(store: Store, run: RunRecord): Promise<RunInputs | undefined> {
 	if (!run.goes_on) return undefined
 	const given = (await store.get<RunInputs>(keys.given(run.agent_uid, run.run_id)))?.value
-	// With a history of its own it is no part of a conversation that others continue.
+	// A run with its own history is not part of a conversation that other runs continue.
 	return given?.since && !given.history ? { since: given.since } : undefined
 }
 

@@ -14,7 +14,7 @@ import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 
-/** What is known of a request besides its body. */
+/** A request without its body. */
 interface KeptRecord extends Omit<SentRequest, 'body'> {
 	sent_at: string
 	/** Characters of the body that are kept. */
@@ -34,7 +34,7 @@ const WAITING = 8
 /** Characters of one answer. */
 const ANSWER_LIMIT = 8 * 1024 * 1024
 
-/** Keeps the requests of a run. The run does not wait for it: one that cannot be kept is logged and left out. */
+/** Returns a function that stores a request. The run does not wait for the write; if it fails, that is only logged. */
 export function requestKeeper(
 	{ store, log: logger }: Pick<Context, 'store' | 'log'>,
 	{ run, log }: { run: RunRecord; log: RunLog },
@@ -111,7 +111,7 @@ async function keptOf(store: Store, { agent_uid: uid, run_id }: RunRecord): Prom
 	return sum
 }
 
-/** Redacted as data if it is whole: in JSON text, a secret may be written in another way. */
+/** A complete body is redacted as data, not as text: JSON may write a secret with escapes. */
 function withoutSecrets(
 	{ redactor }: RunLog,
 	{ body, size }: Pick<SentRequest, 'body' | 'size'>,

@@ -1,9 +1,9 @@
-/** Handles unfinished runs when the gateway starts: some continue, some stay paused, some must not continue. */
+/** Requeues unfinished runs when the gateway starts. Paused runs stay paused, and orphans are stopped. */
 import { isFault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { watchExpiry } from './approvals.ts'
 import { closeQuestion } from './asks.ts'
-import { isBegun } from './begin.ts'
+import { isFreshRun } from './begin.ts'
 import type { Question, RunRecord, RunSettings } from './contract.ts'
 import { isOrphan, stop } from './ending.ts'
 import { keys } from './keys.ts'
@@ -13,7 +13,7 @@ import { withFreeRun } from './run-lock.ts'
 
 const RETRY_MS = 1_000
 
-/** On a full disk the gateway starts all the same, so that its data can be read and deleted. The runs continue once there is room. */
+/** On a full disk the gateway still starts, so that its data can be read and deleted. The runs continue once there is room. */
 export async function requeueWithRoom(ctx: Context<RunSettings>, isFirst = true): Promise<void> {
 	try {
 		await requeue(ctx)
@@ -25,9 +25,10 @@ export async function requeueWithRoom(ctx: Context<RunSettings>, isFirst = true)
 }
 
 /**
- * Creates a job for every run that is first in its conversation queue, in case a crash lost one. Existing jobs stay
- * as they are. After a reload, that of a run in progress waits for its holder, and continues the run if the holder did not
- * finish it. An answered question, or the end of an awaited run, has activated its runs in the same write.
+ * Creates a job for every run that is first in its conversation queue, since a crash may have lost its job. Existing jobs stay
+ * as they are. After a reload, the job of a run in progress waits for the run's holder, and continues the run if the holder did
+ * not finish it. Paused runs need no job: the answer to their question, or the end of the awaited run, marks them as started in
+ * the same write.
  */
 async function requeue(ctx: Context<RunSettings>): Promise<void> {
 	const { store, queue } = ctx
@@ -40,10 +41,10 @@ async function requeue(ctx: Context<RunSettings>): Promise<void> {
 			const run = entry.value
 			if (await isOrphan(store, run)) {
 				await stop(ctx, agent.uid, run.run_id)
-			} else if (run.status === 'paused' && !(await takenBack(ctx, agent, run))) {
+			} else if (run.status === 'paused' && !(await withdrawLost(ctx, agent, run))) {
 				counts.paused++
 				if (run.question) watchExpiry(agent.uid, run.question)
-			} else if (!isBegun(run.run_id)) {
+			} else if (!isFreshRun(run.run_id)) {
 				counts.interrupted++
 				await store.put(keys.index(run.run_id), { agent: agent.name, uid: agent.uid } satisfies IndexEntry)
 				await queue.enqueue(jobOf(run))
@@ -51,14 +52,14 @@ async function requeue(ctx: Context<RunSettings>): Promise<void> {
 		}
 	}
 	if (counts.interrupted + counts.paused > 0)
-		ctx.log.info(counts, 'runs continue: interrupted ones now, paused ones once they get what they wait for')
+		ctx.log.info(counts, 'unfinished runs were found: interrupted runs continue now, paused runs keep waiting')
 }
 
 /**
- * A question in the middle of a call was lost with the process of that call. If this process still has the call, this is
- * a reload, not a start.
+ * Withdraws a question that a tool asked during its call: the call was lost with its process. False for other questions, and
+ * after a reload, when this process still executes the call.
  */
-async function takenBack({ store }: Context, { uid }: AgentRef, { run_id, question }: RunRecord): Promise<boolean> {
+async function withdrawLost({ store }: Context, { uid }: AgentRef, { run_id, question }: RunRecord): Promise<boolean> {
 	if (!question) return false
 	const asked = await store.get<Question>(keys.question(uid, question.question_id))
 	if (!asked?.value.live) return false

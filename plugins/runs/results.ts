@@ -1,6 +1,6 @@
 /**
- * Results that are too long to show to a model whole: it sees the beginning and the end, and the complete text is stored
- * in the scope of the agent, in pieces, for as long as the run. `readResult` reads any part of it.
+ * Long tool results: the model sees the beginning and the end. The complete text is stored in pieces in the agent's scope until
+ * the run is deleted, and `readResult` reads any part of it.
  */
 import { hash } from 'node:crypto'
 import { wireName } from '../../sandbox/wire-name.ts'
@@ -11,7 +11,7 @@ import { isInside } from '../shared/part-of.ts'
 import type { TextPart } from '../shared/part-of.ts'
 import type { RunLog } from './run-log.ts'
 
-/** Where a result belongs. */
+/** The call that returned a result. */
 export interface ResultPlace {
 	uid: string
 	run_id: string
@@ -20,14 +20,14 @@ export interface ResultPlace {
 
 /** How a result is shown and stored. */
 export interface ShownResult {
-	/** What the journal keeps. */
+	/** The text for the journal, abridged if it is long. */
 	content: string
 	/** Characters of the complete result; absent if `content` is all of it. */
 	size?: number
-	/** To be written with the step that has the content: the complete text. */
+	/** Stores the complete text; to be written with the journal step. */
 	change?: RecordChange
-	/** Another version of the same result, abridged in the same way: what the model of the run sees may have secrets in it. */
-	like(text: string): string
+	/** Abridges another version of the same result in the same way, such as the one in which a grant reveals secrets to the model. */
+	abridge(text: string): string
 }
 
 interface ResultPiece {
@@ -43,17 +43,17 @@ const RESULT_LIMIT = 8 * 1024 * 1024
 const RUN_LIMIT = 64 * 1024 * 1024
 /** Characters of a piece: far below the size limit of a record, whatever the script. */
 const PIECE = 256 * 1024
-/** The part of a shown result that comes from its beginning. */
+/** The share of an abridged result that comes from its beginning. */
 const HEAD = 0.75
-/** How a call is named in the id of its result. */
+/** Ids of calls that are used unchanged in the id of their result. */
 const PART = /^[\w.-]{1,64}$/
 
-/** Characters that results of a run take which are not in its journal yet: concurrent calls may end at the same time. */
+/** Stored characters of results that are not in the run's journal yet, by call: concurrent calls may end at the same time. */
 const unwritten = new WeakMap<RunLog, Map<string, number>>()
 
 /** Abridges a result of more than `limit` characters, and stores the complete text without secrets. */
 export function showResult(log: RunLog, place: ResultPlace, content: string, limit: number): ShownResult {
-	if (content.length <= limit) return { content, like: (text) => text }
+	if (content.length <= limit) return { content, abridge: (text) => text }
 	const size = content.length
 	const text = log.redactor.text(content.toWellFormed(), 'record')
 	const stored = wholeStart(text, Math.min(RESULT_LIMIT, Math.max(0, RUN_LIMIT - storedBefore(log, place.call_id))))
@@ -66,7 +66,7 @@ export function showResult(log: RunLog, place: ResultPlace, content: string, lim
 		const how = JSON.stringify({ result_id: resultId(place), offset })
 		return `${left}; ${where} with ${wireName('conversation.read')} ${how} …]`
 	}
-	const like = (version: string): string => {
+	const abridge = (version: string): string => {
 		if (version.length <= limit) return version
 		const head = wholeStart(version, Math.floor(limit * HEAD))
 		const tail = wholeEnd(version, limit - Math.floor(limit * HEAD))
@@ -74,19 +74,19 @@ export function showResult(log: RunLog, place: ResultPlace, content: string, lim
 	}
 	const ops = piecesOf(stored).map((value, at): Op => ({ key: pieceKey(place, at), value }))
 	return {
-		content: like(text),
+		content: abridge(text),
 		size,
-		like,
+		abridge,
 		...(ops.length > 0 && { change: { scope: agentScope(place.uid), ops: () => Promise.resolve(ops) } }),
 	}
 }
 
-/** Identifies the result of a call among all those of an agent: for `conversation.read`. */
+/** The id of a result, unique for the agent: for `conversation.read`. */
 export function resultId({ run_id, call_id }: Pick<ResultPlace, 'run_id' | 'call_id'>): string {
 	return `${run_id}:${callPart(call_id)}`
 }
 
-/** The run of a result, and whether a call of that run is the one that is meant. Undefined for anything else than an id. */
+/** The run of a result, and a function that tests whether a call of that run returned it. Undefined if `id` is not a valid id. */
 export function parseResultId(id: string): { run_id: string; isOf(call_id: string): boolean } | undefined {
 	const [run_id = '', part = '', ...rest] = id.split(':')
 	if (!isName(run_id) || !PART.test(part) || rest.length > 0) return undefined
@@ -94,8 +94,8 @@ export function parseResultId(id: string): { run_id: string; isOf(call_id: strin
 }
 
 /**
- * A part of a stored result: `limit` characters from `offset` on, one more where that would cut a character in two.
- * Undefined if it is not stored: it is unknown, was deleted, or was never abridged; then the run's journal has all of it.
+ * A part of a stored result: `limit` UTF-16 units from `offset` on, and one more if the part would split a character. Undefined
+ * if the result is not stored: it is unknown, was deleted, or was not abridged, so that the run's journal has all of it.
  */
 export async function readResult(
 	store: Pick<Store, 'get'>,
@@ -133,13 +133,13 @@ function number(at: number): string {
 	return String(at).padStart(4, '0')
 }
 
-/** Ids of calls come from servers and may be long, or hold anything. */
+/** Model servers choose the ids of calls, which may be long and contain any characters. */
 function callPart(call_id: string): string {
 	if (PART.test(call_id)) return call_id
 	return hash('sha256', call_id).slice(0, 32)
 }
 
-/** No piece ends in the middle of a character, so one may be a unit longer than the others. */
+/** No piece splits a character, so a piece may be one UTF-16 unit longer. */
 function piecesOf(text: string): ResultPiece[] {
 	const pieces: ResultPiece[] = []
 	for (let at = 0; at < text.length; at += pieces.at(-1)?.text.length ?? 0) {
@@ -150,7 +150,7 @@ function piecesOf(text: string): ResultPiece[] {
 	return pieces
 }
 
-/** Characters that the other results of the run take. */
+/** Stored characters of the other results of the run. */
 function storedBefore(log: RunLog, call_id: string): number {
 	const others = unwritten.get(log)
 	let sum = 0
@@ -163,12 +163,12 @@ function storedBefore(log: RunLog, call_id: string): number {
 	return sum
 }
 
-/** The beginning of a text, at most so long, that ends with a whole character. */
+/** The first `length` UTF-16 units of a text, or one less to avoid splitting a character. */
 function wholeStart(text: string, length: number): string {
 	return text.slice(0, isInside(text, length) ? length - 1 : length)
 }
 
-/** The same for the end of a text. */
+/** The same from the end of a text. */
 function wholeEnd(text: string, length: number): string {
 	const from = text.length - length
 	return text.slice(isInside(text, from) ? from + 1 : from)

@@ -13,36 +13,35 @@ export interface RoomDeps extends Pick<Context<RunSettings>, 'store'> {
 }
 
 /**
- * Called before each run of the agent `uid` is started. Throws `queue_full` if another run may not wait behind `ahead` others of
- * its conversation, unless the run `isExempt` from these limits. Requests that arrive at the same time may exceed the limits of an agent and of all
+ * Called before each run of the agent `uid` is started. Throws `queue_full` if the run must wait behind `ahead` others of its
+ * conversation and a limit is reached, unless it `isExempt`. Concurrent requests may exceed the limits of an agent and of all
  * agents by their number.
  */
 export type Room = (uid: string, ahead: number, isExempt: boolean) => Promise<void>
 
-/** Agents of which a count is remembered. */
-const REMEMBERED = 1_024
+/** Agents whose count is cached. */
+const CACHED_AGENTS = 1_024
 
 export function openRoom(deps: RoomDeps): Room {
-	/** The most runs that wait behind others, by agent: those counted last and all that came since. Ends only make room. */
-	const most = new BoundedMap<string, number>(REMEMBERED)
+	/** Upper bound of the runs that wait behind others, by agent: the last count and all runs queued since. Ended runs only lower it. */
+	const maxQueued = new BoundedMap<string, number>(CACHED_AGENTS)
 	return async (uid, ahead, isExempt) => {
-		const before = most.get(uid)
-		const more = ahead > 0 ? 1 : 0
-		if (before !== undefined && more > 0) most.set(uid, before + more)
+		const before = maxQueued.get(uid)
+		const added = ahead > 0 ? 1 : 0
+		if (before !== undefined && added > 0) maxQueued.set(uid, before + added)
 		if (isExempt) return
 		checkOthers(deps, ahead)
 		const { store, pool, config } = deps
-		const placeless = pool.places.waiting(uid)
-		// A run that need not wait is not counted, and none while the limit is out of reach: counting reads all conversations of
-		// the agent that have runs.
-		if (ahead === 0 && placeless === 0) return
+		const waitingForPlace = pool.places.waiting(uid)
+		// Counting reads all queues of the agent. So do not count if this run need not wait, or the limit cannot be reached.
+		if (ahead === 0 && waitingForPlace === 0) return
 		const limit = config.max_waiting_per_agent
-		if (before !== undefined && placeless + before < limit) return
-		let behind = 0
+		if (before !== undefined && waitingForPlace + before < limit) return
+		let queued = 0
 		for await (const { value } of store.list<ConversationQueue>(keys.queues(uid)))
-			behind += Math.max(0, value.runs.length - 1)
-		most.set(uid, behind + more)
-		const waiting = placeless + behind
+			queued += Math.max(0, value.runs.length - 1)
+		maxQueued.set(uid, queued + added)
+		const waiting = waitingForPlace + queued
 		if (waiting < limit) return
 		throw full(
 			`${waiting} runs of this agent wait already; wait for one to end, stop the agent, or raise runs.max_waiting_per_agent`,
@@ -50,7 +49,7 @@ export function openRoom(deps: RoomDeps): Room {
 	}
 }
 
-/** The limits of a conversation and of all agents. */
+/** Checks the limits of a conversation and of all agents. */
 function checkOthers({ queue, pool, config }: RoomDeps, ahead: number): void {
 	if (ahead > config.max_waiting)
 		throw full(`${ahead - 1} runs wait in this conversation already; wait for one to end, or stop the agent`)

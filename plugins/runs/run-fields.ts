@@ -1,4 +1,4 @@
-/** What log lines and events say about the run that causes them. */
+/** Attributes log lines and events to the run that causes them. */
 import { withLogFields } from '../../core/util/context.ts'
 import type { LogFields } from '../../core/util/context.ts'
 import type { RunRecord } from './contract.ts'
@@ -7,7 +7,7 @@ export function fieldsOf({ run_id, agent, request_id }: RunRecord): LogFields {
 	return { run_id, agent, ...(request_id !== undefined && { request_id }) }
 }
 
-/** Lines of the log are about the run, and events that it causes elsewhere name its agent. */
+/** Executes `work` so that its log lines have the fields of the run, and its events name the run's agent as their actor. */
 export function inContext<T>(run: RunRecord, work: () => Promise<T>): Promise<T> {
 	return withLogFields(fieldsOf(run), work, { actor: { kind: 'agent', id: run.agent }, payer: run.payer })
 }

@@ -1,4 +1,4 @@
-/** Ids of runs: they give the turns of a conversation their order, so each sorts after all earlier ones. */
+/** Ids of runs. They order the turns of a conversation, so each sorts after all earlier ones. */
 import { idAfter, newId, timeOfId } from '../../core/util/ids.ts'
 import type { Store } from '../../core/store/ports.ts'
 import { keys } from './keys.ts'
@@ -10,7 +10,7 @@ export function newRunId(): string {
 	return (newest = id > newest ? id : idAfter(newest))
 }
 
-/** At a start: the clock may have been set back since the newest run. */
+/** Called at start: reads the newest id, since the clock may have been set back. */
 export async function continueRunIds(store: Pick<Store, 'keys'>): Promise<void> {
 	for await (const key of store.keys(keys.indexes(), { reverse: true })) {
 		const id = key.at(-1) ?? ''

@@ -1,6 +1,6 @@
 /**
- * The one writer of a run's events. Entries that are appended while an earlier append is being written become part of
- * the next, so a busy run costs few writes. A piece of an unfinished answer is delivered in order between them.
+ * The only writer of a run's events. Appends during a write are merged into the next write, so a busy run costs few writes. Live
+ * events, such as pieces of an answer, are delivered in order between the stored ones.
  */
 import { Fault } from '../../core/errors.ts'
 import type { NewEvent } from '../../core/protocol.ts'
@@ -12,7 +12,7 @@ import { redactedOp } from '../../core/store/redacting.ts'
 import type { JournalStep } from './journal-step.ts'
 import { redactionOf } from './run-redaction.ts'
 
-/** What the log of a run contains. Grows with each append that has become durable. */
+/** The content of a run's log: all appends that are durable. */
 export interface Journal extends RunJournal {
 	readonly steps: readonly JournalStep[]
 }
@@ -20,52 +20,48 @@ export interface Journal extends RunJournal {
 export interface RunLog {
 	readonly journal: Journal
 	/**
-	 * For text of this run that goes elsewhere, such as to its model; the run's own events report what it redacts. It knows
-	 * the secrets of the run's agent, and of those added by `involve`.
+	 * For text of this run that leaves it, such as for its model; events of the run report the redactions. Redacts the secrets of
+	 * the run's agent, and of the writers added by `involve`.
 	 */
 	readonly redactor: View
-	/** From now on also redacts the secrets of another writer, such as the key of a provider, in this run. */
+	/** Also redacts the secrets of another writer in this run from now on, such as the key of a provider. */
 	involve(writer: Writer): void
 	/**
 	 * Appends events and, with the last of them, the step of the journal that they finish. `change` becomes durable together
-	 * with them, and is redacted as they are; see `EventLog.append`. Settles once durable; throws `fenced` if another
-	 * writer has taken over this run, `storage_full` on a full disk, `queue_full` if far more is appended than the disk
-	 * can write, and what `change` throws. After a failure the writer is closed.
+	 * with them, and is redacted like them; see `EventLog.append`. Settles once durable. Throws `fenced` if another writer has
+	 * taken over this run, `storage_full` on a full disk, `queue_full` if appends arrive much faster than the disk writes them,
+	 * and the errors of `change`. After a failure the log is closed.
 	 */
 	append(events: NewEvent[], step?: JournalStep, change?: RecordChange): Promise<void>
 	/**
-	 * Appends an event that nothing depends on, such as that a model is asked: together with what is appended next, or after
-	 * 50 ms. What is appended or sent live after it is delivered after it: a live event waits for it 2 ms at most, and for the
-	 * disk. If it cannot be written, the next append fails, too.
+	 * Appends an event that nothing depends on, such as `model.request`: together with the next append, or after 50 ms. The order
+	 * of events is kept: a live event after it makes it be written within 2 ms, and waits for that write. If the write fails, the
+	 * next append fails too.
 	 */
 	appendSoon(event: NewEvent): void
-	/** Delivers an event live without storing it, after all that was appended before. Dropped if the disk is far behind. */
+	/** Delivers an event live, after all earlier appends, without storing it. Dropped if the disk is far behind. */
 	live(event: NewEvent): void
-	/**
-	 * From now on every append is refused and every live event dropped; pending appends still settle, and live events
-	 * before them are delivered.
-	 */
+	/** Refuses later appends, and drops later live events. Pending appends still settle, and live events before them are delivered. */
 	close(): void
 	readonly closed: boolean
 }
 
 /**
- * After a crash in the middle of a model call, the log does not show how many numbers were used for live events, which are
- * not stored. Continuing this much higher keeps `sequence` strictly increasing for clients that saw them: at one every 30 ms it
- * would take 50 minutes of one answer to use up the gap.
+ * Added to `sequence` after a crash during a model call: the numbers of live events are not stored, and `sequence` must increase
+ * for clients that saw them. At one live event per 30 ms, an answer of 50 minutes would use up the gap.
  */
 const GAP_AFTER_LOST_LIVE_EVENTS = 100_000
 
-/** Appends and live events that wait for the append in progress. */
+/** Appends and live events that wait for the write in progress. */
 const QUEUE_LIMIT = 10_000
 /** Live events are dropped before appends are refused. */
 const LIVE_LIMIT = 1_000
-/** Entries that form the next append. */
+/** Entries that are merged into one write. */
 const MERGE_LIMIT = 256
-/** How long `appendSoon` waits. A run whose model answers sooner takes one write less. */
-const SOON_MS = 50
-/** The same once a live event waits behind it: what follows the first piece of a short answer comes at once. */
-const LIVE_SOON_MS = 2
+/** Delay of `appendSoon`. If the model answers within it, the run needs one write less. */
+const LAZY_MS = 50
+/** The delay once a live event is queued: the first piece of an answer must not wait longer. */
+const LIVE_LAZY_MS = 2
 
 type Item =
 	| {
@@ -74,7 +70,7 @@ type Item =
 			step: JournalStep | undefined
 			change: RecordChange | undefined
 			done: PromiseWithResolvers<void>
-			/** It may wait for further entries. */
+			/** Appended by `appendSoon`. */
 			isLazy: boolean
 	  }
 	| { kind: 'live'; event: EventEnvelope }
@@ -85,8 +81,8 @@ interface RunIds {
 }
 
 /**
- * Takes over the writing of a run: closes an earlier writer of this process, and waits for its pending appends. `fresh`: the
- * log cannot contain anything of the run yet, so it is not read.
+ * Opens the log of a run for writing: closes the previous writer in this process, and waits for its pending appends. `fresh`: the
+ * run is new, so its journal is not read.
  */
 export function openRun(events: Pick<EventBus, 'openWriter'>, run: RunIds, fresh = false): Promise<RunLog> {
 	return events.openWriter(run.run_id, async (parts) =>
@@ -99,7 +95,7 @@ function runLogOf(
 	stored: RunJournal,
 	{ log, redactor, deliver, deliverBetween }: WriterParts,
 ): RunLog & RunWriter {
-	// Nothing else writes steps to the log of a run.
+	// Only this module writes steps to the log of a run.
 	const journal = { ...stored, steps: [...stored.steps] as JournalStep[] }
 	let sequence = journal.last + (wasStreaming(journal) ? GAP_AFTER_LOST_LIVE_EVENTS : 0)
 	let closed = false
@@ -107,20 +103,21 @@ function runLogOf(
 	const ended = Promise.withResolvers<void>()
 	const queue: Item[] = []
 
-	/** Entries in the queue that must not wait. */
+	/** Queued appends that are not lazy. */
 	let urgent = 0
-	let soon: NodeJS.Timeout | undefined
-	/** `soon` is as short as a live event may wait. */
+	/** Starts the write of lazy appends. */
+	let lazyTimer: NodeJS.Timeout | undefined
+	/** `lazyTimer` runs for `LIVE_LAZY_MS`. */
 	let isShort = false
-	const isDue = (): boolean => urgent > 0 || soon === undefined || closed
+	const isDue = (): boolean => urgent > 0 || lazyTimer === undefined || closed
 
 	const flush = async (): Promise<void> => {
-		// Appends of one turn of the event loop belong together.
+		// Merges the appends of one turn of the event loop.
 		await Promise.resolve()
 		for (let head = queue[0]; head; head = queue[0]) {
 			if (head.kind === 'live') {
 				queue.shift()
-				// For a closed writer, only what comes before an append that still settles.
+				// After `close`, only live events before a pending append are delivered.
 				if (!closed || queue.some((item) => item.kind === 'entries')) deliver(head.event)
 				continue
 			}
@@ -137,7 +134,7 @@ function runLogOf(
 				}
 			} catch (error) {
 				closed = true
-				clearTimeout(soon)
+				clearTimeout(lazyTimer)
 				if (between.length > 0) deliverBetween([])
 				for (const item of [...items, ...queue.splice(0)]) if (item.kind === 'entries') item.done.reject(error)
 			}
@@ -147,22 +144,22 @@ function runLogOf(
 	}
 	/** Takes what the next append consists of from the queue, which begins with entries. */
 	const takeNext = () => {
-		clearTimeout(soon)
-		soon = undefined
+		clearTimeout(lazyTimer)
+		lazyTimer = undefined
 		const items: Extract<Item, { kind: 'entries' }>[] = []
 		const entries: LogEntry[] = []
 		const between: EventEnvelope[] = []
 		let change: RecordChange | undefined
 		let taken = 0
-		const lives: EventEnvelope[] = []
+		const pendingLive: EventEnvelope[] = []
 		for (const [at, item] of queue.entries()) {
 			if (change || entries.length >= MERGE_LIMIT) break
 			if (item.kind === 'live') {
-				lives.push(item.event)
+				pendingLive.push(item.event)
 				continue
 			}
 			if (!item.isLazy) urgent--
-			between.push(...lives.splice(0))
+			between.push(...pendingLive.splice(0))
 			items.push(item)
 			entries.push(...item.entries)
 			change = item.change
@@ -174,45 +171,45 @@ function runLogOf(
 	const start = (): void => {
 		if (flushing) return
 		flushing = true
-		// Failures reach the callers of `append` through their own promises.
+		// Errors reject the promises of the appends.
 		void flush()
 	}
 	const enqueue = (item: Item): void => {
 		queue.push(item)
 		if (item.kind === 'entries' && item.isLazy) {
-			if (soon === undefined) wait(SOON_MS)
+			if (lazyTimer === undefined) startTimer(LAZY_MS)
 			return
 		}
 		if (item.kind === 'entries') urgent++
-		else if (soon !== undefined && !isShort) {
-			clearTimeout(soon)
-			wait(LIVE_SOON_MS)
+		else if (lazyTimer !== undefined && !isShort) {
+			clearTimeout(lazyTimer)
+			startTimer(LIVE_LAZY_MS)
 			isShort = true
 		}
 		start()
 	}
-	const wait = (ms: number): void => {
+	const startTimer = (ms: number): void => {
 		isShort = false
-		soon = setTimeout(() => {
-			soon = undefined
+		lazyTimer = setTimeout(() => {
+			lazyTimer = undefined
 			start()
 		}, ms)
 	}
 
-	const showLive = (event: NewEvent): void => {
+	const enqueueLive = (event: NewEvent): void => {
 		if (queue.length >= LIVE_LIMIT) return
 		enqueue({ kind: 'live', event: inEnvelope(event, run.agent_id, run.run_id, ++sequence) })
 	}
 	const append = (events: NewEvent[], step?: JournalStep, change?: RecordChange, isLazy = false): Promise<void> => {
 		if (closed) return Promise.reject(new Fault('stopped', `the log of run ${run.run_id} is closed`))
 		if (queue.length >= QUEUE_LIMIT) {
-			closed = true // its flush is running, and reports when it has ended
+			closed = true // `flush` is running, and resolves `ended`
 			return Promise.reject(
 				new Fault('queue_full', `${QUEUE_LIMIT} appends to the log of run ${run.run_id} wait for the disk`),
 			)
 		}
 		const rest = redaction.rest(events)
-		if (rest) showLive(rest)
+		if (rest) enqueueLive(rest)
 		const caused = events.map((event) => withActor(event, run.agent_id))
 		const safe = redaction.redacted(caused, step)
 		const entries: LogEntry[] = safe.events.map((event) => ({
@@ -226,7 +223,7 @@ function runLogOf(
 		return done.promise
 	}
 	const writers: Writer[] = [{ agent: run.agent_id }]
-	// What it redacts is in the events or the step too, which report it.
+	// No reports: the events or the step contain the same secrets, and report them.
 	const view = redactor.of(writers).reportingTo(() => {})
 	const redacted = ({ scope, ops }: RecordChange): RecordChange => ({
 		scope,
@@ -244,7 +241,7 @@ function runLogOf(
 		live(event) {
 			if (closed) return
 			const shown = redaction.live(event)
-			if (shown.event) showLive(shown.event)
+			if (shown.event) enqueueLive(shown.event)
 			if (shown.notices.length > 0) unawaited(append(shown.notices))
 		},
 		close() {
@@ -259,8 +256,8 @@ function runLogOf(
 }
 
 /**
- * Live events come between `model.request` and `model.response`, where the only other events are redactions and
- * the end of a sub-agent.
+ * Whether live events may follow the last stored event. They are sent between `model.request` and `model.response`, where the
+ * only other stored events are redactions and the end of a sub-agent.
  */
 function wasStreaming({ lastEvent }: RunJournal): boolean {
 	const last = lastEvent?.event_type ?? ''
@@ -268,7 +265,7 @@ function wasStreaming({ lastEvent }: RunJournal): boolean {
 	return last.startsWith('model.') && last !== 'model.response'
 }
 
-/** For an append that is not awaited: if it cannot be written, the next one fails too, and that one is awaited. */
+/** Ignores the error of an append: the next append fails too, and is awaited. */
 export function unawaited(appended: Promise<void>): void {
 	appended.catch(() => {})
 }

@@ -1,9 +1,9 @@
-/** Redacts the output of one run, and reports it in the run's own events: once for each secret and sink. */
+/** Redacts the output of one run, and reports each redacted secret in the run's events, once per sink. */
 import type { NewEvent } from '../../core/protocol.ts'
 import { noticesOf } from '../../core/redactor/notices.ts'
 import type { TextStream, View } from '../../core/redactor/view.ts'
 
-/** `report` receives what happens while none of the methods is running. */
+/** `report` receives the notices of redactions that `view` makes outside of the methods below. */
 export function redactionOf(plain: View, report: (notice: NewEvent) => void) {
 	let notices: NewEvent[] | null = null
 	const notice = noticesOf((event) => (notices ? notices.push(event) : report(event)), Infinity)
@@ -26,9 +26,9 @@ export function redactionOf(plain: View, report: (notice: NewEvent) => void) {
 	}
 
 	return {
-		/** For text of this run that goes elsewhere, such as to its model. */
+		/** For text that leaves the run, such as for its model. */
 		view,
-		/** The redacted events, and among them those that report what was redacted in them or in `step`. */
+		/** The redacted events and step. Notices of redactions in them are inserted between the events. */
 		redacted<S>(events: readonly NewEvent[], step: S): { events: readonly NewEvent[]; step: S } {
 			if (!view.active) return { events, step }
 			const kept = noticing(() => view.data(step, 'record'))
@@ -37,12 +37,12 @@ export function redactionOf(plain: View, report: (notice: NewEvent) => void) {
 				const found = noticing(() => clean(event))
 				const about = [...pending, ...found.notices]
 				pending = []
-				// The event that ends or pauses a run is its last.
+				// The event that ends or pauses a run must be the last one.
 				return event.event_type.startsWith('run.') ? [...about, found.result] : [found.result, ...about]
 			})
 			return { events: redacted, step: kept.result }
 		},
-		/** What can be shown of a live event so far, with the events that report its redactions; empty if all of it is held back. */
+		/** The part of a live event that can be shown now, with the notices of its redactions. `event` is null if all text is held back. */
 		live(event: NewEvent): { event: NewEvent | null; notices: NewEvent[] } {
 			const { content } = event.payload
 			if (!view.active && !answer) return { event, notices: [] }
@@ -54,14 +54,14 @@ export function redactionOf(plain: View, report: (notice: NewEvent) => void) {
 			const shown = noticing(() => stream.push(content))
 			return { event: shown.result === '' ? null : withContent(event, shown.result), notices: shown.notices }
 		},
-		/** The rest of the unfinished answer, which is complete with `next`. Null if nothing remains. */
+		/** The held-back rest of the live answer, if `next` ends it. Null if nothing remains. */
 		rest(next: readonly NewEvent[]): NewEvent | null {
 			const type = answer && next.find((event) => event.event_type.startsWith('model.'))?.event_type
 			if (!answer || type === undefined) return null
 			const isSame = type === 'model.continued' || (continues && type === 'model.request')
 			continues = type === 'model.continued'
 			if (isSame) return null
-			// An answer that broke off shows nothing more: what is held back may be most of a secret.
+			// The rest of an answer that broke off is dropped: the held-back text may be most of a secret.
 			const rest = type === 'model.response' ? answer.end() : ''
 			answer = null
 			return rest === '' ? null : { event_type: 'model.stream', payload: { content: rest } }

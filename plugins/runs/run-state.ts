@@ -1,4 +1,4 @@
-/** A run's current state, from its events alone: for followers in the gateway, and for `svc` over HTTP. */
+/** A run's current state, computed from its events: for followers in the gateway, and for `svc` over HTTP. */
 import type { QuestionText } from '../../core/plugin.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import type { Question, RunStatus } from './contract.ts'
@@ -53,7 +53,7 @@ export function openQuestion({ status, question }: RunState): RunState['question
 	return status === 'paused' ? question : null
 }
 
-/** Nobody has answered the question, and it was not closed without an answer. */
+/** Whether the question is open: neither answered nor closed. */
 export function isUnanswered({ answer, closed }: Pick<Question, 'answer' | 'closed'>): boolean {
 	return answer === null && closed === undefined
 }

@@ -9,7 +9,7 @@ import { change } from '../../core/store/change.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 import type { Job } from '../../core/store/ports.ts'
 import { askedOf } from './asked.ts'
-import { revoke, standingApprovals, takeAnswer, unwatchExpiry } from './approvals.ts'
+import { revoke, standingApprovals, checkAnswer, unwatchExpiry } from './approvals.ts'
 import { untilBegun } from './begin.ts'
 import { converse, follow } from './converse.ts'
 import { ANSWER_CHARACTERS, currentSession, messagesOf, mustExist, newSession, sizeOf } from './conversation.ts'
@@ -83,7 +83,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 						also: async (run_id) => [...opened.ops(run_id), ...((await request.also?.(run_id)) ?? [])],
 					}),
 				},
-				{ checkRoom, counted, execute: (begun) => executeNow(ctx, begun) },
+				{ checkRoom, counted, execute: (created) => executeNow(ctx, created) },
 			)
 			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is
 			// marked later, the sweep finds this run.
@@ -201,7 +201,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			// What is asked never changes; whether it is still open is decided below.
 			const actor = causeNow()?.actor
 			const taken =
-				asked && isUnanswered(asked) ? await takeAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
+				asked && isUnanswered(asked) ? await checkAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
 			const job = await change<Job | null>(store, agentScope(agent.uid), async () => {
 				const question = await store.get<Question>(keys.question(agent.uid, question_id))
 				if (!question)

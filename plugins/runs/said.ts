@@ -1,4 +1,4 @@
-/** What is said in a conversation outside of its runs: a turn that is complete when it is written, with its event. */
+/** Messages that the gateway adds to a conversation outside of its runs: each is a turn that is complete when it is written. */
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Op } from '../../core/store/ports.ts'
@@ -55,7 +55,7 @@ export function saidOf(ctx: Pick<Context, 'store' | 'events' | 'use'>): Pick<Run
 	}
 }
 
-/** Another call with the same key was first. */
+/** A concurrent call with the same key has written the message. */
 class Repeated extends Error {
 	readonly first: RunRecord
 	constructor(first: RunRecord) {

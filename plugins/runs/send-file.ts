@@ -21,7 +21,7 @@ const FILES = 10
 const TEXT = 100_000
 const MIB = 1024 * 1024
 
-/** Runs whose answers go where only text is taken. */
+/** Triggers of runs whose answers can only be text. */
 const WITHOUT_FILES = new Set(['chat', 'openai', 'mcp', 'subagent', 'summary', 'compaction'])
 
 type SendDeps = Pick<Context, 'primitive' | 'store' | 'use'>
@@ -32,7 +32,7 @@ export function addSendFile(ctx: SendDeps): void {
 		description:
 			'Sends a file to the people you talk to, together with your answer: one of this conversation, or a text that you write.',
 		parameters: Joi.object({
-			file: Joi.string().min(1).max(300).description('The name or digest of a file that came up here.'),
+			file: Joi.string().min(1).max(300).description('The name or digest of a file of this conversation.'),
 			text: Joi.string().min(1).max(TEXT).description('The content of a new file, such as CSV or Markdown.'),
 			name: Joi.string().min(1).max(200).description('File name, such as report.csv; required with text.'),
 		})
@@ -49,7 +49,7 @@ export function isOffered({ name }: Pick<ToolDefinition, 'name'>, { trigger }: P
 
 type WantedFile = { name?: string } & ({ file: string; text?: undefined } | { text: string })
 
-/** A repeated call finds the file of the first one. */
+/** May be repeated: the same file is added once. */
 async function sendFile(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Promise<unknown> {
 	const { agent, run_id } = call
 	const taken = await ctx.use('attachments').take(agent, [await sourceOf(ctx, wanted, call)])
@@ -60,7 +60,7 @@ async function sendFile(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Prom
 		const entry = await ctx.store.get<RunRecord>(keys.run(agent.uid, run_id))
 		if (!entry || isEnded(entry.value.status)) throw new Fault('stopped', 'the run has ended')
 		if (WITHOUT_FILES.has(entry.value.trigger))
-			throw new Fault('permission_denied', 'the answer of this run can have no files; put the content into its text')
+			throw new Fault('permission_denied', 'the answer of this run cannot have files; put the content into its text')
 		const before = entry.value.files ?? []
 		if (before.some(({ blob, name }) => blob === file.blob && name === file.name)) return { result: before.length }
 		if (before.length === FILES)
@@ -78,7 +78,7 @@ async function sendFile(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Prom
 	return { sent_with_answer: { name, blob, media_type, size }, files }
 }
 
-/** Text and names go out without secrets and their names, whoever wrote them. */
+/** Secrets and their names are redacted in text files and file names. */
 async function sourceOf(ctx: SendDeps, wanted: WantedFile, call: ToolCall): Promise<AttachmentSource> {
 	const { agent, conversation } = call
 	const { redactor, journal } = siteOf(call).log

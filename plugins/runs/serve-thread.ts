@@ -1,4 +1,4 @@
-/** A run in a thread: its order, and the answers to what the thread requests. */
+/** Executes a run on a thread: sends its order, and answers the thread's requests. */
 import { Fault, isFault, toWire } from '../../core/errors.ts'
 import { usageOf } from '../../core/protocol.ts'
 import type { NewEvent, RunOrder } from '../../core/protocol.ts'
@@ -38,7 +38,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		if (!(error instanceof Fault)) throw error
 		return { status: 'failed', error: toWire(error), usage: usageOf(steps) }
 	}
-	if (signal.aborted || work.begun?.isRefused) return { status: 'stopped' }
+	if (signal.aborted || work.fresh?.isRefused) return { status: 'stopped' }
 	const calls = openCalls(work, () => handle.hold())
 	const slot = openModelSlot(work, () => handle.hold())
 	const handle = ctx.pool.execute(order, {
@@ -81,7 +81,7 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 		},
 		async blob({ blob, media_type }) {
 			const bytes = (await ctx.use('attachments').blobs.read(run.agent_uid, blob)) ?? null
-			// Text is redacted as a message is. What is in an image cannot be.
+			// Text is redacted like a message. The content of an image cannot be.
 			if (!bytes || !isTextType(media_type) || !log.redactor.active) return bytes
 			return Buffer.from(await forModel(work, new TextDecoder().decode(bytes)))
 		},
@@ -107,14 +107,14 @@ export async function serveThread(work: Active): Promise<Final | Paused> {
 	}
 }
 
-/** A thread does not know the secrets, so it must not shorten a message to where a part of one could remain. */
+/** Shortened here and not on the thread: the thread does not know the secrets, and a cut could leave a part of one. */
 function withShortMessage<T extends object>({ redactor }: RunLog, about: T): T {
 	if (!('message' in about) || typeof about.message !== 'string') return about
 	const { text, dropped } = redactor.cut(about.message, MESSAGE_LIMIT, 'event')
 	return { ...about, message: dropped > 0 ? `${text}…` : text }
 }
 
-/** The step that a request which was too long leaves, for the rest of its run. */
+/** The journal step of a request that was too long: it limits later requests of the run. */
 function shrinkIn({ event_type, payload }: NewEvent): JournalStep | undefined {
 	if (event_type !== 'context.shrunk') return undefined
 	const model = modelKey({ provider: String(payload.provider), model: String(payload.model) })

@@ -7,7 +7,7 @@ import type { Runs, StartRequest } from './contract.ts'
 
 const SCOPE = 'events:read'
 
-/** What the client of such a stream reads first. */
+/** Example of the beginning of the stream. */
 export const eventFrame = `: connected\nretry: 3000\ndata: ${JSON.stringify({
 	event_id: '0197a4c2-64e3-7154-8f99-d40516273849',
 	timestamp: '2026-11-02T09:30:00.000Z',
@@ -18,16 +18,16 @@ export const eventFrame = `: connected\nretry: 3000\ndata: ${JSON.stringify({
 	payload: { trigger: 'api' },
 })}\nid: 1042\n\n`
 
-/** A client that takes JSON as well gets JSON. */
+/** A client that also accepts JSON gets JSON. */
 export function wantsStream({ headers }: Pick<Request, 'headers'>): boolean {
 	const accept = String(headers['accept'] ?? '').toLowerCase()
 	return accept.includes('text/event-stream') && !accept.includes('application/json')
 }
 
 /**
- * Clients that reconnect by the same request send `Last-Event-ID`, from which the run of the same key continues. Throws
- * `forbidden` for a caller without the scope of events, `invalid_request` for `Last-Event-ID` without a key, before anything is
- * started, and what `Runs.start` throws.
+ * A client that reconnects with the same request and key sends `Last-Event-ID`, and gets the events of that run after it. Before
+ * a run is started, throws `forbidden` for a caller without the scope `events:read`, and `invalid_request` for `Last-Event-ID`
+ * without a key. Throws the errors of `Runs.start`.
  */
 export async function startAndStream(
 	ctx: Pick<Context, 'use' | 'find'>,
@@ -39,7 +39,7 @@ export async function startAndStream(
 	const after = headers['last-event-id'] as string | undefined
 	if (after !== undefined && wanted.idempotency_key === undefined) {
 		const message =
-			'a request with Last-Event-ID continues a stream: send the Idempotency-Key with which its run was started; without one this would be a second run'
+			'Last-Event-ID continues a stream, so it needs the Idempotency-Key with which the run was started; without a key this request would start a second run'
 		throw new Fault('invalid_request', message)
 	}
 	const events = ctx.find('events')
@@ -61,7 +61,7 @@ export async function startAndStream(
 		response.setHeader('x-svc-run-id', run_id)
 		if (stream && lastId === run_id) return await stream.open(response)
 		stream?.drop()
-		// The idempotency key meant an earlier run, whose events are in the log from its beginning.
+		// The idempotency key belongs to an earlier run, whose events are read from the log.
 		await events.stream({ response, credentials, filter: { run_id }, after: after ?? '0', endsWithRun: true })
 	} catch (error) {
 		stream?.drop()

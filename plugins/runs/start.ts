@@ -32,7 +32,7 @@ interface StartDeps {
 	checkRoom: Room
 	/** Counts the run toward the limits of its caller. */
 	counted: RunStart
-	/** As `begin` takes it. */
+	/** See `begin`. */
 	execute(run: RunRecord): void
 }
 
@@ -49,7 +49,7 @@ export async function createRun(
 	const repeated =
 		request.idempotency_key === undefined ? null : repetition(store, uid, request.idempotency_key, request)
 
-	// The index is in a scope of its own. If only one of the two is written, no caller received the run's id.
+	// The index is in another scope, so it is a separate write. If only one of both succeeds, no caller received the run's id.
 	let indexed: Promise<unknown> | undefined
 
 	const decide = async (): Promise<Decision<{ run: RunRecord; isNew: boolean }>> => {
@@ -57,13 +57,13 @@ export async function createRun(
 		if (earlier) return { result: { run: earlier, isNew: false } }
 		const queue = await store.get<ConversationQueue>(keys.queue(uid, request.conversation))
 		const ahead = queue?.value.runs ?? []
-		// The limit does not apply: the plugin that starts sub-runs limits them, and a due result must not get lost.
+		// A run with a parent is exempt: the plugin that starts sub-agents limits them, and their results must not get lost.
 		await checkRoom(uid, ahead.length, request.parent !== undefined)
 		const parent = request.parent && (await parentOf(store, uid, request.parent.run_id))
 		const adopted = parent && adopt(parent, run_id)
 		const run: RunRecord = {
 			...makeRecord(run_id, agent, request, ahead.length > 0),
-			// A run started by another run belongs to the same request.
+			// A run that another run started belongs to the same request.
 			...(parent ? originOf(parent.value) : requestOrigin()),
 			...(parent?.value.payer && { payer: parent.value.payer }),
 			...(adopted && { family: adopted.family }),
@@ -99,7 +99,7 @@ export async function createRun(
 	}
 }
 
-/** The run keeps what came with its prompt, and what its caller sent along, the newest first. */
+/** The writes by which the run keeps the blobs of its prompt, and the newest ones of the caller's messages. */
 async function usesOf(
 	blobs: Blobs,
 	uid: string,
@@ -115,12 +115,12 @@ async function usesOf(
 	return ops
 }
 
-/** A stopped or failed run takes the runs it started with it: nothing may be added. */
+/** A stopped or failed run may start no runs, since those that it started are stopped with it. */
 async function parentOf(store: Store, uid: string, run_id: string): Promise<Entry<RunRecord>> {
 	const entry = await store.get<RunRecord>(keys.run(uid, run_id))
 	if (!entry) throw new Fault('not_found', `there is no run "${run_id}" of this agent`)
 	if (entry.value.status === 'stopped' || entry.value.status === 'failed')
-		throw new Fault('stopped', `run ${run_id} has ended (${entry.value.status}); it starts no further runs`)
+		throw new Fault('stopped', `run ${run_id} has ended (${entry.value.status}), so it cannot start other runs`)
 	return entry
 }
 
@@ -166,31 +166,27 @@ function makeRecord(
 	}
 }
 
-/** Prefixes of the keys of runs that the gateway starts itself, and of messages. */
+/** Prefixes of the gateway's own idempotency keys. */
 const OWN = /^(heartbeat|said|summary):/
 
-/** The key of an API caller, changed where it could be that of a run which the gateway starts itself. */
+/** Prefixes the key of an API caller if it could collide with one of the gateway. */
 export function keyOfCaller(key: string): string {
 	return OWN.test(key) ? `api:${key}` : key
 }
 
-/** What an idempotency key stands for. */
+/** Finds the run of an idempotency key, and writes the key of a new run. */
 export function repetition(store: Store, uid: string, key: string, request: StartRequest) {
 	const place = keys.idempotency(uid, hash('sha256', key))
 	const { prompt, trigger, persona, parent, tools, given, attachments, conversation } = request
-	// As in version 0.1.0 where a request has nothing that was unknown then.
-	const more = attachments?.length ? [given ?? null, attachments] : given ? [given] : []
-	// The session is another one after a reset, and the same request is a repetition even then.
+	// Fields that version 0.1.0 did not have are hashed only if they are set, so that its digests remain valid.
+	const added = attachments?.length ? [given ?? null, attachments] : given ? [given] : []
+	// Only a named conversation: a reset changes the id of the session, but not the request.
 	const named = conversation !== undefined && isNamed(conversation) ? [{ conversation }] : []
-	const body = hash('sha256', JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...more, ...named]))
-	const fresh = async () => {
-		const entry = await store.get<IdempotencyRecord>(place)
-		return { entry, valid: entry !== undefined && Date.parse(entry.value.at) > Date.now() - IDEMPOTENCY_MS }
-	}
+	const body = hash('sha256', JSON.stringify([prompt, trigger, persona, parent?.run_id, tools, ...added, ...named]))
 	return {
 		async find(): Promise<RunRecord | undefined> {
-			const { entry, valid } = await fresh()
-			if (!entry || !valid) return undefined
+			const entry = await store.get<IdempotencyRecord>(place)
+			if (!entry || Date.parse(entry.value.at) <= Date.now() - IDEMPOTENCY_MS) return undefined
 			if (entry.value.body !== body) {
 				throw new Fault(
 					'idempotency_mismatch',
@@ -200,7 +196,7 @@ export function repetition(store: Store, uid: string, key: string, request: Star
 			return (await store.get<RunRecord>(keys.run(uid, entry.value.run_id)))?.value
 		},
 		async op(run_id: string): Promise<Op> {
-			const { entry } = await fresh()
+			const entry = await store.get(place)
 			return { key: place, value: { run_id, body, at: now() } satisfies IdempotencyRecord, expect: entry?.rev ?? null }
 		},
 	}

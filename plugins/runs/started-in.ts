@@ -4,8 +4,8 @@ import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 
 /**
- * Unfinished runs that runs of a conversation started, directly or through others, in conversations of their own. The oldest
- * first. Runs in between may have ended.
+ * Unfinished runs in other conversations that runs of this conversation started, directly or through other runs, oldest first.
+ * The runs in between may have ended.
  */
 export async function startedIn(
 	{ store }: Pick<Context, 'store'>,

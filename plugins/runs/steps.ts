@@ -1,4 +1,4 @@
-/** What a run did, by its events: each model call and each call of a tool, with its times. */
+/** The model calls and tool calls of a run, with their times, computed from its events. */
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import type { Usage } from '../../core/protocol.ts'
 
@@ -37,9 +37,9 @@ export interface ToolStep extends Timed {
 
 export type RunStep = ModelStep | ToolStep
 
-/** Steps that are shown of one run: far more than a run with the usual limits has. */
+/** Steps of one run that are returned: far more than a run with usual limits has. */
 const LIMIT = 5_000
-/** Characters of a text of a step: names and ids may be whatever a model wrote. */
+/** Characters of a name or an id: a model may have written them. */
 const TEXT = 200
 
 /** `events`: all of the run, in order. Returns its first 5,000 steps, in the order in which they began. */
@@ -53,7 +53,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 		else if (event_type === 'model.request') onModelRequest()
 		else if (!model) continue
 		else if (event_type === 'model.retry') {
-			// After such an answer the model is asked by a request of its own.
+			// After these errors a separate `model.request` follows.
 			if (payload.code !== 'model_empty' && payload.code !== 'model_output_invalid') model.attempts++
 			model.error = short(payload.code)
 		} else if (event_type === 'model.fallback') model.error = short(payload.code)
@@ -110,7 +110,7 @@ export async function stepsIn(events: AsyncIterable<EventEnvelope>): Promise<Run
 	return steps
 }
 
-/** The skill call within which a call was made: its id, and a digest and number after it. */
+/** The id of the skill call that made a nested call. A nested call's id has a digest and a number after it; see nested-call.ts. */
 function parentIn(call_id: string): string | null {
 	const parent = /^(.+)\.[0-9a-f]{16}\.\d+$/s.exec(call_id)?.[1]
 	return parent === undefined ? null : short(parent)

@@ -1,7 +1,7 @@
 /**
- * Summarizes the older turns of conversations before they leave their models' windows, in the background after a run. Each
- * summary is made of the one before and the turns that followed, and is stored before the next one is begun. A failed summary
- * changes nothing: the turns that it should cover are listed for the model instead.
+ * Summarizes the older turns of conversations before requests omit them, in the background after a run. Each summary is made
+ * from the previous one and the turns after it, and is stored before the next one begins. If a summary fails, the model gets a
+ * list of its turns instead.
  */
 import { Fault, isFault, messageOf, toWire } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -24,30 +24,31 @@ import { readSummary, writeSummary } from './summary-record.ts'
 import { askForSummary } from './summary-run.ts'
 import { answerIn, linesOf, plainSummary, promptOf } from './summary-text.ts'
 import { transcriptOf } from './transcript.ts'
-import { isUnderWay, keyOf, whileUnderWay } from './under-way.ts'
+import { isSummarizing, keyOf, trackSummary } from './summary-progress.ts'
 
-/** Summaries that are made at the same time, of all agents. */
-const AT_ONCE = 2
-/** Turns that `compact` leaves as they are. */
-const KEPT = 2
-/** Tokens of the turns of one model call at most, and calls in a row: of a longer conversation the newest turns are summarized. */
-const BLOCK_TOKENS = 24_000
+/** Concurrent summaries of all agents. */
+const CONCURRENT = 2
+/** The newest turns, which `compact` does not summarize. */
+const KEPT_TURNS = 2
+/** Tokens of the turns of one model call. */
+const MAX_BLOCK_TOKENS = 24_000
+const MIN_BLOCK_TOKENS = 300
+/** Model calls of one summary. Of a conversation that needs more, only the newest turns are summarized. */
 const BLOCKS = 4
-const BLOCK_LEAST = 300
-/** Of the request: the instructions. */
+/** Tokens of the instructions in each request. */
 const INSTRUCTIONS = 600
-/** A longer summary helps no more. */
+/** Maximum length of a summary: a longer one helps no more. */
 const CHARACTERS = 6_000
-/** After failures in a row, so many ends of runs at most pass without another attempt. */
-const MOST_SKIPPED = 32
+/** Maximum runs without another attempt after consecutive failures. */
+const MAX_SKIPPED = 32
 const CONVERSATIONS = 10_000
-/** Where people who are not the agent's own may speak, facts are stored only if the agent's config says so. */
+/** Triggers of runs in which strangers may speak: facts of these are stored only if `config.context.facts` is true. */
 const PUBLIC: readonly string[] = ['webhook', 'openai']
 
 interface Turn {
 	run: RunRecord
 	messages: readonly ChatMessage[]
-	/** As the model is shown it. */
+	/** The turn as text for the model. */
 	lines: string
 	tokens: number
 }
@@ -58,35 +59,37 @@ interface SummaryWork {
 	request: ContextRequest
 	leaving: Leaving
 	previous: SummaryRecord | undefined
-	/** What each model call gets. */
+	/** The turns of each model call. */
 	blocks: Turn[][]
 	/** Characters that the summary may have. */
 	characters: number
 }
 
 /**
- * `ended`: a run has ended; returns at once, and what fails is reported by `context.summary_failed`. `compact` also cuts the
- * conversation after the summary, and throws `conflict` for an agent without summaries (`config.context.summary`), too.
+ * `ended` is called when a run has ended. It returns at once; `context.summary_failed` reports errors. `compact` also cuts the
+ * conversation after the summary. In addition to the errors of `Runs.compact`, it throws `conflict` for an agent without
+ * summaries (`config.context.summary`).
  */
 export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & { ended(run_id: string): void } {
-	const places = openSemaphore(AT_ONCE)
+	const places = openSemaphore(CONCURRENT)
 	const failures = new BoundedMap<string, { times: number; skip: number }>(CONVERSATIONS)
 
 	async function afterRun(run_id: string): Promise<void> {
 		const run = await runs.find(run_id)
 		const agent = run && (await ctx.use('agents').find(run.agent))
-		if (!agent || agent.uid !== run.agent_uid || !wants(agent)) return
+		if (!agent || agent.uid !== run.agent_uid || !isEnabled(agent)) return
 		const { conversation } = run
 		const failed = failures.get(keyOf(agent.uid, conversation))
 		if (failed && failed.skip-- > 0) return
-		if (isUnderWay(agent.uid, conversation)) return
-		await whileUnderWay(agent.uid, conversation, async () => {
-			const work = await workOf(agent, conversation, leavingNext)
-			if (work) await carryOut(work)
+		if (isSummarizing(agent.uid, conversation)) return
+		await trackSummary(agent.uid, conversation, async () => {
+			const work = await planFor(agent, conversation, leavingNext)
+			if (work) await execute(work)
 		})
 	}
 
-	async function workOf(
+	/** Null if there is nothing to summarize. */
+	async function planFor(
 		agent: AgentRecord,
 		conversation: string,
 		choose: (input: Parameters<typeof leavingNext>[0]) => Leaving | null,
@@ -98,7 +101,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 		const previous = await readSummary(ctx.store, agent.uid, conversation)
 		const characters = Math.min(CHARACTERS, Math.max(200, charactersIn(leaving.most)))
 		const most = Math.floor((input.budget * 0.75) / input.factor) - INSTRUCTIONS - tokensIn(previous?.text ?? '')
-		const room = Math.max(BLOCK_LEAST, Math.min(BLOCK_TOKENS, most))
+		const room = Math.max(MIN_BLOCK_TOKENS, Math.min(MAX_BLOCK_TOKENS, most))
 		const blocks = await blocksOf(ctx, agent, conversation, {
 			after: previous?.through,
 			through: leaving.through,
@@ -108,7 +111,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 	}
 
 	/** Never rejects. */
-	async function carryOut(work: SummaryWork): Promise<void> {
+	async function execute(work: SummaryWork): Promise<void> {
 		const { agent, conversation } = work
 		const key = keyOf(agent.uid, conversation)
 		try {
@@ -124,10 +127,10 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 				release()
 			}
 		} catch (error) {
-			// The run continues after the next start, and the next summary takes its answer.
+			// The summary's run continues after the next start, and the next summary uses its answer.
 			if (ctx.signal.aborted || isFault(error, 'not_found')) return
 			const times = (failures.get(key)?.times ?? 0) + 1
-			failures.set(key, { times, skip: Math.min(MOST_SKIPPED, 2 ** (times - 1) - 1) })
+			failures.set(key, { times, skip: Math.min(MAX_SKIPPED, 2 ** (times - 1) - 1) })
 			const { code, message } = toWire(error)
 			ctx.log.warn({ agent: agent.name, conversation, code }, `a conversation was not summarized: ${message}`)
 			await ctx.emit({ event_type: 'context.summary_failed', payload: { conversation, code, message } }, agent.name)
@@ -179,11 +182,11 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 		const prompt = promptOf(previous?.text, lines, { characters, facts })
 		const run = await askForSummary(ctx, runs, agent, conversation, { prompt, models })
 		const answer = answerIn(run.answer ?? '', run.finish_reason === 'length', lines.join('\n'), characters)
-		if (answer.summary === '') throw new Fault('model_empty', `the model gave no summary in run ${run.run_id}`)
+		if (answer.summary === '') throw new Fault('model_empty', `the model returned no summary in run ${run.run_id}`)
 		return { text: answer.summary, facts: facts ? answer.facts : [], run }
 	}
 
-	/** The ids of what was stored. */
+	/** Stores facts. Returns the ids of their memories. */
 	async function keep(agent: AgentRecord, facts: readonly string[]): Promise<string[]> {
 		const ids: string[] = []
 		if (facts.length === 0) return ids
@@ -206,20 +209,20 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 			})
 		},
 		async compact(agent, conversation) {
-			if (!wants(agent)) throw new Fault('conflict', `config.context.summary of agent "${agent.name}" is false`)
-			if (isUnderWay(agent.uid, conversation))
-				throw new Fault('conflict', 'a summary of this conversation is being made; wait for context.summarized')
+			if (!isEnabled(agent)) throw new Fault('conflict', `config.context.summary of agent "${agent.name}" is false`)
+			if (isSummarizing(agent.uid, conversation))
+				throw new Fault('conflict', 'this conversation is already being summarized; wait for context.summarized')
 			const planned = Promise.withResolvers<SummaryWork>()
-			whileUnderWay(agent.uid, conversation, async () => {
-				const work = await workOf(agent, conversation, (input) => leavingNow(input, KEPT))
+			trackSummary(agent.uid, conversation, async () => {
+				const work = await planFor(agent, conversation, (input) => leavingNow(input, KEPT_TURNS))
 				if (!work)
 					throw new Fault(
 						'conflict',
-						`there is nothing to summarize: the newest ${KEPT} turns stay as they are, and a summary covers all before them`,
+						`there is nothing to summarize: the newest ${KEPT_TURNS} turns stay as they are, and a summary covers all earlier ones`,
 					)
 				planned.resolve(work)
-				await carryOut(work)
-				await cutBehind(work)
+				await execute(work)
+				await cutAfterSummary(work)
 			}).catch((error: unknown) => {
 				planned.reject(error as Error)
 				ctx.log.debug({ err: error }, 'a conversation was not compacted')
@@ -228,19 +231,26 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 		},
 	}
 
-	/** The next run shows the summary in place of its turns, unless it failed. */
-	async function cutBehind({ agent, conversation, leaving: { through, next, most } }: SummaryWork): Promise<void> {
+	/** Makes the next run use the summary in place of its turns, unless the summary failed. */
+	async function cutAfterSummary({
+		agent,
+		conversation,
+		leaving: { through, next, most },
+	}: SummaryWork): Promise<void> {
 		const summary = await readSummary(ctx.store, agent.uid, conversation)
 		if (summary?.through !== through || next === null) return
 		await ctx.store.put(keys.marks(agent.uid, conversation), marksBehind(summary, next, most))
 	}
 }
 
-function wants({ config }: AgentRecord): boolean {
+function isEnabled({ config }: AgentRecord): boolean {
 	return config.context?.summary !== false
 }
 
-/** The turns of `after` (exclusive) to `through`, oldest first; of a long conversation the newest. `room`: tokens of each block. */
+/**
+ * The turns after `after` up to and including `through`, oldest first, in blocks of `room` tokens. Of a long conversation only
+ * the newest turns, `BLOCKS` blocks.
+ */
 async function blocksOf(
 	ctx: Context,
 	{ uid }: AgentRecord,

@@ -24,7 +24,7 @@ export function writeSummary(store: Store, uid: string, conversation: string, re
 	})
 }
 
-/** Deletes what is kept about conversations of which no turn is left. */
+/** Deletes summaries and marks of conversations without turns. */
 export async function forgetEndedSummaries(store: Store, uid: string): Promise<void> {
 	for (const prefix of [keys.summaries(uid), keys.allMarks(uid)])
 		await deleteAll(store, prefix, async ({ key }) => !(await hasTurns(store, uid, key.at(-1) ?? '')))

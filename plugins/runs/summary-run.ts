@@ -1,4 +1,4 @@
-/** Has a model write a summary, by a run without tools in a conversation of its own. */
+/** Makes a model write a summary: in a run without tools, in a separate conversation. */
 import { hash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -8,7 +8,7 @@ import type { RunRecord, Runs } from './contract.ts'
 import { isEnded } from './run-state.ts'
 import { persona } from './summary-text.ts'
 
-/** Attempts of one model call, for the time limit. */
+/** Attempts of one model call that the time limit allows for. */
 const ATTEMPTS = 5
 const TOKENS = 10_000_000
 
@@ -18,8 +18,8 @@ export function conversationOfSummaries(conversation: string): string {
 }
 
 /**
- * Its limits fit the work, whatever those of the agent are. The same prompt gets the run that was started for it before, so that a
- * restart of the gateway costs no second one. Throws the error of a run that failed.
+ * The run has its own limits in place of the agent's. The same prompt finds the run that was started for it before, so a restart
+ * of the gateway costs no second run. Throws the error of a run that failed.
  */
 export async function askForSummary(
 	ctx: Pick<Context, 'redactor' | 'signal'>,
@@ -37,7 +37,7 @@ export async function askForSummary(
 			conversation: conversationOfSummaries(conversation),
 			trigger: 'summary',
 			tools: 'none',
-			// Nothing of earlier summaries but what the prompt says.
+			// Without the prompts and answers of earlier summaries.
 			given: { history: [] },
 			limits: { steps: 10, tokens: TOKENS, wall_time_s },
 			idempotency_key: key,

@@ -1,4 +1,4 @@
-/** What a model is asked for a summary, how its answer is read, and the summary that needs no model. Pure. */
+/** The prompt for a summary, the parser for its answer, and a summary that needs no model. Pure functions. */
 import type { ChatMessage } from '../../core/protocol.ts'
 
 export const persona =
@@ -6,11 +6,11 @@ export const persona =
 
 const FACTS = 8
 const FACT_CHARACTERS = 400
-/** Characters of a message, and of a result, that a model is shown for its summary. */
+/** Characters of a message, and of a tool result, in the prompt. */
 const TEXT = 1_500
 const RESULT = 300
 
-/** `characters`: how long the summary may be. */
+/** `characters`: maximum length of the summary. */
 export function promptOf(
 	previous: string | undefined,
 	turns: readonly string[],
@@ -34,7 +34,7 @@ export function promptOf(
 	].join('\n')
 }
 
-/** The messages of a turn, one JSON object a line. `characters`: about how long all may be. */
+/** The messages of a turn, one JSON object per line. `characters`: approximate limit of the whole text. */
 export function linesOf(messages: readonly ChatMessage[], characters: number): string {
 	const lines = messages.map((message) => {
 		if (message.role === 'user') {
@@ -52,17 +52,17 @@ export function linesOf(messages: readonly ChatMessage[], characters: number): s
 	return lines.map((line) => shortened(line, characters)).join('\n')
 }
 
-/** A line with one of these words, and signs around it. */
+/** Punctuation that models put around the headings. */
 const SIGNS = String.raw`[^\p{L}\p{N}\n\r\u2028\u2029]*`
 const SUMMARY_HEAD = new RegExp(`^${SIGNS}SUMMARY${SIGNS}$([^]*)`, 'imu')
 const FACTS_HEAD = new RegExp(`^${SIGNS}FACTS${SIGNS}$`, 'imu')
 
-/** The summary is empty if the model gave none. `source`: what the model was shown; a fact with a number that is not in it is left out. */
+/** The summary is empty if the model returned none. `source`: the text of the turns; facts with numbers that it lacks are dropped. */
 export function answerIn(text: string, isCut: boolean, source: string, characters: number) {
 	const [, told = text] = SUMMARY_HEAD.exec(text) ?? []
 	const [summary = '', rest = ''] = told.split(FACTS_HEAD)
 	const lines = rest.split('\n').flatMap((line) => /^\s*(?:[-*•]|\d+[.)])\s+(.+)$/.exec(line)?.[1]?.trim() ?? [])
-	// The last line of an answer that was cut is a part of one.
+	// The last line of a truncated answer is incomplete.
 	if (isCut) lines.pop()
 	const numbers = new Set(source.match(/\p{N}+/gu))
 	const facts = lines.filter(
@@ -74,7 +74,7 @@ export function answerIn(text: string, isCut: boolean, source: string, character
 	return { summary: wholeLines(summary.trim(), characters), facts: [...new Set(facts)].slice(0, FACTS) }
 }
 
-/** Without a model: how each turn begins and what it came to, the newest that fit. */
+/** A summary without a model: the beginning of each turn's prompt and answer, for the newest turns that fit. */
 export function plainSummary(
 	previous: string | undefined,
 	turns: readonly (readonly ChatMessage[])[],
@@ -102,7 +102,7 @@ function shortened(text: string, characters: number): string {
 	return `${text.slice(0, head).toWellFormed()} […] ${text.slice(head - characters).toWellFormed()}`
 }
 
-/** Cut at the end of a line or a sentence, where there is one in the last third. */
+/** Cuts at the end of a line or a sentence if there is one in the last third. */
 function wholeLines(text: string, characters: number): string {
 	if (text.length <= characters) return text
 	const part = text.slice(0, characters).toWellFormed()

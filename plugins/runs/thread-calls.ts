@@ -1,4 +1,4 @@
-/** The calls of tools that a run's thread requests. */
+/** Executes the tool calls that a run's thread requests. */
 import type { ToolFile } from '../../core/plugin.ts'
 import type { ToolCallRequest, ToolReply } from '../../core/protocol.ts'
 import { openAsks } from './asks.ts'
@@ -12,34 +12,34 @@ import { whyMissing } from './tools-ready.ts'
 import { askApproval, beginWait } from './waits.ts'
 import type { Active } from './work.ts'
 
-/** What calls need; made with the first, since most runs make none. */
+/** Shared by all calls of the execution; created by the first call, since most runs make none. */
 interface Shared {
 	asks: Asks
 	signal: AbortSignal
-	over: AbortController
+	closed: AbortController
 }
 
-/** `hold`: as `openAsks` takes it. */
+/** `hold`: see `openAsks`. */
 export function openCalls(work: Active, hold: () => () => void) {
 	const { ctx, run, agent, log } = work
 	const begun = new Set(log.journal.steps.flatMap((step) => (step.kind === 'begun' ? [step.call_id] : [])))
-	/** Calls of the latest answer, by the id that the thread uses. */
+	/** The unredacted calls of the latest answer, by the id that the thread uses. */
 	let asWritten = new Map<string, ToolCallRequest>()
 	let shared: Shared | undefined
 	const share = (): Shared => {
-		const over = new AbortController()
-		const signal = AbortSignal.any([work.lock.signal, over.signal])
-		return { over, signal, asks: openAsks(work, signal, hold) }
+		const closed = new AbortController()
+		const signal = AbortSignal.any([work.lock.signal, closed.signal])
+		return { closed, signal, asks: openAsks(work, signal, hold) }
 	}
 	return {
 		/** `redacted`: the calls of the model's latest answer as the thread gets them; `written`: as the model wrote them. */
 		expect(redacted: readonly ToolCallRequest[], written: readonly ToolCallRequest[]): void {
 			asWritten = new Map(redacted.map(({ id }, at) => [id, written[at] as ToolCallRequest]))
 		},
-		/** `asTold`: the call as the thread has it. */
-		async call(asTold: ToolCallRequest): Promise<ToolReply> {
-			// The model's output may contain a secret. The tool gets it; the model does not get it again.
-			const call = asWritten.get(asTold.id) ?? asTold
+		/** `redacted`: the call as the thread has it. */
+		async call(redacted: ToolCallRequest): Promise<ToolReply> {
+			// The model's output may contain a secret: the tool gets it, but the thread and later requests do not.
+			const call = asWritten.get(redacted.id) ?? redacted
 			const { asks, signal } = (shared ??= share())
 			const asking = asks.of(call)
 			const site = {
@@ -50,15 +50,15 @@ export function openCalls(work: Active, hold: () => () => void) {
 				log,
 				policy: await policyOf(ctx, agent, log.journal),
 				ask: asking.ask,
-				asked: asking.close,
+				closeQuestions: asking.close,
 				forModel: (text: string, also: ReadonlySet<string>) => forModel(work, text, also),
 				result_characters: work.limits.result_characters,
 				interrupted: begun.has(call.id),
 				attach: (files: readonly ToolFile[]) => storeFiles(ctx, run, agent, files, log.redactor),
 				whyMissing: (name: string) => whyMissing(ctx, agent, name),
 			}
-			// Read now, not when the run began: a reload may have brought other tools.
-			// A thread asks for it, which serves other runs, too.
+			// The tools are read for each call, since a reload may have changed them. The context is set here, since the thread
+			// serves other runs too.
 			const result = await inContext(run, async () => {
 				const tools = run.tools === 'none' ? [] : await ctx.toolbox.list(agent)
 				return callTool(tools, call, site, ctx.log)
@@ -69,10 +69,10 @@ export function openCalls(work: Active, hold: () => () => void) {
 			if (result.status === 'asks') return askApproval(work, call, result.wanted)
 			return waited_ms > 0 ? { ...result, waited_ms } : result
 		},
-		/** Aborts what still runs: a call may outlast the run, for example after its wall-time limit. */
+		/** Aborts pending calls: a call may outlast the run, for example after its wall-time limit. */
 		async close(): Promise<void> {
-			shared?.over.abort('the run has ended')
-			// A run that continues from its journal must not be paused by a question that is no longer asked.
+			shared?.closed.abort('the run has ended')
+			// A withdrawn question must not keep a run paused that continues from its journal.
 			await shared?.asks.close()
 		},
 	}

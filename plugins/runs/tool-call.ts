@@ -1,4 +1,4 @@
-/** One call of a tool by a model, with the events and the journal step of its begin and end. */
+/** Executes one tool call of a model, and writes its events and journal steps. */
 import { Fault, messageOf, toWire } from '../../core/errors.ts'
 import type { JournalStep } from './journal-step.ts'
 import { unawaited } from './run-log.ts'
@@ -17,7 +17,7 @@ import type { ShownResult } from './results.ts'
 import { findTool } from '../../sandbox/wire-name.ts'
 import { parseArguments } from './tool-specs.ts'
 
-/** Where a call happens. */
+/** The run in which a call is made, and the services that the call needs. */
 export interface CallSite {
 	run_id: string
 	agent: AgentRef
@@ -27,43 +27,43 @@ export interface CallSite {
 	policy: CallPolicy
 	/** `ToolCall.ask`. */
 	ask(question: QuestionText): Promise<string>
-	/** Settles once no question is open: questions that the tool did not wait for are withdrawn before its result is reported. */
-	asked?(): Promise<void>
-	/** A result as the agent's model may see it: without secrets, except those that a grant, or the tool, reveals to it. */
+	/** Withdraws questions that the tool did not wait for, before its result is reported. Settles once none is open. */
+	closeQuestions?(): Promise<void>
+	/** Redacts a result for the agent's model: all secrets except those that a grant or the tool reveals. */
 	forModel(text: string, revealed: ReadonlySet<string>): Promise<string>
 	/** Characters of a result that the model sees; see results.ts. */
 	result_characters: number
-	/** The call had begun before the gateway died, and its outcome is unknown. */
+	/** The call had begun before the gateway crashed, and its outcome is unknown. */
 	interrupted: boolean
-	/** Stores what comes with a result. Must not throw for a file that cannot be stored. */
+	/** Stores the files of a result. Must not throw for a file that cannot be stored. */
 	attach(files: readonly ToolFile[]): Promise<StoredFiles>
-	/** Why the agent does not have this tool, if a plugin knows. */
+	/** Explains why the agent does not have this tool; undefined if no plugin can. */
 	whyMissing?(name: string): Promise<string | undefined>
 }
 
 export interface StoredFiles {
 	attachments: Attachment[]
-	/** Why others are not among them, for the model. */
+	/** For the model: why other files were omitted. */
 	left_out: string[]
-	/** Writes by which the run keeps them, in the scope of its agent; committed with the result. */
+	/** The writes by which the run keeps the blobs, in its agent's scope; committed with the result. */
 	ops(): Promise<Op[]>
 }
 
 export type CallResult =
 	| { status: 'done'; ok: boolean; content: string; attachments?: Attachment[] }
 	| { status: 'waits'; wait: Wait }
-	/** Nothing was done: a person must approve the call first. */
+	/** The tool was not called: a person must approve the call first. */
 	| { status: 'asks'; wanted: WantedCall }
 
-/** Characters of arguments or results that an event carries. */
+/** Characters of arguments or results in an event. */
 const EVENT_LIMIT = 16 * 1024
 
 export const primitiveEvents = { called: 'primitive.called', result: 'primitive.result', failed: 'primitive.failed' }
 
 /**
- * Makes one call and journals it: the event of its beginning, then, as one durable whole, the event of its end and the
- * step. A call that fails is a result for the model too; it throws only if the log cannot be written, or if the execution
- * of the run ended before the call did.
+ * Executes one call. Appends the event of its beginning, and later the event of its end together with its journal step. A failed
+ * call is a result for the model too. Throws only if the log cannot be written, or the execution of the run ended before the
+ * call.
  */
 export async function callTool(
 	tools: readonly ToolDefinition[],
@@ -103,7 +103,7 @@ export async function callTool(
 	const repeatable = tool.repeatable ?? events === primitiveEvents
 	const begun: JournalStep | undefined = repeatable ? undefined : { kind: 'begun', call_id: request.id }
 	const recorded = site.log.append(
-		[{ event_type: events.called, payload: { ...about, arguments: shown(request.arguments, site) } }],
+		[{ event_type: events.called, payload: { ...about, arguments: eventText(request.arguments, site) } }],
 		begun,
 	)
 	if (repeatable) unawaited(recorded)
@@ -112,33 +112,33 @@ export async function callTool(
 	const revealed = new Set<string>()
 	try {
 		const args = parseArguments(tool, request.arguments)
-		const value = await during(site.signal, async (own) => {
+		const value = await during(site.signal, async (callSignal) => {
 			try {
-				return await tool.run(args, callOf(request, site, revealed, own))
+				return await tool.run(args, callOf(request, site, revealed, callSignal))
 			} finally {
-				await site.asked?.()
+				await site.closeQuestions?.()
 			}
 		})
-		// It may be what the tool makes of the end of the run's execution, which continues elsewhere and repeats the call.
+		// After an abort the value may be incomplete. The run continues elsewhere, and repeats the call.
 		if (repeatable) site.signal.throwIfAborted()
 		if (value instanceof Pause) return { status: 'waits', wait: value.wait }
 		if (!(value instanceof Attached))
-			return await finish(request, site, noted(success(tool, request, site, value), note), revealed)
+			return await finish(request, site, withNote(success(tool, request, site, value), note), revealed)
 		const files = await site.attach(value.files)
 		const finished = successWith(files, tool, request, site, value.value)
-		return await finish(request, site, noted(finished, note), revealed, files)
+		return await finish(request, site, withNote(finished, note), revealed, files)
 	} catch (error) {
-		// A failure is that of the execution then, not of the call.
+		// The execution of the run failed or ended, not the call.
 		if (site.log.closed || site.signal.aborted) throw error
 		if (!(error instanceof Fault)) {
 			const { run_id, agent } = site
 			logger.warn({ err: error, tool: tool.name, run_id, agent: agent.name }, 'a tool failed')
 		}
-		return finish(request, site, noted(failure(tool, request, site, error), note))
+		return finish(request, site, withNote(failure(tool, request, site, error), note))
 	}
 }
 
-/** The event and step that give a waiting call its result: plain data, or a Fault if the call fails; to be appended with `change`. */
+/** The event and step by which a waiting call gets its result: plain data, or a Fault. To be appended with `change`. */
 export function answeredCall(
 	tools: readonly ToolDefinition[],
 	request: ToolCallRequest,
@@ -152,14 +152,15 @@ export function answeredCall(
 
 type ToolStep = Extract<JournalStep, { kind: 'tool' }>
 
-/** The step of a finished call, the complete result to be stored with it, and how other versions of the result are abridged. */
+/** The step of a finished call, the change that stores the complete result, and the function that abridges other versions of it. */
 function recordOf(
 	{ id: call_id }: ToolCallRequest,
 	{ log, agent, run_id, result_characters }: Pick<CallSite, 'log' | 'agent' | 'run_id' | 'result_characters'>,
 	{ ok, content: whole }: Finished,
-): { step: ToolStep; change: RecordChange | undefined; like: ShownResult['like'] } {
-	const { content, size, change, like } = showResult(log, { uid: agent.uid, run_id, call_id }, whole, result_characters)
-	return { step: { kind: 'tool', call_id, ok, content, ...(size !== undefined && { size }) }, change, like }
+): { step: ToolStep; change: RecordChange | undefined; abridge: ShownResult['abridge'] } {
+	const place = { uid: agent.uid, run_id, call_id }
+	const { content, size, change, abridge } = showResult(log, place, whole, result_characters)
+	return { step: { kind: 'tool', call_id, ok, content, ...(size !== undefined && { size }) }, change, abridge }
 }
 
 interface Finished {
@@ -177,13 +178,13 @@ async function finish(
 	files?: StoredFiles,
 ): Promise<CallResult> {
 	const { event, ok, content } = finished
-	const { step, change, like } = recordOf(request, site, finished)
+	const { step, change, abridge } = recordOf(request, site, finished)
 	const attached = files && files.attachments.length > 0 ? { attachments: files.attachments } : {}
 	await site.log.append([event], { ...step, ...attached }, withFiles(change, site, files))
-	return { status: 'done', ok, content: like(await site.forModel(content, revealed)), ...attached }
+	return { status: 'done', ok, content: abridge(await site.forModel(content, revealed)), ...attached }
 }
 
-/** Both changes are of the agent's scope. */
+/** Merges both changes, which are in the agent's scope. */
 function withFiles(
 	change: RecordChange | undefined,
 	{ agent }: CallSite,
@@ -196,19 +197,20 @@ function withFiles(
 	}
 }
 
-/** Its model wrote other arguments, and must not take the result for theirs. */
+/** Tells the model that the result belongs to other arguments than those that it wrote. */
 function editNote({ arguments: made }: ToolCallRequest): string {
 	return `\n\n[Note from the gateway: a person changed the arguments of this call before it was made, to ${made}]`
 }
 
-function noted(finished: Finished, note: string): Finished {
+function withNote(finished: Finished, note: string): Finished {
 	return note === '' ? finished : { ...finished, content: finished.content + note }
 }
 
 type Logged = Pick<CallSite, 'log'>
 
-export function shown(text: string, { log }: Logged): string {
-	// Redacted before it is cut, since the cut could leave a part of a secret. A whole text is redacted when it is appended.
+/** Cuts a text for an event. */
+export function eventText(text: string, { log }: Logged): string {
+	// Redacted before it is cut, since the cut could leave a part of a secret. A short text is redacted when it is appended.
 	if (text.length <= EVENT_LIMIT) return text
 	const { text: beginning, dropped } = log.redactor.cut(text, EVENT_LIMIT, 'event')
 	return dropped === 0 ? beginning : `${beginning}… [cut: ${dropped} more characters]`
@@ -220,7 +222,7 @@ export function success(tool: CalledTool, request: ToolCallRequest, site: Logged
 	const content = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'null')
 	const event = {
 		event_type: (tool.events ?? primitiveEvents).result,
-		payload: { ...aboutCall(tool, request), result: shown(content, site) },
+		payload: { ...aboutCall(tool, request), result: eventText(content, site) },
 	}
 	return { event, ok: true, content }
 }
@@ -239,12 +241,12 @@ function successWith(
 
 export function failure(tool: CalledTool, request: ToolCallRequest, site: Logged, error: unknown): Finished {
 	const { code, message } = error instanceof Fault ? toWire(error) : { code: 'tool_failed', message: messageOf(error) }
-	const told = shown(message, site)
+	const shortened = eventText(message, site)
 	const event = {
 		event_type: (tool.events ?? primitiveEvents).failed,
-		payload: { ...aboutCall(tool, request), code, message: told },
+		payload: { ...aboutCall(tool, request), code, message: shortened },
 	}
-	return { event, ok: false, content: JSON.stringify({ error: { code, message: told } }) }
+	return { event, ok: false, content: JSON.stringify({ error: { code, message: shortened } }) }
 }
 
 export function aboutCall(tool: CalledTool, request: ToolCallRequest): Record<string, unknown> {
@@ -252,20 +254,20 @@ export function aboutCall(tool: CalledTool, request: ToolCallRequest): Record<st
 	return { ...name, call_id: request.id }
 }
 
-/** Where a call happens. A copy of the call has it too. */
+/** The key of a call's site. It is a property, so that a copy of the call has it too. */
 const SITE = Symbol('site')
 
 interface PlacedCall extends ToolCall {
 	[SITE]?: CallSite
 }
 
-/** Where a call that a tool was given happens, for the calls that the tool makes in turn. */
+/** The site of a call that a tool was given, for nested calls. */
 export function siteOf(call: PlacedCall): CallSite {
 	if (!call[SITE]) throw new TypeError('pass the same call object that the outer tool got')
 	return call[SITE]
 }
 
-/** `signal`: that of this call alone. */
+/** `signal`: of this call only. */
 function callOf(request: ToolCallRequest, site: CallSite, revealed: Set<string>, signal: AbortSignal): PlacedCall {
 	return {
 		[SITE]: site,

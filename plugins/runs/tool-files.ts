@@ -1,4 +1,4 @@
-/** Attachments of a tool's result: from the bytes that it returned to blobs that the run keeps. */
+/** Stores the files of a tool's result as blobs that the run keeps. */
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolFile } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
@@ -12,7 +12,7 @@ const FILES = 16
 const BYTES = 20 * 1024 * 1024
 
 /**
- * One that is refused is reported to the model; other errors, such as a full disk, are thrown. `redactor`: of the run.
+ * Files that are refused are reported to the model. Throws other errors, such as that of a full disk. `redactor`: of the run.
  */
 export async function storeFiles(
 	ctx: Pick<Context, 'use'>,
@@ -43,7 +43,7 @@ export async function storeFiles(
 	return { attachments, left_out, ops }
 }
 
-/** Its name, and its bytes if they are text. Callers who may not see names of secrets can download it, too. */
+/** Redacts secrets, and their names, in the file's name and text: callers without access to the names can download the file. */
 function withoutSecrets({ bytes, name = '', ...file }: ToolFile, redactor: View): ToolFile {
 	if (!redactor.active) return { ...file, bytes, name }
 	const safe = (text: string): string => namesHidden.text(redactor.text(text, 'record'))

@@ -1,4 +1,4 @@
-/** How the tools that plugins define are described to a model, and given checked arguments. */
+/** Describes tools to a model, and parses the arguments of calls. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { ToolDefinition } from '../../core/plugin.ts'
@@ -6,12 +6,12 @@ import type { ToolSpec } from '../../core/protocol.ts'
 import { isObject } from '../../core/util/is-object.ts'
 
 const DESCRIPTION_LIMIT = 4096
-/** Characters of arguments up to which all mistakes are reported; reporting a hundred thousand would take a second. */
-const ALL_MISTAKES_LIMIT = 16 * 1024
+/** For longer arguments only the first error is reported: reporting 100,000 errors would take a second. */
+const ALL_ERRORS_LIMIT = 16 * 1024
 
 const specs = new WeakMap<ToolDefinition, ToolSpec>()
 
-/** The same object for the same definition, so that what is computed of it may be kept. */
+/** Returns the same object for the same definition, so that values computed from it can be cached. */
 export function specOf(tool: ToolDefinition): ToolSpec {
 	let spec = specs.get(tool)
 	if (!spec) {
@@ -31,7 +31,7 @@ export function isConcurrent({ concurrent, repeatable }: ToolDefinition): boolea
 	return concurrent ?? repeatable === true
 }
 
-/** Throws `invalid_arguments`, which says what to send. */
+/** Throws `invalid_arguments`; the message states what to send. */
 export function parseArguments(tool: ToolDefinition, text: string): Record<string, unknown> {
 	let value: unknown
 	try {
@@ -45,7 +45,7 @@ export function parseArguments(tool: ToolDefinition, text: string): Record<strin
 	if (!isObject(value))
 		throw new Fault('invalid_arguments', `the arguments of ${tool.name} must be one JSON object. You wrote: ${text}`)
 	if (!Joi.isSchema(tool.parameters)) return value
-	const checked = tool.parameters.validate(value, { abortEarly: text.length > ALL_MISTAKES_LIMIT, convert: false })
+	const checked = tool.parameters.validate(value, { abortEarly: text.length > ALL_ERRORS_LIMIT, convert: false })
 	if (checked.error)
 		throw new Fault('invalid_arguments', `the arguments of ${tool.name} are wrong: ${checked.error.message}`)
 	return checked.value as Record<string, unknown>
@@ -53,7 +53,7 @@ export function parseArguments(tool: ToolDefinition, text: string): Record<strin
 
 const schemas = new WeakMap<object, Record<string, unknown>>()
 
-/** Made once for each schema: the conversion costs more than the rest of a run's order. */
+/** Cached by schema: the conversion takes longer than the rest of composing an order. */
 function jsonSchemaOf(parameters: ToolDefinition['parameters']): Record<string, unknown> {
 	if (!parameters) return { type: 'object', properties: {}, additionalProperties: false }
 	if (!Joi.isSchema(parameters)) return parameters as Record<string, unknown>
@@ -68,8 +68,8 @@ function jsonSchemaOf(parameters: ToolDefinition['parameters']): Record<string, 
 const SIZES = new Set(['minLength', 'maxLength', 'minItems', 'maxItems', 'uniqueItems', 'pattern'])
 
 /**
- * A schema without the bounds and patterns of texts and lists, which cost tokens in each request: models hardly use them, and a
- * call that breaks one gets an error that names it. Where one matters, the description has it.
+ * Removes lengths and patterns from a schema: they cost tokens in each request, and models hardly use them. A call that violates
+ * one gets an error that names it. Descriptions mention the important ones.
  */
 function withoutSizes(schema: Record<string, unknown>): Record<string, unknown> {
 	const kept = Object.entries(schema).filter(([keyword, value]) => !SIZES.has(keyword) || typeof value === 'object')

@@ -1,9 +1,9 @@
-/** Waits for plugins whose tools a run would otherwise lack, and explains why a tool is missing. */
+/** Waits until plugins can provide their tools, and explains why a tool is missing. */
 import { messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { within } from '../../core/util/deadline.ts'
 
-/** More than a plugin waits by its own limit of 10 s. */
+/** Longer than the 10 s that a plugin itself may wait. */
 const READY_MS = 12_000
 const WHY_MISSING_MS = 2_000
 

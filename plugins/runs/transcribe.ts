@@ -1,4 +1,4 @@
-/** Turns recordings that came with a prompt into text, once: the run's record keeps it. */
+/** Transcribes the recordings of a prompt. The text is kept in the run's record. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../core/errors.ts'
 import type { Attachment } from '../../core/protocol.ts'
@@ -11,14 +11,14 @@ import type { Work } from './work.ts'
 /** Transcribed characters that are kept of a recording. */
 const LIMIT = 50_000
 const ERROR_LIMIT = 500
-const MOST_TIMEOUT_MS = 120_000
+const MAX_TIMEOUT_MS = 120_000
 const RETRIES = 2
 const PAUSE_MS = 1_000
 const ANSWER_BYTES = 4 * 1024 * 1024
 
 /**
- * Each result is durable before the next recording, and before the model is asked, so a restart transcribes none twice. The
- * model sees which recordings could not be transcribed. Throws only if the log cannot be written.
+ * Each transcript is durable before the next recording is sent, and before the model is called, so a restart transcribes none
+ * twice. The model sees which recordings could not be transcribed. Throws only if the log cannot be written.
  */
 export async function transcribe(work: Pick<Work, 'ctx' | 'run' | 'log' | 'lock'>): Promise<void> {
 	const { ctx, run, log } = work
@@ -64,7 +64,7 @@ function keep(
 	})
 }
 
-/** OpenAI's `/audio/transcriptions`, which other servers have too. */
+/** Calls `/audio/transcriptions` of OpenAI or a compatible server. */
 async function ask(
 	order: EndpointOrder,
 	{ media_type, name }: Attachment,
@@ -105,10 +105,10 @@ async function send(order: EndpointOrder, type: string, body: Buffer, signal: Ab
 		signal,
 	}
 	const response = await guardedFetch(url, init, {
-		// The operator named the address.
+		// The operator chose the address, so it may be private.
 		policy: { protocols: ['https:', 'http:'], private_first: true },
 		max_bytes: ANSWER_BYTES,
-		timeout_ms: Math.min(timeout_ms, MOST_TIMEOUT_MS),
+		timeout_ms: Math.min(timeout_ms, MAX_TIMEOUT_MS),
 		redirects: 0,
 	})
 	const responseText = await response.text()
@@ -118,14 +118,14 @@ async function send(order: EndpointOrder, type: string, body: Buffer, signal: Ab
 		throw status >= 500 || status === 429 || status === 408 ? new Error(message) : new Refused(message)
 	}
 	const { text } = JSON.parse(responseText) as { text?: unknown }
-	if (typeof text !== 'string') throw new Refused('the server answered without a text')
+	if (typeof text !== 'string') throw new Refused('the answer of the server contains no text')
 	return text
 }
 
-/** A retry would be refused too. */
+/** An error that a retry would not change. */
 class Refused extends Error {}
 
-/** Servers go by the ending of the name. */
+/** Servers detect the format by the extension of the name. */
 function endingOf(media_type: string): string {
 	const kind = media_type.split('/')[1] ?? ''
 	return { mpeg: 'mp3', mp4: 'm4a', 'x-wav': 'wav' }[kind] ?? kind

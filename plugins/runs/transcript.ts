@@ -1,4 +1,4 @@
-/** An ended run as messages: what its model said, the calls it made with their results, and how it ended. */
+/** Converts an ended run to messages: its prompt, its model's text and calls, their results, and how it ended. */
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Journal } from './run-log.ts'
@@ -8,8 +8,8 @@ import { keys } from './keys.ts'
 import { messagesIn } from './journal.ts'
 
 /**
- * The messages of a turn, the prompt first. Every call has a result. A turn without an answer ends with a remark in its
- * place, since models expect one. Of a run whose journal was removed (`events.retention_days`), prompt and answer are left.
+ * The messages of a turn, the prompt first. Every call has a result, and a turn without an answer ends with a remark in its
+ * place, since models require both. If the run's journal was removed (`events.retention_days`), only prompt and answer remain.
  */
 export async function transcriptOf(
 	{ events, store }: Pick<Context, 'events' | 'store'>,
@@ -22,7 +22,7 @@ export async function transcriptOf(
 	return messagesOfTurn(run, journal as Journal, given?.value.since ?? [])
 }
 
-/** `since`: what was said after the prompt before the run began. */
+/** `since`: the messages between the prompt and the beginning of the run. */
 function messagesOfTurn(run: RunRecord, journal: Journal, since: readonly ChatMessage[]): ChatMessage[] {
 	const { run_id, prompt, attachments, answer } = run
 	const before = since.map((message) => withOwnIds(message, run_id, false))
@@ -34,7 +34,7 @@ function messagesOfTurn(run: RunRecord, journal: Journal, since: readonly ChatMe
 	]
 	const last = done.at(-1)
 	if (last?.role === 'assistant' && (last.tool_calls ?? []).length === 0) return messages
-	// The journal is gone, or the run ended without an answer of the model's.
+	// The journal was removed, or the run ended without an answer of its model.
 	messages.push({ role: 'assistant', content: answer ?? remarkOn(run), tool_calls: [] })
 	return messages
 }
@@ -45,7 +45,7 @@ function remarkOn({ status, error }: RunRecord): string {
 	return '[This turn has no answer yet.]'
 }
 
-/** A call that was cut off has no result in the journal. */
+/** Adds results to calls that were interrupted, which have none in the journal. */
 function withResults(messages: ChatMessage[]): ChatMessage[] {
 	const content = '[the turn ended before there was a result]'
 	const complete: ChatMessage[] = []
@@ -64,11 +64,11 @@ function withResults(messages: ChatMessage[]): ChatMessage[] {
 	return complete
 }
 
-/** Some servers number their calls anew in each answer; in a conversation, every id must be unique. */
-const COUNTED = /^[a-z_.:-]*\d{1,4}(?:_\d{1,4})?$/i
+/** Ids of servers that number the calls of each answer from 0. In a conversation, every id must be unique. */
+const NUMBERED_ID = /^[a-z_.:-]*\d{1,4}(?:_\d{1,4})?$/i
 
 function withOwnIds(message: ChatMessage, run_id: string, isOwn = true): ChatMessage {
-	const own = (id: string): string => (COUNTED.test(id) ? `${id}_${run_id.slice(-8)}` : id)
+	const own = (id: string): string => (NUMBERED_ID.test(id) ? `${id}_${run_id.slice(-8)}` : id)
 	if (message.role === 'tool') {
 		const call_id = own(message.call_id)
 		return isOwn

@@ -4,7 +4,7 @@ import type { Agents } from '../agents/contract.ts'
 import type { RunRecord, Runs } from './contract.ts'
 import { unknownRun } from './records.ts'
 
-/** As `Runs.visibleTo`, for a caller whose token is for some agents: runs of others do not exist. */
+/** As `Runs.visibleTo`, for a caller whose token is limited to some agents: runs of other agents do not exist for it. */
 export function visibleRuns(runs: Runs, agents: Agents, caller: AgentLimit): Runs {
 	const find = async (run_id: string): Promise<RunRecord | undefined> => {
 		const run = await runs.find(run_id)

@@ -1,6 +1,6 @@
 /**
- * Paused runs: each waits until a question is answered, or until another run has ended. The journal has what a run waits
- * for. Its record shows the same to readers, and is changed by the answer or by that end.
+ * Paused runs: each waits until a question is answered or another run has ended. The journal states what a run waits for. The
+ * record shows the same to readers, and is updated by the answer or by the end of the other run.
  */
 import { hash } from 'node:crypto'
 import { Fault, isFault } from '../../core/errors.ts'
@@ -30,12 +30,12 @@ const WAITING_LIMIT = 32
 /** Pauses the run. Returns the call's result instead if there is nothing to wait for. */
 export function beginWait(work: Work, call: ToolCallRequest, wait: Wait): Promise<ToolReply> {
 	if ('run_id' in wait) return waitForRun(work, call, wait.run_id)
-	// Computed from the call, so that asking may be repeated.
+	// Derived from the call, so that a repeated call asks the same question.
 	const question_id = hash('sha256', `${work.run.run_id}:${call.id}`).slice(0, 32)
 	return pauseFor(work, call, { ...wait, question_id, ...askedBy(work.run, call) })
 }
 
-/** What a run waits for, by its journal: one for each call that has no result yet. */
+/** The waits in a journal: one for each call that waits and has no result yet. */
 export function waitsIn({ steps }: Journal): WaitStep[] {
 	const waits = new Map<string, WaitStep>()
 	for (const step of steps) {
@@ -45,7 +45,7 @@ export function waitsIn({ steps }: Journal): WaitStep[] {
 	return [...waits.values()]
 }
 
-/** Gives their results to the calls whose wait is over. Returns those that must still wait. */
+/** Writes the results of the calls whose wait is over. Returns the waits that remain. */
 export async function resume(work: Work, waits: readonly WaitStep[]): Promise<WaitStep[]> {
 	const left: WaitStep[] = []
 	for (const wait of waits) if (!(await resumeOne(work, wait))) left.push(wait)
@@ -80,7 +80,7 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 	return true
 }
 
-/** Pauses the run again, which waits for further runs. */
+/** Pauses the run again: some of its waits remain. */
 export function pauseAgain(work: Work, left: readonly WaitStep[]): Promise<null> {
 	const [question_id] = left.flatMap((wait) => ('question_id' in wait.for ? [wait.for.question_id] : []))
 	const [waits_for] = left.flatMap((wait) => ('run_id' in wait.for ? [wait.for.run_id] : []))
@@ -89,7 +89,7 @@ export function pauseAgain(work: Work, left: readonly WaitStep[]): Promise<null>
 	return appendWith(work.log, work.run.agent_uid, { events }, () => pauseOps(work, left))
 }
 
-/** Marks the record as paused, if a crash of version 0.1.0 left it behind the journal. */
+/** Marks the record as paused: a crash of version 0.1.0 may have left it older than the journal. */
 export function showPaused(work: Work, waits: readonly WaitStep[]): Promise<null> {
 	return change(work.ctx.store, agentScope(work.run.agent_uid), () => pauseOps(work, waits))
 }
@@ -141,7 +141,7 @@ async function pauseFor(work: Work, call: ToolCallRequest, question: Question): 
 	const step: WaitStep = { kind: 'waits', call_id: call.id, for: { question_id } }
 	const paused: NewEvent = { event_type: 'run.paused', payload: { question_id } }
 	if (others.some(({ call_id }) => call_id === call.id)) {
-		// It was asked before a crash, since when other calls went on.
+		// The question was asked before a crash.
 		await appendWith(work.log, work.run.agent_uid, { events: [paused] }, () => pauseOps(work, others))
 		return { status: 'paused', waits_for: question_id }
 	}
@@ -153,8 +153,8 @@ async function pauseFor(work: Work, call: ToolCallRequest, question: Question): 
 }
 
 /**
- * Pauses the run until a person has approved the call. A run asks for one approval at a time: while one is open, a further
- * call stays as it is, and asks when the run continues. Other calls of the same answer are made meanwhile.
+ * Pauses the run until a person has approved the call. A run asks for one approval at a time: while one is open, another call
+ * does not ask until the run continues. Calls of the same answer that need no approval are made meanwhile.
  */
 export async function askApproval(work: Work, call: ToolCallRequest, wanted: WantedCall): Promise<ToolReply> {
 	const question = approvalOf(work, call, wanted)
@@ -167,7 +167,7 @@ export async function askApproval(work: Work, call: ToolCallRequest, wanted: Wan
 	return pauseFor(work, call, question)
 }
 
-/** May be repeated, too: a run that already waits is not added again. */
+/** May be repeated: a run that already waits is not added again. */
 async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Promise<ToolReply> {
 	let result: unknown
 	let reports: NewEvent[] = []
@@ -191,7 +191,7 @@ async function waitForRun(work: Work, call: ToolCallRequest, run_id: string): Pr
 	return { status: 'done', ok, content }
 }
 
-/** Adds the run to those that the other one's end wakes; returns the other one if it has already ended. */
+/** Registers the run to continue when the other run ends. Returns the other run if it has already ended. */
 function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<RunRecord | null> {
 	return change<RunRecord | null>(store, agentScope(run.agent_uid), async () => {
 		const entry = await store.get<RunRecord>(keys.run(run.agent_uid, run_id))
@@ -202,13 +202,13 @@ function joinWaiting({ ctx: { store }, run }: Work, run_id: string): Promise<Run
 			throw new Fault('conflict', `run ${run_id} is in the same conversation, so both runs would wait for each other`)
 		if (waited_by.includes(run.run_id)) return { result: null }
 		if (waited_by.length >= WAITING_LIMIT)
-			throw new Fault('conflict', `${WAITING_LIMIT} runs wait for run ${run_id} already`)
+			throw new Fault('conflict', `${WAITING_LIMIT} runs already wait for run ${run_id}, which is the limit`)
 		const value: RunRecord = { ...entry.value, waited_by: [...waited_by, run.run_id] }
 		return { ops: [{ key: entry.key, value, expect: entry.rev }], result: null }
 	})
 }
 
-/** Gives the waiting call its result, after the events `reports`, in one durable append. */
+/** Appends the events `reports` and the result of the waiting call in one write. */
 async function giveResult(
 	{ ctx, run: { run_id }, agent, limits: { result_characters }, log }: Work,
 	call_id: string,
@@ -223,7 +223,7 @@ async function giveResult(
 	return step
 }
 
-/** Whether a call before the last one that waits is neither finished nor waiting: a crash came between. */
+/** Whether a call before the last waiting one is neither finished nor waiting, which a crash can cause. */
 export function hasUnfinishedBefore({ steps }: Journal, waits: readonly WaitStep[]): boolean {
 	const waiting = new Set(waits.map((wait) => wait.call_id))
 	const latest = steps.findLastIndex((step) => step.kind === 'model')
@@ -235,7 +235,7 @@ export function hasUnfinishedBefore({ steps }: Journal, waits: readonly WaitStep
 	return calls.slice(0, last).some((id) => !waiting.has(id) && !finished.has(id))
 }
 
-/** Whether a call was approved and is not made yet. */
+/** Whether a call was approved but not made yet. */
 export function hasApproved({ steps }: Journal): boolean {
 	const made = new Set(steps.flatMap((step) => (step.kind === 'tool' ? [step.call_id] : [])))
 	return steps.some((step) => step.kind === 'approved' && !made.has(step.call_id))

@@ -4,7 +4,7 @@ import type { RunLog } from './run-log.ts'
 import type { ModelOrder } from '../../sandbox/order.ts'
 import type { Account } from '../usage/contract.ts'
 import type { RunOutcome, SentRequest } from '../../core/protocol.ts'
-import type { Begun } from './begin.ts'
+import type { FreshRun } from './begin.ts'
 import type { RunRecord, RunSettings } from './contract.ts'
 import type { RunLock } from './run-lock.ts'
 
@@ -13,15 +13,15 @@ export interface Work {
 	ctx: Context<RunSettings>
 	run: RunRecord
 	agent: AgentRecord
-	/** The agent's own, and the gateway's where it sets none. */
+	/** The agent's limits; the gateway's for those that the agent does not set. */
 	limits: AgentLimits
-	/** The question for whose answer a call of this execution waits: the next one is asked after it. */
+	/** The id of the approval that a call of this execution waits for. Further approvals are asked after it. */
 	waits_for?: string
 	log: RunLog
 	lock: RunLock
 	/** Its models, once it has a thread. */
 	models?: readonly ModelOrder[]
-	/** Counts what its models use. */
+	/** Counts the usage of its models. */
 	account: Account
 	/** Milliseconds that the run has been active: before this execution, and since. */
 	active_ms(): number
@@ -29,17 +29,17 @@ export interface Work {
 
 export type LoggedRun = Pick<Work, 'ctx' | 'run' | 'log'>
 
-/** What only the execution itself knows. */
+/** A run in execution, with its temporary state. */
 export interface Active extends Work {
-	/** Keeps a request that was sent. Absent if none is kept. */
+	/** Stores a request that was sent to a model. Absent if requests are not kept. */
 	keep?: ((request: SentRequest) => void) | undefined
 	/** Milliseconds that calls waited for a person: not active time. */
 	waited_ms: number
-	/** The run executes while its beginning is being written. If that is refused, nothing of the run may remain. */
-	begun?: Begun
-	/** As in the journal, once that is written. */
+	/** Set while the beginning of the run is being written. If that fails, nothing of the run may remain. */
+	fresh?: FreshRun
+	/** The content of the journal's step `about`, which may not be written yet. */
 	about?: string | undefined
-	/** Nobody has executed it before, as far as its job shows. */
+	/** The first attempt of the run's first job. */
 	isFirst?: boolean
 }
 

@@ -245,7 +245,7 @@ void t.test('short-term memory holds 64 notes, and its latest messages', async (
 		`/tool memory.stm_write ${JSON.stringify({ key: `note ${n}`, value })}`
 	await ada.complete(Array.from({ length: 64 }, (_, n) => write(n, n)).join('\n'))
 	const over = await ada.complete(`${write(64, 'too many')}\n${write(3, null)}\n${write(64, 'fits')}`)
-	t.match((await ada.heard(over, 'primitive.failed')).payload, { message: /64 keys at most; write null/ })
+	t.match((await ada.heard(over, 'primitive.failed')).payload, { message: /at most 64 keys; write null/ })
 	const reading = await ada.complete('/tool memory.stm_read {}')
 	const read = JSON.parse(String((await ada.heard(reading, 'primitive.result')).payload.result))
 	t.equal(Object.keys(read.notes).length, 64)

@@ -144,7 +144,7 @@ void t.test('runs whose answer goes to a program have no files', async (t) => {
 		agent,
 		`/tool subagent.spawn ${JSON.stringify({ prompt: sends({ text: 'x', name: 'x.txt' }) })}`,
 	)
-	t.match(run.answer, /can have no files/)
+	t.match(run.answer, /cannot have files/)
 	await request('POST', '/v1/agents', { body: { name: 'held', config: { provider: 'held' } } })
 	const isOffered = ({ body }: HeldCall): boolean =>
 		(body.tools as { function: { name: string } }[]).some((tool) => tool.function.name === 'conversation_send_file')

@@ -126,7 +126,7 @@ void t.test('deliver names a chat, is refused where it is not bound, and can be 
 		status: 400,
 		body: { message: /chat "99" .* is not bound to agent "ada"/ },
 	})
-	t.match(await post('origin'), { status: 400, body: { message: /origin is for what is set up in a chat/ } })
+	t.match(await post('origin'), { status: 400, body: { message: /origin is only valid in a chat/ } })
 	const wanted = { channel: it.channel, chat: String(it.other.id) }
 	// One at a time: the beats of a busy agent are skipped.
 	const { body: none } = await post(undefined)
