@@ -118,7 +118,7 @@ async function takeUp(work: Active): Promise<Final | Paused | null> {
 	}
 	const unreadable = unreadableStep(steps)
 	if (unreadable !== null) {
-		const message = `another version of the gateway executed this run, and this version cannot read its step ${unreadable}; start the run again. Its output so far remains in its events`
+		const message = `another version of the gateway executed this run, and this version cannot read one of its steps (${unreadable}); start the run again. Its output so far remains in its events`
 		return { status: 'failed', error: { code: 'upgrade_incompatible', message }, usage: usageOf(steps) }
 	}
 	// The gateway ended before it executed the run.

@@ -8,6 +8,7 @@ import type { Change, Store } from '../../core/store/ports.ts'
 import { AgedMap } from '../../core/util/aged-map.ts'
 import { newestTurns, runOf } from './conversation.ts'
 import { keys } from './keys.ts'
+import { keyOf } from './summary-progress.ts'
 
 interface Turn {
 	readonly run_id: string
@@ -192,8 +193,4 @@ class KnownConversation {
 
 function charactersIn({ messages }: TurnRead): number {
 	return messages.reduce((sum, message) => sum + charactersOf(message), 0)
-}
-
-function keyOf(uid: string, conversation: string): string {
-	return `${uid} ${conversation}`
 }

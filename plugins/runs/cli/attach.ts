@@ -1,4 +1,4 @@
-/** What starts a run: a prompt, files that go along with it, and the name of its conversation. */
+/** Builds the request that starts a run: prompt, attachments and conversation. */
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { CliError, path } from '../../../core/cli/contract.ts'

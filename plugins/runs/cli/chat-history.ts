@@ -1,4 +1,4 @@
-/** The prompts of earlier conversations, in a file of the user's: they belong to the user, not to a gateway. */
+/** The history of prompts, in a file in the user's home: it belongs to the user, not to a gateway. */
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { jsonIn } from '../../../core/util/json-in.ts'
@@ -7,11 +7,11 @@ import type { History } from '../../../core/cli/contract.ts'
 const ENTRIES = 1_000
 /** Longer prompts are not kept: they were probably pasted. */
 const ENTRY_LIMIT = 16 * 1024
-/** The file is shortened at the next start once it is larger. */
+/** A larger file is shortened at the next start. */
 const FILE_LIMIT_BYTES = 1024 * 1024
 const FILE_MODE = 0o600
 
-/** `svc/chat-history` in XDG_STATE_HOME or ~/.local/state; undefined where the user has no home. */
+/** `svc/chat-history` in XDG_STATE_HOME or ~/.local/state; undefined if the user has no home. */
 export function historyFile(env: Readonly<NodeJS.ProcessEnv>): string | undefined {
 	const home = env.HOME || env.USERPROFILE
 	const state = env.XDG_STATE_HOME || (home && join(home, '.local', 'state'))
@@ -19,8 +19,8 @@ export function historyFile(env: Readonly<NodeJS.ProcessEnv>): string | undefine
 }
 
 /**
- * One JSON string a line, newest last, mode 0600. Without a `file`, and where it cannot be read or written, the history
- * lasts as long as the process: a conversation must not fail because of it.
+ * The file has one JSON string per line, newest last, and mode 0600. Without a `file`, or if it cannot be read or written, the
+ * history lasts as long as the process: a conversation must not fail because of it.
  */
 export function openHistory(file: string | undefined): History {
 	const entries = file === undefined ? [] : read(file)

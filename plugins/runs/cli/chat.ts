@@ -4,23 +4,21 @@ import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
 
 export default {
-	description:
-		'Talk with an agent: each line is a prompt, in the session that its runs share or in a conversation of its own',
+	description: 'Talk with an agent: each line is a prompt, in the current session or in a named conversation',
 	arguments: '<agent>',
 	options: {
-		'--conversation <name>':
-			'a conversation by a name that you choose, which begins with its first prompt; default: the current session',
+		'--conversation <name>': 'name of the conversation; the first prompt creates it; default: the current session',
 		'--ids': 'show the ids of runs',
 		'--no-history': 'neither read nor write the history of prompts',
 	},
 	examples: `
 At the prompt, and while an answer is being written:
 ${chatCommands}
-Ctrl-C in the middle of an answer stops it, and the conversation continues. Piped lines are taken one after another; while a
-run waits for the answer to a question, the next one is taken if it is a command.
+Ctrl-C during an answer stops it, and the conversation continues. Piped lines are read one after another; while a run waits
+for the answer to a question, the next line is read only if it is a command.
 
-On a terminal, Markdown is rendered (not with NO_COLOR), and the arrow keys bring back the prompts of earlier
-conversations, which are kept in svc/chat-history below XDG_STATE_HOME or ~/.local/state.
+On a terminal, Markdown is rendered (unless NO_COLOR is set), and the arrow keys recall earlier prompts, which are kept in
+svc/chat-history in XDG_STATE_HOME or ~/.local/state.
 
 Examples:
   svc chat ada
@@ -33,7 +31,7 @@ Examples:
 		await cli.api.request('GET', path`/v1/agents/${agent}`)
 		if (cli.ask.canAsk)
 			cli.out.note(
-				cli.out.style.dim(`Talking with ${agent}. /help shows the commands, /quit leaves; Ctrl-C stops an answer.`),
+				cli.out.style.dim(`Talking with ${agent}. /help lists the commands, /quit leaves, Ctrl-C stops an answer.`),
 			)
 		const history = openHistory(options.history ? historyFile(cli.env) : undefined)
 		const allAnswered = await converse(cli, agent, { history, conversation, ids: options.ids ? 'full' : 'short' })

@@ -24,7 +24,7 @@ interface ShownConversation extends Omit<ListedConversation, 'created_at' | 'new
 
 export default {
 	examples: `
-Without a conversation, show, context and compact take the one with the agent's newest run.
+By default, show, context and compact use the conversation with the agent's newest run.
 
 Examples:
   svc conversations list ada

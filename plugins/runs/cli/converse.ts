@@ -6,8 +6,8 @@ import { startRun } from './follow-run.ts'
 /** `none`: not a command. `over`: do not wait for the current answer. */
 type CommandOutcome = 'none' | 'again' | 'over'
 
-/** An answer that the conversation waits for. */
-interface Talk {
+/** The answer that the conversation waits for. */
+interface PendingAnswer {
 	/** Stops the run. */
 	interrupt: AbortController
 	/** Stops waiting; the run continues. */
@@ -18,19 +18,19 @@ interface Talk {
 
 interface ChatOptions {
 	history?: History
-	/** By its name. Absent: the agent's current session. */
+	/** The name of the conversation. Absent: the agent's current session. */
 	conversation?: string | undefined
 	/** How runs are shown; `short`: only in commands to type, by the end of their id. */
 	ids?: 'short' | 'full'
 }
 
-/** Limit of lines typed ahead while waiting for an answer; further input waits. */
+/** Lines that can be typed ahead while waiting for an answer; further input is not read. */
 const AHEAD_LIMIT = 20
 
 /**
- * Reads lines until one leaves, each a prompt or a command. While waiting for an answer, typed commands are executed at
- * once; piped ones in order, unless the run waits for the answer to a question. Returns false if not every
- * prompt was answered.
+ * Reads lines, each a prompt or a command, until a command leaves the conversation. Commands that are typed during an answer are
+ * executed at once. Piped commands are executed in order, unless the run waits for the answer to a question. Returns false if
+ * not every prompt was answered.
  */
 export async function converse(
 	cli: Cli,
@@ -40,8 +40,8 @@ export async function converse(
 	const { api, ask, out } = cli
 	const lines = await ask.lines('> ', history)
 	const ahead: string[] = []
-	let talk: Talk | undefined
-	/** The latest command: at a question it may run a moment longer than the answer that it ends. */
+	let pending: PendingAnswer | undefined
+	/** The latest command: if it ends an answer that asks a question, it may settle after the answer. */
 	let handling: Promise<unknown> = Promise.resolve()
 	let isLeaving = false
 	let allAnswered = true
@@ -56,7 +56,7 @@ export async function converse(
 
 	async function handleCommand(line: string): Promise<CommandOutcome> {
 		const text = line.trimEnd()
-		// What the offline provider understands; pasted text is never a command.
+		// /tool is a prompt for the offline provider; pasted text is never a command.
 		if (!text.startsWith('/') || /^\/tool\b/.test(text) || text.includes('\n')) return 'none'
 		try {
 			const done = execute(text)
@@ -73,19 +73,19 @@ export async function converse(
 			case '/exit':
 			case '/quit':
 				isLeaving = true
-				talk?.leave.abort()
+				pending?.leave.abort()
 				return 'over'
 			case '/new':
 				if (conversation !== undefined) {
 					out.note(
-						'Only the session can begin anew. For another conversation, start svc chat with another --conversation.',
+						'/new works only in the current session. For another conversation, start svc chat with another --conversation.',
 					)
 					return 'again'
 				}
-				talk?.interrupt.abort()
-				await talk?.ended
+				pending?.interrupt.abort()
+				await pending?.ended
 				await api.request('POST', path`/v1/agents/${agent}/reset`)
-				out.note('A new session: the agent remembers nothing of this one.')
+				out.note('New session: the agent no longer sees the previous one.')
 				return 'over'
 			case '/stop':
 				await api.request('POST', path`/v1/agents/${agent}/stop`)
@@ -96,9 +96,7 @@ export async function converse(
 				return 'again'
 			default:
 				allAnswered = false
-				out.note(
-					`There is no command ${out.style.plain(text.split(' ', 1)[0] ?? '')}; nothing was sent.\n${chatCommands}`,
-				)
+				out.note(`Unknown command ${out.style.plain(text.split(' ', 1)[0] ?? '')}; nothing was sent.\n${chatCommands}`)
 				return 'again'
 		}
 	}
@@ -116,18 +114,18 @@ export async function converse(
 				conversation,
 				ids,
 				stuck: listening.resolve,
-				// An answer may begin with a slash.
-				command: async (text) => (known.has(text) ? handleCommand(text) : 'none'),
+				// An answer may begin with a slash, so only exact commands count.
+				command: async (text) => (commands.has(text) ? handleCommand(text) : 'none'),
 			}),
 		)
 		const ended = followed.then(
 			() => {},
 			() => {},
 		)
-		talk = { interrupt, leave, ended }
+		pending = { interrupt, leave, ended }
 		if (ask.canAsk) listening.resolve()
 		void ended.then(() => {
-			talk = undefined
+			pending = undefined
 			over.abort()
 			listening.resolve()
 		})
@@ -137,9 +135,10 @@ export async function converse(
 				leave.abort()
 				throw error
 			})
-		const [answer, commands] = await Promise.allSettled([followed, listened])
+		const [answer, input] = await Promise.allSettled([followed, listened])
 		await handling
-		for (const one of [answer, commands]) if (one.status === 'rejected' && !reported(cli, one.reason)) throw one.reason
+		for (const settled of [answer, input])
+			if (settled.status === 'rejected' && !reported(cli, settled.reason)) throw settled.reason
 		return answer.status === 'fulfilled' && !leave.signal.aborted
 	}
 
@@ -150,12 +149,12 @@ export async function converse(
 			if (line.trim() === '' || (await handleCommand(line)) !== 'none') continue
 			ahead.push(line)
 			if (!ask.canAsk || ahead.length === AHEAD_LIMIT) return
-			out.note(out.style.dim('  (comes after this answer)'))
+			out.note(out.style.dim('  (will be sent after this answer)'))
 		}
 	}
 }
 
-/** Shows an error that does not end the conversation. */
+/** Shows an error that does not end the conversation. False for other errors. */
 function reported({ signal, out }: Cli, error: unknown): boolean {
 	if (!(error instanceof CliError) || signal.aborted) return false
 	if (!['failed', 'conflict', 'interrupted'].includes(error.exit)) return false
@@ -163,11 +162,11 @@ function reported({ signal, out }: Cli, error: unknown): boolean {
 	return true
 }
 
-const known = new Set(['/new', '/stop', '/exit', '/quit', '/help'])
+const commands = new Set(['/new', '/stop', '/exit', '/quit', '/help'])
 
 export const chatCommands = `  /new    begin a new session; an unfinished answer is stopped (not with --conversation)
   /stop   stop every run of the agent
   /quit   leave, as /exit, Ctrl-C and Ctrl-D do; an unfinished answer continues without you
-  /help   show these
-To begin a prompt with /, put a space in front of it. \\ at the end of a line, or Alt-Enter, begins a new line; pasted
-lines are one prompt.`
+  /help   list these commands
+To begin a prompt with /, put a space before it. To begin a new line, end the line with \\ or press Alt-Enter; pasted lines are
+one prompt.`

@@ -15,14 +15,14 @@ import { isEnded, openQuestion, stateAfter } from '../run-state.ts'
 import type { RunState } from '../run-state.ts'
 import { shortId } from '../../../core/cli/short-ids.ts'
 
-/** To start a run; Ctrl-C does not interrupt it, since stopping a run needs its id. */
+/** Time limit for starting a run. Ctrl-C does not interrupt the request, since stopping the run needs its id. */
 const START_MS = 15_000
-/** If a run ended while the connection was lost, its last events come at once or not at all. */
+/** How long to wait for the last events of a run that ended while the connection was lost. */
 const REPLAY_MS = 3_000
 
-const ends = ['run.completed', 'run.failed', 'run.stopped']
-/** After these events a queued run may wait for something else. */
-const turns = new Set(['run.started', 'run.paused', 'run.resumed', 'question.asked', ...ends])
+const endEvents = ['run.completed', 'run.failed', 'run.stopped']
+/** After these events of other runs, a queued run may wait for something else. */
+const changeEvents = new Set(['run.started', 'run.paused', 'run.resumed', 'question.asked', ...endEvents])
 
 export interface FollowOptions extends QuestionHooks {
 	/** Replaces the command's own signal: aborts on Ctrl-C. */
@@ -84,9 +84,9 @@ class Follower {
 	#view: RunView = noView
 	#asking: Asking | undefined
 	#state: RunState = { status: 'queued', question: null }
-	/** The conversation in whose queue it waits. */
+	/** The conversation in whose queue the run waits. */
 	#queuedIn: string | undefined
-	/** The run ahead of it, as last shown. */
+	/** The run ahead of it in the queue, as last shown. */
 	#ahead: Ahead | undefined
 	/** Why the user's answer could not be read or sent. */
 	#failure: unknown
@@ -194,7 +194,7 @@ class Follower {
 		showAhead().catch(() => {}) // the connection is lost, and the check is repeated
 	}
 
-	/** It is no longer queued. */
+	/** The run has left the queue. */
 	#begin(): void {
 		this.#queuedIn = undefined
 		this.#asking?.withdraw()
@@ -204,8 +204,8 @@ class Follower {
 	#handleOther(event: EventEnvelope, run_id: string): void {
 		this.#noteAnswer(event)
 		if (this.#queuedIn !== undefined) {
-			if (event.run_id === this.#ahead?.run_id && ends.includes(event.event_type)) this.#asking?.withdraw()
-			if (turns.has(event.event_type)) this.#queue(this.#queuedIn, run_id)
+			if (event.run_id === this.#ahead?.run_id && endEvents.includes(event.event_type)) this.#asking?.withdraw()
+			if (changeEvents.has(event.event_type)) this.#queue(this.#queuedIn, run_id)
 		}
 		if (this.#state.waits_for && event.event_type === 'run.paused') this.#catchUp(run_id, REPLAY_MS)
 	}
@@ -216,7 +216,7 @@ class Follower {
 	}
 
 	#ask(question: Question, run_id: string): void {
-		// After a lost connection the event arrives twice.
+		// After a lost connection, the event may arrive again.
 		if (this.#asking?.question_id === question.question_id) return
 		this.#view.rest()
 		const until = AbortSignal.any([this.#signal, this.#over.signal])
@@ -228,11 +228,11 @@ class Follower {
 		})
 	}
 
-	/** Reads the run itself, because events may be missing. Waits `patience` ms for the last events of a run that has ended. */
-	#catchUp(run_id: string, patience: number): void {
+	/** Reads the run's record, since events may be missing. Waits `graceMs` for the last events of a run that has ended. */
+	#catchUp(run_id: string, graceMs: number): void {
 		const checkRecord = async (): Promise<void> => {
 			const run = await readRun(this.#cli, run_id)
-			if (run.ended_at !== null) return void setTimeout(() => this.#over.abort(), patience).unref()
+			if (run.ended_at !== null) return void setTimeout(() => this.#over.abort(), graceMs).unref()
 			this.#state = run
 			if (run.status === 'queued') return this.#queue(run.conversation, run_id)
 			if (this.#queuedIn !== undefined) this.#begin()
@@ -269,8 +269,8 @@ class Follower {
 		const { status, error, usage } = run
 		if (status === 'stopped') throw new CliError('failed', 'the run was stopped', { code: 'stopped' })
 		if (error) {
-			const advice = ofModelServers.has(error.code)
-				? '\nTo look for the cause, on the machine of the gateway: svc doctor --only provider'
+			const advice = modelServerErrors.has(error.code)
+				? "\nTo find the cause, run on the gateway's machine: svc doctor --only provider"
 				: ''
 			throw new CliError('failed', `the run failed: ${error.message} (${error.code})${advice}`, { code: error.code })
 		}
@@ -280,7 +280,7 @@ class Follower {
 	}
 }
 
-/** Errors whose cause the doctor can often name: an address, a key or a model that is wrong. */
-const ofModelServers = new Set(['model_rejected', 'model_unavailable'])
+/** Errors whose cause `svc doctor` can often find: a wrong address, key or model. */
+const modelServerErrors = new Set(['model_rejected', 'model_unavailable'])
 
 const noView: RunView = { wait() {}, show() {}, rest() {}, finish() {} }

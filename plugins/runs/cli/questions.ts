@@ -37,7 +37,7 @@ Examples:
 		},
 		answer: {
 			description:
-				'Answer a question; its run continues. Without an answer it is asked for; without an id, the only question.',
+				'Answer a question; its run continues. Without an id, the only open question; without an answer, svc asks for it.',
 			arguments: '<agent> [question] [answer...]',
 			async run(cli, { agent, question: id, answer: words }: { agent: string; question?: string; answer: string[] }) {
 				const asked = await one(cli, agent, id)
@@ -60,9 +60,9 @@ async function one(cli: Cli, agent: string, id: string | undefined): Promise<Que
 		try {
 			return pick(list, id, { kind: 'open question', id: (each) => each.question_id, names: () => [] })
 		} catch (error) {
-			// Most likely it is the answer, without the id.
+			// Probably the user typed the answer without the id.
 			if (!(error instanceof CliError) || error.exit !== 'not_found' || list.length === 0) throw error
-			throw new CliError('not_found', `${error.message}; the id comes before the answer`, { cause: error })
+			throw new CliError('not_found', `${error.message}; give the id before the answer`, { cause: error })
 		}
 	}
 	const [only, ...others] = list
@@ -70,7 +70,7 @@ async function one(cli: Cli, agent: string, id: string | undefined): Promise<Que
 	if (others.length === 0) return only
 	throw new CliError(
 		'usage',
-		`${agent} asks ${list.length} questions; name one of: ${list.map((each) => each.question_id).join(', ')}`,
+		`${agent} has ${list.length} open questions; give one of these ids: ${list.map((each) => each.question_id).join(', ')}`,
 	)
 }
 

@@ -3,8 +3,8 @@ import type { Cli } from '../../../core/cli/contract.ts'
 import type { Question } from './run-record.ts'
 
 /**
- * As the API takes it in one text: of an approval such as `edit {"path": "notes.txt"}`. `shown`: the question in other words.
- * `other`: beside the options of a question, for any other answer.
+ * Returns the answer as one text, for an approval such as `edit {"path": "notes.txt"}`. `shown`: the displayed question. `other`:
+ * the label of an additional option, for any other answer.
  */
 export async function readAnswer(
 	{ ask }: Pick<Cli, 'ask'>,

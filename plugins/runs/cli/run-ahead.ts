@@ -2,10 +2,10 @@ import { path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import type { Question, Run } from './run-record.ts'
 
-/** The run that others of its conversation wait for. */
+/** The run that the queued runs of its conversation wait for. */
 export interface Ahead {
 	run_id: string
-	/** What it waits for, if that needs an answer. */
+	/** The question that it waits for, if any. */
 	question: Question | null
 }
 
@@ -26,7 +26,7 @@ export async function runAhead({ api }: Cli, agent: string, conversation: string
 	return undefined
 }
 
-/** Describes what a queued run waits for, and how to end that. */
+/** Describes what a queued run waits for, and the command that ends the wait. */
 export function waitingNote({ ask, out }: Cli, agent: string, { run_id, question }: Ahead): string {
 	const end = `svc runs cancel ${run_id}`
 	if (!question) return `waits for an earlier run of this conversation: svc runs follow ${run_id}, or ${end}`

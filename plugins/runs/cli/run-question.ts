@@ -15,13 +15,13 @@ interface Followed {
 }
 
 export interface QuestionHooks {
-	/** No prompt is available: the question must be answered elsewhere. */
+	/** Called if there is no terminal: the question must be answered elsewhere. */
 	stuck?(): void
 	/** Handles a command typed at a question; `over`: ask no more questions. */
 	command?(text: string): Promise<'none' | 'again' | 'over'>
 }
 
-/** Asks the user what an agent or a sub-agent asks, and sends the answer; without a prompt, shows how to answer. */
+/** Asks the user the question of an agent or a sub-agent, and sends the answer. Without a terminal, shows how to answer. */
 export function askUser(cli: Cli, { agent, run_id, hooks = {} }: Followed, asked: Question, signal: AbortSignal) {
 	const { question_id, question, options = [] } = asked
 	const { api, ask, out } = cli
@@ -50,7 +50,7 @@ export function askUser(cli: Cli, { agent, run_id, hooks = {} }: Followed, asked
 				await api.request('POST', path`/v1/agents/${agent}/ask-responses/${question_id}`, { answer: text })
 				return
 			} catch (error) {
-				// Arguments that do not fit: the approval is still open.
+				// The edited arguments are invalid, so the approval is still open.
 				const isOpen =
 					error instanceof CliError && (error.code === 'invalid_request' || error.code === 'invalid_arguments')
 				if (!isOpen || asked.kind !== 'approval') throw error
@@ -72,7 +72,7 @@ export function askUser(cli: Cli, { agent, run_id, hooks = {} }: Followed, asked
 		/** Settles when the question is answered, here or elsewhere. Rejects with a CliError if the user cancels. */
 		done: answer().catch((error: unknown) => {
 			if (withdrawn.signal.aborted) return
-			// It was answered elsewhere; the run continues.
+			// The question was answered elsewhere, and the run continues.
 			if (error instanceof CliError && error.exit === 'conflict') return out.note(error.message)
 			throw error
 		}),

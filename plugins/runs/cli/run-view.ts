@@ -13,13 +13,13 @@ export interface RunView {
 	finish(answer: string | null): void
 }
 
-/** Longer arguments are cut to this number of characters. */
+/** Characters of the arguments that are shown. */
 const ARGUMENTS_LIMIT = 100
 
 /**
- * Shows a run live: the answer on standard output, with its Markdown rendered on a terminal; tool calls
- * and everything else as short lines on standard error. Events do not keep the pieces of an answer: missing ones
- * are written when the whole answer arrives. Until the first word, and between tool calls, a spinner shows.
+ * Shows a run live: the answer on standard output, with its Markdown rendered on a terminal, and everything else as short lines
+ * on standard error. Pieces of an answer can be missed, since they are not stored: these are written when the whole answer
+ * arrives. A spinner is shown before the first word and between tool calls.
  */
 export async function runView(out: Output): Promise<RunView> {
 	const { style } = out

@@ -19,18 +19,18 @@ export default {
 		'Give an agent a prompt and follow its answer as it is written. Ctrl-C stops the run; a second one leaves at once.',
 	arguments: '<agent> [prompt...]',
 	options: {
-		'--attach <file...>': 'images, files and recordings for the agent, after the prompt; the prompt may then be absent',
-		'--conversation <name>':
-			'a conversation by a name that you choose, which begins with its first run; default: the current session',
+		'--attach <file...>':
+			'images, files and recordings for the agent; put it after the prompt, which may then be empty',
+		'--conversation <name>': 'name of the conversation; the first run creates it; default: the current session',
 		'--detach': 'only start the run, and show its id',
 	},
 	examples: `
-The answer goes to standard output; tool calls, questions and the rest to standard error.
+The answer is written to standard output; tool calls, questions and all else to standard error.
 Exit code: 0 completed, 1 failed or stopped, 130 after Ctrl-C.
-Without a terminal, a question of the agent is printed with the command that answers it, and svc waits for the answer, which
-may take days. To avoid that, start the run with --detach, or let the agent ask nothing: its config.tools
-then denies the tool ask, and allows or denies every tool that would wait for approval.
-A token needs runs:write, and to follow the run events:read and agents:read.
+Without a terminal, svc prints a question of the agent with the command that answers it, and waits for the answer, which may
+take days. To avoid that, start the run with --detach, or prevent questions: in the agent's config.tools, deny the tool ask,
+and allow or deny every tool that would wait for approval.
+A token needs the scopes runs:write, events:read and agents:read; with --detach only runs:write.
 Put a prompt that begins with - after --: svc run ada -- "- milk, - eggs"
 
 Examples:

@@ -1,4 +1,4 @@
-/** The files that an agent sent with its answer, written to a folder. */
+/** Saves the files of an answer in a folder. */
 import { writeFile } from 'node:fs/promises'
 import { basename, join, parse } from 'node:path'
 import { CliError, path } from '../../../core/cli/contract.ts'
@@ -7,12 +7,12 @@ import type { AnswerFile } from '../contract.ts'
 import type { Run } from './run-record.ts'
 
 const reasons: Record<string, string> = {
-	EEXIST: 'a file with this name exists; move it, or name another folder',
+	EEXIST: 'the file exists already; move it, or choose another folder',
 	ENOENT: 'the folder does not exist; create it first',
-	ENOTDIR: 'it is not in a folder; name one',
+	ENOTDIR: 'the parent is not a folder; choose another one',
 }
 
-/** Bytes of a file name that every common file system takes. */
+/** Bytes of a file name that all common file systems accept. */
 const NAME_BYTES = 200
 
 /** One after another. Overwrites nothing. Returns where each was written. */
@@ -36,7 +36,7 @@ export async function saveFiles(cli: Cli, { agent, files = [] }: Run, folder: st
 	return saved
 }
 
-/** Without the leading dots of hidden files, which programs may read as settings. A further file of one name gets a number. */
+/** Removes leading dots, since programs may read hidden files as settings. Adds a number if the name is taken. */
 function localName(name: string, taken: ReadonlySet<string>): string {
 	const { name: stem, ext } = parse(basename(name).replace(/^[.\s]+/, '') || 'file')
 	const end = cut(ext, NAME_BYTES / 2)
@@ -46,7 +46,7 @@ function localName(name: string, taken: ReadonlySet<string>): string {
 	return found
 }
 
-/** Whole characters. */
+/** The beginning of a text, at most `bytes` of UTF-8, without splitting a character. */
 function cut(text: string, bytes: number): string {
 	const { read } = new TextEncoder().encodeInto(text, new Uint8Array(bytes))
 	return text.slice(0, read)

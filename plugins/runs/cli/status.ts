@@ -1,4 +1,4 @@
-/** What the agents do, for `svc status`. */
+/** The activity of the agents, for `svc status`. */
 import type { StatusPart } from '../../../core/cli/command.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
@@ -16,7 +16,7 @@ interface OpenWork {
 }
 
 interface Facts {
-	/** Why the rest is null, if the gateway refuses to list agents. */
+	/** Why the gateway refuses to list agents; then the other fields are null. */
 	denied: string | null
 	agents: OpenWork[] | null
 	/** Number of agents; `agents` has the first ones. */
@@ -42,7 +42,7 @@ export default {
 		}
 	},
 	show({ denied, agents, agents_total }: Facts, style) {
-		if (!agents) return ['', style.dim(`Agents: ${denied ?? 'none can be listed here'}.`)]
+		if (!agents) return ['', style.dim(`Agents: ${denied ?? 'they cannot be listed here'}.`)]
 		const more = (agents_total ?? 0) - agents.length
 		const table = style.table(
 			['agent', 'at work', 'waiting', 'paused', 'questions'],

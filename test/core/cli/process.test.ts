@@ -280,7 +280,7 @@ void t.test('on a terminal', { skip: !hasScript && 'there is no script(1) here' 
 		await call.hungUp
 		await svc.shows('(stopped)')
 		svc.child.stdin?.write('/new\r')
-		await svc.shows(/A new session[^]*> /)
+		await svc.shows(/New session[^]*> /)
 		svc.child.stdin?.write('\x03')
 		t.equal(await svc.ended, 0)
 	})

@@ -91,7 +91,7 @@ void t.test('lines that are pasted while an answer is being made are one prompt 
 	const first = await model.called('first')
 	await terminal.shows('Well,')
 	terminal.type('second\rthird\r')
-	await terminal.shows('comes after this answer')
+	await terminal.shows('will be sent after this answer')
 	first.answer('done.')
 	const next = await model.called('second\nthird')
 	next.answer('too.')

@@ -223,7 +223,7 @@ void t.test('a question is told with how to answer it, and the run goes on once 
 	t.match(list.stdout, /off +\w+ .* left \/ right +Which one\?/)
 	const bare = await svc(['questions', 'answer', 'off', 'left'])
 	t.equal(bare.code, exitCodes.not_found)
-	t.match(bare.stderr, /no open question "left"; there are: \w+; the id comes before the answer/)
+	t.match(bare.stderr, /no open question "left"; there are: \w+; give the id before the answer/)
 	t.equal((await svc(['questions', 'answer', 'off'])).code, exitCodes.usage, 'nobody can be asked here')
 	const [open] = (await svc(['questions', 'list', 'off', '--json'])).json()
 	t.equal((await svc(['questions', 'answer', 'off', open.question_id, 'to', 'the', 'left'])).code, 0)
@@ -343,7 +343,7 @@ void t.test('a conversation: each line a prompt, and commands of its own', async
 	t.equal(code, 0)
 	t.match(stdout, /received: one[^]*received: two/)
 	t.notMatch(stdout, 'three')
-	t.match(stderr, 'A new session')
+	t.match(stderr, 'New session')
 	const history = (await gateway.request('GET', '/v1/agents/off/history')).body as { content: string }[]
 	t.notOk(
 		history.some((message) => message.content === 'one'),

@@ -156,7 +156,7 @@ void t.test('svc runs files lists and saves the files of an answer', async (t) =
 	t.equal(readFileSync(join(folder, 'numbers.csv'), 'utf8'), 'a,b\n')
 	const again = await svc(['runs', 'files', run.run_id, '--to', folder])
 	t.equal(again.code, exitCodes.usage)
-	t.match(again.err, /a file with this name exists/)
+	t.match(again.err, /the file exists already/)
 	t.match((await svc(['runs', 'files', run.run_id, '--to', join(folder, 'none')])).err, /the folder does not exist/)
 })
 
