@@ -1,4 +1,4 @@
-/** Which agents a caller may know of: a token can be for some of them. */
+/** The agents that a caller may access: a token can be limited to some agents. */
 import { Fault } from '../../core/errors.ts'
 import { matches } from '../../core/util/pattern.ts'
 
@@ -8,12 +8,12 @@ export interface AgentLimit {
 	readonly agents?: readonly string[]
 }
 
-/** Whether the caller may know of an agent of this name. */
+/** Whether the caller may access the agent of this name. */
 export function reaches({ agents }: AgentLimit, name: string): boolean {
 	return !agents || agents.some((pattern) => matches(pattern, name))
 }
 
-/** For an agent that does not exist, and for one that the caller may not know of: the two must not differ. */
+/** The same error for an agent that does not exist and for one that the caller may not access: callers must not see a difference. */
 export function unknownAgent(name: string): Fault {
 	return new Fault('not_found', `there is no agent "${name}"`, {
 		hint: { route: 'POST /v1/agents', does: 'creates one' },

@@ -1,6 +1,6 @@
 import { Fault, isFault } from '../../core/errors.ts'
 
-/** For a tool that calls what a route calls too: what is wrong with the request is wrong with the tool's arguments. */
+/** For a tool that shares a function with a route: converts `invalid_request` to `invalid_arguments`. */
 export async function asArguments<T>(work: () => Promise<T>): Promise<T> {
 	try {
 		return await work()

@@ -1,57 +1,57 @@
 /**
- * Reads Markdown within a bound of work, whatever the text: the lexer takes time that grows with the square of some texts, and
- * deep quotes overflow its stack. A block that would take too much comes as a token `written`, to be shown as it stands.
+ * Lexes Markdown with bounded work: for some texts the lexer of `marked` takes quadratic time, and deeply nested quotes overflow
+ * its stack. A block that would exceed a limit becomes a token of type `written`, whose source is shown unchanged.
  */
 import { Lexer, Tokenizer } from 'marked'
 import type { Token, Tokens } from 'marked'
 
-/** Characters times signs of one block, such as a paragraph of 4,000 characters with 60 words in bold. */
+/** Characters times delimiters of one block. A paragraph of 4,000 characters with 60 bold words has about as many. */
 const BLOCK_LIMIT = 1_000_000
-/** Of all blocks of a text together. */
+/** The same for all blocks of a text together. */
 const TEXT_LIMIT = 2_000_000
-/** Rules of tables in one paragraph times its characters: after each the lexer looks for rows, at each line before it. */
+/** Delimiter rows of tables in one paragraph times its characters: for each line, the lexer searches for rows after each of them. */
 const TABLES_LIMIT = 500_000
-/** Characters that are looked through for the ends of headings, quotes and tables. */
-const LOOK_LIMIT = 200_000
-/** Quotes and lists within each other. */
+/** Characters that are scanned for the ends of headings, quotes and tables. */
+const SCAN_LIMIT = 200_000
+/** Nesting depth of quotes and lists. */
 const DEPTH_LIMIT = 12
-/** Characters of what lies in quotes and lists, at each depth: quotes that continue in lines without their sign are read repeatedly. */
+/** Characters in quotes and lists, counted at each depth: quotes with lazy continuation lines are lexed repeatedly. */
 const NESTED_LIMIT = 400_000
 
-/** What begins, or ends, something within a line: at each the lexer may look through all that follows. */
-const SIGNS = /[*_~[\]`<&\\@:!]/g
+/** Inline delimiters: at each of them the lexer may scan the rest of the block. */
+const DELIMITERS = /[*_~[\]`<&\\@:!]/g
 
-/** The same text makes the same tokens. */
+/** Deterministic: the same text yields the same tokens. */
 export function lexBounded(given: string): Token[] {
 	const text = given.replaceAll(/\r\n?/g, '\n')
 	return new BoundedLexer({ gfm: !hasManyTables(text), tokenizer: new BoundedTokenizer() }).lex(text)
 }
 
 class BoundedTokenizer extends Tokenizer {
-	#looked = 0
+	#scanned = 0
 
-	/** Are there characters left that may be looked through, up to the next blank line? */
-	#mayLook(src: string): boolean {
-		if (this.#looked <= LOOK_LIMIT) this.#looked += paragraphOf(src).length
-		return this.#looked <= LOOK_LIMIT
+	/** Counts the characters up to the next blank line. False if the limit is exceeded. */
+	#mayScan(src: string): boolean {
+		if (this.#scanned <= SCAN_LIMIT) this.#scanned += paragraphOf(src).length
+		return this.#scanned <= SCAN_LIMIT
 	}
 
-	/** Tried at each line that continues a list item without a list marker. */
+	/** Called for each line that continues a list item without a list marker. */
 	override lheading(src: string): Tokens.Heading | undefined {
-		return this.#mayLook(src) ? super.lheading(src) : undefined
+		return this.#mayScan(src) ? super.lheading(src) : undefined
 	}
 
-	/** Lexed again from within, if lines without the sign continue it. */
+	/** A quote with lazy continuation lines is lexed again for each of them. */
 	override blockquote(src: string): Tokens.Blockquote | undefined {
 		if (!/^ {0,3}>/.test(src)) return undefined
-		if (this.#mayLook(src)) return super.blockquote(src)
+		if (this.#mayScan(src)) return super.blockquote(src)
 		return written(paragraphOf(src)) as unknown as Tokens.Blockquote
 	}
 
-	/** Each row has as many cells as the head, though it is a single sign. */
+	/** Each row gets as many cells as the header, even if it is a single character. */
 	override table(src: string): Tokens.Table | undefined {
 		const columns = /^[^\n]*\n[ \t]*([-:|][-:| \t]*)(?:\n|$)/.exec(src)?.[1]?.split('|').length ?? 0
-		if (columns === 0 || !this.#mayLook(src)) return undefined
+		if (columns === 0 || !this.#mayScan(src)) return undefined
 		const raw = paragraphOf(src)
 		if (columns * raw.split('\n').length <= raw.length) return super.table(src)
 		return written(raw) as unknown as Tokens.Table
@@ -79,7 +79,7 @@ class BoundedLexer extends Lexer {
 	}
 
 	override inlineTokens(src: string, tokens: Token[] = []): Token[] {
-		const work = src.length * (src.match(SIGNS)?.length ?? 0)
+		const work = src.length * (src.match(DELIMITERS)?.length ?? 0)
 		if (work > BLOCK_LIMIT || this.#work + work > TEXT_LIMIT) {
 			tokens.push(written(src))
 			return tokens
@@ -89,7 +89,7 @@ class BoundedLexer extends Lexer {
 	}
 }
 
-/** More than any real text has. Legitimate ones are not adjacent. */
+/** Whether the text has more tables per paragraph than real texts, in which blank lines separate them. */
 function hasManyTables(text: string): boolean {
 	const paragraphs = text.split(/\n[>\s]*\n/)
 	return paragraphs.some((one) => one.length * (one.match(/^[->:| \t]+$/gm)?.length ?? 0) > TABLES_LIMIT)

@@ -1,4 +1,4 @@
-/** A cost for people: without an exponent, and with no more digits than it has. */
+/** Formats a cost for people: without an exponent, at most nine decimals, no trailing zeros. */
 export function costText(cost: number): string {
 	return cost.toFixed(9).replace(/\.?0+$/, '')
 }

@@ -2,7 +2,7 @@ import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
 
 const COMMIT_LIMIT = 100
 
-/** Deletes the selected records under `prefix`, all by default, 100 per commit. May be repeated after a crash. */
+/** Deletes the records under `prefix` that are `wanted` (default: all), 100 per commit. May be repeated after a crash. */
 export async function deleteAll(
 	store: Pick<Store, 'commit' | 'list'>,
 	prefix: Key,

@@ -1,7 +1,7 @@
 import type { Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
 
-/** Reports what has happened already, whether or not the event can be stored. Settles once it is durable, or the failure is logged. */
+/** Emits an event about something that has already happened. Settles once it is durable, or its error was logged. */
 export async function emitOrLog(
 	{ emit, log }: Pick<Context, 'emit' | 'log'>,
 	event: NewEvent,

@@ -3,7 +3,7 @@ import type { EventEnvelope, LogFilter } from '../../core/store/ports.ts'
 
 const PAGE = 500
 
-/** The events of the log that pass the filter, read in pages. */
+/** The events of the log that match the filter, read in pages. */
 export async function* eventsIn(
 	events: Pick<EventBus, 'read'>,
 	filter: LogFilter,
@@ -17,7 +17,7 @@ export async function* eventsIn(
 	} while (cursor !== null)
 }
 
-/** Whether the log has such an event, the newest first: it may have been emitted before a crash. */
+/** Whether the log has an event for which `is` returns true, searched newest first: for events that a crash may have lost. */
 export async function hasEvent(
 	events: Pick<EventBus, 'read'>,
 	filter: LogFilter,

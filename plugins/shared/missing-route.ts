@@ -4,8 +4,8 @@ import type { Request } from '@hapi/hapi'
 const methods = ['get', 'post', 'delete'] as const
 
 /**
- * What to answer where no route fits: 405 if the path accepts other methods, else where the routes are listed. The caller is not
- * authenticated, so the path is not repeated.
+ * Completes the error for a request without a route: 405 if the path accepts other methods, otherwise a pointer to the list of
+ * routes. The caller is not authenticated, so the message does not repeat the path.
  */
 export function explainMissing({ method, path, server }: Request, { output }: Boom, docs: string): void {
 	const allowed = methods.filter((one) => server.match(one, path)).map((one) => one.toUpperCase())

@@ -1,14 +1,14 @@
-/** Servers that are offered where a provider is set up: by `svc init`, and in the console. */
+/** The model servers that `svc init` and the console offer for a new provider. */
 import { serverUrls } from '../../sandbox/provider-kinds.ts'
 import type { ServerKind } from '../../sandbox/provider-kinds.ts'
 
-/** What is known of a server before its operator says more. */
+/** Default settings of a server. */
 export interface Preset {
 	label: string
 	kind: ServerKind
 	name?: string
 	base_url?: string
-	/** The usual location of its key. */
+	/** The usual environment variable of its key. */
 	variable: string
 	/** It accepts calls without a key. */
 	isOpen: boolean
@@ -71,7 +71,7 @@ export const presets = {
 	},
 } satisfies Record<string, Preset>
 
-/** What is known where an address is given: the rest of the server of that kind that is usual, without its address. */
+/** The preset for a kind and an address: for kind `openai` with another address, `other`. */
 export function presetOf(kind: ServerKind, base_url: string | undefined): Preset {
 	const all = Object.values<Preset>(presets)
 	if (kind === 'openai') return base_url === presets.openai.base_url ? { ...presets.openai, kind } : presets.other

@@ -1,6 +1,6 @@
 import type { Key, Store } from '../../core/store/ports.ts'
 
-/** What an agent has in place of a thing that it does not have, as the end of a message: at most 20 names, from the keys. */
+/** The end of a message about a missing thing: the names of those that the agent has, at most 20, from their keys. */
 export async function namesOfOthers(store: Store, prefix: Key): Promise<string> {
 	const names: string[] = []
 	for await (const key of store.keys(prefix, { limit: 20 })) names.push(key.at(-1) ?? '')

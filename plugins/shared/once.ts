@@ -1,4 +1,4 @@
-/** Makes it at the first call, for all that ask from then on; again after a failure. */
+/** Calls `make` at the first call, and returns the same result from then on. After a failure, the next call tries again. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
 	let made: Promise<T> | undefined
 	return async () => {

@@ -1,7 +1,7 @@
 /**
- * The two ends of the connection on which a client sent its request. Where another gateway of the cluster forwarded it, they
- * are those at that gateway (plugins/cluster/forwarding/accept.ts), so everything that depends on the client's address asks here, and never
- * the socket.
+ * The addresses of the connection on which a client sent its request. If another gateway of the cluster forwarded the request,
+ * they are those at that gateway (plugins/cluster/forwarding/accept.ts). So code that depends on the client's address must use
+ * `peerOf` and not the socket.
  */
 export interface Peer {
 	remoteAddress?: string | undefined
@@ -14,7 +14,7 @@ export function peerOf(request: { socket: Peer }): Peer {
 	return forwarded.get(request) ?? request.socket
 }
 
-/** For whoever has proof of where the request comes from. */
+/** Must be called only with proof of the origin of the request. */
 export function setPeer(request: object, peer: Peer): void {
 	forwarded.set(request, peer)
 }

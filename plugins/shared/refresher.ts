@@ -1,4 +1,4 @@
-/** Does a task on request, one at a time and at limited intervals. */
+/** Returns a function that requests `work`. It runs one at a time, with at least `everyMs` in between. `work` must not reject. */
 export function openRefresher(everyMs: number, work: () => void | Promise<void>): () => void {
 	let due = false
 	let busy = false

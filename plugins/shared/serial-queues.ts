@@ -1,7 +1,7 @@
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
 
-/** A serial queue for each name; one without work takes no memory. */
+/** A serial queue for each name. An idle queue uses no memory. */
 export class SerialQueues {
 	readonly #queues = new Map<string, SerialQueue>()
 
@@ -15,12 +15,12 @@ export class SerialQueues {
 		}
 	}
 
-	/** Pieces of work of that name that wait or are running. */
+	/** The number of queued and running tasks of that name. */
 	length(name: string): number {
 		return this.#queues.get(name)?.length ?? 0
 	}
 
-	/** Settles once all that was given so far has settled. */
+	/** Settles once all current tasks have settled. */
 	async idle(): Promise<void> {
 		await Promise.all(Array.from(this.#queues.values(), (queue) => queue.idle()))
 	}

@@ -1,4 +1,4 @@
-/** The connection to a client of Server-Sent Events. */
+/** The connection to one client of Server-Sent Events. */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -6,20 +6,20 @@ import type { Socket } from 'node:net'
 const headers = {
 	'content-type': 'text/event-stream',
 	'cache-control': 'no-cache, no-transform',
-	// nginx would collect the stream otherwise.
+	// Without it, nginx would buffer the stream.
 	'x-accel-buffering': 'no',
 }
 
 export interface ConnectionOptions {
-	/** How long pending data may make no progress. */
+	/** The connection is cut if pending data makes no progress for this time. */
 	stallMs: number
-	/** It has ended, on either side. */
+	/** Called when the connection has ended, on either side. */
 	closed: () => void
 }
 
 /**
- * The connection to one client. Blocks are written to the socket below the response: they are framed once for all clients, and
- * node's own framing of each write would cost half as much again.
+ * Writes blocks directly to the socket of the response. They are framed once for all clients: Node's framing of each write would
+ * make it half as expensive again.
  */
 export class Connection {
 	readonly #response: ServerResponse
@@ -28,7 +28,7 @@ export class Connection {
 	#full = false
 	#drained: (() => void) | undefined
 
-	/** `response` must be the one whose turn it is on its socket; see `turnOf`. `first`: text of events, or a comment. */
+	/** `response` must own its socket; see `turnOf`. `first`: text of events, or a comment. */
 	constructor(response: ServerResponse, socket: Socket, first: string, { stallMs, closed }: ConnectionOptions) {
 		this.#response = response
 		this.#socket = socket
@@ -38,7 +38,7 @@ export class Connection {
 		socket.on('drain', onDrain)
 		socket.once('timeout', onTimeout)
 		response.once('close', () => {
-			// The socket may serve further requests, with Node's own time limit.
+			// The socket may serve further requests.
 			socket.off('drain', onDrain)
 			socket.off('timeout', onTimeout)
 			closed()
@@ -47,34 +47,34 @@ export class Connection {
 		response.write(first)
 	}
 
-	/** Takes a block as `chunk` makes it, always whole. */
+	/** Writes a block that `chunk` has framed. */
 	write(block: Buffer): void {
 		if (this.#socket.write(this.#response.chunkedEncoding ? block : unchunked(block)) || this.#full) return
 		this.#full = true
-		// Watches for progress, not for writes: further pending blocks do not restart it.
+		// Set once: further writes do not restart the timeout, but progress of the socket does.
 		this.#socket.setTimeout(this.#stallMs)
 	}
 
-	/** The client is slower than we are: better write no more until `whenReady` calls. */
+	/** The client is slower than the gateway: write no more until `whenReady` calls back. */
 	get full(): boolean {
 		return this.#full
 	}
 
-	/** Bytes that wait in this process. */
+	/** Bytes buffered in this process. */
 	get backlog(): number {
 		return this.#socket.writableLength
 	}
 
-	/** Calls as soon as it is no longer full, which may be within this call. */
+	/** Calls `call` once the connection is not full, which may be within this call. */
 	whenReady(call: () => void): void {
 		if (this.#full) this.#drained = call
 		else call()
 	}
 
-	/** The proper end, after what waits; a client that does not take it is not waited for. */
+	/** Ends the response after the buffered data. If the connection is full, it is cut instead. */
 	end(last?: string): void {
 		if (this.#full) return this.cut()
-		// Together with the end, which uncorks the socket.
+		// One packet for `last` and the end, which uncorks the socket.
 		this.#socket.cork()
 		if (last !== undefined) this.write(chunk(last))
 		this.#response.end()
@@ -93,22 +93,22 @@ export class Connection {
 	}
 }
 
-/** Where requests are pipelined, the socket belongs to an earlier answer until that has gone. Null if it never comes. */
+/** The socket of a response, once the responses to earlier pipelined requests are sent. Null if the response closes before. */
 export async function turnOf(response: ServerResponse): Promise<Socket | null> {
 	if (!response.socket && !response.destroyed) await Promise.race([once(response, 'socket'), once(response, 'close')])
 	return response.destroyed ? null : response.socket
 }
 
 /**
- * Bytes ready for any number of sockets: text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1). None for an
- * empty text: a chunk without content would end the body.
+ * Frames a text as one chunk of the HTTP/1.1 chunked coding (RFC 9112, section 7.1), for any number of sockets. Empty for an
+ * empty text, since an empty chunk would end the body.
  */
 export function chunk(text: string): Buffer {
 	if (text === '') return Buffer.alloc(0)
 	return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`)
 }
 
-/** What is inside a chunk, for HTTP/1.0, which has no chunks. */
+/** The content of a chunk, for HTTP/1.0, which has no chunked coding. */
 function unchunked(bytes: Buffer): Buffer {
 	return bytes.subarray(bytes.indexOf('\n') + 1, -2)
 }

@@ -1,7 +1,7 @@
 import { Fault } from '../../core/errors.ts'
 import type { FaultCode } from '../../core/errors.ts'
 
-/** A refusal with the seconds after which the caller may try again, at least one, in the header `Retry-After`. */
+/** An error with the header `Retry-After`: the seconds until the caller may try again, at least 1. */
 export function tryLater(code: FaultCode, message: string, seconds: number, cause?: unknown): Fault {
 	return new Fault(code, message, { headers: { 'retry-after': String(Math.max(1, Math.ceil(seconds))) }, cause })
 }

@@ -1,6 +1,6 @@
 import { isFault } from '../../core/errors.ts'
 
-/** Errors from before a connection is established. */
+/** Codes of errors that occur before a connection is established. */
 const early = new Set([
 	'ECONNREFUSED',
 	'ENOTFOUND',
@@ -10,7 +10,7 @@ const early = new Set([
 	'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** Whether a request failed before any of it was sent, as far as its error says. */
+/** Whether the error of a request proves that nothing was sent. */
 export function isUnsent(error: unknown): boolean {
 	if (isFault(error, 'address_refused', 'invalid_request')) return true
 	for (let one = error, depth = 0; one instanceof Error && depth < 8; one = one.cause, depth++) {

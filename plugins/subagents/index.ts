@@ -8,7 +8,7 @@ import { callOf, keys } from './keys.ts'
 import { settle, settleAll } from './settle.ts'
 import { spawnTool } from './spawn.ts'
 
-/** Sub-agents: runs that an agent starts, and how their results come back. */
+/** Sub-agents: runs that an agent starts, and the delivery of their results. */
 export default definePlugin<SubagentSettings>({
 	name: 'subagents',
 	needs: ['auth', 'agents', 'runs'],
@@ -22,17 +22,17 @@ export default definePlugin<SubagentSettings>({
 	start(ctx) {
 		ctx.primitive(spawnTool(ctx))
 		for (const type of ['run.completed', 'run.failed', 'run.stopped'])
-			ctx.on(type, (event) => again(ctx, () => runEnded(ctx, event)))
-		again(ctx, () => catchUp(ctx)).catch((error: unknown) =>
+			ctx.on(type, (event) => withRetries(ctx, () => runEnded(ctx, event)))
+		withRetries(ctx, () => catchUp(ctx)).catch((error: unknown) =>
 			ctx.log.error({ err: error }, 'results of sub-agents are not delivered until the next start'),
 		)
 	},
 })
 
-/** A run may be a sub-agent, and may have started some. */
+/** Settles the ended run if it is a sub-agent, and the sub-agents that it started. */
 async function runEnded(ctx: Context<SubagentSettings>, { run_id, agent_id }: EventEnvelope): Promise<void> {
 	if (run_id === null || agent_id === null) return
-	// Few runs have anything to do with sub-agents: reading that must not delay what clients hear of the end.
+	// Reading the records must not delay the delivery of the event to clients.
 	await nextTurn()
 	const run = await ctx.use('runs').find(run_id)
 	if (!run) return // deleted with its agent
@@ -42,16 +42,16 @@ async function runEnded(ctx: Context<SubagentSettings>, { run_id, agent_id }: Ev
 	if (run.children) await settleAll(ctx, agent, keys.family(agent.uid, run_id))
 }
 
-/** Runs that ended just before the gateway did, or while another instance was replaced by this one. */
+/** Settles runs that ended just before the gateway stopped, or while this instance replaced another one. */
 async function catchUp(ctx: Context<SubagentSettings>): Promise<void> {
 	await ctx.serving
 	for await (const agent of ctx.use('agents').list()) await settleAll(ctx, agent, keys.all(agent.uid))
 }
 
-/** Milliseconds before retries if the store failed, such as on a full disk. */
+/** Milliseconds before each retry after an error of the store, such as on a full disk. */
 const DELAYS = [1_000, 5_000, 30_000, 120_000]
 
-async function again(ctx: Context<SubagentSettings>, work: () => Promise<void>): Promise<void> {
+async function withRetries(ctx: Context<SubagentSettings>, work: () => Promise<void>): Promise<void> {
 	for (const delay of DELAYS) {
 		try {
 			return await work()

@@ -1,4 +1,4 @@
-/** The records of sub-agents: in their agent's scope, below the run that started them, by the call that did. */
+/** Keys of the records of sub-agents: in the agent's scope, by parent run and by the call that started them. */
 import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -13,7 +13,7 @@ export const keys = {
 	all: (uid: Uid): Key => [agentScope(uid), 'subagent'],
 }
 
-/** From a call's key, which may be long. */
+/** A short id from a call's key, which may be long. */
 export function callId(key: string): string {
 	return hash('sha256', key).slice(0, 32)
 }
@@ -23,7 +23,7 @@ export function conversationOf(call: string): string {
 	return `subagent:${call}`
 }
 
-/** The call that began a sub-agent's conversation; undefined for any other conversation. */
+/** The id of the call that started a sub-agent's conversation; undefined for other conversations. */
 export function callOf(conversation: string): string | undefined {
 	return conversation.startsWith('subagent:') ? conversation.slice('subagent:'.length) : undefined
 }

@@ -1,6 +1,6 @@
 /**
- * Reports the end of a sub-agent: an event and, if no call waited for it, a run that brings
- * its result to the conversation from which it was started. Each exactly once, despite crashes.
+ * Reports the end of a sub-agent exactly once, despite crashes: by an event and, if no call waited for it, by a run that
+ * delivers its result to the conversation of its parent.
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -13,10 +13,10 @@ import type { Spawned, SubagentSettings } from './contract.ts'
 
 type SubagentContext = Context<SubagentSettings>
 
-/** Not part of a plugin instance, since one may begin what the next continues. */
+/** Not part of a plugin instance, since work of one instance may continue while the next one starts. */
 const settling = new SerialQueues()
 
-/** Does pending work for the sub-agent at that key; nothing if it is still active, or nothing is pending. May be repeated. */
+/** Reports the end of the sub-agent at this key, unless it is still active or was reported. May be repeated. */
 export function settle(ctx: SubagentContext, agent: AgentRef, place: Key): Promise<void> {
 	return settling.run(place.join(' '), async () => {
 		const entry = await ctx.store.get<Spawned>(place)
@@ -25,17 +25,17 @@ export function settle(ctx: SubagentContext, agent: AgentRef, place: Key): Promi
 		if (child && !isOver(child)) return
 		const parent = await ctx.use('runs').find(entry.value.parent_run_id)
 		const continues = parent !== undefined && !isOver(parent)
-		// A parent that waits reports the end itself, in one write with the result of its call.
+		// A waiting parent reports the end itself, in one write with the result of its call.
 		if (entry.value.wait && continues) return
 		if (child && entry.value.end !== 'told') await report(ctx, entry, child, parent)
 		if (child && parent && isDue(entry.value, child, parent))
 			await deliver(ctx, agent, { place, destination: entry.value.destination }, child, parent)
-		// Until its parent is over, the call that started it may be repeated, and counts.
+		// The record stays until the parent has ended: the call that started the sub-agent may be repeated, and is counted.
 		if (!continues) await ctx.store.delete(place)
 	})
 }
 
-/** For all sub-agents of an agent, or those of one run. */
+/** Settles all sub-agents of an agent, or those of one run. */
 export async function settleAll(ctx: SubagentContext, agent: AgentRef, prefix: Key): Promise<void> {
 	for await (const key of ctx.store.keys(prefix)) {
 		if (ctx.signal.aborted) return
@@ -51,7 +51,7 @@ async function report(
 ): Promise<void> {
 	const { key, value } = entry
 	let { rev } = entry
-	// Its parent may have waited for it, or the gateway crashed during the report.
+	// The parent may have reported it while it waited, or the gateway may have crashed during the report.
 	const mayBeReported = value.wait || value.end === 'telling'
 	if (!(mayBeReported && (await isReported(ctx, child, value)))) {
 		rev = await ctx.store.update(key, { ...value, end: 'telling' } satisfies Spawned, rev)
@@ -66,7 +66,7 @@ function eventOf({ run_id, status, error }: RunRecord): NewEvent {
 	return { event_type: 'subagent.failed', payload: { run_id, code: error?.code ?? 'stopped' } }
 }
 
-/** In the run that started it, or at the agent. */
+/** Whether the event is in the log of the run that started it, or in that of the agent. */
 async function isReported({ events }: SubagentContext, child: RunRecord, { parent_run_id }: Spawned): Promise<boolean> {
 	const types = ['subagent.completed', 'subagent.failed']
 	const places: LogFilter[] = [
@@ -78,7 +78,7 @@ async function isReported({ events }: SubagentContext, child: RunRecord, { paren
 	return false
 }
 
-/** A stopped sub-agent, or one whose parent was stopped, needs no further run. */
+/** Whether a run must deliver the result. Not if the sub-agent was stopped, or its parent was stopped or failed. */
 function isDue({ wait, delivered }: Spawned, child: RunRecord, parent: RunRecord): boolean {
 	const isWanted = parent.status !== 'stopped' && parent.status !== 'failed'
 	return !wait && delivered === undefined && child.status !== 'stopped' && isWanted
@@ -98,7 +98,7 @@ async function deliver(
 			conversation: parent.conversation,
 			destination: destination ?? (await ctx.use('runs').destination(agent, undefined, parent.run_id)),
 			...(parent.persona !== undefined && { persona: parent.persona }),
-			// As deep as the sub-agent itself: so a chain of results that start sub-agents is finite.
+			// The depth of the sub-agent, so that runs which deliver results cannot start an endless chain of sub-agents.
 			parent: { run_id: parent.run_id, depth: (parent.parent?.depth ?? 0) + 1 },
 			also: async (run_id) => {
 				const entry = await ctx.store.get<Spawned>(place)
@@ -120,8 +120,8 @@ function isOver({ ended_at }: RunRecord): boolean {
 const ANSWER_LIMIT = 64 * 1024
 
 /**
- * The prompt of the run that delivers a sub-agent's result. The result is data: JSON on one line, which cannot contain
- * the end of the element or begin a line of its own.
+ * The prompt of the run that delivers a sub-agent's result. The result is data: JSON on one line, which cannot close the element
+ * or start a new line.
  */
 function promptOf({ run_id, status, answer, error }: RunRecord): string {
 	const result = status === 'completed' ? { answer: cut(answer ?? '', run_id) } : { error }

@@ -9,7 +9,7 @@ import { callId, conversationOf, keys } from './keys.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 const PERSONA_LIMIT_BYTES = 10 * 1024
-/** Limit of characters of the prompt in the event. */
+/** Characters of the prompt in the event. */
 const SHOWN_LIMIT = 1_000
 
 interface Arguments {
@@ -26,7 +26,7 @@ export function spawnTool(ctx: Context<SubagentSettings>): ToolDefinition {
 		concurrent: true,
 		description:
 			'Gives a task to a sub-agent: a run of yours with an empty conversation of its own, which knows nothing but the prompt. ' +
-			'Answers with its result; with "wait": false at once, and the result comes as a later message.',
+			'Returns its result; with "wait": false it returns at once, and the result comes as a later message.',
 		parameters: Joi.object({
 			prompt: Joi.string()
 				.min(1)
@@ -76,7 +76,7 @@ async function start(
 	if (depth > max_depth)
 		throw new Fault(
 			'subagent_limit',
-			`sub-agents may be nested ${max_depth} deep (subagents.max_depth), and this one would be at depth ${depth}; do the task yourself`,
+			`sub-agents may be nested ${max_depth} deep (subagents.max_depth), but this one would be at depth ${depth}; do the task yourself`,
 		)
 	const destination = wait
 		? undefined
@@ -86,13 +86,13 @@ async function start(
 		trigger: 'subagent',
 		conversation: conversationOf(id),
 		parent: { run_id: call.run_id, depth },
-		// The parent's record changes with each of them, so that two concurrent starts are counted one after the other.
+		// Each start changes the parent's record, so concurrent starts conflict and are counted one after another.
 		also: async (run) => {
 			const count = (await Array.fromAsync(ctx.store.list(keys.family(uid, call.run_id)))).length
 			if (count >= max_per_run)
 				throw new Fault(
 					'subagent_limit',
-					`this run started ${count} sub-agents, at most ${max_per_run} are allowed (subagents.max_per_run); do the task yourself`,
+					`this run has started ${count} sub-agents, the limit is ${max_per_run} (subagents.max_per_run); do the task yourself`,
 				)
 			const value: Spawned = { run_id: run, parent_run_id: call.run_id, wait, ...(destination && { destination }) }
 			return [{ key: keys.spawned(uid, call.run_id, id), value, expect: null }]
@@ -101,7 +101,7 @@ async function start(
 	return run_id
 }
 
-/** Within a skill's call nothing can wait for an answer: the run started for that is stopped again. */
+/** Within the call of a skill, a call cannot wait: then the run that was started is stopped again. */
 async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: string): Promise<unknown> {
 	try {
 		return call.waitFor(run_id)
@@ -111,7 +111,7 @@ async function waitFor(ctx: Context<SubagentSettings>, call: ToolCall, run_id: s
 	}
 }
 
-/** Only after a crash in the middle of the call: its durable part is in the log. */
+/** Whether the start was reported before a crash interrupted the call. */
 function isReported({ events }: Context<SubagentSettings>, parent: string, run_id: string): Promise<boolean> {
 	const filter = { run_id: parent, types: ['subagent.spawned'] }
 	return hasEvent(events, filter, ({ payload }) => payload.run_id === run_id)

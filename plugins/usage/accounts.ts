@@ -1,4 +1,4 @@
-/** The accounts of runs: what they use is counted, and reserved before where a limit of the day applies; and their starts. */
+/** Accounts of runs: count their usage and their starts, and reserve model calls that a daily limit applies to. */
 import type { Fault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -14,11 +14,11 @@ import { dayOf, endOfDay, secondsLeft, today } from './days.ts'
 import { countOps, entriesOf, freeSlot, keptEntries, slotOf, takeSlot } from './ledger.ts'
 import type { DayEntry, Days } from './ledger.ts'
 
-/** Limits, and the budget that they bound. */
+/** A budget and its limits. */
 interface Limited {
-	/** At the beginning of a message. */
+	/** Whose limits these are, for the beginning of a message. */
 	whose: string
-	/** Where the limits are set. */
+	/** The setting that contains the limits. */
 	setting: string
 	limits: DayLimits
 	budget: Budget
@@ -28,7 +28,7 @@ export function accountsOf(
 	ctx: Pick<Context<UsageSettings>, 'config' | 'store' | 'use'>,
 ): Pick<UsageService, 'account' | 'countEnd' | 'start'> {
 	const { config, store } = ctx
-	/** Of agents and callers with limits whose runs are started or executed. */
+	/** Budgets of the agents and callers whose runs are being started or executed. */
 	const budgets = new Map<string, { budget: Budget; users: number }>()
 	const wholeGateway: Limited = {
 		whose: 'the gateway',
@@ -42,7 +42,7 @@ export function accountsOf(
 		}),
 	}
 
-	/** The budget of this name, which exists until all that opened it have closed it. */
+	/** Opens a budget by its name. It exists until all of its users have closed it. */
 	const openFor = (name: string, read: (day: string) => Promise<Amount>): { budget: Budget; close: () => void } => {
 		const known = budgets.get(name) ?? { users: 0, budget: openBudget(read) }
 		known.users++
@@ -82,7 +82,7 @@ export function accountsOf(
 						const refusal = await one.budget.reserve(run_id, amount, (used, others) =>
 							refusalOf(one, call, used, others),
 						)
-						// The run may have ended while it waited.
+						// The run may have ended during the wait.
 						if (refusal || !isOpen) settle([])
 						if (refusal) return refusal
 					}
@@ -111,7 +111,7 @@ export function accountsOf(
 			if (!payer) return { ops: async () => [], end() {} }
 			const { budget, close } = openForCaller(payer)
 			const one = { ...nothing, runs: 1 }
-			// The run may reserve a model call before its start is durable.
+			// Separate from the id of the run, which may reserve a model call before its start is durable.
 			const id = `start ${run_id}`
 			return {
 				async ops() {
@@ -128,7 +128,7 @@ export function accountsOf(
 	}
 }
 
-/** Why a caller may start no further run today; null if it may. */
+/** Why a caller must not start another run today; null if it may. */
 function startRefusal({ name, limits }: Payer, used: Amount, others: Amount): Fault | null {
 	const { runs_per_day = Infinity, tokens_per_day = Infinity, cost_per_day = Infinity } = limits
 	const refusal = (what: string): Fault =>
@@ -145,7 +145,7 @@ function isLimiting({ tokens_per_day, cost_per_day }: DayLimits): boolean {
 	return (tokens_per_day ?? cost_per_day ?? null) !== null
 }
 
-/** A call may be made as long as less than the limit is used and reserved: only the last one may exceed it. */
+/** Why a call must not be made; null while usage and reservations are below the limits. So only the last call can exceed one. */
 function refusalOf(
 	{ whose, setting, limits }: Limited,
 	{ provider, model, cost }: Reservation,

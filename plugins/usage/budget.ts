@@ -1,6 +1,6 @@
 /**
- * What is used and reserved of a day's budget, for one agent, one caller or all. What is used is in the ledger and survives a
- * crash; a reservation exists in memory, for as long as its run is started or executed here, so a crash leaves none behind.
+ * The daily budget of one agent, one caller, or all agents. Usage is in the ledger, and survives a crash. Reservations exist in
+ * memory only, while their run is started or executed, so a crash leaves none behind.
  */
 import { roundCost } from '../../core/protocol.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
@@ -9,30 +9,30 @@ import { today } from './days.ts'
 export interface Amount {
 	tokens: number
 	cost: number
-	/** Runs that were started; counted only for callers. */
+	/** Started runs; counted only for callers. */
 	runs: number
 }
 
 export const nothing: Amount = { tokens: 0, cost: 0, runs: 0 }
 
 export interface Budget {
-	/** Adds the reservation of this id, in place of its last one, unless `refuse` returns something. Resolves to that, or to null. */
+	/** Replaces the reservation of this id, unless `refuse` returns a refusal. Resolves to the refusal, or to null. */
 	reserve<T>(
 		id: string,
 		amount: Amount,
 		refuse: (used: Amount, reservedByOthers: Amount) => T | null,
 	): Promise<T | null>
-	/** Ends that reservation, after `used` was written to the ledger. */
+	/** Removes the reservation of this id, after `used` was written to the ledger. */
 	settle(id: string, used: Amount): void
 }
 
-/** The ledger is read for at most this share of the time: in between, what is settled here is added to what was read. */
+/** Maximum share of the time that is spent reading the ledger. Between reads, settled usage is added to the last result. */
 const READING_SHARE = 1 / 20
 
-/** `read`: what the ledger has of a day. */
+/** `read`: reads the usage of a day from the ledger. */
 export function openBudget(read: (day: string) => Promise<Amount>): Budget {
 	const reserved = new Map<string, Amount>()
-	// One after another: two that decide at once would not see each other.
+	// One after another: concurrent decisions would not see each other's reservations.
 	const queue = openSerialQueue()
 	let known = { day: '', used: nothing, until: 0 }
 

@@ -1,6 +1,6 @@
 /**
- * What the runs of callers with limits used on each day, in the scopes of the agents that ran, so that it is counted in the
- * commits of the runs. When an agent is deleted, its records move to a scope of the plugin's own.
+ * The daily usage of callers with limits. It is stored in the scopes of the agents, so that it is counted in the commits of the
+ * runs. When an agent is deleted, its records are moved to the plugin's own scope.
  */
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -8,7 +8,7 @@ import type { Key, Op, Store } from '../../core/store/ports.ts'
 import { nothing, sumOf } from './budget.ts'
 import type { Amount } from './budget.ts'
 
-/** Concurrent runs write different records as far as possible: `starts`, or the slot of a run. */
+/** `starts`, or the slot of a run: concurrent runs should write different records, since writes of one record conflict. */
 type CounterPart = 'starts' | number
 
 const keys = {
@@ -26,7 +26,7 @@ const keys = {
 	keptCaller: (day: string, caller: string): Key => ['caller-usage', day, caller],
 }
 
-/** The write that adds an amount to what the caller used of this agent. */
+/** The write that adds an amount to the caller's usage of this agent. */
 export async function addOp(
 	store: Pick<Store, 'get'>,
 	{ uid }: AgentRef,
@@ -38,7 +38,7 @@ export async function addOp(
 	return { key, value: sumOf([entry?.value ?? nothing, amount]), expect: entry?.rev ?? null }
 }
 
-/** What the caller used on a day, of all agents. */
+/** The caller's usage of all agents on a day. */
 export async function usedBy(
 	store: Pick<Store, 'list'>,
 	agents: AsyncIterable<AgentRef>,

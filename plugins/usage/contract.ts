@@ -4,11 +4,11 @@ import type { AgentRef } from '../../core/plugin.ts'
 import type { ModelUsage, Reservation, Usage } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 
-/** The daily limits of a caller. The runs that are started on its behalf count toward them. Days begin at midnight UTC. */
+/** A caller with daily limits, toward which the runs count that it starts. Days begin at midnight UTC. */
 export interface Payer {
-	/** The caller, as a part of a key in the store. */
+	/** Identifies the caller in keys of the store. */
 	id: string
-	/** For people, at the beginning of a message. */
+	/** The caller's name for people, for the beginning of a message. */
 	name: string
 	limits: {
 		runs_per_day?: number
@@ -38,13 +38,13 @@ export interface UsageSettings {
 export interface Counted extends Required<Omit<Usage, 'cost'>> {
 	/** Answers of models, including empty and continued ones. */
 	calls: number
-	/** Of the calls whose model had a price, or was the offline one, which costs 0; null if there were none. */
+	/** Cost of the calls whose model had a price; those of the offline provider cost 0. Null if there were none. */
 	cost: number | null
 	/** Input and output tokens of calls whose model had no price: `cost` does not include them. */
 	unpriced_tokens: number
 }
 
-/** Runs that ended by themselves, and an estimate of the seconds that they were active; null without runs. */
+/** Completed and failed runs, and estimated quantiles of the seconds that they were active; null without runs. */
 export interface RunFigures {
 	completed: number
 	failed: number
@@ -52,14 +52,14 @@ export interface RunFigures {
 	p95_s: number | null
 }
 
-/** The end of a run that nobody stopped. */
+/** The end of a run that was not stopped. */
 export interface RunEnd {
 	status: 'completed' | 'failed'
-	/** Without the time that it waited for people. */
+	/** Without the time that the run waited for people. */
 	active_ms: number
 }
 
-/** `runs`: not by model. */
+/** `runs` is absent in reports by model. */
 export type UsageRow = Counted & {
 	agent_id?: string
 	provider?: string
@@ -95,13 +95,13 @@ export interface Account {
 	/** Reserves a call; this replaces the last reservation. Resolves to the reason why the call must not be made, or to null. */
 	reserve(call: Reservation): Promise<WireError | null>
 	/**
-	 * The writes that count these calls, for the commit that makes the answer durable, and the end of the run, for the commit
-	 * that ends it: then each is counted exactly once. No writes if the agent was deleted. Called again after a conflict.
+	 * Returns the writes that count these calls, for the commit of the answer, and the end of the run, for the commit that ends it.
+	 * So each is counted exactly once. No writes if the agent was deleted. Called again after a conflict.
 	 */
 	count(calls: readonly ModelUsage[], end?: RunEnd): Promise<Op[]>
-	/** The calls are counted: their reservation ends. */
+	/** Ends the reservation of these calls, after they were counted. */
 	settle(calls: readonly ModelUsage[]): void
-	/** Ends its reservation. */
+	/** Ends a reservation that remains, when the execution of the run ends. */
 	close(): void
 }
 
@@ -112,17 +112,17 @@ export interface RunStart {
 	 * Called again after a conflict.
 	 */
 	ops(): Promise<Op[]>
-	/** Call this when it was started, or could not be started. */
+	/** Must be called when the run was started, or could not be started. */
 	end(isStarted: boolean): void
 }
 
 /** The usage of model calls: counted by agent, day and model, and limited per day. */
 export interface UsageService {
-	/** `payer`: a caller whose daily limits it also counts toward. */
+	/** Opens the account of a run. `payer`: the caller toward whose limits it also counts. */
 	account(run_id: string, agent: AgentRef, limits: DayLimits, payer?: Payer): Account
-	/** As `count` of an account, for a run that ends without being executed. */
+	/** As `Account.count`, for a run that ends without being executed. */
 	countEnd(run_id: string, agent: AgentRef, end: RunEnd): Promise<Op[]>
-	/** For a run that is about to start on behalf of this caller. */
+	/** Counts the start of a run on behalf of this caller. */
 	start(run_id: string, agent: AgentRef, payer: Payer | undefined): RunStart
 	/** Keeps the usage of an agent that is being deleted. Called once its runs have ended; may be repeated. */
 	keep(agent: AgentRef): Promise<void>

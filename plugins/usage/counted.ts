@@ -2,10 +2,10 @@ import { roundCost } from '../../core/protocol.ts'
 import type { ModelUsage } from '../../core/protocol.ts'
 import type { Counted } from './contract.ts'
 
-/** What one model was used for. */
+/** The usage of one model. */
 export type ModelRow = Counted & { provider: string; model: string }
 
-/** Models of one record that are counted on their own; further ones are counted as `other`. */
+/** Models with separate rows in one record; further models are counted as `other`. */
 const MODELS_LIMIT = 64
 const OTHER = 'other'
 const SUMS = ['calls', 'input_tokens', 'output_tokens', 'cached_tokens', 'reasoning_tokens', 'unpriced_tokens'] as const

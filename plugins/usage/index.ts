@@ -10,7 +10,7 @@ import { routes } from './routes.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Usage: tokens and cost of model calls, by agent, day and model, and their limits of a day. */
+/** Usage: tokens and cost of model calls, by agent, day and model, and their daily limits. */
 export default definePlugin<UsageSettings, UsageService>({
 	name: 'usage',
 	needs: ['auth', 'agents'],
@@ -18,7 +18,7 @@ export default definePlugin<UsageSettings, UsageService>({
 		const { store, config } = ctx
 		ctx.every(HOUR_MS, async () => {
 			await forgetDays(store, ctx.use('agents').list(), dayOf(Date.now(), 1 - config.retention_days), 'usage')
-			// Only today's are ever read.
+			// Only the records of today are ever read.
 			await forgetDays(store, ctx.use('agents').list(), today(), 'caller-usage')
 		})
 		return {

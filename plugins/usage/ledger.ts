@@ -1,6 +1,6 @@
 /**
- * The ledger: what the models of each agent used on each day, in the scope of the agent, so that a call is counted in the
- * commit that makes its answer durable. When the agent is deleted, its records move to a scope of the plugin's own.
+ * The ledger: the usage of each agent's models on each day. It is stored in the agent's scope, so that a call is counted in the
+ * commit of its answer. When the agent is deleted, its records are moved to the plugin's own scope.
  */
 import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
@@ -18,7 +18,7 @@ export interface DayRecord {
 	/** The agent's name. */
 	agent: string
 	rows: ModelRow[]
-	/** Absent in records of 0.1.0, and where no run has ended. */
+	/** Absent in records of version 0.1.0, and if no run has ended. */
 	runs?: RunCounts
 }
 
@@ -28,8 +28,8 @@ export interface DayEntry extends DayRecord {
 }
 
 /**
- * Records of an agent and a day. Concurrent runs of an agent write different ones as far as possible: two that write the
- * same would have to wait for each other.
+ * Records per agent and day. Concurrent runs of an agent should write different records, since writes of one record wait for
+ * each other.
  */
 const SLOTS = 16
 
@@ -114,7 +114,7 @@ export async function forgetDays(
 }
 
 const unused: readonly number[] = Array.from({ length: SLOTS }, () => 0)
-/** Which slots of which agents are in use in this process, and by how many runs. */
+/** By agent: the number of runs in this process that use each slot. */
 const used = new Map<string, number[]>()
 
 /** Takes the slot that fewest runs of the agent use. */
@@ -126,7 +126,7 @@ export function takeSlot(uid: string): number {
 	return slot
 }
 
-/** For one write of a run that holds no slot. */
+/** The slot for a single write of a run that holds no slot. */
 export function slotOf(run_id: string): number {
 	return Number.parseInt(hash('sha256', run_id).slice(0, 4), 16) % SLOTS
 }

@@ -14,7 +14,7 @@ import type { RunCounts } from './run-counts.ts'
 /** Rows of a report: the largest. */
 const ROWS_LIMIT = 1_000
 
-/** Sums up the ledger. Days are in order, other rows by their cost and tokens, the largest first. */
+/** Sums up the ledger. Days are in chronological order, other rows by cost and tokens, the largest first. */
 export async function reportOf(
 	{ store, use }: Pick<Context, 'store' | 'use'>,
 	{ agent_id, since, until, by }: UsageQuery,

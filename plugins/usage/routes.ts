@@ -7,7 +7,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { UsageBy, UsageService, UsageSettings } from './contract.ts'
 import { dayOf } from './days.ts'
 
-/** Days of a report that names none. */
+/** Days of a report by default. */
 const DAYS = 30
 
 const counted = {
@@ -29,7 +29,7 @@ const seconds = (share: string): NumberSchema =>
 		.allow(null)
 		.required()
 		.description(
-			`Estimated seconds within which ${share} of them ended, without the time that they waited for people; null without runs.`,
+			`Estimated seconds within which ${share} of the runs ended, without the time that they waited for people; null without runs.`,
 		)
 const runs = Joi.object({
 	completed: Joi.number().integer().required(),
@@ -68,7 +68,7 @@ const report = Joi.object({
 	total: Joi.object({ ...counted, runs: runs.required() })
 		.required()
 		.id('UsageTotal')
-		.description('Of everything, also of rows beyond 1,000.'),
+		.description('The sum of all rows, including those beyond 1,000.'),
 })
 	.id('UsageReport')
 	.example({
@@ -102,11 +102,11 @@ export function routes(server: Server, _ctx: Context<UsageSettings>, usage: Usag
 				query: Joi.object({
 					agent_id: Joi.string()
 						.max(64)
-						.description('Only this agent; deleted ones of that name count too.')
+						.description('Only this agent, including deleted agents of that name.')
 						.example('ada'),
-					since: aTime.description('From the UTC day of this time on; default: the last 30 days.'),
+					since: aTime.description('The UTC day of this time is the first one; default: the last 30 days.'),
 					until: aTime.description(
-						'Before this time: its UTC day is included unless it is the midnight with which that begins; default: now.',
+						'The end, exclusive. Its UTC day is included, unless the time is midnight; default: now.',
 					),
 					by: Joi.valid('agent', 'model', 'day').default('agent').description('What one row is.'),
 				}),

@@ -1,14 +1,14 @@
-/** How many runs ended how, and how long they were active, as a histogram: those of many records can be added. */
+/** Counts of ended runs, with a histogram of the time that they were active. Counts of several records can be added. */
 import type { RunEnd, RunFigures } from './contract.ts'
 
 export interface RunCounts {
 	completed: number
 	failed: number
-	/** Runs in each part of the histogram. */
+	/** Runs in each bucket of the histogram. */
 	active: number[]
 }
 
-/** Upper limits of the parts, in seconds; the last part has none. */
+/** Upper bounds of the buckets, in seconds; the last bucket has none. */
 const limits = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000] as const
 
 const empty: readonly number[] = Array.from({ length: limits.length + 1 }, () => 0)
@@ -30,8 +30,8 @@ export function withRun(counts: RunCounts | undefined, { status, active_ms }: Ru
 	if (counts) addRuns(sum, counts)
 	sum[status]++
 	const found = limits.findIndex((limit) => active_ms / 1000 <= limit)
-	const part = found === -1 ? limits.length : found
-	sum.active[part] = (sum.active[part] ?? 0) + 1
+	const bucket = found === -1 ? limits.length : found
+	sum.active[bucket] = (sum.active[bucket] ?? 0) + 1
 	return sum
 }
 
@@ -40,8 +40,8 @@ export function figuresOf({ completed, failed, active }: RunCounts): RunFigures 
 }
 
 /**
- * The seconds within which the share `q` of the runs ended; null without runs. Estimated as if the runs of a part were spread
- * evenly over it, as Prometheus's `histogram_quantile` does; the last part counts as its lower limit.
+ * The `q`-quantile of the active time in seconds; null without runs. Interpolated linearly within a bucket, like Prometheus's
+ * `histogram_quantile`; the last bucket counts as its lower bound.
  */
 function quantile(active: readonly number[], q: number): number | null {
 	const rank = q * active.reduce((sum, count) => sum + count, 0)

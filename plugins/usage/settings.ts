@@ -8,7 +8,7 @@ export default defineSettings<UsageSettings>({
 	schema: (joi) =>
 		allSettings<UsageSettings>({
 			retention_days: count(1, 3650, 400, 'Days that usage is kept.'),
-			limits: section("Limits of a day (UTC) for all agents together. An agent's own are in its config.limits.", {
+			limits: section('Daily limits (UTC) for all agents together. `config.limits` of an agent limits that agent.', {
 				tokens_per_day: joi
 					.number()
 					.integer()
@@ -16,7 +16,7 @@ export default defineSettings<UsageSettings>({
 					.allow(null)
 					.default(null)
 					.description(
-						'Tokens of all model calls of a day, requests and answers together. null: no limit. Default null.',
+						'Tokens of all model calls per day, requests and answers together. null: no limit. Default null.',
 					),
 				cost_per_day: joi
 					.number()
@@ -25,7 +25,7 @@ export default defineSettings<UsageSettings>({
 					.allow(null)
 					.default(null)
 					.description(
-						'Cost of all model calls of a day, in the currency of providers.NAME.prices. null: no limit. Default null.',
+						'Cost of all model calls per day, in the currency of providers.NAME.prices. null: no limit. Default null.',
 					),
 			}),
 		}),

@@ -266,7 +266,7 @@ void t.test('sub-agents are counted, also those that start at once, and stand on
 		results.map((event) => event.payload.code ?? 'ok'),
 		['ok', 'ok', 'ok', 'subagent_limit', 'subagent_limit'],
 	)
-	t.match(results[3]?.payload, { message: /started 3 sub-agents, at most 3 .*subagents\.max_per_run/ })
+	t.match(results[3]?.payload, { message: /started 3 sub-agents, the limit is 3 .*subagents\.max_per_run/ })
 	t.equal((await ada.call('runs')).body.length, 4)
 
 	const crowd = await ada.complete('/tool helper.crowd {"count":10}')

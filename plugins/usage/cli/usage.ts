@@ -21,7 +21,7 @@ Examples:
 	arguments: '[agent]',
 	options: {
 		'--by <what>': { about: 'what one row is', choices: ['agent', 'model', 'day'], default: 'agent' },
-		'--since <day>': 'the first day, such as 2026-11-01, or this long ago, such as 7d; default: the last 30 days',
+		'--since <day>': 'the first day, as a date such as 2026-11-01 or an age such as 7d; default: the last 30 days',
 		'--until <day>': 'the day after the last one',
 	},
 	async run(cli, { agent, by, since, until }: { agent?: string } & Options) {
@@ -37,7 +37,7 @@ Examples:
 							...rows.map((row) => cells(row.agent_id ?? row.day ?? `${row.provider} (${row.model})`, row)),
 							cells('total', total),
 						],
-				'Nothing ran in these days.',
+				'No usage in these days.',
 			),
 		)
 	},
