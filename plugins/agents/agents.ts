@@ -16,7 +16,7 @@ const CONFIG_LIMIT_BYTES = 64 * 1024
 type AgentDeps = Pick<Context<AgentsSettings>, 'store' | 'emit' | 'extensions' | 'config'>
 
 export interface RunningAgents extends Agents {
-	/** At the start: finishes deletions that a crash interrupted. */
+	/** Called at start: finishes deletions that a crash interrupted. */
 	recover(): Promise<void>
 }
 
@@ -29,9 +29,9 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Ag
 		return entry
 	}
 
-	/** How many more may be created before they are counted again; deletions only make room. */
+	/** Agents that may be created before the next count; deletions only increase it. */
 	let room = 0
-	/** Requests that arrive at the same time may exceed the limit by their number. */
+	/** Concurrent requests may exceed the limit by their number. */
 	const checkRoom = async (): Promise<void> => {
 		if (room-- > 0) return
 		let count = 0
@@ -50,7 +50,7 @@ export function agentsOf({ store, emit, extensions, config: { max_agents } }: Ag
 			return { ops: [{ key, value: result, expect: rev }], result }
 		})
 
-	/** May be repeated at any point: a crash leaves the mark, and the next start continues here. */
+	/** Deletes everything of an agent that is marked as `deleting`. May be repeated: after a crash, the next start finds the mark. */
 	const sweep = async (agent: AgentRecord): Promise<void> => {
 		await store.delete(livenessKey(agent.uid)) // from now on nothing new can be stored for it
 		for (const { value, run } of extensions('agent')) await run(() => value.forget?.(agent))

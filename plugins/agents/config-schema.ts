@@ -37,14 +37,14 @@ export const configKeys = {
 			.max(10_000_000)
 			.description("Maximum tokens of one request, if the model's context window is larger; default 100,000."),
 		summary: Joi.boolean().description(
-			'Whether the model summarizes turns before they are omitted; default true. If false, it gets a list of how they begin.',
+			'Whether the model summarizes turns before they are omitted; default true. If false, it gets a list of their beginnings.',
 		),
 		facts: Joi.boolean().description(
 			'Whether facts of these turns are stored in long-term memory; default true, except in conversations of webhooks and of the OpenAI-compatible API. Requires `summary`.',
 		),
 	}).description('How much of a conversation the model gets with a request; it can search and read the rest.'),
 	preamble: Joi.boolean().description(
-		'Whether the model gets the preamble beside the persona: its name, the time and the place, and how secrets, skills and memory work; default true.',
+		'Whether the model gets the preamble in addition to the persona: its name, the time, the place, and how secrets, skills and memory work; default true.',
 	),
 	memory: Joi.object({
 		recall: Joi.boolean().description(
@@ -56,7 +56,7 @@ export const configKeys = {
 		deny: patterns.description('Tools that are neither offered to the model nor called.'),
 		ask: patterns.description('Tools whose calls wait for approval by a person.'),
 	}).description(
-		'Which tools the agent may use. `deny` takes precedence over `ask`, and `ask` over `allow`; the pattern `*` alone means the tools that no other pattern names. Tools that no pattern matches are allowed, but those of MCP servers that declare themselves destructive ask.',
+		'Which tools the agent may use. `deny` takes precedence over `ask`, and `ask` over `allow`; the pattern `*` alone means the tools that no other pattern names. Tools that no pattern matches are allowed, except destructive tools of MCP servers, which need approval.',
 	),
 	params: modelParams(Joi).description('Settings of model calls; they replace those of the provider.'),
 	context_window: Joi.number()
@@ -67,7 +67,7 @@ export const configKeys = {
 	limits: Joi.object({
 		steps: Joi.number().integer().min(1).max(1_000).description('Model calls of one run.'),
 		tokens: Joi.number().integer().min(1).description('Tokens of one run.'),
-		wall_time_s: Joi.number().min(1).max(86_400).description('Seconds for which one run may be active.'),
+		wall_time_s: Joi.number().min(1).max(86_400).description('Seconds that one run may be active.'),
 		result_characters: Joi.number()
 			.integer()
 			.min(1024)
@@ -76,20 +76,20 @@ export const configKeys = {
 		tokens_per_day: Joi.number()
 			.integer()
 			.min(1)
-			.description('Tokens of all model calls of a day (UTC). Default: only the limit of all agents together.'),
+			.description('Tokens of all model calls per day (UTC). Default: only the limit for all agents together.'),
 		cost_per_day: Joi.number()
 			.positive()
 			.max(1e9)
 			.description(
-				'Cost of all model calls of a day (UTC), in the currency of the prices. Default as for tokens_per_day.',
+				'Cost of all model calls per day (UTC), in the currency of the prices. Default as for tokens_per_day.',
 			),
 	}),
 }
-/** A command, not a setting: what is active shows as the agent's `skills`. */
+/** A command, not a setting: the active skills are the agent's `skills`. */
 const approvedSkills = Joi.array()
 	.items(Joi.string().min(1).max(64))
 	.max(32)
-	.description('Ids of skills to approve now; not kept in the config.')
+	.description('Ids of skills to approve now; not stored in the config.')
 export const config = Joi.object({ ...configKeys, approved_skills: approvedSkills })
 	.unknown()
 	.description('Model and limits; further keys are kept.')

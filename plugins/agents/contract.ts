@@ -24,7 +24,7 @@ export interface AgentConfig {
 	context?: ContextConfig
 	/** False: its model gets only the persona. */
 	preamble?: boolean
-	/** `recall`: false: its model gets no memories with a prompt unless it asks for them. */
+	/** If `recall` is false, its model does not get memories automatically with a prompt. */
 	memory?: { recall?: boolean }
 	/** Which tools it may use, and which calls need approval. */
 	tools?: ToolPolicy
@@ -37,24 +37,21 @@ export interface AgentConfig {
 
 /** The limits that an agent may set for its runs. */
 export interface AgentLimits extends RunLimits {
-	/** Characters of a tool's result that a model sees; of a longer one it sees the beginning and the end. */
+	/** Characters of a tool result that a model sees. Of a longer result it sees the beginning and the end. */
 	result_characters: number
 }
 
 /** How much of a conversation a model gets, and what happens to the rest. */
 export interface ContextConfig {
-	/** Maximum of one request, if the model's window is larger. */
+	/** Maximum tokens of one request, if the model's window is larger. */
 	tokens?: number
-	/** False: no model summarizes turns that leave the window. Default true. */
+	/** Whether the model summarizes turns that requests omit. Default true. */
 	summary?: boolean
-	/**
-	 * Whether facts of these turns go to long-term memory; default: unless people other than the agent's own may have written
-	 * them.
-	 */
+	/** Whether facts of these turns are stored in long-term memory. Default: only if no strangers can have written them. */
 	facts?: boolean
 }
 
-/** Lists of patterns over the names of tools; `*` stands for any characters. */
+/** Lists of patterns for the names of tools; `*` matches any characters. */
 export interface ToolPolicy {
 	/** Called without approval. */
 	allow?: string[]
@@ -74,7 +71,7 @@ export interface AgentRecord extends AgentRef {
 	persona: string | null
 	config: AgentConfig
 	created_at: string
-	/** Set while its deletion is in progress; all other code sees it as deleted. */
+	/** Set while its deletion is in progress: outside of this plugin it does not exist. */
 	deleting?: true
 }
 
@@ -111,9 +108,9 @@ export interface Agents {
 	rulingOn(policy: ToolPolicy | undefined, tool: Pick<ToolDefinition, 'name' | 'shown_as' | 'destructive'>): Ruling
 }
 
-/** What another plugin adds to agents, at the extension point `agent`. */
+/** What another plugin contributes to agents; the extension point `agent`. */
 export interface AgentExtension {
-	/** Stops work for an agent that is being deleted, before its records are removed. Repeated after a crash. */
+	/** Stops work for an agent that is being deleted, before its records are removed. Called again after a crash. */
 	forget?(agent: AgentRef): Promise<void>
 	skills?: AgentSkills
 }
@@ -128,7 +125,7 @@ export interface Approver {
 
 /** What the agents' routes need from the skills feature. */
 export interface AgentSkills {
-	/** What the agent has during runs. */
+	/** The skills that the agent's runs can use. */
 	active(agent: AgentRef): Promise<{ id: string; name: string }[]>
 	/** Approves all of them or none. `approver`: the caller, as in its credentials. Throws if one is unknown. */
 	approve(agent: AgentRef, skill_ids: readonly string[], approver: Approver): Promise<void>

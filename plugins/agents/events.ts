@@ -4,14 +4,14 @@ export default {
 	'agent.created': {
 		description: 'An agent was created.',
 		payload: {
-			persona: 'Whether it has one.',
-			config: 'The settings that were given.',
+			persona: 'Whether it has a persona.',
+			config: 'The keys of its config.',
 		},
 	},
 	'agent.updated': {
 		description: 'An agent was changed.',
 		payload: {
-			fields: 'What changed.',
+			fields: 'The changed fields: `persona` or `config`.',
 		},
 	},
 	'agent.deleted': {

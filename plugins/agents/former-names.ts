@@ -1,24 +1,24 @@
-/** Keys of an agent's config under the names that earlier versions had. */
+/** Accepts keys of an agent's config under their former names. */
 import type { Lifecycle, ResponseToolkit } from '@hapi/hapi'
 import type { FieldError } from '../../core/errors.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 
-/** Present paths by former ones: `{ 'limits.calls': 'limits.steps' }`. The value means the same under both. */
+/** Maps former paths to present ones: `{ 'limits.calls': 'limits.steps' }`. The value must have the same meaning under both. */
 export type RenamedKeys = Readonly<Record<string, string>>
 
 type ConfigTree = Record<string, unknown>
 
-/** What is added here needs a migration, too, which renames the key in stored agents. */
+/** Each entry also needs a migration that renames the key in stored agents. */
 export const renamedKeys: RenamedKeys = {}
 
 const renames = new WeakMap<object, FieldError[]>()
 
-/** Warnings about keys that the request had under a former name. */
+/** Warnings about keys that the request contained under a former name. */
 export function renamesIn(request: object): readonly FieldError[] {
 	return renames.get(request) ?? []
 }
 
-/** Renames keys in a request's `config` before it is validated. Throws `invalid_request` where it has both names of a key. */
+/** Renames keys in a request's `config` before its validation. Throws `invalid_request` if it has a key under both names. */
 export function formerNames(renamed: RenamedKeys): { method: Lifecycle.Method } {
 	return {
 		method: (request, h: ResponseToolkit) => {
@@ -46,7 +46,7 @@ function rename(config: ConfigTree, renamed: RenamedKeys): FieldError[] {
 	return warnings
 }
 
-/** Undefined where something else than an object is in the way; `add` makes objects that are missing. */
+/** The object that contains the last key of `path`. Undefined if a part of the path is not an object; `add` creates missing objects. */
 function placeOf(config: ConfigTree, path: string, add = false): { parent: ConfigTree; key: string } | undefined {
 	const keys = path.split('.')
 	const key = keys.pop()!

@@ -3,7 +3,7 @@ import type { Entry, Op } from '../../core/store/ports.ts'
 import type { Migration } from '../../core/upgrade/migration.ts'
 import type { AgentRecord } from './contract.ts'
 
-/** Version 0.1.0 stored none, and everything that is stored for an agent expects it. */
+/** Creates the liveness records, which version 0.1.0 did not have: every write for an agent expects one. */
 const livenessRecords: Migration = {
 	name: 'agents-liveness-records',
 	about: 'agents',

@@ -193,7 +193,7 @@ export function routes(server: Server, ctx: Context, agents: Agents): void {
 	})
 }
 
-/** A token for some agents creates those whose names match. */
+/** A token that is limited to some agents may create only agents with matching names. */
 function refuseOtherName(caller: AgentLimit, name: string): void {
 	if (reaches(caller, name)) return
 	throw new Fault('forbidden', `the token is only for agents whose names match ${caller.agents?.join(' or ')}`)
@@ -209,7 +209,7 @@ function withoutApprovals<T extends Fields>(payload: T): { approved: string[]; f
 	return { approved: (approved_skills as string[] | null | undefined) ?? [], fields: { ...payload, config: rest } }
 }
 
-/** About what this request sets and the gateway does not use. */
+/** Warnings about the parts of this request that the gateway does not use. */
 async function warningsAbout(
 	{ toolbox }: Pick<Context, 'toolbox'>,
 	agent: AgentRecord,
@@ -226,10 +226,10 @@ async function warningsAbout(
 function unusedKey(key: string, known: string[]): string {
 	const meant = suggest(key, known)
 	const choice = meant === undefined ? `the keys are: ${known.join(', ')}` : `did you mean "${meant}"?`
-	return `is stored, but the gateway does not use it; ${choice}`
+	return `is stored but not used by the gateway; ${choice}`
 }
 
-/** A tool may also come later, so that is no error. */
+/** Only warnings, since a matching tool may be added later. */
 function unusedPatterns(policy: ToolPolicy, tools: readonly ToolDefinition[]): FieldError[] {
 	const names = tools.flatMap(namesOf)
 	const message = 'matches no tool that the agent has now; `*` is the only special character, and case counts'

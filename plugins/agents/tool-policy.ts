@@ -1,4 +1,4 @@
-/** Which tools an agent may use, and which of them need a person's approval for each call (`config.tools` of the agent). */
+/** The tool policy of an agent (`config.tools`): the tools that it may use, and those whose calls need approval. */
 import { matches } from '../../core/util/pattern.ts'
 import type { ToolDefinition } from '../../core/plugin.ts'
 import type { Agents } from './contract.ts'
@@ -15,7 +15,7 @@ export const rulingOn: Agents['rulingOn'] = (policy, tool) => {
 	return tool.destructive === true ? 'ask' : 'allow'
 }
 
-/** What a pattern can match: the name that the model sees, and the one that people see. */
+/** The names that a pattern can match: the canonical one, and the one that people see. */
 export function namesOf({ name, shown_as = name }: Pick<ToolDefinition, 'name' | 'shown_as'>): string[] {
 	return [name, shown_as]
 }

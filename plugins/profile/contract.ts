@@ -1,6 +1,6 @@
 import type { AgentRef } from '../../core/plugin.ts'
 
-/** What an agent knows about itself and its people: a short text, in every prompt. */
+/** A short text in every prompt: what the agent knows about itself and its people. */
 export interface Profile {
 	/** Empty if there is none. */
 	content: string
@@ -13,12 +13,12 @@ export interface Profile {
 export interface Profiles {
 	read(agent: AgentRef): Promise<Profile>
 	/**
-	 * Durable when it settles; the previous content is kept among the versions. `content`: at most 2,048 bytes of UTF-8, empty
-	 * for no profile. Writing the same content again changes nothing. `expected_version`: throws `conflict` if the profile has
-	 * another one.
+	 * Replaces the profile; the previous content is kept as a version. Durable when it settles. `content`: at most 2,048 bytes of
+	 * UTF-8, empty for no profile. Writing the same content again changes nothing. `expected_version`: throws `conflict` if the
+	 * profile has another version.
 	 */
 	write(agent: AgentRef, content: string, expected_version?: number): Promise<Profile>
-	/** The latest 20 earlier ones, newest first; the last one of a young profile is the empty one before it. */
+	/** The latest 20 earlier versions, newest first. Includes the empty version before the first write, until it is the 21st. */
 	versions(agent: AgentRef): Promise<Profile[]>
 	/** Restores the previous version. May be repeated as long as there is one. Throws `conflict` otherwise. */
 	undo(agent: AgentRef): Promise<Profile>

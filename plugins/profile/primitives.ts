@@ -12,7 +12,7 @@ export const content = Joi.string()
 	.description('The whole text, at most 2,048 bytes of UTF-8; empty to have none.')
 export const version = Joi.number().integer().min(0)
 
-/** Runs whose seen version is remembered; a run beyond it has to read the profile before it writes. */
+/** Runs whose last seen version is kept. Older runs must read the profile before they write it. */
 const RUNS = 10_000
 
 const ABOUT =
@@ -26,7 +26,7 @@ export function addPrimitives(ctx: Pick<Context, 'primitive' | 'extend'>, profil
 		async stable(agent) {
 			const { content } = await profiles.read(agent)
 			if (content === '') return `${ABOUT} It is empty so far.`
-			// Its text must not end the element in which it stands.
+			// The text must not be able to close the element.
 			const text = content.replaceAll(/<(?=\s*(?:\/\s*)?profile)/gi, '‹')
 			return `${ABOUT} It reads:\n<profile>\n${text}\n</profile>`
 		},

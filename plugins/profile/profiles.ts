@@ -1,4 +1,4 @@
-/** The service: one profile an agent, and the versions before it. */
+/** The service: one profile per agent, and its earlier versions. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { NewEvent } from '../../core/protocol.ts'
@@ -13,12 +13,12 @@ const VERSIONS_KEPT = 20
 
 const keys = {
 	profile: (uid: string): Key => [agentScope(uid), 'profile'],
-	/** Apart from the profile, which every run reads. */
+	/** In a separate record, since every run reads the profile. */
 	versions: (uid: string): Key => [agentScope(uid), 'profile-versions'],
 }
 
 export interface OwnProfiles extends Profiles {
-	/** As `write`; `isChanged`: this call changed it, rather than another one of the same content. */
+	/** As `write`. `isChanged` is false if the profile had this content already. */
 	replace(agent: AgentRef, content: string, expected_version?: number): Promise<Replacement>
 }
 
@@ -66,7 +66,7 @@ export function profilesOf({ store, redactor }: Pick<Context, 'store' | 'redacto
 			return change<Replacement>(store, agentScope(uid), async () => {
 				const both = await findBoth(uid)
 				const current: Profile = both.profile?.value ?? NONE
-				// A call that is repeated after a crash comes here, too.
+				// Also for a call that is repeated after a crash.
 				if (content === current.content) return { result: { profile: current, isChanged: false } }
 				if (expected_version !== undefined && expected_version !== current.version)
 					throw outdated(expected_version, current)

@@ -39,7 +39,7 @@ void t.test('creating an agent answers 201 with name, persona, config and create
 	t.match(reply.headers.get('content-type'), /^application\/json/)
 	const { created_at, warnings, ...rest } = reply.body
 	t.strictSame(rest, { name: 'ada', persona: 'You are Ada.', config })
-	t.match(warnings, [{ path: 'config.note', message: /the gateway does not use it/ }])
+	t.match(warnings, [{ path: 'config.note', message: /not used by the gateway/ }])
 	t.match(created_at, ISO)
 })
 

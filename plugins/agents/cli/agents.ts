@@ -17,7 +17,7 @@ interface Agent {
 }
 
 interface ChangedAgent extends Agent {
-	/** About what the gateway stores and does not use. */
+	/** Warnings about parts that the gateway stores but does not use. */
 	warnings?: FieldError[]
 }
 
@@ -33,9 +33,10 @@ interface Body {
 }
 
 const fieldOptions = {
-	'--persona <text>': 'who it is',
-	'--persona-file <file>': 'the same from a file, or from standard input for -',
-	'--set <key=value...>': 'a key of its config, such as provider=openai or limits.steps=20; an empty value removes it',
+	'--persona <text>': 'its persona',
+	'--persona-file <file>': 'read the persona from a file; - means standard input',
+	'--set <key=value...>':
+		'set a key of its config, such as provider=openai or limits.steps=20; an empty value removes it',
 } as const
 
 export default {
@@ -130,7 +131,7 @@ function warn(cli: Cli, { warnings = [] }: ChangedAgent, { config = {} }: Body):
 		out.note(out.style.warn(`Note: ${out.style.plain(text)}`))
 }
 
-/** Whether an assignment changes a key of an inner map. The gateway replaces the whole map, so the rest has to be known. */
+/** Whether an assignment changes a key of an inner map. The gateway replaces the whole map, so its other keys must be sent too. */
 function isInner(assignment: string): boolean {
 	return /^[^=]*\./.test(assignment)
 }

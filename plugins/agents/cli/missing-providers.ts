@@ -4,8 +4,8 @@ import { readRuntimeFile } from '../../../core/process/runtime-file.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 
 /**
- * Names of providers in what is set that gateway.yaml does not have, a line each: the gateway stores any name. Empty for a remote
- * gateway, whose settings are not readable here.
+ * Warnings about providers that gateway.yaml does not have: the gateway stores any name. Empty for a remote gateway, whose
+ * settings cannot be read here.
  */
 export function missingProviders(cli: Cli, { provider, fallback }: Readonly<Record<string, unknown>>): string[] {
 	const named = [provider, fallback].flat().filter((name) => typeof name === 'string')
@@ -20,14 +20,14 @@ export function missingProviders(cli: Cli, { provider, fallback }: Readonly<Reco
 		})
 }
 
-/** The providers of the gateway that runs from this home, whose settings are readable here; undefined for a remote gateway. */
+/** The providers of the gateway that runs from this home; undefined for a remote gateway. */
 function providersOf({ env, home }: Cli): string[] | undefined {
 	if (env.SVC_URL || readRuntimeFile(home) === undefined) return undefined
 	try {
 		const names = Object.keys(readConfig({ home, env }).providers)
-		// With none set up there is `openai` too where the gateway, and not svc, has OPENAI_API_KEY.
+		// Without providers in the file, the gateway also has `openai` if OPENAI_API_KEY is set in its own environment.
 		return names.join() === 'offline' ? ['offline', 'openai'] : names
 	} catch {
-		return undefined // what is wrong with the settings is reported elsewhere
+		return undefined // errors in the settings are reported elsewhere
 	}
 }

@@ -25,7 +25,7 @@ Examples:
 			description: 'Replace the profile; - reads it from standard input',
 			arguments: '<agent> <text...>',
 			options: {
-				'--expect <version>': { about: 'only if this is still its version', max: Number.MAX_SAFE_INTEGER },
+				'--expect <version>': { about: 'fail if the profile has another version', max: Number.MAX_SAFE_INTEGER },
 			},
 			async run(cli, { agent, text: words, expect }: { agent: string; text: string[]; expect?: number }) {
 				const isInput = words.length === 1 && words[0] === '-'

@@ -116,7 +116,7 @@ void t.test('a slip in the config of an agent is told, and done all the same', a
 	])
 	t.equal(changed.code, 0)
 	t.match(changed.stderr, 'config.tools.deny.0 matches no tool that the agent has now')
-	t.match(changed.stderr, 'config.temprature is stored, but the gateway does not use it; did you mean "temperature"?')
+	t.match(changed.stderr, 'config.temprature is stored but not used by the gateway; did you mean "temperature"?')
 	t.match(changed.stderr, 'gateway.yaml has no provider "locl", so runs fail; did you mean "local"?')
 	t.match(changed.stderr, 'gateway.yaml has no provider "x"')
 	t.match((await gateway.request('GET', '/v1/agents/ada')).body.config, { temprature: 0.2, provider: 'locl' })
