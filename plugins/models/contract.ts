@@ -23,20 +23,20 @@ export interface Provider {
 	compat?: Compat
 }
 
-/** The text itself, or the name or id of the vault's secret that holds it. */
+/** A text, or the name or id of the vault's secret that contains it. */
 export type SecretText = string | { secret: string }
 
 export interface ModelSettings {
-	/** By name. Contains the built-in `offline` if the operator configured none. */
+	/** By name. If the operator configured none: the built-in `offline`. */
 	providers: Readonly<Record<string, Provider>>
 	default_provider: string
 	/** Tried in this order after a failed one, for agents without fallbacks of their own. */
 	fallback: readonly string[]
-	/** The model that turns recordings into text; null: none. */
+	/** The model that transcribes recordings; null: none. */
 	transcription: { provider: string; model: string } | null
 }
 
-/** Where embeddings or transcripts are made. */
+/** A model server for embeddings or transcripts. */
 export interface EndpointOrder {
 	provider: string
 	base_url: string
@@ -62,9 +62,9 @@ export interface Models {
 	/** Undefined if the agent's provider has no `embedding_model`, and is not OpenAI itself: then the built-in embedder is used. */
 	embedder(config: AgentConfig): Promise<EndpointOrder | undefined>
 	/**
-	 * Takes a slot for a call of the provider: waits while `max_concurrent_calls` are in progress. `owner`, such as the uid of an
-	 * agent, takes turns with others. `onWait` is called if it has to wait. Resolves to a function that gives the slot back, and
-	 * may be called again. Throws the signal's reason.
+	 * Takes a slot for a call of the provider: waits while `max_concurrent_calls` are in progress. Slots are assigned to the owners,
+	 * such as the uids of agents, in turn. `onWait` is called if the call must wait. Resolves to a function that releases the slot;
+	 * calling it again has no effect. Throws the signal's reason.
 	 */
 	slot(provider: string, owner: string, signal: AbortSignal, onWait: () => void): Promise<() => void>
 	/** Undefined if no transcription is configured. Throws `provider_unknown` if its key is missing. */

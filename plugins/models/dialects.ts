@@ -1,26 +1,26 @@
-/** How a server of each kind lists its models, and answers a short prompt. */
+/** For each kind of model server: the requests that list its models and test a model, and the parsers of their answers. */
 import type { ServerKind } from '../../sandbox/provider-kinds.ts'
 
 export type { ServerKind }
 
 export interface Dialect {
 	headers(api_key?: string): Record<string, string>
-	/** Where the models are listed, appended to the base URL. */
+	/** The path of the list of models, appended to the base URL. */
 	list: string
-	/** The models' names in the answer; the caller drops those that are not strings. */
+	/** The names of the models in that list; the caller drops values that are not strings. */
 	names(body: unknown): unknown[]
-	/** A short call of the model. */
+	/** The request of a short call of the model. */
 	trial(model: string, prompt: string): { path: string; body: object }
-	/** Whether the body is an answer of such a server to the trial. */
+	/** Whether the body has the form of an answer to `trial`. */
 	isAnswer(body: unknown): boolean
 }
 
-/** Whether a text can be a key: others cannot be sent, and an error of the HTTP client would quote them. */
+/** Whether a text can be a key. Other texts are invalid in a header, and an error of the HTTP client would quote them. */
 export function isKey(text: string): boolean {
 	return /^[\x21-\x7e]+$/.test(text)
 }
 
-/** OpenAI's own address, rather than one that speaks its protocol. */
+/** Whether this is the address of OpenAI itself, and not of a compatible server. */
 export function isOpenAI(base_url: string): boolean {
 	return URL.parse(base_url)?.hostname === 'api.openai.com'
 }
@@ -28,7 +28,7 @@ export function isOpenAI(base_url: string): boolean {
 const bearer = (api_key?: string): Record<string, string> =>
 	api_key === undefined ? {} : { authorization: `Bearer ${api_key}` }
 
-/** What is in a list of the body, or nothing. */
+/** The objects in a list of the body; empty if there is no such list. */
 function listIn(body: unknown, name: string): Record<string, unknown>[] {
 	const list = (body as Record<string, unknown> | null | undefined)?.[name]
 	return Array.isArray(list) ? list.filter((one) => typeof one === 'object' && one !== null) : []
@@ -36,7 +36,7 @@ function listIn(body: unknown, name: string): Record<string, unknown>[] {
 
 const idsIn = (body: unknown): unknown[] => listIn(body, 'data').map(({ id }) => id)
 
-// Without a token limit where the API needs none, as the gateway calls them: servers do not agree on the name of that field.
+// Without a token limit if the API requires none, since the name of that field differs between servers.
 export const dialects: Record<ServerKind, Dialect> = {
 	openai: {
 		headers: bearer,
@@ -96,7 +96,7 @@ export function isServerKind(kind: string): kind is ServerKind {
 	return Object.hasOwn(dialects, kind)
 }
 
-/** Of a provider with an address; kinds that have none of their own are asked as `openai`. */
+/** The dialect of a provider with an address; `openai` for kinds without a separate one. */
 export function dialectOf(kind: string): Dialect {
 	return dialects[isServerKind(kind) ? kind : 'openai']
 }

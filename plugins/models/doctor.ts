@@ -1,6 +1,6 @@
 /**
- * The checks of `svc doctor`: each model server is asked for its models; the response answers most checks. It is asked again
- * without the key: a list that is public says nothing about the key.
+ * The checks of `svc doctor` for model servers. Most of them use the server's list of models. The list is also requested without
+ * the key: a public list does not test the key.
  */
 import { NotChecked, error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Check, DoctorFile, Finding, CheckContext, Reply } from '../../core/cli/doctor/contract.ts'
@@ -19,15 +19,15 @@ interface ProbedProvider {
 	/** The provider for agents that name none. */
 	isDefault: boolean
 	/**
-	 * `kept`: it is in the vault, which does not return it while a gateway runs, and that gateway could not try it;
+	 * `kept`: it is in the vault, which does not return it while a gateway runs, and that gateway could not test it;
 	 * `gone`: the vault has no such secret; `malformed`: it cannot be a key.
 	 */
 	key: 'none' | 'sent' | 'kept' | 'gone' | 'malformed'
-	/** What the running gateway says, which tried a key of the vault. */
+	/** The result of the running gateway, which tested a key of the vault. */
 	tried?: Tried
-	/** Absent if it did not answer, for the reason of `problem`. */
+	/** Absent if the server did not answer; `problem` states why. */
 	reply?: Reply
-	/** It has a key, and lists its models without it too. */
+	/** The provider has a key, but the server lists its models without it too. */
 	isOpen?: boolean
 	problem?: string
 	/** When it answered. */
@@ -80,17 +80,17 @@ export default {
 					)
 				if (key === 'malformed')
 					return levelFor(isDefault)(
-						`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks`,
+						`the secret in ${setting} cannot be a key: a key is printable ASCII without spaces or line breaks`,
 						'give that secret another value: svc vault set NAME',
 					)
 				if (key === 'kept')
-					return ok(`the vault has the key of provider ${name}; it was not tried, since only the gateway gets it`)
+					return ok(`the vault has the key of provider ${name}; it was not tested, since only the gateway can read it`)
 				if (isOpen)
 					return ok(`provider ${name} lists its models without a key, so this does not test its key; a run does`)
 				if (tried?.state === 'ok') return ok(`provider ${name} accepts its key`)
 				if (!tried && reply?.status !== 401 && reply?.status !== 403)
 					return reply
-						? ok(key === 'none' ? `provider ${name} asks for no key` : `provider ${name} accepts its key`)
+						? ok(key === 'none' ? `provider ${name} requires no key` : `provider ${name} accepts its key`)
 						: []
 				const what = key === 'none' ? 'requires a key, but none is set' : 'refuses its key'
 				return levelFor(isDefault)(
@@ -169,10 +169,10 @@ async function ask(
 	}
 }
 
-/** Undefined if the gateway cannot tell whether the server takes the key. */
+/** Undefined if the gateway cannot test the key. */
 async function triedByGateway(context: CheckContext, provider: ProbedProvider['provider']): Promise<Tried | undefined> {
 	const { kind, base_url, api_key, headers, query } = provider
-	// It tries an address and a key, and nothing else.
+	// The gateway's check supports only an address and a key.
 	if (headers !== undefined || query !== undefined) return undefined
 	try {
 		const gateway = await context.gateway()
@@ -188,7 +188,7 @@ async function triedByGateway(context: CheckContext, provider: ProbedProvider['p
 	}
 }
 
-/** Headers from the vault are left out. */
+/** Without headers whose values are in the vault. */
 function headersOf({ kind, headers = {} }: Provider, key: string | undefined): Record<string, string> {
 	const set = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
 	return { ...dialectOf(kind).headers(key), ...Object.fromEntries(set) }
@@ -206,7 +206,7 @@ async function keyOf(
 	return isKey(secret.value) ? { key: 'sent', value: secret.value } : { key: 'malformed' }
 }
 
-/** Runs use another provider only if an agent names it, or as a fallback. */
+/** A problem of the default provider is an error; other providers are used only if an agent names them, or as a fallback. */
 function levelFor(isDefault: boolean): typeof error {
 	return isDefault ? error : warning
 }
@@ -220,7 +220,7 @@ function modelsIn({ kind }: Provider, reply: Reply | undefined): string[] | unde
 	return names.length > 0 ? names : undefined
 }
 
-/** Ollama adds a tag, `llama3:latest`; Google's models are called `models/gemini-2.5-flash` in some places. */
+/** Compares names of models. Ollama adds a tag, `llama3:latest`; Google sometimes adds a prefix, `models/gemini-2.5-flash`. */
 function isSame(...models: [listed: string, wanted: string]): boolean {
 	const [listed, wanted] = models.map((name) => name.replace(/^models\//, ''))
 	return listed === wanted || listed === `${wanted}:latest`

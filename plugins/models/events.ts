@@ -9,13 +9,13 @@ export default {
 		},
 	},
 	'model.request': {
-		description: 'A model is asked.',
+		description: 'A model is called.',
 		payload: {
 			provider: 'Its name in gateway.yaml.',
-			model: 'The model that is asked.',
+			model: 'The model that is called.',
 			step: 'The number of the step in this run.',
-			messages: 'How many messages it gets.',
-			tools: 'How many tools it can call.',
+			messages: 'The number of messages in the request.',
+			tools: 'The number of tools that it can call.',
 		},
 	},
 	'model.response': {
@@ -38,7 +38,7 @@ export default {
 		description: 'A model call failed and is repeated after a delay.',
 		payload: {
 			provider: 'Its name in gateway.yaml.',
-			model: 'The model that is asked again.',
+			model: 'The model that is called again.',
 			attempt: 'The number of the attempt that failed, from 1.',
 			delay_ms: 'Milliseconds until the next one.',
 			code: 'The [code of the error](http-api.md#codes).',
@@ -50,7 +50,7 @@ export default {
 		payload: {
 			provider: 'Its name in gateway.yaml.',
 			model: 'The model that is asked.',
-			characters: 'How long the answer is so far.',
+			characters: 'The length of the answer so far.',
 		},
 	},
 	'model.tools_refused': {
@@ -66,7 +66,7 @@ export default {
 		description: 'A model call failed and is sent to the next provider.',
 		payload: {
 			from: 'The provider that failed.',
-			to: 'The provider that is asked now.',
+			to: 'The provider that is called now.',
 			code: 'The [code of the error](http-api.md#codes).',
 			message: 'What is wrong, for people.',
 		},

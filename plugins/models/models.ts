@@ -10,9 +10,9 @@ import { slotsOf } from './slots.ts'
 
 const OFFLINE = 'offline'
 const TIMEOUT_S = 120
-/** What OpenAI itself embeds with, where nothing is set. */
+/** Default embedding model at OpenAI's own address. */
 const OPENAI_EMBEDDINGS = 'text-embedding-3-small'
-/** Headers and query parameters whose values are secrets even where the file has them as they are. */
+/** Names of headers and query parameters whose values are redacted even if the file contains them in plain text. */
 const SECRET_NAME = /key|token|auth|secret|cookie|credential/i
 
 export function modelsOf({
@@ -68,14 +68,14 @@ export function modelsOf({
 		)
 	}
 
-	/** A fallback without its key is left out: the first provider may well answer. */
+	/** A fallback whose key is missing is omitted, since the first provider may answer. */
 	async function withSecrets(order: ModelOrder, mayMiss: boolean): Promise<ModelOrder | undefined> {
 		const provider = known.get(order.provider)
 		try {
 			return provider ? { ...order, ...(await secretsOf(order.provider, provider)) } : order
 		} catch (error) {
 			if (!mayMiss) throw error
-			log.warn({ provider: order.provider }, `a fallback is left out: ${messageOf(error)}`)
+			log.warn({ provider: order.provider }, `a fallback provider is omitted: ${messageOf(error)}`)
 			return undefined
 		}
 	}
@@ -97,14 +97,14 @@ export function modelsOf({
 		return { ...(key !== undefined && { api_key: key }), headers: Object.fromEntries(await Promise.all(entries)) }
 	}
 
-	/** From now on, in runs that use the provider and in the log. */
+	/** Redacts the value in runs that use the provider, and in the gateway's log. */
 	function redact(provider: string, name: string, value: string): void {
 		const secret = { id: name, name, value }
 		redactor.add({ provider }, secret)
 		redactor.add('gateway', secret)
 	}
 
-	/** No message repeats the secret's name: the key itself may have been entered in its place. */
+	/** No message repeats the secret's name, since the key itself may have been entered instead of its name. */
 	async function valueOf(setting: string, key: SecretText | undefined): Promise<string | undefined> {
 		if (key === undefined || typeof key === 'string') return key
 		const vault = find('vault')
@@ -122,12 +122,12 @@ export function modelsOf({
 		if (isKey(value)) return value
 		throw new Fault(
 			'provider_unknown',
-			`the secret that ${setting} names cannot be a key: that is printable ASCII without spaces or line breaks; give it another value with svc vault set, or PUT /v1/vault/secrets/{id}`,
+			`the secret in ${setting} cannot be a key: a key is printable ASCII without spaces or line breaks; give it another value with svc vault set, or PUT /v1/vault/secrets/{id}`,
 		)
 	}
 }
 
-/** Without its secrets. An agent's model applies to its own provider only; a fallback uses its own model. */
+/** The order without secrets. The agent's `model` applies only to its own provider; a fallback uses its default model. */
 function orderOf(name: string, provider: Provider, config: AgentConfig, isFirst: boolean): ModelOrder {
 	const { kind } = provider
 	const model = (isFirst ? config.model : undefined) ?? provider.model ?? (kind === 'offline' ? OFFLINE : undefined)

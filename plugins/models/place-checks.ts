@@ -1,8 +1,8 @@
-/** The checks of `svc config validate` in valid settings of providers: secrets and providers that do not exist. */
+/** Checks of `svc config validate` beyond the schema: missing secrets, and providers that agents name but that do not exist. */
 import type { PlaceCheck, PlaceProblem } from '../../core/cli/doctor/contract.ts'
 import type {} from './contract.ts'
 
-/** Limit of agents checked: each takes a request of its own. */
+/** Agents that are checked: each needs a separate request. */
 const AGENTS = 200
 
 interface AgentView {

@@ -35,9 +35,9 @@ const check = Joi.object({
 		Joi.object({ env: Joi.string().max(256).required() }),
 		Joi.object({ value: Joi.string().max(4096).required() }),
 	).description(
-		'A secret of the vault, a variable of the environment of the gateway, or the key itself, which is not stored.',
+		"A secret of the vault, a variable of the gateway's environment, or the key itself, which is not stored.",
 	),
-	model: Joi.string().max(256).description('Is called once; absent: the models are only listed.').example('qwen3'),
+	model: Joi.string().max(256).description('The model to call once. Absent: only lists the models.').example('qwen3'),
 })
 
 const result = Joi.object({
@@ -50,10 +50,10 @@ const result = Joi.object({
 	models: Joi.array()
 		.items(Joi.string())
 		.required()
-		.description('That the server lists, at most 2,000.')
+		.description('The models that the server lists, at most 2,000.')
 		.example(['qwen3']),
 	answers: Joi.boolean().required().description('Whether the model answered.').example(true),
-	duration_ms: Joi.number().integer().required().description('How long the model took.').example(412),
+	duration_ms: Joi.number().integer().required().description('Duration of the model call.').example(412),
 }).id('ProviderCheck')
 
 interface CheckRequest {
@@ -71,14 +71,14 @@ export function routes(server: Server, ctx: Context<ModelSettings>): void {
 		options: {
 			id: 'listProviders',
 			description: 'List the providers of models',
-			notes: 'Never with their keys.',
+			notes: 'The keys are never returned.',
 			tags: ['api', 'models'],
 			auth: scoped('agents:read'),
 			response: { status: { 200: Joi.array().items(provider) } },
 		},
 		handler: () => Object.entries(config.providers).map(([name, one]) => viewOf(name, one, config)),
 	})
-	// Without `auth`: callers with the scope `*` only. It sends a key anywhere, as whoever sets up a provider may.
+	// Without `auth`, so only callers with the scope `*`: the route sends a key to any address, like setting up a provider.
 	server.route<{ Payload: CheckRequest }>({
 		method: 'POST',
 		path: '/v1/providers/check',
@@ -98,7 +98,7 @@ export function routes(server: Server, ctx: Context<ModelSettings>): void {
 			const listed = await listModels(target, ask)
 			const models = listed.state === 'ok' ? (listed.models ?? []) : []
 			const began = performance.now()
-			// A server that refuses to list its models may answer all the same.
+			// A server that refuses to list its models may still answer.
 			const tried =
 				model === undefined || listed.state === 'unreachable' ? undefined : await tryModel(target, model, ask)
 			const duration_ms = Math.round(performance.now() - began)

@@ -1,4 +1,4 @@
-/** Whether a model server accepts an address, a key and a model, and its error if not. */
+/** Tests the address, the key and a model of a model server. */
 import type { Reply, Request } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
 import type { Fault } from '../../core/errors.ts'
@@ -27,7 +27,7 @@ const CALL_TIMEOUT_MS = 60_000
 const MAX_MODELS = 2_000
 const MAX_MESSAGE = 500
 
-/** Sends a request for at most `timeout_ms`. Throws a fault where there is no answer. */
+/** Sends a request for at most `timeout_ms`. Throws a fault if there is no answer. */
 export type Ask = (url: string, request: Request & { timeout_ms: number }) => Promise<Reply>
 
 /** The models that the server lists: at most 10 s, 2,000 names. */
@@ -64,7 +64,7 @@ async function call(
 	if (api_key !== undefined && !isKey(api_key))
 		return {
 			state: 'denied',
-			message: 'this cannot be a key: one is printable ASCII without spaces or line breaks; give another one',
+			message: 'this cannot be a key: a key is printable ASCII without spaces or line breaks',
 		}
 	try {
 		return await ask(base_url + path, { ...request, headers: dialects[kind].headers(api_key) })
@@ -76,22 +76,22 @@ async function call(
 	}
 }
 
-/** The server was reached just before, for its list of models. */
+/** The server answered the request for its list of models just before, so it can be reached. */
 function tooSlow(model: string, base_url: string, { message }: Fault): string {
-	return `${model} at ${base_url} is too slow: ${message}; try again if it was being loaded; runs wait longer, for timeout_s of the provider (120 s by default)`
+	return `${model} at ${base_url} is too slow: ${message}; if the model was being loaded, try again. Runs wait longer: timeout_s of the provider, 120 s by default`
 }
 
 function failureOf({ base_url, api_key }: Server, { status, body }: Reply): ServerVerdict {
 	const reason = messageIn(body)
-	// Before it is cut, so that no part of the key remains.
+	// Redacted before it is cut, so that no part of the key remains.
 	const text = api_key !== undefined && api_key.length > 3 ? reason.replaceAll(api_key, '[redacted]') : reason
 	const quote = text === '' ? '' : `: ${text.slice(0, MAX_MESSAGE)}`
 	if (status === 401 || status === 403) {
-		const what = api_key === undefined ? 'asks for a key' : 'refuses the key'
+		const what = api_key === undefined ? 'requires a key' : 'refuses the key'
 		return { state: 'denied', message: `${base_url} ${what} (${status})${quote}` }
 	}
 	if (status < 400)
-		return { state: 'unreachable', message: `${base_url} redirects to another address (${status}); give that one` }
+		return { state: 'unreachable', message: `${base_url} redirects to another address (${status}); use that address` }
 	const state = status >= 500 ? 'unreachable' : 'refused'
 	return { state, message: `${base_url} answers with an error (${status})${quote}` }
 }

@@ -24,9 +24,9 @@ export default defineSettings<ModelSettings>({
 	},
 	topic: 'Models',
 	variables: {
-		OPENAI_API_KEY: 'If the file names no provider: OpenAI becomes the default provider, with this key.',
-		OPENAI_BASE_URL: "The same, for another server than OpenAI's.",
-		OPENAI_MODEL: 'The same: its model. Default `gpt-4o-mini`.',
+		OPENAI_API_KEY: 'If the file has no provider, OpenAI becomes the default provider, with this key.',
+		OPENAI_BASE_URL: 'With OPENAI_API_KEY: the address of a compatible server in place of OpenAI.',
+		OPENAI_MODEL: 'With OPENAI_API_KEY: the model. Default `gpt-4o-mini`.',
 	},
 	schema: () =>
 		allSettings<ModelSettings>({
@@ -37,14 +37,14 @@ export default defineSettings<ModelSettings>({
 				.empty(null)
 				.default({})
 				.messages({ 'object.unknown': 'is not a name; use 1 to 64 of letters, digits, "-", "_" and "."' })
-				.description('The model servers, by names that you choose. Default the built-in offline provider.'),
+				.description('The model servers, by names that you choose. Default: the built-in offline provider.'),
 			default_provider: joi
 				.string()
 				.max(64)
 				.default(onlyProvider)
 				.example('openai')
 				.description(
-					'The provider for agents that name none; required if there are several. Default the only one there is.',
+					'The provider for agents that name none; required if there are several. Default: the only provider.',
 				),
 			fallback: list(
 				joi.string().max(64).description('A name from providers.'),
@@ -60,14 +60,12 @@ export default defineSettings<ModelSettings>({
 						.max(64)
 						.required()
 						.example('openai')
-						.description('A name from providers, whose server has /audio/transcriptions as OpenAI does.'),
+						.description('A name from providers. Its server must offer /audio/transcriptions like OpenAI.'),
 					model: joi.string().max(128).required().example('whisper-1').description('The model that transcribes.'),
 				})
 				.allow(null)
 				.default(null)
-				.description(
-					'Turns voice messages and other recordings into text. null: they are not transcribed. Default null.',
-				),
+				.description('Transcribes voice messages and other recordings. null: they are not transcribed. Default null.'),
 		}),
 	environment: providersFor,
 	check({ providers, default_provider, fallback, transcription }) {
@@ -95,11 +93,11 @@ export default defineSettings<ModelSettings>({
 	banner({ providers, default_provider }, svc) {
 		const { kind, model, base_url } = providers[default_provider] ?? {}
 		if (kind !== undefined && kind !== 'offline') return [`Models: ${default_provider} (${model} at ${base_url})`]
-		return [`Models: the built-in offline provider, without network; "${svc} init" sets up a real one`]
+		return [`Models: the built-in offline provider, without network; "${svc} init" sets up a real provider`]
 	},
 	examples: {
-		providers: `# Without a provider the gateway answers with a built-in one that needs no network, or with OpenAI where
-# OPENAI_API_KEY is set. Names are your own; an agent picks one by its config.provider.
+		providers: `# Without a provider, the gateway uses OpenAI if OPENAI_API_KEY is set, otherwise a built-in provider without network.
+# You choose the names; an agent selects a provider with its config.provider.
 #providers:
   #openai:
     #kind: openai-responses
@@ -107,11 +105,11 @@ export default defineSettings<ModelSettings>({
     # From the environment, or from the vault: {secret: NAME}.
     #api_key: \${OPENAI_API_KEY}
     #model: gpt-4o-mini
-    # For long-term memory; without it a built-in one, which finds related wording but no meaning.
+    # For long-term memory. Default: the built-in embedder, which finds similar wording but not similar meaning.
     #embedding_model: text-embedding-3-small
     # Seconds that one call may take.
     #timeout_s: 120
-    # Settings of every call; an agent's config.params replaces them.
+    # Settings of every call; an agent's config.params overrides them.
     #params:
       #reasoning_effort: low
   #anthropic:
@@ -124,7 +122,7 @@ export default defineSettings<ModelSettings>({
     #api_key:
       #secret: GEMINI_API_KEY
     #model: gemini-2.5-flash
-  # Ollama on this machine. Other local servers speak OpenAI's chat completions: kind openai, with their base_url.
+  # Ollama on this machine. For other local servers, use kind openai with their base_url.
   #ollama:
     #kind: ollama
     #model: qwen3
@@ -135,7 +133,7 @@ export default defineSettings<ModelSettings>({
 	},
 })
 
-/** If the file configures no provider: the built-in one and, if there is a key for it, OpenAI as the default. */
+/** The providers if the file configures none: the built-in one and, if its key is in the environment, OpenAI as the default. */
 function providersFor(env: Environment, { providers, default_provider }: Readonly<Record<string, unknown>>) {
 	const isSetUp = typeof providers !== 'object' || (providers !== null && Object.keys(providers).length > 0)
 	if (isSetUp && providers !== undefined) return []
@@ -160,12 +158,12 @@ function onlyProvider({ providers = {} }: { providers?: object }): string | unde
 	return others.length === 0 ? first : undefined
 }
 
-/** What each kind is, in the order of the reference. */
+/** The descriptions of the kinds, in the order of the reference. */
 const servers: Record<ServerKind, string> = {
-	openai: 'A server that speaks the OpenAI API: vLLM, LM Studio, llama.cpp and many more.',
-	'openai-responses': "OpenAI's newer API; its reasoning models need it to use tools.",
+	openai: "A server with OpenAI's chat completions API: vLLM, LM Studio, llama.cpp and many more.",
+	'openai-responses': "OpenAI's Responses API, which its reasoning models require for tools.",
 	anthropic: "Anthropic's Messages API.",
-	ollama: "Ollama's own API, which takes the size of the context.",
+	ollama: "Ollama's own API, in which requests set the context size.",
 	google: "Google's Gemini API.",
 }
 
@@ -181,14 +179,14 @@ function provider(): joi.AlternativesSchema {
 		},
 	]
 	const names = kinds.map(({ is }) => is)
-	/** Checks the kind alone, so that an unknown one does not cause errors about its settings. */
+	/** Checks only the kind, so that an unknown kind does not cause errors about its settings. */
 	const unknown = joi
 		.object({
 			kind: kindOf(...names).messages({ 'any.required': `is missing; it must be one of ${names.join(', ')}` }),
 		})
 		.unknown()
 	return joi.alternatives().conditional('.kind', {
-		// oxlint-disable-next-line unicorn/no-thenable -- joi's word; nobody awaits it
+		// oxlint-disable-next-line unicorn/no-thenable -- joi's name of the property; the object is never awaited
 		switch: kinds.map(({ is, schema }) => ({ is, then: schema })),
 		otherwise: unknown,
 	})
@@ -233,7 +231,7 @@ function server(
 	return { is, schema }
 }
 
-/** What all kinds of servers have. Built once: each start builds the settings. */
+/** The settings that all kinds of servers have. Built once per schema, since each start of the gateway builds the schema. */
 function commonFields() {
 	return {
 		api_key: secretOr(
@@ -243,7 +241,7 @@ function commonFields() {
 				.max(4096)
 				.pattern(/^[\x21-\x7e]+$/, 'printable ASCII without spaces or line breaks'),
 		).description(
-			'Key of the API, best as a reference such as ${OPENAI_API_KEY} or {secret: NAME}; omit it if none is needed.',
+			'Key of the API, preferably as a reference such as ${OPENAI_API_KEY} or {secret: NAME}. Omit it if the server requires none.',
 		),
 		model: joi
 			.string()
@@ -258,14 +256,16 @@ function commonFields() {
 			.min(0)
 			.max(3600)
 			.description(
-				'Seconds for which calls wait for a server that cannot be reached, such as while it starts, unless there is a fallback. Default 0.',
+				'Seconds that calls wait for a server that cannot be reached, for example while it starts. Has no effect if there is a fallback. Default 0.',
 			),
 		max_concurrent_calls: joi
 			.number()
 			.integer()
 			.min(1)
 			.max(10_000)
-			.description('Concurrent model calls; further ones wait, and agents take turns. Default: no limit.'),
+			.description(
+				'Maximum number of concurrent model calls. Further calls wait, and agents take turns. Default: no limit.',
+			),
 		headers: map(
 			headerName,
 			secretOr(
@@ -296,17 +296,17 @@ function commonFields() {
 			joi
 				.object({
 					input: price('Price of the input.').required(),
-					cached_input: price("Price of input that is read from the provider's cache. Default as input."),
+					cached_input: price("Price of input that is read from the provider's cache. Default: as input."),
 					output: price('Price of the output, reasoning included.').required(),
 				})
 				.description('The prices of that model.'),
-			"Prices by the model's name: money per million tokens, in a currency of your choice, the same for all providers. Without, the cost of a call is unknown.",
+			"Prices per million tokens, by the model's name, in a currency of your choice, the same for all providers. Without a price, the cost of a call is unknown.",
 			256,
 		),
 	}
 }
 
-/** Ollama would take a size of its own choice, mostly 4,096, and cut every longer request without an error. */
+/** For Ollama it has a default: Ollama's own, often 4,096, would truncate longer requests without an error. */
 function contextWindow(kind: ServerKind): joi.NumberSchema {
 	const about = "The model's context window in tokens, answer included. An agent's config.context_window replaces it."
 	const schema = joi.number().integer().min(1024).max(100_000_000)
@@ -314,7 +314,7 @@ function contextWindow(kind: ServerKind): joi.NumberSchema {
 	return schema.default(OLLAMA_WINDOW).description(`${about} Ollama loads the model with it. Default ${OLLAMA_WINDOW}.`)
 }
 
-/** What a server supports; what is not set is detected by its first refusal. */
+/** The capabilities of a server. Those that are not set are detected when the server refuses a request. */
 function compat(kind: ServerKind): ObjectSchema {
 	const found = 'Default: detected.'
 	return joi
@@ -333,9 +333,11 @@ function compat(kind: ServerKind): ObjectSchema {
 			}),
 			tools: joi.boolean().description(`Whether the server accepts tools; if not, the prompt describes them. ${found}`),
 			streaming: joi.boolean().description(`Whether the server streams answers. ${found}`),
-			images: joi.boolean().description(`Whether the model accepts images; if not, it gets a line for each. ${found}`),
-			files: joi.boolean().description(`The same for documents such as PDF. ${found}`),
-			audio: joi.boolean().description(`The same for recordings. ${found}`),
+			images: joi
+				.boolean()
+				.description(`Whether the model accepts images; if not, it gets a line of text for each. ${found}`),
+			files: joi.boolean().description(`Whether the model accepts documents such as PDF. ${found}`),
+			audio: joi.boolean().description(`Whether the model accepts recordings. ${found}`),
 		})
 		.empty(null)
 		.description('What the server can do.')
@@ -360,13 +362,13 @@ function secretOr(text: joi.Schema): joi.AlternativesSchema {
 					.string()
 					.pattern(/^[A-Za-z0-9_.-]{1,128}$/, '1 to 128 of letters, digits, "-", "_" and "."')
 					.required()
-					.description('Name or id of the secret in the vault that holds it.'),
+					.description('Name or id of the secret in the vault that contains it.'),
 			}),
 		)
-		.messages({ 'alternatives.types': 'must be text, or secret: NAME for one that the vault has' })
+		.messages({ 'alternatives.types': 'must be text, or secret: NAME for a secret of the vault' })
 }
 
-/** The gateway makes these fields itself. */
+/** Fields that the gateway sets itself. */
 const OWN_FIELDS = ['model', 'messages', 'input', 'contents', 'stream', 'tools']
 
 function plainBody(value: object, helpers: CustomHelpers): unknown {
@@ -376,12 +378,12 @@ function plainBody(value: object, helpers: CustomHelpers): unknown {
 	return value
 }
 
-/** Its unknown settings are not names of providers. */
+/** Restores the message about unknown keys: that of `providers` is about the names of providers. */
 function ofKind(description: string, keys: Record<string, joi.Schema>): ObjectSchema {
 	return section(description, keys).messages({ 'object.unknown': messages['object.unknown'] ?? '' })
 }
 
-/** The SDK appends paths to it, and fetch refuses an address with a user in it. */
+/** Validates a base URL: the SDK appends paths to it, and `fetch` refuses an address that contains a user. */
 function apiAddress(text: string, helpers: CustomHelpers): unknown {
 	const url = URL.parse(text)
 	if (!url) return helpers.message({ custom: `must be ${anAddress}` })

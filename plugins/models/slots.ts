@@ -1,4 +1,4 @@
-/** Limits the concurrent calls of a provider. All threads ask here, also those that other gateways lend. */
+/** Limits the concurrent calls of a provider, for all threads, including those that other gateways lend. */
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import type { Semaphore } from '../../core/util/semaphore.ts'
@@ -9,10 +9,10 @@ interface Slots {
 	most: number
 }
 
-/** By the name of the provider. Kept when the settings change, since calls in progress continue. */
+/** By provider. Not part of a plugin instance: calls in progress keep their slots when the settings change. */
 const slots = new BoundedMap<string, Slots>(256)
 
-/** `inForce`: once the settings are; the generation that has them may fail to start. */
+/** `inForce`: settles once the settings apply; the generation that has them may fail to start. */
 export function slotsOf(
 	providers: ReadonlyMap<string, Provider>,
 	inForce: Promise<void> = Promise.resolve(),

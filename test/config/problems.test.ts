@@ -123,7 +123,7 @@ void t.test('a key is text, or the name of a secret', (t) => {
 	const wrong = (api_key: string): string[] =>
 		problems(`providers: { a: { kind: openai, model: m, api_key: ${api_key} } }`)
 	for (const key of ['7', '[x]', 'true'])
-		t.same(wrong(key), ['1:52: providers.a.api_key: must be text, or secret: NAME for one that the vault has'], key)
+		t.same(wrong(key), ['1:52: providers.a.api_key: must be text, or secret: NAME for a secret of the vault'], key)
 	t.same(wrong('{}'), ['1:43: providers.a.api_key.secret: is missing'])
 	t.match(wrong('{ secret: "a b" }'), [/^1:62: providers\.a\.api_key\.secret: must be 1 to 128 of letters/])
 	t.match(wrong('{ secret: 7 }'), [/providers\.a\.api_key\.secret: must be text/])

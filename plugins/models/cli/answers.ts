@@ -1,4 +1,4 @@
-/** The answers to `svc init` about a provider: as a setting of gateway.yaml, and as options of a command that continues. */
+/** The answers of `svc init` about a provider, and their conversion to a setting and to the options of a command. */
 import { readConfig } from '../../../core/host/config.ts'
 import { isFault } from '../../../core/errors.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
@@ -11,7 +11,7 @@ export type KeyPlace =
 	| { from: 'env'; variable: string }
 	| { from: 'vault'; secret: string; value?: string }
 
-/** Answers so far; absent ones are still to be asked. */
+/** The answers so far. Absent ones must still be asked for. */
 export interface Answers {
 	kind?: ServerKind
 	name?: string
@@ -20,7 +20,7 @@ export interface Answers {
 	model?: string
 }
 
-/** One provider, as it goes into gateway.yaml. */
+/** A provider as it is written to gateway.yaml. */
 export interface WantedProvider {
 	name: string
 	settings: { kind: ServerKind; base_url: string; api_key?: string | { secret: string }; model: string }
@@ -50,7 +50,7 @@ export function problemWith(part: Answers, { home, env }: Pick<Cli, 'home' | 'en
 	}
 }
 
-/** The command that asks for the rest. It never contains a key. */
+/** The command that continues with the remaining questions. Never contains a key. */
 export function commandFor({ kind, name, base_url, key, model }: Answers): string {
 	const options = [
 		['--kind', kind],

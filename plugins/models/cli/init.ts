@@ -32,26 +32,26 @@ const KINDS = [...Object.keys(dialects), 'offline']
 
 export default {
 	description:
-		'Set up the home folder, gateway.yaml and a model provider. On a terminal it asks, and tests the answers. Existing settings stay unless you confirm a change',
+		'Set up the home folder, gateway.yaml and a model provider. On a terminal, asks questions and tests the answers. Existing settings stay unless you confirm a change',
 	options: {
 		'--kind <kind>': {
 			about:
-				'the API that its server has; openai for every server with chat completions. With --kind and --model nothing is asked',
+				'the API of the server; openai for every server with chat completions. With --kind and --model, svc asks no questions',
 			choices: KINDS,
 		},
 		'--name <name>': 'a name for the provider',
 		'--base-url <url>': 'address of its API, such as http://127.0.0.1:11434/v1',
 		'--model <model>': 'model for agents that name none',
-		'--key-env <variable>': 'the environment variable that holds the key',
-		'--key-secret <secret>': 'the secret of the vault that holds the key',
+		'--key-env <variable>': 'the environment variable that contains the key',
+		'--key-secret <secret>': 'the secret of the vault that contains the key',
 		...yesOption,
 		...noWaitOption,
 	},
 	examples: `
-On a terminal it asks for missing options, lists the models of the server, and tests the one that you choose.
-If the server refuses an answer, you correct only that answer; after Ctrl-C, svc prints the command that continues.
-With --kind and --model, or without a terminal, it asks nothing and tests nothing. A key is never an argument: name the
-variable that holds it, or the secret of the vault; on a terminal you can type it hidden.
+On a terminal, svc init asks for missing options, lists the models of the server, and tests the model that you choose. If the
+server refuses an answer, you correct only that answer. After Ctrl-C, svc prints the command with which you can continue.
+With --kind and --model, or without a terminal, it asks nothing and tests nothing. A key is never an argument: give the name
+of the variable or of the vault's secret that contains it, or type it at the hidden prompt.
 
 Examples:
   svc init
@@ -74,13 +74,13 @@ Examples:
 		cli.out.answer(answer, (_, style) =>
 			[
 				first
-					? `Made ${file}`
+					? `Created ${file}`
 					: wanted
 						? `${verb} provider ${wanted.name} ${replaces ? 'in' : 'to'} ${file}`
 						: `Kept ${file}`,
 				wanted
 					? `Models: ${wanted.name} (${wanted.settings.model})`
-					: 'Models: as the file says; the built-in provider where it names none',
+					: 'Models: as set in the file, or the built-in provider if it has none',
 				...(applied?.state === 'in_force' ? ['The running gateway uses it.'] : []),
 				'',
 				runs ? 'Next:' : `Next: ${style.bold('svc start')}, and in another terminal`,
@@ -195,7 +195,7 @@ function answersFrom({ kind, name, baseUrl, model, keyEnv, keySecret }: InitOpti
 	if (keyEnv !== undefined && !VARIABLE.test(keyEnv))
 		throw new CliError(
 			'usage',
-			'--key-env takes the name of an environment variable, such as OPENAI_API_KEY, not the key',
+			'--key-env expects the name of an environment variable, such as OPENAI_API_KEY, not the key',
 		)
 	return {
 		...(kind !== undefined && isServerKind(kind) && { kind }),

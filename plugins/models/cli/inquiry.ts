@@ -1,10 +1,10 @@
-/** Single questions about one server, each of which may be asked again to correct an answer. */
+/** The questions about one server. Each may be asked again to correct its answer. */
 import type { Cli } from '../../../core/cli/contract.ts'
 import { problemWith } from './answers.ts'
 import type { Answers, KeyPlace } from './answers.ts'
 import type { Preset } from '../../shared/model-presets.ts'
 
-/** What is known so far. */
+/** The state of the questions. */
 export interface Inquiry {
 	readonly cli: Cli
 	readonly answers: Answers
@@ -35,12 +35,12 @@ export function askModel({ cli, answers, preset, models }: Inquiry): Promise<str
 }
 
 export async function askKey({ cli, preset, models, wantsKey }: Inquiry): Promise<KeyPlace> {
-	const typed = 'Type it now: the vault of the gateway keeps it'
+	const typed = 'Type it now; it is stored in the vault'
 	const fromEnv = 'Read it from an environment variable'
 	const none = 'It needs none'
 	const places = [typed, fromEnv]
 	const place = await cli.ask.choice(
-		'Which key does it take?',
+		'Where does the API key come from?',
 		wantsKey ? places : models ? [none, ...places] : [...places, none],
 	)
 	if (place === none) return { from: 'none' }
@@ -49,7 +49,7 @@ export async function askKey({ cli, preset, models, wantsKey }: Inquiry): Promis
 		fallback: preset.variable,
 		validate: (name) =>
 			looksLikeKey(name)
-				? 'this looks like the key itself; it is asked for next'
+				? 'this looks like the key itself; the next question asks for it'
 				: problemWith({ key: { from: 'vault', secret: name } }, cli),
 	})
 	return typeKey(cli, secret)
@@ -76,7 +76,7 @@ export async function typeKey({ ask }: Cli, secret: string): Promise<KeyPlace> {
 	return { from: 'vault', secret, ...(value !== '' && { value }) }
 }
 
-/** The key itself, where this program has it. */
+/** The key itself; undefined if svc cannot read it. */
 export function keyNow({ cli, answers: { key } }: Inquiry): string | undefined {
 	if (key?.from === 'env') return cli.env[key.variable]
 	return key?.from === 'vault' ? key.value : undefined

@@ -1,4 +1,4 @@
-/** Stores the key that was typed at `svc init` in the vault of the home. */
+/** Stores a key that was typed in `svc init` in the vault. */
 import { isFault } from '../../../core/errors.ts'
 import { readRuntimeFile } from '../../../core/process/runtime-file.ts'
 import { holderOf } from '../../../core/process/lock.ts'
@@ -11,8 +11,8 @@ import { storeSecret } from '../../../core/cli/store-secret.ts'
 const PLUGINS = ['auth', 'agents', 'vault']
 
 /**
- * Stores it through the running gateway; if none runs, through one that is started only for this, on a free port of
- * the loopback and without the other plugins. Null when it is stored, else the reason why not.
+ * Stores it through the running gateway. If none runs, starts one only for this, on a free loopback port and with only the
+ * required plugins. Resolves to null if it was stored, otherwise to the reason why not.
  */
 export async function keepKey(cli: Cli, secret: string, value: string): Promise<string | null> {
 	const { env, home, signal } = cli

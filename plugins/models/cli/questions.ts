@@ -20,8 +20,8 @@ export interface ProviderQuestions {
 const OFFLINE = 'None yet: use the built-in provider, without network'
 
 /**
- * Asks for missing answers and writes each into `answers` at once, so that nothing is lost when this throws. The server is
- * tried after the answers that it takes.
+ * Asks for missing answers, and writes each to `answers` at once, so that none is lost if this throws. The server is tested as
+ * soon as the answers suffice.
  * Undefined for the built-in provider. Throws `interrupted` after Ctrl-C, and `failed` if the operator leaves.
  */
 export async function askForProvider(
@@ -48,7 +48,7 @@ export async function askForProvider(
 	return wantedFrom({ kind, name, base_url, key, model })
 }
 
-/** Options may be invalid too; those are asked for. */
+/** Drops invalid options, so that the questions ask for them. */
 function dropInvalid(cli: Cli, answers: Answers): void {
 	const { out } = cli
 	const options = { name: '--name', base_url: '--base-url', key: '--key-env', model: '--model' } as const

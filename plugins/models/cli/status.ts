@@ -1,4 +1,4 @@
-/** The default provider of models, and whether the last call failed, for `svc status`. */
+/** The default provider, and whether the last model call failed, for `svc status`. */
 import type { StatusPart } from '../../../core/cli/command.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { permitted } from '../../../core/cli/permitted.ts'
@@ -25,7 +25,7 @@ interface Facts {
 	model_failure: ModelFailure | null
 }
 
-/** Events that tell how a model call ended. */
+/** Events that report the end of a model call. */
 const OUTCOMES = 'model.response,model.retry,model.fallback,run.failed'
 
 interface Outcome {

@@ -1,4 +1,4 @@
-/** Tries the server with the answers so far. A refused answer can be corrected alone. */
+/** Tests the server with the answers so far. Each refused answer can be corrected separately. */
 import { CliError } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'
 import { askAddress, askKey, askModel, askVariable, keyNow, typeKey } from './inquiry.ts'
@@ -10,14 +10,14 @@ import type { Ask, Server, ServerVerdict } from '../server.ts'
 type TrialFailure = Exclude<ServerVerdict, { state: 'ok' }>
 type Way = 'address' | 'key' | 'elsewhere' | 'model' | 'again' | 'onward' | 'leave'
 
-/** The likely cause first. */
+/** The most likely cause first. */
 const waysFor: Record<TrialFailure['state'], Way[]> = {
 	unreachable: ['address', 'again', 'model', 'key'],
 	denied: ['key', 'elsewhere', 'address', 'model', 'again'],
 	refused: ['model', 'again', 'key', 'address'],
 }
 
-/** Until the server accepts the address and the key, or the operator continues without. Throws `failed` if the operator leaves. */
+/** Repeats until the server accepts the address and the key, or the operator skips the check. Throws `failed` if the operator leaves. */
 export async function connect(inquiry: Inquiry): Promise<void> {
 	const { answers } = inquiry
 	for (;;) {
@@ -33,13 +33,13 @@ export async function connect(inquiry: Inquiry): Promise<void> {
 	}
 }
 
-/** Until the model answers, or the operator saves anyway. Throws `failed` if the operator leaves. */
+/** Repeats until the model answers, or the operator saves anyway. Throws `failed` if the operator leaves. */
 export async function tryAnswers(inquiry: Inquiry): Promise<void> {
 	const { answers, cli } = inquiry
 	const { out } = cli
 	for (;;) {
 		if (answers.key?.from === 'vault' && keyNow(inquiry) === undefined) {
-			out.note('Not tested: only the gateway can read the key that its vault has. Try it with svc run.')
+			out.note('Not tested: only the gateway can read the key in its vault. Test it with svc run.')
 			return
 		}
 		const { model = '' } = answers
@@ -58,7 +58,7 @@ async function corrected(inquiry: Inquiry, { message }: TrialFailure, ways: Way[
 	const labels: Record<Way, string> = {
 		address: 'Correct the address',
 		key: canRetype ? 'Correct the key' : 'Give it a key',
-		elsewhere: 'Take the key from somewhere else',
+		elsewhere: 'Choose another source of the key',
 		model: 'Choose another model',
 		again: 'Try again',
 		onward,

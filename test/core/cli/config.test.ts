@@ -26,7 +26,7 @@ void t.test('init makes a home, and never overwrites without being told', async 
 	const svc = svcFor({ home })
 	const first = await svc(['init'])
 	t.equal(first.code, 0)
-	t.match(first.stdout, /^Made [^]*svc start/)
+	t.match(first.stdout, /^Created [^]*svc start/)
 	t.equal(readFileSync(file, 'utf8'), example)
 	t.equal((await svc(['init', '--json'])).json().created, false)
 
@@ -65,7 +65,7 @@ void t.test('init makes a home, and never overwrites without being told', async 
 	t.match(unset.stderr, 'the environment variable NO_KEY is not set')
 	const key = await svc(['init', '--kind', 'openai', '--name', 'x', '--model', 'm', '--key-env', 'sk-1234567890'])
 	t.equal(key.code, exitCodes.usage)
-	t.match(key.stderr, '--key-env takes the name of an environment variable')
+	t.match(key.stderr, '--key-env expects the name of an environment variable')
 	t.notMatch(key.stderr, 'sk-1234567890')
 	const vault = await svc(['init', '--kind', 'openai', '--name', 'y', '--model', 'm', '--key-secret', 'KEY'], {
 		env: { THE_KEY: 'k' },

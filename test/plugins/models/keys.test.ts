@@ -59,7 +59,7 @@ void t.test('a provider takes its key from the vault, in its newest version', as
 	await gateway.request('PUT', path, { body: { value: `${KEY}\n` } })
 	t.match((await ada.ended(await ada.start('And now?'))).payload, {
 		code: 'provider_unknown',
-		error: /providers\.main\.api_key names cannot be a key: .*without spaces or line breaks; .*PUT/,
+		error: /providers\.main\.api_key cannot be a key: .*without spaces or line breaks; .*PUT/,
 	})
 	await gateway.request('DELETE', path)
 	t.match((await ada.ended(await ada.start('And now?'))).payload, { code: 'provider_unknown', error: /no secret/ })

@@ -104,7 +104,7 @@ void t.test('an address, a key and a model that are wrong are corrected alone, a
 	await svc.shows(/What is the address[^]*What is the address[^]*:\d+\/v1/)
 	svc.type(`\x15${keyed}\r`)
 
-	await svc.shows('Which key does it take?')
+	await svc.shows('Where does the API key come from?')
 	svc.type('\r')
 	await svc.shows('Name of the key in the vault?')
 	svc.type('sk-abc\r')
@@ -180,11 +180,11 @@ void t.test('Ctrl-C in the middle says what is kept, and the command that it pri
 
 void t.test('a server without a list of models, and a provider that is saved although it fails', async (t) => {
 	const svc = init(t, ['--name', 'later', '--base-url', unlisted])
-	await svc.shows('Which key does it take?')
+	await svc.shows('Where does the API key come from?')
 	svc.type(`${DOWN}${DOWN}\r`)
 	await svc.shows('Which model? (The server does not list them.)')
 	svc.type('large\r')
-	await svc.shows('asks for a key (401)')
+	await svc.shows('requires a key (401)')
 	await svc.shows('Leave without saving')
 	svc.type(`${DOWN.repeat(4)}\r`)
 	await svc.shows('Next: svc start')
