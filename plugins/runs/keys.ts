@@ -49,6 +49,11 @@ export const keys = {
 	indexes: (): Key => ['run'],
 }
 
+/** Identifies a conversation in maps in memory: its name alone is unique only for its agent. */
+export function conversationKey(uid: Uid, conversation: string): string {
+	return `${uid} ${conversation}`
+}
+
 /** The unfinished runs of a conversation, in order; the first is the active one. Deleted with the last. */
 export interface ConversationQueue {
 	runs: string[]

@@ -7,8 +7,7 @@ import { charactersOf } from '../../core/runs/kept-histories.ts'
 import type { Change, Store } from '../../core/store/ports.ts'
 import { AgedMap } from '../../core/util/aged-map.ts'
 import { newestTurns, runOf } from './conversation.ts'
-import { keys } from './keys.ts'
-import { keyOf } from './summary-progress.ts'
+import { conversationKey, keys } from './keys.ts'
 
 interface Turn {
 	readonly run_id: string
@@ -55,7 +54,7 @@ class KnownTurns {
 	}
 
 	of(uid: string, conversation: string): KnownConversation {
-		const key = keyOf(uid, conversation)
+		const key = conversationKey(uid, conversation)
 		let known = this.#conversations.get(key)
 		if (!known) {
 			this.#watch(uid)
@@ -75,7 +74,7 @@ class KnownTurns {
 		const watched = this.#watched.get(uid) ?? {
 			stop: this.#store.watch(keys.allTurns(uid), (change) => {
 				const [, , conversation = ''] = change.key
-				this.#conversations.get(keyOf(uid, conversation))?.apply(change)
+				this.#conversations.get(conversationKey(uid, conversation))?.apply(change)
 			}),
 			conversations: 0,
 		}

@@ -1,4 +1,4 @@
-/** The service: starts, reads and ends runs. */
+/** The service `runs`: starts, reads and ends runs. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Fault, isFault } from '../../core/errors.ts'
 import { causeNow } from '../../core/util/context.ts'
@@ -42,13 +42,13 @@ import { newRunId } from './run-ids.ts'
 
 /** Limit of runs read for one page of all runs. */
 const LOOKED_AT = 5_000
-/** Limit of characters that a continued run gets. */
+/** Limit of characters that `progress` returns. */
 const PROGRESS_CHARACTERS = 1024 * 1024
 
 export function runsOf(ctx: Context<RunSettings>): Runs {
 	const { store } = ctx
 
-	/** Unless it has already started. */
+	/** Emits `run.queued`, unless the run has already started. */
 	const reportQueued = (run: RunRecord): Promise<void> =>
 		withFreeRun(run.run_id, async () => {
 			const { run_id, agent, conversation } = run
@@ -67,7 +67,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const conversation = request.conversation ?? (await currentSession(store, agent))
 			const opened = await openDestination(ctx, agent, request.destination, conversation)
 			const run_id = newRunId()
-			// A run that an agent starts counts with its tokens alone: a due result must not get lost.
+			// The start of a run by an agent does not count toward `runs_per_day`, only its tokens do: results must not get lost.
 			const cause = causeNow()
 			const payer = cause?.actor.kind === 'agent' ? undefined : cause?.payer
 			const counted = ctx.use('usage').start(run_id, agent, payer)
@@ -85,8 +85,8 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				},
 				{ checkRoom, counted, execute: (created) => executeNow(ctx, created) },
 			)
-			// The agent's record is in another scope. If the agent is already marked, its runs may have been swept; if it is
-			// marked later, the sweep finds this run.
+			// The agent's record is in another scope. If the agent is already marked as deleted, the deletion may have missed this
+			// run; if it is marked later, the deletion finds it.
 			if (isNew && (await ctx.use('agents').find(agent.name))?.uid !== agent.uid) {
 				await stop(ctx, agent.uid, run.run_id)
 				await store.delete(keys.index(run.run_id))
@@ -149,7 +149,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			const run = await getRun(store, run_id)
 			if (isEnded(run.status)) throw new Fault('conflict', `run ${run_id} has ended already: ${run.status}`)
 			await stop(ctx, run.agent_uid, run_id)
-			await nextTurn() // event streams are written in this turn: clients see the end before the response
+			await nextTurn() // event streams are written in this turn, so clients see the end before the response
 			return getRun(store, run_id)
 		},
 		async stop(run_id) {
@@ -165,9 +165,9 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 			await untilBegun(agent.uid)
 			const stored = store.list<ConversationQueue>(keys.queues(agent.uid))
 			const queues = await Array.fromAsync(stored, ({ value }) => value.runs)
-			// Ids sort by time: a run before those that it started, so that none continues just because another was stopped.
+			// Parents before the runs that they started (ids sort by time), so that no parent continues when its child is stopped.
 			const ordered = queues.toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))
-			// From the back, so that none becomes active just to be stopped.
+			// Each queue from its end, so that no queued run becomes active only to be stopped.
 			const ids = ordered.flatMap((runs) => runs.toReversed())
 			await stopTogether(ids, (run_id) => stop(ctx, agent.uid, run_id))
 			await nextTurn() // as in cancel
@@ -183,7 +183,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				const run_id = queue?.value.runs[0]
 				if (run_id === undefined) return undefined
 				const run = (await store.get<RunRecord>(keys.run(agent.uid, run_id)))?.value
-				// It left the queue when it ended, in the same write.
+				// A run leaves the queue in the write that ends it: if it has ended, the queue has changed since it was read.
 				if (!run || !isEnded(run.status)) return run
 			}
 		},
@@ -198,7 +198,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		async answer(agent, question_id, given, also = []) {
 			const asked = (await store.get<Question>(keys.question(agent.uid, question_id)))?.value
 			const told = typeof given === 'string' ? { answer: given } : given
-			// What is asked never changes; whether it is still open is decided below.
+			// The content of a question never changes. Whether it is still open is checked in the transaction below.
 			const actor = causeNow()?.actor
 			const taken =
 				asked && isUnanswered(asked) ? await checkAnswer(ctx, agent, asked, told) : { answer: told.answer, ops: [] }
@@ -240,7 +240,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 					...taken.ops,
 					...also,
 				]
-				// The call that asked still exists, and watches the question.
+				// The call that asked a live question watches it, so no job is needed.
 				return { ops, result: question.value.live ? null : jobOf(next, question_id) }
 			})
 			unwatchExpiry(question_id)
@@ -261,7 +261,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				for (const run_id of value.runs) {
 					const run = await store.get<RunRecord>(keys.run(agent.uid, run_id))
 					isPaused ||= run?.value.status === 'paused'
-					// Behind a paused run nothing happens, maybe for days.
+					// Runs behind a paused run may wait for days.
 					const isWaiting = run?.value.status === 'queued' && (!isPaused || key.at(-1) === conversation)
 					const isWork = isWaiting || run?.value.status === 'started'
 					if (isWork && run?.value.trigger !== 'summary') return true
@@ -312,7 +312,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 		return withRun(run_id, async () => {
 			const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
 			if (!run) return false
-			// If only the log has ended, the record must follow before another event: the last event shows the end.
+			// If the log has ended but the record has not, `openLog` updates the record first: it recognizes the end by the last event.
 			const open = isEnded(run.status) ? null : await openLog(ctx, run)
 			if (!open && !evenIfEnded) return false
 			const log = open ?? (await openRun(ctx.events, { run_id, agent_id: run.agent }))
@@ -337,7 +337,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	}
 }
 
-/** Why the question was closed without an answer, for people. */
+/** Parts of messages: why a question was closed without an answer. */
 const closings = {
 	expired: 'not answered in time (runs.question_ttl_days; an approval: runs.approval_ttl_s)',
 	withdrawn: 'withdrawn with the call that asked it; if the call is repeated, it asks again',

@@ -18,13 +18,13 @@ import { contextInput, isLong } from './context.ts'
 import type { ContextRequest } from './context.ts'
 import type { RunRecord, Runs, SummaryRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
-import { keys } from './keys.ts'
+import { conversationKey, keys } from './keys.ts'
 import { nextRequest } from './next-request.ts'
 import { readSummary, writeSummary } from './summary-record.ts'
 import { askForSummary } from './summary-run.ts'
 import { answerIn, linesOf, plainSummary, promptOf } from './summary-text.ts'
 import { transcriptOf } from './transcript.ts'
-import { isSummarizing, keyOf, trackSummary } from './summary-progress.ts'
+import { isSummarizing, trackSummary } from './summary-progress.ts'
 
 /** Concurrent summaries of all agents. */
 const CONCURRENT = 2
@@ -79,7 +79,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 		const agent = run && (await ctx.use('agents').find(run.agent))
 		if (!agent || agent.uid !== run.agent_uid || !isEnabled(agent)) return
 		const { conversation } = run
-		const failed = failures.get(keyOf(agent.uid, conversation))
+		const failed = failures.get(conversationKey(agent.uid, conversation))
 		if (failed && failed.skip-- > 0) return
 		if (isSummarizing(agent.uid, conversation)) return
 		await trackSummary(agent.uid, conversation, async () => {
@@ -113,7 +113,7 @@ export function summariesOf(ctx: Context, runs: Runs): Pick<Runs, 'compact'> & {
 	/** Never rejects. */
 	async function execute(work: SummaryWork): Promise<void> {
 		const { agent, conversation } = work
-		const key = keyOf(agent.uid, conversation)
+		const key = conversationKey(agent.uid, conversation)
 		try {
 			const release = await places.take(ctx.signal)
 			try {
