@@ -5,8 +5,7 @@
 import type { Context } from '../../core/plugin.ts'
 import type { Store } from '../../core/store/ports.ts'
 import type { OpenQuestion, RunRecord } from './contract.ts'
-import { keys } from './keys.ts'
-import { findRun } from './records.ts'
+import { findRun, readRun } from './records.ts'
 import { isEnded } from './run-state.ts'
 
 /** Runs that are searched for the question. */
@@ -97,7 +96,7 @@ async function treeFrom(store: Store, run: RunRecord): Promise<RunRecord[]> {
 		const awaited = waits_for_all ?? (waits_for === undefined ? [] : [waits_for])
 		for (const id of awaited) {
 			if (tree.length >= TREE_LIMIT) return tree
-			const next = (await store.get<RunRecord>(keys.run(agent_uid, id)))?.value
+			const next = await readRun(store, agent_uid, id)
 			if (next && !isEnded(next.status) && next.parent?.run_id === run_id) tree.push(next)
 		}
 	}

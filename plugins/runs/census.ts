@@ -2,9 +2,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Context } from '../../core/plugin.ts'
 import type { MetricSource } from '../metrics/contract.ts'
-import type { RunCensus, RunRecord, Runs } from './contract.ts'
+import type { RunCensus, Runs } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
+import { readRun } from './records.ts'
 
 /** Milliseconds of counting before it yields to other work. */
 const SLICE_MS = 5
@@ -16,7 +17,7 @@ export async function censusOf({ store, use }: Pick<Context, 'store' | 'use'>): 
 	for await (const { uid } of use('agents').list()) {
 		for await (const { value } of store.list<ConversationQueue>(keys.queues(uid))) {
 			const [first, ...behind] = value.runs
-			const run = first === undefined ? undefined : (await store.get<RunRecord>(keys.run(uid, first)))?.value
+			const run = first === undefined ? undefined : await readRun(store, uid, first)
 			if (!run) continue
 			census.waiting += behind.length
 			if (run.status === 'paused') census.paused++

@@ -12,6 +12,7 @@ import { keys } from './keys.ts'
 import { forgetRequests } from './requests.ts'
 import type { ConversationQueue } from './keys.ts'
 import { conversationOfSummaries } from './summary-run.ts'
+import { readRun } from './records.ts'
 
 /**
  * Stops the runs of a conversation, including paused and queued ones, and deletes its messages. May be repeated;
@@ -73,7 +74,7 @@ export async function forgetRun(
 async function forgetWithChildren(ctx: RunDeps, uid: string, run_id: string, gone: Set<string>): Promise<void> {
 	// This stops its sub-agents too. They are read afterwards, since it may start more until it has ended.
 	await stop(ctx, uid, run_id)
-	const run = (await ctx.store.get<RunRecord>(keys.run(uid, run_id)))?.value
+	const run = await readRun(ctx.store, uid, run_id)
 	if (!run || gone.has(run_id)) return
 	gone.add(run_id)
 	for (const child of run.children ?? []) await forgetWithChildren(ctx, uid, child, gone)

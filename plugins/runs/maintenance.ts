@@ -10,7 +10,7 @@ import { forgetRun } from './forget.ts'
 import { keys } from './keys.ts'
 import type { IndexEntry } from './keys.ts'
 import { forgetEndedNotes } from './notes.ts'
-import { hasOpenChild } from './records.ts'
+import { hasOpenChild, readRun } from './records.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
 import { forgetEndedSummaries } from './summary-record.ts'
 import { pruneRequests } from './requests.ts'
@@ -68,7 +68,7 @@ async function expire(ctx: Context<RunSettings>, uid: string, question: Question
 	// The call that asked is still in flight, and watches the question.
 	if (question.live) return void (await closeQuestion(ctx.store, uid, question.question_id, 'expired'))
 	await withRun(question.run_id, async () => {
-		const run = (await ctx.store.get<RunRecord>(keys.run(uid, question.run_id)))?.value
+		const run = await readRun(ctx.store, uid, question.run_id)
 		const log = run?.status === 'paused' ? await openLog(ctx, run) : null
 		if (!run || !log) return
 		const message = `nobody answered the question within ${ctx.config.question_ttl_days} days (runs.question_ttl_days)`

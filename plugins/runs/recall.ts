@@ -7,11 +7,10 @@ import type { ChatMessage } from '../../core/protocol.ts'
 import { isName } from '../../core/store/keys.ts'
 import { openSemaphore } from '../../core/util/semaphore.ts'
 import { isInside, partOf } from '../shared/part-of.ts'
-import type { RunRecord } from './contract.ts'
 import { newestFirst } from './conversation.ts'
-import { keys } from './keys.ts'
 import { parseResultId, readResult } from './results.ts'
 import { transcriptOf } from './transcript.ts'
+import { readRun } from './records.ts'
 
 type RecallDeps = Pick<Context, 'store' | 'events'>
 
@@ -77,7 +76,7 @@ async function read(
 	const result = result_id === undefined ? undefined : parseResultId(result_id)
 	const id = result?.run_id ?? run_id ?? ''
 	if (!isName(id)) throw unknown(result_id ?? id)
-	const run = (await ctx.store.get<RunRecord>(keys.run(agent.uid, id)))?.value
+	const run = await readRun(ctx.store, agent.uid, id)
 	if (run?.conversation !== conversation) throw unknown(result_id ?? id)
 	if (result_id === undefined) {
 		const text = (await transcriptOf(ctx, run)).map(textOf).join('\n\n')

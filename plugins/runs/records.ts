@@ -103,10 +103,15 @@ export async function hasOpenChild(store: Store, { agent_uid, children = [] }: R
 	return false
 }
 
+/** The record of a run of the agent with this uid. */
+export async function readRun(store: Store, uid: string, run_id: string): Promise<RunRecord | undefined> {
+	return (await store.get<RunRecord>(keys.run(uid, run_id)))?.value
+}
+
 /** The record of a run, by its id alone. */
 export async function findRun(store: Store, run_id: string): Promise<RunRecord | undefined> {
 	const index = await store.get<IndexEntry>(keys.index(run_id))
-	return index && (await store.get<RunRecord>(keys.run(index.value.uid, run_id)))?.value
+	return index && (await readRun(store, index.value.uid, run_id))
 }
 
 /** The same. Throws `not_found`. */

@@ -30,7 +30,7 @@ import { contextReport } from './next-request.ts'
 import { forgetAllNotes } from './notes.ts'
 import { openRun } from './run-log.ts'
 import { saidOf } from './said.ts'
-import { findRun, getRun, jobOf } from './records.ts'
+import { findRun, getRun, jobOf, readRun } from './records.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
 import { openRoom } from './room.ts'
 import { createRun } from './start.ts'
@@ -134,7 +134,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				if (of_uids && !of_uids.has(uid)) continue
 				if (runs.length === limit || looked++ === LOOKED_AT) return { runs, next_cursor: last }
 				const isWanted = id === undefined || run_id.startsWith(id) || run_id.endsWith(id)
-				const run = isWanted ? (await store.get<RunRecord>(keys.run(uid, run_id)))?.value : undefined
+				const run = isWanted ? await readRun(store, uid, run_id) : undefined
 				if (run && !run.said && (status === undefined || run.status === status)) {
 					characters += sizeOf(run)
 					if (characters > ANSWER_CHARACTERS && runs.length > 0) return { runs, next_cursor: last }
@@ -182,7 +182,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 				const queue = await store.get<ConversationQueue>(keys.queue(agent.uid, conversation))
 				const run_id = queue?.value.runs[0]
 				if (run_id === undefined) return undefined
-				const run = (await store.get<RunRecord>(keys.run(agent.uid, run_id)))?.value
+				const run = await readRun(store, agent.uid, run_id)
 				// A run leaves the queue in the write that ends it: if it has ended, the queue has changed since it was read.
 				if (!run || !isEnded(run.status)) return run
 			}
@@ -310,7 +310,7 @@ export function runsOf(ctx: Context<RunSettings>): Runs {
 	): Promise<boolean> {
 		if (await appendByHolder(run_id, events)) return true
 		return withRun(run_id, async () => {
-			const run = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
+			const run = await readRun(store, agent_uid, run_id)
 			if (!run) return false
 			// If the log has ended but the record has not, `openLog` updates the record first: it recognizes the end by the last event.
 			const open = isEnded(run.status) ? null : await openLog(ctx, run)

@@ -19,6 +19,7 @@ import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
 import { isNamed } from './named-conversation.ts'
 import type { Room } from './room.ts'
+import { readRun } from './records.ts'
 
 export interface IdempotencyRecord {
 	run_id: string
@@ -193,7 +194,7 @@ export function repetition(store: Store, uid: string, key: string, request: Star
 					'this idempotency-key was used with another body in the last 24 hours; use a new key for a new request',
 				)
 			}
-			return (await store.get<RunRecord>(keys.run(uid, entry.value.run_id)))?.value
+			return await readRun(store, uid, entry.value.run_id)
 		},
 		async op(run_id: string): Promise<Op> {
 			const entry = await store.get(place)

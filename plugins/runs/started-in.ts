@@ -1,7 +1,7 @@
 import type { Context } from '../../core/plugin.ts'
-import type { RunRecord } from './contract.ts'
 import { keys } from './keys.ts'
 import type { ConversationQueue } from './keys.ts'
+import { readRun } from './records.ts'
 
 /**
  * Unfinished runs in other conversations that runs of this conversation started, directly or through other runs, oldest first.
@@ -12,11 +12,9 @@ export async function startedIn(
 	uid: string,
 	conversation: string,
 ): Promise<string[]> {
-	const find = async (run_id: string): Promise<RunRecord | undefined> =>
-		(await store.get<RunRecord>(keys.run(uid, run_id)))?.value
 	const isBelow = async (run_id: string): Promise<boolean> => {
-		for (let run = await find(run_id); run?.parent;) {
-			run = await find(run.parent.run_id)
+		for (let run = await readRun(store, uid, run_id); run?.parent;) {
+			run = await readRun(store, uid, run.parent.run_id)
 			if (run?.conversation === conversation) return true
 		}
 		return false

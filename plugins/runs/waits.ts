@@ -20,7 +20,7 @@ import { answerEvents, askedBy, textOf } from './asks.ts'
 import type { Question, RunRecord } from './contract.ts'
 import { eventOfChild, pendingCall, resultOfRun } from './journal.ts'
 import { keys } from './keys.ts'
-import { appendWith } from './records.ts'
+import { appendWith, readRun } from './records.ts'
 import { isEnded, isUnanswered } from './run-state.ts'
 import type { Work } from './work.ts'
 
@@ -57,7 +57,7 @@ async function resumeOne(work: Work, wait: WaitStep): Promise<boolean> {
 	const { agent_uid } = work.run
 	if ('run_id' in wait.for) {
 		const { run_id } = wait.for
-		const awaited = (await store.get<RunRecord>(keys.run(agent_uid, run_id)))?.value
+		const awaited = await readRun(store, agent_uid, run_id)
 		if (awaited && !isEnded(awaited.status)) return false
 		const resumed = { event_type: 'run.resumed', payload: { reason: 'subagent', run_id } }
 		const result = awaited ? resultOfRun(awaited) : new Fault('not_found', `there is no run "${run_id}" any more`)

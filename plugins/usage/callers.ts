@@ -20,9 +20,7 @@ const keys = {
 		String(part),
 	],
 	caller: (uid: string, day: string, caller: string): Key => [agentScope(uid), 'caller-usage', day, caller],
-	days: (uid: string): Key => [agentScope(uid), 'caller-usage'],
-	/** Of deleted agents. */
-	kept: (day: string, caller: string, uid: string, part: string): Key => ['caller-usage', day, caller, uid, part],
+	/** Of deleted agents: the uid follows the caller. */
 	keptCaller: (day: string, caller: string): Key => ['caller-usage', day, caller],
 }
 
@@ -50,12 +48,4 @@ export async function usedBy(
 	for await (const { uid } of agents)
 		for await (const { value } of store.list<Amount>(keys.caller(uid, day, caller))) amounts.push(value)
 	return sumOf(amounts)
-}
-
-/** For an agent that is being deleted. Each record is copied as it is, so this may be repeated after a crash. */
-export async function keepCallers(store: Store, { uid }: AgentRef): Promise<void> {
-	for await (const { key, value } of store.list<Amount>(keys.days(uid))) {
-		const [, , day = '', caller = '', part = ''] = key
-		await store.put(keys.kept(day, caller, uid, part), value)
-	}
 }

@@ -2,7 +2,6 @@ import { definePlugin } from '../../core/plugin.ts'
 import type {} from '../agents/contract.ts'
 import { accountsOf } from './accounts.ts'
 import type { UsageService, UsageSettings } from './contract.ts'
-import { keepCallers } from './callers.ts'
 import { dayOf, today } from './days.ts'
 import { forgetDays, keepUsage } from './ledger.ts'
 import { reportOf } from './report.ts'
@@ -24,8 +23,8 @@ export default definePlugin<UsageSettings, UsageService>({
 		return {
 			...accountsOf(ctx),
 			async keep(agent) {
-				await keepUsage(store, agent)
-				await keepCallers(store, agent)
+				await keepUsage(store, agent, 'usage')
+				await keepUsage(store, agent, 'caller-usage')
 			},
 			report: (query, caller) => reportOf(ctx, query, caller),
 		}

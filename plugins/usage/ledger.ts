@@ -13,6 +13,9 @@ import type { RunEnd } from './contract.ts'
 import { withRun } from './run-counts.ts'
 import type { RunCounts } from './run-counts.ts'
 
+/** The usage by model, and that of callers with limits; see callers.ts. */
+type UsageKind = 'usage' | 'caller-usage'
+
 /** A part of the usage of an agent on a day. */
 export interface DayRecord {
 	/** The agent's name. */
@@ -36,8 +39,7 @@ const SLOTS = 16
 const keys = {
 	slot: (uid: string, day: string, slot: string): Key => [agentScope(uid), 'usage', day, slot],
 	days: (uid: string): Key => [agentScope(uid), 'usage'],
-	/** Of deleted agents. */
-	kept: (day: string, uid: string, slot: string): Key => ['usage', day, uid, slot],
+	/** Of deleted agents: the uid follows the day. */
 	keptDays: (): Key => ['usage'],
 }
 
@@ -87,20 +89,23 @@ async function* entriesUnder(
 	}
 }
 
-/** For an agent that is being deleted. Each record is copied as it is, so this may be repeated after a crash. */
-export async function keepUsage(store: Store, { uid }: AgentRef): Promise<void> {
-	for await (const { key, value } of store.list<DayRecord>(keys.days(uid))) {
-		const [, , day = '', slot = ''] = key
-		await store.put(keys.kept(day, uid, slot), value)
+/**
+ * Copies the records of an agent that is being deleted to the plugin's own scope. They are copied unchanged, so this may be
+ * repeated after a crash. `kind`: the part of their keys before the day.
+ */
+export async function keepUsage(store: Store, { uid }: AgentRef, kind: UsageKind): Promise<void> {
+	for await (const { key, value } of store.list([agentScope(uid), kind])) {
+		const [, , ...parts] = key
+		await store.put([kind, ...parts.slice(0, -1), uid, ...parts.slice(-1)], value)
 	}
 }
 
-/** Deletes records of days before `day`, of agents and of deleted ones. `kind`: the part of their keys before the day. */
+/** Deletes records of days before `day`, of existing and deleted agents. */
 export async function forgetDays(
 	store: Store,
 	agents: AsyncIterable<AgentRef>,
 	day: string,
-	kind: 'usage' | 'caller-usage',
+	kind: UsageKind,
 ): Promise<void> {
 	const forgetUnder = async (prefix: Key): Promise<void> => {
 		for await (const key of store.keys(prefix)) {

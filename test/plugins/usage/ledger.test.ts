@@ -40,7 +40,7 @@ async function openLedger() {
 void t.test('what is old is deleted, of agents and of those that are gone', async (t) => {
 	const { store, count } = await openLedger()
 	for (const day of ['2026-03-01', '2026-03-02', '2026-03-03']) await count(day, [call('m')])
-	await keepUsage(store, ada)
+	await keepUsage(store, ada, 'usage')
 	const agents = async function* () {
 		yield ada
 	}
