@@ -1,4 +1,7 @@
-/** Which callers may add which servers: to change an agent is not enough for programs on this machine and addresses in its network. */
+/**
+ * Which callers may add which servers. The permission to change an agent is not sufficient to start programs on this machine or
+ * to reach addresses in its network.
+ */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { FetchPolicy } from '../../core/fetch/guarded-fetch.ts'
 import type { View } from '../../core/redactor/view.ts'
@@ -22,13 +25,13 @@ export function checkCommand(wanted: ServerCommand, { allowed_commands }: Pick<M
 	if (listed.some((entry) => wanted.variables.every((name) => entry.variables.has(name)))) return
 	throw new Fault(
 		'forbidden',
-		`setting env for this command needs the scope "*", or NAME= for each variable before the command in mcp.allowed_commands of gateway.yaml`,
+		'setting env for this command needs the scope "*", or NAME= for each variable before the command in mcp.allowed_commands of gateway.yaml',
 	)
 }
 
 /**
- * Throws `forbidden`, naming the scope, if the server would be sent values of secrets: whoever chooses a server and a
- * secret for it can read the secret there. `named`: the names in the handles of plain data.
+ * Throws `forbidden`, naming the scope, if the request refers to secrets: a caller who chooses both a server and a secret for it
+ * can read the secret there. `named`: returns the names in the handles of plain data.
  */
 export function checkReferences({ env, headers, url, auth }: NewMcpServer, named: (data: unknown) => string[]): void {
 	const { client_secret, private_key } = auth ?? {}
@@ -45,20 +48,21 @@ export function checkReferences({ env, headers, url, auth }: NewMcpServer, named
 }
 
 /**
- * Throws `invalid_request`, naming the field, if one that is stored unencrypted contains the value of a secret that the agent has read: the
- * store redacts the record, so after the next start the server would get the mark in place of the value. `view`: of the agent.
+ * Throws `invalid_request`, naming the field, if a field that is stored unencrypted contains the value of a secret that the agent
+ * has read. The store redacts records, so after a restart the server would get the placeholder instead of the value. `view`: the
+ * agent's.
  */
 export function checkPlain({ command, args, url, roots }: NewMcpServer, view: View): void {
 	const quiet = view.reportingTo(() => {})
 	for (const [field, value] of Object.entries({ command, args, url, roots })) {
 		if (quiet.data(value, 'record') === value) continue
 		const instead =
-			field === 'url' ? 'write {{secret:NAME}} in its place' : 'pass it to the program in env, as {{secret:NAME}}'
+			field === 'url' ? 'write {{secret:NAME}} instead' : 'pass it to the program in env, as {{secret:NAME}}'
 		throw invalidField(field, `${field} contains the value of a secret, and is stored unencrypted; ${instead}`)
 	}
 }
 
-/** Throws `forbidden`, naming the scope, for what only an operator allows a server: the agent's model, and folders. */
+/** Throws `forbidden`, naming the scope, for what only an operator may allow a server: the agent's model, and folders. */
 export function checkAllowances({ sampling = false, roots = [] }: NewMcpServer): void {
 	const field = sampling ? 'sampling' : 'roots'
 	if (sampling || roots.length > 0) throw new Fault('forbidden', `${field} requires the scope "*"`)
@@ -79,8 +83,8 @@ export function policyOf(trusted: boolean, { allowed_hosts }: Pick<McpSettings, 
 }
 
 /**
- * Throws `address_refused` for an address that no caller may name, and `forbidden` for one that this caller may not name. An
- * early check for a clear error, since each connection is checked again; a name that does not resolve now is accepted.
+ * Throws `address_refused` for an address that no caller may use, and `forbidden` for one that this caller may not use. This
+ * check only makes the error appear early: each connection is checked again. A host name that does not resolve now is accepted.
  */
 export async function checkAddress(url: string, trusted: boolean, settings: McpSettings): Promise<void> {
 	const { checkAddress } = await import('../../core/fetch/guarded-fetch.ts') // large, and not needed without a server
@@ -94,7 +98,7 @@ export async function checkAddress(url: string, trusted: boolean, settings: McpS
 	}
 }
 
-/** `['GITHUB_TOKEN=', 'npx', '-y', 'server']` → the line without its variables, and their names. */
+/** `['GITHUB_TOKEN=', 'npx', '-y', 'server']` → the command line, and the names of its variables. */
 function parseEntry(entry: readonly string[]): { line: string; variables: ReadonlySet<string> } {
 	const start = entry.findIndex((item) => !/^[A-Za-z_][A-Za-z0-9_]*=$/.test(item))
 	const at = start === -1 ? entry.length : start

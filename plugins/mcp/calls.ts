@@ -1,4 +1,4 @@
-/** The running calls of one server: their deadlines, and the questions that the server asks during them. */
+/** The calls in progress of one server: their deadlines, and the server's questions during them. */
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import type { Attached, ToolCall } from '../../core/plugin.ts'
 import type { McpSettings } from './contract.ts'
@@ -14,53 +14,53 @@ import { loadSdk } from './sdk.ts'
 export interface CallsOptions {
 	server: string
 	config: Pick<McpSettings, 'call_timeout_s' | 'max_call_s'>
-	/** The connection, once it is made. Throws `mcp_unavailable`. */
+	/** Waits for the connection. Throws `mcp_unavailable`. */
 	ready(signal: AbortSignal): Promise<Link>
-	/** Why a person must sign in to the server, if one must. */
+	/** Why a person must sign in to the server; null if nobody must. */
 	needsLogin(): string | null
-	/** Why the connection was lost, as far as it is known. */
+	/** Why the connection was lost; empty if unknown. */
 	whyLost(): string
 	/** Redacts text. */
 	scrub(text: string): string
-	/** Redacts tokens of a login alone: a complete result, which is redacted as every result is afterwards. */
+	/** Redacts only the tokens of a login. For complete results: those are redacted later, like every tool result. */
 	hideTokens(text: string): string
 	sample: Sample
 }
 
 export type Calls = ReturnType<typeof openCalls>
 
-const AT_A_TIME = 64
+const CONCURRENT_CALLS = 64
 const VISITS = 3
 const MESSAGE_LIMIT = 2_000
 
 interface Call {
-	site: ToolCall
+	toolCall: ToolCall
 	timer: CallTimer
 }
 
 export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, hideTokens, sample }: CallsOptions) {
-	const underWay = new Set<Call>()
+	const inProgress = new Set<Call>()
 
-	/** The latest call, if all are of one run: what a server asks names no call. */
+	/** The latest call, if all calls belong to one run: a server's request does not name the call that it belongs to. */
 	const callOfOneRun = (): Call | undefined => {
-		const calls = [...underWay]
-		const call = calls.at(-1)
-		return calls.every((one) => one.site.run_id === call?.site.run_id) ? call : undefined
+		const calls = [...inProgress]
+		const latest = calls.at(-1)
+		return calls.every(({ toolCall }) => toolCall.run_id === latest?.toolCall.run_id) ? latest : undefined
 	}
 
-	const ask = (request: FormRequest | UrlRequest, { site, timer }: Call): Promise<Elicited> =>
+	const ask = (request: FormRequest | UrlRequest, { toolCall, timer }: Call): Promise<Elicited> =>
 		elicit(request, server, scrub, async (question) => {
-			const resume = timer.hold()
+			const resume = timer.pause()
 			try {
-				return await site.ask(question)
+				return await toolCall.ask(question)
 			} finally {
 				resume()
 			}
 		})
 
 	const visit = async (visits: { message: string; url: string }[], call: Call): Promise<boolean> => {
-		for (const one of visits) {
-			if ((await ask({ mode: 'url', ...one }, call)).action !== 'accept') return false
+		for (const request of visits) {
+			if ((await ask({ mode: 'url', ...request }, call)).action !== 'accept') return false
 		}
 		return true
 	}
@@ -76,10 +76,10 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 			} catch (error) {
 				if (signal.aborted) throw error
 				const status = sdk.statusOfError(error) ?? 0
-				const needed = needsLogin()
-				if (needed !== null && (status === 401 || status === 403)) {
-					if (status === 401) link.lose('it needs a login')
-					throw new Fault('mcp_unavailable', needed)
+				const loginReason = needsLogin()
+				if (loginReason !== null && (status === 401 || status === 403)) {
+					if (status === 401) link.end('it needs a login')
+					throw new Fault('mcp_unavailable', loginReason)
 				}
 				const visits = sdk.requiredVisits(error).slice(0, VISITS)
 				if (visits.length > 0 && !isVisited) {
@@ -87,10 +87,10 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 					if (await visit(visits, call)) continue
 				}
 				if (status === 404 && !isRenewed) {
-					// The server has forgotten the session and has not executed the call: the protocol requires a new session.
+					// The server has lost the session and has not executed the call. The protocol requires a new session.
 					isRenewed = true
-					link.lose('it no longer knows the session')
-					await link.over
+					link.end('it no longer knows the session')
+					await link.ended
 					continue
 				}
 				if (!sdk.isAnswer(error)) void link.check()
@@ -101,38 +101,38 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 
 	return {
 		get size(): number {
-			return underWay.size
+			return inProgress.size
 		},
 		/**
 		 * Makes a call and returns text for a model, with the files of the result if it has some. Throws `mcp_unavailable` (not
 		 * connected, or too many calls), `mcp_timeout`, `mcp_failed` (the tool or server reported it, or the connection was lost),
 		 * `stopped`.
 		 */
-		async make(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<string | Attached> {
+		async make(tool: string, args: Record<string, unknown>, toolCall: ToolCall): Promise<string | Attached> {
 			const about = `${tool} of the MCP server "${server}"`
-			if (underWay.size >= AT_A_TIME) {
+			if (inProgress.size >= CONCURRENT_CALLS) {
 				throw new Fault(
 					'mcp_unavailable',
-					`the MCP server "${server}" has ${AT_A_TIME} calls in progress; try again later`,
+					`the MCP server "${server}" has ${CONCURRENT_CALLS} calls in progress; try again later`,
 				)
 			}
 			const late = new AbortController()
 			const limits = { idle_ms: config.call_timeout_s * 1000, total_ms: config.max_call_s * 1000 }
-			const timer = openCallTimer(limits, (what) => late.abort(what))
-			const call: Call = { site, timer }
-			underWay.add(call)
+			const timer = openCallTimer(limits, (limit) => late.abort(limit))
+			const call: Call = { toolCall, timer }
+			inProgress.add(call)
 			try {
-				const result = await request(tool, args, AbortSignal.any([site.signal, late.signal]), call)
+				const result = await request(tool, args, AbortSignal.any([toolCall.signal, late.signal]), call)
 				if (result.isError !== true) {
 					const files = filesOfResult(result, scrub)
 					const resultText = hideTokens(textOfResult(result, scrub, true))
-					return files.length > 0 ? site.attach(resultText, files) : resultText
+					return files.length > 0 ? toolCall.attach(resultText, files) : resultText
 				}
 				const text = textOfResult(result, scrub)
 				throw new Fault('mcp_failed', text === '' ? `${about} failed without a reason` : text)
 			} catch (error) {
 				if (isFault(error)) throw error
-				if (site.signal.aborted) throw new Fault('stopped', 'the run was stopped')
+				if (toolCall.signal.aborted) throw new Fault('stopped', 'the run was stopped')
 				if (late.signal.aborted)
 					throw new Fault('mcp_timeout', `${about} returned no result within ${late.signal.reason}`)
 				const message = scrub(messageOf(error)).slice(0, MESSAGE_LIMIT)
@@ -142,15 +142,18 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 				throw new Fault('mcp_failed', `${about} was interrupted (${why}); its outcome is unknown`, { cause: error })
 			} finally {
 				timer.end()
-				underWay.delete(call)
+				inProgress.delete(call)
 			}
 		},
-		/** A question of the server names no call, so it is asked only if just one run can be meant. */
-		async elicit(asked: FormRequest | UrlRequest): Promise<Elicited> {
+		/** Asks a question of the server. Declines unless all calls in progress belong to one run: the question names no call. */
+		async elicit(request: FormRequest | UrlRequest): Promise<Elicited> {
 			const call = callOfOneRun()
-			return call ? ask(asked, call) : { action: 'decline' }
+			return call ? ask(request, call) : { action: 'decline' }
 		},
-		/** The same for its requests to the agent's model. Throws a Fault if no run or several can be meant, and as `Sample`. */
+		/**
+		 * Answers a request of the server to the agent's model. Throws `conflict` unless all calls in progress belong to one run, and
+		 * what `Sample` throws.
+		 */
 		async sample(request: SamplingRequest, signal: AbortSignal): Promise<Sampled> {
 			const call = callOfOneRun()
 			if (!call)
@@ -158,10 +161,10 @@ export function openCalls({ server, config, ready, needsLogin, whyLost, scrub, h
 					'conflict',
 					'sampling is possible only during a tool call, and only while all calls in progress belong to one run',
 				)
-			const { site, timer } = call
-			const resume = timer.hold()
+			const { toolCall, timer } = call
+			const resume = timer.pause()
 			try {
-				return await sample(server, request, site, AbortSignal.any([site.signal, signal]), scrub)
+				return await sample(server, request, toolCall, AbortSignal.any([toolCall.signal, signal]), scrub)
 			} finally {
 				resume()
 			}

@@ -1,4 +1,4 @@
-/** The connections of all agents. Those of an agent are loaded from its records at their first use. */
+/** The connections of all agents. The connections of an agent are created from its records on first use. */
 import type { AgentRef } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { ServerConnection } from './connection.ts'
@@ -9,13 +9,13 @@ export type Connections = Map<string, ServerConnection>
 
 export type ConnectionRegistry = ReturnType<typeof openConnectionRegistry>
 
-/** Agents known to have no servers. For others without servers, each run reads the store. */
+/** Size of the cache of agents without servers. For agents beyond it, each run reads the store. */
 const WITHOUT_SERVERS = 1_000
 
 interface Loaded {
 	connections: Connections
 	loaded: Promise<Connections>
-	/** It stays even if it is empty. */
+	/** The entry stays even if it has no connections. */
 	isKept: boolean
 }
 
@@ -39,7 +39,7 @@ export function openConnectionRegistry(
 		entry.loaded = (async () => {
 			const made: ServerConnection[] = []
 			for (const record of await records.list(agent)) made.push(await connectionTo(agent, record))
-			// Only now can nothing fail any more: one that was started and then forgotten would run beside its successor.
+			// Start them only when all of them exist: after a failure, those already started would run beside their successors.
 			const isGone = isClosed || registry.get(agent.uid) !== entry
 			for (const connection of isGone ? [] : made) {
 				connections.set(connection.record.id, connection)
@@ -58,8 +58,8 @@ export function openConnectionRegistry(
 
 	return {
 		/**
-		 * The servers of an agent; at the first use, connects those that are switched on. `forChange`: the caller may add to them;
-		 * else those of an agent that has none are a copy.
+		 * The servers of an agent. The first use connects those that are switched on. `forChange`: the caller may add to the map.
+		 * Otherwise, the map of an agent without servers is not shared.
 		 */
 		of: load,
 		/** The connections that are already loaded, without waiting. */

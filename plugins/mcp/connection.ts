@@ -1,9 +1,9 @@
 /**
- * One server of one agent: connects, reconnects after a loss, and knows its tools.
+ * Connects an agent to one server, reconnects after a loss, and keeps the list of its tools.
  *
- * Failed attempts and connections are retried with growing delays: at an address without end, a program five times in a row.
- * After that, or a failure that a retry cannot fix, it stays in `error` until it is restarted, its secrets change, or a run
- * needs its tools.
+ * Failed attempts and lost connections are retried with increasing delays: indefinitely at an address, at most five times in a
+ * row for a program. After that, or after a failure that a retry cannot fix, the status is `error` until the server is restarted,
+ * its secrets change, or a run needs its tools.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
@@ -36,49 +36,49 @@ export interface ConnectionServices
 	records: Records
 	sample: Sample
 	login?: Login | undefined
-	/** Limits how many connections are made at the same time: a thousand servers must not start simultaneously. */
+	/** Limits the number of connections that are made at the same time: a thousand servers must not start simultaneously. */
 	starting: Semaphore
 }
 
-/** Of a program. A server at an address may be started again at any time. */
+/** Attempts for a program. A server at an address is retried indefinitely, since it may return at any time. */
 const FAILURES = 5
 const FIRST_DELAY_MS = 500
 const GROWTH = 2
 const LONGEST_DELAY_MS = 60_000
-/** A connection that lasted this long was healthy; after a failure, a run reconnects no earlier than this. */
+/** A connection that lasted this long resets the count of failures. In `error`, a run reconnects only this long after the failure. */
 const STABLE_MS = 30_000
-/** How long an answer waits for a first connection. */
+/** Time for which a response waits for the first attempt. */
 const FIRST_CONNECTION_MS = 5_000
-/** How long a call, or a run that does not know the tools yet, waits for a connection in progress. */
+/** Time for which a call, or a run that needs unknown tools, waits for a connection in progress. */
 const READY_LIMIT_MS = 10_000
 const REFRESH_EVERY_MS = 500
-/** Limit of reported tools that cannot be offered. */
+/** Limit of the listed tools that cannot be offered. */
 const REFUSED = 50
 const STDERR_LIMIT = 64 * 1024
 const MESSAGE_LIMIT = 1_000
 const INSTRUCTIONS_LIMIT = 16 * 1024
-/** Characters of the name, the version and the title that a server gives itself. */
+/** Characters of the server's own name, version and title. */
 const NAME_LIMIT = 200
-/** The answer with which a run continues that waited for a login. */
+/** The answer that resumes a run which waits for a login. */
 export const SIGNED_IN = 'Signed in; call the tool again.'
 const UNTIL_IT_FAILED = `until it has failed ${timesInARow(FAILURES)}`
 const AT_INTERVALS = `at least every ${LONGEST_DELAY_MS / 1000} s, and as soon as a run needs it`
-/** Shorter values may occur in ordinary text. */
+/** Minimum length of a redacted value. Shorter values may occur in ordinary text. */
 const SCRUBBED_LENGTH = 8
 
 export class ServerConnection {
 	readonly record: McpRecord
 	readonly agent: AgentRef
-	/** Of a server at an address that does not have a token of its own. */
+	/** Undefined for a program, and for a server whose settings exclude a login. */
 	readonly login: Login | undefined
 	pins: Pins
 	readonly #services: ConnectionServices
-	readonly #said = openTail(STDERR_LIMIT)
+	readonly #stderrTail = openTail(STDERR_LIMIT)
 	readonly #calls: Calls
-	readonly #waiting = new Set<() => void>()
+	readonly #waiters = new Set<() => void>()
 	#status: McpStatus
 	#pid: number | null = null
-	/** Those that the server was given last: what it wrote may show them after its end. */
+	/** The values that the server got last. Its output may contain them, even after its end. */
 	#values: Readonly<Record<string, string>> = {}
 	#link: Link | null = null
 	#lastSession: Session | null = null
@@ -88,33 +88,35 @@ export class ServerConnection {
 	#failedAt = -Infinity
 	#failures = 0
 	#refused: string[] = []
-	#life: AbortController | null = null
-	#living: Promise<void> = Promise.resolve()
-	/** Ends the current pause between attempts. */
-	#hurry: (() => void) | null = null
-	/** Its definitions were read once. */
-	#isKnown: boolean
-	#isGone = false
-	/** It was in `error`, and reconnects only because a run needs it. */
-	#isDoubtful = false
-	/** The last logged reason, so that it is not logged again at every attempt. */
+	/** Aborted to stop; null while stopped. */
+	#running: AbortController | null = null
+	/** Settles when the server has stopped. */
+	#supervision: Promise<void> = Promise.resolve()
+	/** Cuts the current delay between attempts short. */
+	#skipDelay: (() => void) | null = null
+	/** The definitions of its tools were read at least once. */
+	#hasReadTools: boolean
+	#isDisposed = false
+	/** It was in `error`, and reconnects only because a run needs its tools. */
+	#isOnDemand = false
+	/** The last logged failure, so that the same failure is not logged at every attempt. */
 	#logged = ''
 
-	/** `pins`: definitions accepted earlier, so that its tools are known before it is connected. */
+	/** `pins`: the stored definitions, so that the tools are known before the first connection. */
 	constructor(record: McpRecord, agent: AgentRef, pins: Pins | undefined, services: ConnectionServices) {
 		this.record = record
-		// It can be seen before it is started, and is not switched off.
+		// Clients can see the status before `start` is called.
 		this.#status = record.enabled ? 'connecting' : 'disabled'
 		this.agent = agent
 		this.login = services.login
 		this.pins = pins ?? { tools: [] }
-		this.#isKnown = pins !== undefined
+		this.#hasReadTools = pins !== undefined
 		this.#services = services
 		this.#calls = openCalls({
 			server: record.name,
 			config: services.config,
-			ready: (signal) => this.#ready(signal),
-			needsLogin: () => this.#needed,
+			ready: (signal) => this.#readyLink(signal),
+			needsLogin: () => this.#loginReason,
 			whyLost: () => (this.#link ? '' : (this.#lastError?.message ?? '')),
 			scrub: (text) => this.#scrub(text),
 			hideTokens: (text) => this.#hideTokens(text),
@@ -141,127 +143,128 @@ export class ServerConnection {
 				: null,
 			connected_at: this.#connectedAt,
 			pid: this.#pid,
-			stderr: this.#said.text((text) => this.#scrub(text)),
+			stderr: this.#stderrTail.text((text) => this.#scrub(text)),
 			not_offered: this.#refused,
 		}
 	}
 
-	/** Begins to connect; while it is being stopped, once that is done. `hurry`: a caller waits for it. */
-	async start(hurry = false): Promise<void> {
-		if (this.#life?.signal.aborted) await this.#living
-		if (this.#life) return
-		if (this.#isGone || !this.record.enabled || this.#services.signal.aborted) return this.#turn('disabled')
+	/** Starts to connect, after a stop in progress. `urgent`: a caller waits for the connection. */
+	async start(urgent = false): Promise<void> {
+		if (this.#running?.signal.aborted) await this.#supervision
+		if (this.#running) return
+		if (this.#isDisposed || !this.record.enabled || this.#services.signal.aborted) return this.#setStatus('disabled')
 		this.#failures = 0
-		this.#isDoubtful = false
-		const life = (this.#life = new AbortController())
-		this.#turn('connecting')
-		this.#living = this.#live(life.signal, hurry)
+		this.#isOnDemand = false
+		const running = (this.#running = new AbortController())
+		this.#setStatus('connecting')
+		this.#supervision = this.#supervise(running.signal, urgent)
 			.catch((error: unknown) => {
-				this.#failed({ why: messageOf(error), lasting: true }, false)
+				this.#recordFailure({ why: messageOf(error), permanent: true }, false)
 				this.#services.log.error({ err: error, server: this.record.name }, 'an MCP server could not be supervised')
 			})
 			.finally(() => {
-				if (this.#life === life) this.#life = null
+				if (this.#running === running) this.#running = null
 			})
 	}
 
-	/** Its process or session has ended when this settles. `atOnce`: without a clean shutdown. */
+	/** Settles when its process or session has ended. `atOnce`: without a clean shutdown. */
 	async stop(atOnce = false): Promise<void> {
-		this.#life?.abort(atOnce ? AT_ONCE : 'it was stopped')
-		await this.#living
-		if (!this.#life) this.#turn('disabled')
+		this.#running?.abort(atOnce ? AT_ONCE : 'it was stopped')
+		await this.#supervision
+		if (!this.#running) this.#setStatus('disabled')
 	}
 
 	/** Ends the connection, if there is one, and reconnects. */
-	async restart(hurry = false): Promise<void> {
+	async restart(urgent = false): Promise<void> {
 		await this.stop()
-		await this.start(hurry)
+		await this.start(urgent)
 	}
 
-	/** Stops it forever: a later start has no effect. */
+	/** Stops it permanently: `start` has no effect afterwards. */
 	dispose(atOnce = false): Promise<void> {
-		this.#isGone = true
+		this.#isDisposed = true
 		return this.stop(atOnce)
 	}
 
-	/** Settles when the first attempt has ended, or after 5 s. */
+	/** Settles when the first attempt has ended, or after 5 s. Never rejects. */
 	settled(): Promise<void> {
-		return this.#until(() => this.#status !== 'connecting', FIRST_CONNECTION_MS)
+		return this.#waitUntil(() => this.#status !== 'connecting', FIRST_CONNECTION_MS)
 	}
 
 	/**
-	 * The tools that agents get, even during a short loss of the connection, and while it needs a login: the model then learns
-	 * why a call fails. A server in `error` is reconnected, and has no tools yet.
+	 * The tools that agents get. A server keeps its tools while it reconnects, and while it needs a login: the call's error then
+	 * tells the model why. A server in `error` is reconnected, and offers no tools until then.
 	 */
 	offered(): Definition[] {
-		const isExpected = !this.#isDoubtful && (this.#status === 'connecting' || this.#status === 'reconnecting')
+		const isExpected = !this.#isOnDemand && (this.#status === 'connecting' || this.#status === 'reconnecting')
 		const isUp = this.#status === 'connected' || this.#status === 'needs_login' || isExpected
-		this.#wake()
+		this.#retryAfterError()
 		return isUp ? offered(this.pins) : []
 	}
 
 	/**
-	 * Waits for the tools of a server whose connection is being retried, and that are not offered meanwhile: those of a server at
-	 * an address that nobody has reached yet, or that was in `error`. Settles without them after 10 s or another failure that a
-	 * retry cannot fix; returns undefined where there is nothing to wait for.
+	 * Waits for tools that are not offered while the connection is retried: of a server at an address that was never connected, or
+	 * that was in `error`. Settles without the tools after 10 s, or after a failure that a retry cannot fix. Returns undefined if
+	 * there is nothing to wait for.
 	 */
 	awaitTools(signal: AbortSignal): Promise<void> | undefined {
-		this.#wake()
-		return this.#isAwaited() ? this.#until(() => !this.#isAwaited(), READY_LIMIT_MS, signal) : undefined
+		this.#retryAfterError()
+		return this.#hasPendingTools() ? this.#waitUntil(() => !this.#hasPendingTools(), READY_LIMIT_MS, signal) : undefined
 	}
 
-	/** See `Calls.make`. Pauses the run where it waits for a login. */
-	async call(tool: string, args: Record<string, unknown>, site: ToolCall): Promise<unknown> {
+	/** See `Calls.make`. Pauses the run if `auth.wait` is set and the server needs a login. */
+	async call(tool: string, args: Record<string, unknown>, toolCall: ToolCall): Promise<unknown> {
 		try {
-			return await this.#calls.make(tool, args, site)
+			return await this.#calls.make(tool, args, toolCall)
 		} catch (error) {
-			const needed = this.#needed
-			if (needed === null || !this.record.auth?.wait || !isFault(error, 'mcp_unavailable')) throw error
-			return site.pause({ question: needed, options: [SIGNED_IN], kind: 'login' })
+			const reason = this.#loginReason
+			if (reason === null || !this.record.auth?.wait || !isFault(error, 'mcp_unavailable')) throw error
+			return toolCall.pause({ question: reason, options: [SIGNED_IN], kind: 'login' })
 		}
 	}
 
-	async #live(signal: AbortSignal, hurry: boolean): Promise<void> {
+	/** Connects and reconnects until `signal` aborts, a failure is final, or a login is needed. */
+	async #supervise(signal: AbortSignal, urgent: boolean): Promise<void> {
 		for (let first = true; !signal.aborted; first = false) {
 			const began = performance.now()
 			let link: Link | null = null
-			let failure: { why: string; lasting: boolean }
+			let failure: { why: string; permanent: boolean }
 			try {
-				link = await this.#connect(signal, (hurry && first) || this.#waiting.size > 0)
-				failure = { why: await link.over, lasting: false }
+				link = await this.#connect(signal, (urgent && first) || this.#waiters.size > 0)
+				failure = { why: await link.ended, permanent: false }
 			} catch (error) {
-				failure = { why: messageOf(error), lasting: await isLasting(error, this.#isKnown) }
+				failure = { why: messageOf(error), permanent: await isPermanent(error, this.#hasReadTools) }
 			}
 			const wasConnected = this.#link !== null
 			this.#link = null
 			this.#connectedAt = null
 			if (performance.now() - began >= STABLE_MS && wasConnected) this.#failures = 0
-			if (!signal.aborted) this.#failed(failure, wasConnected)
+			if (!signal.aborted) this.#recordFailure(failure, wasConnected)
 			else if (wasConnected && signal.reason !== AT_ONCE)
 				this.#emit('mcp.disconnected', { status: 'disabled', reason: 'it was stopped' })
 			await link?.close()
 			this.#pid = null
 			if (this.#status === 'error' || this.#status === 'needs_login') return
-			await this.#pause(signal)
+			await this.#delay(signal)
 		}
 	}
 
-	/** At an address, the shortest delay is enough while somebody waits. */
-	async #pause(signal: AbortSignal): Promise<void> {
+	/** Waits before the next attempt. At an address, only for the shortest delay while a caller waits for the connection. */
+	async #delay(signal: AbortSignal): Promise<void> {
 		const delay =
 			Math.min(FIRST_DELAY_MS * GROWTH ** (this.#failures - 1), LONGEST_DELAY_MS) * (0.8 + Math.random() * 0.4)
 		if (this.#isProgram) return sleepUnless(signal, delay)
 		const shortest = Math.min(FIRST_DELAY_MS, delay)
 		await sleepUnless(signal, shortest)
-		if (signal.aborted || this.#waiting.size > 0) return
+		if (signal.aborted || this.#waiters.size > 0) return
 		const cut = new AbortController()
-		this.#hurry = () => cut.abort()
+		this.#skipDelay = () => cut.abort()
 		await sleepUnless(AbortSignal.any([signal, cut.signal]), delay - shortest)
-		this.#hurry = null
+		this.#skipDelay = null
 	}
 
-	async #connect(signal: AbortSignal, hurry: boolean): Promise<Link> {
-		const releasePlace = await this.#services.starting.take(signal, hurry)
+	async #connect(signal: AbortSignal, urgent: boolean): Promise<Link> {
+		const releasePlace = await this.#services.starting.take(signal, urgent)
 		try {
 			const refresh = openRefresher(REFRESH_EVERY_MS, async () => {
 				if (this.#link && !signal.aborted) await this.#readTools(this.#link, signal).catch(() => {}) // retried later
@@ -270,7 +273,7 @@ export class ServerConnection {
 				record: this.record,
 				agent: this.agent,
 				services: this.#services,
-				said: this.#said,
+				stderrTail: this.#stderrTail,
 				hooks: {
 					version: this.#services.gateway.version,
 					elicit: (request) => this.#calls.elicit(request),
@@ -293,10 +296,10 @@ export class ServerConnection {
 				throw error
 			}
 			this.#link = link
-			this.#isDoubtful = false
+			this.#isOnDemand = false
 			this.#lastSession = link.session
 			this.#connectedAt = now()
-			this.#turn('connected')
+			this.#setStatus('connected')
 			const { protocol_version } = link.session
 			const tools = offered(this.pins).length
 			this.#emit('mcp.connected', { protocol_version, tools })
@@ -319,23 +322,23 @@ export class ServerConnection {
 			return next.changed ? next.pins : undefined
 		})
 		this.pins = pins ?? { tools: [] }
-		this.#isKnown = true
+		this.#hasReadTools = true
 		this.#refused = [...refused, ...unpinned].slice(0, REFUSED)
 		if (held.length === 0) return
 		const message = `the MCP server "${this.record.name}" has changed tools; they are held until they are accepted`
 		this.#emit('security.violation', { reason: 'mcp_tool_changed', message, tools: held })
 	}
 
-	#failed({ why, lasting }: { why: string; lasting: boolean }, wasConnected: boolean): void {
+	#recordFailure({ why, permanent }: { why: string; permanent: boolean }, wasConnected: boolean): void {
 		this.#failures++
 		const message = this.#scrub(why).slice(0, MESSAGE_LIMIT)
 		this.#lastError = { at: now(), message }
 		this.#failedAt = performance.now()
-		const isLast = lasting || (this.#isProgram && this.#failures >= FAILURES)
-		const needed = this.#needed
-		const status = needed !== null ? 'needs_login' : isLast ? 'error' : 'reconnecting'
-		this.#turn(status)
-		this.#logFailure(status, needed ?? message)
+		const isLast = permanent || (this.#isProgram && this.#failures >= FAILURES)
+		const loginReason = this.#loginReason
+		const status = loginReason !== null ? 'needs_login' : isLast ? 'error' : 'reconnecting'
+		this.#setStatus(status)
+		this.#logFailure(status, loginReason ?? message)
 		if (wasConnected || status !== 'reconnecting') this.#emit('mcp.disconnected', { status, reason: message })
 	}
 
@@ -347,35 +350,39 @@ export class ServerConnection {
 		this.#services.log.warn(about, `an MCP server is not connected: ${message}`)
 	}
 
-	/** The connection, once it is made. */
-	async #ready(signal: AbortSignal): Promise<Link> {
-		this.#wake()
-		await this.#until(() => this.#status !== 'connecting' && this.#status !== 'reconnecting', READY_LIMIT_MS, signal)
+	/** Waits for the connection, and returns it. Throws `mcp_unavailable`. */
+	async #readyLink(signal: AbortSignal): Promise<Link> {
+		this.#retryAfterError()
+		await this.#waitUntil(
+			() => this.#status !== 'connecting' && this.#status !== 'reconnecting',
+			READY_LIMIT_MS,
+			signal,
+		)
 		signal.throwIfAborted()
 		if (this.#link) return this.#link
-		if (this.#needed !== null) throw new Fault('mcp_unavailable', this.#needed)
+		if (this.#loginReason !== null) throw new Fault('mcp_unavailable', this.#loginReason)
 		throw new Fault('mcp_unavailable', `the MCP server "${this.record.name}" is not connected: ${this.#detail()}`)
 	}
 
-	/** Why a person must sign in, if one must. */
-	get #needed(): string | null {
-		return this.login?.needed ?? null
+	/** Why a person must sign in; null if nobody must. */
+	get #loginReason(): string | null {
+		return this.login?.loginReason ?? null
 	}
 
 	get #isProgram(): boolean {
 		return this.record.transport === 'stdio'
 	}
 
-	#isAwaited(): boolean {
-		if (this.#isKnown && !this.#isDoubtful) return false
-		// A program that fails is not waited for: its next failure is near.
-		return (this.#status === 'connecting' && this.#isDoubtful) || (this.#status === 'reconnecting' && !this.#isProgram)
+	#hasPendingTools(): boolean {
+		if (this.#hasReadTools && !this.#isOnDemand) return false
+		// Nobody waits for a program that fails: it will probably fail again soon.
+		return (this.#status === 'connecting' && this.#isOnDemand) || (this.#status === 'reconnecting' && !this.#isProgram)
 	}
 
-	#wake(): void {
+	#retryAfterError(): void {
 		if (this.#status !== 'error' || performance.now() - this.#failedAt < STABLE_MS) return
 		void this.start()
-		this.#isDoubtful = true
+		this.#isOnDemand = true
 	}
 
 	#detail(): string {
@@ -384,13 +391,13 @@ export class ServerConnection {
 			case 'connecting':
 				return 'the gateway is still connecting to it; its tools are not known yet'
 			case 'connected':
-				return `connected by ${this.#lastSession?.via}${this.#needed === null ? '' : `; ${this.#needed}`}`
+				return `connected by ${this.#lastSession?.via}${this.#loginReason === null ? '' : `; ${this.#loginReason}`}`
 			case 'reconnecting':
 				return `it failed ${timesInARow(this.#failures)}; it is retried ${this.#isProgram ? UNTIL_IT_FAILED : AT_INTERVALS}: ${why}`
 			case 'error':
 				return `it is not retried until it is restarted or a run needs it: ${why}`
 			case 'needs_login':
-				return this.#needed ?? why
+				return this.#loginReason ?? why
 			case 'disabled':
 				return 'it is switched off'
 		}
@@ -401,7 +408,7 @@ export class ServerConnection {
 		void emitOrLog(this.#services, { event_type, payload: { ...about, ...payload } }, this.agent.name)
 	}
 
-	/** Redacts values that the server was given, and the agent's secrets, in its output. Call it before any cut. */
+	/** Redacts the values that the server got, and the agent's secrets, in the server's texts. Call it before any cut. */
 	#scrub(text: string): string {
 		let scrubbed = this.#hideTokens(text)
 		for (const [name, value] of Object.entries(this.#values)) {
@@ -414,12 +421,12 @@ export class ServerConnection {
 		return (this.login?.secrets ?? []).reduce((all, secret) => all.replaceAll(secret, '[token]'), text)
 	}
 
-	#turn(status: McpStatus): void {
+	#setStatus(status: McpStatus): void {
 		this.#status = status
-		for (const recheck of this.#waiting) recheck()
+		for (const recheck of this.#waiters) recheck()
 	}
 
-	/** A tool whose name contains a secret cannot be called by its redacted name; it is refused like a tool without a name. */
+	/** A tool whose name contains a secret loses its name, and so is refused: it could not be called by its redacted name. */
 	#scrubTools(tools: unknown[]): unknown[] {
 		return tools.map((tool) => {
 			const scrubbed = mapData(tool, { text: (text) => this.#scrub(text) }) as { name?: unknown } | null
@@ -427,33 +434,33 @@ export class ServerConnection {
 		})
 	}
 
-	async #until(condition: () => boolean, limitMs: number, signal?: AbortSignal): Promise<void> {
+	async #waitUntil(condition: () => boolean, limitMs: number, signal?: AbortSignal): Promise<void> {
 		if (condition() || signal?.aborted) return
 		const { promise, resolve } = Promise.withResolvers<void>()
 		const recheck = (): void => {
 			if (condition()) resolve()
 		}
 		const timer = setTimeout(resolve, limitMs)
-		const stay = signal && onAbort(signal, resolve)
-		this.#waiting.add(recheck)
-		this.#hurry?.()
+		const removeListener = signal && onAbort(signal, resolve)
+		this.#waiters.add(recheck)
+		this.#skipDelay?.()
 		await promise
-		this.#waiting.delete(recheck)
-		stay?.()
+		this.#waiters.delete(recheck)
+		removeListener?.()
 		clearTimeout(timer)
 	}
 }
 
 /**
- * Is the error permanent, so that a retry cannot succeed? `wasThere`: the address is right, and a proxy in front of a server
- * that is away may say that there is nothing.
+ * Whether a retry cannot succeed. `wasConnected`: the server was reached earlier, so the address is right; a 404 or 405 may come
+ * from a proxy whose server is down.
  */
-async function isLasting(error: unknown, wasThere: boolean): Promise<boolean> {
+async function isPermanent(error: unknown, wasConnected: boolean): Promise<boolean> {
 	if (isFault(error, 'vault_denied', 'vault_locked', 'address_refused', 'forbidden', 'invalid_request')) return true
 	if (isFault(error, 'mcp_failed')) return true // the program cannot be started, or the server supports other revisions only
 	const sdk = await loadSdk()
 	const status = sdk.statusOfError(error) ?? 0
-	return [401, 403, 410].includes(status) || (!wasThere && [404, 405].includes(status))
+	return [401, 403, 410].includes(status) || (!wasConnected && [404, 405].includes(status))
 }
 
 function timesInARow(count: number): string {
@@ -461,5 +468,5 @@ function timesInARow(count: number): string {
 }
 
 function sleepUnless(signal: AbortSignal, ms: number): Promise<void> {
-	return sleep(ms, undefined, { signal }).catch(() => {}) // who waits checks the signal
+	return sleep(ms, undefined, { signal }).catch(() => {}) // the caller checks the signal
 }

@@ -21,7 +21,7 @@ export interface McpServer {
 	held_tools?: number
 }
 
-/** A server that was just added, with a description of its connection if it is not connected yet. */
+/** A server that was just added; with `status_detail` if it is not connected yet. */
 export type AddedMcpServer = McpServer & Partial<Pick<McpServerDetails, 'status_detail'>>
 
 /** A value of `env` or `headers`: text, in which `{{secret:NAME}}` is replaced by a secret, or a reference to a secret. */
@@ -49,7 +49,7 @@ export interface McpLogin {
 	/** The authorization server. */
 	issuer: string
 	scopes: string[]
-	/** Of the access token; null if its server does not say. */
+	/** Of the access token; null if the authorization server does not specify it. */
 	expires_at: string | null
 	/** Null: the gateway signed in itself. */
 	signed_in_at: string | null
@@ -81,11 +81,11 @@ export interface NewMcpServer {
 	roots?: string[]
 }
 
-/** What the caller who adds a server may do besides changing agents. */
+/** The permissions, besides changing agents, of the caller who adds a server. */
 export interface McpPowers {
-	/** Start any program, reach any address, allow sampling and roots: the scope `*`. */
+	/** May start any program, reach any address, and allow sampling and roots: has the scope `*`. */
 	trusted: boolean
-	/** Have the values of secrets sent to the server: the scope `vault:write` or `*`. */
+	/** May have the values of secrets sent to the server: has the scope `vault:write` or `*`. */
 	secrets: boolean
 }
 
@@ -111,10 +111,10 @@ export interface McpServerDetails extends McpServer {
 	command?: string
 	args?: string[]
 	url?: string
-	/** Names, each with the secret that it comes from, or null; values are never shown. */
+	/** By name: the secret that the value comes from, or null. Values are never shown. */
 	env?: Record<string, { secret: string } | null>
 	headers?: Record<string, { secret: string } | null>
-	/** As it was given. */
+	/** As in the request that added it. */
 	auth?: McpAuth
 	/** Null: nobody has signed in. Absent: it is a program. */
 	login?: McpLogin | null
@@ -181,9 +181,9 @@ export interface McpServers {
 	 */
 	accept(agent: AgentRef, id: string, digests?: readonly string[]): Promise<McpServerDetails>
 	/**
-	 * Begins a login by OAuth, which replaces an earlier one. `browser`: text of a cookie that the browser which completes the
-	 * login must have; null: any browser. Throws `not_found`, `conflict` if nobody signs in there, and `mcp_failed` if the
-	 * authorization server cannot be used.
+	 * Begins a login by OAuth, which replaces an earlier one. `browser`: the value of a cookie that the browser must send to
+	 * complete the login; null: any browser can. Throws `not_found`, `conflict` if the server needs no login by a person, and
+	 * `mcp_failed` if the authorization server cannot be used.
 	 */
 	login(agent: AgentRef, id: string, browser: string | null): Promise<StartedLogin>
 	/**

@@ -1,4 +1,4 @@
-/** The tools that a server lists: checked, since a list may contain anything, and each with a digest of its definition. */
+/** Validates the tools that a server lists, since a list may contain anything, and adds a digest to each definition. */
 import { hash } from 'node:crypto'
 import { canonicalJson } from '../../core/util/canonical-json.ts'
 import { isObject } from '../../core/util/is-object.ts'
@@ -8,7 +8,7 @@ export interface Definition {
 	description: string
 	input_schema: Record<string, unknown>
 	annotations: Record<string, unknown>
-	/** sha256 over everything on which a model or an operator relies. */
+	/** sha256 over everything that a model or an operator relies on. */
 	digest: string
 }
 
@@ -33,7 +33,9 @@ export function readDefinitions(listed: readonly unknown[]): { definitions: Defi
 		if (definitions.has(definition.name)) refused.push(`${definition.name} is listed twice`)
 		else if (length > TOOL_LIMIT_CHARACTERS) refused.push(`${definition.name} has a definition that is too long`)
 		else if (definitions.size === TOOLS || size + length > ALL_LIMIT_CHARACTERS)
-			refused.push(`${definition.name} is one tool too many`)
+			refused.push(
+				`${definition.name} exceeds the limit of ${TOOLS} tools or ${ALL_LIMIT_CHARACTERS} characters of definitions`,
+			)
 		else {
 			definitions.set(definition.name, definition)
 			size += length
@@ -42,14 +44,14 @@ export function readDefinitions(listed: readonly unknown[]): { definitions: Defi
 	return { definitions: [...definitions.values()], refused }
 }
 
-/** The definition, or a sentence that says why it cannot be offered. */
+/** The definition, or the reason why it cannot be offered. */
 function read(raw: unknown): Definition | string {
 	if (!isObject(raw) || typeof raw.name !== 'string' || !NAME.test(raw.name)) {
 		return 'a tool has no name of 1 to 128 printable characters'
 	}
 	const { name, title, description, inputSchema, outputSchema, execution } = raw
 	if (!isObject(inputSchema) || (inputSchema.type ?? 'object') !== 'object')
-		return `${name} does not take an object as its arguments`
+		return `${name} does not accept an object as its arguments`
 	if (!isObject(inputSchema.properties ?? {})) return `${name} has an invalid JSON Schema for its arguments`
 	if (!isShallow(raw, DEPTH)) return `${name} has a definition that is nested too deeply`
 	if (isObject(execution) && execution.taskSupport === 'required')
@@ -59,7 +61,7 @@ function read(raw: unknown): Definition | string {
 	return {
 		name,
 		description: texts.find((text) => text.trim() !== '') ?? `The tool ${name}.`,
-		// Some APIs of models refuse an object without properties.
+		// Some model APIs reject an object without properties.
 		input_schema: { ...inputSchema, type: 'object', properties: inputSchema.properties ?? {} },
 		annotations,
 		digest: hash('sha256', canonicalJson({ name, title, description, inputSchema, outputSchema, annotations })),

@@ -10,11 +10,11 @@ import type { McpServerDetails } from './contract.ts'
 import { recordsOf } from './records.ts'
 import type { McpRecord } from './records.ts'
 
-/** Limits of agents whose servers are checked, and of servers in total. */
+/** Limits of the agents whose servers are checked, and of the servers in total. */
 const AGENTS = 1_000
 const SERVERS = 200
 
-/** A server that is switched on, by its record; with its state if a gateway runs. */
+/** A server that is switched on; with its state if the gateway is running. */
 interface Seen extends Pick<McpRecord, 'name' | 'transport' | 'command' | 'url'>, Partial<Pick<McpRecord, 'trusted'>> {
 	agent: string
 	id: string
@@ -61,17 +61,17 @@ export default {
 function missing({ agent, name }: Pick<Seen, 'agent' | 'name'>, command: string): Finding {
 	return error(
 		`the MCP server ${name} of agent ${agent} needs the program ${command}, which was not found`,
-		`install it for the user of the gateway, or name it by its absolute path: svc mcp remove ${agent} ${name}, then svc mcp add`,
+		`install it for the user of the gateway, or use its absolute path: svc mcp remove ${agent} ${name}, then svc mcp add`,
 	)
 }
 
 async function connectionOf({ agent, name, now, url = '', trusted }: Seen, context: CheckContext): Promise<Finding[]> {
-	const again = `fix that, then reconnect it: svc mcp restart ${agent} ${name}`
+	const advice = `fix the cause, then reconnect it: svc mcp restart ${agent} ${name}`
 	if (now) {
 		if (now.status === 'connected' || now.status === 'connecting') return []
 		if (now.status === 'needs_login') return [warning(now.status_detail, `sign in: svc mcp login ${agent} ${name}`)]
 		const found = now.status === 'error' ? error : warning
-		return [found(`the MCP server ${name} of agent ${agent} is not connected: ${now.status_detail}`, again)]
+		return [found(`the MCP server ${name} of agent ${agent} is not connected: ${now.status_detail}`, advice)]
 	}
 	try {
 		const { allowed_hosts } = (await context.config()).mcp
@@ -80,13 +80,14 @@ async function connectionOf({ agent, name, now, url = '', trusted }: Seen, conte
 		return []
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
-		return [warning(`the MCP server ${name} of agent ${agent} does not answer: ${messageOf(thrown)}`, again)]
+		return [warning(`the MCP server ${name} of agent ${agent} does not answer: ${messageOf(thrown)}`, advice)]
 	}
 }
 
 function serversOf(context: CheckContext): Promise<Seen[]> {
 	return context.once('mcp servers', async () => {
-		const servers = (await context.gateway()) ? await running(context) : await recorded(context)
+		const gateway = await context.gateway()
+		const servers = gateway ? await running(gateway) : await recorded(context)
 		return servers.slice(0, SERVERS)
 	})
 }
@@ -102,9 +103,7 @@ async function recorded(context: CheckContext): Promise<Seen[]> {
 	return servers
 }
 
-async function running(context: CheckContext): Promise<Seen[]> {
-	const gateway = await context.gateway()
-	if (!gateway) return []
+async function running(gateway: NonNullable<Awaited<ReturnType<CheckContext['gateway']>>>): Promise<Seen[]> {
 	const servers: Seen[] = []
 	const agents = await gateway.get<{ name: string }[]>('/v1/agents')
 	for (const { name: agent } of agents.slice(0, AGENTS)) {
@@ -119,7 +118,7 @@ async function running(context: CheckContext): Promise<Seen[]> {
 	return servers
 }
 
-/** As the gateway would find it: by its absolute path, or in PATH. */
+/** Whether the gateway would find the program: by its absolute path, or in PATH. */
 async function isProgram(command: string, { PATH = '', PATHEXT }: NodeJS.ProcessEnv): Promise<boolean> {
 	const folders = isAbsolute(command) ? [''] : PATH.split(delimiter).filter((folder) => folder !== '')
 	const endings = process.platform === 'win32' ? ['', ...(PATHEXT ?? '.EXE;.CMD').split(';')] : ['']

@@ -1,6 +1,6 @@
 /**
- * A server's questions to a person (elicitations in the protocol) as questions of the run. A form of several fields is asked
- * field by field; an answer that is a JSON object answers all of them at once.
+ * Turns a server's questions to a person (elicitations in the protocol) into questions of the run. A form of several fields is
+ * asked field by field; a JSON object answers all fields at once.
  */
 import { isFault } from '../../core/errors.ts'
 import { isObject } from '../../core/util/is-object.ts'
@@ -53,7 +53,7 @@ export async function elicit(
 	}
 }
 
-/** The complete address is shown; only the person opens it. */
+/** Shows the complete address. Only the person opens it. */
 async function visit(address: string, message: string, ask: Ask): Promise<Elicited> {
 	const url = URL.parse(address)
 	if (!url || !['http:', 'https:'].includes(url.protocol) || url.href.length > ADDRESS_LIMIT)
@@ -132,12 +132,12 @@ function questionFor(field: Field, at: number, { fields, message }: Form, proble
 	const count = fields.length > 1 ? ` (${at + 1} of ${fields.length})` : ''
 	const words = [...(field.required ? [] : [`"${SKIP}" leaves it out`]), `"${DECLINE}" refuses`]
 	const all = fields.length > 1 && at === 0 ? ' A JSON object answers all at once.' : ''
-	const wrong = problem === '' ? '' : `That answer does not fit: ${problem}.\n\n`
+	const wrong = problem === '' ? '' : `That answer is not valid: ${problem}.\n\n`
 	const question = `${wrong}${message}\n\n${text}${count}. ${words.join(', ')}.${all}`
 	return { question, ...(options && { options: field.required ? options : [...options, SKIP] }) }
 }
 
-/** Undefined for an answer that is not a JSON object; a problem for one that does not fit. */
+/** Undefined if the answer is not a JSON object; a problem if its fields are invalid. */
 function readObject(answer: string, fields: readonly Field[]): Map<string, Value> | { problem: string } | undefined {
 	const parsed = jsonIn(answer)
 	if (!isObject(parsed)) return undefined

@@ -36,31 +36,31 @@ const codeRunning = [
 
 /** `values`: those of the record, by name. */
 export function environmentOf(
-	own: Readonly<NodeJS.ProcessEnv>,
+	gatewayEnv: Readonly<NodeJS.ProcessEnv>,
 	values: Readonly<Record<string, string>>,
 ): Record<string, string> {
 	const system = process.platform === 'win32' ? [...inherited, ...inheritedOnWindows] : inherited
 	const env: Record<string, string> = {}
 	for (const name of [...system, ...certificates, ...proxiesFor(values)]) {
-		const value = own[name]
-		// Bash passes functions on in variables, and runs what follows them.
+		const value = gatewayEnv[name]
+		// Bash exports functions as variables, and an old bash runs what follows the function (Shellshock).
 		if (value !== undefined && !value.startsWith('()') && !hasPassword(name, value)) env[name] = value
 	}
 	return { ...env, ...values }
 }
 
-/** Some programs prefer the upper case, others the lower case, so a variable of the record replaces both. */
+/** Some programs prefer the upper case, others the lower case. So a variable of the record in either case replaces both. */
 function proxiesFor(values: Readonly<Record<string, string>>): string[] {
 	const named = new Set(Object.keys(values).map((name) => name.toUpperCase()))
 	return proxies.filter((name) => !named.has(name.toUpperCase()))
 }
 
-/** Programs do not get the gateway's passwords: they may show their environment to a model. */
+/** Programs do not get proxy passwords: they may show their environment to a model. */
 function hasPassword(name: string, value: string): boolean {
 	return proxies.includes(name) && value.includes('@')
 }
 
-/** Throws `invalid_request` for a variable that no caller may set. */
+/** Throws `invalid_request` for a variable that no caller may set, whatever its scopes. */
 export function checkVariable(name: string): void {
 	const lower = name.toLowerCase()
 	if (!codeRunning.some((pattern) => pattern.test(lower))) return

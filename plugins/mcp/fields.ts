@@ -1,4 +1,4 @@
-/** One field of a form: how a person is asked for it, and what an answer means. */
+/** One field of a form: the question for it, and the value of an answer. */
 import { isObject } from '../../core/util/is-object.ts'
 
 export interface Field {
@@ -6,7 +6,7 @@ export interface Field {
 	/** A primitive JSON Schema; written by the server, so it may contain anything. */
 	schema: Record<string, unknown>
 	required: boolean
-	/** Redacts what the server wrote, before it is shortened. */
+	/** Redacts the server's texts. Call it before any cut. */
 	scrub(text: string): string
 }
 
@@ -18,7 +18,7 @@ const OPTIONS = 20
 const OPTION_LIMIT = 200
 const TEXT_LIMIT = 500
 
-/** The text of a question; `options` if there are few answers. */
+/** The text of the question for a field; with `options` if it has few possible answers. */
 export function hintOf({ name, schema, scrub }: Field): { text: string; options?: string[] } {
 	const { title, description, type } = schema
 	const about = [title, description].filter((one) => typeof one === 'string' && one !== '').join(': ')
@@ -34,7 +34,7 @@ export function hintOf({ name, schema, scrub }: Field): { text: string; options?
 	return { text, ...(few && { options: labels }) }
 }
 
-/** What a person wrote. */
+/** Reads what a person wrote. */
 export function readAnswer(field: Field, answer: string): Read {
 	const { schema } = field
 	const text = answer.trim()
@@ -52,7 +52,7 @@ export function readAnswer(field: Field, answer: string): Read {
 	}
 }
 
-/** Plain data, from a JSON answer or a default. */
+/** Checks a value from a JSON answer or a default. */
 export function readValue({ schema, scrub }: Field, value: unknown): Read {
 	const values = choicesOf(schema)
 	switch (schema.type) {
@@ -102,14 +102,14 @@ interface Choice {
 	label: string
 }
 
-/** Of `enum`, with or without names, `oneOf` with titles, or the same in the items of a list. */
+/** From `enum`, with or without names, or from `oneOf` or `anyOf` with titles. For a list, from its items. */
 function choicesOf(schema: Record<string, unknown>): Choice[] | undefined {
-	const of = schema.type === 'array' && isObject(schema.items) ? schema.items : schema
+	const single = schema.type === 'array' && isObject(schema.items) ? schema.items : schema
 	const names = Array.isArray(schema.enumNames) ? (schema.enumNames as unknown[]) : []
-	if (Array.isArray(of.enum)) {
-		return of.enum.map((value, at) => ({ value: String(value), label: String(names[at] ?? value) }))
+	if (Array.isArray(single.enum)) {
+		return single.enum.map((value, at) => ({ value: String(value), label: String(names[at] ?? value) }))
 	}
-	const titled = of.oneOf ?? of.anyOf
+	const titled = single.oneOf ?? single.anyOf
 	if (!Array.isArray(titled)) return undefined
 	return titled.filter(isObject).map((one) => ({ value: String(one.const), label: String(one.title ?? one.const) }))
 }

@@ -1,4 +1,4 @@
-/** The requests of an http or sse server's transport: bounded in size, in rate and in number. */
+/** The fetch function of the http and sse transports: limits the size, rate and number of requests. */
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { Fault, isFault } from '../../core/errors.ts'
 import type { GuardedFetcher, GuardedInit } from '../../core/fetch/guarded-fetch.ts'
@@ -7,25 +7,25 @@ import { openThrottle } from './throttle.ts'
 
 /** Concurrent requests of one connection, event streams included. */
 const OPEN_LIMIT = 64
-/** Limit of a list of messages, which may have two bytes each: the SDK handles all of them at once, on the main thread. */
+/** Limit of a batch of messages, which may have two bytes each: the SDK handles a batch at once, on the main thread. */
 const LIST_LIMIT_BYTES = 64 * 1024
 const NEWLINE = 0x0a
 const RETURN = 0x0d
 const BRACKET = 0x5b
-/** Of an event's fields, only `id` begins with it. */
+/** Of the fields of an event, only `id` begins with this letter. */
 const LETTER_I = 0x69
-/** What may precede JSON: white space and the byte order mark. */
+/** Bytes that may precede JSON: white space and the byte order mark. */
 const LEADING = new Set([0x09, NEWLINE, RETURN, 0x20, 0xef, 0xbb, 0xbf])
 
 export type BoundedFetch = FetchLike & {
 	/**
-	 * Called when an event stream broke before its end and cannot be resumed, with the body of the request that it answers: the
-	 * missing events never arrive.
+	 * Called if an event stream broke before its end and cannot be resumed, so that the missing events never arrive. `body`: of the
+	 * request that the stream answers.
 	 */
 	onbroken?(body: unknown, error: unknown): void
 }
 
-/** `headers` take precedence over those of the transport. */
+/** `headers` override those of the transport. */
 export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, string>): BoundedFetch {
 	let open = 0
 	const bounded: BoundedFetch = async (url, init = {}) => {
@@ -56,8 +56,9 @@ export function boundedFetch(fetcher: GuardedFetcher, headers: Record<string, st
 }
 
 /**
- * A stream may be endless, but each of its events is bounded; any other body is bounded in total. `ended` is called once, with
- * the error if the stream cannot be resumed: events with ids can be requested again, unless they caused the error.
+ * Limits the size of a body. A stream may be endless, so each of its events is limited; any other body is limited in total.
+ * `ended` is called once, with the error if the stream broke and cannot be resumed. A stream can be resumed if its events have
+ * ids, unless an event was too large.
  */
 function bound(
 	body: ReadableStream<Uint8Array>,
@@ -71,10 +72,10 @@ function bound(
 	let endsLine = false
 	let first: number | undefined
 	let hasIds = false
-	let over = false
+	let isOver = false
 	const end = (broken?: { error: unknown }): void => {
-		if (over) return
-		over = true
+		if (isOver) return
+		isOver = true
 		ended(broken)
 	}
 	return new ReadableStream<Uint8Array>({

@@ -21,14 +21,14 @@ export default definePlugin<McpSettings, McpServers>({
 		mcp_failed: { status: 502, description: 'The MCP server returned an error.' },
 		mcp_timeout: { status: 504, description: 'The MCP server did not answer in time.' },
 	} satisfies Record<McpCode, ErrorCode>,
-	// Two processes of one server at the same time would share its files.
+	// Two processes of one server must not run at the same time: they would share its files.
 	exclusive: true,
 	async start(ctx) {
 		const folder = join(ctx.gateway.home, 'run', 'mcp')
 		const processes = ctx.own(openProcesses(folder, ctx.log), 'processes of MCP servers')
 		await processes
 			.reap()
-			.catch((error: unknown) => ctx.log.error({ err: error }, 'leftover processes could not be ended'))
+			.catch((error: unknown) => ctx.log.error({ err: error }, 'processes of an earlier gateway could not be ended'))
 		const servers = serversOf(ctx, processes)
 		const { registry } = servers
 		ctx.defer(() => registry.close(), 'connections to MCP servers')
@@ -38,9 +38,10 @@ export default definePlugin<McpSettings, McpServers>({
 
 		ctx.on('agent.deleted', ({ payload }) => registry.forget(String(payload.uid)))
 		const reconnect = (uses: (connection: ServerConnection) => boolean): void => {
-			for (const one of registry.all()) if (one.status !== 'disabled' && uses(one)) void one.restart()
+			for (const connection of registry.all())
+				if (connection.status !== 'disabled' && uses(connection)) void connection.restart()
 		}
-		// A grant that was added or revoked applies from now on.
+		// An added or revoked grant takes effect with a new connection.
 		for (const type of ['vault.granted', 'vault.revoked']) {
 			ctx.on(type, ({ agent_id }) =>
 				reconnect(({ agent, record }) => agent.name === agent_id && record.secrets.length > 0),

@@ -1,4 +1,4 @@
-/** One connection from its opening to its end: the process or the requests behind it, the session, and whether it is alive. */
+/** One connection from its opening to its end: its process or requests, its session, and the pings of the server. */
 import { messageOf } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Hooks, Session } from './session.ts'
@@ -14,34 +14,34 @@ export interface LinkOptions {
 	record: McpRecord
 	agent: AgentRef
 	services: TargetServices
-	said: Tail
-	hooks: Omit<Hooks, 'trouble' | 'closed'>
-	/** Running calls: a working server may be too busy to answer a ping. */
+	stderrTail: Tail
+	hooks: Omit<Hooks, 'onError' | 'onClose'>
+	/** Whether calls are in progress: a busy server may not answer a ping. */
 	busy(): boolean
-	/** Receives the process or the requests as soon as they exist. */
+	/** Receives the process or the address before the session is opened. */
 	opened(opened: Opened): void
-	/** Aborts the opening, or ends the connection; with the reason `AT_ONCE` a process is killed immediately. */
+	/** Aborts the opening or ends the connection. With the reason `AT_ONCE`, a process is killed immediately. */
 	signal: AbortSignal
 }
 
-/** The reason of an abort without a clean shutdown. */
+/** The abort reason that skips the clean shutdown. */
 export const AT_ONCE = 'at once'
 
 const PING_EVERY_MS = 30_000
 const MISSED_PINGS = 2
-/** Far more than is shown, which is redacted before it is cut. */
-const TROUBLE_LIMIT = 8_192
+/** Far more than is shown: the text is redacted before it is cut. */
+const ERROR_LIMIT = 8_192
 
-/** Throws the error of the program, the network or the server, after everything was released. */
+/** Throws the error of the program, the network or the server, after releasing everything. */
 export async function openLink(options: LinkOptions) {
 	const { record, signal } = options
-	const over = Promise.withResolvers<string>()
-	let trouble = ''
+	const ended = Promise.withResolvers<string>()
+	let lastError = ''
 	let session: Session | undefined
-	const opened = await openTarget(record, options.agent, options.services, options.said, signal)
+	const opened = await openTarget(record, options.agent, options.services, options.stderrTail, signal)
 	const kill = (): void => {
 		if (signal.reason === AT_ONCE) void opened.process?.stop(true)
-		over.resolve('it was stopped')
+		ended.resolve('it was stopped')
 	}
 	signal.addEventListener('abort', kill, { once: true })
 	if (signal.aborted) kill()
@@ -52,22 +52,22 @@ export async function openLink(options: LinkOptions) {
 			opened.target,
 			{
 				...options.hooks,
-				trouble(error) {
-					trouble = messageOf(error).slice(0, TROUBLE_LIMIT)
-					// Such as a broken event stream. A process is reported when it ends.
+				onError(error) {
+					lastError = messageOf(error).slice(0, ERROR_LIMIT)
+					// Such as a broken event stream. The end of a process is reported separately.
 					if (record.transport !== 'stdio') void check()
 				},
-				closed: () => over.resolve((trouble || 'the server closed the connection') + lastWords(options)),
+				onClose: () => ended.resolve((lastError || 'the server closed the connection') + lastOutput(options)),
 			},
 			signal,
 		)
 	} catch (error) {
 		signal.removeEventListener('abort', kill)
 		await opened.release()
-		throw withTrouble(error, trouble && trouble + lastWords(options))
+		throw withCause(error, lastError && lastError + lastOutput(options))
 	}
 
-	// Ends with the connection. The plugin's own timers have a common limit, which connections must not exhaust.
+	// Not one of the plugin's timers: connections must not exhaust their limit. Ends with the connection.
 	const timer = setInterval(() => {
 		if (!options.busy()) void check()
 	}, PING_EVERY_MS)
@@ -77,11 +77,11 @@ export async function openLink(options: LinkOptions) {
 	return {
 		session,
 		/** Settles with the reason when the connection is over. */
-		over: over.promise,
+		ended: ended.promise,
 		/** Checks whether the server still responds, and ends the connection if not. */
 		check,
-		/** Ends it for that reason. */
-		lose: (why: string): void => over.resolve(why),
+		/** Ends the connection for this reason. */
+		end: (why: string): void => ended.resolve(why),
 		/** Releases everything. */
 		async close(): Promise<void> {
 			clearInterval(timer)
@@ -99,25 +99,25 @@ export async function openLink(options: LinkOptions) {
 			missed = 0
 		} catch (error) {
 			missed++
-			const isSure = record.transport !== 'stdio' && !/timed out/i.test(messageOf(error))
-			if (isSure || missed >= MISSED_PINGS) over.resolve(`it does not answer: ${messageOf(error)}`)
+			const isCertain = record.transport !== 'stdio' && !/timed out/i.test(messageOf(error))
+			if (isCertain || missed >= MISSED_PINGS) ended.resolve(`it does not answer: ${messageOf(error)}`)
 		} finally {
 			checking = false
 		}
 	}
 }
 
-/** The last output of a program is usually the reason why it ended. */
-function lastWords({ record, said }: LinkOptions): string {
+/** The last line that a program printed, which is usually the reason why it ended. */
+function lastOutput({ record, stderrTail }: LinkOptions): string {
 	if (record.transport !== 'stdio') return ''
-	// Redacted where it is shown.
-	const lines = said
+	// The caller redacts it.
+	const lines = stderrTail
 		.text((text) => text)
 		.trimEnd()
 		.split('\n')
 	const last = lines.at(-1) ?? ''
-	// Below an uncaught error, Node writes the stack and its own version.
-	const uncaught = /^Node\.js v\d/.test(last) ? lines.findLast((one) => /^\w*Error\b.*: /.test(one)) : undefined
+	// After an uncaught error, Node prints the stack and its own version.
+	const uncaught = /^Node\.js v\d/.test(last) ? lines.findLast((text) => /^\w*Error\b.*: /.test(text)) : undefined
 	const line = (uncaught ?? reasonOfNpm(lines) ?? last).trim()
 	return line === '' ? '' : `; its last output: ${line}`
 }
@@ -126,7 +126,7 @@ const NPM = /^npm (?:error|ERR!) /
 const NPM_LOG = /^npm \S+ A complete log of this run/
 const NPM_CODE = /^npm \S+ (?:code|errno|syscall|path|dest|file|command)\b/
 
-/** npm's report begins with codes, then gives the reason; it ends with the name of its log. */
+/** The first line of npm's report that is not a code. The report ends with the name of npm's log file. */
 function reasonOfNpm(lines: readonly string[]): string | undefined {
 	if (!NPM_LOG.test(lines.at(-1) ?? '')) return undefined
 	const before = lines.slice(0, -1)
@@ -134,8 +134,8 @@ function reasonOfNpm(lines: readonly string[]): string | undefined {
 	return before.slice(start).find((line) => !NPM_CODE.test(line))
 }
 
-/** "Connection closed" is less specific than the error before it. */
-function withTrouble(error: unknown, trouble: string): unknown {
-	if (trouble === '' || !/connection closed/i.test(messageOf(error))) return error
-	return new Error(trouble, { cause: error })
+/** Replaces "Connection closed" by the error before it, which is more specific. */
+function withCause(error: unknown, cause: string): unknown {
+	if (cause === '' || !/connection closed/i.test(messageOf(error))) return error
+	return new Error(cause, { cause: error })
 }

@@ -3,7 +3,7 @@ import { ofEachAgent } from '../../core/upgrade/migration.ts'
 import type { Migration } from '../../core/upgrade/migration.ts'
 import type { McpRecord } from './records.ts'
 
-/** Version 0.1.0 did not store who may have secrets sent: callers that may start any program may. */
+/** Version 0.1.0 did not store this permission. Callers that may start any program have it. */
 const secretsAllowed: Migration = {
 	name: 'mcp-secrets-allowed',
 	about: 'MCP servers',

@@ -5,15 +5,15 @@ import { wireName } from '../../sandbox/wire-name.ts'
 const LIMIT = 128
 const HASH = 8
 
-/** `mcp__<server>__<tool>`; a name that is too long ends in a hash of the rest. */
+/** `mcp__<server>__<tool>`; a name that is too long is cut and ends in a hash. */
 export function toolName(server: string, tool: string): string {
 	const whole = `mcp__${server}__${tool}`
 	return whole.length <= LIMIT ? whole : withHash(whole, server, tool)
 }
 
 /**
- * The names of many tools, all distinct, even in an API with a narrower alphabet. Which of two tools gets a hash depends only
- * on their order.
+ * The names of many tools. They stay distinct in an API with a smaller alphabet. Of two tools with the same name, the second
+ * one gets a hash.
  */
 export function toolNames(tools: readonly { server: string; tool: string }[]): string[] {
 	const taken = new Set<string>()
@@ -27,6 +27,6 @@ export function toolNames(tools: readonly { server: string; tool: string }[]): s
 
 function withHash(name: string, server: string, tool: string): string {
 	const end = hash('sha256', JSON.stringify([server, tool])).slice(0, HASH)
-	// Short enough to keep the hash where a narrower API cuts names.
+	// Short enough that an API with shorter names does not cut off the hash.
 	return `${name.slice(0, 64 - 1 - HASH)}_${end}`
 }

@@ -1,25 +1,25 @@
 /**
- * Which definition of each tool is accepted. The first definition of a tool is accepted automatically, even if the server adds
- * the tool later. A changed definition is held back until an operator accepts it, so that a server cannot change unnoticed
- * after its review.
+ * Records the accepted definition of each tool. The first definition of a tool is accepted automatically, even if the server adds
+ * the tool later. A changed definition is held until an operator accepts it, so that a server cannot change its tools unnoticed
+ * after the review.
  */
 import type { Definition } from './definitions.ts'
 
 export interface Pin {
-	/** The accepted one. */
+	/** The accepted definition. */
 	definition: Definition
 	/** The changed definition in the server's latest list of tools. */
 	held?: Definition
-	/** Whether that list has a tool of this name. The pin remains; otherwise, removing a tool for a moment would undo it. */
+	/** Whether that list contains the tool. The pin remains if not: otherwise a server could remove a tool and add it again, changed. */
 	listed: boolean
 }
 
 export interface Pins {
-	/** In the server's order; those that it no longer lists come last. */
+	/** In the server's order; tools that it no longer lists are last. */
 	tools: Pin[]
 }
 
-/** Limits of pins, which are one record. None is removed: a server that lists many other tools for a moment could undo the pin of one. */
+/** Limits of all pins, which are one record. None is evicted: otherwise a server could list many other tools to get rid of a pin. */
 const PINS = 512
 const PINS_BYTES = 4 * 1024 * 1024
 
@@ -29,7 +29,7 @@ export interface Comparison {
 	changed: boolean
 	/** Names of tools that are newly held with this definition. */
 	held: string[]
-	/** One sentence for each new tool for which there is no pin left. */
+	/** One sentence for each new tool that exceeds the limits of pins. */
 	refused: string[]
 }
 
@@ -67,7 +67,7 @@ export function compare(before: Pins | undefined, listed: readonly Definition[])
 	return { pins, changed: JSON.stringify(pins) !== stored, held, refused }
 }
 
-/** Accepts held definitions of tools that are listed, which can be read: all, or those with the given digests. */
+/** Accepts held definitions: all, or those with the given digests. Only of listed tools, since clients cannot read the others. */
 export function acceptHeld(before: Pins, digests?: readonly string[]): { pins: Pins; accepted: string[] } {
 	const accepted: string[] = []
 	const tools = before.tools.map((pin): Pin => {

@@ -1,11 +1,11 @@
-/** The processes of this machine: as /proc shows them (on a system without it, nothing is found), and signals to them. */
+/** Finds processes of this machine in /proc, and sends signals to them. Finds nothing on a system without /proc. */
 import { readFileSync } from 'node:fs'
 import { readFile, readdir } from 'node:fs/promises'
 
 /** Identifies a process uniquely, even if its pid is reused. */
 export interface ProcessMark {
 	pid: number
-	/** Clock ticks between the machine's start and its own. */
+	/** Its start time, in clock ticks since the machine's boot. */
 	started: string
 	/** Id of the machine's boot. */
 	boot: string
@@ -18,35 +18,35 @@ export interface RunningProcess {
 	mark: string
 }
 
-/** In the environment of each server's process, with a unique value, and so in that of every process that it starts. */
+/** This variable has a unique value in the environment of each server's process. Its descendants inherit it. */
 export const VARIABLE = 'SVC_MCP_PROCESS'
 const PARALLEL = 16
 
-/** Undefined if it has ended, or if there is no /proc. */
+/** Undefined if the process has ended, or without /proc. */
 export function markOf(pid: number): ProcessMark | undefined {
 	try {
 		const { state, started } = fieldsOf(readFileSync(`/proc/${pid}/stat`, 'utf8'))
-		if (state === 'Z') return undefined // its parent has not collected it yet
+		if (state === 'Z') return undefined // a zombie
 		return { pid, started, boot: bootId() }
 	} catch {
 		return undefined
 	}
 }
 
-/** Is it still the same process? */
+/** Whether this process is still running. */
 export function isRunning(mark: ProcessMark): boolean {
 	const now = markOf(mark.pid)
 	return now !== undefined && now.started === mark.started && now.boot === mark.boot
 }
 
-/** Every process of this user that was started with the variable in its environment. */
+/** Every process of this user that has the variable in its environment. */
 export async function findMarked(): Promise<RunningProcess[]> {
 	const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name))
 	const found: RunningProcess[] = []
 	const readNext = async (): Promise<void> => {
 		for (let pid = pids.pop(); pid !== undefined; pid = pids.pop()) {
-			const one = await readMarked(pid).catch(() => undefined) // it has ended, or belongs to another user
-			if (one) found.push(one)
+			const marked = await readMarked(pid).catch(() => undefined) // it has ended, or belongs to another user
+			if (marked) found.push(marked)
 		}
 	}
 	await Promise.all(Array.from({ length: PARALLEL }, readNext))
@@ -62,13 +62,13 @@ async function readMarked(pid: string): Promise<RunningProcess | undefined> {
 	return { pid: Number(pid), group, mark: line.slice(start.length) }
 }
 
-/** The name is in parentheses and may contain anything, even parentheses and spaces. */
+/** The second field, the name, is in parentheses and may itself contain parentheses and spaces. */
 function fieldsOf(stat: string): { state: string; group: number; started: string } {
 	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 	return { state: fields[0] ?? '', group: Number(fields[2]), started: fields[19] ?? '' }
 }
 
-/** Signals every member of a group; 0 only checks. False if the group has no members; a zombie counts as one. */
+/** Signals every member of a group; 0 only checks. False if the group has no members. Zombies count as members. */
 export function signalGroup(group: number, name: NodeJS.Signals | 0): boolean {
 	return signal(process.platform === 'win32' ? group : -group, name)
 }

@@ -1,9 +1,9 @@
 /**
- * The processes of stdio servers: each in a group of its own, with a mark in its environment that its descendants
- * inherit. Group and mark together find everything that a server has started, even if it has left the group.
+ * Starts and ends the processes of stdio servers. Each runs in its own process group, with a mark in its environment that its
+ * descendants inherit. By group and mark, all of them are found, even those that have left the group.
  *
- * Each has a file under `run/mcp/` from before its start until all of its processes have ended. After `kill -9` of the gateway,
- * the next gateway finds those files and ends the processes that they name.
+ * Each has a file under `run/mcp/`, which is written before the start and deleted when all of its processes have ended. After
+ * `kill -9` of the gateway, the next gateway reads these files and kills the processes that are left.
  */
 import { spawn } from 'node:child_process'
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
@@ -27,11 +27,11 @@ interface ProcessOrder {
 export interface ServerProcess {
 	readonly child: ChildProcessWithoutNullStreams
 	readonly pid: number
-	/** Settles with the way it ended, such as `exit code 1`, when the process itself has ended. */
+	/** Settles when the process itself has ended, with the signal or exit code, such as `exit code 1`. */
 	readonly ended: Promise<string>
 	/**
-	 * Ends the process and all that it has started. First its input is closed, as the protocol requires, then come SIGTERM
-	 * and SIGKILL; `now` goes to SIGKILL at once. May be called again.
+	 * Ends the process and all that it has started: closes its input, as the protocol requires, then sends SIGTERM, then SIGKILL.
+	 * `now`: sends SIGKILL immediately. May be called again.
 	 */
 	stop(now?: boolean): Promise<void>
 }
@@ -43,11 +43,11 @@ const SIGTERM_MS = 1_200
 const SIGKILL_MS = 1_000
 const POLL_MS = 20
 
-/** `folder`: the home's `run/mcp`. Its disposal ends all of them. */
+/** `folder`: the home's `run/mcp`. Disposal ends all processes. */
 export function openProcesses(folder: string, log: Logger) {
 	const running = new Set<ServerProcess>()
 	const sweep = sharedSweep()
-	// A gateway that exits at once, such as after a second Ctrl-C, waits for nothing.
+	// For a gateway that exits without a clean shutdown, such as after a second Ctrl-C.
 	const killGroups = (): void => {
 		for (const { pid } of running) signalGroup(pid, 'SIGKILL')
 	}
@@ -84,12 +84,14 @@ export function openProcesses(folder: string, log: Logger) {
 				forget()
 				throw notStarted(command, error)
 			}
-			for (const one of [child, child.stdin, child.stdout, child.stderr]) one.on('error', () => {}) // its end is reported
+			// `ended` reports the failure.
+			for (const emitter of [child, child.stdin, child.stdout, child.stderr]) emitter.on('error', () => {})
 			const pid = child.pid as number
 			try {
 				writeFileSync(file, JSON.stringify(markOf(pid) ?? { pid }))
 			} catch (error) {
-				log.warn({ err: error }, 'the pid of a process could not be written; its mark will be used') // such as a full disk
+				// For example, the disk is full.
+				log.warn({ err: error }, 'the pid of an MCP server could not be written; a later start finds it by its mark')
 			}
 
 			const ended = new Promise<string>((resolve) => {
@@ -139,24 +141,25 @@ export function openProcesses(folder: string, log: Logger) {
 
 function notStarted(command: string, cause: unknown): Fault {
 	const { code } = cause as NodeJS.ErrnoException
-	const why: Record<string, string> = {
+	const reasons: Record<string, string> = {
 		ENOENT: 'there is no such program; give its absolute path, or install it in a folder of PATH',
 		EACCES: 'it is not an executable file, or the gateway may not run it',
 		EAGAIN: 'this machine has too many processes',
 		EMFILE: 'the gateway has too many open files',
 		ENOMEM: 'this machine is out of memory',
 	}
-	const text = code === 'ENOENT' && isLine(command) ? asArguments(command) : (why[code ?? ''] ?? messageOf(cause))
+	const text =
+		code === 'ENOENT' && isCommandLine(command) ? splitAdvice(command) : (reasons[code ?? ''] ?? messageOf(cause))
 	return new Fault('mcp_failed', `the command ${JSON.stringify(command)} cannot be started: ${text}`, { cause })
 }
 
-/** A path may contain spaces; the name of a program in PATH rarely does. */
-function isLine(command: string): boolean {
+/** Whether the command seems to contain its arguments. An absolute path may contain spaces, but a program's name rarely does. */
+function isCommandLine(command: string): boolean {
 	return /\s/.test(command.trim()) && !isAbsolute(command)
 }
 
-function asArguments(command: string): string {
-	return `there is no such program; its arguments are separate: ${command.trim().split(/\s+/).join(', ')}`
+function splitAdvice(command: string): string {
+	return `there is no such program; give its arguments separately: ${command.trim().split(/\s+/).join(', ')}`
 }
 
 async function until(condition: () => boolean, limitMs: number): Promise<void> {

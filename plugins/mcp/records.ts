@@ -21,21 +21,21 @@ export interface McpRecord {
 	values: Uint8Array | null
 	/** The secrets in them, and in `url`. */
 	secrets: string[]
-	/** Added by a caller who may have values of secrets sent to it, in its settings or in the arguments of calls. */
+	/** Whether the caller who added it may have values of secrets sent to it, in its settings or in the arguments of calls. */
 	secrets_allowed: boolean
-	/** Added by a caller who may start any program and reach any address. */
+	/** Whether the caller who added it may start any program and reach any address. */
 	trusted: boolean
-	/** Absent: found out by the server's first 401. */
+	/** Absent: determined by the server's first 401. */
 	auth?: McpAuth
-	/** Absent: it may not. */
+	/** Absent: not allowed. */
 	sampling?: true
-	/** Absent: it gets none. */
+	/** Absent: none. */
 	roots?: string[]
 	enabled: boolean
 	created_at: string
 }
 
-/** Names to ids, in the order in which servers were added: one record, so that names are unique and the limit holds. */
+/** Names to ids, in the order in which servers were added. One record, which enforces unique names and the limit. */
 type Index = Record<string, string>
 
 export type Records = ReturnType<typeof recordsOf>
@@ -58,7 +58,7 @@ export function recordsOf(store: Context['store']) {
 				if (Object.hasOwn(index, record.name)) {
 					throw new Fault(
 						'already_exists',
-						`${agent.name} has an MCP server "${record.name}" already; choose another name`,
+						`${agent.name} already has an MCP server "${record.name}"; choose another name`,
 					)
 				}
 				if (Object.keys(index).length >= limit) {

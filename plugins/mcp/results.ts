@@ -2,20 +2,20 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ToolFile } from '../../core/plugin.ts'
 
-/** How many characters of all texts are compared with structured content. */
+/** Limit of characters of all texts that are compared with structured content. */
 const COMPARED = 1024 * 1024
-/** Characters of a name, an address or a type that are shown. */
+/** Limit of the characters of a name, an address or a type. */
 const CUT = 500
 
-/** Characters from which a run of base64's alphabet is taken for data: no digest or identifier is that long. */
+/** From this length, a sequence of base64 characters counts as data. No digest or identifier is that long. */
 const RUN_LENGTH = 256
-/** Such a run, perhaps broken into lines as in mail. It begins where no run is before it, so that short ones cost little. */
+/** Such a sequence, possibly with line breaks as in mail. The lookbehind keeps short sequences cheap. */
 const RUN = /(?<![\w+/-])[\w+/-]{60,}(?:\r?\n[\w+/-]+)*={0,2}/g
 const DATA_URL = /(data:[\w.+/;=-]{0,200};base64,)([\w+/-]+={0,2})/g
 
 type Scrub = (text: string) => string
 
-/** Base64 of one file; a longer one is only named. */
+/** Limit of the base64 of one file. A larger file is described instead. */
 const FILE_LIMIT = 28 * 1024 * 1024
 
 /** The images, recordings and files of a result. `scrub` redacts their names. */
@@ -43,15 +43,15 @@ function fileOfBlock(block: unknown): ToolFile | undefined {
 }
 
 /**
- * `scrub` redacts texts before they are shortened. Other texts are returned in full. `hasFiles`: what `filesOfResult` returns
- * stands beside the text, so it is not named.
+ * The text of a result. `scrub` redacts texts that are shortened; other texts are returned complete and unredacted. `hasFiles`:
+ * the files of `filesOfResult` accompany the text, so it does not describe them.
  */
 export function textOfResult(result: Record<string, unknown>, scrub: Scrub, hasFiles = false): string {
 	const { content, structuredContent } = result
 	const blocks = Array.isArray(content) ? (content as unknown[]) : []
 	const isRepeated = structuredContent !== undefined && repeats(blocks, structuredContent)
 	const structure = structuredContent === undefined ? undefined : structureOf(structuredContent, scrub)
-	// The text has the same base64 as the structure that it repeats.
+	// If the text repeats the structure, it contains the same base64.
 	const shown = isRepeated && structure?.isCut ? blocks.filter((block) => fieldsOf(block).type !== 'text') : blocks
 	const texts = shown.map((block) => (hasFiles && fileOfBlock(block) ? '' : textOfBlock(block, scrub)))
 	if (structure && (!isRepeated || structure.isCut)) texts.push(structure.json)
@@ -85,8 +85,8 @@ function textOfBlock(block: unknown, scrub: Scrub): string {
 }
 
 /**
- * Servers should repeat structured content as text, for clients that do not support it: as one JSON text, or a block for each
- * item of a list. They wrap what is not an object in one with a single field.
+ * Whether the texts repeat the structured content, as servers should do for clients that do not support it: as one JSON text, or
+ * as one block per item of a list. Servers wrap values that are not objects in an object with a single field.
  */
 function repeats(blocks: readonly unknown[], structured: unknown): boolean {
 	const texts = blocks.flatMap((block) => {
@@ -96,19 +96,19 @@ function repeats(blocks: readonly unknown[], structured: unknown): boolean {
 	if (texts.reduce((sum, { length }) => sum + length, 0) > COMPARED) return false
 	const wrapped = Object.values(fieldsOf(structured))
 	const forms = wrapped.length === 1 ? [structured, wrapped[0]] : [structured]
-	return forms.some((form) => texts.some((text) => says(text, form)) || saysEach(texts, form))
+	return forms.some((form) => texts.some((text) => isEqual(text, form)) || areEqual(texts, form))
 }
 
-function saysEach(texts: readonly string[], form: unknown): boolean {
+function areEqual(texts: readonly string[], form: unknown): boolean {
 	return (
 		Array.isArray(form) &&
 		form.length > 0 &&
 		form.length === texts.length &&
-		form.every((item, at) => says(texts[at] ?? '', item))
+		form.every((item, at) => isEqual(texts[at] ?? '', item))
 	)
 }
 
-function says(text: string, value: unknown): boolean {
+function isEqual(text: string, value: unknown): boolean {
 	if (text === value) return true
 	try {
 		return isDeepStrictEqual(JSON.parse(text), value)
@@ -117,7 +117,7 @@ function says(text: string, value: unknown): boolean {
 	}
 }
 
-/** Structured content as JSON. `isCut`: it had base64, which is named by its size instead. */
+/** Structured content as JSON. `isCut`: it contained base64, which was replaced by its size. */
 function structureOf(value: unknown, scrub: Scrub): { json: string; isCut: boolean } {
 	let isCut = false
 	const sizeOf = (base64: string): string => {
@@ -130,7 +130,7 @@ function structureOf(value: unknown, scrub: Scrub): { json: string; isCut: boole
 		)
 		return { json, isCut }
 	} catch {
-		return { json: '[structured content that is nested too deep: not shown]', isCut }
+		return { json: '[structured content that is nested too deeply: not shown]', isCut }
 	}
 }
 
@@ -143,17 +143,17 @@ function withoutRuns(text: string, scrub: Scrub, sizeOf: (base64: string) => str
 				return base64.length >= RUN_LENGTH && /[a-z]/i.test(base64) ? sizeOf(base64) : run
 			})
 	const replaced = replace(text)
-	// Redacted whole: a secret that stands partly in base64 must not remain in part.
+	// Redact before the replacement: otherwise a part of a secret could remain beside removed base64.
 	return replaced === text ? text : replace(scrub(text))
 }
 
-/** The fields of an image, a recording or a file in structured content hold base64 of any length. */
+/** In structured content, an image, recording or file has base64 of any length in `data` or `blob`. */
 function withoutData(value: unknown, sizeOf: (base64: string) => string): unknown {
 	const fields = fieldsOf(value)
 	if (typeof fields.mimeType !== 'string') return value
 	const name = typeof fields.data === 'string' ? 'data' : 'blob'
 	const base64 = fields[name]
-	// What is replaced already is not base64.
+	// A value that was already replaced is not base64.
 	return typeof base64 === 'string' && /^[\w+/=\s-]+$/.test(base64) ? { ...fields, [name]: sizeOf(base64) } : value
 }
 

@@ -6,9 +6,9 @@ import { jsonIn } from '../../core/util/json-in.ts'
 const REVISIONS = 5
 /** Usually a date. */
 const REVISION = /^[\w.-]{1,32}$/
-/** Characters of an answer that lists revisions. */
+/** Limit of characters of an error message that is searched for revisions. */
 const ANSWER_LIMIT = 8_192
-/** The SDK's own error if the answer to `initialize` has a revision that it does not support. */
+/** The SDK's error for an answer to `initialize` with a revision that the SDK does not support. */
 const NOT_SUPPORTED = /protocol version is not supported: (\S+)$/
 
 /** The error to report if the server offered only other revisions in its answer to `initialize`. A retry cannot fix it. */
@@ -17,7 +17,10 @@ export function otherRevision(error: unknown): Fault | undefined {
 	if (theirs.length === 0) return undefined
 	const ours = SUPPORTED_PROTOCOL_VERSIONS.toSorted()
 	const both = `the server supports only revision ${theirs.join(', ')} of MCP, and the gateway supports ${ours[0]} to ${ours.at(-1)}`
-	return new Fault('mcp_failed', `${both}; configure the server to accept one of these too, or use a version that does`)
+	return new Fault(
+		'mcp_failed',
+		`${both}; configure the server to accept one of these as well, or use a version of it that does`,
+	)
 }
 
 function offeredBy(error: unknown): string[] {

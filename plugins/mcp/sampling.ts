@@ -1,6 +1,7 @@
 /**
- * Requests of servers to the agent's model (sampling in the protocol). Each is a run below the one that called the server: it
- * counts in the usage and the limits of the agent and of that run, ends with it, and gets nothing of the agent but its model.
+ * Requests of servers to the agent's model (sampling in the protocol). Each is a child of the run that called the server. It
+ * counts towards the usage and the limits of the agent and of its parent, and ends with its parent. It uses the agent's model, but
+ * not its persona, history or tools.
  */
 import { Fault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
@@ -9,7 +10,7 @@ import type { Runs } from '../runs/contract.ts'
 import type { McpSettings } from './contract.ts'
 import { isObject } from '../../core/util/is-object.ts'
 
-/** As the SDK has checked it. */
+/** Validated by the SDK. */
 export interface SamplingRequest {
 	messages: readonly { role: 'user' | 'assistant'; content: unknown }[]
 	systemPrompt?: string | undefined
@@ -24,13 +25,13 @@ export interface Sampled {
 	content: { type: 'text'; text: string }
 	model: string
 	stopReason: 'endTurn' | 'maxTokens'
-	/** The protocol's results may have more. */
-	[more: string]: unknown
+	/** The SDK's type of results requires this. */
+	[key: string]: unknown
 }
 
 /**
- * Answers a request of `server` during `call`. Throws `invalid_request` for what it does not support, `rate_limited` after
- * too many requests of the run, and the error of the run that should have answered. `scrub` redacts the server's texts.
+ * Answers a request of `server` during `call`. Throws `invalid_request` for requests that are not supported, `rate_limited` after
+ * too many requests in the run, `stopped`, and `mcp_failed` if the model did not answer. `scrub` redacts the server's texts.
  */
 export type Sample = (
 	server: string,
@@ -41,13 +42,13 @@ export type Sample = (
 ) => Promise<Sampled>
 
 const MESSAGES = 100
-/** Of all messages and the system prompt together. */
+/** Limit of all messages and the system prompt together. */
 const CHARACTERS = 100 * 1024
 const STOP_SEQUENCES = 4
-/** Runs whose requests are counted. */
+/** Size of the cache of counts, by run. */
 const RUNS = 1_000
 const LIMIT_MS = 300_000
-/** Instead of the agent's persona, which the server must not see. */
+/** Used instead of the agent's persona, which the server must not see. */
 const PERSONA = 'You answer a request of a program. Answer with what it asks for and nothing else.'
 
 export function samplerOf({
@@ -66,7 +67,7 @@ export function samplerOf({
 		if (count >= config.max_samplings_per_run)
 			throw new Fault(
 				'rate_limited',
-				`${count} requests for sampling were made in this run, which is the limit (mcp.max_samplings_per_run)`,
+				`servers made ${count} requests for sampling in this run, which is the limit (mcp.max_samplings_per_run)`,
 			)
 		counts.set(call.run_id, count + 1)
 		const { temperature, stopSequences = [], maxTokens } = request
@@ -104,7 +105,7 @@ export function samplerOf({
 	}
 }
 
-/** Those before a restart of the gateway or a reload count as well. */
+/** Counts requests from before a restart or a reload. */
 async function samplingsAmong(runs: Runs, children: readonly string[]): Promise<number> {
 	const found = await Promise.all(children.map((run_id) => runs.find(run_id)))
 	return found.filter((run) => run?.trigger === 'sampling').length
@@ -125,7 +126,8 @@ function read(
 		throw refused(`the messages and the systemPrompt may have at most ${CHARACTERS} characters together`)
 	const history = texts.map(({ role, content }) => ({ role, content: scrub(content) }))
 	const last = history.pop()
-	if (last?.role !== 'user' || last.content.trim() === '') throw refused('the last message must be text of the user')
+	if (last?.role !== 'user' || last.content.trim() === '')
+		throw refused('the last message must be a text with the role user')
 	return { systemPrompt: scrub(systemPrompt).trim(), history, prompt: last.content }
 }
 
@@ -135,7 +137,7 @@ function textOf(content: unknown): string {
 	return blocks
 		.map((block) => {
 			if (isObject(block) && block.type === 'text' && typeof block.text === 'string') return block.text
-			throw refused('only messages of text are supported')
+			throw refused('only text messages are supported')
 		})
 		.join('\n\n')
 }

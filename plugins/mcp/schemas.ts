@@ -1,4 +1,4 @@
-/** Schemas of requests about MCP servers, and of their answers. */
+/** Schemas of requests about MCP servers, and of the responses. */
 import { isAbsolute } from 'node:path'
 import type { LanguageMessages, StringSchema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
@@ -6,7 +6,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 const TEXT_LIMIT = 4_096
 const VALUE_LIMIT = 8_192
 
-/** Of the routes about one server. */
+/** Parameters of the routes about one server. */
 export interface ServerParams {
 	id: string
 	mcp_id: string
@@ -24,7 +24,7 @@ export const paramsOfServer = Joi.object({
 })
 
 const serverName = Joi.string()
-	// With two underscores in it, or one at its end, its tools could have the names of another server's tools.
+	// With `__` in the name, or `_` at its end, its tools could have the same names as another server's tools.
 	.pattern(/^[A-Za-z0-9](?:[A-Za-z0-9-]|_(?!_|$)){0,63}$/)
 	.message('{#label} must be 1 to 64 of A-Z a-z 0-9 - _, begin with a letter or digit, and have single _ inside only')
 	.description('Name of the server, unique for the agent; part of the names of its tools.')
@@ -34,7 +34,7 @@ const secret = Joi.object({
 	secret: Joi.string()
 		.pattern(/^[A-Za-z0-9_.-]{1,128}$/, 'name of a secret')
 		.required(),
-}).description('The value of a secret, under a grant of the agent.')
+}).description('The value of a secret for which the agent has a grant.')
 
 const noNul = (text: StringSchema): StringSchema =>
 	text.pattern(/^[^\0]*$/).message('{#label} must not contain a NUL character')
@@ -60,10 +60,11 @@ const env = Joi.object()
 	)
 	.max(64)
 	.description(
-		'Environment variables in addition to the few safe ones, and those for a proxy and certificates, of the gateway; `{{secret:NAME}}` in a value is replaced by a secret.',
+		'Environment variables, in addition to a few safe ones of the gateway and those for proxies and certificates; `{{secret:NAME}}` in a value is replaced by a secret.',
 	)
 	.messages({
-		'object.unknown': '{#label} is not a variable; a name has only A-Z a-z 0-9 _ and does not begin with a digit',
+		'object.unknown':
+			'{#label} is not a valid name of a variable: use only A-Z a-z 0-9 _, and no digit at its beginning',
 	})
 
 const url = Joi.string()
@@ -80,7 +81,7 @@ const url = Joi.string()
 	.description('Address of the server; `{{secret:NAME}}` in its path or query is replaced by a secret, URL-encoded.')
 	.example('https://example.com/mcp')
 
-/** Headers that the transport and HTTP itself set. */
+/** Headers that the transport or HTTP itself sets. */
 const OWN_HEADERS =
 	/^(accept|accept-encoding|connection|content-.*|expect|host|keep-alive|last-event-id|mcp-.*|proxy-.*|te|trailer|transfer-encoding|upgrade)$/i
 
@@ -98,7 +99,7 @@ const headers = Joi.object()
 	)
 	.max(32)
 	.description('Headers of every request, such as `{"Authorization": "Bearer {{secret:NAME}}"}`.')
-	.messages({ 'object.unknown': '{#label} is not a header that can be set: HTTP or MCP sets it, or it is no name' })
+	.messages({ 'object.unknown': '{#label} cannot be set: HTTP or MCP sets this header, or the name is not valid' })
 
 const auth = Joi.object({
 	type: Joi.valid('none', 'oauth')
@@ -182,7 +183,7 @@ const forWeb = Joi.object({
 	auth,
 	...allowances,
 }).messages(belongs(['command', 'args', 'env'], 'stdio'))
-/** Checks the transport alone, so that an unknown one is not followed by errors about its fields. */
+/** Checks only the transport, so that an unknown transport does not cause errors about other fields. */
 const unknownTransport = Joi.object({ ...common, transport: transport('stdio', 'sse', 'http') }).unknown()
 
 export const newServer = Joi.alternatives().conditional('.transport', {
@@ -195,7 +196,7 @@ export const newServer = Joi.alternatives().conditional('.transport', {
 	otherwise: unknownTransport,
 })
 
-/** The result of those rules, without their error messages. */
+/** The same rules for the API description, without the error messages. */
 export const shownNewServer = Joi.alternatives(forStdio, forWeb)
 	.required()
 	.example({
@@ -228,7 +229,7 @@ export const added = Joi.object({ ...shown, status_detail: statusDetail }).id('M
 
 const names = Joi.object()
 	.pattern(Joi.string(), secret.allow(null))
-	.description('Names, with the secret that each comes from, or null; values are never shown.')
+	.description('By name: the secret that the value comes from, or null. Values are never shown.')
 const text = Joi.string().allow('')
 const anything = Joi.object().unknown()
 const iso = Joi.string().isoDate()
@@ -259,11 +260,14 @@ export const details = Joi.object({
 	url: text,
 	env: names,
 	headers: names,
-	auth: auth.description('As it was given.'),
+	auth: auth.description('As in the request that added it.'),
 	login: Joi.object({
 		issuer: text.required().description('The authorization server.'),
 		scopes: Joi.array().items(text).required(),
-		expires_at: iso.allow(null).required().description('Of the access token; null if its server does not say.'),
+		expires_at: iso
+			.allow(null)
+			.required()
+			.description('Expiry of the access token; null if the authorization server does not specify it.'),
 		signed_in_at: iso.allow(null).required().description('Null: the gateway signed in itself.'),
 		renewable: Joi.boolean().required().description('Whether it is renewed without a person.'),
 	})

@@ -1,4 +1,4 @@
 import { once } from '../shared/once.ts'
 
-/** What uses the SDK of MCP, loaded when it is first needed. */
+/** The session module, which loads the MCP SDK; loaded on first use. */
 export const loadSdk = once(() => import('./session.ts'))

@@ -25,7 +25,7 @@ import { sealValues } from './values.ts'
 const STARTING_LIMIT = 6
 /** An attempt that hangs frees its place after this time. */
 const STARTING_MS = 5_000
-/** Events about refused logins of one server at once; anyone who knows its id can cause them. */
+/** Burst of events about refused logins of one server: anyone who knows its id can cause them. */
 const NOTICES = 10
 
 export function serversOf(
@@ -71,14 +71,14 @@ export function serversOf(
 			return loginOf(await find(agent, id)).begin(browser)
 		},
 		async completeLogin(returned, browser, of) {
-			const answer = returned.searchParams
-			const [id = ''] = (answer.get('state') ?? '').split('.')
+			const { searchParams } = returned
+			const [id = ''] = (searchParams.get('state') ?? '').split('.')
 			const connection = [...registry.all()].find(({ record }) => record.id === id)
 			if (!connection?.login || (of && (of.id !== id || of.agent.uid !== connection.agent.uid)))
-				throw new Fault('invalid_request', 'this login is not known; begin another one')
+				throw new Fault('invalid_request', 'this login does not exist; start another one')
 			const { record, agent, login } = connection
 			try {
-				await login.finish(answer, browser)
+				await login.finish(searchParams, browser)
 			} catch (error) {
 				if (isFault(error, 'forbidden', 'invalid_request')) {
 					const about = { reason: 'mcp_login_refused', message: error.message, server: record.name }
@@ -108,14 +108,14 @@ export function serversOf(
 			const id = newId()
 			const { name, transport, command, args, url, env, headers, auth, sampling, roots = [] } = wanted
 			const values = await sealValues({ wanted: env ?? headers ?? {}, url }, id, ctx)
-			const own = [auth?.client_secret?.secret, auth?.private_key?.secret].filter((one) => one !== undefined)
+			const authSecrets = [auth?.client_secret?.secret, auth?.private_key?.secret].filter((name) => name !== undefined)
 			const record: McpRecord = {
 				id,
 				name,
 				transport,
 				...(transport === 'stdio' ? { command: command ?? '', args: args ?? [] } : { url: url ?? '' }),
 				...values,
-				secrets: [...new Set([...values.secrets, ...own])],
+				secrets: [...new Set([...values.secrets, ...authSecrets])],
 				...(auth && { auth }),
 				trusted: powers.trusted,
 				secrets_allowed: powers.secrets,
@@ -208,7 +208,7 @@ function view({ record, status, pins }: ServerConnection): McpServer {
 function loginOf({ login, record }: ServerConnection): Login {
 	if (login) return login
 	const why =
-		record.transport === 'stdio' ? 'it is a program' : 'its auth is none, or it has an Authorization header of its own'
+		record.transport === 'stdio' ? 'it is a program' : 'its auth is none, or its headers contain Authorization'
 	throw new Fault('conflict', `a person cannot sign in to the MCP server "${record.name}": ${why}`)
 }
 
@@ -220,14 +220,14 @@ async function loginFor(record: McpRecord, agent: AgentRef, ctx: Context<McpSett
 	return new Login(record, agent, ctx)
 }
 
-/** Continues the runs that wait for this login (`auth.wait`). */
+/** Resumes the runs that wait for this login (`auth.wait`). */
 async function answerWaiting(agent: AgentRef, { name, auth }: McpRecord, ctx: Context<McpSettings>): Promise<void> {
 	const runs = auth?.wait ? ctx.find('runs') : undefined
 	const { SIGNED_IN } = await import('./connection.ts')
 	for (const { question, kind, question_id } of (await runs?.questions(agent)) ?? []) {
 		if (kind !== 'login' || !question.startsWith(`the MCP server "${name}" `)) continue
 		await runs?.answer(agent, question_id, SIGNED_IN).catch((error: unknown) => {
-			if (!isFault(error)) throw error // somebody has answered it
+			if (!isFault(error)) throw error // already answered
 		})
 	}
 }
@@ -241,7 +241,7 @@ async function details(connection: ServerConnection): Promise<McpServerDetails> 
 		transport,
 		...(transport === 'stdio'
 			? { command: command ?? '', args: args ?? [], env: names }
-			: { url: url ?? '', headers: names, ...(auth && { auth }), login: (await login?.shown()) ?? null }),
+			: { url: url ?? '', headers: names, ...(auth && { auth }), login: (await login?.view()) ?? null }),
 		sampling,
 		roots,
 		...connection.state(),

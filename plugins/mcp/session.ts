@@ -1,6 +1,6 @@
 /**
- * One connection to an MCP server, by the official SDK. Only this file uses the SDK. It is loaded with the first server, since
- * it takes 150 ms and 30 MB. A client serves one connection; a new connection needs a new client.
+ * One connection to an MCP server, by the client of the official SDK. This file is loaded with the first server, since the SDK
+ * takes 150 ms and 30 MB. A client serves one connection; a new connection needs a new client.
  */
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js'
@@ -29,7 +29,7 @@ import type { ServerProcess } from './processes.ts'
 import type { Tail } from './tail.ts'
 
 export type Target =
-	| { kind: 'stdio'; process: ServerProcess; said: Tail }
+	| { kind: 'stdio'; process: ServerProcess; stderrTail: Tail }
 	/** `sse` tries Streamable HTTP first, and the older transport if the server does not support it. */
 	| { kind: 'http' | 'sse'; url: URL; fetch: BoundedFetch }
 
@@ -38,27 +38,27 @@ export interface Hooks {
 	version: string
 	toolsChanged(): void
 	elicit(request: FormRequest | UrlRequest): Promise<Elicited>
-	/** Lets a model answer. The server gets the messages of its Faults. Absent: the server is not allowed to ask. */
+	/** Lets a model answer. The server gets the messages of Faults. Absent: sampling is not allowed. */
 	sample?(request: SamplingRequest, signal: AbortSignal): Promise<Sampled>
 	/** `file://` addresses. Absent: the server gets no roots. */
 	roots?: readonly string[]
 	/** An error on the connection, which may or may not have ended it. */
-	trouble(error: Error): void
-	/** The connection is over. Called once. */
-	closed(): void
+	onError(error: Error): void
+	/** The connection has ended. Called once. */
+	onClose(): void
 }
 
 export interface Session {
 	readonly server: { name: string; version: string; title?: string }
 	readonly protocol_version: string
 	readonly instructions: string | null
-	/** The transport, for people. */
+	/** The name of the transport, for people. */
 	readonly via: string
-	/** Every tool that the server lists, unchecked. */
+	/** The tools that the server lists, not validated; at most 1,000. */
 	listTools(signal: AbortSignal): Promise<unknown[]>
-	/** The result as the server sent it, unchecked. `signal` cancels the call at the server too. */
+	/** Returns the server's result, not validated. `signal` cancels the call at the server too. */
 	callTool(name: string, args: Record<string, unknown>, options: CallOptions): Promise<Record<string, unknown>>
-	/** Settles if the server responds, whatever its answer. */
+	/** Settles if the server responds, even with an error. */
 	ping(): Promise<void>
 	close(): Promise<void>
 }
@@ -76,9 +76,9 @@ const END_SESSION_LIMIT_MS = 1_000
 const MESSAGE_LIMIT = 8_192
 const NAME_LIMIT = 8_192
 const INSTRUCTIONS_LIMIT = 64 * 1024
-/** The protocol's code for a refused request to a model. */
+/** The protocol's error code for a refused sampling request. */
 const REFUSED = -1
-/** The longest timer of the SDK; calls have their own deadlines. */
+/** The longest timeout that the SDK accepts. Calls have their own deadlines. */
 const NEVER_MS = 2 ** 31 - 1
 const PAGES = 50
 const TOOLS = 1_000
@@ -86,11 +86,11 @@ const TOOLS = 1_000
 /** Throws the error of the transport, the server or the signal. */
 export async function openSession(target: Target, hooks: Hooks, signal: AbortSignal): Promise<Session> {
 	if (target.kind === 'stdio')
-		return connect(stdioTransport(target.process, target.said), 'stdio', 'stdio', hooks, signal)
+		return connect(stdioTransport(target.process, target.stderrTail), 'stdio', 'stdio', hooks, signal)
 	const { url, fetch } = target
 	try {
 		const transport = new StreamableHTTPClientTransport(url, { fetch })
-		// The SDK reports a broken stream, and leaves the request that it would have answered pending.
+		// After a broken stream, the SDK leaves the request that the stream should answer pending forever.
 		fetch.onbroken = (body, error) => {
 			const id = idOfRequest(body)
 			if (id === undefined) return
@@ -99,7 +99,7 @@ export async function openSession(target: Target, hooks: Hooks, signal: AbortSig
 		}
 		return await connect(transport as Transport, target.kind, 'Streamable HTTP', hooks, signal)
 	} catch (error) {
-		if (signal.aborted || !knowsNoStreamableHttp(error)) throw error
+		if (signal.aborted || !lacksStreamableHttp(error)) throw error
 		if (target.kind === 'http') throw isPage(error) ? noStreamableHttp(error) : error
 		try {
 			return await connect(new SSEClientTransport(url, { fetch }), 'sse', 'SSE', hooks, signal)
@@ -109,49 +109,49 @@ export async function openSession(target: Target, hooks: Hooks, signal: AbortSig
 	}
 }
 
-/** The server answered the request for an event stream with something else. */
+/** Whether the response to the request for an event stream shows that there is no MCP server. */
 function isNotMcp(error: unknown): error is SseError {
 	return error instanceof SseError && [200, 404, 405].includes(error.code ?? 0)
 }
 
-/** Such as a web page, or the address of a server without its path. */
-function noServer(posted: unknown, got: SseError): Error {
-	const status = statusOfError(posted)
-	const answers = `it answers POST with ${status}, and GET with ${got.code}${got.code === 200 ? ' but no event stream' : ''}`
-	return answered(status, `there is no MCP server at this address: ${answers}`)
+/** For example, the address is that of a web page, or lacks the server's path. */
+function noServer(postError: unknown, getError: SseError): Error {
+	const status = statusOfError(postError)
+	const answers = `it answers POST with ${status}, and GET with ${getError.code}${getError.code === 200 ? ' but no event stream' : ''}`
+	return errorWithStatus(status, `there is no MCP server at this address: ${answers}`)
 }
 
-/** The server answered with a page of HTML, of which only the status tells something. */
+/** The server answered with an HTML page, whose text is of no use in an error message. */
 function isPage(error: unknown): boolean {
 	return /<(?:!doctype )?html/i.test(messageOf(error))
 }
 
-function noStreamableHttp(posted: unknown): Error {
-	const status = statusOfError(posted)
+function noStreamableHttp(error: unknown): Error {
+	const status = statusOfError(error)
 	const answers = `it answers POST with ${status} and a page`
-	const advice = 'for a server of the older HTTP+SSE, set the transport to "sse"'
-	return answered(status, `there is no MCP server over Streamable HTTP at this address: ${answers}; ${advice}`)
+	const advice = 'for a server with the older HTTP+SSE, set the transport to "sse"'
+	return errorWithStatus(status, `there is no MCP server over Streamable HTTP at this address: ${answers}; ${advice}`)
 }
 
-/** Without the prefix that the SDK's class puts in front of its message. */
-function answered(status: number | undefined, message: string): Error {
+/** Sets the message again, to remove the prefix that the SDK's class adds. */
+function errorWithStatus(status: number | undefined, message: string): Error {
 	return Object.assign(new StreamableHTTPError(status, message), { message })
 }
 
-/** The status of the server's answer, if that caused the error. */
+/** The HTTP status of the response that caused the error. */
 export function statusOfError(error: unknown): number | undefined {
 	if (error instanceof StreamableHTTPError || error instanceof SseError) return error.code
 	return undefined
 }
 
-/** Is it an answer of the server, which shows that the server is there? */
+/** Whether the error is a JSON-RPC error from the server, which shows that the server responds. */
 export function isAnswer(error: unknown): error is McpError {
 	return (
 		error instanceof McpError && error.code !== ErrorCode.ConnectionClosed && error.code !== ErrorCode.RequestTimeout
 	)
 }
 
-/** The addresses that a person must visit before the call can succeed, if the server names any. */
+/** The addresses that a person must visit before the call can succeed; not validated. */
 export function requiredVisits(error: unknown): { message: string; url: string }[] {
 	if (!(error instanceof McpError) || error.code !== ErrorCode.UrlElicitationRequired) return []
 	const { elicitations } = (error.data ?? {}) as { elicitations?: unknown }
@@ -175,7 +175,7 @@ async function connect(
 			...(hooks.sample && { sampling: {} }),
 			...(hooks.roots && { roots: {} }),
 		},
-		// The SDK would compile the schemas of servers into code.
+		// Disabled: the SDK would compile the schemas of servers to code.
 		jsonSchemaValidator: {
 			getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 		},
@@ -188,12 +188,12 @@ async function connect(
 	}
 	let isOpen = false
 	client.onerror = (error) => {
-		hooks.trouble(error)
-		// An event source would reconnect automatically, to a server that no longer knows this session.
+		hooks.onError(error)
+		// The SDK's event source would reconnect automatically, but this session is lost.
 		if (isOpen && error instanceof SseError) void client.close()
 	}
 	client.onclose = () => {
-		if (isOpen) hooks.closed()
+		if (isOpen) hooks.onClose()
 		isOpen = false
 	}
 	client.setNotificationHandler(ToolListChangedNotificationSchema, () => hooks.toolsChanged())
@@ -202,19 +202,19 @@ async function connect(
 		({ params }) => hooks.elicit(params as FormRequest | UrlRequest) as Promise<ElicitResult>,
 	)
 
-	answerAllowances(client, hooks)
+	handleServerRequests(client, hooks)
 
-	const stay = onAbort(signal, () => void client.close())
-	// Each request gets a signal of its own (`during`): the SDK never removes its listener, and would cancel old requests.
+	const removeListener = onAbort(signal, () => void client.close())
+	// Each request gets its own signal (`during`): the SDK never removes its listeners, and would cancel old requests.
 	try {
 		await during(signal, (own) => client.connect(transport, { timeout: CONNECT_LIMIT_MS[kind], signal: own }))
 	} catch (error) {
 		await client.close()
-		await transport.close() // in case the client never took it over
-		if (isLate(error, CONNECT_LIMIT_MS[kind])) throw new Error(noAnswer(kind), { cause: error })
-		throw otherRevision(error) ?? inWords(error)
+		await transport.close() // if the client does not own it yet
+		if (isTimeout(error, CONNECT_LIMIT_MS[kind])) throw new Error(timeoutMessage(kind), { cause: error })
+		throw otherRevision(error) ?? readable(error)
 	} finally {
-		stay()
+		removeListener()
 	}
 	isOpen = true
 	const { name, version: serverVersion, title } = client.getServerVersion() ?? { name: 'unnamed', version: '' }
@@ -258,14 +258,15 @@ async function connect(
 			}
 		},
 		async close() {
-			if (transport instanceof StreamableHTTPClientTransport) await endSession(transport)
+			if (transport instanceof StreamableHTTPClientTransport)
+				await within(END_SESSION_LIMIT_MS, 'the server', transport.terminateSession()).catch(() => {})
 			await client.close()
 		},
 	}
 }
 
-/** What a server may ask for if the operator allowed it. */
-function answerAllowances(client: Client, { sample, roots }: Hooks): void {
+/** Answers the server's requests for sampling and roots, if the operator allowed them. */
+function handleServerRequests(client: Client, { sample, roots }: Hooks): void {
 	if (sample)
 		client.setRequestHandler(CreateMessageRequestSchema, async ({ params }, extra) => {
 			try {
@@ -283,31 +284,26 @@ function answerAllowances(client: Client, { sample, roots }: Hooks): void {
 	}
 }
 
-/** Lets the server release the session. */
-async function endSession(transport: StreamableHTTPClientTransport): Promise<void> {
-	await within(END_SESSION_LIMIT_MS, 'the server', transport.terminateSession()).catch(() => {})
-}
-
-/** Answers of servers that have only the older transport. */
-function knowsNoStreamableHttp(error: unknown): boolean {
+/** Whether the server may support only the older transport. */
+function lacksStreamableHttp(error: unknown): boolean {
 	const status = statusOfError(error) ?? 0
 	return status >= 400 && status < 500 && ![401, 403, 407, 408, 429].includes(status)
 }
 
-function noAnswer(kind: Target['kind']): string {
-	const late = `it did not answer within ${CONNECT_LIMIT_MS[kind] / 1000} s`
-	if (kind !== 'stdio') return late
-	return `${late}; its standard error output (stderr) may show why`
+function timeoutMessage(kind: Target['kind']): string {
+	const message = `it did not answer within ${CONNECT_LIMIT_MS[kind] / 1000} s`
+	if (kind !== 'stdio') return message
+	return `${message}; its standard error output (stderr) may show why`
 }
 
-/** The SDK's own timeout, recognized by its data; an abort has the same code. */
-function isLate(error: unknown, limitMs: number): boolean {
+/** Recognizes the SDK's own timeout by its data: an abort has the same code. */
+function isTimeout(error: unknown, limitMs: number): boolean {
 	if (!(error instanceof McpError) || error.code !== ErrorCode.RequestTimeout) return false
 	return (error.data as { timeout?: unknown } | undefined)?.timeout === limitMs
 }
 
-/** The SDK reports an invalid answer as a JSON list of its problems. */
-function inWords(error: unknown): unknown {
+/** The SDK reports an invalid answer as a JSON list of problems. Joins them to a readable message. */
+function readable(error: unknown): unknown {
 	const { issues } = Object(error) as { issues?: { path: PropertyKey[]; message: string }[] }
 	if (!Array.isArray(issues)) return error
 	const problems = issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ')

@@ -1,4 +1,4 @@
-/** The transport of a stdio server: one JSON message a line on the input and output of its process. */
+/** The transport of a stdio server: one JSON message per line on the standard input and output of its process. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
@@ -6,17 +6,17 @@ import type { ServerProcess } from './processes.ts'
 import type { Tail } from './tail.ts'
 import { openThrottle } from './throttle.ts'
 
-/** The longest message that is accepted, or buffered for a server that does not read. */
+/** Limit of a received message. Twice as much is buffered for a server that does not read its input. */
 export const FRAME_LIMIT_BYTES = 4 * 1024 * 1024
-/** Limit of messages in a list: a message may have two bytes, and each takes time on the gateway's main thread. */
+/** Limit of messages in a batch: a message may have two bytes, and each takes time on the gateway's main thread. */
 const LIST_LIMIT = 100
 const UNREAD_LIMIT_BYTES = 2 * FRAME_LIMIT_BYTES
 const LINE_LIMIT = 2_000
-const LAST_WORDS_MS = 250
+const LAST_OUTPUT_MS = 250
 const NEWLINE = 0x0a
 
-/** `said`: receives the standard error of the process, and output that is not a message. */
-export function stdioTransport(process: ServerProcess, said: Tail): Transport {
+/** `stderrTail`: receives the standard error of the process, and output that is not a message. */
+export function stdioTransport(process: ServerProcess, stderrTail: Tail): Transport {
 	const { stdin, stdout, stderr } = process.child
 	let closed = false
 
@@ -24,9 +24,9 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 		async start() {
 			listen()
 			const read = readAll()
-			// Its last output may still be pending; a child of it may keep the output open forever.
+			// Wait briefly for its last output. Not for the end of the output: a child process may keep it open forever.
 			void process.ended.then(async (how) => {
-				await Promise.race([read, pause(LAST_WORDS_MS)])
+				await Promise.race([read, pause(LAST_OUTPUT_MS)])
 				fail(new Error(`its process ended (${how})`))
 			})
 		},
@@ -50,7 +50,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 	function listen(): void {
 		const throttle = openThrottle()
 		stderr.setEncoding('utf8').on('data', (text: string) => {
-			said.push(text)
+			stderrTail.push(text)
 			const wait = throttle(text.length)
 			if (wait === 0) return
 			stderr.pause()
@@ -58,7 +58,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 		})
 	}
 
-	/** Handles messages one after another: while one waits, the process is not read, and so slows down. */
+	/** Handles messages one after another. During a wait nothing is read, which slows the process down. */
 	async function readAll(): Promise<void> {
 		const throttle = openThrottle()
 		let pieces: Buffer[] = []
@@ -71,7 +71,7 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 					pieces = []
 					size = 0
 					from = at + 1
-					const wait = throttle(line.length, take(line.toString('utf8')))
+					const wait = throttle(line.length, handleLine(line.toString('utf8')))
 					if (wait > 0) await pause(wait)
 					if (closed) return
 				}
@@ -83,24 +83,24 @@ export function stdioTransport(process: ServerProcess, said: Tail): Transport {
 				}
 			}
 		} catch {
-			// The stream was destroyed, or broke; the end of the process says more.
+			// The stream was destroyed, or broke. The end of the process reports the reason.
 		}
 	}
 
-	/** Returns how many messages there were, at least one. */
-	function take(line: string): number {
+	/** Handles the messages of a line, and returns their number, at least 1. */
+	function handleLine(line: string): number {
 		if (line.trim() === '') return 1
 		let parsed: unknown
 		try {
 			// Some runtimes begin their output with a byte order mark.
 			parsed = JSON.parse(line.replace(/^\ufeff/, ''))
 		} catch {
-			// A cut line could end in a part of a secret.
+			// Not cut: a part of a secret would not be redacted.
 			const text = line.length > LINE_LIMIT ? `a line of ${line.length} characters` : line
-			said.push(`[on standard output, where only messages belong] ${text}\n`)
+			stderrTail.push(`[on standard output, where only messages belong] ${text}\n`)
 			return 1
 		}
-		// Revision 2025-03-26 allows lists of messages.
+		// Revision 2025-03-26 allows batches.
 		const messages: unknown[] = Array.isArray(parsed) ? parsed : [parsed]
 		if (messages.length > LIST_LIMIT) {
 			fail(new Error(`it sent a list of more than ${LIST_LIMIT} messages`))

@@ -1,12 +1,12 @@
-/** Finds by their mark, and ends, the processes that have left the group of their server, as browsers do. */
+/** Kills processes that have left the process group of their server, as browsers do. They are found by their mark. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { findMarked, signal } from './process-table.ts'
 
-/** Stray processes may start others during the search. */
+/** More than one, since these processes may start others during the search. */
 const SWEEPS = 3
 const PAUSE_MS = 20
 
-/** Ends every process that has one of the marks. */
+/** Kills every process that has one of the marks. */
 export async function sweep(marks: { has(mark: string): boolean }): Promise<void> {
 	for (let round = 0; round < SWEEPS; round++) {
 		const found = (await findMarked()).filter((one) => marks.has(one.mark))
@@ -16,7 +16,7 @@ export async function sweep(marks: { has(mark: string): boolean }): Promise<void
 	}
 }
 
-/** The same, for many callers: one scan of all processes of the machine serves every request made before it began. */
+/** The same for many callers: one scan of the machine's processes serves all calls that were made before it started. */
 export function sharedSweep(): (mark: string) => Promise<void> {
 	let waiting = new Set<string>()
 	let next: Promise<void> | undefined

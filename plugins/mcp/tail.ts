@@ -1,19 +1,19 @@
 export type Tail = ReturnType<typeof openTail>
 
-/** The end of a text that arrives in chunks. */
+/** Keeps the end of a text that arrives in chunks. */
 export function openTail(limit: number) {
 	let kept = ''
 	let cut = false
 	return {
 		push(piece: string): void {
 			kept += piece
-			if (kept.length <= 4 * limit) return // cut rarely: cutting copies
+			if (kept.length <= 4 * limit) return // cut rarely, since a cut copies the text
 			kept = kept.slice(-2 * limit)
 			cut = true
 		},
 		/**
-		 * At most `limit` characters, from the beginning of a line. `scrub` gets the text before it is cut, and at
-		 * least a limit's length before the cut.
+		 * At most `limit` characters, from the beginning of a line. `scrub` gets at least twice as much, so that it sees values that
+		 * the cut would split.
 		 */
 		text(scrub: (text: string) => string): string {
 			const scrubbed = scrub(kept)

@@ -1,4 +1,4 @@
-/** The target of a connection: a process that is started for it, or an address with its headers. */
+/** Opens the target of a connection: starts a process, or prepares requests to an address. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { checkCommand, policyOf } from './access.ts'
@@ -22,9 +22,9 @@ export interface Opened {
 	target: Target
 	/** Of a stdio server. */
 	process: ServerProcess | null
-	/** The values of `env` or `headers`, by name, as the server gets them; and `url`, where a secret is in it. */
+	/** The values of `env` or `headers` that the server gets, by name; and `url` if it contains a secret. */
 	values: Record<string, string>
-	/** Releases what remains when the session is closed. */
+	/** Releases everything that closing the session does not. */
 	release(): Promise<void>
 }
 
@@ -33,7 +33,7 @@ export async function openTarget(
 	record: McpRecord,
 	agent: AgentRef,
 	services: TargetServices,
-	said: Tail,
+	stderrTail: Tail,
 	signal: AbortSignal,
 ): Promise<Opened> {
 	const { command, args = [], transport, trusted } = record
@@ -45,13 +45,13 @@ export async function openTarget(
 	if (transport === 'stdio') {
 		const env = environmentOf(services.env, values)
 		const process = await services.processes.start({ command: command ?? '', args, env })
-		return { target: { kind: 'stdio', process, said }, process, values, release: () => process.stop() }
+		return { target: { kind: 'stdio', process, stderrTail }, process, values, release: () => process.stop() }
 	}
 	if (!url) throw new Fault('invalid_request', 'the address of the server is not a URL')
 	const { fetcherFor } = await import('../../core/fetch/guarded-fetch.ts') // large, and not needed without a server
 	const fetcher = fetcherFor(url, {
 		policy: policyOf(trusted, services.config),
-		// Event streams have no end; each message and each call has its own limit.
+		// Event streams do not end. Each message and each call has its own limit.
 		max_bytes: Infinity,
 		timeout_ms: Infinity,
 		owner: agent.uid,

@@ -1,14 +1,14 @@
 /**
- * How much of a server's output is read at once. Output is parsed on the gateway's main thread: a server that sends without
- * end gets only spare time, and slows down, since its output is not read in the meantime.
+ * Limits how much of a server's output is read in a period. The gateway parses output on its main thread. A server that sends
+ * without end must not block it, and slows down while its output is not read.
  */
 
-/** Short, so that one batch does not delay everything else. */
+/** Short, so that one batch does not delay other work. */
 const WINDOW_MS = 20
 const FRAMES = 100
 const BYTES = 1024 * 1024
 
-/** The function counts one frame, or the messages in it. Returns the milliseconds to wait before the next one, nearly always 0. */
+/** The returned function counts the messages of a frame. It returns the milliseconds to wait before the next frame, nearly always 0. */
 export function openThrottle(now: () => number = () => performance.now()): (bytes: number, frames?: number) => number {
 	let until = 0
 	let frames = 0

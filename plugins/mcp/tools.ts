@@ -1,4 +1,4 @@
-/** The tools of an agent's servers, in the form of the gateway's toolbox. */
+/** Provides the tools of an agent's servers to the gateway's toolbox. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
 import { problemsIn } from '../../sandbox/form/check-json.ts'
@@ -8,7 +8,7 @@ import type { Definition } from './definitions.ts'
 import { toolNames } from './names.ts'
 import { fillArguments } from './values.ts'
 
-/** Returns the known tools without asking a server, since every run waits for this. */
+/** The known tools. Asks no server, since every run waits for this list. */
 export function toolsOf(connections: Iterable<ServerConnection>, ctx: Pick<Context, 'find'>): ToolDefinition[] {
 	const all = [...connections].flatMap((connection) =>
 		connection.offered().map((definition) => ({ connection, definition })),
@@ -19,7 +19,7 @@ export function toolsOf(connections: Iterable<ServerConnection>, ctx: Pick<Conte
 	return all.map(({ connection, definition }, at) => toolOf(names[at] ?? '', connection, definition, ctx))
 }
 
-/** Waits for servers that are away and whose tools a run would otherwise lack: see `ServerConnection.awaitTools`. */
+/** Waits for tools that a run would otherwise lack: see `ServerConnection.awaitTools`. */
 export async function awaitTools(registry: ConnectionRegistry, agent: AgentRef, signal: AbortSignal): Promise<void> {
 	const connections = [...(await registry.of(agent)).values()]
 	await Promise.all(connections.flatMap((connection) => connection.awaitTools(signal) ?? []))
@@ -37,10 +37,10 @@ function toolOf(
 		shown_as: `mcp__${server}__${tool}`,
 		description,
 		parameters: input_schema,
-		// Only a call that the server declares as repeatable may be repeated; any other may already have taken effect.
+		// Other calls may already have taken effect, and so are not repeated after a restart.
 		repeatable: annotations.idempotentHint === true || annotations.readOnlyHint === true,
 		destructive: annotations.destructiveHint === true,
-		// Without patterns, which are the server's and could take forever: it checks the arguments itself.
+		// Ignores the patterns in the schema: the server wrote them, and matching could take forever. It checks them itself.
 		check(args) {
 			const problems = problemsIn(args, input_schema)
 			if (problems.length > 0)

@@ -1,4 +1,4 @@
-/** Secrets that are sent to a server: in `env`, `headers` and `url`, only for a connection; and in the arguments of calls. */
+/** Secrets that are sent to a server: in `env`, `headers` and `url` for a connection, and in the arguments of calls. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall } from '../../core/plugin.ts'
 import type { SecretReading } from '../vault/contract.ts'
@@ -7,7 +7,7 @@ import type { McpRecord } from './records.ts'
 
 type ValueDeps = Pick<Context, 'use' | 'emit'>
 
-/** For a new record. `url`: of a server over HTTP; it is stored with its handles. */
+/** Encrypts the values for a new record. `url`: of a server over HTTP; only its handles are read, since it is stored as it is. */
 export async function sealValues(
 	{ wanted, url }: { wanted: Record<string, McpValue>; url: string | undefined },
 	id: string,
@@ -24,8 +24,9 @@ export async function sealValues(
 }
 
 /**
- * The values of `env` or `headers`, and the address of a server over HTTP. Throws `vault_denied` if the agent has no grant for a needed secret, or the grant's hosts do not include the server,
- * and `forbidden` if the caller who added the server may not have secrets sent to it.
+ * The values of `env` or `headers`, and the address of a server over HTTP, with the values of secrets. Throws `vault_denied` if the
+ * agent has no grant for a secret or the grant's hosts do not include the server, and `forbidden` if the caller who added the
+ * server may not have secrets sent to it.
  */
 export async function openValues(
 	record: McpRecord,
@@ -43,7 +44,7 @@ export async function openValues(
 	}
 }
 
-/** The arguments of a call with the values of secrets. Throws `vault_denied` like `openValues`, and for such a caller. */
+/** The arguments of a call, with the values of secrets. Throws `vault_denied` in all cases in which `openValues` throws. */
 export async function fillArguments(
 	args: Record<string, unknown>,
 	record: McpRecord,
@@ -62,7 +63,7 @@ export async function fillArguments(
 	)
 }
 
-/** A secret of `auth`, which goes to `endpoint` alone. Throws as `openValues`. */
+/** The value of a secret of `auth`, which is sent only to `endpoint`. Throws as `openValues`. */
 export async function readSecret(
 	secret: string,
 	record: McpRecord,
@@ -83,17 +84,17 @@ function notAllowed({ secrets }: McpRecord): Fault {
 }
 
 function readingOf({ name, url }: McpRecord, agent: AgentRef, emit: SecretReading['emit']): SecretReading {
-	const keepTo = (): void => {} // the SDK's transports follow redirects within the server's origin only
+	const keepTo = (): void => {} // nothing to do: the SDK's transports follow redirects only within the server's origin
 	const address = url === undefined ? null : URL.parse(url)
 	return { agent, via: `mcp:${name}`, emit, ...(address && { outlet: { url: address, keepTo } }) }
 }
 
-/** The read itself reports a store that refuses writes. */
+/** Ignores failures: if the store refuses writes, reading the secret fails with that error. */
 function emitter(agent: AgentRef, { emit }: Pick<Context, 'emit'>): SecretReading['emit'] {
 	return (event) => void emit(event, agent.name).catch(() => {})
 }
 
-/** A value cannot change where the address leads: it is encoded, and an address with a handle in its host is not a URL. */
+/** Values are URL-encoded, and a host cannot contain a handle. So a value cannot change the host. */
 async function filledUrl(
 	url: string,
 	secrets: readonly string[],

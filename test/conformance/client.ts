@@ -25,8 +25,8 @@ const session = await signedIn(() =>
 		{
 			version: '1.0.0',
 			toolsChanged() {},
-			trouble: (error) => console.error(error.message),
-			closed() {},
+			onError: (error) => console.error(error.message),
+			onClose() {},
 			elicit: (request) =>
 				elicit(
 					request,

@@ -86,7 +86,7 @@ export async function openPerson(url: URL): Promise<Person> {
 				try {
 					return await work()
 				} catch (error) {
-					if (login.needed === null || logins === LOGINS) throw error
+					if (login.loginReason === null || logins === LOGINS) throw error
 					await signIn()
 				}
 			}

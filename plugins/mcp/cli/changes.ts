@@ -1,7 +1,7 @@
 import type { Style } from '../../../core/cli/contract.ts'
 import type { McpTool } from '../contract.ts'
 
-/** What changed in the definitions of tools, one after another; for a new tool its complete definition. */
+/** The differences between the held and the accepted definitions of tools. */
 export async function changesText(tools: readonly McpTool[], style: Style): Promise<string> {
 	const { diffLines } = await import('diff')
 	return tools.map(changes).join('\n\n')

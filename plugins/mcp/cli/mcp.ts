@@ -41,7 +41,7 @@ Examples:
 			},
 		},
 		tools: {
-			description: 'List the tools that a server offers; if it is not connected, say why',
+			description: 'List the tools that a server offers, or the reason why it is not connected',
 			arguments: '<agent> <server>',
 			async run(cli, { agent, server: wanted }: { agent: string; server: string }) {
 				const { tools, not_offered, name, status, status_detail } = await detailsOf(cli, agent, wanted)
@@ -77,7 +77,8 @@ Examples:
 					about: 'client_credentials: the gateway signs in itself, without a person',
 					choices: ['authorization_code', 'client_credentials'],
 				},
-				'--scope <scope...>': 'what to ask for if the server does not say; separate several with spaces or commas',
+				'--scope <scope...>':
+					'scopes to request if the server does not specify any; separate several with spaces or commas',
 				'--wait': 'a call of a tool pauses its run until somebody has signed in',
 			},
 			async run(
@@ -118,7 +119,7 @@ Examples:
 			},
 		},
 		accept: {
-			description: 'Show which tools changed their definitions, ask, and accept what was shown',
+			description: 'Show which tools have changed, and accept them after a confirmation',
 			arguments: '<agent> <server>',
 			options: { '--digest <sha256...>': 'accept these definitions without asking', ...yesOption },
 			async run(
@@ -161,7 +162,7 @@ Examples:
 			options: yesOption,
 			async run(cli, { agent, server: wanted, ...options }: { agent: string; server: string; yes?: boolean }) {
 				const { id, name } = await find(cli, agent, wanted)
-				await consent(cli, options, `Take the MCP server ${name} away from ${agent}?`)
+				await consent(cli, options, `Remove the MCP server ${name} from ${agent}?`)
 				await cli.api.request('DELETE', path`/v1/agents/${agent}/mcp/${id}`)
 				cli.out.answer({ id, status: 'deleted' }, () => `Removed ${name}.`)
 			},
@@ -188,7 +189,7 @@ async function detailsOf(cli: Cli, agent: string, wanted: string): Promise<McpSe
 	return cli.api.request<McpServerDetails>('GET', path`/v1/agents/${agent}/mcp/${(await find(cli, agent, wanted)).id}`)
 }
 
-/** The digests of the definitions that were shown and accepted. */
+/** Shows the held definitions, asks, and returns their digests. */
 async function consented(
 	cli: Cli,
 	{ tools, name }: McpServerDetails,
@@ -198,7 +199,7 @@ async function consented(
 	const held = tools.filter((one) => one.held)
 	if (held.length === 0) return []
 	if (!yes && (cli.out.json || !cli.ask.canAsk))
-		throw new CliError('usage', 'this is not a terminal: give the --digest of what to accept, or --yes')
+		throw new CliError('usage', 'this is not a terminal: give the --digest of each definition to accept, or --yes')
 	cli.out.write(`${await changesText(held, cli.out.style)}\n\n`)
 	await consent(cli, { yes }, `Let ${agent} use ${count(held.length, 'tool')} of ${name}, as shown above?`)
 	return held.map((one) => one.digest)

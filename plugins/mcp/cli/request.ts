@@ -20,7 +20,10 @@ export interface AddOptions {
 	wait?: boolean
 }
 
-/** The body that adds a server: a program after `--`, or an address. Throws a `CliError` for both, neither, and a secret in it. */
+/**
+ * The request body that adds a server: a program after `--`, or an address. Throws a `CliError` if both or none are given, and if
+ * a value looks like a secret.
+ */
 export function mcpRequest(name: string, command: readonly string[], options: AddOptions): Record<string, unknown> {
 	const { url, transport, env = [], header = [], sampling = false, root = [] } = options
 	const allowances = { ...(sampling && { sampling }), ...(root.length > 0 && { roots: root.map(addressOf) }) }
@@ -28,8 +31,8 @@ export function mcpRequest(name: string, command: readonly string[], options: Ad
 	if ((program === undefined) === (url === undefined))
 		throw new CliError('usage', 'give either a program after --, or --url: svc mcp add AGENT NAME -- npx -y SERVER')
 	if (url === undefined) {
-		if (header.length > 0) throw new CliError('usage', '--header goes with --url; a program takes --env')
-		if (authOf(options)) throw new CliError('usage', 'options for a login go with --url')
+		if (header.length > 0) throw new CliError('usage', '--header needs --url; for a program use --env')
+		if (authOf(options)) throw new CliError('usage', 'options for a login need --url')
 		return {
 			name,
 			transport: 'stdio',
@@ -39,41 +42,41 @@ export function mcpRequest(name: string, command: readonly string[], options: Ad
 			...allowances,
 		}
 	}
-	if (env.length > 0) throw new CliError('usage', '--env goes with a program; an address takes --header')
+	if (env.length > 0) throw new CliError('usage', '--env needs a program; for an address use --header')
 	const headers = header.length > 0 && { headers: pairs('--header', header, ':') }
 	const auth = authOf(options)
 	return { name, transport: transport ?? 'sse', url, ...headers, ...(auth && { auth }), ...allowances }
 }
 
-/** Arguments that look like a path relative to the folder of the caller, which is not the program's. */
+/** Arguments that look like relative paths. They would not work, since the program does not start in the caller's folder. */
 export function relativePaths(command: readonly string[]): string[] {
 	return command.slice(1).filter((argument) => /^\.{1,2}(?:[/\\]|$)/.test(argument))
 }
 
-/** Undefined where no option is about it. */
+/** Undefined if no option concerns the login. */
 function authOf(options: AddOptions): Record<string, unknown> | undefined {
 	const { login = true, clientId, clientSecret, privateKey, grant, scope, wait } = options
 	const [client_secret, private_key] = [clientSecret, privateKey].map((secret) => secret && { secret })
 	const about = defined({ grant, client_id: clientId, client_secret, private_key, scopes: scope, wait })
 	const isNamed = Object.keys(about).length > 0
-	if (!login && isNamed) throw new CliError('usage', '--no-login goes with no other option for a login')
+	if (!login && isNamed) throw new CliError('usage', '--no-login cannot be combined with other options for a login')
 	if (!login) return { type: 'none' }
 	return isNamed ? { type: 'oauth', ...about } : undefined
 }
 
-/** Of a folder: an absolute path, or its address. */
+/** The `file://` address of a folder, given as an absolute path or as that address. */
 function addressOf(folder: string): string {
 	if (/^file:\/\//i.test(folder)) return folder
 	if (isAbsolute(folder)) return pathToFileURL(folder).href
-	throw new CliError('usage', `--root takes an absolute path, such as /srv/books; ${folder} is relative`)
+	throw new CliError('usage', `--root needs an absolute path, such as /srv/books; ${folder} is relative`)
 }
 
-/** A value that is only a handle is sent as a reference, so that the server's details show which secret it is. */
+/** A value that is exactly one handle is sent as a reference, so that the server's details show the name of the secret. */
 function pairs(option: string, texts: string[], separator: string): Record<string, string | { secret: string }> {
 	return Object.fromEntries(
 		texts.map((text) => {
 			const at = text.indexOf(separator)
-			if (at < 1) throw new CliError('usage', `${option} must read name${separator}value`)
+			if (at < 1) throw new CliError('usage', `${option} must have the form name${separator}value`)
 			const name = text.slice(0, at).trim()
 			const value = separator === ':' ? text.slice(at + 1).trim() : text.slice(at + 1)
 			refuseSecret(option, name, value)

@@ -3,17 +3,17 @@ import type { Style } from '../../../core/cli/contract.ts'
 import type { AddedMcpServer, McpServerDetails } from '../contract.ts'
 import { when } from '../../../core/cli/when.ts'
 
-/** Lines of a server's standard error that are shown. */
+/** Number of shown lines of a server's standard error. */
 const STDERR_LINES = 20
 
-/** One sentence on the connection, and the id. */
+/** One sentence about the connection, and the id. */
 export function state({ name, status, status_detail, id }: AddedMcpServer, style: Style): string {
 	const colour = { connected: style.good, error: style.bad }[status as string] ?? style.warn
 	const text = `${style.bold(name)}: ${colour(status)}`
 	return [status_detail === undefined ? text : `${text}; ${style.plain(status_detail)}`, `  id: ${id}`].join('\n')
 }
 
-/** A server without its tools, with the end of its standard error. */
+/** A server's details without its tools, with the end of its standard error. */
 export function details(one: McpServerDetails, style: Style): string {
 	const { server, last_error, stderr, tools } = one
 	const tail = stderr.trimEnd().split('\n').slice(-STDERR_LINES)

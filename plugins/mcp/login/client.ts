@@ -1,23 +1,23 @@
-/** The gateway as a client of authorization servers: its addresses, and the metadata that it registers. */
+/** The gateway as a client of authorization servers: its addresses and its metadata. */
 import type { GatewayStatus } from '../../../core/status.ts'
 
 export const CALLBACK = '/v1/mcp/callback'
 export const CLIENT_DOCUMENT = '/.well-known/svc-mcp-client.json'
 
-type Reached = Pick<GatewayStatus, 'publicUrl'>
+type Addresses = Pick<GatewayStatus, 'publicUrl'>
 
-/** Where an authorization server sends a browser after a login: below `server.public_url`, else at this machine. */
-export function redirectAddress(gateway: Reached): string {
+/** The redirect address of logins: below `server.public_url`, else on this machine. */
+export function redirectAddress(gateway: Addresses): string {
 	return `${base(gateway)}${CALLBACK}`
 }
 
-/** The address of our client ID metadata document, which is the client's id; null without a public address over https. */
-export function clientDocument(gateway: Reached): string | null {
-	const at = base(gateway)
-	return at.startsWith('https://') ? `${at}${CLIENT_DOCUMENT}` : null
+/** The address of the client ID metadata document, which is also the client id; null without a public address over https. */
+export function clientDocument(gateway: Addresses): string | null {
+	const url = base(gateway)
+	return url.startsWith('https://') ? `${url}${CLIENT_DOCUMENT}` : null
 }
 
-/** For a registration; with `client_id`, the client ID metadata document. */
+/** The metadata for a registration. Together with `client_id`, it is the client ID metadata document. */
 export function clientMetadata(redirect: string) {
 	return {
 		client_name: 'Agent Gateway',
@@ -28,6 +28,6 @@ export function clientMetadata(redirect: string) {
 	}
 }
 
-function base(gateway: Reached): string {
+function base(gateway: Addresses): string {
 	return gateway.publicUrl() ?? 'http://127.0.0.1'
 }

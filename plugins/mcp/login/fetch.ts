@@ -1,23 +1,23 @@
-/** The requests of a login: what a server's documents name is fetched as anything from outside is. */
+/** The requests of a login. Their addresses come from the server's documents, so they have the limits of addresses from outside. */
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { isFault } from '../../../core/errors.ts'
 import type { AgentRef } from '../../../core/plugin.ts'
 import { policyOf } from '../access.ts'
 import type { McpSettings } from '../contract.ts'
 
-/** Of one document. Tokens and metadata have a few KiB. */
+/** Limit of one response. Tokens and metadata have a few KiB. */
 const MAX_BYTES = 64 * 1024
 const TIMEOUT_MS = 10_000
 
 /**
- * Reaches public addresses over https; and, for a server that is itself at a private address, private ones as its own
- * connections may, also over http. Throws as `guardedFetch`. Redirects are left to the caller.
+ * Allows public addresses over https. For a server at a private address, also allows http, and the private addresses that the
+ * server's connections may reach. Throws as `guardedFetch`. Returns redirects to the caller.
  */
 export function loginFetch(server: URL, trusted: boolean, agent: AgentRef, config: McpSettings): FetchLike {
 	let isPrivate: Promise<boolean> | undefined
 	return async (url, init = {}) => {
 		const { guardedFetch } = await import('../../../core/fetch/guarded-fetch.ts') // large, and not needed without a server
-		const policy = (await (isPrivate ??= leadsInside(server)))
+		const policy = (await (isPrivate ??= isPrivateAddress(server)))
 			? policyOf(trusted, config)
 			: { ...policyOf(false, config), protocols: ['https:'] as const }
 		const { method, headers, body, signal } = init
@@ -29,8 +29,8 @@ export function loginFetch(server: URL, trusted: boolean, agent: AgentRef, confi
 	}
 }
 
-/** Whether an address leads to this machine or its network. A name that does not resolve now counts as public. */
-async function leadsInside(server: URL): Promise<boolean> {
+/** Whether an address leads to this machine or its network. A host name that does not resolve now counts as public. */
+async function isPrivateAddress(server: URL): Promise<boolean> {
 	const { checkAddress } = await import('../../../core/fetch/guarded-fetch.ts')
 	try {
 		await checkAddress(server, { policy: { protocols: ['http:', 'https:'] }, timeout_ms: TIMEOUT_MS })

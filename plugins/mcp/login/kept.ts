@@ -1,4 +1,4 @@
-/** What is stored of logins, sealed by the vault, in the scope of the agent: tokens, and logins that have begun. */
+/** The stored tokens and pending logins, in the scope of the agent, encrypted by the vault. */
 import { timingSafeEqual } from 'node:crypto'
 import { isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
@@ -6,23 +6,23 @@ import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Key, Op } from '../../../core/store/ports.ts'
 import type { ClientInformation, Issuer, Tokens } from './oauth.ts'
 
-/** Of a server that somebody signed in to, or that has a client. */
+/** The client that was registered for a server, and the tokens of a completed login. */
 export interface KeptLogin {
 	issuer: Issuer
-	/** Not the operator's own, whose settings have it. */
+	/** Absent for a client from the operator's settings. */
 	client?: ClientInformation
-	/** Where that client was registered for. */
+	/** The redirect address for which that client was registered. */
 	redirect?: string
 	tokens?: Tokens
-	/** When a person signed in. */
+	/** When a person signed in. Absent: the gateway signed in itself. */
 	signed_in_at?: string
-	/** What was asked for; the server may have granted other scopes. */
+	/** The requested scopes. The server may have granted others. */
 	scope?: string
-	/** How often the server refused these tokens for want of scopes. */
+	/** How often the server refused tokens because of missing scopes. */
 	refusals?: number
 }
 
-/** A login that has begun, and whose code is expected. */
+/** A login that waits for its authorization code. */
 export interface PendingLogin {
 	issuer: Issuer
 	client: ClientInformation
@@ -31,7 +31,7 @@ export interface PendingLogin {
 	scope?: string
 	/** sha256 of the state, as hex. */
 	state: string
-	/** sha256 of the cookie of the browser that must end it; null: any. */
+	/** sha256 of the cookie that the browser must send to complete the login; null: any browser can. */
 	browser: string | null
 	expires_at: number
 }
@@ -47,7 +47,7 @@ export const loginKeys = {
 	pending: (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'mcp', 'pending', id],
 }
 
-/** `server`: the key of its record, which a login must not outlive. */
+/** `server`: the key of the server's record. Writes fail if that record was deleted, so that no login outlives its server. */
 export function keptLogins(
 	agent: AgentRef,
 	{ id, server }: { id: string; server: Key },
@@ -72,9 +72,12 @@ export function keptLogins(
 		},
 		/** Undefined deletes it. Throws `conflict` if the server was removed. */
 		write: (login: KeptLogin | undefined): Promise<void> => (login ? write(at, login) : store.delete(at)),
-		/** There is one at most: another one takes its place. Throws as `write`. */
+		/** Replaces an earlier pending login. Throws as `write`. */
 		begin: (pending: PendingLogin): Promise<void> => write(pendingAt, pending),
-		/** Removes and returns the one with this state, for one caller only. Another state changes nothing: anyone can invent one. */
+		/**
+		 * Removes the pending login with this state and returns it, to one caller only. With another state it changes nothing, since
+		 * anyone can send one.
+		 */
 		async take(state: string): Promise<PendingLogin | undefined> {
 			const entry = await store.get<Sealed>(pendingAt)
 			if (!entry) return undefined
@@ -91,7 +94,7 @@ export function keptLogins(
 	}
 }
 
-/** In constant time. */
+/** Compares in constant time. */
 export function isEqual(a: string, b: string): boolean {
 	return a.length === b.length && timingSafeEqual(Buffer.from(a), Buffer.from(b))
 }

@@ -1,9 +1,9 @@
 /**
- * The login of one server at an address, by OAuth: adds the access token to each request, renews it before it ends, and knows
+ * The OAuth login to one server at an address: adds the access token to each request, renews it before it expires, and records
  * when a person must sign in.
  *
- * Whatever renews tokens is done by one caller at a time, however many requests need it. A refresh token whose successor was
- * lost in a crash is refused by its server: then a person must sign in again.
+ * Only one caller at a time renews tokens, however many requests need it. If a crash loses a new refresh token, the authorization
+ * server refuses the old one, and a person must sign in again.
  */
 import { hash, randomBytes } from 'node:crypto'
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
@@ -29,11 +29,11 @@ export type LoginServices = Pick<
 >
 
 const PENDING_MS = 10 * 60_000
-/** Refusals for want of scopes, each after a login: then another login does not help. */
+/** After this many refusals because of missing scopes, each after a login, another login does not help. */
 const REFUSALS = 3
-/** Of one request: with the token that it had, and with new ones. */
+/** Retries of one request, with other tokens. */
 const RETRIES = 2
-/** Requests that wait for a token. */
+/** Limit of requests that wait for a token. */
 const WAITING = 1024
 const TEXT_LIMIT = 500
 
@@ -46,12 +46,12 @@ export class Login {
 	readonly #server: URL
 	readonly #fetch: FetchLike
 	readonly #logins: KeptLogins
-	readonly #turns = openSerialQueue(WAITING, () => new Fault('mcp_unavailable', `${WAITING} requests wait for a login`))
+	readonly #queue = openSerialQueue(WAITING, () => new Fault('mcp_unavailable', `${WAITING} requests wait for a login`))
 	#kept: Promise<KeptLogin | undefined> | undefined
-	#needed: string | null = null
-	/** What the server asked for most recently. */
+	#loginReason: string | null = null
+	/** The server's latest challenge. */
 	#challenge: Challenge = {}
-	/** Values that must not appear anywhere. */
+	/** Values to redact everywhere; the newest first. */
 	#secrets: readonly string[] = []
 
 	constructor(record: McpRecord, agent: AgentRef, services: LoginServices) {
@@ -63,15 +63,15 @@ export class Login {
 		this.#logins = keptLogins(agent, { id: record.id, server: serverKey(agent, record.id) }, services)
 	}
 
-	/** Why a person must sign in, as a sentence; null if nobody must, as far as it is known. */
-	get needed(): string | null {
-		return this.#needed
+	/** Why a person must sign in, as a sentence; null if nobody must, as far as known. */
+	get loginReason(): string | null {
+		return this.#loginReason
 	}
 
-	/** A login was completed: whether by another instance of the plugin, whose tokens are read from now on. */
+	/** Call this after a login. True if another instance of the plugin completed it: then the stored tokens are read again. */
 	takeOver(): boolean {
-		if (this.#needed === null) return false
-		this.#needed = null
+		if (this.#loginReason === null) return false
+		this.#loginReason = null
 		this.#kept = undefined
 		return true
 	}
@@ -81,7 +81,7 @@ export class Login {
 		return this.#secrets
 	}
 
-	/** Requests to the server with its token. Those to other origins go out as they are. */
+	/** Adds the token to requests to the server's origin, and renews it when the server refuses it. Other requests are not changed. */
 	authorize(fetcher: GuardedFetcher): GuardedFetcher {
 		const authorized = async (url: string | URL, init: GuardedInit = {}): Promise<Response> => {
 			if (new URL(url).origin !== this.#server.origin) return fetcher(url, init)
@@ -89,7 +89,7 @@ export class Login {
 			for (let retries = 0; ; retries++) {
 				const response = await fetcher(url, withToken(init, token))
 				if (response.status !== 401 && response.status !== 403) return response
-				const next = await this.#afterRefusal(response, token, retries === RETRIES)
+				const next = await this.#tokenAfterRefusal(response, token, retries === RETRIES)
 				if (next === undefined) return response
 				await response.body?.cancel()
 				token = next
@@ -99,17 +99,18 @@ export class Login {
 	}
 
 	/**
-	 * Begins a login: `url` is for a person's browser. `browser`: a cookie that the browser which ends it must have. Throws
-	 * `conflict` where no person signs in, and `mcp_failed` for an authorization server that cannot be used.
+	 * Starts a login: `url` is for a person's browser. `browser`: the cookie that the browser must send to complete it; null: any
+	 * browser can. Throws `conflict` if the server needs no login by a person, and `mcp_failed` if the authorization server cannot
+	 * be used.
 	 */
 	async begin(browser: string | null): Promise<StartedLogin> {
-		if (this.#isOwn) throw this.#refused('conflict', 'signs in automatically (client_credentials)')
+		if (this.#signsInItself) throw this.#fault('conflict', 'signs in automatically (client_credentials)')
 		const { authorizationUrl } = await oauth()
-		const issuer = await this.#find()
-		if (!issuer) throw this.#refused('conflict', 'does not ask for a login by OAuth')
+		const issuer = await this.#findIssuer()
+		if (!issuer) throw this.#fault('conflict', 'does not ask for a login by OAuth')
 		const scope = this.#scopeOf(issuer, await this.#read())
 		const redirect = redirectAddress(this.#services.gateway)
-		const client = (await this.#turns.run(() => this.#client(issuer, redirect, scope))).information
+		const client = (await this.#queue.run(() => this.#client(issuer, redirect, scope))).information
 		const secret = randomBytes(32).toString('base64url')
 		const state = `${this.#record.id}.${secret}`
 		const { url, code_verifier } = await authorizationUrl(issuer, client, { redirect, scope, state })
@@ -128,30 +129,31 @@ export class Login {
 	}
 
 	/**
-	 * Ends the login that has the state of the answer. A login ends once, even if it fails. `answer`: what came back from the
-	 * authorization server, through a browser; `browser`: the cookie of that browser. Throws a Fault that says why.
+	 * Completes the login with the answer's `state`. Each login can be completed once, even if that fails. `answer`: the parameters
+	 * with which the authorization server redirected the browser; `browser`: the cookie of that browser. Throws `invalid_request`,
+	 * `forbidden` or `mcp_failed`.
 	 */
 	async finish(answer: URLSearchParams, browser: string | undefined): Promise<void> {
 		const { exchange, isSame } = await oauth()
 		const [, secret = ''] = (answer.get('state') ?? '').split('.')
 		const pending = await this.#logins.take(hash('sha256', secret))
-		if (!pending) throw this.#refused('invalid_request', 'has no such login in progress; begin another one')
+		if (!pending) throw this.#fault('invalid_request', 'has no such login in progress; start another one')
 		if (pending.expires_at < Date.now())
-			throw this.#refused('invalid_request', 'was not signed in to within 10 minutes; begin another login')
+			throw this.#fault('invalid_request', 'was not signed in to within 10 minutes; start another login')
 		if (pending.browser !== null && (browser === undefined || !isEqual(hash('sha256', browser), pending.browser)))
-			throw this.#refused('forbidden', 'must be signed in to in the browser in which that was begun')
+			throw this.#fault('forbidden', 'must be signed in to in the browser in which the login was started')
 		const { issuer } = pending
-		const names = issuer.metadata?.issuer ?? issuer.issuer
-		const mustName =
+		const expectedIss = issuer.metadata?.issuer ?? issuer.issuer
+		const requiresIss =
 			(issuer.metadata as Record<string, unknown> | undefined)?.authorization_response_iss_parameter_supported === true
 		const iss = answer.get('iss')
-		if (iss === null ? mustName : !isSame(iss, names))
-			throw this.#refused('forbidden', 'got the answer of another authorization server; begin another login')
+		if (iss === null ? requiresIss : !isSame(iss, expectedIss))
+			throw this.#fault('forbidden', 'got the answer of another authorization server; start another login')
 		const code = answer.get('code')
 		const error = answer.get('error')
 		if (error !== null || code === null) {
 			const why = [error ?? 'no code', answer.get('error_description') ?? ''].join(' ').trim().slice(0, TEXT_LIMIT)
-			throw this.#refused('mcp_failed', `was not signed in to: its authorization server says ${JSON.stringify(why)}`)
+			throw this.#fault('mcp_failed', `was not signed in to: its authorization server returned ${JSON.stringify(why)}`)
 		}
 		this.#hide(code, pending.code_verifier)
 		const { code_verifier, redirect } = pending
@@ -159,40 +161,40 @@ export class Login {
 			this.#record.auth?.client_id === undefined
 				? { information: pending.client }
 				: await this.#client(issuer, redirect, pending.scope)
-		const tokens = await this.#asked(exchange(issuer, client, { code, code_verifier, redirect }, this.#fetch))
-		await this.#turns.run(async () => {
+		const tokens = await this.#withFaults(exchange(issuer, client, { code, code_verifier, redirect }, this.#fetch))
+		await this.#queue.run(async () => {
 			const before = await this.#read()
 			const { refusals = 0 } = before ?? {}
 			const asked = defined({ scope: pending.scope })
 			await this.#write({ ...before, issuer, tokens, ...asked, refusals, signed_in_at: now() })
 		})
-		this.#needed = null
+		this.#loginReason = null
 		await this.#emit('mcp.logged_in', { issuer: issuer.issuer, scopes: scopesOf(tokens.scope ?? pending.scope) })
 	}
 
-	/** Revokes the tokens, as far as that can be done, and forgets them. */
+	/** Revokes the tokens, if the authorization server supports that, and deletes them. */
 	async logout(): Promise<void> {
 		const { revoke } = await oauth()
 		const kept = await this.#read()
-		this.#needed = null
-		if (!kept?.tokens) return this.#turns.run(() => this.#write(undefined))
+		this.#loginReason = null
+		if (!kept?.tokens) return this.#queue.run(() => this.#write(undefined))
 		const { issuer, tokens } = kept
 		const cannotRevoke = (error: unknown): undefined => {
-			const about = { server: this.#record.name, reason: this.#clean(messageOf(error)) }
+			const about = { server: this.#record.name, reason: this.#redact(messageOf(error)) }
 			this.#services.log.warn(about, 'tokens of an MCP server could not be revoked')
 			return undefined
 		}
 		// The agent may no longer have the grant for the client's secret.
 		const client = await this.#client(issuer, kept.redirect ?? '', kept.scope).catch(cannotRevoke)
-		await this.#turns.run(() => this.#write(undefined))
+		await this.#queue.run(() => this.#write(undefined))
 		for (const token of [tokens.refresh_token, tokens.access_token])
 			if (client && token !== undefined)
 				await revoke(issuer, client.information, token, this.#fetch).catch(cannotRevoke)
 		await this.#emit('mcp.logged_out', { issuer: issuer.issuer })
 	}
 
-	/** What people may know of it. */
-	async shown(): Promise<McpLogin | null> {
+	/** The login as clients see it, without tokens; null if there are no tokens. */
+	async view(): Promise<McpLogin | null> {
 		const kept = await this.#read()
 		if (!kept?.tokens) return null
 		const { expires_at } = kept.tokens
@@ -201,11 +203,11 @@ export class Login {
 			scopes: scopesOf(kept.tokens.scope ?? kept.scope),
 			expires_at: expires_at === null ? null : new Date(expires_at).toISOString(),
 			signed_in_at: kept.signed_in_at ?? null,
-			renewable: this.#isOwn || kept.tokens.refresh_token !== undefined,
+			renewable: this.#signsInItself || kept.tokens.refresh_token !== undefined,
 		}
 	}
 
-	get #isOwn(): boolean {
+	get #signsInItself(): boolean {
 		return this.#record.auth?.grant === 'client_credentials'
 	}
 
@@ -213,71 +215,72 @@ export class Login {
 	async #token(): Promise<string | undefined> {
 		const kept = await this.#read()
 		if (!kept?.tokens || !isDue(kept.tokens)) return kept?.tokens?.access_token
-		return this.#turns.run(async () => {
+		return this.#queue.run(async () => {
 			const current = await this.#read()
 			if (!current?.tokens || !isDue(current.tokens)) return current?.tokens?.access_token
 			try {
-				return (await this.#renewed(current)) ?? current.tokens.access_token
+				return (await this.#renew(current)) ?? current.tokens.access_token
 			} catch (error) {
-				// The authorization server may be away for a moment, and the token still valid.
+				// The authorization server may be down for a moment while the token is still valid.
 				if ((current.tokens.expires_at ?? Infinity) > Date.now()) return current.tokens.access_token
 				throw error
 			}
 		})
 	}
 
-	/** Another token with which a refused request may succeed; undefined if a person must sign in, or it is not about tokens. */
-	async #afterRefusal(response: Response, used: string | undefined, isLast: boolean): Promise<string | undefined> {
+	/** Another token for a retry of a refused request; undefined if a person must sign in, or if tokens were not the cause. */
+	async #tokenAfterRefusal(response: Response, used: string | undefined, isLast: boolean): Promise<string | undefined> {
 		const challenge = (await oauth()).challengeOf(response)
 		const lacksScope = response.status === 403
 		if (lacksScope && challenge.error !== 'insufficient_scope') return undefined
-		return this.#turns.run(async () => {
+		return this.#queue.run(async () => {
 			const kept = await this.#read()
 			const current = kept?.tokens?.access_token
 			if (!isLast && current !== undefined && current !== used) return current
 			this.#challenge = challenge
-			if (this.#isOwn && !isLast) return this.#owned(kept, lacksScope)
+			if (this.#signsInItself && !isLast) return this.#requestOwnToken(kept, lacksScope)
 			if (!lacksScope && !isLast && kept?.tokens) {
-				const renewed = await this.#renewed(kept)
+				const renewed = await this.#renew(kept)
 				if (renewed !== undefined) return renewed
 			}
-			await this.#require(kept, lacksScope)
+			await this.#requireLogin(kept, lacksScope)
 			return undefined
 		})
 	}
 
-	/** Undefined if that needs a person. */
-	async #renewed(kept: KeptLogin): Promise<string | undefined> {
-		if (this.#isOwn) return this.#owned(kept, false)
+	/** Renews the access token. Returns undefined if a person must sign in. */
+	async #renew(kept: KeptLogin): Promise<string | undefined> {
+		if (this.#signsInItself) return this.#requestOwnToken(kept, false)
 		const { issuer, tokens, redirect, scope } = kept
 		if (tokens?.refresh_token === undefined) return undefined
 		const { refresh } = await oauth()
 		const client = await this.#client(issuer, redirect ?? '', scope)
-		const next = await this.#asked(refresh(issuer, client, tokens.refresh_token, this.#fetch))
+		const next = await this.#withFaults(refresh(issuer, client, tokens.refresh_token, this.#fetch))
 		if (!next) return undefined
 		await this.#write({ ...kept, tokens: { ...(tokens.scope !== undefined && { scope: tokens.scope }), ...next } })
 		return next.access_token
 	}
 
-	async #owned(kept: KeptLogin | undefined, lacksScope: boolean): Promise<string | undefined> {
+	/** Gets a token by the grant client_credentials. Returns undefined if the server does not use OAuth. */
+	async #requestOwnToken(kept: KeptLogin | undefined, lacksScope: boolean): Promise<string | undefined> {
 		const { ownTokens } = await oauth()
 		const refusals = (kept?.refusals ?? 0) + (lacksScope ? 1 : 0)
-		if (refusals >= REFUSALS) throw this.#wantOfScopes()
-		const issuer = await this.#find()
+		if (refusals >= REFUSALS) throw this.#missingScopes()
+		const issuer = await this.#findIssuer()
 		if (!issuer) return undefined
 		const scope = this.#scopeOf(issuer, kept)
 		const client = await this.#client(issuer, '', scope)
-		const tokens = await this.#asked(ownTokens(issuer, client, scope, this.#fetch))
+		const tokens = await this.#withFaults(ownTokens(issuer, client, scope, this.#fetch))
 		await this.#write({ ...kept, issuer, tokens, ...(scope !== undefined && { scope }), refusals })
 		return tokens.access_token
 	}
 
-	/** From now on a person must sign in, if the server uses OAuth at all. */
-	async #require(kept: KeptLogin | undefined, lacksScope: boolean): Promise<void> {
-		const issuer = await this.#find()
+	/** Records that a person must sign in, if the server uses OAuth. */
+	async #requireLogin(kept: KeptLogin | undefined, lacksScope: boolean): Promise<void> {
+		const issuer = await this.#findIssuer()
 		if (!issuer) return
 		const refusals = (kept?.refusals ?? 0) + (lacksScope ? 1 : 0)
-		if (refusals >= REFUSALS) throw this.#wantOfScopes()
+		if (refusals >= REFUSALS) throw this.#missingScopes()
 		if (kept) {
 			const { tokens: _, ...rest } = kept
 			await this.#write(lacksScope ? { ...kept, refusals } : rest)
@@ -285,19 +288,19 @@ export class Login {
 		const { scope } = this.#challenge
 		const name = `the MCP server "${this.#record.name}"`
 		const how = `an operator must sign in (svc mcp login ${this.#agent.name} ${this.#record.name}, or in the console)`
-		const before = this.#needed
-		this.#needed = lacksScope
+		const before = this.#loginReason
+		this.#loginReason = lacksScope
 			? `${name} wants further permissions (${scope ?? 'unnamed'}): ${how}`
 			: `${name} needs a login: ${how}`
-		if (this.#needed !== before) await this.#emit('mcp.login_required', { scopes: scopesOf(scope) })
+		if (this.#loginReason !== before) await this.#emit('mcp.login_required', { scopes: scopesOf(scope) })
 	}
 
-	async #find(): Promise<Issuer | undefined> {
+	async #findIssuer(): Promise<Issuer | undefined> {
 		const { findIssuer } = await oauth()
-		return this.#asked(findIssuer(this.#server, this.#challenge, this.#fetch, this.#record.auth?.type === 'oauth'))
+		return this.#withFaults(findIssuer(this.#server, this.#challenge, this.#fetch, this.#record.auth?.type === 'oauth'))
 	}
 
-	/** The operator's client, the one that this server has registered, our document, or a new one. */
+	/** The client: the operator's, the one that is already registered, the client ID metadata document, or a newly registered one. */
 	async #client(issuer: Issuer, redirect: string, scope: string | undefined): Promise<AuthClient> {
 		const { register, signedClient } = await oauth()
 		const { client_id, client_secret, private_key } = this.#record.auth ?? {}
@@ -318,44 +321,47 @@ export class Login {
 			return { information: kept.client }
 		const document = clientDocument(this.#services.gateway)
 		const isKnown = document !== null && issuer.metadata?.client_id_metadata_document_supported === true
-		const client = isKnown ? { client_id: document } : await this.#asked(register(issuer, redirect, scope, this.#fetch))
+		const client = isKnown
+			? { client_id: document }
+			: await this.#withFaults(register(issuer, redirect, scope, this.#fetch))
 		const { tokens: _, ...rest } = kept ?? {}
 		await this.#write({ ...rest, issuer, client, redirect })
 		return { information: client }
 	}
 
-	/** What the server asks for now, with what it granted before; else what the operator set; else all that it lists. */
+	/** The scopes of the latest challenge and those granted before; else the operator's setting; else all that the server lists. */
 	#scopeOf({ scopes, metadata }: Issuer, kept: KeptLogin | undefined): string | undefined {
 		const asked = scopesOf(this.#challenge.scope)
 		const before = asked.length > 0 ? scopesOf(kept?.tokens && (kept.tokens.scope ?? kept.scope)) : []
 		const wanted = asked.length > 0 ? [...before, ...asked] : (this.#record.auth?.scopes ?? scopes ?? [])
-		// Without it some servers give no refresh token.
-		const offline = !this.#isOwn && metadata?.scopes_supported?.includes('offline_access') ? ['offline_access'] : []
+		// Without this scope, some servers issue no refresh token.
+		const offline =
+			!this.#signsInItself && metadata?.scopes_supported?.includes('offline_access') ? ['offline_access'] : []
 		const all = [...new Set([...wanted, ...(wanted.length > 0 ? offline : [])])]
 		return all.length > 0 ? all.join(' ') : undefined
 	}
 
-	/** Every error of an authorization server, without what must not be shown. */
-	async #asked<T>(answer: Promise<T>): Promise<T> {
+	/** Converts errors of an authorization server to Faults with redacted messages. */
+	async #withFaults<T>(answer: Promise<T>): Promise<T> {
 		try {
 			return await answer
 		} catch (error) {
 			if (isFault(error, 'mcp_failed', 'address_refused', 'fetch_failed', 'fetch_timeout')) throw error
-			const message = this.#clean(messageOf(error)).slice(0, TEXT_LIMIT)
+			const message = this.#redact(messageOf(error)).slice(0, TEXT_LIMIT)
 			throw new Fault('mcp_failed', `its authorization server: ${message}`, { cause: error })
 		}
 	}
 
-	#wantOfScopes(): Fault {
+	#missingScopes(): Fault {
 		const { scope = 'unnamed' } = this.#challenge
-		return this.#refused(
+		return this.#fault(
 			'mcp_failed',
 			`refused its tokens ${REFUSALS} times because of missing scopes (${scope}); the account, or the client, may not have them: svc mcp logout ${this.#agent.name} ${this.#record.name} starts over`,
 		)
 	}
 
-	#refused(code: 'conflict' | 'invalid_request' | 'forbidden' | 'mcp_failed', what: string): Fault {
-		return new Fault(code, this.#clean(`the MCP server "${this.#record.name}" ${what}`))
+	#fault(code: 'conflict' | 'invalid_request' | 'forbidden' | 'mcp_failed', what: string): Fault {
+		return new Fault(code, this.#redact(`the MCP server "${this.#record.name}" ${what}`))
 	}
 
 	#read(): Promise<KeptLogin | undefined> {
@@ -372,7 +378,7 @@ export class Login {
 
 	async #write(login: KeptLogin | undefined): Promise<void> {
 		this.#hideTokens(login)
-		// Also where it cannot be stored: the former refresh token may be void.
+		// Even if the write fails: the authorization server may have invalidated the old refresh token.
 		this.#kept = Promise.resolve(login)
 		await this.#logins.write(login)
 	}
@@ -383,14 +389,14 @@ export class Login {
 	}
 
 	#hide(...values: (string | undefined)[]): void {
-		const known = values.filter((value) => value !== undefined && !this.#secrets.includes(value)) as string[]
-		// Former ones may still be on their way in an answer.
-		if (known.length > 0) this.#secrets = [...known, ...this.#secrets].slice(0, 16)
+		const added = values.filter((value) => value !== undefined && !this.#secrets.includes(value)) as string[]
+		// Earlier values stay: responses in progress may contain them.
+		if (added.length > 0) this.#secrets = [...added, ...this.#secrets].slice(0, 16)
 	}
 
-	#clean(text: string): string {
-		const clean = this.#secrets.reduce((all, value) => all.replaceAll(value, '[redacted]'), text)
-		return this.#services.redactor.of([this.#agent]).text(clean, 'record')
+	#redact(text: string): string {
+		const redacted = this.#secrets.reduce((all, value) => all.replaceAll(value, '[redacted]'), text)
+		return this.#services.redactor.of([this.#agent]).text(redacted, 'record')
 	}
 
 	async #emit(event_type: string, payload: Record<string, unknown>): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * OAuth as the MCP specification of 2025-11-25 uses it, by the official SDK's functions, with the checks that these leave to
- * their caller. Loaded with the first server that wants a login: like the SDK's client, it takes long to load.
+ * OAuth as the MCP specification of 2025-11-25 requires it: the functions of the official SDK, with the checks that they leave to
+ * the caller. Loaded with the first server that requires a login, since it takes as long to load as the SDK's client.
  */
 import { createPrivateKey } from 'node:crypto'
 import type { AuthorizationServerMetadata, OAuthClientInformationMixed } from '@modelcontextprotocol/sdk/shared/auth.js'
@@ -24,27 +24,27 @@ import { defined } from '../../../core/util/defined.ts'
 import { Fault, isFault } from '../../../core/errors.ts'
 import { clientMetadata } from './client.ts'
 
-/** Where the tokens of a server come from. Plain data, at most a few documents of 64 KiB. */
+/** The authorization server of an MCP server. Plain data, at most a few documents of 64 KiB. */
 export interface Issuer {
 	/** The authorization server's address, as the MCP server named it. */
 	issuer: string
-	/** Absent: a server of the specification of 2025-03-26, with its endpoints at fixed paths. */
+	/** Absent: it follows the specification of 2025-03-26, with endpoints at fixed paths. */
 	metadata?: AuthorizationServerMetadata
-	/** What the tokens are for (RFC 8707), as the server calls itself. */
+	/** The resource that the tokens are for (RFC 8707), exactly as the MCP server's metadata spells it. */
 	resource?: string
-	/** The scopes that the server lists. */
+	/** The scopes that the MCP server lists. */
 	scopes?: string[]
 }
 
 export type ClientInformation = OAuthClientInformationMixed
 
-/** A client as it authenticates. */
+/** A client, with its way to authenticate. */
 export interface AuthClient {
 	information: ClientInformation
 	authenticate?: AddClientAuthentication
 }
 
-/** What an answer with 401 or 403 says. */
+/** The challenge of a response with status 401 or 403. */
 export interface Challenge {
 	metadata_url?: URL
 	scope?: string
@@ -56,14 +56,14 @@ export interface Tokens {
 	access_token: string
 	refresh_token?: string
 	scope?: string
-	/** When they end, and when they are to be renewed; milliseconds since 1970. Null if the server does not say. */
+	/** When the access token expires, and when to renew it; milliseconds since 1970. Null if the server does not specify it. */
 	expires_at: number | null
 	renew_at: number | null
 }
 
-/** A lifetime beyond this counts as this: dates end somewhere. */
+/** Limit of a token's lifetime, since a date cannot be arbitrarily far away. */
 const LONGEST_S = 10 * 366 * 24 * 3600
-/** How long before its end a token is renewed, or a fifth of its lifetime if that is less. */
+/** Time before its expiry at which a token is renewed; or a fifth of its lifetime, if that is shorter. */
 const EARLY_MS = 30_000
 
 export function challengeOf(response: Response): Challenge {
@@ -72,9 +72,9 @@ export function challengeOf(response: Response): Challenge {
 }
 
 /**
- * Finds the authorization server of an MCP server. Returns undefined if its documents name none, unless it uses OAuth for
- * certain: then the endpoints are those of the specification of 2025-03-26. Throws a Fault if they cannot be trusted: another
- * resource, another issuer, no PKCE; and what `fetch` throws.
+ * Finds the authorization server of an MCP server. If the MCP server's documents name none, returns undefined; or, with
+ * `isCertain`, the endpoints of the specification of 2025-03-26. Throws `mcp_failed` if the documents cannot be trusted (another
+ * resource, another issuer, no PKCE), and what `fetch` throws.
  */
 export async function findIssuer(
 	server: URL,
@@ -100,7 +100,7 @@ export async function findIssuer(
 	return defined({ issuer, metadata, resource, scopes: about?.scopes_supported })
 }
 
-/** The resource's own text: exact comparison at the authorization server must not fail because of a slash. */
+/** Returns the text of the metadata, not a normalized URL: authorization servers compare it exactly, including a final slash. */
 async function resourceOf(
 	server: URL,
 	about: Awaited<ReturnType<typeof discoverOAuthProtectedResourceMetadata>>,
@@ -109,11 +109,11 @@ async function resourceOf(
 		await selectResourceURL(server, {} as OAuthClientProvider, about)
 		return about.resource
 	} catch (error) {
-		throw refused(`its metadata is about another resource, ${about.resource}`, error)
+		throw refused(`its metadata describes another resource, ${about.resource}`, error)
 	}
 }
 
-/** Registers a client (RFC 7591). Throws a Fault that names `redirect` where the server does not register clients. */
+/** Registers a client (RFC 7591). If the server does not register clients, throws a Fault that names `redirect`. */
 export async function register(
 	{ issuer, metadata }: Issuer,
 	redirect: string,
@@ -128,13 +128,13 @@ export async function register(
 	try {
 		return await registerClient(issuer, defined({ ...wanted, scope }))
 	} catch (error) {
-		// Some know the scopes of the resources that they protect only in requests for tokens.
+		// Some servers accept the scopes of their resources only in requests for tokens.
 		if (scope === undefined || !(error instanceof InvalidClientMetadataError)) throw error
 		return registerClient(issuer, wanted)
 	}
 }
 
-/** A client that was registered beforehand and signs its requests (RFC 7523). Throws a Fault for an unusable key. */
+/** A client that was registered beforehand and signs its requests (RFC 7523). Throws `mcp_failed` if the key cannot be used. */
 export function signedClient(client_id: string, pem: string): AuthClient {
 	const authenticate = createPrivateKeyJwtAuth({
 		issuer: client_id,
@@ -156,7 +156,7 @@ function algorithmOf(pem: string): string {
 	if (details.type === 'rsa') return 'RS256'
 	const found = { prime256v1: 'ES256', secp384r1: 'ES384', secp521r1: 'ES512' }[details.curve ?? '']
 	if (details.type === 'ec' && found !== undefined) return found
-	throw refused(`its private key is of the kind ${details.type}; use RSA, or EC with P-256, P-384 or P-521`)
+	throw refused(`its private key has the type ${details.type}; use RSA, or EC with P-256, P-384 or P-521`)
 }
 
 export async function authorizationUrl(
@@ -165,7 +165,7 @@ export async function authorizationUrl(
 	{ redirect, scope, state }: { redirect: string; scope: string | undefined; state: string },
 ): Promise<{ url: URL; code_verifier: string }> {
 	const { authorizationUrl: url, codeVerifier } = await startAuthorization(issuer.issuer, {
-		...placeOf(issuer),
+		...issuerOptions(issuer),
 		clientInformation: client,
 		redirectUrl: redirect,
 		...(scope !== undefined && { scope }),
@@ -176,7 +176,7 @@ export async function authorizationUrl(
 	return { url, code_verifier: codeVerifier }
 }
 
-/** Redeems a code. */
+/** Exchanges an authorization code for tokens. */
 export async function exchange(
 	issuer: Issuer,
 	client: AuthClient,
@@ -185,8 +185,8 @@ export async function exchange(
 ): Promise<Tokens> {
 	return tokensOf(
 		await exchangeAuthorization(issuer.issuer, {
-			...placeOf(issuer),
-			...identityOf(client),
+			...issuerOptions(issuer),
+			...clientOptions(client),
 			authorizationCode: code,
 			codeVerifier: code_verifier,
 			redirectUri: redirect,
@@ -195,7 +195,7 @@ export async function exchange(
 	)
 }
 
-/** Undefined if the server no longer accepts the refresh token: a person must sign in again. */
+/** Renews tokens. Returns undefined if the server no longer accepts the refresh token, so that a person must sign in again. */
 export async function refresh(
 	issuer: Issuer,
 	client: AuthClient,
@@ -203,7 +203,7 @@ export async function refresh(
 	fetch: FetchLike,
 ): Promise<Tokens | undefined> {
 	try {
-		const wanted = { ...placeOf(issuer), ...identityOf(client), refreshToken: refresh_token, fetchFn: fetch }
+		const wanted = { ...issuerOptions(issuer), ...clientOptions(client), refreshToken: refresh_token, fetchFn: fetch }
 		return tokensOf(await refreshAuthorization(issuer.issuer, wanted))
 	} catch (error) {
 		if (error instanceof InvalidGrantError) return undefined
@@ -211,7 +211,7 @@ export async function refresh(
 	}
 }
 
-/** Tokens for the agent itself, without a person. */
+/** Gets tokens for the client itself (client_credentials), without a person. */
 export async function ownTokens(
 	issuer: Issuer,
 	client: AuthClient,
@@ -230,22 +230,22 @@ export async function ownTokens(
 		saveCodeVerifier() {},
 		codeVerifier: () => '',
 	}
-	return tokensOf(await fetchToken(provider, issuer.issuer, { ...placeOf(issuer), fetchFn: fetch }))
+	return tokensOf(await fetchToken(provider, issuer.issuer, { ...issuerOptions(issuer), fetchFn: fetch }))
 }
 
 /**
- * What each request says of where the tokens come from, and what they are for. The SDK passes `resource` on as text, although
- * the types of `fetchToken` want a URL, which would add a slash.
+ * The parameters about the authorization server and the resource, which all requests have. `resource` stays a string, which the
+ * SDK sends unchanged, although its types require a URL: a URL could get an additional slash.
  */
-function placeOf({ metadata, resource }: Issuer) {
+function issuerOptions({ metadata, resource }: Issuer) {
 	return defined({ metadata, resource: resource as unknown as URL | undefined })
 }
 
-function identityOf({ information, authenticate }: AuthClient) {
+function clientOptions({ information, authenticate }: AuthClient) {
 	return defined({ clientInformation: information, addClientAuthentication: authenticate })
 }
 
-/** Revokes a token (RFC 7009), where the server offers that. */
+/** Revokes a token (RFC 7009), if the server supports that. */
 export async function revoke(
 	{ metadata }: Issuer,
 	client: ClientInformation,
@@ -270,7 +270,7 @@ function tokensOf({ access_token, refresh_token, scope, expires_in }: OAuthToken
 	}
 }
 
-/** RFC 8414 compares issuers as text; a slash at the end is the only difference that servers and their documents have. */
+/** Compares issuers as text, like RFC 8414, but ignores a final slash, in which servers and their documents often differ. */
 export function isSame(a: string, b: string): boolean {
 	return a.replace(/\/$/, '') === b.replace(/\/$/, '')
 }

@@ -14,7 +14,7 @@ import { CALLBACK, CLIENT_DOCUMENT, clientDocument, clientMetadata, redirectAddr
 const tags = ['api', 'mcp']
 const COOKIE = 'svc-mcp-login'
 const COOKIE_SECONDS = 600
-/** Longer than any code; the address that a person pastes has it, too. */
+/** Limit of characters of the pasted address, which contains the code. */
 const ADDRESS_LIMIT = 16_384
 
 export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: McpServers): void {
@@ -67,9 +67,9 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 						.max(ADDRESS_LIMIT)
 						.required()
 						.custom((text: string, helpers) =>
-							URL.canParse(text) ? text : helpers.message({ custom: '{#label} must be the whole address' }),
+							URL.canParse(text) ? text : helpers.message({ custom: '{#label} must be the complete address' }),
 						)
-						.description('The whole address, with `code` and `state`.')
+						.description('The complete address, with `code` and `state`.')
 						.example('http://127.0.0.1:3000/v1/mcp/callback?code=SplxlOBeZQQYbYS6WxSbIA&state=af0ifjsldkj'),
 				}).required(),
 			},
@@ -87,7 +87,8 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 		options: {
 			id: 'logoutOfMcpServer',
 			description: 'Sign out of an MCP server',
-			notes: 'Revokes the tokens, as far as the authorization server can, deletes them, and reconnects without.',
+			notes:
+				'Revokes the tokens, if the authorization server supports that, deletes them, and reconnects without them.',
 			tags,
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -101,16 +102,16 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 		path: CALLBACK,
 		options: {
 			id: 'endMcpLogin',
-			description: 'Where a browser returns after a login to an MCP server',
-			notes: 'For browsers: shows a page. Public, since `state` proves that the login was begun here.',
+			description: 'Redirect address of logins to MCP servers',
+			notes: 'For browsers: shows a page. Public, since `state` proves that the login was started by this gateway.',
 			tags,
 			auth: false,
 			plugins: { openapi: { answers: pageAnswers(200, 400, 403, 502) } },
 		},
 		handler: async (request, h) => {
 			try {
-				const { agent, server: one } = await servers.completeLogin(request.url, cookieOf(request.raw.req, COOKIE))
-				const text = `The agent ${agent} can use the MCP server "${one.name}" now. You can close this page.`
+				const done = await servers.completeLogin(request.url, cookieOf(request.raw.req, COOKIE))
+				const text = `The agent ${done.agent} can use the MCP server "${done.server.name}" now. You can close this page.`
 				return ctx.use('auth').loginPage(h, 200, { title: 'Signed in', text })
 			} catch (error) {
 				if (!isFault(error)) throw error
@@ -145,13 +146,13 @@ export function loginRoutes(server: Server, ctx: Context<McpSettings>, servers: 
 		handler: () => {
 			const client_id = clientDocument(ctx.gateway)
 			if (client_id === null)
-				throw ctx.fault('not_found', 'there is no such document without a server.public_url that begins with https')
+				throw ctx.fault('not_found', 'this document needs a server.public_url that begins with https')
 			return { client_id, ...clientMetadata(redirectAddress(ctx.gateway)) }
 		},
 	})
 }
 
-/** A page of the gateway's own, whose browser also has the address to which the login returns. */
+/** Whether a page of the gateway sent the request, and the redirect address has the same host, so that it gets the cookie. */
 function isOfThisOrigin(
 	{ headers, info }: Pick<Request, 'headers' | 'info'>,
 	{ gateway }: Context<McpSettings>,
@@ -159,7 +160,7 @@ function isOfThisOrigin(
 	return headers['sec-fetch-site'] === 'same-origin' && new URL(redirectAddress(gateway)).host === info.host
 }
 
-/** Lax: the browser comes back from another site. */
+/** `SameSite=Lax`, since another site redirects the browser to the callback. */
 function withCookie(response: ResponseObject, value: string, { gateway }: Context<McpSettings>): ResponseObject {
 	const secure = redirectAddress(gateway).startsWith('https:') ? '; Secure' : ''
 	return response.header(

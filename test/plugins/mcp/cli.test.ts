@@ -130,13 +130,17 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 		t.match(unknown.err, 'svc mcp add [options] <agent> <name> -- [command...]', option)
 	}
 	t.notMatch((await svc(['mcp', 'list', 'bob', '-y'])).err, 'after --', 'it takes no further arguments')
-	t.match(await add('--root', 'books', '--', 'node'), { code: 2, err: /--root takes an absolute path/ })
-	t.match(await add('--header', 'a: b', '--', 'node'), { code: 2, err: /--header goes with --url/ })
-	t.match(await add('--env', 'a=b', ...url), { code: 2, err: /--env goes with a program/ })
+	t.match(await add('--root', 'books', '--', 'node'), { code: 2, err: /--root needs an absolute path/ })
+	t.match(await add('--header', 'a: b', '--', 'node'), { code: 2, err: /--header needs --url/ })
+	t.match(await add('--env', 'a=b', ...url), { code: 2, err: /--env needs a program/ })
 	t.match(await add('--env', 'ab', '--', 'node'), { code: 2, err: /name=value/ })
-	const variable = /env\.LOG-LEVEL is not a variable; a name has only A-Z a-z 0-9 _ and does not begin with a digit/
+	const variable =
+		/env\.LOG-LEVEL is not a valid name of a variable: use only A-Z a-z 0-9 _, and no digit at its beginning/
 	t.match(await add('--env', 'LOG-LEVEL=1', '--', 'node'), { code: 2, err: variable })
-	t.match(await add('--header', 'Host: a', ...url), { code: 2, err: /headers\.Host is not a header that can be set/ })
+	t.match(await add('--header', 'Host: a', ...url), {
+		code: 2,
+		err: /headers\.Host cannot be set: HTTP or MCP sets this header/,
+	})
 	for (const [option, text] of [
 		['--env', 'API_KEY=sk-1234'],
 		['--env', 'GITHUB_TOKEN=ghp_1'],
@@ -156,7 +160,7 @@ void t.test('what cannot be, or would show a secret, is refused', async (t) => {
 	const line = await svc(['mcp', 'add', 'bob', 'line', '--', 'npx -y some-server'])
 	t.match(line, {
 		code: 1,
-		out: /"npx -y some-server" cannot be started: .* its arguments are separate: npx, -y, some/,
+		out: /"npx -y some-server" cannot be started: .* give its arguments separately: npx, -y, some/,
 	})
 })
 

@@ -45,7 +45,7 @@ void t.test('several fields are asked one after another; a wrong answer is asked
 	const run_id = await bea.start(ask(fields, ['age', 'colour', 'news']))
 	const { asked, result } = await converse(t, bea, run_id, ['old', '36', 'green', 'yes', 'skip', 'skip'])
 	t.match(asked[0].question, /age \[a whole number\] \(1 of 5\).*A JSON object answers all at once/s)
-	t.match(asked[1].question, /^That answer does not fit: answer with a number/)
+	t.match(asked[1].question, /^That answer is not valid: answer with a number/)
 	t.strictSame(asked[2].options, ['Red', 'Green'])
 	t.strictSame(asked[3].options, ['yes', 'no'])
 	t.match(asked[4].question, /"skip" leaves it out/)

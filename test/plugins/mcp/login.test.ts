@@ -371,7 +371,7 @@ void t.test('the callback redirects nowhere, and a login is ended by its own add
 	refused(t, await agent.call(`mcp/${other.id}/login/complete`, { redirect_url }), {
 		status: 400,
 		code: 'invalid_request',
-		says: /not known/,
+		says: /does not exist/,
 	})
 	t.equal((await agent.call(`mcp/${id}/login/complete`, { redirect_url })).body.status, 'connected')
 	// The authorization server knows our redirect address only.
@@ -409,7 +409,7 @@ void t.test('documents that cannot be trusted are refused, and say why', async (
 		[
 			'another resource',
 			(base: string) => ({ [AT_RESOURCE]: about(base, { resource: 'https://bank.example.com/mcp' }) }),
-			/about another resource, https:\/\/bank/,
+			/describes another resource, https:\/\/bank/,
 		],
 		[
 			'another issuer',

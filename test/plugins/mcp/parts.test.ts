@@ -56,7 +56,7 @@ void t.test('a list of tools may hold anything; what cannot be offered is named'
 	t.equal(refused.length, 11)
 	t.match(
 		refused.join('\n'),
-		/no-schema does not take an object[^]*deep has[^]*long has[^]*task requires execution as a task[^]*a is listed twice/,
+		/no-schema does not accept an object[^]*deep has[^]*long has[^]*task requires execution as a task[^]*a is listed twice/,
 	)
 	const many = Array.from({ length: 300 }, (_, n) => ({ name: `t${n}`, inputSchema: {} }))
 	t.equal(readDefinitions(many).definitions.length, 256)
@@ -490,8 +490,8 @@ void t.test('call timer: progress and a person stop the clock, the total goes on
 		expired = what
 		resolve()
 	})
-	const goOn = timer.hold()
-	const again = timer.hold()
+	const goOn = timer.pause()
+	const again = timer.pause()
 	await new Promise((done) => setTimeout(done, 80))
 	t.equal(expired, undefined, 'held')
 	goOn()

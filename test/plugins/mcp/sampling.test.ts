@@ -104,8 +104,8 @@ void t.test('it is bounded', async (t) => {
 
 	const image = { type: 'image', data: 'AAAA', mimeType: 'image/png' }
 	const refusals: [object, RegExp][] = [
-		[{ messages: [{ role: 'user', content: image }] }, /only messages of text/],
-		[{ messages: [message('assistant', 'Me last')] }, /last message must be text of the user/],
+		[{ messages: [{ role: 'user', content: image }] }, /only text messages/],
+		[{ messages: [message('assistant', 'Me last')] }, /last message must be a text with the role user/],
 		[{ messages: [] }, /last message/],
 		[{ messages: [message('user', 'x')], maxTokens: 0 }, /maxTokens must be at least 1/],
 	]
