@@ -1,8 +1,8 @@
-/** AES-256-GCM, with associated data: sealed text that is moved to another record does not open there. */
+/** AES-256-GCM with associated data: encrypted text that is moved to another record cannot be decrypted there. */
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 
-/** The kind of a sealed text, and its owner. */
+/** The associated data: the kind of an encrypted text, and its owner. */
 export type CipherIdentity = readonly [kind: string, ...identity: (string | number)[]]
 
 const NONCE_BYTES = 12
@@ -10,8 +10,8 @@ const TAG_BYTES = 16
 const KEY_BYTES = 32
 
 /**
- * Returns nonce, ciphertext and tag. Bytes, since in text the redactor could mistake a part for a short secret. Random
- * nonces: one key is safe for 2^32 texts.
+ * Returns nonce, ciphertext and tag. They stay bytes, since the redactor could find a short secret in an encoded text. Nonces
+ * are random, so one key may encrypt up to 2^32 texts.
  */
 export function seal(key: KeyObject, plain: string | Uint8Array, about: CipherIdentity): Uint8Array {
 	const nonce = randomBytes(NONCE_BYTES)
@@ -20,7 +20,7 @@ export function seal(key: KeyObject, plain: string | Uint8Array, about: CipherId
 	return Buffer.concat([nonce, text, cipher.final(), cipher.getAuthTag()])
 }
 
-/** Undefined if it was sealed with another key or other associated data, or was changed since. */
+/** Undefined if the text was encrypted with another key or other associated data, or was changed since. */
 export function unseal(key: KeyObject, sealed: Uint8Array, about: CipherIdentity): Buffer | undefined {
 	if (sealed.length < NONCE_BYTES + TAG_BYTES) return undefined
 	const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES })
@@ -45,7 +45,7 @@ export function keyOf(bytes: Buffer): KeyObject {
 	return key
 }
 
-/** A key sealed under another one. */
+/** Encrypts a key with another key. */
 export function wrap(under: KeyObject, key: KeyObject, about: CipherIdentity): Uint8Array {
 	const bytes = key.export()
 	const wrapped = seal(under, bytes, about)
@@ -58,12 +58,12 @@ export function unwrap(under: KeyObject, wrapped: Uint8Array, about: CipherIdent
 	return bytes?.length === KEY_BYTES ? keyOf(bytes) : undefined
 }
 
-/** HMAC-SHA256: reveals nothing about the words without the key. */
+/** HMAC-SHA256, which reveals nothing about the data without the key. */
 export function mac(key: KeyObject, about: CipherIdentity): Buffer {
 	return createHmac('sha256', key).update(bytesOf(about)).digest()
 }
 
-/** As JSON, so that different lists of words have different encodings. */
+/** As JSON, so that different lists have different encodings. */
 function bytesOf(about: CipherIdentity): Buffer {
 	return Buffer.from(JSON.stringify(about))
 }

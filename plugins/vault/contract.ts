@@ -5,9 +5,9 @@ export interface Secret {
 	id: string
 	name: string
 	created_at: string
-	/** What it is for, such as `channel`. */
+	/** Its purpose, such as `channel`. */
 	policy_label?: string
-	/** Its record was changed outside the gateway, or is damaged: neither its name nor its value can be read. */
+	/** The record was changed outside the gateway or is damaged, so that its name and value cannot be read. */
 	damaged?: true
 }
 
@@ -16,14 +16,14 @@ export interface Grant {
 	/** The agent's name. */
 	agent_id: string
 	secret_id: string
-	/** A model that reads it gets the value itself instead of a handle. */
+	/** Whether the agent's model gets the value itself instead of a handle. */
 	reveal: boolean
-	/** `host` (any port) or `host:port`: the value leaves only over HTTP, and only to these hosts. Absent: no limit. */
+	/** `host` (any port) or `host:port`: the value is sent only over HTTP, and only to these hosts. Absent: no restriction. */
 	hosts?: string[]
 	created_at: string
 }
 
-/** The HTTP request with which a value leaves. */
+/** The HTTP request that sends a value. */
 export interface Outlet {
 	/** Its first address, before redirects. */
 	url: URL
@@ -31,20 +31,20 @@ export interface Outlet {
 	keepTo(hosts: readonly string[]): void
 }
 
-/** The reader, for the events; `via` names the reading part, such as `vault.read` or `skill:weather`. */
+/** Who reads a secret. `via` names the component, such as `vault.read` or `skill:weather`. */
 export interface SecretReading {
 	agent: AgentRef
 	via: string
 	emit: ToolCall['emit']
-	/** Absent: the value does not leave over HTTP, and a grant with hosts denies it. */
+	/** Absent: the value is not sent over HTTP, and a grant with hosts denies the read. */
 	outlet?: Outlet
 }
 
 /** The API for every plugin. All methods throw `vault_locked` if the vault's key is missing, unless noted otherwise. */
 export interface Vault {
 	/**
-	 * A secret's value under the agent's grant; from now on the redactor searches for it. Emits `vault.accessed`. If there is no
-	 * such secret, no grant, or the grant's hosts do not include the outlet, it emits `vault.denied` and throws `vault_denied`.
+	 * Returns a secret's value under the agent's grant, and adds it to the redactor. Emits `vault.accessed`. If there is no such
+	 * secret or no grant, or if the grant's hosts do not include the outlet, emits `vault.denied` and throws `vault_denied`.
 	 */
 	read(name: string, reading: SecretReading): Promise<{ value: string; reveal: boolean }>
 	/**
@@ -59,13 +59,13 @@ export interface Vault {
 	hostsOf(name: string, agent: AgentRef): Promise<readonly string[] | undefined>
 	/** Ids of the secrets whose values the agent's model may see; none while the vault is locked. Cheap. */
 	revealed(agent: AgentRef): Promise<ReadonlySet<string>>
-	/** For the gateway's own use, by a secret's id or name: a provider's key, a bot's token. Throws `not_found`. */
+	/** Returns a value for the gateway's own use, such as a provider's key, by the secret's id or name. Throws `not_found`. */
 	open(ref: string): Promise<string>
 	/** Whether a secret with this id or name exists. */
 	has(ref: string): Promise<boolean>
 	/**
-	 * Calls back when a secret is created, changed or deleted, until the returned function is called. Continues when this
-	 * plugin is replaced.
+	 * Calls `listener` when a secret is created, changed or deleted, until the returned function is called. Survives the
+	 * replacement of this plugin.
 	 */
 	onChanged(listener: (secret: { id: string; name: string }) => void): () => void
 	/** Encrypts text that another plugin stores in its own record. `about` binds it to that record. */
@@ -105,12 +105,12 @@ export interface VaultService extends Vault {
 	secrets: Secrets
 	grants: Grants
 	/**
-	 * Creates a new master key. Throws `conflict` if the operator provides the key. Returns how many secrets were wrapped again.
+	 * Creates a new master key. Throws `conflict` if the operator provides the key. Returns the number of re-encrypted secrets.
 	 */
 	rotateKey(): Promise<number>
 	/**
 	 * Deletes all secrets and grants of a locked vault, and unlocks it with the present key, or a new one if it is missing. Throws
-	 * `conflict` if the vault is not locked, and `vault_locked` if the present key is invalid. Returns how many secrets were deleted.
+	 * `conflict` if the vault is not locked, and `vault_locked` if the present key is invalid. Returns the number of deleted secrets.
 	 */
 	reset(): Promise<number>
 }

@@ -1,4 +1,4 @@
-/** The checks of `svc doctor`: the key, and whether every secret opens with it. */
+/** Checks of `svc doctor`: the master key, and whether it decrypts every secret. */
 import { NotChecked, error, ok } from '../../core/cli/doctor/contract.ts'
 import type { DoctorFile, CheckContext, Secrets } from '../../core/cli/doctor/contract.ts'
 import { isFault, messageOf } from '../../core/errors.ts'
@@ -11,7 +11,7 @@ import { masterKeyFrom } from './master-key.ts'
 import { nameHash, openSecret, openValue } from './secret-record.ts'
 import type { SecretRecord } from './secret-record.ts'
 
-/** Opening one takes some 20 µs. */
+/** Limit of the secrets that are checked; each takes about 20 µs. */
 const SECRETS = 10_000
 
 export default {
@@ -59,10 +59,10 @@ export default {
 	],
 	async secrets(context): Promise<Secrets> {
 		if (await context.gateway()) {
-			const known = new Set((await orSay(listed(context))).flatMap(({ id, name }) => [id, name]))
+			const known = new Set((await orNotChecked(listed(context))).flatMap(({ id, name }) => [id, name]))
 			return { find: async (ref) => (known.has(ref) ? { value: null } : undefined) }
 		}
-		const vault = await orSay(unlocked(context))
+		const vault = await orNotChecked(unlocked(context))
 		return { find: async (ref) => vault && valueOf(ref, vault) }
 	},
 } satisfies DoctorFile
@@ -70,7 +70,7 @@ export default {
 interface Unlocked {
 	store: Store
 	ring: Keyring
-	/** The source of the key. */
+	/** Where the key comes from, for people. */
 	name: string
 }
 
@@ -78,15 +78,15 @@ interface Unlocked {
 async function unlocked(context: CheckContext): Promise<Unlocked | undefined> {
 	return context.once('vault', async () => {
 		const store = await context.store()
-		// If there is a state, neither call below writes anything.
+		// With an existing state, the calls below write nothing.
 		if (!store || !(await store.get(keys.state))) return undefined
 		const source = masterKeyFrom({ home: context.home, env: context.env, isNew: false })
 		return { store, ring: await openKeyring(store, source), name: source.name }
 	})
 }
 
-/** For the checks after the check of the key. */
-async function orSay<T>(vault: Promise<T>): Promise<T> {
+/** If the vault is locked, reports the check as not run: the check of the key reports the cause. */
+async function orNotChecked<T>(vault: Promise<T>): Promise<T> {
 	try {
 		return await vault
 	} catch (thrown) {
@@ -95,7 +95,7 @@ async function orSay<T>(vault: Promise<T>): Promise<T> {
 	}
 }
 
-/** The state that a running gateway reports. Throws `vault_locked`. */
+/** The secrets that a running gateway lists. Throws `vault_locked`. */
 async function listed(context: CheckContext): Promise<Secret[]> {
 	return context.once(
 		'secrets listed',
@@ -105,10 +105,10 @@ async function listed(context: CheckContext): Promise<Secret[]> {
 
 async function damagedOf(context: CheckContext): Promise<{ ids: string[]; count: number }> {
 	if (await context.gateway()) {
-		const secrets = await orSay(listed(context))
+		const secrets = await orNotChecked(listed(context))
 		return { ids: secrets.filter(({ damaged }) => damaged).map(({ id }) => id), count: secrets.length }
 	}
-	const vault = await orSay(unlocked(context))
+	const vault = await orNotChecked(unlocked(context))
 	const ids: string[] = []
 	let count = 0
 	if (!vault) return { ids, count }

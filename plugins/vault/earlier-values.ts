@@ -1,6 +1,6 @@
 /**
- * The values that a secret had before: agents that have read one may still repeat it, so it stays redacted. Kept only for secrets that
- * were read, encrypted, and deleted together with the secret.
+ * The earlier values of a secret. They stay redacted, since agents that have read one may still repeat it. They are kept only for
+ * secrets that were read, encrypted, until the secret is deleted.
  */
 import { seal, unseal } from './cipher.ts'
 import type { Keyring } from './keyring.ts'
@@ -11,9 +11,9 @@ export interface EarlierValue {
 	replaced_at: string
 }
 
-/** With the current one, as many as are redacted; see core/redactor/secret-set.ts. */
+/** Together with the current value, as many as the redactor searches for (core/redactor/secret-set.ts). */
 const COUNT = 7
-/** Characters of all of them; the newest is kept in any case. */
+/** Limit of characters of all earlier values. The newest is always kept. */
 const CHARACTERS = 64 * 1024
 
 /** The record with `next` added, oldest first. `before`: the stored record, if there is one. */
@@ -25,7 +25,7 @@ export function sealEarlier(id: string, before: Uint8Array | undefined, next: Ea
 	return seal(ring.sealing, JSON.stringify(kept), aboutOf(id))
 }
 
-/** Oldest first; none if the record was changed outside the gateway. */
+/** Oldest first. Empty if the record was changed outside the gateway. */
 export function openEarlier(id: string, sealed: Uint8Array | undefined, ring: Keyring): EarlierValue[] {
 	const text = sealed && unseal(ring.sealing, sealed, aboutOf(id))
 	return text ? (JSON.parse(text.toString()) as EarlierValue[]) : []

@@ -13,7 +13,7 @@ export default {
 	'vault.denied': {
 		description: 'An agent was denied the value of a secret.',
 		payload: {
-			secret: 'The name that was asked for.',
+			secret: 'The requested name.',
 			via: 'The recipient, such as `vault.read`, `skill:weather` or `mcp:files`.',
 			'reason?':
 				'Absent: no grant. `hosts`: the grant names other hosts; `undeclared`: the skill does not declare it; `server`: the caller who added the server lacked `vault:write`.',
@@ -33,7 +33,7 @@ export default {
 			secret_id: "The secret's id.",
 			name: 'Its name.',
 			'policy_label?': 'Its label, such as `channel`.',
-			version: 'The number of values that it has had.',
+			version: 'The number of values that the secret has had, with this one.',
 		},
 	},
 	'vault.secret_deleted': {
@@ -51,7 +51,7 @@ export default {
 			secret_id: "The secret's id.",
 			secret: "The secret's name.",
 			reveal: 'Whether the model may see the value.',
-			'hosts?': 'The hosts that the value is bound to.',
+			'hosts?': 'The only hosts to which the value may be sent.',
 		},
 	},
 	'vault.revoked': {
@@ -68,13 +68,13 @@ export default {
 		},
 	},
 	'vault.reset': {
-		description: 'The vault was emptied, since its master key was lost.',
+		description: 'All secrets and grants of a locked vault were deleted.',
 		payload: {
 			secrets: 'How many secrets were deleted.',
 		},
 	},
 	'security.redacted': {
-		description: 'A secret was redacted where it would have been shown.',
+		description: 'The value of a secret was redacted.',
 		payload: {
 			'secret?': "The secret's name; only for readers with `vault:read`.",
 			'secret_id?': "The secret's id; likewise.",

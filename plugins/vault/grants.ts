@@ -1,38 +1,39 @@
 /**
- * Which agent may read which secret. A grant belongs to the agent's uid and the secret's id, so it is void as soon as either
- * is deleted, even if the name is reused. It is stored in the vault's scope, so its commit cannot expect that
- * the agent exists; void grants are removed after the event `agent.deleted`, and at the start.
+ * Records which agent may read which secret. A grant refers to the agent's uid and the secret's id, so it becomes void when either
+ * is deleted, even if the name is reused. Grants are stored in the vault's scope, so a commit cannot check that the agent exists.
+ * Void grants are removed after the event `agent.deleted`, and at the start.
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Entry, Key, Op } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
+import { deleteAll } from '../shared/delete-all.ts'
 import { invalidField } from '../shared/invalid-field.ts'
 import { mac } from './cipher.ts'
 import type { Grant, Grants } from './contract.ts'
-import { boundOf } from './services.ts'
+import { roomBelow } from './services.ts'
 import type { VaultServices } from './services.ts'
 import { SCOPE, keys } from './keys.ts'
 import type { OpenSecret } from './secret-record.ts'
 
-/** Under the agent's uid and the secret's id. */
+/** Stored under the agent's uid and the secret's id. */
 interface GrantRecord extends Omit<Grant, 'secret_id'> {
-	/** Cannot be forged without the vault's key, for example by writing to the database. */
+	/** A MAC, so that writing to the database without the vault's key cannot create a grant. */
 	mark: Uint8Array
 }
 
-/** An agent whose grant was revoked after the secret had been read. Under the same keys. */
+/** An agent whose grant was revoked after the secret had been read. Stored under the same ids. */
 type FormerHolder = Pick<Grant, 'agent_id'>
 
-/** With the uid of its agent. */
+/** A grant whose MAC is valid. */
 interface CheckedGrant extends Grant {
 	agent_uid: string
 }
 
 /** An agent that may have seen a secret. */
 export interface Holder extends AgentRef {
-	/** When it got the grant; absent: unknown. */
+	/** When the agent got the grant; absent: unknown. */
 	since?: string
 }
 
@@ -42,11 +43,11 @@ export interface GrantStore extends Grants {
 	revealed(agent: AgentRef): Promise<ReadonlySet<string>>
 	/** The agents with a grant, by the id of the secret. */
 	holders(): Promise<Map<string, Holder[]>>
-	/** The same of those whose grant was revoked after the secret had been read: they may still tell of it. */
+	/** The agents whose grant was revoked after the secret had been read, by the id of the secret. They may still repeat the value. */
 	formerHolders(): Promise<Map<string, Holder[]>>
 	/** Removes the grants of a deleted agent. */
 	forgetAgent(agent_uid: string): Promise<void>
-	/** Removes the grants of a deleted secret, within a change that has its turn. Returns how many there were. */
+	/** Removes the grants of a deleted secret; call it within a task of the queue. Returns their number. */
 	forgetSecret(secret_id: string): Promise<number>
 	/** Removes grants whose agent or secret was deleted while the vault was not running. */
 	sweep(): Promise<void>
@@ -54,7 +55,7 @@ export interface GrantStore extends Grants {
 
 const GRANT_LIMIT = 10_000
 const FORMER_LIMIT = 10_000
-/** Two writes each; a commit is limited to 100. */
+/** Grants per commit: each takes two writes, and a commit is limited to 100. */
 const SWEEP_LIMIT = 50
 /** Limit of agents whose revealed secrets are cached. */
 const CACHE_LIMIT = 10_000
@@ -65,8 +66,8 @@ export function grantsOf(
 ): GrantStore {
 	const { store, log } = ctx
 	const agents = () => ctx.use('agents')
-	const hasRoom = boundOf(GRANT_LIMIT, () => store.list(keys.grantIds))
-	const hasRoomForFormer = boundOf(FORMER_LIMIT, () => store.list(keys.formers))
+	const hasRoom = roomBelow(GRANT_LIMIT, () => store.list(keys.grantIds))
+	const hasRoomForFormer = roomBelow(FORMER_LIMIT, () => store.list(keys.formers))
 
 	const revealedTo = new Map<string, ReadonlySet<string>>()
 	let changes = 0
@@ -74,15 +75,15 @@ export function grantsOf(
 		changes++
 		revealedTo.delete(key[2] as string)
 	})
-	ctx.defer(stop, 'following the grants')
+	ctx.defer(stop, 'watcher of grants')
 
-	/** Undefined if the vault did not write it. */
+	/** Undefined if the MAC is wrong, so that the vault did not write the record. */
 	const checked = ({ key, value }: Entry<GrantRecord>): CheckedGrant | undefined => {
 		const [, , agent_uid, secret_id] = key as unknown as [string, string, string, string]
 		const { mark, ...rest } = value
 		const grant = { ...rest, agent_uid, secret_id }
 		if (markOf(grant).equals(mark)) return grant
-		log.error({ agent: value.agent_id, secret_id }, 'a grant was changed outside the gateway; it does not count')
+		log.error({ agent: value.agent_id, secret_id }, 'a grant was changed outside the gateway, and is ignored')
 		return undefined
 	}
 	const markOf = ({ grant_id, agent_id, agent_uid, secret_id, reveal, hosts, created_at }: CheckedGrant) =>
@@ -94,31 +95,28 @@ export function grantsOf(
 			secret_id,
 			String(reveal),
 			created_at,
-			...(hosts ? [JSON.stringify(hosts)] : []), // version 0.1.0 had none, and its marks are still valid
+			...(hosts ? [JSON.stringify(hosts)] : []), // absent in 0.1.0, whose MACs are still valid
 		])
 
-	const remove = async (entries: Entry<GrantRecord | FormerHolder>[]): Promise<void> => {
+	const remove = async (entries: Entry<GrantRecord>[]): Promise<void> => {
 		for (let at = 0; at < entries.length; at += SWEEP_LIMIT)
 			await store.commit(SCOPE, entries.slice(at, at + SWEEP_LIMIT).flatMap(removalOf))
 	}
-	const collect = async <T extends FormerHolder>(
-		prefix: Key,
-		wanted: (entry: Entry<T>) => boolean | Promise<boolean>,
-	): Promise<Entry<T>[]> => {
-		const found: Entry<T>[] = []
-		for await (const entry of store.list<T>(prefix)) if (await wanted(entry)) found.push(entry)
-		return found
-	}
-	const collectGrants = (
+	const collect = async (
 		wanted: (entry: Entry<GrantRecord>) => boolean | Promise<boolean>,
 		agent_uid?: string,
-	): Promise<Entry<GrantRecord>[]> => collect(agent_uid === undefined ? keys.grants : keys.grantsOf(agent_uid), wanted)
+	): Promise<Entry<GrantRecord>[]> => {
+		const prefix: Key = agent_uid === undefined ? keys.grants : keys.grantsOf(agent_uid)
+		const found: Entry<GrantRecord>[] = []
+		for await (const entry of store.list<GrantRecord>(prefix)) if (await wanted(entry)) found.push(entry)
+		return found
+	}
 	const isVoid = async ({ key, value }: Entry<FormerHolder>): Promise<boolean> => {
 		const [, , agent_uid, secret_id] = key as unknown as [string, string, string, string]
 		return (await agents().find(value.agent_id))?.uid !== agent_uid || !(await store.get(keys.secret(secret_id)))
 	}
-	/** For a grant that is being revoked. If the secret cannot be opened now, it may have been read. */
-	const remembering = async ({ key, value: { agent_id } }: Entry<GrantRecord>): Promise<Op[]> => {
+	/** The write that remembers the holder of a grant to be revoked, if the secret was read, or cannot be decrypted to find out. */
+	const formerHolderOps = async ({ key, value: { agent_id } }: Entry<GrantRecord>): Promise<Op[]> => {
 		const [, , agent_uid, secret_id] = key as unknown as [string, string, string, string]
 		const wasRead = await findSecret(secret_id).then(
 			(secret) => secret?.about.was_read === true,
@@ -147,12 +145,15 @@ export function grantsOf(
 					const { grant_id } = earlier.value
 					throw new Fault(
 						'already_exists',
-						`agent "${agent_id}" has this secret already, by grant ${grant_id}; to change it, revoke that first`,
+						`agent "${agent_id}" already has a grant for this secret, ${grant_id}; to change it, revoke that grant first`,
 						{ hint: { route: 'DELETE /v1/vault/grants/{grant_id}', params: { grant_id }, does: 'revokes it' } },
 					)
 				}
 				if (!(await hasRoom()))
-					throw new Fault('conflict', `there are ${GRANT_LIMIT} grants already; revoke some that are no longer needed`)
+					throw new Fault(
+						'conflict',
+						`there are already ${GRANT_LIMIT} grants, which is the limit; revoke some that are no longer needed`,
+					)
 				const grant: Grant = {
 					grant_id: newId(),
 					agent_id,
@@ -183,10 +184,10 @@ export function grantsOf(
 						hint: { route: 'GET /v1/vault/grants', does: 'lists them' },
 					})
 				const removal = removalOf(entry)
-				const remembered = await remembering(entry)
-				await store.commit(SCOPE, [...removal, ...remembered]).catch((error: unknown) => {
-					// Deletions are accepted on a full disk: a grant must be revocable at any time.
-					if (remembered.length === 0 || !isFault(error, 'storage_full')) throw error
+				const formerHolder = await formerHolderOps(entry)
+				await store.commit(SCOPE, [...removal, ...formerHolder]).catch((error: unknown) => {
+					// A grant must be revocable even if the disk is full, and then only deletions are accepted.
+					if (formerHolder.length === 0 || !isFault(error, 'storage_full')) throw error
 					return store.commit(SCOPE, removal)
 				})
 				return { secret_id: key?.[3], agent_id: entry.value.agent_id }
@@ -197,7 +198,7 @@ export function grantsOf(
 			const agent = agent_id === undefined ? undefined : await agents().find(agent_id)
 			if (agent_id !== undefined && !agent) return []
 			const grants: Grant[] = []
-			for (const entry of await collectGrants(async (one) => !(await isVoid(one)), agent?.uid)) {
+			for (const entry of await collect(async (entry) => !(await isVoid(entry)), agent?.uid)) {
 				const grant = checked(entry)
 				if (grant) grants.push(view(grant))
 			}
@@ -211,14 +212,14 @@ export function grantsOf(
 			const known = revealedTo.get(uid)
 			if (known) return known
 			const before = changes
-			const entries = await collectGrants(({ value }) => value.reveal, uid)
+			const entries = await collect(({ value }) => value.reveal, uid)
 			const ids = new Set(entries.flatMap((entry) => checked(entry)?.secret_id ?? []))
-			// Changes during this read may be missing from it.
+			// After a change during this read, the result may be outdated: it is not cached.
 			if (before === changes && revealedTo.size < CACHE_LIMIT) revealedTo.set(uid, ids)
 			return ids
 		},
 		async holders() {
-			const valid = (await collectGrants(() => true)).flatMap((entry) => checked(entry) ?? [])
+			const valid = (await collect(() => true)).flatMap((entry) => checked(entry) ?? [])
 			const bySecret = Map.groupBy(valid, ({ secret_id }) => secret_id)
 			const agentOf = ({ agent_id, agent_uid, created_at }: CheckedGrant): Holder => ({
 				name: agent_id,
@@ -228,7 +229,7 @@ export function grantsOf(
 			return new Map(Array.from(bySecret, ([id, grants]) => [id, grants.map(agentOf)]))
 		},
 		async formerHolders() {
-			const formers = await collect<FormerHolder>(keys.formers, () => true)
+			const formers = await Array.fromAsync(store.list<FormerHolder>(keys.formers))
 			const bySecret = Map.groupBy(formers, ({ key }) => key[3] ?? '')
 			const agentOf = ({ key, value }: Entry<FormerHolder>): AgentRef => ({ name: value.agent_id, uid: key[2] ?? '' })
 			return new Map(Array.from(bySecret, ([id, entries]) => [id, entries.map(agentOf)]))
@@ -236,27 +237,29 @@ export function grantsOf(
 		forgetAgent(agent_uid) {
 			ctx.redactor.forget(agent_uid)
 			return queue.run(async () => {
-				await remove(await collectGrants(() => true, agent_uid))
-				await remove(await collect(keys.formersOf(agent_uid), () => true))
+				await remove(await collect(() => true, agent_uid))
+				await deleteAll(store, keys.formersOf(agent_uid))
 			})
 		},
 		async forgetSecret(secret_id) {
-			const entries = await collectGrants(({ key }) => key[3] === secret_id)
+			const entries = await collect(({ key }) => key[3] === secret_id)
 			await remove(entries)
-			await remove(await collect(keys.formers, ({ key }) => key[3] === secret_id))
+			await deleteAll(store, keys.formers, ({ key }) => key[3] === secret_id)
 			return entries.length
 		},
 		sweep: () =>
 			queue.run(async () => {
-				await remove(await collectGrants(isVoid))
-				await remove(await collect(keys.formers, isVoid))
+				await remove(await collect(isVoid))
+				await deleteAll(store, keys.formers, (entry) => isVoid(entry as Entry<FormerHolder>))
 			}),
 	}
 }
 
-function removalOf({ key, value }: Entry<GrantRecord | FormerHolder>): Op[] {
-	const removed: Op = { key, value: undefined }
-	return 'grant_id' in value ? [removed, { key: keys.grantId(value.grant_id), value: undefined }] : [removed]
+function removalOf({ key, value }: Entry<GrantRecord>): Op[] {
+	return [
+		{ key, value: undefined },
+		{ key: keys.grantId(value.grant_id), value: undefined },
+	]
 }
 
 function view({ grant_id, agent_id, secret_id, reveal, hosts, created_at }: Grant): Grant {

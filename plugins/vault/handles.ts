@@ -1,4 +1,4 @@
-/** Handles, `{{secret:NAME}}`: placeholders for a secret's value until a call is sent. */
+/** Handles, `{{secret:NAME}}`: placeholders that are replaced by the values of secrets when a call is sent. */
 import { Fault } from '../../core/errors.ts'
 
 /** The form of a secret's name. */
@@ -15,9 +15,8 @@ export function handleOf(name: string): string {
 }
 
 /**
- * Replaces handles by `values` in all strings of plain data, not in its keys. Handles inside a value are not
- * replaced. `only`: handles of other names stay. Throws `invalid_arguments` for too many different
- * handles or too large values.
+ * Replaces handles by values in all strings of plain data, not in its keys. Handles inside a value are not replaced. `only`:
+ * handles of other names stay. Throws `invalid_arguments` above 100 different handles, 1 MiB of values or 200 levels.
  */
 export async function fillHandles<T>(
 	data: T,
@@ -29,7 +28,7 @@ export async function fillHandles<T>(
 	if (names.length > NAME_LIMIT)
 		throw new Fault(
 			'invalid_arguments',
-			`these arguments name ${names.length} secrets; at most ${NAME_LIMIT} are filled in`,
+			`these arguments contain ${names.length} different secrets; at most ${NAME_LIMIT} are allowed`,
 		)
 	const values = new Map<string, string>()
 	for (const name of names) values.set(name, await valueOf(name))
@@ -39,7 +38,10 @@ export async function fillHandles<T>(
 			const value = values.get(name) ?? handle
 			filled += value.length
 			if (filled > FILL_LIMIT)
-				throw new Fault('invalid_arguments', 'the secrets in these arguments add up to more than 1 MiB')
+				throw new Fault(
+					'invalid_arguments',
+					'the values of the secrets in these arguments have more than 1 MiB together',
+				)
 			return value
 		}),
 	) as T
@@ -55,7 +57,7 @@ export function namesIn(data: unknown): string[] {
 	return [...names]
 }
 
-/** A copy with every string changed. Other values than plain data stay as they are. */
+/** Returns a copy with every string changed. Values that are not plain data are not copied. */
 function walk(value: unknown, change: (text: string) => string, depth = 0): unknown {
 	if (typeof value === 'string') return change(value)
 	if (typeof value !== 'object' || value === null) return value
@@ -64,6 +66,6 @@ function walk(value: unknown, change: (text: string) => string, depth = 0): unkn
 	if (Array.isArray(value)) return value.map((item) => walk(item, change, depth + 1))
 	const prototype: unknown = Object.getPrototypeOf(value)
 	if (prototype !== Object.prototype && prototype !== null) return value
-	// Defines each key, so that one called __proto__ is a key like any other.
+	// `fromEntries` defines the keys, so that `__proto__` is an ordinary key.
 	return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, change, depth + 1)]))
 }

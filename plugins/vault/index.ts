@@ -27,7 +27,7 @@ export default definePlugin<unknown, VaultService>({
 		ctx.primitive(vaultRead(vault))
 		ctx.extend('prompt', {
 			stable: () =>
-				'Secrets, such as keys and passwords, are in a vault. vault.read usually answers with a handle, {{secret:NAME}}: write it as it is where the value belongs in the arguments of a skill or an MCP tool, and the gateway puts the value there. Never ask a person to write a secret into the conversation. [redacted:NAME] stands where a secret was taken out.',
+				'Secrets, such as keys and passwords, are in a vault. vault.read usually returns a handle, {{secret:NAME}}: write it unchanged in place of the value in the arguments of a skill or an MCP tool, and the gateway replaces it by the value. Never ask a person to write a secret into the conversation. [redacted:NAME] marks a removed secret.',
 		})
 		ctx.on('agent.deleted', ({ payload }) => vault.grants.forgetAgent(String(payload.uid)))
 		void ctx.serving

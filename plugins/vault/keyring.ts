@@ -1,7 +1,7 @@
 /**
- * The keys of an unlocked vault: the master key from outside, and two of the vault's own, which are stored wrapped
- * under it. The vault's own keys stay when the master key is changed, so that neither the index of names nor data that other
- * plugins sealed needs to change with it.
+ * The keys of an unlocked vault: the master key, which is not in the store, and two internal keys, which are stored encrypted with
+ * the master key. A change of the master key does not change the internal keys. So the index of names and the data that other
+ * plugins encrypted stay valid.
  */
 import type { KeyObject } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
@@ -13,9 +13,9 @@ import type { KeySource, MasterKey } from './master-key.ts'
 
 /** How the vault is encrypted. */
 export interface VaultState {
-	/** The master key that data keys are wrapped under from now on. */
+	/** The master key that encrypts new data keys. */
 	key_id: string
-	/** The vault's own keys under each master key; under two while the master key is changed. */
+	/** The internal keys, encrypted with each master key; with two while the master key is changed. */
 	own_keys: Record<string, { index: Uint8Array; sealing: Uint8Array }>
 	created_at: string
 }
@@ -25,13 +25,13 @@ export interface Keyring {
 	readonly index: KeyObject
 	/** Key for data that other plugins sealed, and for earlier values of secrets. */
 	readonly sealing: KeyObject
-	/** Undefined if that key is not available. */
+	/** Undefined if the key with this id is not available. */
 	master(id: string): KeyObject | undefined
 	add(master: MasterKey): void
 	state(): Promise<Entry<VaultState>>
 }
 
-/** Creates the vault's state if there is none. Throws `vault_locked` if the key is another vault's. */
+/** Creates the vault's state if there is none. Throws `vault_locked` if the state was encrypted with another key. */
 export async function openKeyring(store: Store, source: KeySource): Promise<Keyring> {
 	const { wanted, earlier } = source
 	if (!(await store.get(keys.state))) await store.create(keys.state, newState(wanted))
@@ -41,19 +41,19 @@ export async function openKeyring(store: Store, source: KeySource): Promise<Keyr
 		return entry
 	}
 	const { own_keys } = (await state()).value
-	const masters = new Map([earlier, wanted].flatMap((one) => (one ? [[one.id, one.key]] : [])))
-	const fitting = [wanted, earlier].find((one) => one && Object.hasOwn(own_keys, one.id))
-	if (!fitting) {
+	const masters = new Map([earlier, wanted].flatMap((master) => (master ? [[master.id, master.key]] : [])))
+	const matching = [wanted, earlier].find((master) => master && Object.hasOwn(own_keys, master.id))
+	if (!matching) {
 		throw new Fault(
 			'vault_locked',
-			`the vault was encrypted with another key than that of ${source.name}; restore the right one or, to change to this one, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier one, and start the gateway again`,
+			`the vault was encrypted with a different key from ${source.name}; restore the right key. To change to this key, set SVC_VAULT_KEY to it and SVC_VAULT_KEY_OLD to the earlier key, and start the gateway again`,
 		)
 	}
-	const own = unwrapOwn(fitting, own_keys)
+	const own = unwrapOwn(matching, own_keys)
 	if (!own) {
 		throw new Fault(
 			'vault_locked',
-			`${source.name} holds the key of this vault, but the record of the vault's own keys was changed or is damaged; restore a backup of the data`,
+			`${source.name} is the key of this vault, but the record of the vault's internal keys was changed or is damaged; restore a backup of the data`,
 		)
 	}
 	return {
@@ -64,7 +64,7 @@ export async function openKeyring(store: Store, source: KeySource): Promise<Keyr
 	}
 }
 
-/** For a commit that wraps a key: it succeeds only while the vault is encrypted as in `state`. */
+/** Add this to a commit that stores an encrypted key: the commit fails if the master key was changed since `state` was read. */
 export function guard(state: Entry<VaultState>): Op {
 	return { key: keys.state, check: true, expect: state.rev }
 }

@@ -1,4 +1,4 @@
-/** The vault's keys in the store, in the scope `vault`. */
+/** The keys of the vault's records in the store, in the scope `vault`. */
 export const SCOPE = 'vault'
 
 export const keys = {
@@ -8,7 +8,7 @@ export const keys = {
 	values: [SCOPE, 'value'],
 	/** Separate, so that listing secrets and changing the master key do not read values. */
 	value: (id: string, version: number) => [SCOPE, 'value', id, String(version)] as const,
-	/** One record for each secret whose value was replaced. */
+	/** Earlier values: one record for each secret whose value was replaced after it had been read. */
 	allEarlier: [SCOPE, 'earlier'],
 	earlier: (id: string) => [SCOPE, 'earlier', id] as const,
 	names: [SCOPE, 'name'],
@@ -16,7 +16,7 @@ export const keys = {
 	grants: [SCOPE, 'grant'],
 	grantsOf: (agent_uid: string) => [SCOPE, 'grant', agent_uid] as const,
 	grant: (agent_uid: string, secret_id: string) => [SCOPE, 'grant', agent_uid, secret_id] as const,
-	/** Of revoked grants. */
+	/** Former holders: agents whose grant was revoked. */
 	formers: [SCOPE, 'former'],
 	formersOf: (agent_uid: string) => [SCOPE, 'former', agent_uid] as const,
 	former: (agent_uid: string, secret_id: string) => [SCOPE, 'former', agent_uid, secret_id] as const,

@@ -19,7 +19,7 @@ import { Fault, messageOf } from '../../core/errors.ts'
 import { keyOf, mac, newKey } from './cipher.ts'
 
 export interface MasterKey {
-	/** Distinguishes keys without revealing them; stored in each record that is wrapped under the key. */
+	/** Identifies the key without revealing it. Stored in each record that is encrypted with the key. */
 	id: string
 	key: KeyObject
 }
@@ -27,13 +27,13 @@ export interface MasterKey {
 export interface KeySource {
 	/** For people: where the key is, such as `SVC_VAULT_KEY`. */
 	name: string
-	/** The desired key, under which everything is to be wrapped. */
+	/** The desired key, with which everything should be encrypted. */
 	wanted: MasterKey
-	/** The previous key, while there may be records wrapped under it. */
+	/** The previous key, while records may still be encrypted with it. */
 	earlier: MasterKey | undefined
-	/** Call this when nothing is wrapped under the earlier key any more: the desired key replaces it. */
+	/** Call this when nothing is encrypted with the earlier key any more: the desired key replaces it. */
 	settle(): void
-	/** Creates a new desired key, durable before this returns. Throws `conflict` if only the operator can do that. */
+	/** Creates a new desired key, and stores it durably. Throws `conflict` if only the operator can change the key. */
 	renew(): KeySource
 }
 
@@ -44,12 +44,12 @@ export interface KeySourceOptions {
 	isNew: boolean
 }
 
-/** 42 bits, and too short for the redactor to find a secret in it. */
+/** Characters: 42 bits, and too short for the redactor to find a secret in it. */
 const ID_LENGTH = 7
 const VARIABLE = 'SVC_VAULT_KEY'
 const CREDENTIAL = 'svc-vault-key'
 const FILE = 'keys/vault.key'
-const FORM = '32 bytes as base64, base64url or hex; `openssl rand -base64 32` makes one'
+const FORM = '32 bytes as base64, base64url or hex; `openssl rand -base64 32` creates one'
 
 /**
  * Throws `vault_locked`, with the remedy, if the key is missing or invalid, and
@@ -66,7 +66,7 @@ export function masterKeyFrom({ home, env, isNew }: KeySourceOptions): KeySource
 	)
 }
 
-/** `read('_OLD')` returns the earlier key. An empty text counts as missing: compose files produce it. */
+/** `read('_OLD')` returns the earlier key. An empty text counts as missing, since compose files set empty variables. */
 function fromOperator(name: string, read: (suffix: '' | '_OLD') => string | undefined): KeySource | undefined {
 	const text = read('')
 	if (!text) return undefined
@@ -85,7 +85,7 @@ function fromOperator(name: string, read: (suffix: '' | '_OLD') => string | unde
 	}
 }
 
-/** While the key is changed, the next one is stored beside it. */
+/** While the key is changed, the next key is in a file beside it. */
 function fromFile(file: string, isNew: boolean): KeySource {
 	const next = `${file}.next`
 	const text = readText(file)
@@ -121,7 +121,7 @@ function fromFile(file: string, isNew: boolean): KeySource {
 		earlier,
 		settle,
 		renew() {
-			settle() // or the only copy of the current key would be overwritten
+			settle() // otherwise the next line would overwrite the only copy of the current key
 			writeKey(next)
 			return fromFile(file, false)
 		},
@@ -142,7 +142,7 @@ function parse(text: string, name: string): MasterKey {
 
 function readText(file: string): string | undefined {
 	try {
-		// Opening a pipe would wait forever.
+		// Reading a named pipe could wait forever.
 		if (statSync(file).isFIFO()) throw new Error(`${file} is a pipe, not a file`)
 		return readFileSync(file, 'utf8')
 	} catch (error) {
@@ -151,7 +151,7 @@ function readText(file: string): string | undefined {
 	}
 }
 
-/** Written atomically and durably. There is no concurrent writer: the home is locked. */
+/** Writes a new key atomically and durably. There is no concurrent writer, since the home is locked. */
 function writeKey(file: string): void {
 	const temporary = `${file}.new`
 	try {
@@ -171,7 +171,7 @@ function writeKey(file: string): void {
 
 function replace(from: string, to: string): void {
 	renameSync(from, to)
-	if (process.platform === 'win32') return // a folder cannot be opened there
+	if (process.platform === 'win32') return // folders cannot be synced there
 	const folder = openSync(join(to, '..'), 'r')
 	try {
 		fsyncSync(folder)

@@ -7,13 +7,13 @@ export function vaultRead(vault: RunningVault): ToolDefinition {
 	return {
 		name: 'vault.read',
 		description:
-			'Gives you a secret, such as a key or password, by its name. Usually you get a handle, to be written in place of the value.',
+			'Returns a secret, such as a key or password, by its name. Usually you get a handle, which you write in place of the value.',
 		parameters: Joi.object({ name: Joi.string().min(1).max(128).required().description('Name of the secret.') }),
 		async run(args, { agent, emit }) {
 			const name = args.name as string
 			const given = await vault.forModel(name, { agent, via: 'vault.read', emit })
 			if ('value' in given) return { name, ...given }
-			const where = given.hosts ? `, in what it sends to ${given.hosts.join(', ')} and nowhere else` : ''
+			const where = given.hosts ? `, but only in requests to ${given.hosts.join(', ')}` : ''
 			return {
 				name,
 				...given,

@@ -1,4 +1,4 @@
-/** Empties a vault that no key opens any more. */
+/** Empties a vault whose master key is lost. */
 import type { Store } from '../../core/store/ports.ts'
 import { deleteAll } from '../shared/delete-all.ts'
 import { SCOPE, keys } from './keys.ts'
@@ -8,7 +8,7 @@ export async function emptyVault(store: Store): Promise<number> {
 	let count = 0
 	for await (const _ of store.list(keys.secrets)) count++
 	await deleteAll(store, [SCOPE], ({ key }) => key.join() !== keys.state.join())
-	// The state goes last: if this is interrupted, the vault stays locked, and it can be done again.
+	// The state is deleted last: after an interruption the vault is still locked, and the reset can be repeated.
 	await store.commit(SCOPE, [{ key: keys.state, value: undefined }])
 	return count
 }

@@ -1,13 +1,13 @@
 /**
- * Changing the master key: every data key is wrapped again, the values stay as they are.
+ * Changes the master key: encrypts every data key again, without changing the values.
  *
- * 1. The vault's own keys are stored under both master keys, and new data is wrapped under the desired one.
- * 2. The secrets, up to 100 in one commit.
- * 3. The vault's own keys are stored under the desired one only.
- * 4. The earlier key is deleted.
+ * 1. Stores the internal keys encrypted with both master keys. From now on, the new master key encrypts new data keys.
+ * 2. Encrypts the data keys of the secrets again, up to 100 in one commit.
+ * 3. Stores the internal keys encrypted with the new master key only.
+ * 4. Deletes the earlier master key.
  *
- * Each record names its key, and both are available until the end: so every secret can be read at any time, and if this
- * is interrupted, the next start resumes it.
+ * Each record names its master key, and both are available until the end. So every secret can be read at any time, and the next
+ * start resumes an interrupted change.
  */
 import { isFault } from '../../core/errors.ts'
 import { change } from '../../core/store/change.ts'
@@ -21,8 +21,8 @@ import type { SecretRecord } from './secret-record.ts'
 
 const COMMIT_LIMIT = 100
 
-/** Wraps everything under the desired key; does nothing if that is done. Returns the number of secrets wrapped again. */
-export async function bringUnder(source: KeySource, store: Store, ring: Keyring): Promise<number> {
+/** Encrypts all keys with the desired master key; does nothing if that is already done. Returns the number of changed secrets. */
+export async function rewrapKeys(source: KeySource, store: Store, ring: Keyring): Promise<number> {
 	const { wanted } = source
 	ring.add(wanted)
 	const { own_keys } = (await ring.state()).value
@@ -49,11 +49,11 @@ function changeState(store: Store, ring: Keyring, next: (state: VaultState) => V
 	})
 }
 
-/** Passes through the secrets until a pass finds none to wrap: data may change during a pass. */
+/** Repeats the pass over the secrets after a conflict, since data may change during a pass. */
 async function rewrapAll(store: Store, ring: Keyring, master: MasterKey): Promise<number> {
 	let count = 0
-	for (let left = true; left;) {
-		left = false
+	for (let hadConflict = true; hadConflict;) {
+		hadConflict = false
 		let ops: Op[] = []
 		const flush = async (): Promise<void> => {
 			try {
@@ -61,14 +61,14 @@ async function rewrapAll(store: Store, ring: Keyring, master: MasterKey): Promis
 				count += ops.length
 			} catch (error) {
 				if (!isFault(error, 'conflict')) throw error
-				left = true
+				hadConflict = true
 			}
 			ops = []
 		}
 		for await (const entry of store.list<SecretRecord>(keys.secrets)) {
 			if (entry.value.key_id === master.id) continue
 			const { key, value, rev } = entry
-			// A damaged record opens with no key, and must not block the rest.
+			// No key decrypts a damaged record, which must not block the others.
 			const changed = rewrapped(key.at(-1) as string, value, ring, master)
 			if (changed) ops.push({ key, value: changed, expect: rev })
 			if (ops.length === COMMIT_LIMIT) await flush()

@@ -14,12 +14,12 @@ const HOSTS_LIMIT = 32
 const TAGS = ['api', 'vault']
 const LOCKED = 503
 
-// joi's own message would repeat the input, which may be a value in the wrong field.
-const worded = (form: RegExp, rule: string) =>
+// Unlike joi's own message, this one does not repeat the input, which may be a value in the wrong field.
+const matching = (form: RegExp, rule: string) =>
 	Joi.string()
 		.pattern(form)
 		.messages({ 'string.pattern.base': `{#label} must be ${rule}` })
-const secretName = worded(NAME, '1 to 128 of A-Z a-z 0-9 _ . -')
+const secretName = matching(NAME, '1 to 128 of A-Z a-z 0-9 _ . -')
 const value = Joi.string()
 	.min(1)
 	.max(VALUE_LIMIT_BYTES, 'utf8')
@@ -27,16 +27,16 @@ const value = Joi.string()
 	.custom((text: string, helpers) =>
 		text.isWellFormed()
 			? text
-			: helpers.message({ custom: '{#label} must be Unicode text; this contains half a surrogate pair' }),
+			: helpers.message({ custom: '{#label} must be valid Unicode text; it contains a lone surrogate' }),
 	)
 	.description('The secret itself: text of at most 64 KiB as UTF-8. It is never shown again.')
-const label = worded(/^[A-Za-z0-9_.-]{1,64}$/, '1 to 64 of A-Z a-z 0-9 _ . -').description(
-	'What it is for; channel marks a secret for channel use.',
+const label = matching(/^[A-Za-z0-9_.-]{1,64}$/, '1 to 64 of A-Z a-z 0-9 _ . -').description(
+	'The purpose of the secret; channel marks a secret for channels.',
 )
 const secretId = Joi.string().required().example('0197a4c2-6a49-771a-95ff-3a6b7c8d9eaf')
 const secretRef = Joi.string().max(128).required().description('Id of the secret, or its name.').example('GITHUB_TOKEN')
 const grantId = Joi.string().required().example('0197a4c2-6b5a-782b-86aa-4b7c8d9eafb0')
-const agentId = worded(
+const agentId = matching(
 	/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
 	'the name of an agent: 1 to 64 of A-Z a-z 0-9 - _ . that begin with a letter or digit',
 )
@@ -45,12 +45,12 @@ const agentId = worded(
 
 const newSecret = Joi.object({
 	name: secretName.description('The name that agents and settings use.').example('GITHUB_TOKEN'),
-	key_name: secretName.description('The same as name; give one of the two.'),
+	key_name: secretName.description('The same as name; use one of the two.'),
 	value: value.required(),
 	policy_label: label,
 })
 	.xor('name', 'key_name')
-	.messages({ 'object.xor': 'give the name as name or as key_name, not as both', 'object.missing': 'name is required' })
+	.messages({ 'object.xor': 'use either name or key_name, not both', 'object.missing': 'name is required' })
 	.example({ name: 'GITHUB_TOKEN', value: 'what the other service calls a token' })
 
 const shownSecret = {
@@ -72,7 +72,9 @@ const grant = Joi.object({
 	agent_id: Joi.string().required().example('ada'),
 	secret_id: secretId,
 	reveal: Joi.boolean().required(),
-	hosts: Joi.array().items(Joi.string()).description('The hosts that the value is bound to. Absent: no limit.'),
+	hosts: Joi.array()
+		.items(Joi.string())
+		.description('The only hosts to which the value may be sent. Absent: no restriction.'),
 	created_at: Joi.string().isoDate().required(),
 }).id('Grant')
 
@@ -83,7 +85,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 		options: {
 			id: 'createSecret',
 			description: 'Store a secret',
-			notes: 'Its name is given as name or as key_name. Agents can read it only with a grant: POST /v1/vault/grants.',
+			notes: 'Use either name or key_name. An agent can read the secret only with a grant: POST /v1/vault/grants.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -106,7 +108,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 		options: {
 			id: 'listSecrets',
 			description: 'List secrets, oldest first',
-			notes: 'Never their values.',
+			notes: 'Values are never shown.',
 			tags: TAGS,
 			auth: scoped('vault:read'),
 			plugins: { openapi: { errors: [LOCKED] } },
@@ -119,8 +121,9 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 		path: '/v1/vault/secrets/{id}',
 		options: {
 			id: 'replaceSecret',
-			description: 'Give a secret another value',
-			notes: 'Its grants stay. The earlier value is deleted, but is redacted until the gateway ends.',
+			description: 'Change the value of a secret',
+			notes:
+				'Its grants stay. If the secret was read, the earlier value is kept, encrypted, and is still redacted, until the secret is deleted.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -129,7 +132,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 				payload: Joi.object({
 					value: value.required(),
 					policy_label: label.description(
-						'The label of the secret; any other is a conflict. A label cannot be changed.',
+						'The current label of the secret; any other is a conflict, since a label cannot be changed.',
 					),
 				})
 					.required()
@@ -189,7 +192,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 						.max(HOSTS_LIMIT)
 						.unique()
 						.description(
-							'The only hosts to which the value may be sent, each a complete name or address, with or without a port (then any port). Not together with reveal. Default: no limit.',
+							'The only hosts to which the value may be sent, each a complete name or address. Without a port, any port is allowed. Not together with reveal. Default: no restriction.',
 						),
 				})
 					.required()
@@ -224,7 +227,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 		options: {
 			id: 'revokeGrant',
 			description: 'Revoke a grant',
-			notes: 'At once: the next read is denied.',
+			notes: 'Takes effect immediately: the next read is denied.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			validate: { params: Joi.object({ grant_id: grantId.max(128).description('Id of the grant.') }) },
@@ -241,7 +244,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 			id: 'rotateVaultKey',
 			description: 'Change the master key',
 			notes:
-				'Creates a new keys/vault.key and wraps the key of every secret again; values do not change. Earlier backups need the previous key file: keep it as long as them. If the key comes from SVC_VAULT_KEY or a credential, the answer is 409, and its message explains what to do instead.',
+				'Creates a new keys/vault.key and encrypts the key of every secret again; values do not change. Earlier backups need the previous key file: keep it as long as these backups. If the key comes from SVC_VAULT_KEY or a credential, the answer is 409, and its message explains what to do instead.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -252,7 +255,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 						secrets: Joi.number()
 							.integer()
 							.required()
-							.description('Number of secrets that were wrapped again.')
+							.description('Number of secrets whose keys were encrypted again.')
 							.example(12),
 					}).id('KeyRotation'),
 				},
@@ -267,7 +270,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 			id: 'resetVault',
 			description: 'Empty a vault whose master key is lost',
 			notes:
-				'Deletes all secrets and grants, and unlocks the vault with the present key, or with a new keys/vault.key if there is none. Refused with 409 unless the vault is locked. Webhooks and logins of MCP servers whose secrets the lost key protected must be made again.',
+				'Deletes all secrets and grants, and unlocks the vault with the present key, or with a new keys/vault.key if there is none. Refused with 409 unless the vault is locked. Webhooks and logins of MCP servers whose secrets the lost key protected must be created again.',
 			tags: TAGS,
 			auth: scoped('vault:write'),
 			plugins: { openapi: { errors: [409, LOCKED] } },
@@ -284,7 +287,7 @@ export function routes(server: Server, ctx: Context, vault: VaultService): void 
 	})
 }
 
-/** Normalizes a host as URLs do, so that it can be compared with a URL's host. */
+/** Normalizes a host like the URL parser, so that it can be compared with the host of a URL. */
 function hostEntry(text: string, helpers: CustomHelpers): string | ErrorReport {
 	const [, host = '', port] = isIP(text) === 6 ? [text, `[${text}]`] : (/^(.+?)(?::([1-9]\d{0,4}))?$/.exec(text) ?? [])
 	const url = /[\s/?#@\\*%]/.test(text) ? null : URL.parse(`http://${host}:${port ?? 80}/`)
@@ -297,6 +300,7 @@ function hostEntry(text: string, helpers: CustomHelpers): string | ErrorReport {
 function warningFor(text: string): { warning?: string } {
 	if (isRedactable(text)) return {}
 	return {
-		warning: `a value of fewer than 8 characters, or one that is a word of the gateway's own, is not redacted from events, logs and messages`,
+		warning:
+			'this value has fewer than 8 characters, or is a word that the gateway itself uses, so it is not redacted from events, logs and messages',
 	}
 }

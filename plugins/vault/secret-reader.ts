@@ -1,4 +1,4 @@
-/** Finding secrets and returning their values, without checking grants. */
+/** Finds secrets and returns their values. Does not check grants. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { change } from '../../core/store/change.ts'
@@ -12,7 +12,7 @@ import type { OpenSecret, SecretRecord } from './secret-record.ts'
 export interface SecretReader {
 	/** By id or name; undefined if there is none. Throws `store_damaged`. */
 	find(ref: string): Promise<OpenSecret | undefined>
-	/** Redacts the value in its reader's output from now on, also after a restart. Throws `store_damaged`. */
+	/** Returns the value, and adds it to the redactor for this reader, also after restarts. Throws `store_damaged`. */
 	reveal(secret: OpenSecret, reader: AgentRef | 'gateway'): Promise<string>
 	/**
 	 * Adds every secret that was ever read to the redactor, with its earlier values: for the agents that have a grant, or for the
@@ -29,7 +29,7 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 		return entry && openSecret(id, entry.value, ring())
 	}
 
-	/** One value, of any version: it may be replaced between the two reads. */
+	/** Returns the value of some version: the value may be replaced between the two reads. */
 	const valueOf = async (found: OpenSecret): Promise<{ secret: OpenSecret; value: string }> => {
 		for (let secret = found; ;) {
 			const sealed = await store.get<Uint8Array>(keys.value(secret.id, secret.version))
@@ -41,7 +41,10 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 		}
 	}
 
-	/** Durable before the value is returned. False if that was replaced: it was not kept as one that was read. */
+	/**
+	 * Stores durably that the secret was read, before the value is returned. False if the value was replaced meanwhile: it was not
+	 * kept as an earlier value, so it must not be returned.
+	 */
 	const markRead = ({ id, version }: OpenSecret): Promise<boolean> =>
 		change(store, SCOPE, async () => {
 			const entry = await store.get<SecretRecord>(keys.secret(id))
@@ -58,7 +61,7 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 			if (byId) return byId
 			const pointer = await store.get<{ id: string }>(keys.name(nameHash(ring(), ref)))
 			const secret = pointer && (await opened(pointer.value.id))
-			// If the index leads to another secret, it was changed from outside.
+			// An index entry for a secret with another name was changed outside the gateway.
 			return secret?.about.name === ref ? secret : undefined
 		},
 		async reveal(found, reader) {
@@ -78,8 +81,8 @@ export function secretReaderOf({ ctx: { store, redactor, log }, ring }: VaultSer
 					const { name } = secret.about
 					for (const reader of [...(holders.get(id) ?? (['gateway'] as const)), ...(formerHolders.get(id) ?? [])]) {
 						const since = (reader !== 'gateway' && reader.since) || ''
-						for (const one of earlier)
-							if (since <= one.replaced_at) redactor.add(reader, { id, name, value: one.value })
+						for (const { replaced_at, value: earlierValue } of earlier)
+							if (since <= replaced_at) redactor.add(reader, { id, name, value: earlierValue })
 						redactor.add(reader, { id, name, value })
 					}
 				} catch (error) {

@@ -1,6 +1,6 @@
 /**
- * A secret as stored. Each version of its value has its own data key, wrapped under the master key;
- * sealed data is bound to the secret's id and version, so records and parts of them cannot be exchanged.
+ * The stored form of a secret. Each version of the value has its own data key, encrypted with the master key. Encrypted data is
+ * bound to the secret's id and version, so that records or parts of them cannot be swapped.
  */
 import type { KeyObject } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
@@ -9,27 +9,27 @@ import type { Keyring } from './keyring.ts'
 import type { MasterKey } from './master-key.ts'
 
 export interface SecretRecord {
-	/** The version of its value, counted up. */
+	/** Incremented with each new value. */
 	version: number
-	/** The master key under which the data key is wrapped. */
+	/** The master key that encrypts the data key. */
 	key_id: string
 	data_key: Uint8Array
-	/** Sealed: `AboutSecret`. */
+	/** `AboutSecret`, encrypted. */
 	about: Uint8Array
-	/** The key of its name in the index. */
+	/** The key of the name in the index. */
 	name_hash: Uint8Array
 }
 
-/** The data encrypted along with the value. */
+/** The encrypted metadata of a secret. */
 export interface AboutSecret {
 	name: string
 	created_at: string
 	policy_label?: string
-	/** It was read before, so the redactor must know it. */
+	/** Whether the value was ever read, so that it must be redacted. */
 	was_read: boolean
 }
 
-/** A secret whose record is intact. */
+/** A decrypted record. */
 export interface OpenSecret {
 	id: string
 	version: number
@@ -41,7 +41,7 @@ export function nameHash(ring: Keyring, name: string): Buffer {
 	return mac(ring.index, ['name', name])
 }
 
-/** The record of a value, with its own data key, and the value as it is stored. */
+/** Encrypts a value with a new data key. Returns the record and the encrypted value. */
 export function sealSecret(
 	{ id, version, about, value }: Omit<OpenSecret, 'data_key'> & { value: string },
 	ring: Keyring,
@@ -66,7 +66,7 @@ export function sealAbout({ id, version, about, data_key }: OpenSecret): Uint8Ar
 	return seal(data_key, JSON.stringify(about), ['secret', id, version])
 }
 
-/** Throws `store_damaged` if anything in the record was changed, or its key is missing. */
+/** Decrypts a record. Throws `store_damaged` if anything in it was changed, or its key is missing. */
 export function openSecret(id: string, record: SecretRecord, ring: Keyring): OpenSecret {
 	const { version } = record
 	const data_key = dataKey(id, record, ring)
@@ -76,14 +76,14 @@ export function openSecret(id: string, record: SecretRecord, ring: Keyring): Ope
 	return { id, version, about, data_key }
 }
 
-/** Throws `store_damaged`. */
+/** Decrypts a value. Throws `store_damaged`. */
 export function openValue({ id, version, data_key }: OpenSecret, sealed: Uint8Array): string {
 	const value = unseal(data_key, sealed, ['value of a secret', id, version])
 	if (!value) throw damaged(id)
 	return value.toString()
 }
 
-/** The record with its data key under another master key; undefined if it is damaged. */
+/** The record, with its data key encrypted with another master key. Undefined if the record is damaged. */
 export function rewrapped(
 	id: string,
 	record: SecretRecord,

@@ -1,11 +1,11 @@
-/** Storing, replacing, deleting and listing secrets. */
+/** Creates, changes, deletes and lists secrets. */
 import { Fault, isFault } from '../../core/errors.ts'
 import { newId, now, timeOfId } from '../../core/util/ids.ts'
 import { change } from '../../core/store/change.ts'
 import type { Entry, Op } from '../../core/store/ports.ts'
 import type { Secret, Secrets } from './contract.ts'
 import { sealEarlier } from './earlier-values.ts'
-import { boundOf } from './services.ts'
+import { roomBelow } from './services.ts'
 import type { VaultServices } from './services.ts'
 import { guard } from './keyring.ts'
 import { SCOPE, keys } from './keys.ts'
@@ -15,7 +15,7 @@ import type { OpenSecret, SecretRecord } from './secret-record.ts'
 const SECRET_LIMIT = 10_000
 
 export interface SecretStore extends Secrets {
-	/** Removes the earlier values that a gateway of an older version left when it deleted a secret. */
+	/** Removes earlier values that gateways of older versions left behind when they deleted secrets. */
 	sweep(): Promise<void>
 }
 
@@ -23,7 +23,7 @@ export function secretsOf(
 	{ ctx: { store }, ring, queue, emit }: VaultServices,
 	removeGrants: (secret_id: string) => Promise<number>,
 ): SecretStore {
-	const hasRoom = boundOf(SECRET_LIMIT, () => store.list(keys.names))
+	const hasRoom = roomBelow(SECRET_LIMIT, () => store.list(keys.names))
 
 	const entryOf = (id: string): Promise<Entry<SecretRecord> | undefined> => store.get<SecretRecord>(keys.secret(id))
 
@@ -43,7 +43,7 @@ export function secretsOf(
 	const idOf = async (ref: string): Promise<string> =>
 		(await entryOf(ref)) ? ref : ((await pointerOf(ref))?.value.id ?? ref)
 
-	/** Keeps the value that a secret has now, if anyone has read it. */
+	/** The write that keeps the current value as an earlier value, if it was read. */
 	const keepValue = async (secret: OpenSecret, replaced_at: string): Promise<Op[]> => {
 		const sealed = secret.about.was_read && (await store.get<Uint8Array>(keys.value(secret.id, secret.version)))
 		if (!sealed) return []
@@ -58,7 +58,7 @@ export function secretsOf(
 		}
 	}
 
-	/** A commit that conflicts if the master key was changed since `make` sealed the values in it. */
+	/** Commits what `make` returns. Retries if the master key was changed since `make` encrypted the values. */
 	const write = <T>(make: (key_id: string) => Promise<{ ops: Op[]; result: T }>): Promise<T> =>
 		change(store, SCOPE, async () => {
 			const state = await ring().state()
@@ -79,14 +79,14 @@ export function secretsOf(
 				if (!(await hasRoom()))
 					throw new Fault(
 						'conflict',
-						`there are ${SECRET_LIMIT} secrets already; delete some that are no longer needed`,
+						`there are already ${SECRET_LIMIT} secrets, which is the limit; delete some that are no longer needed`,
 					)
 				return write(async (key_id) => {
 					const taken = await pointerOf(name)
-					// A secret that was changed from outside and then deleted may have left its index entry.
+					// If a secret was changed outside the gateway and then deleted, its index entry may remain.
 					if (taken && (await entryOf(taken.value.id))) {
 						const params = { id: taken.value.id }
-						const hint = { route: 'PUT /v1/vault/secrets/{id}', params, does: 'gives it another value' }
+						const hint = { route: 'PUT /v1/vault/secrets/{id}', params, does: 'changes its value' }
 						throw new Fault('already_exists', `there is a secret "${name}" already`, { hint })
 					}
 					const { record, sealed } = sealSecret({ id, version: 1, about, value }, ring(), key_id)
@@ -108,7 +108,7 @@ export function secretsOf(
 					const entry = await mustFind(id)
 					const secret = openSecret(id, entry.value, ring())
 					const { about, version: before } = secret
-					if (policy_label !== undefined) mustBeLabelled(about, policy_label)
+					if (policy_label !== undefined) checkLabel(about, policy_label)
 					const version = before + 1
 					const { record, sealed } = sealSecret({ id, version, about, value }, ring(), key_id)
 					const ops: Op[] = [
@@ -125,7 +125,7 @@ export function secretsOf(
 		},
 		async remove(ref) {
 			const id = await idOf(ref)
-			const gone = await queue.run(async () => {
+			const deleted = await queue.run(async () => {
 				const { key, value } = await mustFind(id)
 				const name = nameIn(id, value)
 				const pointer = await store.get<{ id: string }>(keys.name(value.name_hash))
@@ -133,13 +133,13 @@ export function secretsOf(
 					{ key, value: undefined },
 					{ key: keys.value(id, value.version), value: undefined },
 					{ key: keys.earlier(id), value: undefined },
-					// A record that was changed from outside may point to another one's index entry.
+					// If the record was changed outside the gateway, its name may lead to the index entry of another secret.
 					...(pointer?.value.id === id ? [{ key: pointer.key, value: undefined }] : []),
 				])
-				// From here on its grants are void; after a crash the next start deletes them.
+				// Its grants are void now. After a crash, the next start deletes them.
 				return { secret_id: id, name, grants: await removeGrants(id) }
 			})
-			await emit('vault.secret_deleted', gone)
+			await emit('vault.secret_deleted', deleted)
 		},
 		async list() {
 			const secrets: Secret[] = []
@@ -177,7 +177,7 @@ function view(id: string, { name, created_at, policy_label }: OpenSecret['about'
 	return { id, name, created_at, ...(policy_label !== undefined && { policy_label }) }
 }
 
-function mustBeLabelled({ name, policy_label: label }: OpenSecret['about'], wanted: string): void {
+function checkLabel({ name, policy_label: label }: OpenSecret['about'], wanted: string): void {
 	if (label === wanted) return
 	const current = label === undefined ? 'no label' : `the label "${label}"`
 	throw new Fault(
@@ -190,7 +190,7 @@ function labels({ name, policy_label }: OpenSecret['about']) {
 	return { name, ...(policy_label !== undefined && { policy_label }) }
 }
 
-/** When an id, a UUIDv7, was created. */
+/** The creation time of an id (UUIDv7). */
 function timeOf(id: string): string {
 	return new Date(timeOfId(id) ?? 0).toISOString()
 }

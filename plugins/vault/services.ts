@@ -1,7 +1,6 @@
-/** What the parts of the vault share. */
+/** Services that all parts of the vault use. */
 import type { Context } from '../../core/plugin.ts'
 import type { Keyring } from './keyring.ts'
-import type { Fault } from '../../core/errors.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
 import { emitOrLog } from '../shared/emit-or-log.ts'
@@ -15,7 +14,7 @@ export interface VaultServices {
 	ring(): Keyring
 	/** A serial queue for changes of secrets and grants. */
 	queue: SerialQueue
-	/** Does not throw: the change is already done, and a failing log must not make it look undone. */
+	/** Does not throw: the change is already stored, so a failure of the event log must not fail the request. */
 	emit(event_type: string, payload: Record<string, unknown>, agent?: string): Promise<void>
 }
 
@@ -23,16 +22,18 @@ export function servicesOf(ctx: Context, ring: () => Keyring): VaultServices {
 	return {
 		ctx,
 		ring,
-		queue: openSerialQueue(WAITING_LIMIT, tooMany),
+		queue: openSerialQueue(WAITING_LIMIT, () =>
+			tryLater('queue_full', `${WAITING_LIMIT} changes of the vault are waiting; try again later`, 1),
+		),
 		emit: (event_type, payload, agent) => emitOrLog(ctx, { event_type, payload }, agent),
 	}
 }
 
 /**
- * Creates a check, before an entry is added, that there are fewer than `limit`. Counting reads all entries,
- * so it is repeated only after as many additions as there was room for.
+ * Returns a check to call before an entry is added: false if there are `limit` entries. Counting reads all entries, so they are
+ * counted again only when as many were added as there was room for.
  */
-export function boundOf(limit: number, entries: () => AsyncIterable<unknown>): () => Promise<boolean> {
+export function roomBelow(limit: number, entries: () => AsyncIterable<unknown>): () => Promise<boolean> {
 	let room = 0
 	return async () => {
 		if (room <= 0) {
@@ -41,8 +42,4 @@ export function boundOf(limit: number, entries: () => AsyncIterable<unknown>): (
 		}
 		return room-- > 0
 	}
-}
-
-function tooMany(): Fault {
-	return tryLater('queue_full', `${WAITING_LIMIT} changes of the vault wait already; try again later`, 1)
 }

@@ -2,7 +2,7 @@ import { defineSettings } from '../../config/declaration.ts'
 
 export default defineSettings({
 	async installationKey(home, env) {
-		// A gateway on one machine starts without this.
+		// Imported here, since only a gateway on a cluster needs it.
 		const { masterKeyFrom } = await import('./master-key.ts')
 		return masterKeyFrom({ home, env, isNew: false }).wanted.key
 	},

@@ -1,4 +1,4 @@
-/** The vault as other plugins see it: reading under a grant, filling in, opening for the gateway's own use. */
+/** The service of the vault: reads secrets under grants, fills in handles, and reads secrets for the gateway's own use. */
 import { Fault, isFault } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -14,24 +14,24 @@ import { keys } from './keys.ts'
 import { masterKeyFrom } from './master-key.ts'
 import type { KeySource } from './master-key.ts'
 import { emptyVault } from './reset.ts'
-import { bringUnder } from './rotation.ts'
+import { rewrapKeys } from './rotation.ts'
 import { secretReaderOf } from './secret-reader.ts'
 import { secretsOf } from './secrets.ts'
 import type { SecretStore } from './secrets.ts'
 
-/** The model's form of a secret: the value if the grant reveals it, else a handle, with the grant's hosts. */
+/** What a model gets of a secret: the value if the grant reveals it, else a handle, with the grant's hosts. */
 export type ForModel = { value: string } | { handle: string; hosts?: string[] }
 
 export interface RunningVault extends VaultService {
 	grants: GrantStore
 	secrets: SecretStore
-	/** Throws like `read`; a grant with hosts still gives a handle. */
+	/** Throws like `read`, but needs no outlet if the grant has hosts. */
 	forModel(name: string, reading: SecretReading): Promise<ForModel>
 }
 
 const CHANGES = ['vault.secret_created', 'vault.secret_updated', 'vault.secret_deleted']
 
-/** Never throws for a missing or wrong key: then the vault is locked, and everything else works. */
+/** Opens the vault. If the key is missing or wrong, the vault is locked, and the gateway still starts. */
 export async function openVault(ctx: Context): Promise<RunningVault> {
 	let opened: { ring: Keyring; source: KeySource } | undefined
 	let locked: Fault | undefined
@@ -66,8 +66,8 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		unguarded(emit)({ event_type: 'vault.denied', payload })
 		throw new Fault('vault_denied', message)
 	}
-	/** The value with its grant. `leaves`: the value leaves the gateway through the reading's outlet. */
-	const lend = async (name: string, reading: SecretReading, leaves: boolean) => {
+	/** Returns a value with its grant. `leaves`: the value leaves the gateway, so the grant's hosts must include the outlet. */
+	const readGranted = async (name: string, reading: SecretReading, leaves: boolean) => {
 		const { agent, via, emit, outlet } = reading
 		const found = await granted(name, agent)
 		if (!found) {
@@ -75,16 +75,16 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 			return deny(
 				name,
 				reading,
-				`this agent has no grant for a secret "${shown}"; an operator gives it with svc grants add, or POST /v1/vault/grants`,
+				`this agent has no grant for a secret "${shown}"; an operator can add one with svc grants add, or POST /v1/vault/grants`,
 			)
 		}
 		const { secret, grant } = found
 		if (leaves && grant.hosts) {
 			const { lists } = await import('../../core/fetch/policy.ts')
-			const bound = `the grant binds "${name}" to ${grant.hosts.join(', ')}`
-			if (!outlet) return deny(name, reading, `${bound}: it leaves over HTTP only, and not to ${via}`, 'hosts')
+			const rule = `the grant restricts "${name}" to ${grant.hosts.join(', ')}`
+			if (!outlet) return deny(name, reading, `${rule}: it is sent only over HTTP, and not to ${via}`, 'hosts')
 			if (!lists(grant.hosts, outlet.url))
-				return deny(name, reading, `${bound}: it is not sent to ${outlet.url.host}`, 'hosts')
+				return deny(name, reading, `${rule}: it is not sent to ${outlet.url.host}`, 'hosts')
 			outlet.keepTo(grant.hosts)
 		}
 		const value = await reader.reveal(secret, agent)
@@ -93,10 +93,10 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		return { value, grant }
 	}
 	const read = async (name: string, reading: SecretReading) => {
-		const { value, grant } = await lend(name, reading, true)
+		const { value, grant } = await readGranted(name, reading, true)
 		return { value, reveal: grant.reveal }
 	}
-	/** An agent knows a secret by its name, not by its id. */
+	/** Agents may use a secret's name only, not its id. */
 	const byName = async (name: string) => {
 		const secret = await find(name)
 		return secret?.about.name === name ? secret : undefined
@@ -107,7 +107,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		grants,
 		read,
 		async forModel(name, reading) {
-			const { value, grant } = await lend(name, reading, false)
+			const { value, grant } = await readGranted(name, reading, false)
 			if (grant.reveal) return { value }
 			return { handle: handleOf(name), ...(grant.hosts && { hosts: grant.hosts }) }
 		},
@@ -130,16 +130,16 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 		async unseal(sealed, about) {
 			const text = unseal(unlocked().ring.sealing, sealed, ['sealed', about])
 			if (text) return text.toString()
-			throw new Fault('vault_locked', 'this was encrypted by another vault, or was changed later; create it again')
+			throw new Fault('vault_locked', 'this data was encrypted by another vault, or was changed later; create it again')
 		},
 		async rotateKey() {
 			const count = await services.queue.run(async () => {
 				const vault = unlocked()
 				const { key_id, own_keys } = (await vault.ring.state()).value
-				// Finishes an interrupted change of the key.
+				// Resume an interrupted change of the key instead of creating another key.
 				const isPending = key_id !== vault.source.wanted.id || Object.keys(own_keys).length > 1
 				if (!isPending) vault.source = vault.source.renew()
-				return bringUnder(vault.source, ctx.store, vault.ring)
+				return rewrapKeys(vault.source, ctx.store, vault.ring)
 			})
 			await services.emit('vault.key_rotated', { secrets: count })
 			return count
@@ -151,7 +151,7 @@ export async function openVault(ctx: Context): Promise<RunningVault> {
 						'conflict',
 						'the vault is not locked, so nothing was deleted; svc vault delete deletes a secret',
 					)
-				// First, since an invalid key would leave the vault locked.
+				// Check the key first: an invalid key would leave the vault locked and empty.
 				masterKeyFrom({ home: ctx.gateway.home, env: ctx.env, isNew: true })
 				const deleted = await emptyVault(ctx.store)
 				opened = await unlock(ctx)
@@ -171,11 +171,11 @@ async function unlock(ctx: Context): Promise<{ ring: Keyring; source: KeySource 
 	const source = masterKeyFrom({ home: gateway.home, env, isNew })
 	const ring = await openKeyring(store, source)
 	try {
-		const count = await bringUnder(source, store, ring)
-		if (count > 0) log.info({ secrets: count }, 'the vault is encrypted with its new key')
+		const count = await rewrapKeys(source, store, ring)
+		if (count > 0) log.info({ secrets: count }, 'the vault is encrypted with the new master key')
 	} catch (error) {
-		// With both keys available every secret can be read.
-		log.error({ err: error }, 'the change of the vault key was interrupted; the next start resumes it')
+		// Every secret can still be read, since both keys are available.
+		log.error({ err: error }, 'the change of the master key was interrupted; the next start resumes it')
 	}
 	return { ring, source }
 }

@@ -80,7 +80,7 @@ void t.test('a model learns with the handle where it may go', async (t) => {
 	t.match(await resultOf('BOUND'), {
 		handle: '{{secret:BOUND}}',
 		hosts: ['localhost'],
-		use: /localhost and nowhere else/,
+		use: /only in requests to localhost/,
 	})
 	t.notOk('hosts' in (await resultOf('FREE')))
 })
@@ -103,7 +103,7 @@ void t.test('headers and the address of an MCP server', async (t) => {
 	})) {
 		const { id } = await added(name, fields)
 		const { last_error } = await until(gateway, 'cleo', id, ({ status }) => status === 'error')
-		t.match(last_error.message, /binds "BOUND" to localhost: it is not sent to 127\.0\.0\.1:/, name)
+		t.match(last_error.message, /restricts "BOUND" to localhost: it is not sent to 127\.0\.0\.1:/, name)
 	}
 	t.equal(web.arrived.length, before, 'nothing is sent')
 	t.match((await cleo.stream.waitFor('vault.denied')).payload, { secret: 'BOUND', via: 'mcp:header', reason: 'hosts' })
@@ -137,10 +137,10 @@ void t.test('no program on this machine gets the value', async (t) => {
 	const emma = await agentWith(t, 'emma')
 	const { id } = await add(emma, { ...stdio('variable', servers.fixture), env: { TOKEN: { secret: 'BOUND' } } })
 	const { last_error } = await until(gateway, 'emma', id, ({ status }) => status === 'error')
-	t.match(last_error.message, /binds "BOUND" to localhost: it leaves over HTTP only, and not to mcp:variable/)
+	t.match(last_error.message, /restricts "BOUND" to localhost: it is sent only over HTTP, and not to mcp:variable/)
 	await add(emma, stdio('own', servers.fixture))
 	const args = { text: '{{secret:BOUND}}' }
-	t.match(await callTool(emma, 'mcp__own__echo', args), { code: 'vault_denied', message: /over HTTP only/ })
+	t.match(await callTool(emma, 'mcp__own__echo', args), { code: 'vault_denied', message: /only over HTTP/ })
 })
 
 void t.test('the code of a skill gets the handle, never the value', async (t) => {
@@ -156,7 +156,7 @@ return { a: args.a, b: args.b.length, asked, read: read.handle }`
 	t.match(JSON.parse(String(payload.result)), {
 		a: 'x {{secret:BOUND}}',
 		b: `${VALUE} FREE`.length,
-		asked: /^vault_denied: .*over HTTP only, and not to skill:holder/,
+		asked: /^vault_denied: .*only over HTTP, and not to skill:holder/,
 		read: '{{secret:BOUND}}',
 	})
 })

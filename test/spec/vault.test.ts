@@ -117,7 +117,7 @@ void t.test('a value that will not be redacted is stored with a warning', async 
 const CANARY = 'c4n4ry!'
 const bad: [what: string, body: unknown, path: string, says: RegExp][] = [
 	['no name', { value: CANARY }, '', /name is required/],
-	['both names', { name: 'A', key_name: 'A', value: CANARY }, '', /as name or as key_name, not as both/],
+	['both names', { name: 'A', key_name: 'A', value: CANARY }, '', /either name or key_name, not both/],
 	['an empty name', { name: '', value: CANARY }, 'name', /name/],
 	['a long name', { name: 'a'.repeat(129), value: CANARY }, 'name', /name must be 1 to 128 of/],
 	['a value in the place of the name', { name: `${CANARY} ${CANARY}`, value: 'x' }, 'name', /name must be 1 to 128 of/],
@@ -138,7 +138,7 @@ const bad: [what: string, body: unknown, path: string, says: RegExp][] = [
 	['a number', { name: 'A', value: 31337 }, 'value', /value must be a string/],
 	['too long a value', { name: 'A', value: CANARY.repeat(10_000) }, 'value', /value .*at most 65536 bytes/],
 	['too long in bytes', { name: 'A', value: `${'é'.repeat(32 * 1024)}x` }, 'value', /value .*at most 65536 bytes/],
-	['half a surrogate pair', { name: 'A', value: `${CANARY}\ud800` }, 'value', /value must be Unicode text/],
+	['half a surrogate pair', { name: 'A', value: `${CANARY}\ud800` }, 'value', /value must be valid Unicode text/],
 	[
 		'a label with spaces',
 		{ name: 'A', value: 'x', policy_label: `${CANARY} x` },
@@ -476,7 +476,7 @@ void t.test('without its key the vault is locked, and everything else works', as
 	await own.stop()
 
 	own = await startGateway({ home, env: { SVC_VAULT_KEY: 'ab'.repeat(32) } })
-	const says = /the vault is locked: .*another key than that of SVC_VAULT_KEY.*SVC_VAULT_KEY_OLD/
+	const says = /the vault is locked: .*a different key from SVC_VAULT_KEY.*SVC_VAULT_KEY_OLD/
 	const locked = { status: 503, code: 'vault_locked', says }
 	for (const [method, path, body] of [
 		['GET', 'secrets'],

@@ -12,10 +12,10 @@ type NamedGrant = Grant & { secret?: string }
 export default {
 	examples: `
 Examples:
-  svc grants add ada GITHUB_TOKEN          its model gets a handle, never the value
+  svc grants add ada GITHUB_TOKEN          the model gets a handle, never the value
   svc grants add ada GITHUB_TOKEN --host api.github.com
                                            the value is sent to this host only
-  svc grants add ada API_PIN --reveal      its model gets the value
+  svc grants add ada API_PIN --reveal      the model gets the value
   svc grants revoke ada GITHUB_TOKEN`,
 	commands: {
 		list: {
@@ -33,7 +33,7 @@ Examples:
 							when(one.created_at),
 							one.hosts?.join(', ') ?? 'any',
 						]),
-						`No grants yet. Give an agent a secret: svc grants add ${agent ?? 'ada'} NAME`,
+						`No grants yet. Let an agent use a secret: svc grants add ${agent ?? 'ada'} NAME`,
 					),
 				)
 			},
@@ -42,9 +42,9 @@ Examples:
 			description: 'Let an agent use a secret, by name or id',
 			arguments: '<agent> <secret>',
 			options: {
-				'--reveal': 'the model itself sees the value, instead of a handle that the gateway fills in',
+				'--reveal': 'the model gets the value itself instead of a handle',
 				'--host <host...>':
-					'send the value to these hosts only, such as api.example.com, and to no program on this machine',
+					'send the value only to these hosts, such as api.example.com, and not to programs on this machine',
 			},
 			async run(
 				cli,
@@ -69,9 +69,9 @@ Examples:
 				...yesOption,
 			},
 			async run(cli, { grant: given, secret, ...options }: { grant: string; secret?: string; yes?: boolean }) {
-				const grant_id = secret === undefined ? given : await between(cli, given, secret)
-				const what = secret === undefined ? `the grant ${given}` : `${secret} from ${given}`
-				await consent(cli, options, secret === undefined ? `Revoke ${what}?` : `Take ${what}?`)
+				const grant_id = secret === undefined ? given : await grantIdFor(cli, given, secret)
+				const what = secret === undefined ? `the grant ${given}` : `the grant of ${secret} to ${given}`
+				await consent(cli, options, `Revoke ${what}?`)
 				await cli.api.request('DELETE', path`/v1/vault/grants/${grant_id}`)
 				cli.out.answer({ grant_id, status: 'revoked' }, () => `Revoked. The next read is denied.`)
 			},
@@ -99,7 +99,7 @@ async function secretNames(cli: Cli): Promise<Map<string, string>> {
 	}
 }
 
-async function between(cli: Cli, agent: string, secret: string): Promise<string> {
+async function grantIdFor(cli: Cli, agent: string, secret: string): Promise<string> {
 	const kind = `grant of ${agent} for`
 	const names = (one: NamedGrant) => [one.secret ?? null, one.secret_id]
 	return pick(await listed(cli, agent), secret, { kind, id: (one) => one.grant_id, names }).grant_id

@@ -17,7 +17,7 @@ Examples:
   svc vault delete GITHUB_TOKEN`,
 	commands: {
 		list: {
-			description: 'List the secrets, never their values',
+			description: 'List the secrets, without their values',
 			async run(cli) {
 				const secrets = await cli.api.request<StoredSecret[]>('GET', '/v1/vault/secrets')
 				cli.out.answer(secrets, (list, style) =>
@@ -35,21 +35,21 @@ Examples:
 			},
 		},
 		set: {
-			description: 'Store a secret, or give it another value: asks for it, or reads standard input',
+			description: 'Store a secret or change its value, which is asked for or read from standard input',
 			arguments: '<name>',
 			options: {
-				'--label <label>': 'what it is for; `channel` marks the token of a bot; it cannot be changed later',
+				'--label <label>': 'its purpose; `channel` marks the token of a bot; cannot be changed later',
 			},
 			takesSecret: true,
 			async run(cli, { name, label }: { name: string; label?: string }) {
 				if (name.includes('='))
-					throw new CliError('usage', 'give the name alone: the value is asked for, or read from standard input')
+					throw new CliError('usage', 'give only the name: the value is asked for, or read from standard input')
 				const value = await secretInput(cli, `Value of ${name}`)
 				const { secret, made } = await storeSecret(cli.api, name, value, label)
 				if (secret.warning) cli.out.note(`Note: ${secret.warning}.`)
 				cli.out.answer({ ...secret, status: made ? 'created' : 'changed' }, () =>
 					made
-						? `Stored ${name}. An agent may use it after: svc grants add AGENT ${name}`
+						? `Stored ${name}. To let an agent use it: svc grants add AGENT ${name}`
 						: `Changed the value of ${name}. Its grants stay.`,
 				)
 			},
@@ -83,12 +83,12 @@ Examples:
 				...yesOption,
 			},
 			async run(cli, { ...options }: { yes?: boolean }) {
-				await consent(cli, options, 'Delete all secrets and grants? No key opens them afterwards.')
+				await consent(cli, options, 'Delete all secrets and grants? This cannot be undone.')
 				const reset = await cli.api.request<{ secrets: number }>('POST', '/v1/vault/reset')
 				cli.out.answer(
 					reset,
 					({ secrets }) =>
-						`Deleted ${count(secrets, 'secret')}. Back up the key, and store them again: svc vault set NAME`,
+						`Deleted ${count(secrets, 'secret')}. Back up the key, and store the secrets again: svc vault set NAME`,
 				)
 			},
 		},

@@ -60,7 +60,7 @@ void t.test('never from an argument', async (t) => {
 		t.match(err, /[Nn]ever pass a secret as an argument.*the shell keeps them in its history/s)
 		t.notOk(err.includes(VALUE))
 	}
-	t.match(await svc(['vault', 'set', `NEW=${VALUE}`], { stdin: 'x' }), { code: 2, err: /the name alone/ })
+	t.match(await svc(['vault', 'set', `NEW=${VALUE}`], { stdin: 'x' }), { code: 2, err: /only the name/ })
 	for (const option of ['--secret', '--name'])
 		t.match(await svc(['channels', 'add', 'telegram', option, '123:abc']), { code: 2, err: /never the token itself/ })
 	t.match(await svc(['vault', 'set', 'NEW'], { stdin: '\n' }), { code: 2, err: /empty/ })
@@ -82,10 +82,15 @@ void t.test('grants go by names', async (t) => {
 	t.match((await svc(['grants'])).out, /ada +GITHUB_TOKEN +the value +\S{36}/)
 
 	t.match(await svc(['grants', 'revoke', 'ada', 'OTHER']), { code: 2, err: /--yes/ })
-	const refused = await svc(['grants', 'revoke', 'ada', 'OTHER'], { person: [['Take OTHER from ada?', 'n']] })
+	const refused = await svc(['grants', 'revoke', 'ada', 'OTHER'], {
+		person: [['Revoke the grant of OTHER to ada?', 'n']],
+	})
 	t.match(refused, { code: 1, err: /Nothing was changed/ })
 	t.equal((await svc(['grants', 'list', '--json'])).json.length, 2)
-	t.equal((await svc(['grants', 'revoke', 'ada', 'OTHER'], { person: [['Take OTHER from ada?', 'y']] })).code, 0)
+	t.equal(
+		(await svc(['grants', 'revoke', 'ada', 'OTHER'], { person: [['Revoke the grant of OTHER to ada?', 'y']] })).code,
+		0,
+	)
 	const none = await svc(['grants', 'revoke', 'ada', 'OTHER', '-y'])
 	t.match(none, { code: 4, err: /no grant of ada for "OTHER"; there are: GITHUB_TOKEN/ })
 	t.equal((await svc(['grants', 'revoke', json[0].grant_id, '--yes'])).code, 0)

@@ -32,7 +32,7 @@ void t.test('messages name commands where there is one', async (t) => {
 	t.equal((await svc(['webhooks', 'add', 'ada', 'hook'])).code, 0)
 	t.match(await said('webhooks', 'add', 'ada', 'hook'), '"svc webhooks rotate ada hook" gives it a new token')
 	const failed = await said('run', 'ada', '/tool vault.read {"name":"KEY"}')
-	t.match(failed, /an operator gives it with svc grants add/)
+	t.match(failed, /an operator can add one with svc grants add/)
 	t.match(await said('agents', 'show', 'bob', '--json'), '\\"svc agents create NAME\\"')
 })
 

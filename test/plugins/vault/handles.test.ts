@@ -70,7 +70,7 @@ void t.test('one that is refused refuses the whole', async (t) => {
 
 void t.test('there are limits', async (t) => {
 	const many = Array.from({ length: 101 }, (_, n) => `{{secret:n${n}}}`)
-	await t.rejects(fill(many), { code: 'invalid_arguments', message: /101 secrets; at most 100/ })
+	await t.rejects(fill(many), { code: 'invalid_arguments', message: /101 different secrets; at most 100/ })
 	const large = '{{secret:L}}'.repeat(17)
 	const value = async (): Promise<string> => 'x'.repeat(64 * 1024)
 	await t.rejects(fillHandles(large, value), { code: 'invalid_arguments', message: /1 MiB/ })

@@ -83,7 +83,7 @@ void t.test('a new key takes the place of the old one, which then opens nothing'
 	t.equal(await vault.rotateKey(), SECRETS + 1, 'and again')
 	await isWhole(t, place)
 	writeFileSync(file(place), before)
-	t.match((await open(place)).trouble, /another key/)
+	t.match((await open(place)).trouble, /a different key/)
 })
 
 void t.test('secrets are stored, changed, read and deleted meanwhile', async (t) => {

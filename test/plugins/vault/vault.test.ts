@@ -493,13 +493,16 @@ void t.test('there is a bound on secrets, grants, and changes that wait', async 
 	const { id } = await vault.secrets.create({ name: 'ONE', value: VALUE })
 	await vault.secrets.create({ name: 'TWO', value: VALUE })
 	const more = { name: 'MORE', value: VALUE }
-	const full = { code: 'conflict', message: /10000 secrets already; delete some/ }
+	const full = { code: 'conflict', message: /already 10000 secrets, which is the limit; delete some/ }
 	await t.rejects(vault.secrets.create(more), full)
 
 	const grant = { agent_id: 'ada', secret: 'TWO', reveal: false }
 	const { grant_id } = await vault.grants.create(grant)
 	const another = { ...grant, secret: 'ONE' }
-	await t.rejects(vault.grants.create(another), { code: 'conflict', message: /10000 grants already; revoke some/ })
+	await t.rejects(vault.grants.create(another), {
+		code: 'conflict',
+		message: /already 10000 grants, which is the limit; revoke some/,
+	})
 	await vault.grants.remove(grant_id)
 	t.equal((await vault.grants.create(another)).secret_id, id)
 

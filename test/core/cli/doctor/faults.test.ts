@@ -364,7 +364,7 @@ void t.test('the vault', async (t) => {
 		t,
 		'vault.key',
 		replaced(key, (file) => writeFileSync(file, Buffer.alloc(32, 7).toString('base64'))),
-		{ level: 'error', message: /encrypted with another key/, fix: /restore the right key/ },
+		{ level: 'error', message: /encrypted with a different key/, fix: /restore the right key/ },
 	)
 	await finds(
 		t,

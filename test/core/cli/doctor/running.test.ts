@@ -163,7 +163,7 @@ void t.test('a vault that is locked', async (t) => {
 	t.match(problems(report), [
 		{ id: 'channel.token', level: 'note', fix: /vault\.key/ },
 		{ id: 'provider.key', level: 'note' },
-		{ id: 'vault.key', level: 'error', message: /encrypted with another key/ },
+		{ id: 'vault.key', level: 'error', message: /encrypted with a different key/ },
 		{ id: 'vault.secrets', level: 'note' },
 	])
 	t.notMatch(JSON.stringify(report), modelKey)
