@@ -20,11 +20,12 @@ export const agentName = Joi.string()
 const listAgents: ServedTool = {
 	name: 'list_agents',
 	title: 'List agents',
-	description: 'Lists the agents of the gateway by name, each with the beginning of its persona: what it is there for.',
+	description:
+		'Lists the agents of the gateway by name, each with the beginning of its persona, which describes its purpose.',
 	scope: 'agents:read',
 	input: Joi.object({
 		limit: Joi.number().integer().min(1).max(LIST_LIMIT).default(LIST_LIMIT),
-		after: Joi.string().max(64).description('Continue after this name: next of the previous page.'),
+		after: Joi.string().max(64).description('Continue after this name: the `next` of the previous page.'),
 	}),
 	output: Joi.object({
 		agents: Joi.array()
@@ -53,7 +54,7 @@ const listAgents: ServedTool = {
 const searchMemory: ServedTool = {
 	name: 'search_memory',
 	title: "Search an agent's memory",
-	description: 'Searches what an agent keeps in its long-term memory, by meaning and by keywords, best first.',
+	description: 'Searches the long-term memory of an agent by meaning and by keywords, best matches first.',
 	scope: 'agents:read',
 	service: 'memory',
 	input: Joi.object({

@@ -1,18 +1,18 @@
 import { Fault } from '../../core/errors.ts'
 import { isObject } from '../../core/util/is-object.ts'
 
-/** Limit of values in a message. No message needs many, and the SDK checks each several times and reports every error. */
+/** Limit of values in a message. No message needs many. The SDK checks each value several times, and reports every error. */
 const VALUE_LIMIT = 1_000
-/** Limit for `initialize`: a client's description of itself is kept as long as its session. */
+/** Limit for `initialize`, which is kept as long as the session. */
 const INITIALIZE_CHARACTERS = 64 * 1024
-/** It is sent back with every progress notification. */
+/** Limit for the progress token, which every progress notification repeats. */
 const TOKEN_CHARACTERS = 256
 
-/** Throws `invalid_request` or `payload_too_large` for a message that costs far more than its size suggests. */
+/** Throws `invalid_request` or `payload_too_large` for a message that would cost far more than its size suggests. */
 export function refuseBulk(body: unknown): void {
 	if (!isObject(body)) return
 	if (hasMoreValues(body, VALUE_LIMIT))
-		throw new Fault('invalid_request', `the message holds more than ${VALUE_LIMIT} values`)
+		throw new Fault('invalid_request', `the message contains more than ${VALUE_LIMIT} values`)
 	const { params } = body
 	const meta = isObject(params) ? params._meta : undefined
 	const token = isObject(meta) ? meta.progressToken : undefined
@@ -22,12 +22,12 @@ export function refuseBulk(body: unknown): void {
 		throw new Fault('payload_too_large', `initialize has more than ${INITIALIZE_CHARACTERS} characters`)
 }
 
-/** The SDK checks it further; it is not loaded for anything else. */
+/** Whether a message may be an `initialize` request. The SDK, which is loaded for the first one, validates it. */
 export function isInitialize(body: unknown): boolean {
 	return isObject(body) && body.method === 'initialize' && 'id' in body
 }
 
-/** The depth of a body is bounded. */
+/** Needs no depth limit: the depth of a body is already limited. */
 function hasMoreValues(root: object, limit: number): boolean {
 	const left: object[] = [root]
 	let values = 0

@@ -14,7 +14,7 @@ export interface ServedTool {
 	description: string
 	/** The scope that a token needs for it. */
 	scope: string
-	/** A plugin that it requires: without it the tool is not offered. */
+	/** The service of a plugin that it requires. Without it, the tool is not offered. */
 	service?: keyof Services
 	/** Its arguments, checked before `run`. */
 	input: Joi.ObjectSchema
@@ -23,12 +23,12 @@ export interface ServedTool {
 	annotations: {
 		readOnlyHint: boolean
 		destructiveHint: boolean
-		/** A repeated call with the same arguments changes nothing more. */
+		/** A repeated call with the same arguments has no further effect. */
 		idempotentHint: boolean
 		/** Its effects may reach beyond the gateway. */
 		openWorldHint: boolean
 	}
-	/** Throws a Fault, which the model receives. */
+	/** Throws a Fault, whose code and message the model gets. */
 	run(ctx: McpContext, args: never, call: McpCall): Promise<CallOutcome>
 }
 
@@ -42,19 +42,19 @@ export interface CallOutcome {
 
 /** One running call of a tool. */
 export interface McpCall {
-	/** Aborts when the result is no longer needed, and when the session is about to end. */
+	/** Aborts when the result is no longer needed, and when the session is closing. */
 	signal: AbortSignal
-	/** The client has cancelled the call: stop what it began. */
+	/** The client has cancelled the call, so that its run must be stopped. */
 	readonly cancelled: boolean
-	/** The full name of a conversation of this caller; without a name, the session's own. */
+	/** The full name of a conversation of this caller. Without `name`: the session's own. */
 	conversation(name?: string): string
 	/** Reports progress to the client, if it requested that. */
 	progress(message: string): void
-	/** Writes to the client's log, unless its level excludes that or it gets too many messages. */
+	/** Sends a log message to the client, unless its level or its rate limit excludes the message. */
 	log(level: LoggingLevel, data: Record<string, unknown>): void
 	/**
-	 * Asks the person at the client. Null if they decline, or if no answer came before `signal` aborted or
-	 * `limitMs` passed. Absent if the client cannot ask.
+	 * Asks the person at the client. Null if they decline, or if no answer arrives within `limitMs` or before `signal` aborts.
+	 * Absent if the client cannot ask.
 	 */
 	ask?(question: QuestionText, limitMs: number, signal: AbortSignal): Promise<string | null>
 }

@@ -1,4 +1,4 @@
-/** Converts a tool call from the SDK to the form that tools receive. */
+/** Converts a tool call of the SDK to the form that tools receive. */
 import type { RequestHandlerExtra } from '@modelcontextprotocol/sdk/shared/protocol.js'
 import type {
 	ClientCapabilities,
@@ -13,20 +13,20 @@ import type { McpCall, McpContext } from './call.ts'
 import type { ClientLog } from './client-log.ts'
 
 /** The part of a session that its requests use. */
-export interface Site {
+export interface SessionContext {
 	ctx: McpContext
 	isAllowed(scope: string): boolean
-	/** For messages to the client: the gateway's own redaction of responses does not cover them. */
+	/** Redacts messages to the client, which the redaction of HTTP responses does not cover. */
 	clearance: Clearance
-	/** Aborts when the session ends, or is about to: calls stop waiting for runs, which continue. */
-	leaving: AbortSignal
-	/** What the client gets of runs, besides results and progress. */
+	/** Aborts when the session ends or is about to end: calls stop waiting for runs, which continue. */
+	closing: AbortSignal
+	/** The client's log, with messages about runs. */
 	log: ClientLog
-	/** The full name of a conversation of this caller; without a name, the session's own. */
+	/** The full name of a conversation of this caller. Without `name`: the session's own. */
 	conversation(name?: string): string
 	/** Counts a call until the returned function is called. Throws `rate_limited`. */
 	beginCall(): () => void
-	/** A request was cancelled, and has no response. */
+	/** Releases a cancelled request, which gets no response. */
 	forget(id: RequestId): void
 }
 
@@ -36,17 +36,17 @@ const ANSWER_BYTES = 100 * 1024
 const PROGRESS_CHARACTERS = 300
 
 export function callOf(
-	{ clearance, leaving, log, conversation }: Site,
+	{ clearance, closing, log, conversation }: SessionContext,
 	extra: Extra,
 	client: ClientCapabilities | undefined,
 ): McpCall {
 	const token = extra._meta?.progressToken
-	const signal = AbortSignal.any([leaving, extra.signal])
+	const signal = AbortSignal.any([closing, extra.signal])
 	let cancelled = false
 	let progress = 0
 	const cancel = (): void => {
-		// The SDK aborts it as well when the session ends.
-		cancelled = !leaving.aborted
+		// The SDK also aborts the signal when the session ends, which is no cancellation.
+		cancelled = !closing.aborted
 	}
 	extra.signal.addEventListener('abort', cancel, { once: true })
 	if (extra.signal.aborted) cancel()
@@ -62,7 +62,7 @@ export function callOf(
 			const answer = action === 'accept' ? content?.answer : undefined
 			return typeof answer === 'string' && Buffer.byteLength(answer) <= ANSWER_BYTES ? answer : null
 		} catch {
-			return null // it cannot ask after all, or no answer came in time
+			return null // the client cannot ask after all, or no answer arrived in time
 		}
 	}
 	return {
@@ -79,20 +79,20 @@ export function callOf(
 		},
 		log(level, data) {
 			if (signal.aborted) return
-			const taken = log.take(level)
-			if (!taken) return
-			const left = taken.leftOut > 0 ? { left_out: taken.leftOut } : {}
-			const params = { level, logger: 'runs', data: clearance.data({ ...data, ...left }) }
+			const admitted = log.admit(level)
+			if (!admitted) return
+			const omitted = admitted.leftOut > 0 ? { left_out: admitted.leftOut } : {}
+			const params = { level, logger: 'runs', data: clearance.data({ ...data, ...omitted }) }
 			extra.sendNotification({ method: 'notifications/message', params }).catch(() => {}) // the client has left
 		},
 		...(canAsk(client) && { ask }),
 	}
 }
 
-/** By a form; older clients do not declare the mode, since there was no other. */
+/** Whether the client supports forms. Older clients declare no mode, since forms were the only one. */
 function canAsk(client: ClientCapabilities | undefined): boolean {
-	const ways = client?.elicitation
-	return ways !== undefined && (ways.form !== undefined || ways.url === undefined)
+	const modes = client?.elicitation
+	return modes !== undefined && (modes.form !== undefined || modes.url === undefined)
 }
 
 function formOf({ question, options }: QuestionText) {

@@ -1,26 +1,26 @@
-/** The log that a session's client gets: what its level lets through, and no more than it can read. */
+/** Decides which log messages a session's client gets: by their level, and within a rate limit. */
 import { LoggingLevelSchema } from '@modelcontextprotocol/sdk/types.js'
 import type { LoggingLevel } from '@modelcontextprotocol/sdk/types.js'
 
-/** Messages in a period. */
+/** Limit of messages in a period. */
 const LIMIT = 100
 const PERIOD_MS = 10_000
 
 export interface ClientLog {
-	/** Of the least severe messages that the client gets. */
+	/** The minimum level of messages that the client gets. */
 	level: LoggingLevel
-	/** Whether a message of this level may be sent; and how many were left out before it, if it is the first after some were. */
-	take(level: LoggingLevel): { leftOut: number } | undefined
+	/** Undefined if a message of this level must not be sent. `leftOut`: messages that the rate limit omitted before this one. */
+	admit(level: LoggingLevel): { leftOut: number } | undefined
 }
 
-/** Until the client sets a level, it gets problems only. */
+/** Until the client sets a level, it gets only warnings and errors. */
 export function openClientLog(now: () => number = () => performance.now()): ClientLog {
 	let began = now()
 	let sent = 0
 	let leftOut = 0
 	return {
 		level: 'warning',
-		take(level) {
+		admit(level) {
 			if (severityOf(level) < severityOf(this.level)) return undefined
 			if (now() - began >= PERIOD_MS) {
 				began = now()

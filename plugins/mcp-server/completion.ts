@@ -1,4 +1,4 @@
-/** Values for the arguments of prompts and of templates of resources. */
+/** Completes the arguments of prompts and of resource templates. */
 import { Fault } from '../../core/errors.ts'
 import type { McpContext } from './call.ts'
 import { promptParameter } from './prompts.ts'
@@ -6,7 +6,7 @@ import { resourceTemplates } from './resources.ts'
 
 /** The protocol's limit. */
 const VALUES = 100
-/** Newest runs among which conversations are looked up. */
+/** Number of the newest runs whose conversations are offered. */
 const RUNS_READ = 100
 
 export interface CompletionRequest {
@@ -18,12 +18,12 @@ export interface CompletionRequest {
 /** At most 100 values that begin with the text so far. Throws `invalid_request` for an unknown prompt or template. */
 export async function complete(ctx: McpContext, mayRun: boolean, { ref, argument, context }: CompletionRequest) {
 	const all = await candidates(ctx, mayRun, { ref, argument, context })
-	const fitting = new Set<string>()
-	for await (const one of all) {
-		if (one.startsWith(argument.value)) fitting.add(one)
-		if (fitting.size > VALUES) break
+	const matching = new Set<string>()
+	for await (const candidate of all) {
+		if (candidate.startsWith(argument.value)) matching.add(candidate)
+		if (matching.size > VALUES) break
 	}
-	return { completion: { values: [...fitting].slice(0, VALUES), hasMore: fitting.size > VALUES } }
+	return { completion: { values: [...matching].slice(0, VALUES), hasMore: matching.size > VALUES } }
 }
 
 async function candidates(
@@ -54,14 +54,14 @@ async function* agentNames(ctx: McpContext): AsyncIterable<string> {
 	for await (const { name } of ctx.use('agents').list()) yield name
 }
 
-/** Of an agent's newest runs, newest first; of an unknown agent none. */
+/** The conversations of an agent's newest runs, newest first. Empty for an unknown agent. */
 async function conversations(ctx: McpContext, name: string): Promise<string[]> {
 	const agent = await ctx.use('agents').find(name)
 	const runs = agent ? await ctx.use('runs').list(agent, { limit: RUNS_READ }) : []
 	return runs.map(({ conversation }) => conversation)
 }
 
-async function runIds(ctx: McpContext, begin: string): Promise<string[]> {
-	const { runs } = await ctx.use('runs').listAll({ limit: VALUES, ...(begin !== '' && { id: begin }) })
+async function runIds(ctx: McpContext, prefix: string): Promise<string[]> {
+	const { runs } = await ctx.use('runs').listAll({ limit: VALUES, ...(prefix !== '' && { id: prefix }) })
 	return runs.map(({ run_id }) => run_id)
 }

@@ -1,20 +1,20 @@
 import type { Credentials } from '../auth/contract.ts'
 
 export interface McpServerSettings {
-	/** Sessions that may be open at the same time; one caller may have half of them. */
+	/** Limit of open sessions. One caller may have half of them. */
 	max_sessions: number
-	/** Seconds without a request, an open stream or a running call, after which a session ends. */
+	/** A session ends after this many seconds without a request, an open stream or a call in progress. */
 	idle_timeout_s: number
-	/** Seconds for which a call waits for its run; then it returns the current state, and the run continues. */
+	/** Seconds for which a call waits for its run. Then it returns the current state, and the run continues. */
 	max_wait_s: number
-	/** Seconds for which a client may read nothing while data waits for it, before its stream is closed. */
+	/** A stream is closed if its client reads nothing for this many seconds while data is pending. */
 	stall_timeout_s: number
 }
 
-/** One HTTP request to /mcp, past authentication. */
+/** One authenticated HTTP request to /mcp. */
 export interface McpRequest {
 	method: 'GET' | 'POST' | 'DELETE'
-	/** Node's: lower-case names. */
+	/** From Node, with lower-case names. */
 	headers: Readonly<Record<string, string | string[] | undefined>>
 	/** The parsed JSON; undefined if there is none. */
 	body: unknown
@@ -22,9 +22,9 @@ export interface McpRequest {
 }
 
 export interface McpAnswer {
-	/** Its body may be an event stream that stays open. */
+	/** The body may be an event stream that stays open. */
 	response: Response
-	/** Call this once, when the body has been sent or is no longer read. */
+	/** Call this once, after the body was sent or its reader stopped. */
 	closed(): void
 }
 
@@ -34,7 +34,7 @@ export interface McpServer {
 	 * `payload_too_large`, `rate_limited`, or `unavailable` if there is no room for another session.
 	 */
 	handle(request: McpRequest): Promise<McpAnswer>
-	/** Sessions that are open. */
+	/** The number of open sessions. */
 	readonly size: number
 }
 

@@ -4,13 +4,13 @@ import type { McpCall, McpContext } from './call.ts'
 import { notificationOf } from './notification.ts'
 import type { RunState } from './views.ts'
 
-/** A client that receives nothing for a minute gives up by default. */
-const STILL_THERE_MS = 10_000
+/** By default, clients give up after a minute without progress. */
+const PROGRESS_EVERY_MS = 10_000
 
 /**
- * Waits for a run that `begin` starts or follows: until it has ended, asks a question that the client does not answer, or
- * `max_wait_s` has passed; or until the call's result is no longer needed. Returns the run's current state. Throws what `begin`
- * throws, and `not_found` if the run was deleted meanwhile.
+ * Waits for a run that `begin` starts or follows, until it ends, or asks a question that the client does not answer, or
+ * `max_wait_s` has passed, or the call's result is no longer needed. Returns the run's current state. Throws what `begin` throws,
+ * and `not_found` if the run was deleted meanwhile.
  */
 export async function follow(
 	ctx: McpContext,
@@ -21,8 +21,11 @@ export async function follow(
 	const passed = (): number => performance.now() - began
 	const limit = ctx.config.max_wait_s * 1000
 	const signal = AbortSignal.any([call.signal, AbortSignal.timeout(limit)])
-	// Ends with the call. The plugin's own timers have a common limit, which calls must not exhaust.
-	const beat = setInterval(() => call.progress(`running for ${Math.round(passed() / 1000)} s`), STILL_THERE_MS)
+	// Not one of the plugin's timers: calls must not exhaust their limit. Ends with the call.
+	const progressTimer = setInterval(
+		() => call.progress(`running for ${Math.round(passed() / 1000)} s`),
+		PROGRESS_EVERY_MS,
+	)
 	try {
 		const { run_id, result } = await begin({
 			signal,
@@ -34,7 +37,7 @@ export async function follow(
 			},
 			async ask({ kind, question, options: all }, withdrawn, isBelow) {
 				if (isBelow) call.progress('a sub-agent asks a question')
-				// A form has no place for other arguments: `answer_question` takes them.
+				// A form has no field for changed arguments: the tool `answer_question` accepts them.
 				const options = kind === 'approval' ? all?.filter((option) => option !== 'edit') : all
 				const text = { question: isBelow ? `A sub-agent asks:\n\n${question}` : question, ...(options && { options }) }
 				return (await call.ask?.(text, Math.max(0, limit - passed()), withdrawn)) ?? null
@@ -45,11 +48,11 @@ export async function follow(
 		})
 		return await stateOf(ctx.use('runs'), run_id)
 	} finally {
-		clearInterval(beat)
+		clearInterval(progressTimer)
 	}
 }
 
-/** The run, and the question that it or a sub-agent of it asks. */
+/** The run, and its open question or that of one of its sub-agents. */
 export async function stateOf(runs: Runs, run_id: string): Promise<RunState> {
 	const run = await runs.get(run_id)
 	return { run, asked: await runs.asked(run) }

@@ -4,7 +4,7 @@ import { announceIssuer } from './protected-resource.ts'
 import { routes } from './routes.ts'
 import { Sessions } from './sessions.ts'
 
-/** The gateway as a server of the Model Context Protocol: its agents are tools of other programs. Off by default. */
+/** The gateway as a server of the Model Context Protocol, so that other programs can use its agents as tools. Off by default. */
 export default definePlugin<McpServerSettings, McpServer>({
 	name: 'mcp-server',
 	needs: ['auth', 'agents', 'runs'],

@@ -1,6 +1,6 @@
 /**
- * What a session needs to continue after a restart of the gateway or a change of its settings. By the protocol, a client whose
- * session is gone opens another one; most clients fail instead, until somebody restarts them.
+ * Stores what a session needs to continue after a restart of the gateway or a change of its settings. According to the protocol, a
+ * client whose session was lost opens another one. But most clients fail until somebody restarts them.
  */
 import { hash } from 'node:crypto'
 import type { Context } from '../../core/plugin.ts'
@@ -14,7 +14,7 @@ export interface KeptSession {
 }
 
 const ALL: Key = ['mcp-server', 'session']
-/** Larger descriptions of clients are not kept; one of a common client has some hundred characters. */
+/** Larger `params` are not kept. Those of common clients have a few hundred characters. */
 const INITIALIZE_CHARACTERS = 4_096
 
 export function keptSessions({ store, log }: Pick<Context, 'store' | 'log'>) {
@@ -22,7 +22,7 @@ export function keptSessions({ store, log }: Pick<Context, 'store' | 'log'>) {
 		async find(id: string): Promise<KeptSession | undefined> {
 			return (await store.get<KeptSession>(keyOf(id)))?.value
 		},
-		/** Without it, the session works, and ends with this instance of the plugin. */
+		/** If this fails, the session works, but ends with this instance of the plugin. */
 		async keep(id: string, session: KeptSession): Promise<void> {
 			if (JSON.stringify(session.initialize).length > INITIALIZE_CHARACTERS) return
 			await store
@@ -32,9 +32,14 @@ export function keptSessions({ store, log }: Pick<Context, 'store' | 'log'>) {
 		forget(id: string): void {
 			store
 				.delete(keyOf(id))
-				.catch((error: unknown) => log.debug({ err: error }, 'a record of an ended MCP session stays for now'))
+				.catch((error: unknown) =>
+					log.debug(
+						{ err: error },
+						'the record of an ended MCP session could not be deleted; a later start deletes it',
+					),
+				)
 		},
-		/** Forgets all but these, and but `limit` others. */
+		/** Forgets all sessions except these and `limit` others. */
 		async forgetOthers(ids: Iterable<string>, limit: number): Promise<void> {
 			const own = new Set(Array.from(ids, (id) => keyOf(id).join('\n')))
 			let others = 0
@@ -43,7 +48,7 @@ export function keptSessions({ store, log }: Pick<Context, 'store' | 'log'>) {
 	}
 }
 
-/** By a hash: whoever reads the store, or a backup, cannot use a session. */
+/** Contains a hash of the id, so that a reader of the store or of a backup cannot use the session. */
 function keyOf(id: string): Key {
 	return [...ALL, hash('sha256', id)]
 }

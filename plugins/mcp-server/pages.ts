@@ -1,14 +1,14 @@
-/** The next `limit` entries of a list sorted by name, after `after` if given. `next`: for the page after it. */
+/** Up to `limit` entries of a list sorted by name, beginning after the name `after`. `next`: the `after` of the next page. */
 export async function page<T extends { name: string }>(
 	list: AsyncIterable<T>,
 	limit: number,
 	after?: string,
 ): Promise<{ items: T[]; next: string | null }> {
 	const items: T[] = []
-	for await (const one of list) {
-		if (after !== undefined && one.name <= after) continue
+	for await (const item of list) {
+		if (after !== undefined && item.name <= after) continue
 		if (items.length === limit) return { items, next: items.at(-1)?.name ?? null }
-		items.push(one)
+		items.push(item)
 	}
 	return { items, next: null }
 }

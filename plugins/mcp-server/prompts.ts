@@ -1,26 +1,26 @@
-/** Active skills of agents as prompts: `agent/skill`. */
+/** Offers the active skills of agents as prompts, with the names `agent/skill`. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Parameter, UsableSkill } from '../skills/contract.ts'
 import type { McpContext } from './call.ts'
 import { excerpt } from '../../core/util/excerpt.ts'
 
-/** Prompts of a page, and agents whose skills are read for it. */
+/** Limits of the prompts in a page, and of the agents whose skills are read for it. */
 const PAGE = 50
 const AGENTS_READ = 1_000
-/** Characters. */
+/** Limits in characters. */
 const DESCRIPTION = 300
 const INSTRUCTIONS = 64 * 1024
 const CURSOR = 512
-/** The argument of instructions without parameters. */
+/** The argument that instructions without parameters get. */
 const TASK: Parameter = {
 	name: 'task',
 	type: 'string',
 	required: false,
-	description: 'What to do by these instructions.',
+	description: 'The task for these instructions.',
 }
 
-/** `cursor`: `nextCursor` of the previous page. `mayRun`: skills that need their agent are listed, too. Throws `invalid_request`. */
+/** `cursor`: `nextCursor` of the previous page. `mayRun`: also lists skills that need their agent. Throws `invalid_request`. */
 export async function listPrompts(ctx: McpContext, mayRun: boolean, cursor?: string) {
 	const [from, after] = cursor === undefined ? ['', null] : readCursor(cursor)
 	const prompts: ReturnType<typeof describe>[] = []
@@ -52,7 +52,7 @@ export async function getPrompt(ctx: McpContext, mayRun: boolean, name: string, 
 	}
 }
 
-/** The parameter of a prompt's argument, if it has such an argument. Throws `invalid_request` for an unknown prompt. */
+/** The parameter for an argument of a prompt; undefined for an unknown argument. Throws `invalid_request` for an unknown prompt. */
 export async function promptParameter(
 	ctx: McpContext,
 	mayRun: boolean,
@@ -83,7 +83,7 @@ async function findPrompt(
 	)
 }
 
-/** What needs the agent is of no use to a session that may not run it. */
+/** A skill that needs its agent is of no use to a session that may not run agents. */
 function isOffered({ instructions }: UsableSkill, mayRun: boolean): boolean {
 	return instructions !== null || mayRun
 }
@@ -130,7 +130,7 @@ function readArguments(skill: UsableSkill, args: Record<string, string>): Record
 	}
 }
 
-/** The last agent, and its last prompt; null: all of its prompts. */
+/** The position after a page: the last agent and its last prompt. Null: all prompts of the agent were listed. */
 type Cursor = [agent: string, skill: string | null]
 
 function writeCursor(cursor: Cursor): string {

@@ -1,4 +1,4 @@
-/** Says where MCP clients get an access token (RFC 9728): in a document, which the answer 401 of `/mcp` names. */
+/** Tells MCP clients where to get an access token (RFC 9728): in a document, whose address is in the 401 responses of `/mcp`. */
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
@@ -7,7 +7,7 @@ import type { Context } from '../../core/plugin.ts'
 import type { McpServerSettings } from './contract.ts'
 
 const DOCUMENT = '/.well-known/oauth-protected-resource/mcp'
-/** Where clients register for a sign-in if a server names no identity provider. */
+/** The path at which clients try to register if a server names no authorization server. */
 const REGISTRATION = '/register'
 
 const document = Joi.object({
@@ -23,7 +23,7 @@ const document = Joi.object({
 	scopes_supported: Joi.array()
 		.items(Joi.string())
 		.required()
-		.description('What clients ask the identity provider for: the scopes that `auth.oidc.rules` want in a token.')
+		.description('The scopes to request from the identity provider: those that `auth.oidc.rules` require.')
 		.example(['agents']),
 	bearer_methods_supported: Joi.array().items(Joi.string()).required().example(['header']),
 }).id('ProtectedResource')
@@ -37,18 +37,18 @@ export function announceIssuer(server: Server, ctx: Context<McpServerSettings>):
 		options: {
 			id: 'describeMcpResource',
 			description: 'Where MCP clients get an access token',
-			notes: 'As RFC 9728 describes it. Needs no token. 404 without `auth.oidc`.',
+			notes: 'The protected resource metadata of RFC 9728. Needs no token. 404 without `auth.oidc`.',
 			tags: ['api', 'mcp'],
 			auth: false,
 			plugins: { openapi: { errors: [404] } },
 			response: { status: { 200: document } },
 		},
 		handler: () => {
-			const from = issuer()
-			if (from === null) throw new Fault('not_found', 'the gateway has no identity provider (auth.oidc)')
+			const server = issuer()
+			if (server === null) throw new Fault('not_found', 'the gateway has no identity provider (auth.oidc)')
 			return {
 				resource: `${base()}/mcp`,
-				authorization_servers: [from],
+				authorization_servers: [server],
 				scopes_supported: ctx.use('auth').issuerScopes,
 				bearer_methods_supported: ['header'],
 			}
@@ -59,9 +59,9 @@ export function announceIssuer(server: Server, ctx: Context<McpServerSettings>):
 		({ response }, h) => {
 			if (issuer() === null || !('isBoom' in response) || response.output.statusCode !== 401) return h.continue
 			const { headers } = response.output
-			const asked = String(headers['www-authenticate'] ?? 'Bearer')
-			const separator = asked === 'Bearer' ? ' ' : ', '
-			headers['www-authenticate'] = `${asked}${separator}resource_metadata="${base()}${DOCUMENT}"`
+			const challenge = String(headers['www-authenticate'] ?? 'Bearer')
+			const separator = challenge === 'Bearer' ? ' ' : ', '
+			headers['www-authenticate'] = `${challenge}${separator}resource_metadata="${base()}${DOCUMENT}"`
 			return h.continue
 		},
 		{ sandbox: 'plugin' },
@@ -74,7 +74,7 @@ export function announceIssuer(server: Server, ctx: Context<McpServerSettings>):
 	})
 }
 
-/** After a 401, clients try to sign in, and show only why that failed: many of them just `error_description`. */
+/** After a 401, clients try to sign in, and show only the error of that attempt; many show only its `error_description`. */
 function explainNoSignIn(payload: { message: string; error_description?: string }): void {
 	payload.message =
 		'this gateway has no sign-in by OAuth (auth.oidc); give the client a valid token, in the header Authorization: Bearer <token>'

@@ -1,4 +1,4 @@
-/** A session's latest messages, so that a client whose stream broke can resume it: the SDK's event store, bounded. */
+/** Keeps a session's latest messages, so that a client can resume a broken stream. A bounded event store for the SDK. */
 import type { EventStore } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js'
 import { randomText } from '../../core/util/ids.ts'
@@ -17,7 +17,7 @@ export class Replay implements EventStore {
 	/** Oldest first. */
 	readonly #sent: Sent[] = []
 	#characters = 0
-	/** Of all ids: none of an earlier instance of the session is taken for one of this. */
+	/** The prefix of all ids, which distinguishes them from those of an earlier instance of the session. */
 	readonly #prefix = `${randomText(4)}-`
 	#last = 0
 
@@ -25,7 +25,7 @@ export class Replay implements EventStore {
 		return id?.startsWith(this.#prefix) ?? false
 	}
 
-	/** A client that returns for an event deleted from here gets the error that it cannot resume. */
+	/** Deletes the oldest events above the limits. A client that resumes after a deleted event gets an error. */
 	async storeEvent(stream: string, message: JSONRPCMessage): Promise<string> {
 		const id = `${this.#prefix}${++this.#last}`
 		const size = JSON.stringify(message).length
@@ -40,7 +40,7 @@ export class Replay implements EventStore {
 		return this.#sent.find((one) => one.id === id)?.stream
 	}
 
-	/** The stream of this event if it has ended, since its request has been answered. */
+	/** The stream of this event if its request has been answered, so that the stream has ended. */
 	endedStreamOf(id: string): string | undefined {
 		const stream = this.#sent.find((one) => one.id === id)?.stream
 		const last = this.#sent.findLast((one) => one.stream === stream)?.message
@@ -53,8 +53,8 @@ export class Replay implements EventStore {
 	): Promise<string> {
 		const at = this.#sent.findIndex((one) => one.id === id)
 		const stream = this.#sent[at]?.stream
-		if (stream === undefined) throw new Error('the event is not kept any more')
-		for (const one of this.#sent.slice(at + 1)) if (one.stream === stream) await send(one.id, one.message)
+		if (stream === undefined) throw new Error('the event is no longer available')
+		for (const sent of this.#sent.slice(at + 1)) if (sent.stream === stream) await send(sent.id, sent.message)
 		return stream
 	}
 }

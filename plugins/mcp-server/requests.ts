@@ -1,4 +1,4 @@
-/** The requests that the client of a session may send, and their handlers. */
+/** Handles the requests that the client of a session may send. */
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
 	CallToolRequestSchema,
@@ -17,44 +17,47 @@ import { Fault, isFault } from '../../core/errors.ts'
 import type { FaultCode } from '../../core/errors.ts'
 import type { McpContext } from './call.ts'
 import { callOf } from './calling.ts'
-import type { Extra, Site } from './calling.ts'
+import type { Extra, SessionContext } from './calling.ts'
 import { complete } from './completion.ts'
 import { getPrompt, listPrompts } from './prompts.ts'
 import { listResources, readResource, resourceTemplates } from './resources.ts'
 import { callTool, listTools } from './tools.ts'
 
-/** The scope that resources, prompts and completion need, and the one for starting runs. */
+/** The scope for resources, prompts and completion, and the scope for starting runs. */
 const READS = 'agents:read'
 const RUNS = 'runs:write'
-/** The protocol's code for an unknown resource, and JSON-RPC's for any other error of a server. */
+/** The protocol's code for an unknown resource, and JSON-RPC's code for other errors of a server. */
 const RESOURCE_NOT_FOUND = -32002
 const SERVER_ERROR = -32000
 
-/** What a session with these scopes can do. */
-export function capabilitiesFor({ find }: Pick<McpContext, 'find'>, isAllowed: Site['isAllowed']): ServerCapabilities {
+/** The capabilities of a session with these scopes. */
+export function capabilitiesFor(
+	{ find }: Pick<McpContext, 'find'>,
+	isAllowed: SessionContext['isAllowed'],
+): ServerCapabilities {
 	return {
 		tools: {},
 		...(isAllowed(READS) && { resources: {}, completions: {} }),
 		...(isAllowed(READS) && find('skills') && { prompts: { listChanged: true } }),
-		// Messages are about the runs of calls.
+		// Log messages concern the runs of calls.
 		...(isAllowed(RUNS) && { logging: {} }),
 	}
 }
 
-export function answerRequests(server: Server, site: Site): void {
-	const { ctx, isAllowed, beginCall } = site
+export function handleRequests(server: Server, session: SessionContext): void {
+	const { ctx, isAllowed, beginCall } = session
 	const on: Server['setRequestHandler'] = (schema, work) =>
-		server.setRequestHandler(schema, (request, extra) => answer(site, extra, async () => work(request, extra)))
+		server.setRequestHandler(schema, (request, extra) => answer(session, extra, async () => work(request, extra)))
 	on(ListToolsRequestSchema, () => ({ tools: listTools(ctx, isAllowed) }))
 	on(CallToolRequestSchema, ({ params }, extra) => {
 		const end = beginCall()
-		const call = callOf(site, extra, server.getClientCapabilities())
+		const call = callOf(session, extra, server.getClientCapabilities())
 		return callTool(ctx, isAllowed, params.name, params.arguments ?? {}, call).finally(end)
 	})
 	const { prompts, logging } = capabilitiesFor(ctx, isAllowed)
 	if (logging)
 		on(SetLevelRequestSchema, ({ params }) => {
-			site.log.level = params.level
+			session.log.level = params.level
 			return {}
 		})
 	if (!isAllowed(READS)) return
@@ -70,7 +73,7 @@ export function answerRequests(server: Server, site: Site): void {
 }
 
 async function answer(
-	{ ctx, clearance, leaving, forget }: Site,
+	{ ctx, clearance, closing, forget }: SessionContext,
 	extra: Extra,
 	work: () => Promise<Result>,
 ): Promise<Result> {
@@ -83,11 +86,11 @@ async function answer(
 		rpcError.message = clearance.text(rpcError.message)
 		throw rpcError
 	} finally {
-		if (extra.signal.aborted && !leaving.aborted) forget(extra.requestId)
+		if (extra.signal.aborted && !closing.aborted) forget(extra.requestId)
 	}
 }
 
-/** An error that is not the result of a tool, as the protocol has it. A bug is reported without details, which may be internals. */
+/** Converts an error to an error of the protocol. Unexpected errors are reported without details, which may be internals. */
 function toRpcError(error: unknown): Error {
 	if (!(error instanceof Fault)) return rpcError(ErrorCode.InternalError, 'internal', 'internal error')
 	const { code, said: message } = error
@@ -96,7 +99,7 @@ function toRpcError(error: unknown): Error {
 	return rpcError(SERVER_ERROR, code, message)
 }
 
-/** The SDK's own class would write the code before the message. */
+/** The SDK's own error class would add the code to the message. */
 function rpcError(rpcCode: number, code: FaultCode, message: string): Error {
 	return Object.assign(new Error(message), { code: rpcCode, data: { code } })
 }

@@ -1,4 +1,4 @@
-/** What clients may read without a tool: histories of agents, and runs. */
+/** Resources: histories of agents, and runs. */
 import { Fault } from '../../core/errors.ts'
 import type { McpContext } from './call.ts'
 import { stateOf } from './follow.ts'
@@ -6,7 +6,7 @@ import { page } from './pages.ts'
 import { viewRun } from './views.ts'
 
 const PAGE = 100
-/** Limit of turns of a history; the newest ones. */
+/** Limit of turns of a history, which has the newest ones. */
 const TURNS = 200
 const CONVERSATION = /^[\x21-\x7e]{1,400}$/
 const JSON_TYPE = 'application/json'

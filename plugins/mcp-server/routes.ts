@@ -6,10 +6,10 @@ import type { McpAnswer, McpServer, McpServerSettings } from './contract.ts'
 import { stream } from './stream.ts'
 
 const MCP_PATH = '/mcp'
-/** The token's scopes determine what a session may do; a caller with none of them is rejected here. */
+/** A caller needs one of these scopes. Which of them it has determines what its session may do. */
 const auth = { access: { scope: ['agents:read', 'runs:write', '*'] } }
 const session = Joi.string().max(128).description('Id of the session, from the answer to `initialize`.')
-const version = Joi.string().max(32).description('The revision of the protocol that was agreed on, such as 2025-11-25.')
+const version = Joi.string().max(32).description('The negotiated revision of the protocol, such as 2025-11-25.')
 const headers = { 'mcp-session-id': session, 'mcp-protocol-version': version }
 const lastEventId = Joi.string().max(128).description('Resume the interrupted stream after this event.')
 const common = { tags: ['api', 'mcp'], auth }
@@ -63,7 +63,7 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 			notes: [
 				'One JSON-RPC 2.0 message. `initialize` opens a session, whose id is in the header `Mcp-Session-Id` of the answer and of every later request. A request is answered by a stream of Server-Sent Events that ends with its response; notifications and responses are answered with 202.',
 				'Tools: `list_agents`, `run_agent`, `answer_question`, `get_run`, `list_runs`, `stop_run`, `stop_agent`, `search_memory`; a session has those that the scopes of its token allow. Resources: `svc://agents/{name}/history`, `svc://runs/{run_id}`. Prompts: the active skills of agents, `agent/skill`.',
-				'A session belongs to the token that opened it; for others it does not exist. A session that has been idle for too long is closed: after a 404, send `initialize` again.',
+				'A session belongs to the token that opened it. For other tokens, it does not exist. A session that has been idle for too long is closed: after a 404, send `initialize` again.',
 			],
 			validate: {
 				headers: Joi.object(headers).unknown(),
@@ -122,23 +122,24 @@ export function routes(server: Server, ctx: Context<McpServerSettings>, service:
 }
 
 /**
- * A request from a web page names the page's origin, which must be the gateway's own, or listed in `server.cors_origins`:
- * the protocol requires that for every caller (revision 2025-11-25, Streamable HTTP, security). Callers without a token have
- * passed the stricter rule of the auth plugin before.
- *
- * Throws `forbidden`.
+ * Throws `forbidden` if a web page sent the request and its origin is neither the gateway's own nor listed in
+ * `server.cors_origins`. The protocol requires this check for every caller (revision 2025-11-25, Streamable HTTP, security).
+ * Callers without a token have already passed the stricter check of the auth plugin.
  */
 function refuseForeignOrigin(
 	{ origin, host }: { origin?: string | undefined; host?: string | undefined },
 	allowed: readonly string[],
 ): void {
 	if (origin === undefined || isSameHost(origin, host ?? '') || allowed.includes(origin)) return
-	throw new Fault('forbidden', 'the Origin does not match; web pages of other hosts may not use this server')
+	throw new Fault(
+		'forbidden',
+		'the Origin is not allowed; add it to server.cors_origins if a web page of another host should use this server',
+	)
 }
 
 function isSameHost(origin: string, host: string): boolean {
 	const url = URL.parse(origin)
 	if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return false
-	// A proxy before the gateway may use https, with its own default port.
+	// A proxy in front of the gateway may use https, which has another default port.
 	return URL.parse(`${url.protocol}//${host}`)?.host === url.host
 }

@@ -1,4 +1,4 @@
-/** Tools that start, read and end runs. */
+/** Tools that start, read and stop runs. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { OpenQuestion, NewMessage, RunRecord, RunStatus } from '../runs/contract.ts'
@@ -15,7 +15,7 @@ const runId = Joi.string().min(1).max(64).required().description('Id of the run.
 const wait = Joi.boolean()
 	.default(true)
 	.description(
-		'Whether to wait for the end of the run (default), or to answer at once while it continues (see get_run).',
+		'Whether to wait for the end of the run (default), or to return immediately while it continues (see get_run).',
 	)
 
 const runAgent: ServedTool = {
@@ -51,7 +51,7 @@ const runAgent: ServedTool = {
 const answerQuestion: ServedTool = {
 	name: 'answer_question',
 	title: 'Answer a question of an agent',
-	description: 'Answers the question that a run waits for, so that it continues; then like run_agent.',
+	description: 'Answers the open question of a run, so that it continues. Then behaves like run_agent.',
 	scope: 'runs:write',
 	input: Joi.object({
 		run_id: runId.description('Id of the run that asks.'),
@@ -78,19 +78,19 @@ const answerQuestion: ServedTool = {
 const getRun: ServedTool = {
 	name: 'get_run',
 	title: 'Read a run',
-	description: 'Reads a run: its status, its answer once it is completed, the question for which it waits.',
+	description: 'Reads a run: its status, its answer once it is completed, and its open question.',
 	scope: 'agents:read',
 	input: Joi.object({ run_id: runId }),
 	output: runSchema,
 	annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
-	run: async (ctx, { run_id }: { run_id: string }) => readingOf(await stateOf(ctx.use('runs'), run_id)),
+	run: async (ctx, { run_id }: { run_id: string }) => successOf(await stateOf(ctx.use('runs'), run_id)),
 }
 
 const listRuns: ServedTool = {
 	name: 'list_runs',
 	title: 'List the runs of an agent',
 	description:
-		'Lists the runs of an agent, newest first, regardless of who started them. Long answers are cut: get_run has them whole.',
+		'Lists the runs of an agent, newest first, regardless of who started them. Long answers are cut: get_run returns them complete.',
 	scope: 'agents:read',
 	input: Joi.object({
 		agent: agentName,
@@ -111,7 +111,7 @@ const listRuns: ServedTool = {
 const stopRun: ServedTool = {
 	name: 'stop_run',
 	title: 'Stop a run',
-	description: 'Stops a run, and the sub-agents that it started. One that has ended stays as it is.',
+	description: 'Stops a run and the sub-agents that it started. A run that has ended is not changed.',
 	scope: 'runs:write',
 	input: Joi.object({ run_id: runId }),
 	output: runSchema,
@@ -119,7 +119,7 @@ const stopRun: ServedTool = {
 	async run(ctx, { run_id }: { run_id: string }) {
 		const runs = ctx.use('runs')
 		await runs.stop(run_id)
-		return readingOf(await stateOf(runs, run_id))
+		return successOf(await stateOf(runs, run_id))
 	},
 }
 
@@ -140,11 +140,11 @@ const stopAgent: ServedTool = {
 
 export const runTools: readonly ServedTool[] = [runAgent, answerQuestion, getRun, listRuns, stopRun, stopAgent]
 
-/** Another run would wait behind the question, and its caller too. */
+/** Another run of the conversation would wait until the question is answered, and so would its caller. */
 function refuse(_: RunRecord, { run_id, question_id }: OpenQuestion): never {
 	throw new Fault(
 		'conflict',
-		`this conversation waits for an answer first: answer_question with run_id ${run_id} and question_id ${question_id}; or use another conversation, or stop_run`,
+		`this conversation waits for the answer to a question: call answer_question with run_id ${run_id} and question_id ${question_id}, or use another conversation, or stop_run`,
 	)
 }
 
@@ -159,21 +159,21 @@ function outcomeOf(state: RunState): CallOutcome {
 		case 'stopped':
 			return { data, text: 'The run was stopped.', failed: true }
 		default:
-			return { data, text: state.asked ? questionText(run, state.asked) : stillRuns(run.run_id) }
+			return { data, text: state.asked ? questionText(run, state.asked) : continuesText(run.run_id) }
 	}
 }
 
-/** For a call that has done what it should, whatever became of the run. */
-function readingOf(state: RunState): CallOutcome {
+/** For a call that itself succeeded, regardless of the run's outcome. */
+function successOf(state: RunState): CallOutcome {
 	return { ...outcomeOf(state), failed: false }
 }
 
 function questionText(run: RunRecord, { run_id, question_id, question, options = [] }: OpenQuestion): string {
 	const who = run_id === run.run_id ? `The agent ${run.agent}` : `A sub-agent of ${run.agent}`
 	const lines = [`${who} asks: ${question}`, ...options.map((option) => `- ${option}`)]
-	return [...lines, '', `Answer by answer_question with run_id ${run_id} and question_id ${question_id}.`].join('\n')
+	return [...lines, '', `Answer it with answer_question, run_id ${run_id} and question_id ${question_id}.`].join('\n')
 }
 
-function stillRuns(run_id: string): string {
+function continuesText(run_id: string): string {
 	return `The run ${run_id} continues; get_run reads it later, stop_run stops it.`
 }

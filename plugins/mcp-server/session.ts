@@ -1,4 +1,4 @@
-/** One session: the SDK's server and transport, and what they leave to us. */
+/** One session: the SDK's server and transport, with limits and recovery that they lack. */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
@@ -11,41 +11,41 @@ import type { Credentials, OpenRequest } from '../auth/contract.ts'
 import type { McpContext } from './call.ts'
 import { openClientLog } from './client-log.ts'
 import type { McpAnswer, McpRequest } from './contract.ts'
-import { forTransport, plainer, requestIdIn, withoutContent } from './messages.ts'
+import { correctedError, requestIdIn, transportHeaders, withoutContent } from './messages.ts'
 import { Replay } from './replay.ts'
-import { answerRequests, capabilitiesFor } from './requests.ts'
+import { capabilitiesFor, handleRequests } from './requests.ts'
 
 export interface SessionHooks {
-	/** The client is initialized. */
-	begun(): void
-	/** Called once, if the session had begun. */
-	over(): void
+	/** The client has sent `initialize`. */
+	initialized(): void
+	/** Called once, when an initialized session ends. */
+	ended(): void
 }
 
-/** Whose a session is, and what it reports. */
+/** The owner of a session, and its callbacks. */
 export interface SessionOptions {
 	credentials: Credentials
 	owner: string
 	hooks: SessionHooks
 }
 
-/** What continues of a session of an earlier instance. */
+/** A session of an earlier instance of the plugin that is continued. */
 export interface EarlierSession {
 	id: string
 	conversation: string
 }
 
 const SESSION_ID_BYTES = 24
-/** Limit of streams and calls of one session at the same time. */
+/** Limits of concurrent streams and calls of one session. */
 const STREAM_LIMIT = 64
 const CALL_LIMIT = 32
-/** Time for calls to be answered before the session ends. */
+/** Time for responses to calls before the session ends. */
 const LEAVE_LIMIT_MS = 2_000
-const instructions = `Runs agents of a self-hosted gateway. list_agents names them; run_agent gives one a prompt and answers with what it says. An agent may ask something in between: then the result says so, and answer_question lets the run continue. For long work call run_agent with wait: false, and get_run later.`
+const instructions = `Runs agents of a self-hosted gateway. list_agents lists them; run_agent gives one a prompt and returns its answer. An agent may ask a question meanwhile: then the result contains the question, and answer_question lets the run continue. For long work call run_agent with wait: false, and get_run later.`
 
 export class McpSession implements OpenRequest {
 	readonly id: string
-	/** That of calls without a name of a conversation. */
+	/** The conversation of calls that do not name one. */
 	readonly conversation: string
 	readonly owner: string
 	readonly credentials: Credentials
@@ -58,13 +58,14 @@ export class McpSession implements OpenRequest {
 	readonly #transport: WebStandardStreamableHTTPServerTransport
 	/** Requests of the client that have no response yet. */
 	readonly #open = new Set<RequestId>()
-	/** Aborts when the session ends, or is about to: calls stop waiting for runs, which continue. */
-	readonly #leaving = new AbortController()
+	/** Aborts when the session ends or is about to end: calls stop waiting for runs, which continue. */
+	readonly #closing = new AbortController()
 	#streams = 0
 	#calls = 0
-	#begun = false
+	#isInitialized = false
 	#idleSince = performance.now()
-	#quiet: PromiseWithResolvers<void> | undefined
+	/** Resolves when no call is in progress. */
+	#noCalls: PromiseWithResolvers<void> | undefined
 
 	constructor(ctx: McpContext, { credentials, owner, hooks }: SessionOptions, earlier?: EarlierSession) {
 		this.id = earlier?.id ?? randomText(SESSION_ID_BYTES)
@@ -77,8 +78,8 @@ export class McpSession implements OpenRequest {
 		this.#transport = new WebStandardStreamableHTTPServerTransport({
 			sessionIdGenerator: () => this.id,
 			onsessioninitialized: () => {
-				this.#begun = true
-				hooks.begun()
+				this.#isInitialized = true
+				hooks.initialized()
 			},
 			eventStore: this.#replay,
 		})
@@ -91,20 +92,20 @@ export class McpSession implements OpenRequest {
 			{
 				capabilities,
 				instructions,
-				// The SDK would compile schemas to code, and cache it.
+				// Disabled: the SDK would compile schemas to code, and cache it.
 				jsonSchemaValidator: {
 					getValidator: () => (input) => ({ valid: true, data: input as never, errorMessage: undefined }),
 				},
 			},
 		)
-		// Its first request would have the id 0, which the SDK's clients cannot cancel.
+		// By default, the first request has the id 0, which the SDK's clients cannot cancel.
 		Reflect.set(this.#server, '_requestMessageId', 1)
 		this.#server.onerror = ({ message }) => ctx.log.debug(`an MCP client caused an error: ${withoutContent(message)}`)
-		answerRequests(this.#server, {
+		handleRequests(this.#server, {
 			ctx,
 			isAllowed,
 			clearance: ctx.redactor.clearanceOf(credentials.scope),
-			leaving: this.#leaving.signal,
+			closing: this.#closing.signal,
 			log: openClientLog(),
 			conversation: (name = this.conversation) => `mcp:${owner}:${name}`,
 			beginCall: () => this.#beginCall(),
@@ -112,7 +113,7 @@ export class McpSession implements OpenRequest {
 		})
 	}
 
-	/** Since when the session is idle, by `performance.now`; null while it is not. */
+	/** The time (`performance.now`) since which the session is idle; null if it is not. */
 	get idle_since(): number | null {
 		return this.#streams === 0 && this.#calls === 0 ? this.#idleSince : null
 	}
@@ -121,7 +122,7 @@ export class McpSession implements OpenRequest {
 		if (now - (this.idle_since ?? now) > this.#idleLimitMs) this.end()
 	}
 
-	/** Repeats the `initialize` that the client sent to an earlier instance. */
+	/** Repeats the client's `initialize` request to an earlier instance. Throws `not_found` if it fails. */
 	async initialize(params: unknown): Promise<void> {
 		const messages = [
 			{ jsonrpc: '2.0', id: 'initialize', method: 'initialize', params },
@@ -129,7 +130,7 @@ export class McpSession implements OpenRequest {
 		]
 		const headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' }
 		for (const body of messages) {
-			const own = this.#begun ? { ...headers, 'mcp-session-id': this.id } : headers
+			const own = this.#isInitialized ? { ...headers, 'mcp-session-id': this.id } : headers
 			const { response, closed } = await this.handle({
 				method: 'POST',
 				headers: own,
@@ -143,11 +144,11 @@ export class McpSession implements OpenRequest {
 		}
 	}
 
-	/** Throws `invalid_request`, `rate_limited`, `unavailable` while it is ending, and `not_found` if it is over. */
+	/** Throws `invalid_request`, `rate_limited`, `unavailable` while the session is closing, and `not_found` after its end. */
 	async handle({ method, headers, body }: McpRequest): Promise<McpAnswer> {
-		if (this.#leaving.signal.aborted && this.#begun)
-			throw tryLater('unavailable', 'the gateway is stopping or takes new settings; try again in a moment', 1)
-		if (this.#leaving.signal.aborted)
+		if (this.#closing.signal.aborted && this.#isInitialized)
+			throw tryLater('unavailable', 'the gateway is stopping or changing its settings; try again in a moment', 1)
+		if (this.#closing.signal.aborted)
 			throw new Fault('not_found', 'the session has ended; send `initialize` to open another')
 		if (this.#streams >= STREAM_LIMIT)
 			throw tryLater('rate_limited', `${STREAM_LIMIT} requests of this session are open; wait for one to end`, 1)
@@ -166,8 +167,8 @@ export class McpSession implements OpenRequest {
 		try {
 			if (!this.#server.transport) await this.#connect()
 			if (id !== undefined) this.#open.add(id)
-			const passed = forTransport(headers)
-			// The earlier instance answered what was in progress; a stream that it sent continues as one without a past.
+			const passed = transportHeaders(headers)
+			// The earlier instance has answered the requests in progress. Its streams continue without their earlier events.
 			if (this.#isContinued && !this.#replay.isOwn(passed.get('last-event-id'))) passed.delete('last-event-id')
 			const request = new Request('http://gateway.invalid/mcp', { method, headers: passed })
 			const response = await this.#transport.handleRequest(request, { parsedBody: body })
@@ -182,12 +183,12 @@ export class McpSession implements OpenRequest {
 		}
 	}
 
-	/** Answers the running calls with their current state, then ends. */
-	async leave(): Promise<void> {
-		this.#leaving.abort()
+	/** Answers the calls in progress with their current state, then ends. */
+	async drain(): Promise<void> {
+		this.#closing.abort()
 		if (this.#calls > 0) {
-			this.#quiet = Promise.withResolvers()
-			await within(LEAVE_LIMIT_MS, 'calls', this.#quiet.promise).catch(() => {})
+			this.#noCalls = Promise.withResolvers()
+			await within(LEAVE_LIMIT_MS, 'calls', this.#noCalls.promise).catch(() => {})
 		}
 		this.end()
 	}
@@ -197,7 +198,7 @@ export class McpSession implements OpenRequest {
 		if (this.#hasPrompts) this.#server.sendPromptListChanged().catch(() => {}) // it is ending
 	}
 
-	/** At once; its streams end. Runs that calls began continue. */
+	/** Ends the session and its streams immediately. Runs that its calls started continue. */
 	end(): void {
 		void this.#transport.close()
 	}
@@ -210,16 +211,16 @@ export class McpSession implements OpenRequest {
 		return () => {
 			this.#calls--
 			this.#idleSince = performance.now()
-			// In the next turn of the event loop: the result is sent to the stream first.
-			if (this.#calls === 0) setImmediate(() => this.#quiet?.resolve())
+			// In the next turn of the event loop, after the result was sent to the stream.
+			if (this.#calls === 0) setImmediate(() => this.#noCalls?.resolve())
 		}
 	}
 
-	/** Before the SDK aborts running calls, which then count as abandoned, not as cancelled. */
+	/** Runs before the SDK aborts the calls in progress, so that these do not count as cancelled. */
 	#onClose(): void {
-		this.#leaving.abort()
-		if (this.#begun) this.#hooks.over()
-		this.#begun = false
+		this.#closing.abort()
+		if (this.#isInitialized) this.#hooks.ended()
+		this.#isInitialized = false
 	}
 
 	async #connect(): Promise<void> {
@@ -227,11 +228,11 @@ export class McpSession implements OpenRequest {
 		const send = this.#transport.send.bind(this.#transport)
 		this.#transport.send = async (message, options) => {
 			if (!('method' in message) && message.id !== undefined) this.#open.delete(message.id)
-			await send('error' in message ? { ...message, error: plainer(message.error) } : message, options)
+			await send('error' in message ? { ...message, error: correctedError(message.error) } : message, options)
 		}
 	}
 
-	/** A stream that is resumed after its request was answered gets no more data; the SDK would keep it open. */
+	/** Ends a stream that was resumed after its request was answered: the SDK would keep it open, although no data follows. */
 	#endAnswered(lastEventId: unknown): void {
 		const stream = typeof lastEventId === 'string' ? this.#replay.endedStreamOf(lastEventId) : undefined
 		if (stream === undefined) return
@@ -240,8 +241,8 @@ export class McpSession implements OpenRequest {
 	}
 
 	/**
-	 * A request that was cancelled gets no response, so the SDK would keep its stream open, and its id, for as long as the
-	 * session lives. The stream is closed; then a response that is not delivered makes it forget the id.
+	 * Closes the stream of a cancelled request, and sends a response, which is not delivered. Without this, the SDK would keep the
+	 * stream and the request's id until the session ends, since a cancelled request gets no response.
 	 */
 	#forget(id: RequestId): void {
 		this.#transport.closeSSEStream(id)

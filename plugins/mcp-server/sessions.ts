@@ -1,4 +1,4 @@
-/** The table of sessions: who may open one, the owner of each, and how they end. */
+/** Opens sessions, finds them for their owners, and ends them. */
 import { isDeepStrictEqual } from 'node:util'
 import { Fault } from '../../core/errors.ts'
 import { once } from '../shared/once.ts'
@@ -16,23 +16,23 @@ import type { EarlierSession, McpSession } from './session.ts'
 /** Loaded with the first session, since the official SDK takes about 150 ms and 20 MB. */
 const loadSession = once(() => import('./session.ts'))
 const RETRY_AFTER_S = 5
-/** Events after which the list of prompts may be another one, and the least time between two notices of that. */
+/** Events that may change the list of prompts, and the minimum time between two notifications about it. */
 const PROMPT_EVENTS = ['skill.approved', 'skill.removed', 'security.violation', 'agent.deleted']
 const NOTICE_EVERY_MS = 1_000
 const NO_SESSION = 'send `initialize` first, and then the header Mcp-Session-Id of its answer'
-/** What a client for the old transport HTTP+SSE begins with. */
+/** For a client that uses the old transport HTTP+SSE, which begins with a GET request. */
 const NO_SESSION_TO_STREAM = `this server speaks Streamable HTTP, not the old transport HTTP+SSE; set the client to "http" in place of "sse". In Streamable HTTP, ${NO_SESSION}`
 
 export class Sessions implements McpServer, AsyncDisposable {
 	readonly #ctx: Context<McpServerSettings>
 	readonly #sessions = new Map<string, McpSession>()
 	readonly #open: OpenRequests<McpSession>
-	/** Sessions that are being opened, and are not in the table yet. */
+	/** Sessions that are being opened. They are not in `#sessions` yet. */
 	readonly #opening = new Set<{ owner: string }>()
 	readonly #kept: ReturnType<typeof keptSessions>
-	/** By id: sessions of an earlier instance that are being continued. */
+	/** Sessions of an earlier instance that are being continued, by owner and id. */
 	readonly #continuing = new Map<string, Promise<McpSession | undefined>>()
-	/** By id: sessions whose access token expired, and which may continue with the next one. With the timer that forgets each. */
+	/** Sessions whose access token expired, and which may continue with the next token: by id, the timer that forgets each. */
 	readonly #expired = new Map<string, NodeJS.Timeout>()
 
 	constructor(ctx: Context<McpServerSettings>) {
@@ -40,7 +40,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		this.#open = ctx.use('auth').openRequests({ what: 'MCP sessions are open' })
 		this.#kept = keptSessions(ctx)
 		this.#forgetUnused()
-		// At once for the first change; then at intervals.
+		// Immediately for the first change, then at intervals.
 		const promptsChanged = openRefresher(NOTICE_EVERY_MS, () => {
 			for (const session of this.#sessions.values()) session.promptsChanged()
 		})
@@ -60,7 +60,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		const id = request.headers['mcp-session-id']
 		if (typeof id === 'string') {
 			const answer = await (await this.#find(id, request.credentials)).handle(request)
-			// Its token may have expired within the tolerance; it must not continue with the next one.
+			// If the token has expired within the tolerance, the session was kept for the next token, which must not happen.
 			if (request.method === 'DELETE' && !this.#sessions.has(id)) this.#forget(id)
 			return answer
 		}
@@ -68,13 +68,13 @@ export class Sessions implements McpServer, AsyncDisposable {
 		throw new Fault('invalid_request', request.method === 'GET' ? NO_SESSION_TO_STREAM : NO_SESSION)
 	}
 
-	/** Calls that wait for their runs are answered; the runs continue, and so do the sessions with the next instance. */
+	/** Answers the calls that wait for runs. The runs continue, and the next instance continues the sessions. */
 	async [Symbol.asyncDispose](): Promise<void> {
 		for (const timer of this.#expired.values()) clearTimeout(timer)
-		await Promise.all([...this.#sessions.values()].map((session) => session.leave()))
+		await Promise.all([...this.#sessions.values()].map((session) => session.drain()))
 	}
 
-	/** For others than its owner it does not exist, nor for its owner with a token that permits something else. */
+	/** Throws `not_found` unless the caller owns the session, with the same permissions as when it was opened. */
 	async #find(id: string, credentials: Credentials): Promise<McpSession> {
 		const session = this.#sessions.get(id) ?? (await this.#continued(id, credentials))
 		const isOwn = session?.owner === ownerOf(credentials)
@@ -94,7 +94,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 		})
 	}
 
-	/** Opens a session of an earlier instance again, with the client's own `initialize`; undefined if this caller has no such session. */
+	/** Reopens a session of an earlier instance, with the client's `initialize`. Undefined if this caller has no such session. */
 	#continued(id: string, credentials: Credentials): Promise<McpSession | undefined> {
 		const begin = async (): Promise<McpSession | undefined> => {
 			const kept = await this.#kept.find(id)
@@ -104,14 +104,14 @@ export class Sessions implements McpServer, AsyncDisposable {
 				return session
 			})
 		}
-		// A client sends several requests at once, and another caller must not wait for an answer that is not its own.
+		// A client may send several requests at once. By owner too: a caller must not wait for the session of another.
 		const place = `${ownerOf(credentials)} ${id}`
 		const continuing = this.#continuing.get(place) ?? begin().finally(() => this.#continuing.delete(place))
 		this.#continuing.set(place, continuing)
 		return continuing
 	}
 
-	/** Makes a session and hands it to `begin`, which initializes it. */
+	/** Creates a session, which `begin` initializes. */
 	async #opened<T>(
 		credentials: Credentials,
 		earlier: EarlierSession | undefined,
@@ -124,14 +124,14 @@ export class Sessions implements McpServer, AsyncDisposable {
 		try {
 			const { McpSession } = await loadSession()
 			const hooks = {
-				begun: () => {
-					if (this.#ctx.signal.aborted) return session.end() // nothing would end it later
+				initialized: () => {
+					if (this.#ctx.signal.aborted) return session.end() // nothing else would end it
 					this.#stopExpiry(session.id)
 					this.#opening.delete(opening)
 					this.#sessions.set(session.id, session)
 					this.#open.enter(session)
 				},
-				over: () => {
+				ended: () => {
 					this.#sessions.delete(session.id)
 					this.#open.leave(session)
 					if (this.#ctx.signal.aborted) return
@@ -147,8 +147,8 @@ export class Sessions implements McpServer, AsyncDisposable {
 	}
 
 	/**
-	 * Access tokens live for minutes, and a client gets the next one when a request is refused. Until then its session is kept, as
-	 * long as an idle one.
+	 * Keeps a session whose access token has expired, as long as an idle session. Access tokens are valid for minutes, and a client
+	 * gets the next token only when a request is refused.
 	 */
 	#keepExpired(id: string): void {
 		const { max_sessions, idle_timeout_s } = this.#ctx.config
@@ -162,26 +162,31 @@ export class Sessions implements McpServer, AsyncDisposable {
 		this.#kept.forget(id)
 	}
 
-	/** The session continues, or is forgotten. */
+	/** Call this when the session continues or is forgotten. */
 	#stopExpiry(id: string): void {
 		clearTimeout(this.#expired.get(id))
 		this.#expired.delete(id)
 	}
 
-	/** Sessions of earlier instances: too many at once, and then all whose clients have not returned in time. */
+	/** Forgets sessions of earlier instances: immediately those above the limit, later all whose clients have not returned. */
 	#forgetUnused(): void {
 		const { config, log, defer } = this.#ctx
 		const forget = (limit: number): void => {
 			this.#kept
 				.forgetOthers([...this.#sessions.keys(), ...this.#expired.keys()], limit)
-				.catch((error: unknown) => log.debug({ err: error }, 'records of ended MCP sessions stay for now'))
+				.catch((error: unknown) =>
+					log.debug({ err: error }, 'records of ended MCP sessions could not be deleted; a later start deletes them'),
+				)
 		}
 		forget(config.max_sessions)
 		const timer = setTimeout(forget, config.idle_timeout_s * 1_000, 0).unref()
 		defer(() => clearTimeout(timer), 'timer of MCP sessions')
 	}
 
-	/** Many clients never end their session. So the caller's own longest-idle session makes room, but never another caller's. */
+	/**
+	 * Ends the caller's longest-idle session if the limit is reached, since many clients never end their sessions. Never ends the
+	 * session of another caller. Throws `unavailable` if the caller has no idle session.
+	 */
 	#makeRoom(owner: string): void {
 		const { max_sessions } = this.#ctx.config
 		const own = [...this.#sessions.values()].filter((session) => session.owner === owner)
@@ -197,7 +202,7 @@ export class Sessions implements McpServer, AsyncDisposable {
 	}
 }
 
-/** Only of access tokens of the identity provider: other tokens are replaced by people. */
+/** Only access tokens of the identity provider are renewed by clients. Other tokens are replaced by people. */
 function hasExpired({ claims }: Credentials): boolean {
 	return claims !== undefined && claims.exp * 1_000 <= Date.now()
 }
@@ -207,7 +212,7 @@ function ownerOf({ token_id }: Credentials): string {
 	return token_id ?? 'local'
 }
 
-/** The context of a session: in it, only the agents exist that its caller may know of, and their runs. */
+/** The context of a session, limited to the agents that its caller may see, and to their runs. */
 function contextFor(ctx: McpContext, caller: AgentLimit): McpContext {
 	if (!caller.agents) return ctx
 	const use = (name: keyof Services): unknown => {

@@ -9,9 +9,9 @@ export default defineSettings<McpServerSettings>({
 	topic: 'Addresses and access',
 	schema: () =>
 		allSettings<McpServerSettings>({
-			max_sessions: count(2, 10_000, 200, 'Sessions that may be open at the same time.'),
-			idle_timeout_s: count(1, 86_400, 1_800, 'Seconds after which a session without a call ends.'),
-			max_wait_s: count(1, 86_400, 600, 'Seconds for which a call waits for a run.'),
+			max_sessions: count(2, 10_000, 200, 'Maximum number of open sessions.'),
+			idle_timeout_s: count(1, 86_400, 1_800, 'Seconds after which an idle session ends.'),
+			max_wait_s: count(1, 86_400, 600, 'Seconds for which a call waits for its run.'),
 			stall_timeout_s: stallTimeout(),
 		}),
 })

@@ -2,8 +2,8 @@ import type { ServerResponse } from 'node:http'
 import { chunk, Connection, turnOf } from '../shared/sse.ts'
 
 /**
- * Sends the events of one response. Settles when all of them are sent, or the client has left; then `body` is
- * cancelled. A client that reads nothing for `stallMs` is disconnected.
+ * Sends the events of one response. Settles when all events were sent, or when the client has disconnected, which cancels `body`.
+ * A client that reads nothing for `stallMs` is disconnected.
  */
 export async function stream(
 	body: ReadableStream<Uint8Array>,
@@ -18,7 +18,7 @@ export async function stream(
 		stallMs,
 		closed() {
 			left.resolve()
-			reader.cancel().catch(() => {}) // it broke before
+			reader.cancel().catch(() => {}) // the body has already failed
 		},
 	})
 	const decoder = new TextDecoder()

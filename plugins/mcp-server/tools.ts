@@ -1,4 +1,4 @@
-/** The list of tools: which ones a session gets, and how one is called. */
+/** Lists and calls the tools of a session. */
 import type Joi from 'joi'
 import { Fault, isFault } from '../../core/errors.ts'
 import { agentTools } from './agent-tools.ts'
@@ -6,8 +6,8 @@ import type { McpCall, McpContext, ServedTool, CallOutcome } from './call.ts'
 import { runTools } from './run-tools.ts'
 import { excerpt } from '../../core/util/excerpt.ts'
 
-/** Characters. */
-const COMPLAINT = 2_000
+/** Limit of characters of a validation error. */
+const ERROR_LIMIT = 2_000
 const tools: readonly ServedTool[] = [...agentTools, ...runTools]
 
 export interface ToolAnswer {
@@ -17,10 +17,10 @@ export interface ToolAnswer {
 	[key: string]: unknown
 }
 
-/** As the protocol describes tools, always in the same order. */
+/** The tools in the form of the protocol, always in the same order. */
 export function listTools(ctx: McpContext, isAllowed: (scope: string) => boolean) {
 	return tools
-		.filter((tool) => isAllowed(tool.scope) && isThere(ctx, tool))
+		.filter((tool) => isAllowed(tool.scope) && isAvailable(ctx, tool))
 		.map(({ name, title, description, input, output, annotations }) => ({
 			name,
 			title,
@@ -32,8 +32,8 @@ export function listTools(ctx: McpContext, isAllowed: (scope: string) => boolean
 }
 
 /**
- * Calls a tool. Errors are results that the model can read. Throws `tool_unknown` for an unknown tool, and
- * errors that are not Faults.
+ * Calls a tool. Faults become results that the model can read. Throws `tool_unknown` for an unknown tool, and errors that are not
+ * Faults.
  */
 export async function callTool(
 	ctx: McpContext,
@@ -42,7 +42,7 @@ export async function callTool(
 	args: Record<string, unknown>,
 	call: McpCall,
 ): Promise<ToolAnswer> {
-	const tool = tools.find((one) => one.name === name && isThere(ctx, one))
+	const tool = tools.find((one) => one.name === name && isAvailable(ctx, one))
 	if (!tool) throw new Fault('tool_unknown', `there is no tool ${JSON.stringify(name.slice(0, 100))}`)
 	try {
 		if (!isAllowed(tool.scope))
@@ -62,17 +62,17 @@ function answerOf({ data, text, failed = false }: CallOutcome): ToolAnswer {
 function checked({ name, input }: ServedTool, args: Record<string, unknown>): unknown {
 	const { value, error } = input.validate(args, { convert: false, abortEarly: false })
 	if (error)
-		throw new Fault('invalid_arguments', `the arguments of ${name} are wrong: ${excerpt(error.message, COMPLAINT)}`)
+		throw new Fault('invalid_arguments', `the arguments of ${name} are wrong: ${excerpt(error.message, ERROR_LIMIT)}`)
 	return value
 }
 
-function isThere(ctx: McpContext, { service }: ServedTool): boolean {
+function isAvailable(ctx: McpContext, { service }: ServedTool): boolean {
 	return service === undefined || ctx.find(service) !== undefined
 }
 
 const schemas = new WeakMap<Joi.ObjectSchema, { type: 'object'; [key: string]: unknown }>()
 
-/** Created once for each tool. */
+/** Cached, so that each tool's schema is converted once. */
 function jsonSchemaOf(schema: Joi.ObjectSchema): { type: 'object'; [key: string]: unknown } {
 	let made = schemas.get(schema)
 	if (!made) {

@@ -6,11 +6,11 @@ import type { OpenQuestion, RunRecord } from '../runs/contract.ts'
 const iso = Joi.string().isoDate()
 const text = Joi.string().allow('')
 const statuses = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped'] as const
-/** Limit of characters of a prompt, and of an answer in a list. */
+/** Limit of characters of a prompt, and of an answer in a list of runs. */
 const EXCERPT = 500
 
 export const status = Joi.valid(...statuses)
-/** Clients refuse results that differ from the schema they know: it leaves room for further fields. */
+/** Allows unknown fields, since clients refuse results that do not match the schema that they know. */
 export const run = Joi.object({
 	run_id: Joi.string().required(),
 	agent: Joi.string().required(),
@@ -18,9 +18,9 @@ export const run = Joi.object({
 		.required()
 		.description('Runs of one conversation execute one after another and see the earlier ones.'),
 	status: status.required().description('queued, started and paused runs have not ended.'),
-	trigger: Joi.string().required().description('What started it; mcp: a client of this server.'),
+	trigger: Joi.string().required().description('The cause of the run; mcp: a client of this server.'),
 	prompt: text.required().description('Its beginning, if it is long.'),
-	answer: text.allow(null).required().description('What the agent said, once the run is completed.'),
+	answer: text.allow(null).required().description('The answer of the agent, once the run is completed.'),
 	question: Joi.object({
 		question_id: Joi.string().required(),
 		run_id: Joi.string().required().description('The run that asks: this one, or one that it waits for.'),
@@ -28,17 +28,17 @@ export const run = Joi.object({
 		options: Joi.array().items(text),
 		kind: Joi.valid('approval', 'login').description('Absent: a question of the agent.'),
 		tool: Joi.string().description('The tool whose call needs approval.'),
-		arguments: Joi.object().unknown().description('Those of the call; the answer edit {…} changes them.'),
-		expires_at: iso.description('An approval then counts as refused.'),
+		arguments: Joi.object().unknown().description('The arguments of the call; the answer edit {…} changes them.'),
+		expires_at: iso.description('After this time, an approval counts as refused.'),
 	})
 		.unknown()
 		.allow(null)
 		.required()
-		.description('What the agent wants to know; the run waits for the answer (answer_question).'),
+		.description('The open question; the run waits for the answer (answer_question).'),
 	error: Joi.object({
 		code: Joi.string().required(),
 		message: text.required(),
-		provider_code: Joi.string().description('The code that the provider of the model gave.'),
+		provider_code: Joi.string().description('The error code of the provider of the model.'),
 		provider_status: Joi.number().description('The HTTP status with which the provider refused the request.'),
 	})
 		.unknown()

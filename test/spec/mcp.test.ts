@@ -155,7 +155,7 @@ void t.test('a name is taken once, also at the same time; and so many fit and no
 	const same = await Promise.all(Array.from({ length: 5 }, () => dora.call('mcp', stdio('own', servers.fixture))))
 	t.equal(same.filter((reply) => reply.status === 201).length, 1)
 	for (const reply of same.filter((one) => one.status !== 201)) {
-		refused(t, reply, { status: 409, code: 'already_exists', says: /"own" already/ })
+		refused(t, reply, { status: 409, code: 'already_exists', says: /already has an MCP server "own"/ })
 	}
 	const more = await Promise.all(['a', 'b', 'c', 'd'].map((name) => dora.call('mcp', stdio(name, servers.fixture))))
 	t.equal(more.filter((reply) => reply.status === 201).length, 2)

@@ -121,9 +121,9 @@ void t.test('a client gets the log of its runs, at its level', async (t) => {
 	await run('/tool memory.stm_read {}')
 	const told = log.slice(1).map(({ level, data }) => [level, (data as { message: string }).message])
 	t.strictSame(
-		told.filter(([, message]) => message !== 'thinks'),
+		told.filter(([, message]) => message !== 'thinking'),
 		[
-			['info', 'calls memory.stm_read'],
+			['info', 'calling memory.stm_read'],
 			['info', 'completed'],
 		],
 	)
@@ -158,12 +158,12 @@ void t.test('what a token may not do is not offered', async (t) => {
 void t.test('a log is bounded, and counts what it left out', async (t) => {
 	let now = 0
 	const log = openClientLog(() => now)
-	t.equal(log.take('info'), undefined)
-	const taken = Array.from({ length: 150 }, () => log.take('error')).filter((one) => one !== undefined)
-	t.equal(taken.length, 100)
+	t.equal(log.admit('info'), undefined)
+	const admitted = Array.from({ length: 150 }, () => log.admit('error')).filter((one) => one !== undefined)
+	t.equal(admitted.length, 100)
 	now += 10_000
-	t.same(log.take('warning'), { leftOut: 50 })
-	t.same(log.take('warning'), { leftOut: 0 })
+	t.same(log.admit('warning'), { leftOut: 50 })
+	t.same(log.admit('warning'), { leftOut: 0 })
 })
 
 void t.test('many prompts come in pages, and a change is told', async (t) => {

@@ -80,7 +80,7 @@ void t.test('a run is an ordinary one, and tells how far it is', async (t) => {
 	t.equal(content[0].text, run.answer)
 	t.not(result.isError, true)
 	t.match(await ada.read(run.run_id), { status: 'completed', trigger: 'mcp', answer: run.answer })
-	t.ok(told.some(({ message }) => message === 'calls memory.stm_read'))
+	t.ok(told.some(({ message }) => message === 'calling memory.stm_read'))
 	t.same(
 		told.map(({ progress }) => progress),
 		told.map((_, index) => index + 1),
@@ -115,7 +115,7 @@ void t.test('a question is told, and answer_question lets the run go on', async 
 	t.match(paused.content[0].text, new RegExp(`Which one\\?\n- red\n- blue\n\n.*${run_id}.*${question.question_id}`))
 	const behind = await call('run_agent', { agent: 'ada', prompt: 'hello' })
 	t.equal(behind.isError, true)
-	t.match(behind.content[0].text, `conflict: this conversation waits for an answer first`)
+	t.match(behind.content[0].text, `conflict: this conversation waits for the answer to a question`)
 	const { question_id } = question
 	const ended = await call('answer_question', { run_id, question_id, answer: 'blue' })
 	t.match(ended.structuredContent, { run_id, status: 'completed', answer: /blue/ })
