@@ -1,4 +1,4 @@
-/** From quarantine to active: the approved files are exactly the reviewed ones, in one commit. */
+/** Approves quarantined skills, in one commit. The approved files are exactly the reviewed ones. */
 import { Fault } from '../../core/errors.ts'
 import { now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -12,7 +12,7 @@ import { changeIndex, erasing, findEntry, keys, readSkill } from './records.ts'
 import type { IndexChange, IndexEntry } from './records.ts'
 
 export interface Approval extends Approver {
-	/** The digest of the reviewed files. Absent: the installed ones. */
+	/** The digest of the reviewed files. Absent: approves the files that were installed. */
 	digest?: string
 }
 
@@ -23,12 +23,12 @@ interface Approved {
 }
 
 const SKILLS_LIMIT = 32
-/** Writes of the commit, without that of the index. */
+/** Writes of the commit, without the write of the index. */
 const WRITES_LIMIT = 99
 
 /**
- * Approves all or none; active ones stay as they are. Throws `not_found`, `digest_mismatch`,
- * `skill_invalid`, `forbidden` (see `mustGive`), or `invalid_request` for two revisions of one name.
+ * Approves all or none; skips active ones. Throws `not_found`, `digest_mismatch`, `skill_invalid`, `forbidden` (see
+ * `checkSecretScope`), or `invalid_request` for two revisions of one name.
  */
 export async function approve(
 	ctx: Pick<Context, 'store' | 'emit'>,
@@ -67,7 +67,7 @@ async function decide(
 		const { record, files } = await readSkill(store, agent, entry)
 		const digest = digestOfListing(files.map(listingOf))
 		if (digest !== (reviewed ?? entry.digest)) throw mismatch(entry)
-		mustGive(await readDocument(documentOf(files)), approval)
+		checkSecretScope(await readDocument(documentOf(files)), approval)
 		wanted.set(entry.name, { ...entry, digest, status: 'active' })
 		ops.push({ key: keys.record(agent, id), value: { ...record, approved_at, approved_by: token_id } })
 	}
@@ -75,7 +75,7 @@ async function decide(
 	const replaced = skills.filter((one) => one.status === 'active' && wanted.has(one.name))
 	for (const one of replaced) ops.push(...erasing(agent, one))
 	if (ops.length > WRITES_LIMIT)
-		throw new Fault('invalid_request', 'these skills replace too many large ones at once; approve some of them first')
+		throw new Fault('invalid_request', 'these skills replace too many large skills at once; approve some of them first')
 	const next = skills.flatMap((one) => {
 		const entry = wanted.get(one.name)
 		if (entry?.id === one.id) return [entry]
@@ -88,8 +88,11 @@ async function decide(
 	return { skills: next, ops, result }
 }
 
-/** Throws `forbidden`: a caller that chooses a program and its secrets can have them sent to any host that it declares. */
-function mustGive({ name, program, permissions: { secrets } }: SkillDocument, { scope }: Approver): void {
+/**
+ * Throws `forbidden` if the program gets secrets and the approver may not grant them: whoever chooses a program and its secrets can
+ * have them sent to any host that the program declares.
+ */
+function checkSecretScope({ name, program, permissions: { secrets } }: SkillDocument, { scope }: Approver): void {
 	if (!program || secrets.length === 0 || holds(scope, 'vault:write')) return
 	throw new Fault(
 		'forbidden',
@@ -100,6 +103,6 @@ function mustGive({ name, program, permissions: { secrets } }: SkillDocument, { 
 function mismatch({ id, name }: IndexEntry): Fault {
 	return new Fault(
 		'digest_mismatch',
-		`the files of "${name}" are not those that this digest names; review skill ${id} again and approve the digest that it shows now`,
+		`the files of "${name}" do not have this digest; review skill ${id} again, and approve the digest that the review shows`,
 	)
 }

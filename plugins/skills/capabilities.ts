@@ -1,11 +1,11 @@
 /**
- * What a program visibly uses of its declared permissions. Reads its text, and proves nothing: undeclared calls are
- * denied at run time, whatever this finds.
+ * Compares a program's declared permissions with those that its text visibly uses. This only helps the reviewer: undeclared calls
+ * are denied at run time, whatever it finds.
  */
 import type { Finding } from './contract.ts'
 import type { SkillDocument } from './document.ts'
 
-/** Limit of reported places where svc is passed on. */
+/** Limit of reported places where `svc` is passed to other code. */
 const PASSED_LIMIT = 10
 
 type Kind = 'primitives' | 'hosts' | 'secrets'
@@ -32,37 +32,37 @@ export function findCapabilities({ program, permissions, lineOf }: SkillDocument
 		const excerpt = lines[line] ?? ''
 		if (name === undefined) {
 			unclear.add(kind)
-			add('dynamic-name', 'medium', at, excerpt, `Which of ${kind} it uses is known only when it runs.`)
+			add('dynamic-name', 'medium', at, excerpt, `Which ${kind} it uses is known only at run time.`)
 			continue
 		}
 		used[kind].add(name)
 		if (permissions[kind].some((declared) => declared === name || (kind === 'hosts' && sameHost(declared, name))))
 			continue
-		const message = `Uses ${nouns[kind]} ${name}, which permissions.${kind} lacks: it would be denied.`
+		const message = `Uses ${nouns[kind]} ${name}, which permissions.${kind} does not list: the call would be denied.`
 		add('undeclared-use', 'high', at, excerpt, message)
 	}
 	for (const line of passedOn(program.code).take(PASSED_LIMIT)) {
 		for (const kind of Object.values(methods)) unclear.add(kind)
-		const message = 'Passes svc on: what it uses is known only when it runs.'
+		const message = 'Passes svc to other code: what it uses is known only at run time.'
 		add('dynamic-name', 'medium', program.line + line, lines[line] ?? '', message)
 	}
 	for (const kind of Object.values(methods)) {
 		if (unclear.has(kind)) continue
 		for (const [at, name] of permissions[kind].entries()) {
 			if ([...used[kind]].some((one) => one === name || (kind === 'hosts' && sameHost(name, one)))) continue
-			const message = `Declares ${nouns[kind]} ${name} and does not use it.`
+			const message = `Declares ${nouns[kind]} ${name}, but does not use it.`
 			add('unused-permission', 'low', lineOf(['permissions', kind, at]), name, message)
 		}
 	}
 	const { primitives, hosts, secrets } = permissions
-	const kept = [
+	const sensitive = [
 		...secrets.map((name) => `the secret ${name}`),
 		...primitives
-			.filter((one) => one === 'vault.read' || (one.startsWith('memory.') && !one.endsWith('write')))
-			.map((name) => `what ${name} answers`),
+			.filter((name) => name === 'vault.read' || (name.startsWith('memory.') && !name.endsWith('write')))
+			.map((name) => `the results of ${name}`),
 	]
-	if (hosts.length === 0 || kept.length === 0) return
-	const message = `May send ${kept.join(', ')} to ${hosts.join(', ')}.`
+	if (hosts.length === 0 || sensitive.length === 0) return
+	const message = `May send ${sensitive.join(', ')} to ${hosts.join(', ')}.`
 	add('may-send-out', 'medium', lineOf(['permissions', 'hosts']), hosts.join(' '), message)
 }
 
@@ -94,26 +94,26 @@ function nameIn(text: string): string | undefined {
 	return literal?.[1] ?? literal?.[2] ?? literal?.[3]
 }
 
-/** Known if the address is a literal at least up to the end of its host, and cannot be continued there. */
+/** The host, if the address is a literal up to the end of the host, so that nothing can be appended to it. */
 function hostIn(text: string): string | undefined {
 	const start = /^\s{0,200}['"`]https:\/\/([A-Za-z0-9.:-]{1,300})(?=[/?#]|['"`]\s{0,200}[,)])/.exec(text)
 	return start?.[1]?.toLowerCase()
 }
 
-/** Lines on which `svc` is used other than as the object of a method call, or is given another name. */
+/** Lines that use `svc` other than as the object of a method call, or give it another name. */
 function* passedOn(code: string): Generator<number> {
 	const parameter = secondParameter(code)
 	const isNamed = parameter === undefined || /^\s{0,200}svc\b/.test(parameter.text)
 	if (parameter && !isNamed) yield lineOf(code, parameter.at)
 	for (const { index } of code.matchAll(/\bsvc\b(?!\s{0,8}\??\.\s{0,8}(?:primitive|fetch|secret|log)\b)/g)) {
 		if (parameter && index >= parameter.at && index < parameter.at + parameter.text.length) continue
-		// Limit of the search backwards: the line may be as long as the program.
+		// Search backwards only so far: the line may be as long as the program.
 		const before = code.slice(Math.max(0, index - 500), index)
 		if (!before.includes('//', before.lastIndexOf('\n') + 1)) yield lineOf(code, index)
 	}
 }
 
-/** Parameters of the default export, if that is a function literal; empty if it has fewer, or they are unknown. */
+/** The second parameter of the default export. Its text is `?` if the export is not a function literal. */
 function secondParameter(code: string): { text: string; at: number } | undefined {
 	const head = /\bexport\s{1,8}default\s{1,8}(?:async\b\s{0,8})?(?:function\b[^(]{0,100})?\(/.exec(code)
 	if (!head) {

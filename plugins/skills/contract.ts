@@ -14,11 +14,11 @@ export interface Skill {
 	installed_at: string
 }
 
-/** A program's permissions; everything undeclared is denied. */
+/** The permissions that a program declares. Everything else is denied. */
 export interface Permissions {
 	/** Names of primitives. */
 	primitives: string[]
-	/** Hosts for `svc.fetch`, whole names: `host` (any port) or `host:port`; https and public addresses only. */
+	/** Hosts for `svc.fetch`, complete names: `host` (any port) or `host:port`. Only https and public addresses are allowed. */
 	hosts: string[]
 	/** Names of secrets. */
 	secrets: string[]
@@ -64,16 +64,16 @@ export interface Finding {
 
 /** A skill with everything needed to decide on its approval. */
 export interface SkillReview extends Skill {
-	/** Of all files, in hex: what an approval names. See folder/digest.ts. */
+	/** The digest of all files, in hex, that an approval refers to. See folder/digest.ts. */
 	digest: string
 	source: Source
 	/** Bytes of all files. */
 	size: number
-	/** In the order of their digest. */
+	/** In the order in which the digest covers them. */
 	files: ReviewedFile[]
 	/** Files of the active revision that this one does not have. */
 	removed_files: string[]
-	/** What else the archive contained; it is not installed. */
+	/** Other entries of the archive, which are not installed. */
 	left_out: LeftOut[]
 	/** The tool's name for the model. */
 	tool: string
@@ -89,11 +89,11 @@ export interface SkillReview extends Skill {
 	findings: Finding[]
 	/** The active revision of this name that an approval replaces. */
 	replaces: string | null
-	/** Unified, of all text files, against that revision; null if there is none. */
+	/** A unified diff of all text files against that revision; null if there is none. */
 	diff: string | null
 	/** The exact program text; null for instructions. */
 	program: string | null
-	/** The document's line on which it begins, from 1. */
+	/** The document's line on which the program begins, from 1. */
 	program_line: number | null
 	markdown: string
 }
@@ -103,7 +103,7 @@ export interface UsableSkill {
 	name: string
 	description: string
 	parameters: Parameter[]
-	/** Null for a program, and for instructions that refer to other files: these need the agent. */
+	/** Null for a program, and for a skill with other files: these need the agent. */
 	instructions: string | null
 	/**
 	 * The validated arguments, with defaults. The texts are used as they are for parameters of the type `string`, and parsed as
@@ -128,23 +128,23 @@ export interface SkillSettings {
 export interface Skills {
 	/** Newest last. */
 	list(agent: AgentRef): Promise<Skill[]>
-	/** The active ones: the agent's skills during runs. */
+	/** The active skills, which runs of the agent have. */
 	active(agent: AgentRef): Promise<Pick<Skill, 'id' | 'name'>[]>
-	/** The same, as people can use them; sorted by name. */
+	/** The active skills in the form for people, sorted by name. */
 	usable(agent: AgentRef): Promise<UsableSkill[]>
-	/** Installs into quarantine. Throws `skill_invalid`; `conflict` if the agent has too many, or too large ones. */
+	/** Installs into quarantine. Throws `skill_invalid`, and `conflict` if the number or size of the agent's skills exceeds a limit. */
 	install(agent: AgentRef, folder: SkillFolder, source: Source): Promise<Skill>
 	/** Throws `not_found`. */
 	review(agent: AgentRef, skill_id: string): Promise<SkillReview>
 	/** A file of any revision, for its review. Throws `not_found`. */
 	file(agent: AgentRef, skill_id: string, path: string): Promise<FileContent>
 	/**
-	 * Approves each, unless it is already active, replacing the active revision of its name. Approves none and throws
-	 * `not_found` (naming one that the agent does not have), or `forbidden` for a program that gets secrets if the
+	 * Approves all of these skills, or none. Each replaces the active revision of its name. Skips those that are already active.
+	 * Throws `not_found` (naming a skill that the agent does not have), and `forbidden` for a program that gets secrets if the
 	 * approver may not grant them.
 	 */
 	approve(agent: AgentRef, skill_ids: readonly string[], approver: Approver): Promise<void>
-	/** The same for one, as reviewed: throws `digest_mismatch` if its files have changed since. */
+	/** The same for one skill. Throws `digest_mismatch` if its files have changed since the review. */
 	approveReviewed(agent: AgentRef, skill_id: string, digest: string, approver: Approver): Promise<Skill>
 	/** Throws `not_found`. */
 	remove(agent: AgentRef, skill_id: string): Promise<void>

@@ -1,4 +1,4 @@
-/** The changes of a revision against the active one, file by file. */
+/** The diff of a revision against the active one, file by file. */
 import { createTwoFilesPatch } from 'diff'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { textIn } from './file-kind.ts'
@@ -6,14 +6,14 @@ import type { SkillFile } from './folder/contract.ts'
 import { digestOfListing, listingOf } from './folder/digest.ts'
 import { visible } from './invisible.ts'
 
-/** Limits of all of it: milliseconds, characters; and differing lines of one file. */
+/** Limits: milliseconds for all files, differing lines of one file, and characters of the diff. */
 const DIFF_MS = 500
 const DIFF_EDITS = 4_000
 const DIFF_LIMIT = 256 * 1024
 
 const diffs = new BoundedMap<string, string>(32)
 
-/** Unified, with invisible characters escaped. Of files that are no text a line says how they changed. */
+/** A unified diff with invisible characters escaped. A file that is not text has one line with its sizes. */
 export function diffOf(before: readonly SkillFile[], after: readonly SkillFile[]): string {
 	const key = [before, after].map((files) => digestOfListing(files.map(listingOf))).join(' ')
 	const known = diffs.get(key) ?? makeDiff(before, after)

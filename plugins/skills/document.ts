@@ -1,4 +1,4 @@
-/** Parses the text of a skill, strictly: an error names its line and what to change. */
+/** Parses the document of a skill strictly. Errors name the line and what to change. */
 import type { ArraySchema, CustomHelpers, ErrorReport, Schema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
@@ -15,25 +15,25 @@ export interface SkillDocument {
 	name: string
 	description: string
 	parameters: Parameter[]
-	/** The program that runs, is reviewed and is scanned. Null for instructions. */
+	/** The program that is scanned, reviewed and executed. Null for instructions. */
 	program: FencedProgram | null
 	permissions: Permissions
-	/** Everything else in its front matter; the gateway ignores it. */
+	/** Other keys of the front matter, which the gateway ignores. */
 	metadata: Record<string, unknown>
 	body: string
 	/** The document's line of a key of the front matter, such as `['permissions', 'hosts', 0]`. */
 	lineOf(path: readonly (string | number)[]): number
-	/** Things that are accepted, but perhaps not as the author expects. */
+	/** Problems that do not prevent the installation. */
 	warnings: string[]
 }
 
-/** Bytes of a document. */
+/** Limit of a document, in bytes. */
 export const DOCUMENT_LIMIT = 272 * 1024
 const BODY_LIMIT = 256 * 1024
-/** Characters of a tool's result that reach a model; the rest is cut off. */
+/** Limit of characters of a tool result that a model gets. */
 const SHOWN_LIMIT = 64 * 1024
 const ERROR_LIMIT = 20
-/** Characters of a description that the standard allows, and that servers of models accept for a tool. */
+/** Limit of characters of a description in the Agent Skills standard, and in the APIs of models. */
 const STANDARD_DESCRIPTION = 1024
 const DESCRIPTION_LIMIT = 8 * 1024
 
@@ -43,7 +43,7 @@ export function documentOf(files: readonly SkillFile[]): string {
 	if (bytes.length > DOCUMENT_LIMIT)
 		throw new Fault('skill_invalid', `the document has ${bytes.length} bytes; the limit is ${DOCUMENT_LIMIT}`)
 	try {
-		// With its byte order mark, if any, as it is hashed.
+		// Keeps a byte order mark, since the digest covers it.
 		return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
 	} catch (error) {
 		throw new Fault('skill_invalid', 'the document is not UTF-8 text', { cause: error })
@@ -68,7 +68,7 @@ export async function readDocument(text: string): Promise<SkillDocument> {
 
 interface FrontMatter extends Pick<SkillDocument, 'name' | 'description' | 'parameters' | 'permissions'> {
 	runtime?: 'javascript'
-	[more: string]: unknown
+	[key: string]: unknown
 }
 
 const list = (items: Schema): ArraySchema => Joi.array().items(items).max(64).unique().default([])
@@ -122,9 +122,9 @@ const head = Joi.object({
 	.unknown()
 	.prefs({ convert: false, abortEarly: false, errors: { wrap: { label: false } } })
 
-const plainly = {
+const messages = {
 	'any.required': '{#label} is missing',
-	'object.unknown': '{#label} is not known here; remove it',
+	'object.unknown': '{#label} is not a known key; remove it',
 	'string.base': '{#label} must be text; quote it',
 	'string.empty': '{#label} must not be empty',
 	'boolean.base': '{#label} must be true or false',
@@ -134,7 +134,7 @@ const plainly = {
 }
 
 function check(data: Record<string, unknown>, lineOf: SkillDocument['lineOf']): FrontMatter {
-	const { value, error } = head.validate(data, { messages: plainly })
+	const { value, error } = head.validate(data, { messages })
 	if (!error) {
 		value.parameters ??= []
 		value.permissions ??= { primitives: [], hosts: [], secrets: [] }
@@ -161,7 +161,7 @@ function fitsItsType(value: Parameter, helpers: CustomHelpers): Parameter | Erro
 	return value
 }
 
-/** No control or invisible characters, no leading, trailing or double spaces: names that look the same are the same. */
+/** Ensures that names which look the same are the same: no control or invisible characters, no leading, trailing or double spaces. */
 function printable(text: string, helpers: CustomHelpers): string | ErrorReport {
 	const isPrintable =
 		/^[^\p{C}\p{Z}\p{M}\p{Default_Ignorable_Code_Point}]/u.test(text) &&
@@ -181,7 +181,8 @@ function hostName(text: string, helpers: CustomHelpers): string | ErrorReport {
 	const last = match?.[1]?.split('.').at(-1) ?? '0'
 	if (match && !/^(?:[0-9]+|0x[0-9a-f]*)$/.test(last)) return lower
 	return helpers.message({
-		custom: '{#label} must be the complete name of one host, such as api.example.com, without an address, * or path',
+		custom:
+			'{#label} must be the complete name of one host, such as api.example.com, not an IP address, and without * or a path',
 	})
 }
 
@@ -192,19 +193,21 @@ async function warningsOf(document: Omit<SkillDocument, 'warnings'>): Promise<st
 	const warnings: string[] = []
 	if (!STANDARD_NAME.test(name))
 		warnings.push(
-			`The name "${name}" is outside the Agent Skills standard (a-z, 0-9 and single hyphens); the tool's name is made from it.`,
+			`The name "${name}" is outside the Agent Skills standard (a-z, 0-9 and single hyphens); the tool's name is derived from it.`,
 		)
 	if (description.length > STANDARD_DESCRIPTION)
 		warnings.push(
-			`The description has ${description.length} characters, and the Agent Skills standard allows ${STANDARD_DESCRIPTION}: a model gets the rest apart from the list of tools.`,
+			`The description has ${description.length} characters, but the Agent Skills standard allows ${STANDARD_DESCRIPTION}: a model gets the rest outside of the list of tools.`,
 		)
 	if (!program && Object.values(permissions).some((names) => names.length > 0))
-		warnings.push('It declares permissions and has no program (runtime: javascript); instructions use none.')
+		warnings.push('It declares permissions, but has no program (runtime: javascript); instructions need none.')
 	if (!program && (await hasBlock(body)))
-		warnings.push('It has a block of code that does not run, since runtime: javascript is not set; a model reads it.')
+		warnings.push(
+			'It has a block of code that does not run, since runtime: javascript is not set; a model can only read it.',
+		)
 	if (!program && body.length > SHOWN_LIMIT)
-		warnings.push(`A model gets the first ${SHOWN_LIMIT} characters of its ${body.length}.`)
+		warnings.push(`A model gets only the first ${SHOWN_LIMIT} of its ${body.length} characters.`)
 	if (metadata['allowed-tools'] !== undefined)
-		warnings.push('allowed-tools is a request; approving the skill grants none of it.')
+		warnings.push('allowed-tools is only a request; the approval of the skill does not grant these tools.')
 	return warnings
 }

@@ -1,4 +1,4 @@
-/** Downloads a skill from a given address: a document, an archive, or a page of a Git host. */
+/** Downloads a skill from an address: of a document, an archive, or a page of a Git host. */
 import { Fault, isFault } from '../../core/errors.ts'
 import { reserveOf, Shares } from '../../core/util/shares.ts'
 import { tryLater } from '../shared/try-later.ts'
@@ -14,7 +14,7 @@ export interface Downloaded {
 
 const TEXT_LIMIT_BYTES = 256 * 1024
 const TIMEOUT_MS = 60_000
-/** Concurrent downloads, each with an archive in memory. */
+/** Limit of concurrent downloads, each of which has an archive in memory. */
 const DOWNLOADS_LIMIT = 8
 const places = new Shares(
 	() => DOWNLOADS_LIMIT,
@@ -27,9 +27,9 @@ interface Wanted {
 	url: string
 	/** The skill's folder in an archive. */
 	path: string | undefined
-	/** The given address may be private; a redirect's never. */
+	/** Whether the given address may be private. A redirect's address never may. */
 	allowPrivate: boolean
-	/** Whose share it counts for: the uid of an agent. */
+	/** The uid of the agent whose share of the downloads it uses. */
 	owner: string
 }
 
@@ -37,7 +37,7 @@ interface Wanted {
 export async function download(wanted: Wanted): Promise<Downloaded> {
 	const { url, path, owner } = wanted
 	if (!places.may(owner))
-		throw tryLater('rate_limited', `${places.used} skills are being fetched already; try again in a moment`, 5)
+		throw tryLater('rate_limited', `${places.used} skills are already being downloaded; try again in a moment`, 5)
 	places.add(owner)
 	try {
 		const page = archiveAddressOf(url)
@@ -59,26 +59,26 @@ async function fetched(url: string, { allowPrivate, owner }: Wanted): Promise<{ 
 				policy: {
 					protocols: ['https:', 'http:'],
 					private_first: allowPrivate,
-					hint: 'a caller with the scope * may name it, or an operator can set skills.allow_private_urls',
+					hint: 'a caller with the scope * may use it, or an operator can set skills.allow_private_urls',
 				},
 				max_bytes: ARCHIVE_LIMIT_BYTES,
 				timeout_ms: TIMEOUT_MS,
 				owner,
 			},
 		)
-		const allowed = await checkAnswer(response, url)
+		const allowed = await checkResponse(response, url)
 		return { bytes: await bodyOf(response, allowed), resolved_url: response.url }
 	} catch (error) {
-		// Another server's error is not an error of this one: the address must be changed.
+		// An error of another server is reported as an invalid request, not as an error of the gateway.
 		if (!isFault(error, 'fetch_failed', 'fetch_timeout', 'fetch_too_large')) throw error
-		throw refusal(`no skill could be fetched from there: ${error.message}`, error.message, error)
+		throw refusal(`no skill could be downloaded from this address: ${error.message}`, error.message, error)
 	}
 }
 
 type Allowed = 'text' | 'archive' | 'any'
 
-/** What its type says that it may be. File servers often do not know the types of Markdown files and archives. */
-async function checkAnswer(response: Response, url: string): Promise<Allowed> {
+/** The kinds of content that the response's type allows. Many file servers do not know the types of Markdown files and archives. */
+async function checkResponse(response: Response, url: string): Promise<Allowed> {
 	const type = (response.headers.get('content-type') ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
 	const isMarkdown = /\.md$/i.test(URL.parse(url)?.pathname ?? '')
 	if (response.ok && textTypes.has(type)) return 'text'
@@ -88,8 +88,8 @@ async function checkAnswer(response: Response, url: string): Promise<Allowed> {
 	await response.body?.cancel()
 	throw refusal(
 		response.ok
-			? `the answer is ${type === '' ? 'of no stated type' : type}, and a skill is text/markdown, text/plain, a zip or a tar.gz${advice}`
-			: `the server answered with status ${response.status}`,
+			? `the response ${type === '' ? 'has no content type' : `is ${type}`}, but a skill must be text/markdown, text/plain, a zip or a tar.gz${advice}`
+			: `the server responded with status ${response.status}`,
 	)
 }
 
@@ -99,17 +99,17 @@ async function bodyOf(response: Response, allowed: Allowed): Promise<Buffer> {
 	for await (const part of response.body ?? []) {
 		parts.push(part)
 		size += part.length
-		// Long enough to tell an archive, which only then may be longer.
+		// By now an archive can be recognized. Only an archive may be longer.
 		if (size > TEXT_LIMIT_BYTES && (allowed === 'text' || !archiveKind(Buffer.concat(parts.slice(0, 5)))))
 			throw refusal(`the document has more than ${TEXT_LIMIT_BYTES} bytes`)
 	}
 	const bytes = Buffer.concat(parts)
 	const isArchive = archiveKind(bytes) !== undefined
-	if (isArchive && allowed === 'text') throw refusal('the answer is declared as text, but is an archive')
+	if (isArchive && allowed === 'text') throw refusal('the response is declared as text, but is an archive')
 	if (!isArchive && allowed === 'archive') {
 		const type = response.headers.get('content-type') ?? ''
-		const advice = /octet-stream/i.test(type) ? '; as a document its path must end in .md' : ''
-		throw refusal(`the answer is ${type}, and neither a zip nor a tar.gz archive${advice}`)
+		const advice = /octet-stream/i.test(type) ? '; the path of a document must end in .md' : ''
+		throw refusal(`the response is ${type}, but neither a zip nor a tar.gz archive${advice}`)
 	}
 	return bytes
 }

@@ -27,7 +27,7 @@ export default {
 		description: 'A skill was removed.',
 		payload: {
 			...skill,
-			status: 'What it was: `active` or `quarantined`.',
+			status: 'Its status before: `active` or `quarantined`.',
 		},
 	},
 	'skill.invoked': {
@@ -49,14 +49,14 @@ export default {
 		payload: {
 			...call,
 			code: 'The [code of the error](http-api.md#codes).',
-			message: 'What is wrong, for people.',
+			message: 'The error message, for people.',
 		},
 	},
 	'skill.logged': {
-		description: 'What the program of a skill logged in one call.',
+		description: 'The program of a skill logged lines in one call.',
 		payload: {
 			...skill,
-			lines: 'The lines, 8 KiB of text at most.',
+			lines: 'The lines, at most 8 KiB of text.',
 		},
 	},
 } satisfies Record<string, EventType>

@@ -1,4 +1,4 @@
-/** A skill for the API description: small, complete, and valid as it is. */
+/** A small, complete and valid skill for the API description. */
 import { sha256 } from './folder/digest.ts'
 
 export const exampleSkill = `---

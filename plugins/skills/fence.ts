@@ -1,6 +1,6 @@
 /**
- * The program in the Markdown of a skill. It must be what a reader of the rendered document sees as its code, so
- * documents in which another block could be mistaken for the program, or something could hide it, are refused.
+ * Finds the program in the Markdown of a skill. It must be what a reader of the rendered document sees as the program. So a
+ * document is refused if another block could be mistaken for the program, or if something could hide it.
  */
 import type { Token, Tokens } from 'marked'
 import type { Program } from '../../sandbox/host-protocol.ts'
@@ -8,7 +8,7 @@ import { lex } from '../shared/markdown.ts'
 import { invalid } from './front-matter.ts'
 
 export interface FencedProgram extends Program {
-	/** The line of the document, from 1, on which the code begins. */
+	/** The document's line on which the code begins, from 1. */
 	line: number
 }
 
@@ -23,28 +23,27 @@ const languages: Record<string, Program['language']> = {
 const EXCERPT_LIMIT = 60
 
 /**
- * The one program: the first fenced block of its language in plain flow, not in a list, a quote or HTML. Further blocks may
- * follow as examples if they export nothing. `firstLine`: the document's line on which `markdown` begins.
- * Throws `skill_invalid`, naming the line and what to change.
+ * The program is the first fenced block of JavaScript or TypeScript in plain flow, not in a list, a quote or HTML. Further blocks
+ * may follow as examples if they export nothing. `firstLine`: the document's line on which `markdown` begins. Throws
+ * `skill_invalid`, naming the line and what to change.
  */
 export async function readProgram(markdown: string, firstLine: number): Promise<FencedProgram> {
 	const { plain, nested } = await blocksOf(markdown, firstLine, (token, line) => refuseHiding(token, line))
 	const [program, ...others] = plain
 	if (!program) {
 		const [inside] = nested
-		if (inside)
-			throw invalid(inside.line - 1, 'the program is in a list or a quote; put it outside of these, on the left margin')
+		if (inside) throw invalid(inside.line - 1, 'the program is in a list or a quote; move it out, to the left margin')
 		throw invalid(firstLine, 'runtime: javascript needs a program; add a fenced block that begins with ```js or ```ts')
 	}
 	refuseEarlyEnd(program)
-	// Searching for the word suffices: a keyword has no other spelling, and a block without it is not a program.
+	// A search for the word is sufficient: the keyword has no other spelling, and a block without it is not a program.
 	const second = [...others, ...nested].find(({ code }) => /\bexport\b/.test(code))
 	if (second) {
 		const first = `the program is the block on line ${program.line - 1}`
 		throw invalid(
 			second.line - 1,
 			/\bexport\b/.test(program.code)
-				? `${first}, and this block exports something too; keep one of them, or mark an example as \`\`\`text`
+				? `${first}, but this block exports something too; keep one of them, or mark an example as \`\`\`text`
 				: `${first}, which exports nothing, unlike this one; put the program before its examples`,
 		)
 	}
@@ -105,7 +104,7 @@ function blockOf({ raw, lang = '', text, codeBlockStyle }: Tokens.Code, line: nu
 	return { code: `${text}\n`, language: languages[word] ?? 'javascript', line: line + 1, raw }
 }
 
-/** Throws for anything that can hide the following code from a reader, or contain code that other Markdown readers show. */
+/** Throws for anything that can hide code from a reader, or that contains code which other Markdown renderers show. */
 function refuseHiding({ type, raw, tokens = [] }: Tokens.Generic, line: number): void {
 	if (type === 'written')
 		throw invalid(line, 'this part takes too much work to parse as Markdown; use less markup and fewer levels')
@@ -118,13 +117,13 @@ function refuseHiding({ type, raw, tokens = [] }: Tokens.Generic, line: number):
 	if (tag === undefined && type !== 'html') return
 	throw invalid(
 		line,
-		`HTML can hide a program from its readers, so a document with a program must not contain any; remove ${(tag ?? raw).slice(0, EXCERPT_LIMIT)}, or write it between backticks`,
+		`HTML can hide a program from its readers, so a document with a program must not contain HTML; remove ${(tag ?? raw).slice(0, EXCERPT_LIMIT)}, or write it between backticks`,
 	)
 }
 
-/** Throws if other Markdown readers end the block earlier than this parser, and show the rest of the code as text. */
+/** Throws if other Markdown renderers end the block earlier than this parser, and show the rest of the code as text. */
 function refuseEarlyEnd({ raw, line }: CodeBlock): void {
-	// Tabs are kept: after the closing fence, others ignore a tab, and this parser treats it as code.
+	// Tabs are kept: other parsers accept a tab after the closing fence, but this parser treats such a line as code.
 	const [first = '', ...lines] = raw.replace(/(?<!\n)\n+$/, '').split('\n')
 	const fence = /`{3,}|~{3,}/.exec(first)?.[0] ?? ''
 	const end = new RegExp(`^ {0,3}${fence}[\`~\\s]*$`)

@@ -1,4 +1,4 @@
-/** What a file of a skill is, for its review and for the model: nothing of it is executed here but the document's program. */
+/** Determines the kind of a skill's file, for the review and the model. Scripts are never executed; only the document's program is. */
 import { DOCUMENT } from './folder/contract.ts'
 import type { SkillFile } from './folder/contract.ts'
 import { listingOf } from './folder/digest.ts'
@@ -15,7 +15,7 @@ export function infoOf(file: SkillFile): FileInfo {
 	return { ...listingOf(file), ...kindOf(file) }
 }
 
-/** By the extensions of their files. */
+/** Languages by file extension. */
 const languages = byWord({
 	Python: 'py pyw ipynb',
 	shell: 'sh bash zsh fish bats',
@@ -41,7 +41,7 @@ const languages = byWord({
 	AppleScript: 'applescript',
 })
 
-/** By the programs that run them. */
+/** Languages by interpreter. */
 const interpreted = byWord({
 	Python: 'python uv',
 	shell: 'bash sh zsh',
@@ -67,7 +67,7 @@ function kindOf({ path, bytes }: SkillFile): Pick<FileInfo, 'kind' | 'language'>
 	return language === undefined ? { kind: 'text' } : { kind: 'script', language }
 }
 
-/** With its byte order mark, if any. Undefined for bytes that are not UTF-8, or no text. */
+/** The text of a file, with its byte order mark if it has one. Undefined if the bytes are not UTF-8 or contain NUL. */
 export function textIn(bytes: Uint8Array): string | undefined {
 	if (bytes.includes(0)) return undefined
 	try {

@@ -1,12 +1,12 @@
-/** The YAML front matter of a skill document as plain data, parsed under limits: its author is untrusted. */
+/** Parses the YAML front matter of a skill document to plain data, within limits, since its author is not trusted. */
 import { isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument } from 'yaml'
 import { Fault } from '../../core/errors.ts'
 import { isObject } from '../../core/util/is-object.ts'
 
 export interface FrontMatter {
-	/** JSON types only, strings as keys, never `__proto__`. */
+	/** Contains only JSON types. Keys are strings, never `__proto__`. */
 	data: Record<string, unknown>
-	/** The document's line of a value, or of the nearest one around it, from 1. */
+	/** The document's line of a value, or of the nearest enclosing value, from 1. */
 	lineOf(path: readonly (string | number)[]): number
 	/** The text after the front matter. */
 	body: string
@@ -15,11 +15,11 @@ export interface FrontMatter {
 }
 
 const LIMIT_BYTES = 16 * 1024
-/** Parsing time grows with the tokens, and 16 KiB of brackets would take a tenth of a second. */
+/** Limits the parsing time: 16 KiB of brackets would take a tenth of a second. */
 const TOKEN_LIMIT = 6_000
 const DEPTH_LIMIT = 16
 
-/** Throws `skill_invalid`, naming the line, unless the head is one plain map between two lines of `---`. */
+/** Throws `skill_invalid`, naming the line, unless the front matter is one plain map between two lines of `---`. */
 export function readFrontMatter(document: string): FrontMatter {
 	const { head, body, bodyLine } = split(document)
 	checkTokens(head)
@@ -95,10 +95,10 @@ export function invalid(line: number, message: string): Fault {
 	return new Fault('skill_invalid', `line ${line}: ${message}`)
 }
 
-/** A splitter of our own: those of libraries run `---js` heads as code. */
+/** Our own splitter, since those of libraries execute front matter that begins with `---js`. */
 function split(document: string): { head: string; body: string; bodyLine: number } {
 	const begin = /^\uFEFF?---[ \t]*\r?\n/.exec(document)
-	if (!begin) throw invalid(1, 'a skill begins with front matter: a line of --- before it and one after it')
+	if (!begin) throw invalid(1, 'a skill must begin with front matter between two lines of ---')
 	const from = begin[0].length
 	const fence = /^---[ \t]*(?:\r?\n|$)/m
 	const end = fence.exec(document.slice(from, from + LIMIT_BYTES + 8))
@@ -115,14 +115,15 @@ function split(document: string): { head: string; body: string; bodyLine: number
 	}
 }
 
-/** Rejects before parsing: nesting, references, and more tokens than a head of that size ever needs. */
+/** Rejects deep nesting, references and too many tokens before they are parsed. */
 function checkTokens(head: string): void {
 	let line = 2
 	let count = 0
 	let flow = 0
 	let indicators = 0
 	for (const token of new Lexer().lex(head)) {
-		if (++count > TOKEN_LIMIT) throw invalid(line, 'the front matter has too many parts; leave out what is not needed')
+		if (++count > TOKEN_LIMIT)
+			throw invalid(line, 'the front matter has too many parts; remove those that are not needed')
 		switch (token[0]) {
 			case '&':
 			case '*':

@@ -1,4 +1,4 @@
-/** Pages of Git hosts that show a folder: people copy their addresses, and the archive of the repository has the files. */
+/** Converts the address of a page of a Git host, which people copy, to the address of the repository's archive. */
 
 export interface ArchiveAddress {
 	url: string
@@ -11,9 +11,9 @@ const REF = '([^/]+)'
 const PATH = '(?:/(.*))?'
 
 /**
- * The archive of a page's revision, and the folder that the page shows; for a page of a SKILL.md its folder. Undefined for
- * any other address, which is fetched as it is. A branch whose name contains a slash is cut at the slash: such a one is
- * named by the address of its archive.
+ * The archive of the page's revision, and the folder that the page shows; for a page of a SKILL.md, its folder. Undefined for any
+ * other address, which is downloaded itself. The name of a branch is cut at a slash: for such a branch, people need the address of
+ * its archive.
  */
 export function archiveAddressOf(address: string): ArchiveAddress | undefined {
 	const url = URL.parse(address)
@@ -25,7 +25,7 @@ export function archiveAddressOf(address: string): ArchiveAddress | undefined {
 		const shown = decoded(folder ?? '')
 		return shown === undefined ? undefined : { url: `${origin}${archive}`, path: shown }
 	}
-	/** A page of a single file is of a skill only if that is its document. */
+	/** A page of a single file belongs to a skill only if the file is a SKILL.md. */
 	const isSkill = (kind: string | undefined, folder: string | undefined): boolean =>
 		kind !== 'blob' || /(?:^|\/)skill\.md$/i.test(folder ?? '')
 

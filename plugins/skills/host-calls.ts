@@ -1,4 +1,4 @@
-/** A program's calls of the gateway: checked, counted, answered. */
+/** Checks, counts and answers a program's calls to the gateway. */
 import { Fault, isFault, shownFault } from '../../core/errors.ts'
 import { within } from '../../core/util/deadline.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
@@ -10,27 +10,27 @@ type What = Exclude<HostCallKind, 'log'>
 
 export interface CallHandlers {
 	/**
-	 * A call by the program; `body` is `{name, args}`, `{url, init}` or `{name}`. Returns plain data, for `fetch`
-	 * `{status, url, headers, body}`, at most 2 MiB of JSON; or throws a Fault, whose code and message the program gets.
-	 * Settles within its own limits, and soon after the signal aborts, which it does when the program ends in any way.
+	 * Handles a call. `body` is `{name, args}`, `{url, init}` or `{name}`. Returns plain data, at most 2 MiB of JSON; for `fetch`
+	 * `{status, url, headers, body}`. The program gets the code and message of a Fault. Must settle within its own limits, and soon
+	 * after the signal aborts, which happens when the program ends in any way.
 	 */
 	called(what: What, body: unknown, signal: AbortSignal): Promise<unknown>
-	/** Log output of the program; at most 100 lines of 1,000 characters per call. */
+	/** Receives the program's log output: at most 100 lines of 1,000 characters per call. */
 	logged(text: string): void
 }
 
-/** How long an ended program waits for a call that ignores its signal. */
+/** Time for which the end of a program waits for a call that ignores its signal. */
 const STOP_WITHIN_MS = 2_000
 
 export function answerCalls(
 	id: number,
 	{ called, logged }: CallHandlers,
-	/** Settles when the host has read it, so that unread answers stay few. */
+	/** Settles when the host has read the message, which limits unread answers. */
 	reply: (message: ToHost) => Promise<void>,
 	log: Logger,
 ) {
 	const controller = new AbortController()
-	const underWay = new Set<Promise<void>>()
+	const inProgress = new Set<Promise<void>>()
 	let last = 0
 	let calls = 0
 	let length = 0
@@ -45,7 +45,7 @@ export function answerCalls(
 			if (text.length > programLimits.answer_length) {
 				throw new Fault(
 					'payload_too_large',
-					`the answer has ${text.length} characters, more than a program may receive`,
+					`the answer has ${text.length} characters, but a program may receive at most ${programLimits.answer_length}`,
 				)
 			}
 			if (!controller.signal.aborted) await reply({ kind: 'reply', id, call, ok: true, body: text })
@@ -67,24 +67,24 @@ export function answerCalls(
 	}
 
 	return {
-		/** False if the host violated the protocol, which the bridge in the isolate follows: it is no longer trusted. */
-		take({ call, what, body }: CallMessage): boolean {
+		/** False if the host violated the protocol. The bridge in the isolate never does, so the host is no longer trusted. */
+		handle({ call, what, body }: CallMessage): boolean {
 			if (body.length > programLimits.text_length) return false
 			if (what === 'log') return takeLine(body)
 			length += body.length
 			if (length > programLimits.all_text_length || ++calls > programLimits.calls) return false
-			// Numbers only increase, so that no call is answered twice.
-			if (underWay.size >= programLimits.calls_in_flight || call <= last) return false
+			// Numbers must increase, so that no call is answered twice.
+			if (inProgress.size >= programLimits.calls_in_flight || call <= last) return false
 			last = call
-			const answered = answer(call, what, body).finally(() => underWay.delete(answered))
-			underWay.add(answered)
+			const answered = answer(call, what, body).finally(() => inProgress.delete(answered))
+			inProgress.add(answered)
 			return true
 		},
 		/** Aborts running calls, and settles when they have stopped. */
 		async end(): Promise<void> {
 			controller.abort(new Fault('stopped', 'the program has ended'))
-			await within(STOP_WITHIN_MS, 'a call', Promise.allSettled(underWay)).catch(() =>
-				log.warn(`${underWay.size} calls of a program that has ended do not stop`),
+			await within(STOP_WITHIN_MS, 'a call', Promise.allSettled(inProgress)).catch(() =>
+				log.warn(`${inProgress.size} calls of a program that has ended do not stop`),
 			)
 		},
 	}

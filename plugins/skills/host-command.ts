@@ -1,4 +1,4 @@
-/** The command that starts a skill host: with minimal permissions. */
+/** The command that starts a skill host with minimal permissions. */
 import { execFile } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -13,11 +13,11 @@ export interface HostCommand {
 	env: NodeJS.ProcessEnv
 	/** An empty folder that the host may read. */
 	cwd: string
-	/** For its standard input. */
+	/** The code for its standard input. */
 	program: string
 }
 
-/** Of the host itself; programs have their own heaps. */
+/** Heap of the host itself. Programs have their own heaps. */
 const OWN_HEAP_MIB = 64
 
 export async function hostCommand(settings: HostSettings): Promise<HostCommand> {
@@ -36,7 +36,7 @@ export async function hostCommand(settings: HostSettings): Promise<HostCommand> 
 	]
 	const node = process.execPath
 	if (process.platform === 'win32') {
-		// Windows cannot start a process without it.
+		// Windows cannot start a process without this variable.
 		return { file: node, args, env: { SystemRoot: process.env.SystemRoot }, cwd: dirname(node), program }
 	}
 	if (!existsSync('/bin/sh')) return { file: node, args, env: {}, cwd: '/', program }
@@ -50,7 +50,7 @@ export async function hostCommand(settings: HostSettings): Promise<HostCommand> 
  */
 const limits = 'ulimit -c 0; ulimit -f 0; ulimit -n 64; echo 1000 2>/dev/null > /proc/self/oom_score_adj'
 
-/** An empty network namespace of its own, if the system permits one (Linux; not in many containers). */
+/** Gives the host an empty network namespace, if the system permits that (Linux; not in many containers). */
 async function withoutNetwork(): Promise<string> {
 	const unshare = '/usr/bin/unshare'
 	const flags = ['--user', '--map-current-user', '--net']
@@ -63,7 +63,7 @@ async function withoutNetwork(): Promise<string> {
 	}
 }
 
-/** isolated-vm, and no other file: the host's own code is read from standard input. */
+/** The files that a host may read: only those of isolated-vm. The host's own code comes from standard input. */
 function readable(): string[] {
 	const isolatedVm = dirname(createRequire(import.meta.url).resolve('isolated-vm/package.json'))
 	const loader = dirname(createRequire(`${isolatedVm}/`).resolve('node-gyp-build/package.json'))

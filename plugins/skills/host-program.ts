@@ -1,6 +1,6 @@
 /**
- * The code of a skill host, as one text for its standard input. Types are stripped from its files here, once: a process
- * that did that itself would need 100 ms of CPU time and 25 MiB more at each start, and access to the files.
+ * The code of a skill host, as one text for its standard input. Types are stripped here, once: otherwise each process would need
+ * access to the files, and another 100 ms of CPU time and 25 MiB at its start.
  */
 import { readFile } from 'node:fs/promises'
 import { Worker } from 'node:worker_threads'
@@ -19,13 +19,13 @@ const files = [
 ]
 const root = new URL('../../', import.meta.url)
 
-/** Strips types in a thread that ends afterwards, and frees the compiler. */
+/** Strips types in a thread, whose end frees the compiler's memory. */
 const stripper = `
 	const { parentPort, workerData } = require('node:worker_threads')
 	const { stripTypeScriptTypes } = require('node:module')
 	parentPort.postMessage(workerData.map((text) => stripTypeScriptTypes(text)))`
 
-/** A module: it serves these files to the loader, then loads the first one. */
+/** A module that provides these files to the loader, and then imports skill-host.ts. */
 export const hostProgram = once(async (): Promise<string> => {
 	const urls = files.map((file) => new URL(file, root))
 	const texts = await Promise.all(urls.map((url) => readFile(url, 'utf8')))

@@ -1,9 +1,10 @@
 /**
- * Assigns hosts to callers: the pool of processes, and the callers that wait. Owners, which are agents, take turns.
+ * Assigns hosts to callers: manages the pool of processes, and the queue of waiting callers. Owners, which are agents, take turns.
  *
- * `processes` programs compute at the same time. A program that only waits does not count, nor does one of an owner that has no
- * other that computes. `waiting_processes` is the reserve for these, which no owner gets all of (`Shares.may`). An owner whose
- * program ended a moment ago keeps its place for a second: one that fills all others would slow its next program down.
+ * Up to `processes` programs compute at the same time. Two kinds of programs do not count: those that only wait, and the only
+ * computing program of an owner. They use the reserve, `waiting_processes`, of which no owner gets all (`Shares.may`). An owner
+ * whose program has just ended keeps its place for a second, so that another owner which takes all places does not delay its next
+ * program.
  */
 import { addAbortListener } from 'node:events'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -18,13 +19,13 @@ import { startHost } from './host.ts'
 import type { Host } from './host.ts'
 
 export interface HostQueueOptions {
-	/** Called when the first process is started; again if that failed. */
+	/** Called for the first process, and again if it failed. */
 	makeCommand(): Promise<HostCommand>
-	/** Programs that compute at the same time, and processes that stay when there is nothing to do. */
+	/** Limit of programs that compute at the same time, and of idle processes. */
 	processes: number
-	/** Further processes. */
+	/** Additional processes. */
 	waiting_processes: number
-	/** Limit of one owner's callers that wait beyond those for whom a process is being started; all have a quarter more. */
+	/** Limit of one owner's waiting callers, besides those for whom a process is being started. All owners have a quarter more. */
 	max_waiting: number
 	orders_per_process: number
 	log: Logger
@@ -37,20 +38,20 @@ interface WaitingCall extends PromiseWithResolvers<Host> {
 	owner: string
 }
 
-/** A caller that has a host. */
+/** The caller that uses a host. */
 interface HostUser {
 	owner: string
 	computes: boolean
 }
 
-const closing = (): Fault => new Fault('unavailable', 'the code of skills does not run while its plugin stops')
+const closing = (): Fault => new Fault('unavailable', 'the plugin for skills is stopping; try again in a moment')
 
 export function openHostQueue(options: HostQueueOptions) {
 	const { processes, waiting_processes, max_waiting, orders_per_process, log } = options
 	const makeCommand = once(options.makeCommand)
-	/** Running ones, with the number of orders that each has had. */
+	/** Running hosts, with the number of orders of each. */
 	const hosts = new Map<Host, number>()
-	/** The one that has been idle longest is next: it has had time to prepare for another program. */
+	/** The host that has been idle longest is used next: it has had time to prepare for another program. */
 	const idle = new Set<Host>()
 	const waiting = new FairQueue<WaitingCall>()
 	const places = new Shares(
@@ -78,11 +79,11 @@ export function openHostQueue(options: HostQueueOptions) {
 		return places < processes
 	}
 	const may = (owner: string): boolean => taken.may(owner) && mayCompute(owner)
-	/** While callers wait for places that are kept for others. */
+	/** Set while callers wait for places that are kept for others. */
 	let retry: NodeJS.Timeout | undefined
-	/** Processes that run or are about to. */
+	/** Number of running and starting processes. */
 	let size = 0
-	/** Of them, those that are not ready yet. */
+	/** Processes that are not ready yet. */
 	const starting = new Set<Promise<void>>()
 	let closed = false
 
@@ -93,7 +94,7 @@ export function openHostQueue(options: HostQueueOptions) {
 			.catch((error: unknown) => {
 				if (closed) return
 				log.error({ err: error }, 'a skill host does not start')
-				// No caller waits forever for a process that cannot be started.
+				// Otherwise a caller could wait forever for processes that cannot be started.
 				nextWaiting()?.reject(
 					new Fault('sandbox_crash', 'the process for the code of skills does not start; see the log for the reason'),
 				)
@@ -111,48 +112,49 @@ export function openHostQueue(options: HostQueueOptions) {
 			throw error
 		}
 		hosts.set(host, 0)
-		void host.gone.then(() => left(host))
+		void host.gone.then(() => onExit(host))
 		if (closed) host.end()
 		using _ = setTimeout(() => host.end(), START_WITHIN_MS)
 		await host.ready
 		offer(host)
 	}
 
-	function left(host: Host): void {
+	function onExit(host: Host): void {
 		const orders = hosts.get(host) ?? 0
 		hosts.delete(host)
 		idle.delete(host)
 		size--
-		// A process that worked is replaced at once. One that never did may fail repeatedly: it is replaced on the next request.
+		// Replace a process that has worked. A process that never worked may fail repeatedly: replace it only on demand.
 		if (orders > 0 && size < processes) grow()
 		else growFor()
 	}
 
+	/** Makes a host available. */
 	function offer(host: Host): void {
 		if (!host.alive) return
 		idle.add(host)
 		handOut()
-		// One that is idle is ready for an agent that calls now and then, while another's calls use the others.
+		// Keep it if few are idle: it serves an agent that calls rarely while the calls of another use the other hosts.
 		if (idle.has(host) && idle.size > processes) {
 			idle.delete(host)
 			host.end()
 		}
 	}
 
-	/** Gives idle hosts to those whose turn it is, and starts further ones if they are too few. */
+	/** Gives idle hosts to waiting callers, and starts further processes if these are too few. */
 	function handOut(): void {
 		for (const host of idle) {
-			const one = nextWaiting(may)
-			if (!one) {
+			const call = nextWaiting(may)
+			if (!call) {
 				if (waiting.size > 0) retryLater()
 				return
 			}
 			idle.delete(host)
 			hosts.set(host, (hosts.get(host) ?? 0) + 1)
-			holders.set(host, { owner: one.owner, computes: true })
-			taken.add(one.owner)
-			computing.add(one.owner)
-			one.resolve(host)
+			holders.set(host, { owner: call.owner, computes: true })
+			taken.add(call.owner)
+			computing.add(call.owner)
+			call.resolve(host)
 		}
 		growFor()
 	}
@@ -165,8 +167,8 @@ export function openHostQueue(options: HostQueueOptions) {
 	}
 
 	/**
-	 * `newcomer`: an owner who is about to wait. Beyond `processes` one after the other, since who may take them is decided when
-	 * they are ready.
+	 * Starts a process if callers need one. `newcomer`: an owner whose call is about to wait. Beyond `processes`, starts only one at a
+	 * time, since the caller that gets it is chosen when it is ready.
 	 */
 	function growFor(newcomer?: string): void {
 		const wanted = waiting.size + (newcomer === undefined ? 0 : 1)
@@ -176,13 +178,13 @@ export function openHostQueue(options: HostQueueOptions) {
 	}
 
 	function nextWaiting(which?: (owner: string) => boolean): WaitingCall | undefined {
-		const one = waiting.next(which)
-		if (one) places.remove(one.owner)
-		return one
+		const call = waiting.next(which)
+		if (call) places.remove(call.owner)
+		return call
 	}
 
-	/** It counts no longer, whether it is dead or not. */
-	function leave(host: Host): void {
+	/** Releases the places that a host's caller used. */
+	function releasePlaces(host: Host): void {
 		const holder = holders.get(host)
 		if (!holder) return
 		holders.delete(host)
@@ -192,33 +194,33 @@ export function openHostQueue(options: HostQueueOptions) {
 	}
 
 	return {
-		/** A host that is ready. Throws `sandbox_busy`, `sandbox_crash` if none starts, or the signal's reason. */
+		/** Waits for a host. Throws `sandbox_busy`, `sandbox_crash` if no process can be started, or the signal's reason. */
 		async take(owner: string, signal?: AbortSignal): Promise<Host> {
 			signal?.throwIfAborted()
 			if (closed) throw closing()
-			const one = { ...Promise.withResolvers<Host>(), owner }
+			const call = { ...Promise.withResolvers<Host>(), owner }
 			const isReady = idle.size > 0 && may(owner)
 			if (!isReady) {
 				growFor(owner)
 				if (!places.may(owner)) {
-					const message = `${places.heldBy(owner)} calls of this agent's skills wait already (${places.used} in all); try again later, or raise skills.max_waiting or skills.processes`
+					const message = `${places.heldBy(owner)} calls of this agent's skills are already waiting (${places.used} in total); try again later, or raise skills.max_waiting or skills.processes`
 					throw tryLater('sandbox_busy', message, 5)
 				}
 			}
-			waiting.add(owner, one)
+			waiting.add(owner, call)
 			places.add(owner)
 			handOut()
-			// The next call should find one as well.
+			// Start a process in advance for the next call.
 			if (isReady && idle.size === 0 && starting.size === 0 && size < processes) grow()
 			const abort = (): void => {
-				if (!waiting.delete(owner, one)) return
+				if (!waiting.delete(owner, call)) return
 				places.remove(owner)
-				one.reject(signal?.reason)
+				call.reject(signal?.reason)
 			}
 			using _ = signal && addAbortListener(signal, abort)
-			return await one.promise
+			return await call.promise
 		},
-		/** The program of a host that was taken only waits from now on, or computes again. */
+		/** Call this when the program of a taken host begins to wait only (true), or computes again. */
 		setWaits(host: Host, only: boolean): void {
 			const holder = holders.get(host)
 			if (!holder || holder.computes !== only) return
@@ -229,7 +231,7 @@ export function openHostQueue(options: HostQueueOptions) {
 		},
 		/** Call this for each host taken, even if dead. */
 		release(host: Host): void {
-			leave(host)
+			releasePlaces(host)
 			if (!host.alive) return handOut()
 			if ((hosts.get(host) ?? 0) >= orders_per_process) host.end()
 			else offer(host)
@@ -242,11 +244,11 @@ export function openHostQueue(options: HostQueueOptions) {
 		async close(): Promise<void> {
 			closed = true
 			clearTimeout(retry)
-			for (let one = nextWaiting(); one; one = nextWaiting()) one.reject(closing())
+			for (let call = nextWaiting(); call; call = nextWaiting()) call.reject(closing())
 			const all = [...hosts.keys()]
 			for (const host of all) host.end()
 			await Promise.all([...starting, ...all.map((host) => host.gone)])
-			// A starting process has become ready meanwhile, and was ended.
+			// Processes that became ready meanwhile were ended too.
 			await Promise.all([...hosts.keys()].map((host) => host.gone))
 		},
 	}

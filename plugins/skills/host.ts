@@ -1,4 +1,4 @@
-/** One skill host: the process, its pipe, one order at a time, and its end. */
+/** One skill host: a process that executes one order at a time, over a pipe. */
 import { spawn } from 'node:child_process'
 import type { Duplex } from 'node:stream'
 import { fromLines, programLimits, toLine } from '../../sandbox/host-protocol.ts'
@@ -14,32 +14,32 @@ import type { HostCommand } from './host-command.ts'
 
 export interface Host {
 	readonly pid: number
-	/** Settles when it accepts orders; rejects if it dies before that. */
+	/** Settles when the host accepts orders; rejects if it ends before. */
 	readonly ready: Promise<void>
-	/** False once it is dead or has been ended. */
+	/** False after the process has ended or was told to end. */
 	readonly alive: boolean
 	/**
-	 * Settles with the outcome of the order; a host that dies or violates the protocol yields `sandbox_crash`. `waits`: the
-	 * program begins to wait only (true), or computes again.
+	 * Settles with the outcome of the order: `sandbox_crash` if the host ends or violates the protocol. `asked`: handles a call of the
+	 * program; false if the call violates the protocol. `waits`: called when the program begins to wait only (true), or computes again.
 	 */
 	work(
 		order: ProgramOrder | CheckOrder,
 		asked: (message: CallMessage) => boolean,
 		waits?: (only: boolean) => void,
 	): Promise<ProgramOutcome>
-	/** Settles when the process has read it, or has ended. */
+	/** Settles when the process has read the message, or has ended. */
 	send(message: ToHost): Promise<void>
-	/** Ends the current order with this outcome, and the process with it. */
+	/** Kills the process. `why`: the outcome of the current order. */
 	end(why?: ProgramOutcome): void
-	/** Settles when the process and everything in it has ended. */
+	/** Settles when the process has ended. */
 	readonly gone: Promise<void>
 }
 
 const codes = new Set<unknown>(['skill_failed', 'skill_invalid', 'sandbox_timeout', 'sandbox_memory', 'sandbox_crash'])
 const kinds = new Set<unknown>(['primitive', 'fetch', 'secret', 'log'])
-/** More messages than a correct host sends about one order. */
-const MAX_STRAYS = programLimits.calls + programLimits.log_lines
-/** A program waits and computes again at most once for each call and timer. */
+/** Limit of late messages about an ended order: more than a correct host sends. */
+const MAX_LATE = programLimits.calls + programLimits.log_lines
+/** Limit of changes between waiting and computing: at most one of each per call and timer. */
 const MAX_CHANGES = 2 * programLimits.calls + 2
 const crashed = (how: string): ProgramOutcome => ({ ok: false, code: 'sandbox_crash', message: `its process ${how}` })
 
@@ -55,7 +55,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 	})
 	const pipe = child.stdio?.[3] as Duplex | undefined
 	if (!pipe) {
-		child.on('error', () => {}) // says the same
+		child.on('error', () => {}) // reports the same
 		throw new Error('the gateway has too many open files')
 	}
 	child.stdin?.on('error', () => {}) // its exit event has the reason
@@ -64,7 +64,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 	const gone = Promise.withResolvers<void>()
 	let alive = true
 	let readies = 0
-	let strays = 0
+	let lateMessages = 0
 	let job:
 		| {
 				id: number
@@ -86,15 +86,15 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 		child.kill('SIGKILL')
 		settle(why)
 	}
-	const left = (how: string): void => {
+	const onExit = (how: string): void => {
 		alive = false
 		pipe.destroy()
 		ready.reject(new Error(`the skill host ${how} before it was ready`))
 		gone.resolve()
 		settle(crashed(how))
 	}
-	child.on('exit', (code, signal) => left(signal ? `was killed by ${signal}` : `ended with code ${code}`))
-	child.on('error', (error) => left(`could not be started: ${error.message}`))
+	child.on('exit', (code, signal) => onExit(signal ? `was killed by ${signal}` : `ended with code ${code}`))
+	child.on('error', (error) => onExit(`could not be started: ${error.message}`))
 	pipe.on('error', () => {}) // its exit event has the reason
 	pipe.on(
 		'data',
@@ -110,8 +110,8 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 			ready.resolve()
 			return ++readies === 1
 		}
-		// Late messages about an order that has ended meanwhile.
-		if (!job || id !== job.id) return Number.isInteger(id) && ++strays <= MAX_STRAYS
+		// Messages about an order that has ended meanwhile.
+		if (!job || id !== job.id) return Number.isInteger(id) && ++lateMessages <= MAX_LATE
 		if (kind === 'done') {
 			if (rest.ok === true && typeof rest.value === 'string') settle({ ok: true, value: rest.value })
 			else if (rest.ok === false && codes.has(rest.code) && typeof rest.message === 'string') {
@@ -141,7 +141,7 @@ export function startHost({ file, args, env, cwd, program }: HostCommand): Host 
 			if (!alive) return Promise.resolve(crashed('is gone'))
 			const { promise, resolve } = Promise.withResolvers<ProgramOutcome>()
 			job = { id: order.id, asked, waits, isWaiting: false, changes: 0, settle: resolve }
-			strays = 0
+			lateMessages = 0
 			pipe.write(toLine(order))
 			return promise
 		},

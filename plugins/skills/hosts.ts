@@ -1,4 +1,4 @@
-/** The pool of skill hosts: started on demand, kept warm, replaced when they fail or have served long enough. */
+/** Runs programs in the pool of skill hosts. Hosts are started on demand, and replaced after a failure or a number of orders. */
 import { addAbortListener } from 'node:events'
 import { Fault } from '../../core/errors.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
@@ -15,7 +15,7 @@ import { watch } from './watchdog.ts'
 import type { WallTime } from './watchdog.ts'
 
 export interface ProgramCall extends CallHandlers {
-	/** Whose share of the processes it counts for: the uid of an agent. */
+	/** The uid of the agent whose share of the processes it uses. */
 	owner: string
 	program: Program
 	/** Checked arguments. */
@@ -25,7 +25,7 @@ export interface ProgramCall extends CallHandlers {
 
 export interface ProgramHosts extends AsyncDisposable {
 	/**
-	 * Runs a program in a process that may die. Returns the program's result (plain data). Throws `skill_failed` if it
+	 * Runs a program in a separate process. Returns the program's result (plain data). Throws `skill_failed` if it
 	 * threw, `sandbox_timeout`, `sandbox_memory`, `sandbox_crash`, `sandbox_busy` if too many calls wait, or the reason of
 	 * the signal. When it settles, nothing of the program is running.
 	 */
@@ -35,18 +35,18 @@ export interface ProgramHosts extends AsyncDisposable {
 	 * or crashes its compiler. Does not execute the program. `owner` as in ProgramCall.
 	 */
 	check(owner: string, program: Program): Promise<void>
-	/** Prepares a process, so that the first call does not wait for it. */
+	/** Starts a process if there is none, so that the first call does not wait for it. */
 	warm(): void
 }
 
 export interface HostOptions {
 	settings: Omit<SkillSettings, 'allow_private_urls' | 'max_per_agent' | 'max_mib_per_agent'>
 	log: Logger
-	/** Orders after which a process is replaced, so that leftovers of them do not grow. */
+	/** Orders after which a process is replaced, to limit its memory leaks. */
 	orders_per_process?: number
 }
 
-/** Compiling is fast; a slow compilation is deliberate. */
+/** Compiling is fast. A program that takes long to compile was written to do so. */
 const CHECK_WITHIN: WallTime = { s: 10 }
 
 /** Starts no process yet. */
@@ -56,7 +56,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 	const runWithin: WallTime = { s: settings.wall_time_s, setting: 'skills.wall_time_s' }
 	let orders = 0
 
-	/** Lets one host execute one order, under supervision. After a failure, when this settles, the process is gone. */
+	/** Lets a host execute an order, within the limits. After a failure of the sandbox, the process has ended when this settles. */
 	async function work(
 		host: Host,
 		order: ProgramOrder | CheckOrder,
@@ -81,7 +81,7 @@ export function openHosts({ settings, log, orders_per_process = 500 }: HostOptio
 			try {
 				signal.throwIfAborted()
 				const order: ProgramOrder = { kind: 'run', id, ...program, args: JSON.stringify(args) }
-				const outcome = await work(host, order, runWithin, calls.take, (only) => queue.setWaits(host, only))
+				const outcome = await work(host, order, runWithin, calls.handle, (only) => queue.setWaits(host, only))
 				signal.throwIfAborted()
 				return valueOf(outcome)
 			} finally {
@@ -108,7 +108,7 @@ function valueOf(outcome: ProgramOutcome): unknown {
 	if (!outcome.ok) throw new Fault(outcome.code, outcome.message.slice(0, programLimits.message_length))
 	const value = readJson(outcome.value)
 	if (value === undefined) {
-		throw new Fault('skill_failed', `what it returned is nested deeper than ${programLimits.depth}, or is not JSON`)
+		throw new Fault('skill_failed', `its result is nested deeper than ${programLimits.depth} levels, or is not JSON`)
 	}
 	return value
 }

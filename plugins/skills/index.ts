@@ -9,12 +9,12 @@ import { recheck } from './recheck.ts'
 import { routes } from './routes.ts'
 import { skillsOf } from './skills.ts'
 import { addSkillTools } from './tools.ts'
-import { openUnderWay } from './under-way.ts'
+import { openCallTracker } from './call-tracker.ts'
 
-/** Less than the gateway waits for a release. */
+/** Less than the time for which the gateway waits for a release. */
 const FINISH_MS = 8_000
 
-/** Skills: folders with a Markdown document that an agent uses once an operator approved them. */
+/** Skills: folders with a Markdown document that an agent can use after an operator approved them. */
 export default definePlugin<SkillSettings, Skills>({
 	name: 'skills',
 	needs: ['auth', 'agents'],
@@ -36,20 +36,20 @@ export default definePlugin<SkillSettings, Skills>({
 	} satisfies Record<SkillCode, ErrorCode>,
 	start(ctx) {
 		const hosts = ctx.own(openHosts({ settings: ctx.config, log: ctx.log }), 'skill hosts')
-		const underWay = openUnderWay()
-		// Another instance takes new calls; running ones may end in this one.
-		const cutOff = new Fault(
+		const callTracker = openCallTracker()
+		// Calls in progress may complete in this instance, while another instance gets new calls.
+		const interrupted = new Fault(
 			'unavailable',
-			'the call of the skill was interrupted by a change of the configuration; call it again',
+			'a change of the configuration interrupted the call of the skill; call it again',
 		)
-		const finish = () => underWay.finish(ctx.gateway.state() === 'draining' ? 0 : FINISH_MS, cutOff)
+		const finish = () => callTracker.finish(ctx.gateway.state() === 'draining' ? 0 : FINISH_MS, interrupted)
 		ctx.defer(finish, 'calls of skills')
 		const library = openLibrary(ctx)
 		void ctx.serving
 			.then(() => recheck(ctx, library))
 			.catch((error: unknown) => ctx.log.error({ err: error }, 'the approved skills could not be checked'))
-		addSkillTools(ctx, library, hosts, underWay)
-		const skills = skillsOf(ctx, hosts, library, underWay)
+		addSkillTools(ctx, library, hosts, callTracker)
+		const skills = skillsOf(ctx, hosts, library, callTracker)
 		ctx.extend('agent', { skills })
 		return skills
 	},

@@ -1,4 +1,4 @@
-/** The body of an installation: JSON, or the bytes of an archive. */
+/** The body of a request to install a skill: JSON, or the bytes of an archive. */
 import type { Request, ResponseToolkit } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
@@ -15,15 +15,15 @@ export interface InstallBody {
 	path?: string
 }
 
-/** Files of a body, of which one skill may have fewer. */
+/** Limit of the files in a body, which may contain several skills. */
 const FILES_LIMIT = 1_000
-/** 8 MiB in base64, and the text around it. */
+/** 8 MiB in base64, and the JSON around it. */
 const BODY_LIMIT = 12 * 1024 * 1024
 
-/** What a route needs to take the bytes of an archive besides JSON. */
+/** The options with which a route accepts the bytes of an archive besides JSON. */
 export const ARCHIVE_BODY = {
 	payload: { allow: ['application/json', 'application/octet-stream'], maxBytes: BODY_LIMIT, timeout: 60_000 },
-	/** hapi reads bytes only of this one type. All of them make a browser ask first, as JSON does. */
+	/** Replaces the types of archives by the one for which hapi reads bytes. Like JSON, they require a preflight request in browsers. */
 	accept(request: Request, h: ResponseToolkit): symbol {
 		const type = /^[^;\s]*/.exec(String(request.headers['content-type']))?.[0].toLowerCase() ?? ''
 		if (archiveTypes.has(type)) request.headers['content-type'] = 'application/octet-stream'
@@ -54,7 +54,7 @@ export const bodySchema = Joi.object<InstallBody>({
 		)
 		.min(1)
 		.max(FILES_LIMIT)
-		.description('The files of a skill, SKILL.md among them.'),
+		.description('The files of a skill, including SKILL.md.'),
 	path: Joi.string()
 		.max(1000)
 		.description("The skill's folder, if the address or `files` contain several skills.")
@@ -65,7 +65,7 @@ export const bodySchema = Joi.object<InstallBody>({
 	.messages({
 		'object.missing': 'the body must have url, content or files, or be a .zip or .tar.gz',
 		'object.xor': 'the body must have one of url, content and files',
-		'object.without': 'path is for url and files; content is one document',
+		'object.without': 'path goes with url or files, not with content',
 	})
 	.required()
 	.prefs({ convert: false })
@@ -75,7 +75,7 @@ export const bodySchema = Joi.object<InstallBody>({
 export async function installBody(value: unknown): Promise<unknown> {
 	if (Buffer.isBuffer(value)) return value
 	const files: unknown = (value as InstallBody | null)?.files
-	// A body of a hundred thousand would be searched for all its mistakes otherwise.
+	// Otherwise, all errors of a body with a hundred thousand files would be collected.
 	const abortEarly = Array.isArray(files) && files.length > FILES_LIMIT
 	return bodySchema.validateAsync(value, { abortEarly, errors: { wrap: { label: false } } })
 }

@@ -1,10 +1,10 @@
-/** Characters that a reader does not see, or that make text look different. */
+/** Finds characters that a reader does not see, or that change how text looks. */
 
-/** Code points of tags, which can form a message that only a model reads. */
+/** Tag characters, which can form a message that only a model reads. */
 const TAGS = /[\u{E0000}-\u{E0FFF}]/u
 /** Characters that change the display order of text. */
 const BIDI = /[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/
-/** All of them, including controls (\p{C}) except tab and line feed. */
+/** All invisible characters, including controls (\p{C}) except tab and line feed. */
 const INVISIBLE =
 	/(?![\t\n])[\p{C}\p{Default_Ignorable_Code_Point}\u{E0000}-\u{E0FFF}\u2028\u2029\u00A0\u2000-\u200A\u2800]/u
 
@@ -25,7 +25,7 @@ export function invisibleIn(text: string): { kind: Invisible; codes: string[] } 
 	return codes.size > 0 ? { kind, codes: [...codes] } : undefined
 }
 
-/** Each as `\u{200b}`; a line end too if `lines` is set. */
+/** The text with invisible characters written as `\u{200b}`; with `lines`, also tabs and line ends. */
 export function visible(text: string, lines = false): string {
 	if (!lines && !INVISIBLE.test(text)) return text
 	let shown = ''
@@ -36,7 +36,7 @@ export function visible(text: string, lines = false): string {
 	return shown
 }
 
-/** The text as a reader perceives it: without them, look-alike forms as plain ones. Line ends stay. */
+/** The text as a reader perceives it: without invisible characters, and with look-alike forms normalized. Line ends stay. */
 export function plainText(text: string): string {
 	let plain = ''
 	for (const part of text.split('\n')) plain += `${INVISIBLE.test(part) ? strip(part) : part.normalize('NFKC')}\n`

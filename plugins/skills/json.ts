@@ -1,7 +1,7 @@
 import { jsonIn } from '../../core/util/json-in.ts'
 import { programLimits } from '../../sandbox/host-protocol.ts'
 
-/** Reads JSON from a program's process. Undefined if it is invalid, or nested too deeply to be passed on. */
+/** Parses JSON from a program's process. Undefined if it is invalid or nested too deeply. */
 export function readJson(text: string): unknown {
 	return isTooDeep(text) ? undefined : jsonIn(text)
 }

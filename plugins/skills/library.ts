@@ -1,4 +1,4 @@
-/** Approved skills: read from the store, checked against their digest, parsed once. */
+/** Reads approved skills from the store, checks them against their digest, and caches parsed documents. */
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -17,12 +17,12 @@ const PARSED_LIMIT = 256
 
 const CHANGED = {
 	reason: 'skill_changed',
-	message: 'the stored files are not those that were approved; review them, or remove the skill and install it again',
+	message: 'the stored files are not the approved ones; review them, or remove the skill and install it again',
 }
 
 export interface ApprovedSkill {
 	document: SkillDocument
-	/** Its document too. */
+	/** All files, including the document. */
 	files: FileInfo[]
 }
 
@@ -31,7 +31,7 @@ export type Library = ReturnType<typeof openLibrary>
 export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit' | 'log'>) {
 	const parsed = new BoundedMap<string, SkillDocument>(PARSED_LIMIT)
 
-	const distrust = async (
+	const quarantine = async (
 		agent: AgentRef,
 		entry: IndexEntry,
 		{ reason, message }: { reason: string; message: string },
@@ -55,20 +55,20 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 
 	return {
 		/**
-		 * The approved document and the list of files. If they have changed, or the document breaks rules that the version of
-		 * the gateway that accepted it did not have, the skill goes back into quarantine (or is removed if its document is
-		 * missing), `security.violation` is emitted, and the result is undefined.
+		 * The approved document and the list of files. If they have changed, or the document violates rules that the gateway did not
+		 * have when it accepted the document, emits `security.violation` and returns undefined. The skill then returns to quarantine,
+		 * or is removed if its document is missing.
 		 */
 		async approved(agent: AgentRef, entry: IndexEntry): Promise<ApprovedSkill | undefined> {
 			const [bytes, listing] = await Promise.all([
 				readStoredDocument(store, agent, entry.id),
 				readListing(store, agent, entry.id),
 			])
-			if (!bytes) return distrust(agent, entry, CHANGED)
+			if (!bytes) return quarantine(agent, entry, CHANGED)
 			const own = infoOf({ path: DOCUMENT, bytes })
 			const files = listing ?? [own]
 			const isApproved = files.some((file) => file.path === DOCUMENT && file.sha256 === own.sha256)
-			if (!isApproved || digestOfListing(files) !== entry.digest) return distrust(agent, entry, CHANGED)
+			if (!isApproved || digestOfListing(files) !== entry.digest) return quarantine(agent, entry, CHANGED)
 			const known = parsed.get(own.sha256)
 			if (known) return { document: known, files }
 			try {
@@ -77,13 +77,13 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 				return { document, files }
 			} catch (error) {
 				if (!isFault(error, 'skill_invalid')) throw error
-				return distrust(agent, entry, {
+				return quarantine(agent, entry, {
 					reason: 'skill_invalid',
 					message: `an earlier version of the gateway accepted this document, and this one does not: ${error.message}; change it, install it again and approve it`,
 				})
 			}
 		},
-		/** The approved bytes of one of these files; the same happens if they have changed. */
+		/** The approved bytes of one of these files. If they have changed, does the same as `approved`. */
 		async content(agent: AgentRef, entry: IndexEntry, files: readonly FileInfo[], path: string) {
 			const file = files.find((one) => one.path === path)
 			if (!file) return undefined
@@ -91,7 +91,7 @@ export function openLibrary({ store, emit, log }: Pick<Context, 'store' | 'emit'
 				path === DOCUMENT
 					? await readStoredDocument(store, agent, entry.id)
 					: await readStoredFile(store, agent, entry.id, files, file)
-			return bytes && sha256(bytes) === file.sha256 ? bytes : distrust(agent, entry, CHANGED)
+			return bytes && sha256(bytes) === file.sha256 ? bytes : quarantine(agent, entry, CHANGED)
 		},
 	}
 }

@@ -3,7 +3,7 @@ import { ofEachAgent } from '../../core/upgrade/migration.ts'
 import type { Migration } from '../../core/upgrade/migration.ts'
 import type { Index, IndexEntry, SkillRecord } from './records.ts'
 
-/** Version 0.1.0 stored a document as text. Its digest is that of the same bytes. */
+/** Version 0.1.0 stored a document as text. The digest stays valid, since the bytes are the same. */
 const documentsAsBytes: Migration = {
 	name: 'skill-documents-as-bytes',
 	about: 'documents of skills',

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 
-/** Bytes of a model's limit (64) without `skill_` and the longest suffix. */
+/** The limit of 64 characters in the APIs of models, without `skill_` and the longest suffix. */
 const SLUG_LIMIT = 48
 
 /**
- * The tool's name for a skill's: `skill_weather-report` for "Weather report". If another name already has it, or
- * no character of the name is valid in it, a hash of the name distinguishes them.
+ * The name of the tool for a skill: `skill_weather-report` for "Weather report". If another skill already has this tool name, or no
+ * character of the name is valid in it, a hash of the name is added.
  */
 export function toolNameFor(name: string, isTaken: (tool: string) => boolean): string {
 	const slug = name
@@ -19,7 +19,7 @@ export function toolNameFor(name: string, isTaken: (tool: string) => boolean): s
 	const tool = `skill_${slug}`
 	if (slug !== '' && !isTaken(tool)) return tool
 	const digest = hash('sha256', name)
-	// Names whose hashes begin alike can be found within a second: then the next part of the hash distinguishes them.
+	// Names with the same beginning of the hash can be found within a second. So the next part of the hash is used if that is taken.
 	const withPiece = (n: number): string => `skill_${slug === '' ? '' : `${slug}_`}${digest.slice(8 * n, 8 * n + 8)}`
 	let piece = 0
 	while (piece < 7 && isTaken(withPiece(piece))) piece++

@@ -1,9 +1,9 @@
-/** The parameters of a skill: described to a model as JSON Schema, and checked at each call. */
+/** Describes the parameters of a skill to a model as JSON Schema, and checks the arguments of calls. */
 import { Fault } from '../../core/errors.ts'
 import { isObject } from '../../core/util/is-object.ts'
 import type { Parameter } from './contract.ts'
 
-/** As every model's API accepts it; a list requires `items` there. */
+/** A JSON Schema that the APIs of all models accept; some require `items` for a list. */
 export function schemaOf(parameters: readonly Parameter[]): Record<string, unknown> {
 	return {
 		type: 'object',
@@ -24,7 +24,7 @@ export function schemaOf(parameters: readonly Parameter[]): Record<string, unkno
 	}
 }
 
-/** The arguments with their defaults. Throws `invalid_arguments`, naming each invalid one; nothing is converted. */
+/** The arguments with defaults. Converts nothing. Throws `invalid_arguments`, naming each invalid argument. */
 export function checkArguments(
 	parameters: readonly Parameter[],
 	args: Readonly<Record<string, unknown>>,
@@ -37,7 +37,7 @@ export function checkArguments(
 			if (required) problems.push(`"${name}" is missing`)
 			continue
 		}
-		if (!fits(type, value)) problems.push(`"${name}" must be ${wordsOf[type]}`)
+		if (!fits(type, value)) problems.push(`"${name}" must be ${typeNames[type]}`)
 		else if (values && !values.includes(value as string)) problems.push(`"${name}" must be one of ${values.join(', ')}`)
 		checked.push([name, value])
 	}
@@ -61,7 +61,7 @@ export function fits(type: Parameter['type'], value: unknown): boolean {
 	}
 }
 
-const wordsOf: Record<Parameter['type'], string> = {
+const typeNames: Record<Parameter['type'], string> = {
 	string: 'text',
 	number: 'a number',
 	integer: 'a whole number',

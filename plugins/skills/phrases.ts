@@ -2,13 +2,13 @@
 import type { Finding } from './contract.ts'
 
 interface Phrase extends Pick<Finding, 'rule' | 'severity' | 'message'> {
-	/** Global. Sees the text without invisible characters and with look-alike forms as the plain ones. */
+	/** Has the flag g. Applied to the text without invisible characters, and with look-alike forms normalized. */
 	pattern: RegExp
 }
 
-/** Between two words of a phrase: space, a line end, what Markdown puts there. */
+/** Between two words of a phrase: white space, and characters of Markdown. */
 const gap = '[\\s>*_~`"\'-]{1,12}'
-/** Some words between two. */
+/** A few words between two words of a phrase. */
 const few = '[^.!?\\n]{0,60}?'
 
 const words = (text: string): string => text.replaceAll(' ', gap).replaceAll('…', few)
@@ -17,7 +17,7 @@ const anyOf = (...texts: string[]): RegExp => new RegExp(texts.map(words).join('
 const anyCommand = (...texts: string[]): RegExp =>
 	new RegExp(texts.map((text) => text.replaceAll(' ', '[ \\t]{1,8}')).join('|'), 'gi')
 
-const OVERRIDE = 'Tells the model to leave its other instructions.'
+const OVERRIDE = 'Tells the model to ignore its other instructions.'
 const HIDE = 'Tells the model to hide something from the person.'
 const PLAY = 'Addresses the model with false authority.'
 
@@ -74,7 +74,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'approval',
 		severity: 'high',
-		message: 'Mentions approvals, quarantine or permissions of this gateway, which a skill need not do.',
+		message: 'Mentions approvals, quarantine or permissions of this gateway, which a skill has no reason to do.',
 		pattern: anyOf(
 			'\\b(?:approve|approved_skills|unquarantine|auto-?approve|whitelist) (?:this |the |all |every |other )?(?:skills?|tools?)\\b',
 			'approved_skills',
@@ -84,7 +84,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'secret-request',
 		severity: 'high',
-		message: 'Asks for something secret.',
+		message: 'Asks for a secret.',
 		pattern: anyOf(
 			'\\b(?:send|paste|print|reveal|show|give|export|upload|share|enter|provide|include|output|read|dump|collect|exfiltrate|post|copy)… (?:api[\\s_-]?keys?|access[\\s_-]?tokens?|passwords?|passphrases?|credentials?|private keys?|seed phrases?|recovery phrases?|secret keys?|session cookies?|2fa codes?|one-time codes?|mnemonic)\\b',
 			'\\b(?:contraseñas?|claves? privadas?|mots? de passe|passwörter|passwort|zugangsdaten|senhas?)\\b',
@@ -129,7 +129,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'shell-command',
 		severity: 'medium',
-		message: 'A shell command: skills have no shell in this gateway, so someone else would have to run it.',
+		message: 'A shell command. Skills have no shell in this gateway, so someone else would have to run it.',
 		pattern: anyCommand(
 			'\\bsudo [a-z-]',
 			'\\bchmod [0-7+ugoa]',
@@ -145,7 +145,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'encoded-data',
 		severity: 'medium',
-		message: 'A long run of encoded data, whose meaning a reader cannot see.',
+		message: 'Long encoded data, whose meaning a reader cannot see.',
 		pattern:
 			/[A-Za-z0-9+/_=-]{64,}|(?:\\x[0-9a-f]{2}){16,}|(?:\\u[0-9a-f]{4}){12,}|(?:%[0-9a-f]{2}){20,}|(?:\b\d{2,3}, ?){32,}|\bdata:[a-z-]{1,20}\/[a-z0-9.+-]{1,40}[;,]/gi,
 	},
@@ -159,7 +159,7 @@ export const phrases: readonly Phrase[] = [
 	{
 		rule: 'address',
 		severity: 'low',
-		message: 'An address outside; see whether it is the one that you expect.',
+		message: 'An external address; check whether you expect it.',
 		pattern: /\b(?:https?|wss?|ftp):\/\/[^\s"'`<>()[\]{}|\\]{1,300}|\bwww\.[a-z0-9-]{1,63}\.[a-z.]{2,20}/gi,
 	},
 	{

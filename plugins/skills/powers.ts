@@ -1,6 +1,6 @@
 /**
- * The gateway's API for a skill's program: the other end of `svc`. Everything is checked here, on
- * the main thread, against the approved declaration and the agent's grants; the program's side is not trusted.
+ * Handles the calls of a skill's program to the gateway (`svc`). Everything is checked here, on the main thread, against the
+ * approved declaration and the agent's grants, since the program's process is not trusted.
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
@@ -18,22 +18,22 @@ export interface SkillGrant {
 	call: ToolCall
 }
 
-/** Limit of a request's body, and of a response's. */
+/** Limit of the body of a request, and of a response. */
 const BODY_LIMIT = 1024 * 1024
 const URL_LIMIT = 8 * 1024
 const FETCH_MS = 30_000
-/** Limit of events per call about denied calls. */
+/** Limit of events about denied calls in one call of the skill. */
 const VIOLATIONS_LIMIT = 20
 
-/** Loads the client with the first request: it is heavy, and not needed without such a skill. */
-const fetchLater: typeof guardedFetch = async (...args) =>
+/** Loads the HTTP client with the first request: it is large, and rarely needed. */
+const lazyFetch: typeof guardedFetch = async (...args) =>
 	(await import('../../core/fetch/guarded-fetch.ts')).guardedFetch(...args)
 
-/** `send`: the HTTP client; tests replace it by one that reaches their own server. */
+/** `send`: the HTTP client; tests replace it to reach their own server. */
 export function powersOf(
 	ctx: Pick<Context, 'find' | 'use'>,
 	{ skill, skill_id, permissions, call }: SkillGrant,
-	send: typeof guardedFetch = fetchLater,
+	send: typeof guardedFetch = lazyFetch,
 ): ProgramCall['called'] {
 	const reading: SecretReading = { agent: call.agent, via: `skill:${skill}`, emit: call.emit }
 
@@ -55,7 +55,7 @@ export function powersOf(
 
 	const primitive = async (name: string, args: unknown): Promise<unknown> => {
 		demand('primitives', name)
-		// Under a grant that reveals, the result is the value itself.
+		// The result is the value itself if the grant reveals it, so the secret must be declared.
 		if (name === 'vault.read' && isObject(args) && typeof args.name === 'string') demand('secrets', args.name)
 		return ctx.use('runs').callPrimitive(call, name, args)
 	}
@@ -65,7 +65,7 @@ export function powersOf(
 		return (await ctx.use('vault').read(name, reading)).value
 	}
 
-	/** Data to send may contain handles of secrets, so that the program need not see their values. */
+	/** Fills in handles in data to send, so that the program does not need the values. */
 	const fill = async <T>(data: T, outlet: Outlet): Promise<T> => {
 		const vault = ctx.find('vault')
 		for (const name of vault?.named(data) ?? []) demand('secrets', name)
@@ -79,7 +79,7 @@ export function powersOf(
 		demand('hosts', url.host, permissions.hosts.includes(url.host) || permissions.hosts.includes(url.hostname))
 		const { method, headers, body } = requestOf(init)
 
-		// Never in the host or path: the destination of a request stays visible.
+		// Handles in the host or path are not filled in, so that the destination of a request stays visible.
 		const query = [...url.searchParams]
 		const valuesOf = (pairs: Pair[]): string[] => pairs.map(([, value]) => value)
 		const given = { headers: valuesOf(headers), query: valuesOf(query), body }
@@ -109,9 +109,9 @@ export function powersOf(
 			}
 		} catch (error) {
 			if (isFault(error, 'address_refused')) violation('address_refused', url.host, error.message)
-			// Its message may repeat a header.
+			// The message of this error may repeat a header.
 			if (hasSecrets && isFault(error, 'invalid_request'))
-				throw new Fault('invalid_request', 'the request cannot be sent with the value of its secret in it')
+				throw new Fault('invalid_request', 'the request is not valid with the value of its secret')
 			throw error
 		}
 	}
@@ -139,7 +139,7 @@ interface ProgramRequest {
 
 function requestOf(init: unknown): ProgramRequest {
 	const { method, headers = {}, body = null } = isObject(init) ? init : {}
-	const wrong = (what: string): Fault => new Fault('invalid_request', `svc.fetch takes ${what}`)
+	const wrong = (what: string): Fault => new Fault('invalid_request', `svc.fetch needs ${what}`)
 	if (method !== undefined && typeof method !== 'string') throw wrong('a method as text')
 	if (body !== null && typeof body !== 'string') throw wrong('a body as text')
 	const pairs: unknown[] = Array.isArray(headers) ? headers : isObject(headers) ? Object.entries(headers) : []
@@ -147,7 +147,7 @@ function requestOf(init: unknown): ProgramRequest {
 		const [name, value] = Array.isArray(pair) ? (pair as unknown[]) : []
 		if (typeof name === 'string' && (typeof value === 'string' || typeof value === 'number'))
 			return [name, String(value)]
-		throw wrong('headers as an object of text by name')
+		throw wrong('headers as an object with text values')
 	})
 	return { method, headers: checked, body }
 }

@@ -1,4 +1,4 @@
-/** `skill.read_file`: the files of the agent's active skills, besides their documents, in parts. */
+/** The tool `skill.read_file`, which reads the files of the agent's active skills in parts. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef, Context, ToolCall, ToolDefinition } from '../../core/plugin.ts'
@@ -21,22 +21,22 @@ interface ReadRequest {
 	limit?: number
 }
 
-/** Characters of an answer: below what a model is shown of a result. */
+/** Characters per call, below the limit of a tool result. */
 const PART = 16_000
 const LARGEST_PART = 30_000
-/** Paths and names that an error lists. */
+/** Limit of the paths or names in an error. */
 const LISTED_LIMIT = 50
 
 export function readFileTool(ctx: ReadDeps, library: Library): ToolDefinition {
 	return {
 		name: READ_FILE,
 		description:
-			'Reads a file of one of your skills, in parts. A skill that you call answers with the paths of its files; read those that its instructions tell you to read.',
+			'Reads a file of one of your skills, in parts. The result of a skill lists the paths of its files; read those that its instructions tell you to read.',
 		parameters: Joi.object({
 			skill: Joi.string().min(1).max(128).required().description('The name of the skill, or of its tool.'),
 			path: Joi.string().min(1).max(1_000).required().description('The path of the file in the skill.'),
-			offset: Joi.number().integer().min(0).description('The first character; default 0.'),
-			limit: Joi.number().integer().min(1).max(LARGEST_PART).description(`Characters; default ${PART}.`),
+			offset: Joi.number().integer().min(0).description('Position of the first character; default 0.'),
+			limit: Joi.number().integer().min(1).max(LARGEST_PART).description(`Number of characters; default ${PART}.`),
 		}),
 		repeatable: true,
 		run: (args, call) => readFile(ctx, library, args as unknown as ReadRequest, call),
@@ -71,7 +71,7 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 	const text = textIn(bytes)
 	if (text === undefined)
 		return { ...about, note: `This file is not text (${bytes.length} bytes), so it cannot be read.` }
-	// Redacted before it is cut: a secret must not be readable in two parts.
+	// Redact before the cut: otherwise a secret could be read in two parts.
 	const shown = ctx.redactor.of([agent]).text(text, 'model')
 	return {
 		...about,
@@ -80,7 +80,7 @@ async function readFile(ctx: ReadDeps, library: Library, asked: ReadRequest, { a
 	}
 }
 
-/** As things are now: a skill that was removed or denied since the run began is not read. */
+/** The skills that the agent may use now. Skills that were removed or denied since the run began are excluded. */
 async function readable(ctx: ReadDeps, agent: AgentRef): Promise<IndexEntry[]> {
 	const agents = ctx.use('agents')
 	const policy = (await agents.find(agent.name))?.config.tools
@@ -89,7 +89,7 @@ async function readable(ctx: ReadDeps, agent: AgentRef): Promise<IndexEntry[]> {
 	)
 }
 
-/** What patterns of `config.tools` match. */
+/** The names that patterns of `config.tools` match. */
 export function shownAs({ name, tool }: IndexEntry): { name: string; shown_as: string } {
 	return { name: tool, shown_as: `skill:${name}` }
 }

@@ -1,15 +1,15 @@
-/** Once per home: returns skills to quarantine that an earlier version approved, and whose documents this one refuses. */
+/** Returns skills to quarantine whose documents violate new rules. Runs once per home and version of the rules. */
 import type { Context } from '../../core/plugin.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type {} from '../agents/contract.ts'
 import type { Library } from './library.ts'
 import { entriesOf } from './records.ts'
 
-/** Raise it with each new rule for documents. 2: one program, in plain Markdown flow. */
+/** Version of the rules: increment it with each new rule for documents. 2: one program, in plain Markdown flow. */
 const RULES = 2
 const key: Key = ['skills', 'rules']
 
-/** At the start instead of the first run, so that an operator learns of it during the upgrade. */
+/** Runs at the start instead of in the first run of a skill, so that operators notice it during the upgrade. */
 export async function recheck(
 	{ store, signal, use }: Pick<Context, 'store' | 'signal' | 'use'>,
 	library: Library,

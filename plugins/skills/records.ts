@@ -1,6 +1,6 @@
 /**
- * The records of an agent's skills: one small index, which every change updates, and for each skill a record and its
- * files (stored-files.ts). All in the agent's own scope, so they are deleted with it.
+ * The records of an agent's skills: one small index, which every change updates, and a record and files (stored-files.ts) for each
+ * skill. They are in the agent's scope, so they are deleted with the agent.
  */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
@@ -15,12 +15,12 @@ import { erasingFiles, readFiles } from './stored-files.ts'
 export interface IndexEntry {
 	id: string
 	name: string
-	/** The tool's name; shared by revisions of one name, never by two names. */
+	/** The name of the tool. Revisions of one skill share it; different skills never do. */
 	tool: string
 	status: SkillStatus
-	/** Digest of the files that are to be approved, or were. */
+	/** Digest of the files: the approved ones, or those to approve. */
 	digest: string
-	/** Bytes of its files. */
+	/** Bytes of all files. */
 	size: number
 }
 
@@ -43,7 +43,7 @@ export interface Index {
 	skills: IndexEntry[]
 }
 
-/** A change of the index: the next list, and the writes of the same commit. */
+/** A change of the index: the new list, and further writes of the same commit. */
 export interface IndexChange<T> {
 	/** Undefined: nothing is written. */
 	skills?: IndexEntry[]
@@ -69,7 +69,7 @@ export async function entriesOf(store: Store, agent: AgentRef): Promise<readonly
 export function findEntry(skills: readonly IndexEntry[], agent: AgentRef, id: string): IndexEntry {
 	const entry = skills.find((one) => one.id === id)
 	if (entry) return entry
-	const hint = { route: 'GET /v1/agents/{id}/skills', params: { id: agent.name }, does: 'lists those that it has' }
+	const hint = { route: 'GET /v1/agents/{id}/skills', params: { id: agent.name }, does: 'lists its skills' }
 	throw new Fault('not_found', `agent "${agent.name}" has no skill "${id}"`, { hint })
 }
 
@@ -89,7 +89,7 @@ export async function readSkill(store: Store, agent: AgentRef, { id, name }: Ind
 	return { record: record.value, files }
 }
 
-/** Changes the index, and dependent records, in one commit: `decide` may be called several times, see `change`. */
+/** Changes the index and other records in one commit. `decide` may be called several times, see `change`. */
 export function changeIndex<T>(
 	store: Store,
 	agent: AgentRef,
@@ -105,12 +105,12 @@ export function changeIndex<T>(
 	})
 }
 
-/** As clients see it. */
+/** The skill as clients see it. */
 export function viewOf({ id, name, status }: IndexEntry, { description, installed_at }: SkillRecord): Skill {
 	return { id, name, description, status, installed_at }
 }
 
-/** Deletes a skill's record and files: at most 11 writes. */
+/** The writes that delete a skill's record and files; at most 11. */
 export function erasing(agent: AgentRef, { id, size }: IndexEntry): Op[] {
 	return [{ key: keys.record(agent, id), value: undefined }, ...erasingFiles(agent, id, size)]
 }

@@ -1,4 +1,4 @@
-/** The files of a skill for its review: what each is, how it changed, and what a scan finds in it. */
+/** The files of a skill for its review: their kinds, their changes, and the findings of a scan. */
 import { setImmediate as turn } from 'node:timers/promises'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { Finding, ReviewedFile } from './contract.ts'
@@ -10,13 +10,13 @@ import { listingOf } from './folder/digest.ts'
 import { scan } from './scan.ts'
 import type { ScanFinding } from './scan.ts'
 
-/** Findings of a review. */
+/** Limit of findings of a review. */
 const FINDINGS_LIMIT = 500
-/** Characters that are scanned at a time; other work gets its turn in between. */
+/** Characters that are scanned before other work gets its turn. */
 const PART = 256 * 1024
 const WEIGHT = { high: 0, medium: 1, low: 2 }
 
-/** Any caller with read access may repeat a scan, and it is slow. By the digest of a file and its place. */
+/** Caches scans, which are slow, and which any caller with read access may repeat. By a file's digest and path. */
 const scans = new BoundedMap<string, ScanFinding[]>(512)
 
 export function reviewedFiles(files: readonly SkillFile[], before: readonly SkillFile[] | undefined): ReviewedFile[] {
@@ -29,7 +29,7 @@ export function reviewedFiles(files: readonly SkillFile[], before: readonly Skil
 	})
 }
 
-/** The worst first. `document`: undefined if it cannot be read. */
+/** The findings of all files, worst first. `document`: undefined if it cannot be parsed. */
 export async function findingsIn(files: readonly SkillFile[], document: SkillDocument | undefined): Promise<Finding[]> {
 	const findings: Finding[] = []
 	for (const file of files) {
@@ -40,7 +40,7 @@ export async function findingsIn(files: readonly SkillFile[], document: SkillDoc
 		scans.set(key, found)
 		findings.push(...found.map((one) => ({ file: file.path, ...one })))
 	}
-	// Of equal weight: the document, then by path and line, as they are.
+	// Findings of equal severity: first those of the document, then in the order of paths and lines.
 	return findings
 		.toSorted((a, b) => WEIGHT[a.severity] - WEIGHT[b.severity] || order(a) - order(b))
 		.slice(0, FINDINGS_LIMIT)
@@ -61,7 +61,7 @@ async function scanned({ path, bytes }: SkillFile, document: SkillDocument | und
 	const found: ScanFinding[] = []
 	let line = 0
 	for (let at = 0; at < text.length && found.length < FINDINGS_LIMIT;) {
-		// Up to a line end, unless the line is too long.
+		// Cut at a line end, unless the line is too long.
 		const end = text.lastIndexOf('\n', at + PART)
 		const part = text.slice(at, end > at && at + PART < text.length ? end + 1 : at + PART)
 		for (const one of scan(part, undefined, /\.(?:md|markdown|mdx|txt)$/i.test(path)))
@@ -73,7 +73,7 @@ async function scanned({ path, bytes }: SkillFile, document: SkillDocument | und
 	return found
 }
 
-/** By what it begins with. */
+/** Recognizes a compiled program by its first bytes. */
 function programIn(bytes: Uint8Array): string | undefined {
 	const begin = Buffer.from(bytes.subarray(0, 4)).toString('hex')
 	if (begin === '7f454c46') return 'ELF'

@@ -1,4 +1,4 @@
-/** Everything that an approval is decided on. */
+/** Collects everything that a reviewer needs to decide on an approval. */
 import { isFault } from '../../core/errors.ts'
 import type { Finding, SkillReview } from './contract.ts'
 import { diffOf } from './diff.ts'
@@ -13,7 +13,7 @@ import type { IndexEntry, StoredSkill } from './records.ts'
 import { findingsIn, reviewedFiles } from './review-files.ts'
 import { scriptsWarning } from './scripts.ts'
 
-/** `active`: the revision that this one would replace. `primitives`: the names of the current ones. */
+/** `active`: the revision that an approval would replace. `primitives`: the names of existing primitives. */
 export async function reviewOf(
 	entry: IndexEntry,
 	{ record, files }: StoredSkill,
@@ -49,7 +49,7 @@ export async function reviewOf(
 	}
 }
 
-/** `problem`: of a document that was changed in the store, or installed by an earlier version with other rules. */
+/** `problem`: why the document cannot be parsed, since it was changed in the store, or installed under earlier rules. */
 async function read(
 	files: readonly SkillFile[],
 ): Promise<{ markdown: string; document?: SkillDocument; problem?: Finding }> {
@@ -75,7 +75,7 @@ function warningsAbout(document: SkillDocument, files: readonly FileInfo[], prim
 		...(scripts ? [scripts] : []),
 		...permissions.primitives
 			.filter((primitive) => !primitives.has(primitive))
-			.map((primitive) => `It declares the primitive ${primitive}, which does not exist at the moment.`),
-		...(primitives.has(name) ? [`Its name is that of the primitive ${name}, which takes precedence.`] : []),
+			.map((primitive) => `It declares the primitive ${primitive}, which does not exist now.`),
+		...(primitives.has(name) ? [`It has the same name as the primitive ${name}, which takes precedence.`] : []),
 	]
 }

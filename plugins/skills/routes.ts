@@ -21,7 +21,7 @@ const skill = {
 	status: Joi.valid('active', 'quarantined')
 		.required()
 		.description(
-			'`quarantined`: waits for its approval, and no run can use it; `active`: approved, runs have it as a tool.',
+			'`quarantined`: no run can use it until it is approved; `active`: approved, and runs have it as a tool.',
 		),
 	installed_at: iso.required(),
 }
@@ -43,7 +43,7 @@ const review = Joi.object({
 		.length(64)
 		.required()
 		.description(
-			'What an approval names: SHA-256 of the document, or, if there are other files, of a listing of all files, one line `<SHA-256>  <path>` for each in the order of their paths, as `sha256sum` prints it.',
+			'The digest that an approval refers to: SHA-256 of the document; or, if there are other files, of a list with one line `<SHA-256>  <path>` per file, sorted by path, as `sha256sum` prints it.',
 		),
 	source: Joi.object({
 		kind: Joi.valid('inline', 'archive', 'url').required(),
@@ -81,7 +81,7 @@ const review = Joi.object({
 		.required(),
 	permissions: Joi.object({ primitives: names, hosts: names, secrets: names })
 		.required()
-		.description('What its program may use; everything else is denied.'),
+		.description('The permissions that its program declares; everything else is denied.'),
 	metadata: Joi.object().unknown().required().description('Other keys of its front matter, which the gateway ignores.'),
 	warnings: names.description('Problems that do not prevent the installation.'),
 	findings: Joi.array()
@@ -96,18 +96,20 @@ const review = Joi.object({
 			}),
 		)
 		.required()
-		.description('Findings to check, worst first; at most 500. A skill without findings is not a safe one.'),
+		.description(
+			'Findings of a scan to check, worst first; at most 500. No findings do not mean that the skill is safe.',
+		),
 	replaces: Joi.string().allow(null).required().description('The active revision that an approval replaces.'),
-	diff: text.allow(null).required().description('Unified, of all text files, against that revision.'),
+	diff: text.allow(null).required().description('A unified diff of all text files against that revision.'),
 	program: text
 		.allow(null)
 		.required()
-		.description('The program as it runs, apart from the text around it; null for instructions.'),
+		.description('The exact program, without the text around it; null for instructions.'),
 	program_line: Joi.number()
 		.integer()
 		.allow(null)
 		.required()
-		.description("The document's line on which the program begins; 1 is the first."),
+		.description("The document's line on which the program begins, from 1."),
 	markdown: Joi.string().required(),
 })
 	.id('SkillReview')
@@ -165,7 +167,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 			const { url, path } = payload
 			if (url === undefined)
 				return h.response(await skills.install(agent, folderFrom(payload), { kind: 'inline' })).code(201)
-			const { folder, source } = await fetched(ctx, agent, { url, path }, request.auth.credentials)
+			const { folder, source } = await downloadFor(ctx, agent, { url, path }, request.auth.credentials)
 			return h.response(await skills.install(agent, folder, source)).code(201)
 		},
 	})
@@ -176,7 +178,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 			id: 'reviewSkill',
 			description: 'Review a skill',
 			notes:
-				'The document and the list of files, their digest, the program, what it may use, the findings of a scan, what cannot run here, and the changes against the active revision.',
+				'The document, the list of files, their digest, the program, its permissions, the findings of a scan, warnings, and the changes against the active revision.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:read'),
 			validate: { params: Joi.object(ofSkill) },
@@ -190,7 +192,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 		options: {
 			id: 'readSkillFile',
 			description: 'Read a file of a skill, for its review',
-			notes: 'As `text`, or as `base64` if it is not UTF-8 text.',
+			notes: 'Returns `text`, or `base64` if the file is not UTF-8 text.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:read'),
 			validate: {
@@ -219,7 +221,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 			id: 'approveSkill',
 			description: 'Approve a skill as it was reviewed',
 			notes:
-				'From now on the agent has it during runs, in place of the active revision of its name. 409 if the files are not those that `digest` names. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too. A program that declares secrets requires the scope `vault:write` or `*` in addition to this one.',
+				'The agent can use it in runs from now on, instead of the active revision of its name. 409 if the files do not have this `digest`. `PATCH /v1/agents/{name}` with `config.approved_skills` approves too. A program that declares secrets requires the scope `vault:write` or `*` in addition to this one.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -249,7 +251,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 		options: {
 			id: 'removeSkill',
 			description: 'Remove a skill',
-			notes: 'Running calls of it end with an error.',
+			notes: 'Its calls in progress end with an error.',
 			tags: ['api', 'skills'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object(ofSkill) },
@@ -261,7 +263,7 @@ export function routes(server: Server, ctx: Context<SkillSettings>, skills: Skil
 	})
 }
 
-async function fetched(
+async function downloadFor(
 	ctx: Context<SkillSettings>,
 	agent: AgentRecord,
 	{ url, path }: { url: string; path: string | undefined },

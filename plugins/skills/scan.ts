@@ -1,8 +1,8 @@
 /**
- * Finds what a reviewer should check in a text of a skill before they approve it. It finds the known tricks and no others: a
- * text without findings is not a safe one.
+ * Finds what a reviewer should check in a text of a skill before they approve it. It finds only known tricks, so a text without
+ * findings is not necessarily safe.
  *
- * Every pattern is linear: no nested repetition, and the distance between two words is bounded.
+ * Every pattern takes linear time: it has no nested repetition, and the distance between two words is limited.
  */
 import { someOf } from '../../core/util/some-of.ts'
 import { findCapabilities } from './capabilities.ts'
@@ -19,7 +19,7 @@ const CODES_LIMIT = 12
 
 export type ScanFinding = Omit<Finding, 'file'>
 
-/** `document`: if the text is a skill's document. `isMarkdown`: whether a comment of HTML is hidden from its reader. */
+/** `document`: given if the text is a skill's document. `isMarkdown`: whether HTML comments are hidden from a reader. */
 export function scan(text: string, document: SkillDocument | undefined, isMarkdown = true): ScanFinding[] {
 	const findings: ScanFinding[] = []
 	const counts = new Map<string, number>()
@@ -27,7 +27,7 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 		const count = (counts.get(rule) ?? 0) + 1
 		counts.set(rule, count)
 		if (count > FINDINGS_LIMIT) return
-		const more = count === FINDINGS_LIMIT ? ' These are the first; there may be more.' : ''
+		const more = count === FINDINGS_LIMIT ? ' Only the first findings are listed.' : ''
 		findings.push({ rule, severity, line, excerpt: excerptOf(excerpt), message: message + more })
 	}
 
@@ -57,9 +57,9 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 		if (!found) return
 		const codes = someOf(found.codes, CODES_LIMIT, ' ')
 		const what = {
-			tags: 'Characters that are invisible to readers but may be text to a model',
-			bidi: 'Characters that make text show in another order',
-			other: 'Characters that no reader sees',
+			tags: 'Characters that are invisible to readers, but may be text for a model',
+			bidi: 'Characters that change the order in which text is shown',
+			other: 'Invisible characters',
 		}[found.kind]
 		const where = Math.max(0, line.search(/[^\t\x20-\x7e]/) - 20)
 		add('invisible-characters', found.kind === 'other' ? 'medium' : 'high', at, line.slice(where), `${what}: ${codes}.`)
@@ -67,11 +67,11 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 
 	function htmlComments(all: string): void {
 		const lineAt = lineCounter(all)
-		// After the end, as comments do not nest: a search for the end of each begin would take quadratic time.
+		// Continue after the end of a comment, since comments do not nest. A search for the end from each start would be quadratic.
 		for (let at = all.indexOf('<!--'), end = 0; at >= 0; at = all.indexOf('<!--', end + 3)) {
 			end = all.indexOf('-->', at)
 			const comment = all.slice(at, end < 0 ? undefined : end + 3)
-			add('html-comment', 'medium', lineAt(at), comment, 'A comment that shows nowhere and that a model reads.')
+			add('html-comment', 'medium', lineAt(at), comment, 'A comment, which is not shown, but which a model reads.')
 			if (end < 0) return
 		}
 	}
@@ -98,7 +98,7 @@ export function scan(text: string, document: SkillDocument | undefined, isMarkdo
 	}
 }
 
-/** Texts of the front matter that a model gets, if the document has them in another spelling. */
+/** Texts of the front matter that a model gets, but that the document does not contain literally. */
 function hiddenByEscapes(text: string, document: SkillDocument): { value: string; line: number }[] {
 	const { description, parameters, lineOf } = document
 	const shown = [
@@ -108,7 +108,7 @@ function hiddenByEscapes(text: string, document: SkillDocument): { value: string
 	return shown.filter(({ value }) => value.split('\n').some((part) => !text.includes(part)))
 }
 
-/** For positions in ascending order. */
+/** Returns a function from positions to line numbers; efficient for ascending positions. */
 function lineCounter(text: string): (at: number) => number {
 	const first = text.indexOf('\n')
 	let line = 1
@@ -125,7 +125,7 @@ function lineCounter(text: string): (at: number) => number {
 	}
 }
 
-/** The match with the text around it on its lines, which may be as long as the document: the search is bounded. */
+/** The match with the text around it on its lines. The search is limited, since a line may be as long as the document. */
 function around(text: string, at: number, length: number): string {
 	const before = text.slice(Math.max(0, at - 20), at)
 	const last = at + Math.max(0, length - 1)

@@ -1,7 +1,7 @@
-/** What reviewers and models are told about the code in a skill that does not run here. */
+/** Texts for reviewers and models about code in a skill that does not run in this gateway. */
 import type { FileInfo } from './file-kind.ts'
 
-/** Of a reviewer; undefined if there is none. */
+/** For a reviewer. Undefined if the skill has no such code. */
 export function scriptsWarning(files: readonly FileInfo[], body: string): string | undefined {
 	const languages = languagesOf(files, body)
 	if (languages.length === 0) return undefined
@@ -12,14 +12,14 @@ export function scriptsWarning(files: readonly FileInfo[], body: string): string
 			: paths.length === 1
 				? `${paths[0]} is a script`
 				: `${paths.length} files are scripts`
-	return `${where} (${languages.join(', ')}): nothing of that runs here, since the gateway has no shell and no interpreter. A model can only read it.`
+	return `${where} (${languages.join(', ')}): this does not run here, since the gateway has no shell and no interpreter. A model can only read it.`
 }
 
-/** Of a model that got the skill; undefined if there is none. */
+/** For a model that uses the skill. Undefined if the skill has no such code. */
 export function scriptsNote(files: readonly FileInfo[], body: string): string | undefined {
 	const languages = languagesOf(files, body)
 	if (languages.length === 0) return undefined
-	return `This gateway runs no scripts and no commands (${languages.join(', ')}). Where the skill tells you to run one, read it and do its work with the tools that you have; if that is not possible, say so.`
+	return `This gateway runs no scripts and no commands (${languages.join(', ')}). If the skill tells you to run one, read it and do its work with the tools that you have; if that is not possible, say so.`
 }
 
 const fence = /^[ \t]{0,12}(?:`{3,}|~{3,})[ \t]*(bash|shell|sh|zsh|console|python|py|powershell|ruby|perl)\b/gim

@@ -1,4 +1,4 @@
-/** Installing, reviewing, approving and removing skills. A skill is approved by the digest of its files. */
+/** Installs, lists, reviews, approves and removes skills. A skill is approved by the digest of its files. */
 import { Fault, isFault, messageOf } from '../../core/errors.ts'
 import { newId, now } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -16,7 +16,7 @@ import type { ProgramHosts } from './hosts.ts'
 import { changeIndex, entriesOf, erasing, findEntry, keys, readSkill, viewOf } from './records.ts'
 import type { IndexEntry, SkillRecord } from './records.ts'
 import { storingFiles } from './stored-files.ts'
-import type { UnderWay } from './under-way.ts'
+import type { CallTracker } from './call-tracker.ts'
 import { usableSkills } from './usable.ts'
 import { programOf } from './use.ts'
 
@@ -26,7 +26,7 @@ type SkillDeps = Pick<Context<SkillSettings>, 'store' | 'emit' | 'use' | 'config
 const WAITING_LIMIT = 10
 const MIB = 1024 * 1024
 
-export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, underWay: UnderWay): Skills {
+export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, callTracker: CallTracker): Skills {
 	const { store, emit } = ctx
 
 	const listed = async (agent: AgentRef): Promise<Skill[]> => {
@@ -125,13 +125,13 @@ export function skillsOf(ctx: SkillDeps, hosts: ProgramHosts, library: Library, 
 				const entry = findEntry(skills, agent, skill_id)
 				return { skills: skills.filter((one) => one !== entry), ops: erasing(agent, entry), result: entry }
 			})
-			underWay.end(skill_id, new Fault('permission_denied', 'the skill was removed while it ran'))
+			callTracker.end(skill_id, new Fault('permission_denied', 'the skill was removed during the call'))
 			await emit({ event_type: 'skill.removed', payload: { skill: name, skill_id, status } }, agent.name)
 		},
 	}
 }
 
-/** A program that cannot even be checked is its author's error, not the gateway's. */
+/** Throws `skill_invalid`, even if the check exceeds a limit: that is an error of the author, not of the gateway. */
 async function checkProgram(hosts: ProgramHosts, owner: string, document: SkillDocument): Promise<void> {
 	if (!document.program) return
 	try {
@@ -151,19 +151,19 @@ function checkRoom(
 	if (waiting.length >= WAITING_LIMIT) {
 		throw new Fault(
 			'conflict',
-			`${waiting.length} revisions of "${name}" wait for their approval; remove one of them first, such as ${waiting[0]?.id}`,
+			`${waiting.length} revisions of "${name}" are waiting for approval; remove one of them first, such as ${waiting[0]?.id}`,
 		)
 	}
 	if (skills.length >= max_per_agent) {
 		throw new Fault(
 			'conflict',
-			`the agent has ${skills.length} skills, and skills.max_per_agent allows ${max_per_agent}; remove one first`,
+			`the agent has ${skills.length} skills, but skills.max_per_agent allows ${max_per_agent}; remove one first`,
 		)
 	}
 	const bytes = skills.reduce((sum, one) => sum + (one.size ?? 0), size)
 	if (bytes <= max_mib_per_agent * MIB) return
 	throw new Fault(
 		'conflict',
-		`the skills of the agent would have ${Math.ceil(bytes / MIB)} MiB, and skills.max_mib_per_agent allows ${max_mib_per_agent}; remove one first`,
+		`the skills of the agent would have ${Math.ceil(bytes / MIB)} MiB, but skills.max_mib_per_agent allows ${max_mib_per_agent}; remove one first`,
 	)
 }

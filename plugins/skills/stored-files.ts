@@ -1,7 +1,7 @@
 /**
- * The files of a skill in the store: its document as one record, the listing of all files, and the bytes of the others one
- * after the other, in pieces, so that a skill of any size is written and deleted in one commit. Bytes are not redacted by
- * the store: they stay what the digest names.
+ * The files of a skill in the store: the document as one record, the listing of all files, and the concatenated bytes of the other
+ * files in pieces. So a skill of any size is written and deleted in one commit. The store does not redact bytes, so they keep
+ * matching the digest.
  *
  * A skill that is only a document has neither listing nor pieces.
  */
@@ -14,7 +14,7 @@ import { DOCUMENT } from './folder/contract.ts'
 import type { SkillFile } from './folder/contract.ts'
 import type { ListedFile } from './folder/digest.ts'
 
-/** Bytes; at most 8 for one skill. */
+/** Bytes of a piece. A skill has at most 8 pieces. */
 const PIECE = 1024 * 1024
 
 const documentKey = (agent: AgentRef, id: string): Key => [agentScope(agent.uid), 'skill-text', id]
@@ -26,7 +26,7 @@ const pieceKey = (agent: AgentRef, id: string, at: number): Key => [
 	String(at),
 ]
 
-/** At most 10 writes. */
+/** The writes that store the files of a skill; at most 10. */
 export function storingFiles(agent: AgentRef, id: string, files: readonly SkillFile[]): Op[] {
 	const ops: Op[] = []
 	const bytes = Buffer.concat(files.filter((file) => file.path !== DOCUMENT).map((file) => file.bytes))
@@ -38,23 +38,23 @@ export function storingFiles(agent: AgentRef, id: string, files: readonly SkillF
 	return ops
 }
 
-/** `size`: bytes of all files; at most 10 writes. */
+/** The writes that delete the files of a skill; at most 10. `size`: bytes of all files. */
 export function erasingFiles(agent: AgentRef, id: string, size: number): Op[] {
 	const pieces = Array.from({ length: Math.ceil(size / PIECE) }, (_, at) => pieceKey(agent, id, at))
 	return [documentKey(agent, id), listingKey(agent, id), ...pieces].map((key) => ({ key, value: undefined }))
 }
 
 export async function readStoredDocument(store: Store, agent: AgentRef, id: string): Promise<Buffer | undefined> {
-	const kept = (await store.get<Uint8Array>(documentKey(agent, id)))?.value
-	return kept && Buffer.from(kept)
+	const stored = (await store.get<Uint8Array>(documentKey(agent, id)))?.value
+	return stored && Buffer.from(stored)
 }
 
-/** As it was made when the skill was installed; undefined if the document is its only file. */
+/** The listing from the installation; undefined if the document is the only file. */
 export async function readListing(store: Store, agent: AgentRef, id: string): Promise<FileInfo[] | undefined> {
 	return (await store.get<FileInfo[]>(listingKey(agent, id)))?.value
 }
 
-/** All files as they are stored now; undefined if the document is lost. A file of which bytes are lost is shorter. */
+/** All files as they are stored now. Undefined if the document is missing. A file with missing bytes is shorter. */
 export async function readFiles(store: Store, agent: AgentRef, id: string): Promise<SkillFile[] | undefined> {
 	const [document, listing] = await Promise.all([readStoredDocument(store, agent, id), readListing(store, agent, id)])
 	if (!document) return undefined
@@ -69,7 +69,7 @@ export async function readFiles(store: Store, agent: AgentRef, id: string): Prom
 	})
 }
 
-/** The bytes of one file of a listing that is not its document; fewer than its size if some are lost. */
+/** The bytes of one file of a listing, not of the document. Fewer than its size if some are missing. */
 export async function readStoredFile(
 	store: Store,
 	agent: AgentRef,

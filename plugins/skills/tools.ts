@@ -1,4 +1,4 @@
-/** The tools for an agent's active skills during runs. */
+/** Provides the active skills of an agent as tools. */
 import type { AgentRef, Context, ToolDefinition } from '../../core/plugin.ts'
 import type { Entry } from '../../core/store/ports.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -8,26 +8,27 @@ import type { Library } from './library.ts'
 import { checkArguments, schemaOf } from './parameters.ts'
 import { entriesOf, indexOf } from './records.ts'
 import type { Index, IndexEntry } from './records.ts'
-import type { UnderWay } from './under-way.ts'
+import type { CallTracker } from './call-tracker.ts'
 import { notApproved, READ_FILE, readFileTool, shownAs } from './read-file.ts'
 import { useSkill } from './use.ts'
 
+/** What an agent's skills contribute to its runs. */
 interface Provided {
-	/** Version of the index from which they were made. */
+	/** Version of the index from which this was made. */
 	rev: string
 	tools: ToolDefinition[]
-	/** What does not fit into the descriptions of the tools. */
+	/** The parts of descriptions that exceed the limit for tools. */
 	about: string[]
 	hasPrograms: boolean
 }
 
 /** Limit of agents whose tools are cached. */
 const AGENTS_LIMIT = 1_000
-/** Characters of a tool's description that all servers of models accept. */
+/** Limit of characters of a tool's description in the APIs of all models. */
 const DESCRIPTION_LIMIT = 1024
 
-/** Adds the skills of each agent to its tools and its prompt. A run costs one read of the store while they do not change. */
-export function addSkillTools(ctx: Context, library: Library, hosts: ProgramHosts, underWay: UnderWay): void {
+/** Adds the skills of each agent to its tools and its prompt. Unless they change, this costs a run one read of the store. */
+export function addSkillTools(ctx: Context, library: Library, hosts: ProgramHosts, callTracker: CallTracker): void {
 	const known = new BoundedMap<string, Provided>(AGENTS_LIMIT)
 
 	const toolOf = (entry: IndexEntry, document: SkillDocument): ToolDefinition => ({
@@ -44,9 +45,9 @@ export function addSkillTools(ctx: Context, library: Library, hosts: ProgramHost
 			payload: { skill: entry.name, skill_id: entry.id },
 		},
 		run: (given, call) =>
-			underWay.track(entry.id, async (signal) => {
+			callTracker.track(entry.id, async (signal) => {
 				const args = checkArguments(document.parameters, given)
-				// Read again: only the approved document runs, even if the store was changed since.
+				// Read again, so that only the approved document runs, even if the stored one was changed.
 				const approved = await library.approved(call.agent, entry)
 				if (approved) return useSkill(ctx, hosts, { skill_id: entry.id, ...approved, args, call, signal })
 				throw notApproved(entry.name)
@@ -91,24 +92,24 @@ export function addSkillTools(ctx: Context, library: Library, hosts: ProgramHost
 			const { tools = [], about = [] } = (await current(agent)) ?? {}
 			const names = tools.filter((tool) => tool.name !== READ_FILE).map(({ name }) => name)
 			if (names.length === 0) return undefined
-			const first = `Your skills are tools that an operator approved: ${names.join(', ')}. Where one fits the task, call it first: it does the work, or answers with instructions to follow.`
+			const first = `Your skills are tools that an operator approved: ${names.join(', ')}. If one fits the task, call it first: it does the work, or returns instructions to follow.`
 			return [first, ...about].join('\n')
 		},
 	})
 	ctx.extend('tools', {
 		async whyMissing(agent, name) {
 			const skills = await entriesOf(ctx.store, agent)
-			// No other text of the skill was approved, so none may reach a model.
-			const waits = skills.some((one) => one.status === 'quarantined' && [one.tool, one.name].includes(name))
-			return waits ? "the skill of that name waits for an operator's approval" : undefined
+			// The skill is not approved, so no text of it may reach a model.
+			const isWaiting = skills.some((one) => one.status === 'quarantined' && [one.tool, one.name].includes(name))
+			return isWaiting ? "the skill of that name is waiting for an operator's approval" : undefined
 		},
 	})
 	ctx.on('agent.deleted', ({ payload }) => known.delete(String(payload.uid)))
 }
 
-/** The description of a tool, and what servers of models have no room for. */
+/** The description of a tool within the limit, and the rest of it. */
 function describe({ program, description }: SkillDocument): { text: string; rest: string } {
-	const how = program ? '' : '\n\nAnswers with instructions; read them and follow them.'
+	const how = program ? '' : '\n\nReturns instructions; read and follow them.'
 	const room = DESCRIPTION_LIMIT - how.length
 	if (description.length <= room) return { text: description + how, rest: '' }
 	const space = description.lastIndexOf(' ', room - 1)

@@ -1,4 +1,4 @@
-/** Active skills for the programs of people, which give arguments as text. */
+/** Active skills for programs of people, such as MCP clients, which pass arguments as text. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { Store } from '../../core/store/ports.ts'

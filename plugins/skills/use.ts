@@ -1,4 +1,4 @@
-/** One call of an approved skill: instructions to return, or a program to run. */
+/** Executes a call of an approved skill: returns its instructions, or runs its program. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Context, ToolCall } from '../../core/plugin.ts'
 import type { Program } from '../../sandbox/host-protocol.ts'
@@ -15,7 +15,7 @@ import { scriptsNote } from './scripts.ts'
 export interface Use {
 	skill_id: string
 	document: SkillDocument
-	/** Its document too. */
+	/** All files, including the document. */
 	files: readonly FileInfo[]
 	/** Checked arguments. */
 	args: Record<string, unknown>
@@ -25,25 +25,25 @@ export interface Use {
 
 type UseDeps = Pick<Context, 'find' | 'use' | 'toolbox' | 'log' | 'redactor'>
 
-/** Limit of a logged line, or of an error's message, in characters. */
+/** Limit of a logged line and of an error message, in characters. */
 const SHOWN_LENGTH = 1000
 /** Limit of characters of logged lines in one event. */
 const LOGGED_LIMIT = 8 * 1024
-/** Limit of undeclared secrets per call that its events and its note name. */
+/** Limit of the undeclared secrets that the events and the note of a call name. */
 const TOLD_LIMIT = 10
 
 export function useSkill(ctx: UseDeps, hosts: ProgramHosts, use: Use): unknown {
 	return use.document.program ? runProgram(ctx, hosts, use) : instructions(use)
 }
 
-/** With line numbers of the document, for its errors. */
+/** The program, preceded by empty lines, so that errors have the line numbers of the document. */
 export function programOf({ program }: SkillDocument): Program {
 	if (!program) throw new TypeError('instructions are not a program')
 	const { code, language, line } = program
 	return { code: '\n'.repeat(line - 1) + code, language }
 }
 
-/** As the Agent Skills standard defines it, so that a model can distinguish it from its own conversation. */
+/** In the form of the Agent Skills standard, so that a model can distinguish a skill from its conversation. */
 function instructions({ document: { name, parameters, body }, files, args }: Use): string {
 	const given = JSON.stringify(args).replaceAll('<', '\\u003c')
 	const note = scriptsNote(files, body)
@@ -78,8 +78,8 @@ async function runProgram(ctx: UseDeps, hosts: ProgramHosts, use: Use): Promise<
 }
 
 /**
- * Replaces the handles of declared secrets by their values. Other handles stay, and the note names the secrets
- * that are not declared. A handle whose grant has hosts stays too: the program can send it with svc.fetch, which fills it in.
+ * Replaces the handles of declared secrets by their values. Other handles stay, and the note names the undeclared secrets. A
+ * handle whose grant has hosts stays too: the program can send it with svc.fetch, which replaces it.
  */
 async function withSecrets(
 	ctx: UseDeps,
@@ -101,7 +101,7 @@ async function withSecrets(
 function noteOn(undeclared: readonly string[]): string {
 	if (undeclared.length === 0) return ''
 	const handles = undeclared.map((name) => `{{secret:${name}}}`)
-	return `[Note from the gateway: the skill got ${someOf(handles, TOLD_LIMIT)} as written, not the value, since it does not declare the secret under permissions.secrets.]`
+	return `[Note from the gateway: the skill got ${someOf(handles, TOLD_LIMIT)} unchanged instead of the value, since it does not declare the secret under permissions.secrets.]`
 }
 
 async function runWith(args: Use['args'], ctx: UseDeps, hosts: ProgramHosts, use: Use): Promise<unknown> {
@@ -123,7 +123,7 @@ async function runWith(args: Use['args'], ctx: UseDeps, hosts: ProgramHosts, use
 				if (logged > LOGGED_LIMIT) return
 				const text = shown(whole)
 				logged += text.length
-				lines.push(logged > LOGGED_LIMIT ? '… [more is in the log of the gateway, at level debug]' : text)
+				lines.push(logged > LOGGED_LIMIT ? '… [the rest is in the log of the gateway, at level debug]' : text)
 			},
 		})
 	} catch (error) {

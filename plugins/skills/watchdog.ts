@@ -1,6 +1,6 @@
 /**
- * Enforces the limits of a call from the main thread, outside the process: wall time on every system, memory and CPU time
- * where the kernel reports them (Linux). A host watches itself as well, more often; this applies when it cannot.
+ * Enforces the limits of a call from the main thread, outside the process: wall time on every system, and memory and CPU time if
+ * the kernel reports them (Linux). A host also checks itself, more often. This is for hosts that cannot.
  */
 import { closeSync, openSync, readSync } from 'node:fs'
 import { overLimit } from '../../sandbox/host-protocol.ts'
@@ -10,10 +10,10 @@ const EVERY_MS = 25
 /** A clock tick of /proc/<pid>/stat: USER_HZ, which is 100 on every Linux that Node runs on. */
 const TICK_MS = 10
 const PAGE_BYTES = 4096
-/** The host's own limit on CPU time applies first, since it reports in time. */
+/** Factor for the CPU time, so that the host's own check applies first. */
 const CPU_GRACE = 1.5
 
-/** `setting`: the one that an operator may raise. */
+/** `setting`: the name of the setting for this limit, for the error message. */
 export interface WallTime {
 	s: number
 	setting?: string
@@ -42,7 +42,7 @@ export function watch(
 		const outcome = overLimit(settings, { ...used, cpu_ms: (used.cpu_ms - began - TICK_MS) / CPU_GRACE })
 		if (outcome) stop(outcome)
 	}
-	// Not of the plugin's own timers: a call that outlasts its instance keeps its limits.
+	// Not one of the plugin's timers: a call that outlives its instance keeps its limits.
 	const regular = file === undefined ? undefined : setInterval(check, EVERY_MS)
 	let ended = false
 	function end(): void {
@@ -72,6 +72,6 @@ function readStat(file: number): { bytes: number; cpu_ms: number } | undefined {
 		const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 		return { bytes: Number(fields[21]) * PAGE_BYTES, cpu_ms: (Number(fields[11]) + Number(fields[12])) * TICK_MS }
 	} catch {
-		return undefined // it has died; that is reported elsewhere
+		return undefined // the process has ended, which is reported elsewhere
 	}
 }

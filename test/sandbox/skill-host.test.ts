@@ -473,28 +473,28 @@ void t.test('the main thread counts calls by itself', async (t) => {
 		answerCalls(1, { called, logged: () => {} }, async () => {}, log)
 
 	const many = opened()
-	for (let n = 1; n <= programLimits.calls_in_flight; n++) t.ok(many.take(ask(n)))
-	t.notOk(many.take(ask(100)), 'too many under way')
+	for (let n = 1; n <= programLimits.calls_in_flight; n++) t.ok(many.handle(ask(n)))
+	t.notOk(many.handle(ask(100)), 'too many under way')
 	await many.end()
 
 	const again = opened()
-	t.ok(again.take(ask(2)))
-	t.notOk(again.take(ask(2)), 'the same number twice')
+	t.ok(again.handle(ask(2)))
+	t.notOk(again.handle(ask(2)), 'the same number twice')
 	await again.end()
 
 	const large = opened()
-	t.notOk(large.take(ask(1, 'x'.repeat(programLimits.text_length + 1))), 'too large')
+	t.notOk(large.handle(ask(1, 'x'.repeat(programLimits.text_length + 1))), 'too large')
 	const piece = JSON.stringify('x'.repeat(programLimits.text_length - 2))
-	for (let n = 1; n <= 10; n++) t.ok(large.take(ask(n, piece)))
-	t.notOk(large.take(ask(11, '{}')), 'too much in all')
+	for (let n = 1; n <= 10; n++) t.ok(large.handle(ask(n, piece)))
+	t.notOk(large.handle(ask(11, '{}')), 'too much in all')
 	await large.end()
 
 	const loud = opened()
-	for (let n = 0; n < programLimits.log_lines; n++) t.ok(loud.take(ask(0, '{"text":"x"}', 'log')))
-	t.notOk(loud.take(ask(0, '{"text":"x"}', 'log')), 'too many lines')
-	t.notOk(opened().take(ask(0, '{"text":1}', 'log')), 'a line that is no text')
+	for (let n = 0; n < programLimits.log_lines; n++) t.ok(loud.handle(ask(0, '{"text":"x"}', 'log')))
+	t.notOk(loud.handle(ask(0, '{"text":"x"}', 'log')), 'too many lines')
+	t.notOk(opened().handle(ask(0, '{"text":1}', 'log')), 'a line that is no text')
 	t.notOk(
-		opened().take(ask(0, JSON.stringify({ text: 'x'.repeat(programLimits.log_line_length + 1) }), 'log')),
+		opened().handle(ask(0, JSON.stringify({ text: 'x'.repeat(programLimits.log_line_length + 1) }), 'log')),
 		'a line that is too long',
 	)
 })

@@ -127,10 +127,10 @@ void t.test('agents take turns, and none gets all places of those that wait', as
 	await t.rejects(call('a', 'a4', 'return 1').settled, {
 		code: 'sandbox_busy',
 		message:
-			"3 calls of this agent's skills wait already (3 in all); try again later, or raise skills.max_waiting or skills.processes",
+			"3 calls of this agent's skills are already waiting (3 in total); try again later, or raise skills.max_waiting or skills.processes",
 	})
 	waiting.push(call('b', 'b1', 'return 1').settled)
-	await t.rejects(call('c', 'c1', 'return 1').settled, { code: 'sandbox_busy', message: /^0 calls .*4 in all/ })
+	await t.rejects(call('c', 'c1', 'return 1').settled, { code: 'sandbox_busy', message: /^0 calls .*4 in total/ })
 	first.stop()
 	await Promise.all(waiting)
 	t.strictSame(began, ['first', 'a1', 'b1', 'a2', 'a3'])

@@ -33,7 +33,7 @@ for (const name of ['ada', 'bob']) await gateway.request('POST', '/v1/agents', {
 
 const fetching: Record<string, { busy: Refusal; fetch(agent: string, path: string): Promise<Reply<Answer>> }> = {
 	'a skill': {
-		busy: { status: 429, code: 'rate_limited', says: /8 skills are being fetched/ },
+		busy: { status: 429, code: 'rate_limited', says: /8 skills are already being downloaded/ },
 		fetch: (agent, path) =>
 			gateway.request('POST', `/v1/agents/${agent}/skills/install`, { body: { url: `http://${host}${path}` } }),
 	},

@@ -108,7 +108,7 @@ void t.test('ten skills of published shapes install unchanged, and a model reads
 		const answer = model.answers.get(first.tool) ?? ''
 		t.match(answer, '<skill_content name=')
 		if (first.files.some((file: Answer) => file.kind === 'script'))
-			t.match([answer, first.warnings.join()], [/runs no scripts/, /nothing of that runs here/])
+			t.match([answer, first.warnings.join()], [/runs no scripts/, /this does not run here/])
 		for (const file of files) {
 			if (file.name === 'SKILL.md') continue
 			const bytes = Buffer.from(file.content ?? '')
@@ -502,7 +502,7 @@ void t.test('files of a request follow the same rules, and the skills of an agen
 	refused(t, await call('POST', path, { content: text, path: 'a' }), {
 		status: 400,
 		code: 'invalid_request',
-		says: /path is for/,
+		says: /path goes with/,
 	})
 	refused(t, await call('POST', path, { content: `${text}\uD800` }), { status: 400, code: 'skill_invalid' })
 	const large = { path: 'a.bin', base64: Buffer.alloc(6 * 1024 * 1024).toString('base64') }

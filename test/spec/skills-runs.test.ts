@@ -131,7 +131,7 @@ void t.test('what is in quarantine, was removed or belongs to another has no way
 			const { end, types } = await use(ada, name)
 			t.match(end.payload, { code: 'tool_unknown' }, `${about}: ${name}`)
 			const waits = about.endsWith('in quarantine') && name !== id
-			t.equal(String(end.payload.message).includes("waits for an operator's approval"), waits, `${about}: ${name}`)
+			t.equal(String(end.payload.message).includes("is waiting for an operator's approval"), waits, `${about}: ${name}`)
 			t.strictSame(types, ['primitive.failed'], `${about}: ${name}`)
 		}
 		t.equal((await use(ada, 'opener')).end.payload.result, '["tool_unknown","tool_unknown"]', about)

@@ -49,7 +49,7 @@ void t.test('handles of other secrets stay as they are, and a note tells the mod
 		a: values.DECLARED.length,
 		list: ['{{secret:OTHER}}', { deep: 'x {{secret:OTHER}}' }],
 	})
-	t.match(note, /\{\{secret:OTHER\}\} as written.*does not declare.*permissions\.secrets/)
+	t.match(note, /\{\{secret:OTHER\}\} unchanged.*does not declare.*permissions\.secrets/)
 	t.notMatch(note, 'DECLARED')
 	const denied = ada.stream.events.filter(({ event_type }) => event_type === 'vault.denied')
 	t.match(
@@ -67,7 +67,7 @@ void t.test('handles of other secrets stay as they are, and a note tells the mod
 
 	const failed = await resultOf('skill_thrower', { a: 'got {{secret:OTHER}}' })
 	t.equal(failed.end.event_type, 'skill.failed')
-	t.match(failed.end.payload, { code: 'skill_failed', message: /got \{\{secret:OTHER\}\}.*as written/s })
+	t.match(failed.end.payload, { code: 'skill_failed', message: /got \{\{secret:OTHER\}\}.*unchanged/s })
 	t.match(failed.told, /does not declare/)
 	t.notMatch(JSON.stringify([ada.stream.events, model.requests()]), /the value of/)
 })

@@ -249,7 +249,7 @@ void t.test('a document that is no skill is refused, with the line and what to c
 		[head('name: a\ndescription: b\nruntime: javascript'), /needs a program/],
 		[head('name: a\ndescription: b\npermissions: {hosts: [10.0.0.1]}'), /line 4: permissions.hosts/],
 		[head('name: a\ndescription: b\npermissions: {hosts: ["*.example.com"]}'), /line 4: permissions.hosts/],
-		[head('name: a\ndescription: b\npermissions: {files: [a]}'), /line 4: permissions.files is not known/],
+		[head('name: a\ndescription: b\npermissions: {files: [a]}'), /line 4: permissions.files is not a known key/],
 		[head('name: a\ndescription: b\nparameters:\n  - {name: x, type: text}'), /line 5: parameters\[0\].type/],
 		[head('name: a\ndescription: b\nparameters:\n  - {name: "x y", type: string}'), /line 5: parameters\[0\].name/],
 		[
@@ -319,7 +319,7 @@ void t.test('what a skill says beyond the spec is kept and shown', async (t) => 
 		},
 	})
 	t.match(review.warnings.join('\n'), /outside the Agent Skills standard/)
-	t.match(review.warnings.join('\n'), /allowed-tools is a request/)
+	t.match(review.warnings.join('\n'), /allowed-tools is only a request/)
 	t.match(review.warnings.join('\n'), /declares the primitive gone\.away, which does not exist/)
 	t.notMatch(review.warnings.join('\n'), /memory\.stm_read/)
 	const rules = review.findings.map((one: Answer) => one.rule)

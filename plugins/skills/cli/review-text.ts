@@ -1,9 +1,9 @@
-/** The text of a skill's review: what it is, its permissions, its files, the findings, and its document. */
+/** The text of a skill's review: its description, permissions, files, findings and document. */
 import type { Style } from '../../../core/cli/contract.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { SkillReview } from '../contract.ts'
 
-/** With the complete program, if there is one. `full`: with the complete document, even if there is a diff. */
+/** Includes the complete program. `full`: includes the complete document even if there is a diff. */
 export function reviewText(review: SkillReview, style: Style, full = false): string {
 	const { diff, replaces, program, program_line } = review
 	const plain = (line: string): string => style.plain(line)
@@ -12,9 +12,9 @@ export function reviewText(review: SkillReview, style: Style, full = false): str
 		['Parameters', parameters(review).map(plain)],
 		['Warnings', review.warnings.map((text) => style.warn(plain(text)))],
 		['Files', review.files.length > 1 ? fileLines(review, style) : []],
-		['Left out of it', leftOut(review, style)],
+		['Not installed', leftOut(review, style)],
 		['Findings of the scan', findings(review, style)],
-		['Lines with characters that cannot be seen', unseen(review, style)],
+		['Lines with invisible characters', invisibleLines(review, style)],
 		[
 			'Program, with the lines of the document',
 			program === null ? [] : numbered(lines(program), style, program_line ?? 1),
@@ -62,7 +62,7 @@ function permissions({ permissions: { primitives, hosts, secrets }, runtime }: S
 	] as const
 	const lines = declared.filter(([, names]) => names.length > 0).map(([what, names]) => `${what}: ${names.join(', ')}`)
 	if (lines.length > 0) return lines
-	return [runtime === null ? 'what the model may use anyway: it has no program' : 'nothing but its arguments']
+	return [runtime === null ? 'only what the model may use anyway: it has no program' : 'only its arguments']
 }
 
 function parameters(review: SkillReview): string[] {
@@ -72,7 +72,7 @@ function parameters(review: SkillReview): string[] {
 }
 
 function findings(review: SkillReview, style: Style): string[] {
-	if (review.findings.length === 0) return ['nothing, which does not make it safe: read it']
+	if (review.findings.length === 0) return ['none, which does not mean that it is safe: read it']
 	const colour = { high: style.bad, medium: style.warn, low: style.dim }
 	return review.findings.flatMap(({ file, severity, line, rule, message, excerpt }) => [
 		`${colour[severity](severity.toUpperCase())} ${file === 'SKILL.md' ? '' : `${style.plain(file)} `}line ${line}, ${style.plain(rule)}: ${style.plain(message)}`,
@@ -80,7 +80,7 @@ function findings(review: SkillReview, style: Style): string[] {
 	])
 }
 
-/** One line a file. */
+/** One line per file. */
 export function fileLines(
 	{ files, removed_files }: Pick<SkillReview, 'files' | 'removed_files'>,
 	style: Style,
@@ -106,8 +106,8 @@ export function fileText(text: string, style: Style): string {
 	return numbered(lines(text), style).join('\n')
 }
 
-/** Escaped here, so that nothing that a model would read is hidden from the reviewer. */
-function unseen({ markdown }: SkillReview, style: Style): string[] {
+/** Shows such lines with escapes, so that the reviewer sees everything that a model would read. */
+function invisibleLines({ markdown }: SkillReview, style: Style): string[] {
 	const lines = markdown.replaceAll('\r\n', '\n').split('\n')
 	const found = lines.flatMap((line, at) => (style.plain(line) === line ? [] : [`${at + 1}: ${style.plain(line)}`]))
 	return found.length <= SHOWN ? found : [...found.slice(0, SHOWN), `and ${found.length - SHOWN} more`]

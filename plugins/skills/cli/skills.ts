@@ -19,7 +19,7 @@ interface Approval {
 
 export default {
 	examples: `
-A skill does nothing until it is approved. A document without findings is not a safe one: read it.
+A skill does nothing until it is approved. No findings do not mean that a skill is safe: read it.
 
 Examples:
   svc skills install ada ./weather          a folder with a SKILL.md and other files
@@ -29,7 +29,7 @@ Examples:
   svc skills install ada ./collection --all
   svc skills review ada weather
   svc skills show ada weather references/api.md
-  svc skills approve ada weather            shows it again, and asks
+  svc skills approve ada weather            shows the skill, and asks
   svc skills approve ada weather --digest "sha256:$(sha256sum < SKILL.md | cut -d' ' -f1)"
   svc skills remove ada weather`,
 	commands: {
@@ -46,11 +46,11 @@ Examples:
 		},
 		install: {
 			description:
-				'Install a skill into quarantine: from a folder, a SKILL.md, a .zip or .tar.gz, the address of one or of a folder at a Git host, or - for standard input',
+				'Install a skill into quarantine from a folder, a SKILL.md, a .zip or .tar.gz, an address of one of these or of a folder at a Git host, or standard input (-)',
 			arguments: '<agent> <source>',
 			options: {
-				'--path <folder>': 'the folder of the skill, if the source has several',
-				'--all': 'every skill that the source has',
+				'--path <folder>': 'the folder of the skill, if the source contains several skills',
+				'--all': 'install all skills of the source',
 			},
 			async run(cli, { agent, source, path: folder, all = false }: { agent: string; source: string } & Selection) {
 				const installed: Skill[] = []
@@ -85,7 +85,7 @@ Examples:
 			},
 		},
 		review: {
-			description: 'Show what a skill may do, what a scan found in it, and what it changes',
+			description: 'Show the permissions of a skill, the findings of a scan, and its document or changes',
 			arguments: '<agent> <skill>',
 			options: {
 				'--full': 'the complete text of all files, even if there is an active revision to compare it with',
@@ -104,7 +104,7 @@ Examples:
 			description: 'Show a skill, ask, and approve exactly what was shown',
 			arguments: '<agent> <skill>',
 			options: {
-				'--digest <sha256>': 'approve without asking if this is still its digest',
+				'--digest <sha256>': 'approve without asking if the skill still has this digest',
 				'--full': 'show the complete text of all files, not only the document or the changes',
 				...yesOption,
 			},
@@ -121,7 +121,7 @@ Examples:
 			},
 		},
 		remove: {
-			description: 'Remove a skill, by name or id; its running calls end',
+			description: 'Remove a skill, by name or id; its calls in progress end',
 			arguments: '<agent> <skill>',
 			options: {
 				...yesOption,
@@ -152,16 +152,16 @@ async function install(cli: Cli, agent: string, source: string, folder: string |
 
 const NAMED_LIMIT = 50
 
-/** The error with the options of the command in place of the fields of the request. */
+/** The error for people, which names the options of the command instead of the fields of the request. */
 function severalIn(source: string, error: CliError): CliError {
 	const paths = error.errors.map((one) => one.path)
 	const more = paths.length > NAMED_LIMIT ? ', …' : ''
-	const choice = `name one with --path, or install each with --all: ${paths.slice(0, NAMED_LIMIT).join(', ')}${more}`
+	const choice = `select one with --path, or install all with --all: ${paths.slice(0, NAMED_LIMIT).join(', ')}${more}`
 	const { exit, code, errors } = error
 	return new CliError(exit, `${source} has several skills; ${choice}`, { ...(code && { code }), errors, cause: error })
 }
 
-/** The folders of all skills of a source that are to be installed; if it is only one, it is installed already. */
+/** The folders of all skills of a source. If there is only one skill, installs it and returns an empty list. */
 async function skillsIn(
 	cli: Cli,
 	agent: string,
@@ -183,7 +183,7 @@ function contentOf(cli: Cli, agent: string, id: string, file: string): Promise<F
 	return cli.api.request<FileContent>('GET', path`/v1/agents/${agent}/skills/${id}/files` + query)
 }
 
-/** All other files than the document, as they are approved. */
+/** The texts of all files except the document. Throws a `CliError` if one is not the file that the review lists. */
 async function textsOf(cli: Cli, agent: string, { id, files }: SkillReview): Promise<string> {
 	const parts: string[] = []
 	for (const file of files) {
@@ -200,7 +200,7 @@ function listed(cli: Cli, agent: string): Promise<Skill[]> {
 	return cli.api.request<Skill[]>('GET', path`/v1/agents/${agent}/skills`)
 }
 
-/** Of several revisions of a name, the pending one is the one to review. */
+/** Prefers the quarantined revision if a skill has several. */
 async function reviewOf(cli: Cli, agent: string, wanted: string): Promise<SkillReview> {
 	const list = await listed(cli, agent)
 	const waiting = list.filter((one) => one.status === 'quarantined' && one.name === wanted)
@@ -208,7 +208,7 @@ async function reviewOf(cli: Cli, agent: string, wanted: string): Promise<SkillR
 	return cli.api.request<SkillReview>('GET', path`/v1/agents/${agent}/skills/${id}`)
 }
 
-/** The digest to approve: of the exact text that was shown, or the one that the user names. */
+/** The digest to approve: the one that the user gives, or that of the files that were shown and accepted. */
 async function consented(
 	cli: Cli,
 	review: SkillReview,
@@ -218,7 +218,7 @@ async function consented(
 	if (digest !== undefined) {
 		const named = digest.replace(/^sha256:/i, '').toLowerCase()
 		if (!/^[0-9a-f]{64}$/.test(named))
-			throw new CliError('usage', '--digest must be sha256: and 64 hex digits, as the review shows it')
+			throw new CliError('usage', '--digest must be sha256: and 64 hex digits, as in the review')
 		if (named === review.digest) return named
 		throw new CliError(
 			'conflict',
@@ -229,11 +229,14 @@ async function consented(
 	const document = review.files.find((file) => file.path === DOCUMENT)
 	const shown = digestOfListing(review.files)
 	if (shown !== review.digest || document?.sha256 !== sha256(review.markdown))
-		throw new CliError('conflict', 'what the gateway shows is not what the digest names; install the skill again')
+		throw new CliError(
+			'conflict',
+			'the digest does not match the files that the gateway shows; install the skill again',
+		)
 	if (!yes && (cli.out.json || !cli.ask.canAsk))
 		throw new CliError(
 			'usage',
-			`this is not a terminal: review it, and give its --digest (svc skills review ${agent} ${review.id}), or --yes`,
+			`this is not a terminal: give the --digest from the review (svc skills review ${agent} ${review.id}), or --yes`,
 		)
 	const texts = full ? await textsOf(cli, agent, review) : ''
 	cli.out.write(`${reviewText(review, cli.out.style, full)}${texts}\n\n`)

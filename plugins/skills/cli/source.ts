@@ -11,20 +11,20 @@ import { inFolder, isClutter } from '../folder/paths.ts'
 import { rootOf } from '../folder/root.ts'
 import { archiveKind } from '../folder/unpack.ts'
 
-/** Bytes of an archive in a request. */
+/** Limit of bytes of an archive in a request. */
 const ARCHIVE_LIMIT = 12 * 1024 * 1024
 
 /** A request to install one skill. */
 export interface InstallRequest {
-	/** Of the archive that is the body. */
+	/** With the skill's folder, if the body is an archive. */
 	query: string
 	/** The bytes of an archive, or JSON. */
 	body: unknown
 }
 
 /**
- * `source`: an address, a file, an archive, a folder, or - for standard input. `path`: the skill's folder in it. Throws a
- * `CliError`, with the code `skill_ambiguous` and the paths as `errors` for a folder with several skills.
+ * Loads the skill. `source`: an address, a file, an archive, a folder, or - for standard input. `path`: the skill's folder in it.
+ * Throws a `CliError`; for a folder with several skills, its code is `skill_ambiguous`, and `errors` has the paths.
  */
 export async function requestFor(cli: Cli, source: string, path: string | undefined): Promise<InstallRequest> {
 	const named = path === undefined ? {} : { path }
@@ -33,7 +33,8 @@ export async function requestFor(cli: Cli, source: string, path: string | undefi
 		return { query: '', body: { files: await filesOf(cli, source, path) } }
 	const bytes = await archiveIn(cli, source)
 	if (bytes) return { query: path === undefined ? '' : `?path=${encodeURIComponent(path)}`, body: bytes }
-	if (path !== undefined) throw new CliError('usage', `${source} is one document; --path is for folders and archives`)
+	if (path !== undefined)
+		throw new CliError('usage', `${source} is a single document; --path needs a folder or an archive`)
 	return { query: '', body: { content: await textInput(cli, source) } }
 }
 
@@ -51,7 +52,10 @@ async function filesOf(cli: Cli, source: string, path: string | undefined): Prom
 	const left = within(root, links)
 	if (left.length > 0) cli.out.note(`Links are not installed: ${left.slice(0, 5).join(', ')}`)
 	if (own.length > FILES_LIMIT)
-		throw new CliError('usage', `${source} has ${own.length} files; a skill has at most ${FILES_LIMIT}, so remove some`)
+		throw new CliError(
+			'usage',
+			`${source} has ${own.length} files; a skill may have at most ${FILES_LIMIT}, so remove some`,
+		)
 	const sent: SentFile[] = []
 	let size = 0
 	for (const name of own) {
@@ -86,7 +90,7 @@ function within(root: string, paths: readonly string[]): string[] {
 	return paths.flatMap((path) => inFolder(root, path) ?? [])
 }
 
-/** Paths below a folder, with slashes. Links are not followed. */
+/** Lists the paths below a folder, with slashes. Does not follow links. */
 async function listed(folder: string): Promise<{ files: string[]; links: string[] }> {
 	const files: string[] = []
 	const links: string[] = []
@@ -100,12 +104,12 @@ async function listed(folder: string): Promise<{ files: string[]; links: string[
 			else links.push(path)
 		}
 		if (files.length > ENTRIES_LIMIT)
-			throw new CliError('usage', `the folder has more than ${ENTRIES_LIMIT} files; name the folder of the skill`)
+			throw new CliError('usage', `the folder has more than ${ENTRIES_LIMIT} files; give the folder of the skill`)
 	}
 	return { files: files.toSorted(), links: links.toSorted() }
 }
 
-/** The bytes, if they are those of an archive. */
+/** The bytes of an archive; undefined if the name is not that of an archive. */
 async function archiveIn(cli: Cli, source: string): Promise<Buffer | undefined> {
 	if (!/\.(?:zip|skill|tar\.gz|tgz)$/i.test(source)) return undefined
 	try {

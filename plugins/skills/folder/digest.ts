@@ -1,8 +1,8 @@
 /**
- * What an approval names. Of a skill that is one file: sha256 of its bytes. Of several: sha256 of their listing, one line
- * `<sha256 of the file>  <path>\n` for each, in the order of the paths' bytes, which is what `sha256sum` prints.
+ * The digest that an approval refers to. For a skill of one file, sha256 of its bytes. For several files, sha256 of a listing with
+ * one line `<sha256 of the file>  <path>\n` per file, sorted by the bytes of the paths, as `sha256sum` prints it.
  *
- * No listing is the text of a document, and no path contains a line end, so no two skills share what is hashed.
+ * A listing cannot be a valid document, and paths contain no line ends, so different skills never have the same hash input.
  */
 import { hash } from 'node:crypto'
 import type { SkillFile } from './contract.ts'
@@ -16,7 +16,7 @@ export interface ListedFile {
 	sha256: string
 }
 
-/** The files in the listing's order. */
+/** `listing`: sorted by the bytes of the paths. */
 export function digestOfListing(listing: readonly ListedFile[]): string {
 	const [only, ...others] = listing
 	if (only && others.length === 0) return only.sha256

@@ -1,22 +1,22 @@
-/** The paths of a skill's files: which are accepted, and which mean the same file. */
+/** Normalizes and checks the paths of a skill's files. */
 import { Fault } from '../../../core/errors.ts'
 import { visible } from '../invisible.ts'
 
-/** Characters of a path in an archive, which need not be of the skill. */
+/** Limit of characters of any path in an archive, before the skill's folder is known. */
 const NAME_LIMIT = 1000
-/** Bytes of a path, and of one of its parts. */
+/** Limits in bytes of a path, and of one of its parts. */
 const PATH_LIMIT = 400
 const PART_LIMIT = 255
 const DEPTH_LIMIT = 16
-/** Characters of a path that an error shows. */
+/** Limit of characters of a path in an error. */
 const SHOWN_LIMIT = 200
 
-/** Of version control and of file managers: never part of a skill. */
+/** Files of version control and of file managers, which are never part of a skill. */
 const CLUTTER = /^(?:\.git|\.svn|\.hg|__MACOSX|\.DS_Store|\._.*|Thumbs\.db|desktop\.ini)$/i
 
 /**
- * A path as it is stored: relative, with single slashes, in Unicode's composed form. Throws `skill_invalid` for one that
- * leads out of its folder, and for a long one.
+ * The normalized path: relative, with single slashes, in Unicode's composed form (NFC). Throws `skill_invalid` if the path leads
+ * out of its folder or is too long.
  */
 export function pathOf(name: string): string {
 	if (name.length > NAME_LIMIT) throw wrong(name, `is longer than ${NAME_LIMIT} characters; shorten it`)
@@ -28,8 +28,8 @@ export function pathOf(name: string): string {
 }
 
 /**
- * Throws `skill_invalid` for a path that is too long or has characters that nobody sees; for two paths that are one on
- * some file system; and for one that is a file and a folder: a reader could see another file there than the gateway.
+ * Throws `skill_invalid` for a path that is too long or has invisible characters, for two paths that are the same on some file
+ * system, and for a path that is both a file and a folder. A reader of such paths could see another file than the gateway.
  */
 export function checkPaths(paths: readonly string[]): void {
 	for (const path of paths) checkPath(path)
@@ -65,7 +65,7 @@ function wrong(name: string, what: string): Fault {
 	return new Fault('skill_invalid', `the path "${shownPath(name)}" ${what}`)
 }
 
-/** For people: what is invisible is escaped, and it has an end. */
+/** A path for people: shortened, with invisible characters escaped. */
 export function shownPath(name: string): string {
 	const text = visible(name.slice(0, SHOWN_LIMIT).toWellFormed(), true)
 	return name.length > SHOWN_LIMIT ? `${text}…` : text
@@ -79,12 +79,12 @@ export function isDocument(path: string): boolean {
 	return /^skill\.md$/i.test(path.slice(path.lastIndexOf('/') + 1))
 }
 
-/** The folder of a path; empty for the top. */
+/** The folder of a path; empty for the top level. */
 export function folderOf(path: string): string {
 	return path.slice(0, Math.max(0, path.lastIndexOf('/')))
 }
 
-/** The path within a folder; undefined if it is not there. */
+/** The path relative to a folder; undefined if it is outside. */
 export function inFolder(folder: string, path: string): string | undefined {
 	if (folder === '') return path
 	return path.startsWith(`${folder}/`) ? path.slice(folder.length + 1) : undefined

@@ -1,18 +1,17 @@
-/** Where in an archive, or in a list of files, the skill is: the folder with its SKILL.md. */
+/** Finds the folder of the skill in an archive or a list of files: the one with the SKILL.md. */
 import { Fault } from '../../../core/errors.ts'
 import { someOf } from '../../../core/util/some-of.ts'
 import { folderOf, inFolder, isDocument } from './paths.ts'
 
-/** Skills that an error names. */
+/** Limit of skills that an error message names. */
 const NAMED_LIMIT = 50
 const DEFINED = 'a skill is a folder with a SKILL.md'
 
 /**
- * The folder of the skill; empty for the top. `wanted`: its path, with or without the one folder that an archive of a
- * repository has around everything; absent: there must be exactly one skill. A SKILL.md below that of another skill belongs
- * to that one.
+ * The folder of the skill; empty for the top level. `wanted`: its path, with or without the top folder that the archive of a
+ * repository has. Undefined: there must be exactly one skill. A SKILL.md below the folder of another skill belongs to that skill.
  *
- * Throws `skill_invalid` if there is none, `skill_ambiguous` if there are several, with their paths as `errors`.
+ * Throws `skill_invalid` if there is no skill, and `skill_ambiguous` if there are several, with their paths as `errors`.
  */
 export function rootOf(paths: readonly string[], wanted: string | undefined): string {
 	const around = topFolder(paths)
@@ -32,18 +31,18 @@ export function rootOf(paths: readonly string[], wanted: string | undefined): st
 		'skill_ambiguous',
 		`there are ${shown.length} skills here; name one with path: ${listed(outermost, around)}`,
 		{
-			errors: shown.slice(0, FOLDERS_LIMIT).map((path) => ({ path, message: 'holds a skill' })),
+			errors: shown.slice(0, FOLDERS_LIMIT).map((path) => ({ path, message: 'contains a skill' })),
 		},
 	)
 }
 
-/** Folders in the `errors` of an answer. */
+/** Limit of the folders in `errors`. */
 const FOLDERS_LIMIT = 500
 
-/** Those that are in no other one. */
+/** The folders that are not in another one of them. */
 function outermostOf(folders: readonly string[]): string[] {
 	const found: string[] = []
-	// Sorted by these, a folder comes right before all that it contains.
+	// With a slash at the end, a folder is sorted directly before all folders in it.
 	for (const folder of folders.map((one) => (one === '' ? '' : `${one}/`)).toSorted()) {
 		const around = found.at(-1)
 		if (around === undefined || !folder.startsWith(around)) found.push(folder)
@@ -56,7 +55,7 @@ function listed(folders: readonly string[], around: string): string {
 	return someOf(names, NAMED_LIMIT)
 }
 
-/** The folder around everything; empty if there is none. */
+/** The one top folder that contains everything; empty if there is none. */
 function topFolder(paths: readonly string[]): string {
 	const first = paths[0]?.split('/', 1)[0] ?? ''
 	return first !== '' && paths.every((path) => inFolder(first, path) !== undefined) ? first : ''

@@ -1,4 +1,4 @@
-/** A gzipped tar archive, unpacked once for each reading, and never further than a limit. */
+/** Reads a gzipped tar archive. Each read unpacks it again, up to a limit. */
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -9,16 +9,16 @@ import { ENTRIES_LIMIT, FOLDER_LIMIT_BYTES } from './contract.ts'
 import type { Archive, ArchiveEntry } from './contract.ts'
 import { tooLarge, tooMany } from './zip.ts'
 
-/** Unpacked bytes of an archive, including what is not of the skill. */
+/** Limit of the unpacked bytes of an archive, including files outside of the skill. */
 const UNPACKED_LIMIT = 256 * 1024 * 1024
 const SLICE = 64 * 1024
-/** Bytes of an extended header. */
+/** Limit of bytes of an extended header. */
 const HEADER_LIMIT = 64 * 1024
 
 const files = new Set(['File', 'OldFile', 'ContiguousFile'])
 const links = new Set(['Link', 'SymbolicLink'])
 const folders = new Set(['Directory', 'GNUDumpDir'])
-/** What the reader reports of an archive that means nothing different to another reader. */
+/** Warnings of the parser that do not mean that other parsers read the archive differently. */
 const harmless = new Set(['TAR_ENTRY_INFO', 'TAR_ENTRY_UNSUPPORTED', 'TAR_ENTRY_ERROR'])
 
 export function openTar(bytes: Buffer): Archive {
@@ -77,13 +77,15 @@ async function walk(bytes: Buffer, seen: (entry: ReadEntry, place: number) => vo
 			let ended = false
 			parser.on('eof', () => (ended = true))
 			for await (const part of unpacked) {
-				// The parser would unpack it again, beyond the limit.
+				// The parser would unpack the inner file too, beyond the limit.
 				if (size === 0 && part[0] === 0x1f && part[1] === 0x8b) throw new Error('it contains another gzip file')
 				size += part.length
 				if (size > UNPACKED_LIMIT)
-					throw new Error(`unpacked it has more than ${UNPACKED_LIMIT / 1024 / 1024} MiB; make one of the skill alone`)
-				// What follows the end of the archive is not of it, and each empty block would slow the parser down.
-				if (!ended) parser.write(part) // takes all of it at once, since every entry flows
+					throw new Error(
+						`it has more than ${UNPACKED_LIMIT / 1024 / 1024} MiB unpacked; make an archive of only the skill`,
+					)
+				// Data after the end of the archive does not belong to it, and each empty block would slow the parser down.
+				if (!ended) parser.write(part) // needs no backpressure, since every entry is resumed
 				if (failure !== undefined) throw failure
 			}
 			const finished = once(parser, 'end')

@@ -1,4 +1,4 @@
-/** From an archive, or from single files, to the folder of one skill. */
+/** Reads the folder of one skill from an archive or from single files. */
 import { Fault } from '../../../core/errors.ts'
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import { DOCUMENT, FILES_LIMIT, FOLDER_LIMIT_BYTES } from './contract.ts'
@@ -8,13 +8,13 @@ import { rootOf } from './root.ts'
 import { openTar } from './tar.ts'
 import { openZip, tooLarge } from './zip.ts'
 
-/** Bytes of an archive as it is sent or fetched. */
+/** Limit of the bytes of an archive. */
 export const ARCHIVE_LIMIT_BYTES = 32 * 1024 * 1024
-/** Archives that are unpacked at the same time; others wait. */
+/** Limits how many archives are unpacked at the same time. */
 const places = openSemaphore(2)
 const LEFT_OUT_LIMIT = 50
 
-/** Types of an archive in requests and answers. */
+/** Content types of archives in requests and responses. */
 export const archiveTypes: ReadonlySet<string> = new Set([
 	'application/zip',
 	'application/x-zip',
@@ -28,7 +28,7 @@ export const archiveTypes: ReadonlySet<string> = new Set([
 	'application/x-compressed',
 ])
 
-/** What the bytes begin with: the name of a file and the type of an answer often say something else. */
+/** The kind of an archive, by its first bytes: file names and content types are often wrong. */
 export function archiveKind(bytes: Uint8Array): 'zip' | 'tar.gz' | undefined {
 	const [a, b, c, d] = bytes
 	if (a === 0x50 && b === 0x4b && ((c === 3 && d === 4) || (c === 5 && d === 6))) return 'zip'
@@ -47,13 +47,13 @@ export async function unpack(bytes: Buffer, path?: string): Promise<SkillFolder>
 	}
 }
 
-/** A skill of files that were sent one by one; the same rules as for an archive. */
+/** A skill from single files, with the same rules as for an archive. Throws as `unpack`. */
 export function folderOfFiles(given: readonly SkillFile[], path?: string): SkillFolder {
 	const files = given.map((file) => ({ ...file, path: pathOf(file.path) })).filter((file) => !isClutter(file.path))
 	return complete(ownOf(files, rootFor(files, path)), [])
 }
 
-/** A skill that is one document. */
+/** A skill that has only a document. */
 export function folderOfDocument(bytes: Uint8Array): SkillFolder {
 	return complete([{ path: DOCUMENT, bytes }], [])
 }
@@ -86,7 +86,7 @@ function rootFor(files: readonly { path: string }[], path: string | undefined): 
 	)
 }
 
-/** The files of a skill, with their paths in it. Throws `skill_invalid` for too many, and for their paths. */
+/** The files of a skill, with paths relative to its folder. Throws `skill_invalid` for too many files or invalid paths. */
 function ownOf<F extends { path: string }>(files: readonly F[], root: string): F[] {
 	const own = within(root, files)
 	if (own.length > FILES_LIMIT)
@@ -116,7 +116,7 @@ function complete(files: readonly SkillFile[], left_out: LeftOut[]): SkillFolder
 	}
 }
 
-/** `skills/pdf`, `./skills/pdf/` and `skills/pdf/SKILL.md` name the same folder. */
+/** Normalizes the path of a folder: `skills/pdf`, `./skills/pdf/` and `skills/pdf/SKILL.md` are the same folder. */
 function wantedPath(path: string | undefined): string | undefined {
 	if (path === undefined || /^[./]*$/.test(path)) return path === undefined ? undefined : ''
 	const wanted = pathOf(path)

@@ -1,4 +1,4 @@
-/** A zip archive, by its central directory. */
+/** Reads a zip archive by its central directory. */
 import { crc32 } from 'node:zlib'
 import type { Entry, ZipFile } from 'yauzl'
 import { Fault, messageOf } from '../../../core/errors.ts'
@@ -40,7 +40,7 @@ async function open(bytes: Buffer): Promise<{ zip: ZipFile; entries: Entry[] }> 
 	}
 }
 
-/** The upper half of the attributes is the mode of Unix, where there is one. */
+/** The upper half of the external attributes is the Unix mode, if the archive has one. */
 function described({ fileName, externalFileAttributes, uncompressedSize }: Entry): ArchiveEntry {
 	const type = (externalFileAttributes >>> 28) & 0o17
 	const kind = fileName.endsWith('/') || type === 0o04 ? 'folder' : type === 0o12 ? 'link' : 'file'
@@ -54,7 +54,7 @@ async function contentOf(zip: ZipFile, entry: Entry, room: number): Promise<Uint
 	if (entry.isEncrypted())
 		throw new Fault('skill_invalid', `${fileName} is encrypted; make an archive without a password`)
 	try {
-		// It ends with an error as soon as there is more than the entry states.
+		// The stream fails as soon as there are more bytes than the entry states.
 		const content = await allBytes(await zip.openReadStreamPromise(entry), room, tooLarge)
 		if (crc32(content) === entry.crc32) return content
 		throw new Error(`${fileName} does not match its checksum`)
@@ -69,7 +69,10 @@ function damaged(error: unknown): Fault {
 }
 
 export function tooMany(): Fault {
-	return new Fault('skill_invalid', `the archive has more than ${ENTRIES_LIMIT} entries; make one of the skill alone`)
+	return new Fault(
+		'skill_invalid',
+		`the archive has more than ${ENTRIES_LIMIT} entries; make an archive of only the skill`,
+	)
 }
 
 export function tooLarge(): Fault {

@@ -85,7 +85,7 @@ void t.test(
 		const several = await svc(['skills', 'install', 'lea', 'collection'], { cwd })
 		t.match(several, { code: 2, err: /rain/ })
 		t.match(several.err, /sun/)
-		const choice = /collection has several skills; name one with --path, or install each with --all: rain, sun/
+		const choice = /collection has several skills; select one with --path, or install all with --all: rain, sun/
 		t.match(several.err, choice)
 		t.strictSame((await svc(['skills', 'list', 'lea', '--json'])).json, [], 'nothing is installed')
 		const wrong = await svc(['skills', 'install', 'lea', 'collection', '--path', 'snow'], { cwd })
@@ -128,7 +128,7 @@ void t.test('the review shows what counts, and nothing of it in disguise', async
 	t.match(out, /HIGH line \d+, invisible-characters: .*U\+202E/)
 	t.match(
 		out,
-		/Lines with characters that cannot be seen\n {2}\d+: .*\\u\{202e\}daer ton od\\u\{202c\}\n {2}\d+: .*zero\\u\{200b\}width \\x1b\[2J/,
+		/Lines with invisible characters\n {2}\d+: .*\\u\{202e\}daer ton od\\u\{202c\}\n {2}\d+: .*zero\\u\{200b\}width \\x1b\[2J/,
 	)
 	t.equal(out.match(/^Findings of the scan$/gm)?.length, 1, 'a description makes no section of its own')
 	// oxlint-disable-next-line no-control-regex -- that is what must not be there

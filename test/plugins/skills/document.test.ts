@@ -168,7 +168,7 @@ const refusals: [what: string, body: string, says: RegExp][] = [
 	[
 		'two programs',
 		`${PROGRAM}\nText\n\n${HIDDEN}`,
-		/^line 7: the program is the block on line 1, and this block exports/,
+		/^line 7: the program is the block on line 1, but this block exports/,
 	],
 	['a second one in a list', `${PROGRAM}\n- Text\n\n${indented(HIDDEN, '  ')}\n`, /exports something too/],
 	['a second one in a quote', `${PROGRAM}\n${indented(HIDDEN, '> ')}\n`, /exports something too/],

@@ -1,13 +1,13 @@
 import type { Fault } from '../../core/errors.ts'
 
-export type UnderWay = ReturnType<typeof openUnderWay>
+export type CallTracker = ReturnType<typeof openCallTracker>
 
-/** Running calls of skills, so that they can be ended. */
-export function openUnderWay() {
+/** Tracks the calls of skills that are in progress, so that they can be ended. */
+export function openCallTracker() {
 	const calls = new Map<AbortController, string>()
 	let idle = Promise.withResolvers<void>()
 	return {
-		/** `run`'s signal aborts with the reason of `end` or `finish`. */
+		/** The signal for `run` aborts with the reason of `end` or `finish`. */
 		async track<T>(skill_id: string, run: (ended: AbortSignal) => Promise<T>): Promise<T> {
 			const ended = new AbortController()
 			calls.set(ended, skill_id)
@@ -22,7 +22,7 @@ export function openUnderWay() {
 		end(skill_id: string, reason: Fault): void {
 			for (const [call, id] of calls) if (id === skill_id) call.abort(reason)
 		},
-		/** Settles when no call is running; those that are not over in `ms` are ended. */
+		/** Settles when no call is in progress. Ends those that are still in progress after `ms`. */
 		async finish(ms: number, reason: Fault): Promise<void> {
 			if (calls.size === 0) return
 			idle = Promise.withResolvers()
