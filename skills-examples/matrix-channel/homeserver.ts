@@ -1,10 +1,10 @@
-/** Requests to the homeserver, and what their failures mean for the gateway. */
+/** Requests to the homeserver, and their errors in the form that the gateway expects. */
 import type { Link, LoadOptions } from '../../plugins/channels/adapter.ts'
 import type { Config } from './index.ts'
 
 /**
- * Answers with the parsed body. Throws an error with a code where it is known that nothing was done, and one without where
- * nobody knows, such as after a cut.
+ * Returns the parsed body. Throws an error with a code if the request certainly had no effect, and an error without a code if that
+ * is unknown, such as after a broken connection.
  */
 export type Call = <T>(method: string, path: string[], options?: CallOptions) => Promise<T>
 
@@ -16,9 +16,9 @@ interface CallOptions {
 
 export interface Homeserver {
 	call: Call
-	/** The bytes behind an address such as `mxc://example.org/abc`. Throws if they are more than `max_bytes`. */
+	/** Loads the bytes at an address such as `mxc://example.org/abc`. Throws if there are more than `max_bytes`. */
 	download(mxc: string, options: LoadOptions): Promise<Uint8Array>
-	/** Stores bytes. Answers with such an address. */
+	/** Stores bytes and returns their address. */
 	upload(bytes: Uint8Array, media_type: string): Promise<string>
 }
 
@@ -66,7 +66,7 @@ export function openHomeserver(link: Link<Config>, signal: AbortSignal): Homeser
 			signal: AbortSignal.any([signal, ...(init.signal ? [init.signal] : [])]),
 		}).catch((error: Error) => {
 			const { message } = (error.cause as Error | undefined) ?? error
-			throw new Error(`${root} gave no answer: ${message}`, { cause: error })
+			throw new Error(`${root} did not respond: ${message}`, { cause: error })
 		})
 		const parts: Uint8Array[] = []
 		let size = 0
@@ -83,22 +83,22 @@ export function openHomeserver(link: Link<Config>, signal: AbortSignal): Homeser
 
 function errorFrom(link: Link<Config>, { status, headers }: Response, text: string): Error {
 	const message = `the homeserver answered with ${status}: ${text.slice(0, 200)}`
-	if (status === 429) return link.error('limited', message, { retry_after_ms: patience(headers, text) })
+	if (status === 429) return link.error('limited', message, { retry_after_ms: retryAfter(headers, text) })
 	if (status === 401) return link.error('refused', `${message}; put a valid access token into the vault`)
 	if (status === 400 || status === 413) return link.error('format', message)
 	return status < 500 ? link.error('refused', message, { cause: status }) : new Error(message)
 }
 
-/** The header is the newer way to say it. */
-function patience(headers: Headers, text: string): number {
-	const told = Number(headers.get('retry-after')) * 1000 || Number(/"retry_after_ms": ?(\d+)/.exec(text)?.[1])
-	return told > 0 ? told : 1000
+/** Newer servers send the header, older ones a field of the body. */
+function retryAfter(headers: Headers, text: string): number {
+	const ms = Number(headers.get('retry-after')) * 1000 || Number(/"retry_after_ms": ?(\d+)/.exec(text)?.[1])
+	return ms > 0 ? ms : 1000
 }
 
-/** For `catch`: that something is not there, or not for the bot, is an answer, too. */
-export function ifAny<T>(otherwise: T): (error: Error) => T {
+/** For `catch`: replaces the errors that something does not exist or is forbidden for the bot by a value. */
+export function orElse<T>(fallback: T): (error: Error) => T {
 	return (error) => {
-		if (error.cause === 403 || error.cause === 404) return otherwise
+		if (error.cause === 403 || error.cause === 404) return fallback
 		throw error
 	}
 }

@@ -1,10 +1,10 @@
 /**
- * What comes in: `/sync` is asked again and again with the place where the last answer ended. That place is the channel's
- * cursor: the gateway keeps it with the message that it came with, so nothing is lost however this ends.
+ * Receives messages: polls `/sync` with the position at which the last response ended. This position is the channel's cursor. The
+ * gateway stores it together with the messages, so no message is lost, however the connection ends.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChannelError, IncomingFile, IncomingMessage, Link } from '../../plugins/channels/adapter.ts'
-import { ifAny } from './homeserver.ts'
+import { orElse } from './homeserver.ts'
 import type { Call } from './homeserver.ts'
 import type { Config } from './index.ts'
 
@@ -14,17 +14,17 @@ interface Bot {
 }
 
 const POLL_MS = 30_000
-/** How far back to ask for what came while nobody listened: pages of 100 events, for each room. */
+/** Limit of pages of 100 events per room that are read for the time in which the gateway was not connected. */
 const MAX_PAGES = 20
 const MAX_FAILURES = 3
-/** Of how many rooms it is remembered who is there. */
+/** Limit of rooms whose members are cached. */
 const MAX_ROOMS = 500
 const TYPES = ['m.room.message', 'm.room.encrypted', 'm.room.member']
 const NONE = { not_types: ['*'] }
 const ROOM_FILTER = { timeline: { types: TYPES, limit: 50 }, state: NONE, ephemeral: NONE, account_data: NONE }
 const FILTER = JSON.stringify({ room: ROOM_FILTER, presence: NONE, account_data: NONE })
 
-/** Settles once it is known where to begin. What it answers with reads until the signal aborts, or until `lost` was called. */
+/** Determines the first position. The returned function reads messages until the signal aborts or it has called `lost`. */
 export async function openFeed(
 	link: Link<Config>,
 	call: Call,
@@ -35,7 +35,7 @@ export async function openFeed(
 	const cursor = await link.cursor()
 	let since = cursor ?? ''
 	if (cursor === null) {
-		// The first time ever: what was said before is not for the bot, but an invitation that waits is.
+		// The first connection ever: earlier messages are not for the bot, but pending invitations are.
 		const { rooms, next_batch } = await sync('', 0)
 		await acceptInvites(rooms)
 		since = next_batch
@@ -46,17 +46,17 @@ export async function openFeed(
 		try {
 			while (!signal.aborted) {
 				const batch = await retrying(() => sync(since, POLL_MS))
-				await take(batch)
+				await receive(batch)
 				since = batch.next_batch
 			}
 		} catch (error) {
-			// The gateway closes this connection and makes another one, after growing delays. What was not taken comes again
-			// then, since the cursor stayed behind.
+			// The gateway closes this connection and opens another one, with increasing delays. The cursor was not advanced, so
+			// messages that were not received arrive again.
 			if (!signal.aborted) link.lost(error)
 		}
 	}
 
-	/** Retries after a lost connection. Errors that last, or that only a person can fix, are thrown. */
+	/** Retries after a lost connection. Throws errors that persist or that only a person can fix. */
 	async function retrying<T>(ask: () => Promise<T>): Promise<T> {
 		for (let failures = 0; ;) {
 			try {
@@ -80,11 +80,11 @@ export async function openFeed(
 	async function acceptInvites(rooms: Sync['rooms']): Promise<void> {
 		if (link.config.accept_invites === 'none') return
 		for (const room_id of Object.keys(rooms?.invite ?? {})) {
-			await call('POST', ['join', room_id], { body: {} }).catch(ifAny(undefined)) // it was taken back
+			await call('POST', ['join', room_id], { body: {} }).catch(orElse(undefined)) // the invitation was withdrawn
 		}
 	}
 
-	async function take({ rooms, next_batch }: Sync): Promise<void> {
+	async function receive({ rooms, next_batch }: Sync): Promise<void> {
 		await acceptInvites(rooms)
 		const messages: IncomingMessage[] = []
 		for (const [room_id, { timeline }] of Object.entries(rooms?.join ?? {})) {
@@ -92,14 +92,14 @@ export async function openFeed(
 			if (events.some((event) => event.type === 'm.room.member')) members.delete(room_id)
 			for (const event of events) messages.push(...(await read(room_id, event)))
 		}
-		// One after the other, and only the last one moves the cursor: where one cannot be taken, or the gateway dies half way,
-		// all of them come again, and the gateway knows those that it has.
+		// Only the last message advances the cursor: if one cannot be received, or the gateway is killed, all of them arrive again,
+		// and the gateway ignores those that it already has.
 		const last = messages.at(-1)
 		for (const message of messages) await link.receive({ ...message, cursor: message === last ? next_batch : since })
 		if (!last) await link.advance(next_batch)
 	}
 
-	/** A room's events since the last sync, oldest first, all of them; none from before the bot was invited. */
+	/** All events of a room since the last sync, oldest first, but none from before the bot was invited. */
 	async function newIn(room_id: string, { events, limited, prev_batch }: Timeline): Promise<MatrixEvent[]> {
 		let from = limited ? prev_batch : undefined
 		for (let page = 0; from !== undefined && page < MAX_PAGES && !events.some(isArrival); page++) {
@@ -111,14 +111,14 @@ export async function openFeed(
 		return events.slice(events.findLastIndex(isArrival) + 1)
 	}
 
-	/** The invitation, or joining without one. A change of the bot's own name looks like joining, too. */
+	/** Whether the bot was invited, or joined without an invitation. A change of the bot's own name also has the membership `join`. */
 	function isArrival({ type, state_key, content, unsigned }: MatrixEvent): boolean {
 		if (type !== 'm.room.member' || state_key !== bot.user_id) return false
 		const before = unsigned?.prev_content?.membership ?? 'leave'
 		return content.membership === 'invite' || (content.membership === 'join' && before === 'leave')
 	}
 
-	/** One message or none. What people write into an event may be anything: all that is used of it is checked. */
+	/** Converts an event to a message; empty if it is none. People may write anything into an event, so all used fields are checked. */
 	async function read(room_id: string, { type, content, event_id, sender }: MatrixEvent): Promise<IncomingMessage[]> {
 		const relation = content['m.relates_to']
 		const kind = type === 'm.room.encrypted' ? type : content.msgtype
@@ -157,7 +157,7 @@ export async function openFeed(
 		const known = members.get(room_id)
 		if (known) return known
 		const answer = call<{ joined: Members }>('GET', ['rooms', room_id, 'joined_members'])
-		const { joined } = await answer.catch(ifAny({ joined: {} })) // it was put out meanwhile
+		const { joined } = await answer.catch(orElse({ joined: {} })) // the bot was removed meanwhile
 		if (members.size >= MAX_ROOMS) members.clear()
 		members.set(room_id, joined)
 		return joined
@@ -165,7 +165,7 @@ export async function openFeed(
 
 	async function isMine(room_id: string, event_id: string): Promise<boolean> {
 		const answer = call<{ sender: string }>('GET', ['rooms', room_id, 'event', event_id])
-		const { sender } = await answer.catch(ifAny({ sender: '' })) // there is none
+		const { sender } = await answer.catch(orElse({ sender: '' })) // there is no such event
 		return sender === bot.user_id
 	}
 }
@@ -178,7 +178,7 @@ const attachments = new Map<unknown, string>([
 	['m.room.encrypted', 'an encrypted message'],
 ])
 
-/** What the bot can load: an encrypted room has the address elsewhere, and bytes that the bot cannot read. */
+/** The file of an event. Undefined in an encrypted room, whose files the bot cannot read. */
 function fileIn({ url, body, info }: MatrixEvent['content'], what: string): IncomingFile | undefined {
 	if (typeof url !== 'string' || !/^mxc:\/\/[^/]+\/[^/]{1,255}$/.test(url)) return undefined
 	const { mimetype, size, duration } = info ?? {}
@@ -192,18 +192,18 @@ function fileIn({ url, body, info }: MatrixEvent['content'], what: string): Inco
 	}
 }
 
-/** `Bot: what is new?` is `what is new?`, but `Bottom up` is not `tom up`. */
+/** Removes the bot's name from the start: `Bot: what is new?` becomes `what is new?`, but `Bottom up` stays. */
 function withoutName(text: string, names: string[]): string {
-	const name = names.find((one) => text.startsWith(one) && /^(?:[:,\s]|$)/.test(text.slice(one.length)))
+	const name = names.find((name) => text.startsWith(name) && /^(?:[:,\s]|$)/.test(text.slice(name.length)))
 	return name === undefined ? text : text.slice(name.length).replace(/^[:,]?\s*/, '')
 }
 
-/** As the contract wants them: what stands in an event as the id of a thread may be anything. */
+/** Whether the value is an id as the contract requires it. The ids in an event may be anything. */
 function isId(value: unknown): value is string {
 	return typeof value === 'string' && /^[!-~]{1,128}$/.test(value)
 }
 
-// What a homeserver tells, as far as it is used here.
+// The used parts of a homeserver's responses.
 
 type Members = Record<string, { display_name?: unknown }>
 
@@ -214,7 +214,7 @@ interface Sync {
 
 interface Timeline {
 	events: MatrixEvent[]
-	/** There was more than this. */
+	/** Whether earlier events were omitted. */
 	limited?: boolean
 	prev_batch?: string
 }

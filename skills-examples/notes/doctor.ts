@@ -1,4 +1,4 @@
-/** Checks of `svc doctor`: found by the name of this file. Findings are plain data, so nothing is imported but types. */
+/** Checks of `svc doctor`: found by the name of this file. Findings are plain data, so only types are imported. */
 import type { DoctorFile } from 'svc-gateway'
 
 interface Usage {
@@ -7,7 +7,7 @@ interface Usage {
 	max: number
 }
 
-/** From this part of the limit on. */
+/** The part of the limit from which the check warns. */
 const NEARLY = 0.9
 
 export default {

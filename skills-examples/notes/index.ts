@@ -1,6 +1,6 @@
 /**
- * Notes that agents keep for their users: the example of a plugin that uses everything there is. Each file answers one
- * question, as in the gateway's own plugins: settings.ts, notes.ts (the service), routes.ts, events.ts, cli.ts (commands of
+ * Notes that agents keep for their users: an example that uses every part of the plugin contract. Each file answers one question,
+ * as in the gateway's own plugins: settings.ts, notes.ts (the service), routes.ts, events.ts, cli.ts (commands of
  * `svc`) and doctor.ts (checks of `svc doctor`).
  */
 import type { Plugin } from 'svc-gateway'
@@ -15,14 +15,14 @@ export default {
 	version: '1.0.0',
 	needs: ['agents'],
 	scopes: { 'notes:read': 'Read notes', 'notes:write': 'Delete notes' },
-	errors: { notes_full: { status: 409, description: 'The agent keeps as many notes as `max_per_agent` allows.' } },
+	errors: { notes_full: { status: 409, description: 'The agent has as many notes as `max_per_agent` allows.' } },
 	events,
 
 	start(ctx) {
 		const notes = openNotes(ctx)
 		ctx.primitive({
 			name: 'notes.add',
-			description: 'Keeps a note. Use it for what the user wants to have written down.',
+			description: 'Adds a note. Use it for what the user wants to have written down.',
 			parameters: {
 				type: 'object',
 				properties: { text: { type: 'string', description: 'The note.' } },
@@ -32,13 +32,13 @@ export default {
 		})
 		ctx.primitive({
 			name: 'notes.list',
-			description: 'Lists the notes that were kept. Use it when the user asks for them.',
+			description: 'Lists the notes. Use it when the user asks for them.',
 			run: (_, call) => notes.list(call.agent.uid),
 		})
 		ctx.extend('metrics', {
-			metrics: { notes_kept: { help: 'Notes that are kept, by agent.', type: 'gauge' } },
+			metrics: { notes_kept: { help: 'Number of notes, by agent.', type: 'gauge' } },
 			read: async () => ({
-				notes_kept: (await notes.usage()).map((one) => ({ labels: { agent: one.agent }, value: one.notes })),
+				notes_kept: (await notes.usage()).map((usage) => ({ labels: { agent: usage.agent }, value: usage.notes })),
 			}),
 		})
 		ctx.on('agent.deleted', ({ payload }) => notes.forget(String(payload.uid)))

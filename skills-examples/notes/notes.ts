@@ -1,4 +1,4 @@
-/** The service: what `ctx.use('notes')` gives to other plugins, and the third argument of `routes` to our own. */
+/** The service: other plugins get it by `ctx.use('notes')`, and this plugin's routes as their third argument. */
 import type { AgentRef, Context } from 'svc-gateway'
 import type { Settings } from './settings.ts'
 
@@ -10,21 +10,21 @@ export interface Note {
 }
 
 export interface Notes {
-	/** Keeps a note once for each `key`. Throws `notes_full`, or `invalid_request` for what is no text or too long. */
+	/** Adds a note, once per `key`. Throws `notes_full`, and `invalid_request` if the text is too long or not a text. */
 	add(agent: AgentRef, text: unknown, key: string): Promise<Note>
-	/** The notes of an agent, or of all; the oldest first. */
+	/** The notes of one agent or of all agents, oldest first. */
 	list(uid?: string): Promise<Note[]>
 	/** Throws `not_found`. */
 	delete(note_id: string): Promise<void>
 	/** Deletes the notes of an agent that was deleted. */
 	forget(uid: string): Promise<void>
-	/** Deletes what is older than `expire_after_days`. */
+	/** Deletes notes that are older than `expire_after_days`. */
 	expire(): Promise<void>
-	/** How many there are, and how many an agent may have. */
+	/** For each agent with notes: their number, and the limit. */
 	usage(): Promise<{ agent: string; notes: number; max: number }[]>
 }
 
-/** As it is stored, by its id. */
+/** The stored form of a note. */
 type Stored = Note & { uid: string }
 
 const DAY_MS = 86_400_000
@@ -49,11 +49,11 @@ export function openNotes(ctx: Context<Settings>): Notes {
 			if (typeof text !== 'string' || text === '' || text.length > max_length)
 				throw ctx.fault('invalid_request', `text must have 1 to ${max_length} characters`)
 			const mine = (await all()).filter(({ uid }) => uid === agent.uid)
-			// The same call has the same key when it is made again after a crash.
+			// A call that is repeated after a crash has the same key.
 			const known = mine.find(({ note_id }) => note_id === key)
 			if (known) return shown(known)
 			if (mine.length >= max_per_agent)
-				throw ctx.fault('notes_full', `there are ${mine.length} notes, as many as allowed; delete one first`)
+				throw ctx.fault('notes_full', `there are ${mine.length} notes, which is the limit; delete one first`)
 			const note = { note_id: key, uid: agent.uid, agent: agent.name, text, created_at: new Date().toISOString() }
 			await notes.put(key, note)
 			await ctx.emit({ event_type: 'notes.added', payload: { note_id: key, length: text.length } }, agent.name)

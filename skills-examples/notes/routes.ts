@@ -2,7 +2,7 @@ import type { Context, Server } from 'svc-gateway'
 import type { Notes } from './notes.ts'
 import type { Settings } from './settings.ts'
 
-/** A request that began before a reload reaches the service of the new instance: call `notes` in the handlers. */
+/** Call `notes` only in the handlers: then a request that began before a reload reaches the service of the new instance. */
 export function routes(server: Server, { joi }: Context<Settings>, notes: Notes): void {
 	const read = { access: { scope: ['notes:read', '*'] } }
 	const write = { access: { scope: ['notes:write', '*'] } }

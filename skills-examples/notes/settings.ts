@@ -11,9 +11,15 @@ export interface Settings {
 export default {
 	schema: (joi) =>
 		joi.object({
-			max_length: joi.number().integer().min(1).max(10_000).default(1000).description('Characters of one note.'),
-			max_per_agent: joi.number().integer().min(1).max(10_000).default(200).description('Notes of one agent.'),
+			max_length: joi.number().integer().min(1).max(10_000).default(1000).description('Maximum characters of a note.'),
+			max_per_agent: joi.number().integer().min(1).max(10_000).default(200).description('Maximum notes of an agent.'),
 			expire_after_days: joi.number().min(0).max(3650).default(365).description('Days until a note is deleted.'),
-			expire_every_s: joi.number().integer().min(1).max(86_400).default(3600).description('Seconds between deletions.'),
+			expire_every_s: joi
+				.number()
+				.integer()
+				.min(1)
+				.max(86_400)
+				.default(3600)
+				.description('Seconds between deletions of expired notes.'),
 		}),
 } satisfies SettingsDeclaration<Settings>

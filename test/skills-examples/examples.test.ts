@@ -68,7 +68,7 @@ async function use(t: Test, name: string, ...calls: object[]): Promise<string[]>
 void t.test('meeting-notes', async (t) => {
 	const [result] = await use(t, 'meeting-notes', { language: 'Dutch' })
 	t.match(result, '<skill_content name="meeting-notes">\n<skill_arguments>{"language":"Dutch"}')
-	t.match(result, 'Do not invent.')
+	t.match(result, 'Do not invent anything')
 })
 
 void t.test('business-days', async (t) => {
@@ -106,7 +106,7 @@ void t.test('csv-summary', async (t) => {
 			{ name: 'note', filled: 1, distinct: 1 },
 		],
 	})
-	t.match(second, 'row 1 has 1 fields, and the first line has 2')
+	t.match(second, 'row 1 has 1 fields, but the first line has 2')
 })
 
 void t.test('decision-log', async (t) => {
@@ -187,7 +187,7 @@ void t.test('examples that need the internet', async (t) => {
 			standIn.arrived[1]?.url,
 			/^https:\/\/api\.open-meteo\.com\/v1\/forecast\?latitude=38\.71667&.*forecast_days=2$/,
 		)
-		await t.rejects(runWith('weather', { place: 'Nowhere' }, standIn), { message: /no place is called Nowhere/ })
+		await t.rejects(runWith('weather', { place: 'Nowhere' }, standIn), { message: /there is no place called Nowhere/ })
 		await t.rejects(runWith('weather', { place: 'Lisbon', days: 7 }, standIn), { message: /status 429/ })
 		await t.rejects(runWith('weather', { place: 'Lisbon', days: 8 }, standIn), { message: /1 to 7/ })
 	})
