@@ -20,7 +20,7 @@ import { rememberNotLocal } from './local-memo.ts'
 import type { NotLocal } from './local.ts'
 import type { AuthViolation, ReportViolation } from './violations.ts'
 
-/** Failed attempts of one network in a minute. */
+/** Failed attempts per minute and network. */
 const FAILURES = 10
 
 /**
@@ -32,11 +32,11 @@ export function callersOf(
 	tokens: Tokens,
 	setupCode: string,
 	report: ReportViolation,
-	/** Every scope that the plugins of the current generation add. */
+	/** All scopes that the plugins of the current generation declare. */
 	scopeNames: () => Iterable<string>,
-	/** For tokens of the identity provider; undefined where there is none. */
+	/** Verifies tokens of the identity provider. Absent: none is configured. */
 	verify?: Verify,
-	/** The session of a request that a page of the gateway sent after a sign-in. */
+	/** `find`: the session of a request from a page of the gateway. Absent: no identity provider is configured. */
 	sessionOf?: { find: (request: IncomingMessage) => Promise<Session | undefined>; get: Sessions['get'] },
 ): Pick<Auth, 'authenticate' | 'check' | 'permits'> {
 	const countFailure = networkCounter(FAILURES)
@@ -153,11 +153,11 @@ export function callersOf(
 		)
 	}
 
-	/** A session outlives a change of the settings. The normalized form ignores a slash after an issuer's host. */
+	/** False for a session from before a change of the issuer. The normalized form ignores a slash after the host. */
 	const isOfIssuer = ({ iss }: Claims): boolean =>
 		oidc !== null && URL.parse(iss)?.href === URL.parse(oidc.issuer)?.href
 
-	/** Keys are not asked again: access tokens are short-lived. The rules may be others since, and permit less. */
+	/** Does not verify the signature again: access tokens are short-lived. But the rules may have changed, and permit less. */
 	const isCurrent = (claims: Claims, rules: Credentials['rules']): boolean =>
 		isOfIssuer(claims) &&
 		(claims.exp + CLOCK_SKEW_S) * 1000 > Date.now() &&
@@ -204,7 +204,7 @@ export function callersOf(
 	}
 }
 
-/** Whoever has the set-up code has read the gateway's log, so it counts as local. */
+/** Also for a caller with the set-up code, who has read the gateway's log. */
 const localActor: Actor = { kind: 'local' }
 
 function actorOf({ id, label }: Pick<Token, 'id' | 'label'>): Actor {
@@ -212,7 +212,7 @@ function actorOf({ id, label }: Pick<Token, 'id' | 'label'>): Actor {
 }
 
 function missingScope(wanted: NonNullable<Needs['scopes']>, { scope }: Credentials): Fault {
-	const named = wanted.filter((one) => one !== '*')
+	const named = wanted.filter((scope) => scope !== '*')
 	const needed = named.length > 0 ? named : ['*']
 	return new Fault('forbidden', `this needs the scope ${needed.join(' or ')}; the token has ${scope.join(', ')}`, {
 		headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${needed.join(' ')}"` },

@@ -8,25 +8,25 @@ import type { Claims, OidcRule, OidcSettings } from './oidc/contract.ts'
 
 /** Who is calling: `request.auth.credentials` in a handler. */
 export interface Credentials {
-	/** The token that was presented, or the caller of the identity provider; null for a local caller without one. */
+	/** Id of the token, or `oidc:` and a hash for a caller of the identity provider; null for a caller without a token. */
 	token_id: string | null
-	/** What the caller may do. `*` stands for everything. */
+	/** What the caller may do. `*`: everything. */
 	scope: string[]
-	/** Patterns of names: this caller cannot see other agents, and its `scope` never contains `*`. Absent: all agents. */
+	/** Patterns of agent names. The caller cannot see other agents, and its `scope` never contains `*`. Absent: all agents. */
 	agents?: readonly string[]
-	/** Who it is, for `payload.actor` of the events that it causes. */
+	/** `payload.actor` of the events that the caller causes. */
 	actor: Actor
-	/** Of a token of the identity provider. */
+	/** The claims of a token of the identity provider, or of a sign-in. */
 	claims?: Claims
-	/** Those that matched these claims. */
+	/** The rules that match `claims`. */
 	rules?: readonly OidcRule[]
-	/** Of a browser that has signed in. */
+	/** The session's id, of a browser that has signed in. */
 	session?: string
-	/** Daily limits of its runs. */
+	/** Daily limits of the caller's runs. */
 	payer?: Payer
-	/** Absent: no limit of its own. */
+	/** Absent: no limit for this caller. */
 	requests_per_minute?: number
-	/** Streams that it may have open at the same time; absent: no limit of its own. */
+	/** Streams that the caller may have open at the same time. Absent: no limit for this caller. */
 	streams?: number
 	/** True if the request counts as local, with or without a token. */
 	local: boolean
@@ -41,9 +41,9 @@ export interface Token {
 	/** A UUIDv7. */
 	id: string
 	scopes: string[]
-	/** The agents that it is for, as patterns of their names with `*`. Absent: all. */
+	/** Patterns of the names of the agents that the token is for, with `*`. Absent: all. */
 	agents?: string[]
-	/** Its name for people. */
+	/** For people. */
 	label?: string
 	limits?: CallerLimits
 	status: TokenStatus
@@ -52,7 +52,7 @@ export interface Token {
 	created_at: string
 }
 
-/** The response to its creation: the only place that ever contains the text of a token. */
+/** A created token. No other response contains the text of a token. */
 export interface NewToken extends Omit<Token, 'status'> {
 	/** `svc_` and 43 characters of URL-safe base64: 256 random bits. */
 	token: string
@@ -68,9 +68,9 @@ export interface Tokens {
 	create(input: TokenInput, mustBeFirst?: boolean): Promise<NewToken>
 	/** Oldest first. */
 	list(): Promise<Token[]>
-	/** Effective when it settles. May be repeated. Throws `not_found`. */
+	/** In force once it resolves. Idempotent. Throws `not_found`. */
 	revoke(id: string): Promise<void>
-	/** The token of this text, whatever its status. */
+	/** The token with this text, in any status. */
 	find(text: string): Promise<Token | undefined>
 	get(id: string): Promise<Token | undefined>
 	/** True as long as no token was ever created; revoked and expired ones count. */
@@ -79,13 +79,13 @@ export interface Tokens {
 
 /** What a request needs to be accepted. */
 export interface Needs {
-	/** One of these is enough. Absent: any caller. */
+	/** The caller needs one of these. Absent: none. */
 	scopes?: readonly string[]
-	/** As long as no token was ever created, a caller without one is accepted by the rules of the bootstrap. */
+	/** As long as no token was ever created, a caller without one is accepted if it is local or sends the set-up code. */
 	bootstrap?: boolean
-	/** It concerns the whole gateway: a token for some agents is not enough. */
+	/** The request concerns the whole gateway: a token for some agents is not enough. */
 	wholeGateway?: boolean
-	/** A local caller needs no token here, whatever the mode. */
+	/** A local caller needs no token, also in token mode. */
 	local?: boolean
 	/**
 	 * Whether a GET changes something, which makes the rule for local callers stricter. Absent: yes, unless one of `scopes` is
@@ -94,37 +94,37 @@ export interface Needs {
 	changes?: boolean
 }
 
-/** A request that waits or stays open. */
+/** A stream, or a request that waits for its answer. */
 export interface OpenRequest {
 	readonly credentials: Credentials
 	/** Ends the request. */
 	end(why: Fault): void
-	/** Called twice a second; `now` as in `performance.now`. */
+	/** Called twice a second. `now`: of `performance.now`. */
 	beat?(now: number): void
 }
 
 export interface OpenRequestsOptions {
-	/** How many there may be at the same time. Absent: their owner limits them. */
+	/** Maximum number at the same time. Absent: the owner limits them. */
 	limit?: number
-	/** Such as `WebSockets are open`. */
+	/** For messages, such as `WebSockets are open`. */
 	what: string
-	/** They count toward the limit that a caller has for `streams`. */
+	/** They count toward the `streams` limit of their callers. */
 	areStreams?: true
 }
 
-/** Requests that wait or stay open. Limits how many there are, and ends each when its caller loses its authority. */
+/** Limits how many requests are open at the same time, and ends each when its caller loses its authority. */
 export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 	readonly size: number
 	/**
-	 * Throws `unavailable` if the limit is reached, and `rate_limited` if the limit of this caller is reached, or its share, which
-	 * leaves room for others. `taken`: how many places are taken, if the owner counts more than those that have entered.
+	 * Throws `unavailable` if the limit is reached, and `rate_limited` if this caller's limit is reached, or its share, which
+	 * leaves room for others. `taken`: the places in use, if the owner counts more than those that have entered.
 	 */
 	mustHaveRoom(caller: Credentials, taken?: number): void
 	/** Throws as `mustHaveRoom`. */
-	enter(one: One): void
-	/** False if it has already left. */
-	leave(one: One): boolean
-	/** Ends all of them, each with a separate `unavailable`. Settles once they have left. */
+	enter(request: One): void
+	/** False if the request has already left. */
+	leave(request: One): boolean
+	/** Ends all open requests with `unavailable`. Resolves once they have left. */
 	end(why: string): Promise<void>
 }
 
@@ -132,7 +132,7 @@ export interface OpenRequests<One extends OpenRequest> extends Iterable<One> {
 export interface WaitingRequest {
 	open: OpenRequests<OpenRequest>
 	credentials: Credentials
-	/** Not begun yet. */
+	/** Without headers or a body yet. */
 	response: ServerResponse
 }
 
@@ -144,51 +144,53 @@ export interface StreamSettings {
 }
 
 export interface BegunStream {
-	/** Whole events, which come first. */
+	/** The first events, complete. */
 	first: string
-	/** Whole events, after which the stream ends. A rejection ends it abruptly. */
+	/** The last events, complete. A rejection cuts the connection. */
 	last: Promise<string>
 }
 
 export interface Auth {
 	readonly tokens: Tokens
 	readonly auth_mode: AuthSettings['auth_mode']
-	/** Of the identity provider whose tokens are accepted; null: there is none. */
+	/** The identity provider whose tokens are accepted; null: none. */
 	readonly issuer: string | null
-	/** What clients ask it for: the scopes that the rules of `auth.oidc` want in a token. */
+	/** The scopes that clients request from the issuer, so that rules of `auth.oidc` for scopes match. */
 	readonly issuerScopes: readonly string[]
 	/** Origins whose pages may use the API. */
 	readonly cors_origins: AuthSettings['cors_origins']
 	/**
 	 * Whether this caller is still valid. False for a token that was revoked or has expired, for a caller of the identity provider
-	 * whose rules were changed, and for a local caller once auth_mode is token. For connections that stay open longer than one request.
+	 * whose rules were changed, and for a local caller once auth_mode is token. For requests that stay open.
 	 */
 	check(credentials: Credentials): Promise<boolean>
-	/** A table of open requests, which outlives this instance: each ends within a second after `check` refuses its caller. */
+	/** Makes a table that outlives this instance. Each request ends within a second after `check` refuses its caller. */
 	openRequests<One extends OpenRequest>(options: OpenRequestsOptions): OpenRequests<One>
-	/** Does `work`; `signal` aborts when the client leaves or must leave. Throws what `work` and `open.enter` throw. */
+	/**
+	 * Runs `work` for a client that waits. `signal` aborts when the client disconnects or loses its authority. Throws what `work`
+	 * and `open.enter` throw.
+	 */
 	answerWhole<T>(client: WaitingRequest, work: (signal: AbortSignal) => Promise<T>): Promise<T>
 	/**
-	 * Streams what `begin` writes, as Server-Sent Events: each call makes whole events, after the first ones. A client with more
-	 * than 1 MiB of unread data is disconnected. The response belongs to the stream from now on, unless this throws. Settles
-	 * once the stream is open, or its client has left: then nothing is begun. Throws what `begin` and `open.enter` throw.
+	 * Streams Server-Sent Events. `write` of `begin` appends complete events, which follow `first`. A client with more than 1 MiB
+	 * of unread data is disconnected. Takes over the response unless it throws. Resolves once the stream is open, or its client
+	 * has disconnected: then `begin` may never be called. Throws what `begin` and `open.enter` throw.
 	 */
 	answerStream(
 		client: WaitingRequest,
 		settings: StreamSettings,
 		begin: (signal: AbortSignal, write: (events: () => string) => void) => Promise<BegunStream>,
 	): Promise<void>
-	/** A page with one paragraph, for browsers that return from a login. `next`: a path that the browser opens at once. */
+	/** A page with one paragraph, for browsers that return from a login. `next`: a path to which the page redirects. */
 	loginPage(h: ResponseToolkit, code: number, about: { title: string; text: string; next?: string }): ResponseObject
 	/**
-	 * The caller of this request, which is about `agent` if that is given; for requests outside of hapi routes (WebSocket
-	 * upgrades), since routes have their `auth`. Throws `invalid_request` (not exactly one Host), `unauthorized`, `forbidden`
-	 * (names the scope) or `rate_limited`.
+	 * Authenticates a request outside of hapi's routes, such as a WebSocket upgrade. `agent`: the agent that the request is about.
+	 * Throws `invalid_request` (not exactly one Host), `unauthorized`, `forbidden` (names the scope) or `rate_limited`.
 	 */
 	authenticate(request: IncomingMessage, needs?: Needs, agent?: string): Promise<Credentials>
 	/**
-	 * Whether one of these scopes permits this caller something for the whole gateway. For routes that answer every caller, and
-	 * some callers in more detail. Does not throw: an invalid token counts as a failed attempt, and the result is false.
+	 * Whether the caller has one of these scopes for the whole gateway. For routes that answer every caller, but give details to
+	 * some only. For an invalid token the result is false; it counts as a failed attempt.
 	 */
 	permits(request: IncomingMessage, scopes: readonly string[]): Promise<boolean>
 }
@@ -199,7 +201,7 @@ export interface AuthSettings {
 	allowed_hosts: readonly string[]
 	/** Origins whose pages may read answers, as an `Origin` header writes them. */
 	cors_origins: readonly string[]
-	/** The company's identity provider; null: none. */
+	/** The identity provider; null: none. */
 	oidc: OidcSettings | null
 	/** Where the gateway listens. */
 	host: string

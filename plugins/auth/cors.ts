@@ -6,7 +6,7 @@ import { isBoom } from '@hapi/boom'
 import type { Request, ResponseToolkit, Server } from '@hapi/hapi'
 
 const METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE'
-/** What an answer says in headers; pages may read only some of the others. */
+/** Response headers that pages may read, beyond those that the standard always allows. */
 const EXPOSED = [
 	'content-disposition',
 	'etag',
@@ -23,7 +23,7 @@ const EXPOSED = [
 	'x-svc-ignored',
 	'x-svc-run-id',
 ].join(', ')
-/** Header names that a page asks to send, and how long that question may be. */
+/** What a preflight may ask for in `Access-Control-Request-Headers`: a list of header names of at most 2,048 characters. */
 const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(?:[ \t]*,[ \t]*[\w!#$%&'*+.^`|~-]+)*$/
 const HEADERS_LIMIT = 2_048
 const MAX_AGE_S = 600
@@ -31,7 +31,7 @@ const MAX_AGE_S = 600
 export function allowOrigins(server: Server, origins: readonly string[]): void {
 	if (origins.length === 0) return
 	server.ext('onRequest', (request, h) => {
-		// On the bare response, so that event streams and errors carry them too.
+		// On Node's response, so that event streams and errors have the headers too.
 		const { res } = request.raw
 		res.setHeader('vary', 'origin')
 		const { origin } = request.headers
@@ -41,7 +41,7 @@ export function allowOrigins(server: Server, origins: readonly string[]): void {
 		res.setHeader('access-control-expose-headers', EXPOSED)
 		return h.continue
 	})
-	// hapi's own Vary would replace it.
+	// hapi would replace the header with its own.
 	server.ext('onPreResponse', ({ response }, h) => {
 		if (!isBoom(response)) response.vary('origin')
 		return h.continue
@@ -59,10 +59,10 @@ function answerPreflight({ headers }: Request, h: ResponseToolkit) {
 		.code(204)
 		.header('access-control-allow-methods', METHODS)
 		.header('access-control-max-age', String(MAX_AGE_S))
-	// Client libraries add headers of their own; what a header says is checked where it is read.
+	// Client libraries send additional headers. The code that reads a header validates it.
 	if (typeof wanted === 'string' && wanted.length <= HEADERS_LIMIT && HEADER_NAMES.test(wanted))
 		response.header('access-control-allow-headers', wanted)
-	// A page of the internet that requests an address of this machine or network.
+	// Private Network Access: a public page requests an address of this machine or network.
 	if (headers['access-control-request-private-network'] === 'true')
 		response.header('access-control-allow-private-network', 'true')
 	return response.takeover()

@@ -10,7 +10,7 @@ import type { TokenRecord } from './tokens.ts'
 
 const DAY_MS = 86_400_000
 const SOON_DAYS = 14
-/** Of those that end soon. */
+/** Expiring tokens that one report lists. */
 const SHOWN = 20
 
 export default {
@@ -56,7 +56,7 @@ export default {
 						"create the first one on this machine, which needs none: svc tokens create --scope '*'",
 					)
 				return error(
-					'every request needs a token, and no token is valid any more',
+					'every request needs a token, and every token was revoked or has expired',
 					"set auth_mode: loopback, create a token on this machine (svc tokens create --scope '*'), and set auth_mode back",
 				)
 			},

@@ -11,13 +11,13 @@ import type { Auth, Credentials, Needs } from './contract.ts'
 import { noLongerValid } from './open-requests.ts'
 
 const STRATEGY = 'gateway'
-/** Callers without a token cannot be told apart. */
+/** All callers without a token share one budget for bodies, since nothing distinguishes them. */
 const LOCAL = 'local'
 
 /**
- * Makes a server authenticate every request whose route does not set `auth: false`, and refuses to start with a route that
- * would grant access by mistake. A token for some agents reaches their routes, `/v1/agents/{name}`, and those whose handlers leave
- * out all other agents (`agents: 'checked'`): a route that does not say so is refused to it.
+ * Makes a server authenticate every request whose route does not set `auth: false`. The server refuses to start with a route
+ * that would grant access by mistake. A token for some agents may use the routes of these agents (`/v1/agents/{name}`), and
+ * routes with `agents: 'checked'`, whose handlers hide all other agents.
  */
 export function guard(server: Server, auth: Auth, generation: GenerationView): void {
 	const known = new WeakMap<RequestRoute, Demands>()
@@ -28,7 +28,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 		known.set(route, demands)
 		return demands
 	}
-	// A client that leaves early must not keep its name out of the events that its request still causes.
+	// If a client disconnects early, its request goes on. The events that it still causes must name the caller.
 	server.events.on('response', ({ plugins, raw: { res } }) => {
 		const { forget } = plugins as Remembered
 		if (!forget) return
@@ -36,17 +36,17 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 		else res.once('close', forget)
 	})
 	server.auth.scheme(STRATEGY, () => ({
-		// hapi compares the scopes again later; here the body is not read yet, and the error names the missing scope.
+		// hapi compares the scopes later, too. Here the body has not been read yet, and the error names the missing scope.
 		authenticate: async (request, h) => {
 			const { agent, needs } = demandsOf(request.route)
 			const name = agent === undefined ? undefined : String((request.params as Record<string, unknown>)[agent])
 			const credentials = await auth.authenticate(request.raw.req, needs, name)
 			if (name !== undefined && !reaches(credentials, name)) throw unknownAgent(name)
-			// In hapi's own place for this: a weak map of all requests costs the garbage collector more than the rest of this.
+			// Not in a WeakMap of all requests, which costs the garbage collector more than all else in this function.
 			;(request.plugins as Remembered).forget = setCause(credentials)
 			if (request.payload === undefined && hasBody(request)) {
 				// The body may take seconds to arrive, and the token may be revoked meanwhile.
-				if (canEnd(credentials))
+				if (canBeRevoked(credentials))
 					request.plugins.afterBody = async () => {
 						if (!(await auth.check(credentials))) throw noLongerValid()
 					}
@@ -63,18 +63,18 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 	})
 }
 
-/** What is kept with a request: until when its events name the caller. */
+/** In `request.plugins`. After `forget`, events no longer name the caller. */
 interface Remembered {
 	forget?: () => void
 }
 
-/** Access tokens of the identity provider cannot be revoked. */
-function canEnd({ token_id, claims, session }: Credentials): boolean {
+/** Whether the credentials can be revoked. Access tokens of the identity provider cannot. */
+function canBeRevoked({ token_id, claims, session }: Credentials): boolean {
 	return token_id !== null && (claims === undefined || session !== undefined)
 }
 
 interface Demands {
-	/** The path parameter that names the agent which the route is about. */
+	/** As `agentParameter`. */
 	agent: string | undefined
 	needs: Needs
 }
@@ -85,7 +85,7 @@ function demandsIn({ path, settings }: RequestRoute, scopes: readonly string[]):
 	return { agent, needs: { ...own, scopes, wholeGateway: agent === undefined && own?.agents !== 'checked' } }
 }
 
-/** The path parameter that names the agent which a route is about; undefined for a route about none, or several. */
+/** The path parameter with the name of the agent; undefined for a route that is not about exactly one agent. */
 function agentParameter(path: string): string | undefined {
 	return /^\/(?:v1|api)\/agents\/\{(\w+)\}/.exec(path)?.[1]
 }
@@ -107,10 +107,10 @@ function refuseLoophole(route: RequestRoute, rules: RouteAccess | false, { scope
 	if (others.length > 0 || !scope || scope.required || scope.forbidden || rule.entity !== undefined) {
 		return complain('must have exactly one rule of access, with scopes of which any one is enough')
 	}
-	if (!scope.selection?.includes('*')) complain('shuts out callers that may do everything')
-	// Tokens may have the scope of a built-in plugin that is switched off.
+	if (!scope.selection?.includes('*')) complain('refuses callers that have the scope *')
+	// Tokens may have scopes of built-in plugins that are switched off.
 	if (isBuiltIn(route.realm.plugin)) return
-	const unknown = scope.selection?.find((one) => !scopes.has(one))
+	const unknown = scope.selection?.find((name) => !scopes.has(name))
 	if (unknown !== undefined)
 		complain(`requires the scope "${unknown}", which no token can have, since no plugin declares it`)
 }

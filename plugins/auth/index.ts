@@ -27,7 +27,7 @@ import { violationsOf } from './violations.ts'
 
 const SETUP_CODE_BYTES = 15
 
-/** Authentication and authorization: tokens with scopes, local callers, the first token. Every plugin with routes needs it. */
+/** Authentication and authorization: tokens with scopes, local callers, the first token, the identity provider. */
 export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; login: ConsoleLogin }>({
 	name: 'auth',
 	events,
@@ -52,7 +52,7 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 		}
 		const verify = oidc ? verifierOf(oidc, () => [own(), `${own()}/`, `${own()}/mcp`]) : undefined
 		const isNew = await tokens.noneYet()
-		if (ctx.config.auth_mode === 'token' && !canAdminister(await tokens.list(), oidc)) lockedOut(ctx, isNew)
+		if (ctx.config.auth_mode === 'token' && !canAdminister(await tokens.list(), oidc)) refuseLockout(ctx, isNew)
 		if (isNew) {
 			ctx.log.info(
 				`no token was created yet. The first may be created without one: from this machine at once, from elsewhere with the header X-Setup-Code: ${setupCode}`,
@@ -75,10 +75,10 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 			),
 			login,
 			scopeNames,
-			// The settings of the instance that serves then count.
 			answerWhole,
-			answerStream: (...asked) => answerStream(ctx.redactor, ...asked),
+			answerStream: (...request) => answerStream(ctx.redactor, ...request),
 			loginPage,
+			// `check` of the current instance, since the table outlives this one.
 			openRequests: (options) => new OpenRequestTable(options, async (caller) => ctx.use('auth').check(caller)),
 		}
 	},
@@ -95,10 +95,10 @@ export default definePlugin<AuthSettings, Auth & { scopeNames: Set<string>; logi
 	},
 })
 
-/** The scopes of a generation are known only once all of its plugins are. */
+/** The schema cannot check this: the scopes of a generation are known only once all of its plugins are. */
 function refuseUnknownScopes({ oidc }: AuthSettings, known: ReadonlyMap<string, unknown>): void {
 	for (const [at, { scopes }] of (oidc?.rules ?? []).entries()) {
-		const unknown = scopes.find((one) => !known.has(one))
+		const unknown = scopes.find((scope) => !known.has(scope))
 		if (unknown === undefined) continue
 		const message = `no plugin declares the scope "${unknown}"; there are ${[...known.keys()].join(', ')}`
 		throw new Fault('config_invalid', message, { errors: [{ path: `auth.oidc.rules.${at}.scopes`, message }] })
@@ -106,10 +106,10 @@ function refuseUnknownScopes({ oidc }: AuthSettings, known: ReadonlyMap<string, 
 }
 
 /**
- * Refuses a change of the mode after which no caller could administer the gateway. A start is not refused: other tokens may
- * be in use, and if none was ever created, the first one still can be.
+ * Refuses a change of the mode after which no caller could administer the gateway. A start only warns: tokens with other
+ * scopes may be in use, and if none was ever created, the first one still can be.
  */
-function lockedOut(ctx: Context<AuthSettings>, isNew: boolean): void {
+function refuseLockout(ctx: Context<AuthSettings>, isNew: boolean): void {
 	if (ctx.find('auth')?.auth_mode === 'loopback') {
 		const errors = [{ path: 'auth_mode', message: noAdministrator }]
 		throw new Fault('config_invalid', noAdministrator, { errors })

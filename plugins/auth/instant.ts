@@ -1,8 +1,8 @@
 const FORM = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2})(?::(\d{2})(\.\d{1,9})?)?(?:(Z)|([+-]\d{2}):?(\d{2})?)?)?$/i
 
 /**
- * The instant that an ISO 8601 text names, in the wire format (UTC, milliseconds); undefined if it names no instant.
- * Without a zone it is UTC, wherever the gateway runs: the same request must mean the same everywhere.
+ * Converts an ISO 8601 text to the wire format (UTC, milliseconds); undefined if it is not a valid instant. A text without a
+ * zone is UTC, not the zone of the machine: the same request must mean the same everywhere.
  */
 export function instantOf(text: string): string | undefined {
 	const match = FORM.exec(text)

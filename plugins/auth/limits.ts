@@ -3,7 +3,7 @@ import type { Payer } from '../usage/contract.ts'
 
 /** What one caller may use. Absent: no limit. */
 export interface CallerLimits extends Readonly<Payer['limits']> {
-	/** On each gateway. */
+	/** Counted by each gateway of a cluster. */
 	readonly requests_per_minute?: number
 	/** Event streams and WebSockets that are open at the same time. */
 	readonly streams?: number
@@ -11,7 +11,7 @@ export interface CallerLimits extends Readonly<Payer['limits']> {
 
 const LARGEST = 1_000_000_000
 
-/** The schemas of the limits. `ending`: of their descriptions. */
+/** The schemas of the limits. `ending`: a sentence that ends each description. */
 export function limitFields(joi: Root, ending = ''): Record<keyof CallerLimits, NumberSchema> {
 	const count = (what: string) =>
 		joi

@@ -1,9 +1,9 @@
 /**
- * Does a request count as local? The whole rule, without any state.
+ * Decides whether a request counts as local.
  *
- * A web page that a user of this machine has open can send requests to loopback addresses too, and so can everybody
- * behind a proxy on this machine. So the peer's address alone proves nothing: any sign of a foreign page in a browser, of DNS
- * rebinding or of a proxy makes a request not local. Such a request is not refused, but it needs a token.
+ * Web pages in a browser on this machine can send requests to loopback addresses, and so can every client of a proxy on this
+ * machine. So the peer's address alone proves nothing: any sign of a foreign page, of DNS rebinding or of a proxy makes a request
+ * not local. Such a request is not refused, but it needs a token.
  */
 import { isIP, isIPv4 } from 'node:net'
 import { peerOf } from '../shared/peer.ts'
@@ -33,9 +33,9 @@ export interface LocalRule {
 }
 
 export interface NotLocal {
-	/** A clause that follows "since". It repeats nothing of the request. */
+	/** A clause that follows "since". It contains no text of the request. */
 	because: string
-	/** It comes from this machine, and a web page may have made a browser send it. */
+	/** The request comes from this machine, and a web page may have caused it. */
 	mayBePage: boolean
 }
 
@@ -56,7 +56,7 @@ function whyElsewhere(request: Arrival, headers: Headers): string | null {
 	if (!isLoopback(remoteAddress) || !isLoopback(localAddress)) return 'it comes from another machine'
 	for (const name of headers.keys())
 		if (isForwarding(name)) return 'its headers (such as X-Forwarded-For) say that it came through a proxy'
-	// So nginx passes requests on by default: without a forwarding header, and with the gateway's own address as Host.
+	// By default, nginx forwards requests over HTTP/1.0, without a forwarding header and with the gateway's address as Host.
 	if (request.httpVersion === '1.0')
 		return 'it came over HTTP/1.0, as through a proxy; a local client must use HTTP/1.1'
 	return null
@@ -79,7 +79,7 @@ function whyMaybePage(
 	const origins = valuesOf('origin')
 	if (origins.some((origin) => corsOrigins.includes(origin.toLowerCase())))
 		return 'its Origin is listed in server.cors_origins'
-	if (!origins.every((origin) => isSameOrigin(origin, host))) return 'its Origin is another one'
+	if (!origins.every((origin) => isSameOrigin(origin, host))) return 'its Origin is not that of its Host header'
 
 	const isSafe = (request.method === 'GET' || request.method === 'HEAD') && !changes
 	const sites = valuesOf('sec-fetch-site')
@@ -87,7 +87,7 @@ function whyMaybePage(
 	if (!isSafe && sites.includes('none')) return 'its Sec-Fetch-Site is none, and it would change something'
 	if (!sites.every((site) => site === 'same-origin' || site === 'none')) return 'its Sec-Fetch-Site names another site'
 
-	// Browsers send neither with a plain GET to a name that they do not count as trustworthy, such as one of the network.
+	// Browsers send neither with a plain GET over http to a name other than localhost.
 	if (origins.length > 0 || sites.length > 0) return null
 	const pages = valuesOf('referer')
 	if (!pages.every((page) => isSameOrigin(page, host))) return 'its Referer is a page of another origin'

@@ -1,7 +1,7 @@
 import { plainPage, plainPolicy } from '../shared/plain-page.ts'
 import type { Auth } from './contract.ts'
 
-/** As `Auth.loginPage`: a page of one paragraph, for browsers that come back from a login. */
+/** As `Auth.loginPage`. */
 export const loginPage: Auth['loginPage'] = (h, code, { title, text, next }) => {
 	const refresh = next === undefined ? '' : `<meta http-equiv="refresh" content="0;url=${next}">`
 	const content = `<p>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</p>`

@@ -1,10 +1,10 @@
-/** One answer that a client waits for: whole, or as Server-Sent Events while it is made. */
+/** Answers a client that waits: with one response, or with a stream of Server-Sent Events. */
 import { Fault } from '../../core/errors.ts'
 import type { Redactor } from '../../core/redactor/redactor.ts'
 import { chunk, Connection, turnOf } from '../shared/sse.ts'
 import type { Auth, OpenRequest, WaitingRequest } from './contract.ts'
 
-/** Bytes that may wait for a client. The last events come on top: they are small, or what the client asked for. */
+/** Limit of unread bytes of a client. The last events do not count: they are small, or what the client asked for. */
 const BACKLOG_LIMIT = 1024 * 1024
 
 /** As `Auth.answerWhole`. */
@@ -25,7 +25,7 @@ export async function answerWhole<T>(
 	}
 }
 
-/** As `Auth.answerStream`, after the redactor. */
+/** As `Auth.answerStream`, with redacted events. */
 export async function answerStream(
 	redactor: Pick<Redactor, 'clearanceOf'>,
 	...[{ open, credentials, response }, { heartbeat_s, stall_timeout_s }, begin]: Parameters<Auth['answerStream']>
@@ -33,34 +33,34 @@ export async function answerStream(
 	const clearance = redactor.clearanceOf(credentials.scope)
 	const left = new AbortController()
 	let connection: Connection | undefined
-	/** Written before the first events are known. */
+	/** Events written before the connection is open. */
 	const early: (() => string)[] = []
 	let quietSince = performance.now()
-	/** Written in this turn of the event loop: one write of the socket costs as much as many events. */
-	let together = ''
-	const take = (): string => {
-		const events = together
-		together = ''
+	/** Events of this turn of the event loop, for one write: a write to the socket costs as much as many events. */
+	let pending = ''
+	const takePending = (): string => {
+		const events = pending
+		pending = ''
 		return clearance.text(events)
 	}
 	const send = (): void => {
-		if (together !== '' && !response.destroyed) connection?.write(chunk(take()))
+		if (pending !== '' && !response.destroyed) connection?.write(chunk(takePending()))
 	}
 	const write = (events: () => string): void => {
 		quietSince = performance.now()
-		// It stays open after its end until the client has taken that.
+		// After its end, the response stays open until the client has read everything.
 		if (response.destroyed || response.writableEnded) return
 		if (!connection) early.push(events)
 		else if (connection.backlog > BACKLOG_LIMIT) connection.cut()
 		else {
-			if (together === '') setImmediate(send)
-			together += events()
+			if (pending === '') setImmediate(send)
+			pending += events()
 		}
 	}
 	const end = (last: string): void => {
 		if (response.destroyed) return
-		together += last
-		connection?.whenReady(() => connection?.end(take()))
+		pending += last
+		connection?.whenReady(() => connection?.end(takePending()))
 	}
 	const own: OpenRequest = {
 		credentials,
@@ -71,7 +71,7 @@ export async function answerStream(
 	}
 	const close = (): void => {
 		open.leave(own)
-		// A client that received the whole answer has not left early.
+		// The connection also closes after a complete answer.
 		if (!response.writableFinished) left.abort(gone())
 	}
 

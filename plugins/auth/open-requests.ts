@@ -3,25 +3,25 @@ import { Counts } from '../../core/util/counts.ts'
 import { tryLater } from '../shared/try-later.ts'
 import type { Auth, Credentials, OpenRequest, OpenRequests, OpenRequestsOptions } from './contract.ts'
 
-/** Twice in the second within which the requests of a caller that is no longer valid must end. */
+/** The requests of a caller that is no longer valid must end within one second. */
 const BEAT_MS = 500
 const RETRY_AFTER_S = 5
 
-/** One token may have this many times as many as are free: four fifths of a table that nobody else uses. */
+/** A token may have at most four times as many requests open as places are free. So it can fill four fifths of an empty table. */
 const SHARE = 4
 
-/** By the id of a caller that has a limit: its open streams in all tables, also in those of an instance that is ending. */
+/** Open streams by caller, for callers with a limit. For all tables, also those of an instance that is ending. */
 const streamsOf = new Counts()
 
-/** `check`: whether what is open for this caller may stay open. A rejection counts as a no. */
+/** As `Auth.openRequests`. `check`: whether a caller is still valid. A rejection counts as false. */
 export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<One> {
 	readonly #options: OpenRequestsOptions
 	readonly #check: Auth['check']
 	readonly #open = new Set<One>()
-	/** By caller, so that ten thousand streams of one token need one check. */
+	/** Open requests by caller, so that ten thousand streams of one token need one check. */
 	readonly #callers = new Map<string, Set<One>>()
-	/** By token. A token may have several groups of `#callers`. */
-	readonly #held = new Counts()
+	/** Open requests by token. A token may have several entries in `#callers`. */
+	readonly #perToken = new Counts()
 	#timer: NodeJS.Timeout | undefined
 	#checking = false
 	#empty: PromiseWithResolvers<void> | undefined
@@ -39,30 +39,30 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 		const { limit = Infinity, what, areStreams } = this.#options
 		if (taken >= limit)
 			throw tryLater('unavailable', `${limit} ${what}, which is the limit; try again later`, RETRY_AFTER_S)
-		const held = token_id === null ? 0 : this.#held.of(token_id)
-		if (held >= SHARE * (limit - taken))
-			throw tooMany(`${held} of ${limit} ${what} with your token, and the rest are for other callers; try again later`)
+		const own = token_id === null ? 0 : this.#perToken.of(token_id)
+		if (own >= SHARE * (limit - taken))
+			throw tooMany(`${own} of ${limit} ${what} with your token, and the rest are for other callers; try again later`)
 		if (areStreams && actor.id !== undefined && streamsOf.of(actor.id) >= streams)
 			throw tooMany(`your token has ${streams} streams open, which is its limit; close one first`)
 	}
 
-	enter(one: One): void {
-		this.mustHaveRoom(one.credentials)
-		this.#open.add(one)
-		this.#count(one, 1)
-		const key = keyOf(one.credentials)
+	enter(request: One): void {
+		this.mustHaveRoom(request.credentials)
+		this.#open.add(request)
+		this.#count(request, 1)
+		const key = keyOf(request.credentials)
 		const group = this.#callers.get(key)
-		if (group) group.add(one)
-		else this.#callers.set(key, new Set([one]))
+		if (group) group.add(request)
+		else this.#callers.set(key, new Set([request]))
 		this.#timer ??= setInterval(() => this.#beat(), BEAT_MS)
 	}
 
-	leave(one: One): boolean {
-		if (!this.#open.delete(one)) return false
-		this.#count(one, -1)
-		const key = keyOf(one.credentials)
+	leave(request: One): boolean {
+		if (!this.#open.delete(request)) return false
+		this.#count(request, -1)
+		const key = keyOf(request.credentials)
 		const group = this.#callers.get(key)
-		group?.delete(one)
+		group?.delete(request)
 		if (group?.size === 0) this.#callers.delete(key)
 		if (this.size > 0) return true
 		clearInterval(this.#timer)
@@ -72,7 +72,8 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 	}
 
 	async end(why: string): Promise<void> {
-		for (const one of this.#open) one.end(tryLater('unavailable', why, RETRY_AFTER_S)) // its answer is written into the fault
+		// A fault for each request, since its response is written into the fault.
+		for (const request of this.#open) request.end(tryLater('unavailable', why, RETRY_AFTER_S))
 		if (this.size === 0) return
 		this.#empty ??= Promise.withResolvers()
 		await this.#empty.promise
@@ -83,7 +84,7 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 	}
 
 	#count({ credentials: { actor, token_id, streams } }: One, by: 1 | -1): void {
-		if (token_id !== null) this.#held.add(token_id, by)
+		if (token_id !== null) this.#perToken.add(token_id, by)
 		if (this.#options.areStreams && streams !== undefined && actor.id !== undefined) streamsOf.add(actor.id, by)
 	}
 
@@ -93,14 +94,14 @@ export class OpenRequestTable<One extends OpenRequest> implements OpenRequests<O
 			void this.#endRevoked().finally(() => (this.#checking = false))
 		}
 		const now = performance.now()
-		for (const one of this.#open) one.beat?.(now)
+		for (const request of this.#open) request.beat?.(now)
 	}
 
 	async #endRevoked(): Promise<void> {
 		for (const group of this.#callers.values()) {
 			const [first] = group
 			const isValid = first && (await this.#check(first.credentials).catch(() => false))
-			if (!isValid) for (const one of group) one.end(noLongerValid())
+			if (!isValid) for (const request of group) request.end(noLongerValid())
 		}
 	}
 }
@@ -113,7 +114,7 @@ function tooMany(message: string): Fault {
 	return tryLater('rate_limited', message, RETRY_AFTER_S)
 }
 
-/** The same for those whose `check` has the same result. */
+/** Credentials with the same key have the same result of `check`. */
 function keyOf({ token_id, local, claims, rules, session = '' }: Credentials): string {
 	return `${local ? 'local' : 'remote'} ${token_id ?? ''} ${claims ? JSON.stringify([claims, rules]) : ''} ${session}`
 }

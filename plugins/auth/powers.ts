@@ -1,10 +1,10 @@
-/** What a caller may do and use, of its token or of the rules that match it. */
+/** The permissions and limits of a caller, from its token or from the rules that match its claims. */
 import type { Credentials } from './contract.ts'
 import type { CallerLimits } from './limits.ts'
 
 /**
- * For callers with some agents only, who have no authority over the gateway: `*` means every other scope then, and
- * `vault:read`, by which names of secrets are shown, is not among them.
+ * A caller limited to some agents has no authority over the gateway. For it, `*` means all other scopes, except `vault:read`,
+ * which shows the names of secrets.
  */
 export function powersOf(
 	{ scopes, agents }: { scopes: readonly string[]; agents?: readonly string[] | undefined },
@@ -15,7 +15,7 @@ export function powersOf(
 	return { scope: all.filter((name) => name !== '*' && name !== 'vault:read'), agents }
 }
 
-/** `id`: the caller, as a part of a key in the store. `name`: at the beginning of a message. */
+/** `id`: part of a key in the store. `name`: begins messages about a limit. */
 export function limitsOf(
 	id: string,
 	name: string,

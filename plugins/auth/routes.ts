@@ -13,10 +13,10 @@ import { instantOf } from './instant.ts'
 const iso = Joi.string().isoDate()
 const tokenId = Joi.string().required().example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516')
 const patterns = Joi.array().items(Joi.string().max(200)).example(['ada', 'team-*'])
-const label = Joi.string().max(100).description('Its name for people.').example('the ticket system')
+const label = Joi.string().max(100).description('A name for people.').example('the ticket system')
 const limits = Joi.object<CallerLimits>(limitFields(Joi))
 	.min(1)
-	.description('Limits of its usage; a request over one of them gets 429 with `Retry-After`. Absent: it has no limits.')
+	.description('Usage limits. A request over one of them gets 429 with `Retry-After`. Absent: no limits.')
 	.id('CallerLimits')
 const shown = {
 	id: tokenId,
@@ -38,13 +38,13 @@ const caller = Joi.object({
 		.required()
 		.description('`local`: a program on this machine, without a token; `oidc`: a token of the identity provider.'),
 	id: Joi.string()
-		.description('Of the token; or the subject of the identity provider.')
+		.description("The token's id, or the subject at the identity provider.")
 		.example('0197a4c2-61bf-7e21-9c66-a1d2e3f40516'),
 	label,
 	scopes: Joi.array().items(Joi.string()).required().example(['agents:read', 'runs:write']),
 	agents: patterns.description('The agents that you can see; absent: all.'),
 	limits,
-	expires_at: iso.allow(null).description('Of the token; null if it never expires.').example(null),
+	expires_at: iso.allow(null).description('When the token expires; null: never.').example(null),
 }).id('Caller')
 
 const NOT_A_TIME = '{#label} must be an ISO 8601 timestamp such as 2030-01-31T12:00:00Z'
@@ -88,8 +88,8 @@ export function routes(server: Server, { oidc }: AuthSettings, auth: Auth, scope
 		path: '/v1/auth/me',
 		options: {
 			id: 'getCaller',
-			description: 'Read who you are',
-			notes: 'For every caller with any scope.',
+			description: 'Read your identity, scopes and limits',
+			notes: 'For callers with any scope.',
 			tags: ['api', 'tokens'],
 			auth: { access: { scope: [...scopes.keys()] } },
 			plugins: { auth: { changes: false, agents: 'checked' } },
@@ -153,7 +153,7 @@ function newTokenRequest(scopeNames: readonly string[]): ObjectSchema {
 			.min(1)
 			.unique()
 			.required()
-			.messages({ 'array.min': '{#label} must name at least one scope' }),
+			.messages({ 'array.min': '{#label} must contain at least one scope' }),
 		agents: Joi.array()
 			.items(
 				Joi.string()
@@ -169,26 +169,24 @@ function newTokenRequest(scopeNames: readonly string[]): ObjectSchema {
 			.min(1)
 			.max(100)
 			.custom(printable)
-			.description('Its name for people.')
+			.description('A name for people.')
 			.example('the ticket system'),
 		limits,
 		ttl: Joi.string()
 			.isoDate()
 			.custom(future)
 			.messages({ 'string.isoDate': NOT_A_TIME })
-			.description(
-				'When it expires: an ISO 8601 timestamp in the future, UTC if it names no time zone. Left out: never.',
-			)
+			.description('When it expires: an ISO 8601 timestamp in the future, UTC if it has no time zone. Left out: never.')
 			.example('2030-01-31T12:00:00Z'),
 	}).example({ scopes: ['agents:read', 'runs:write'], ttl: '2030-01-31T12:00:00Z' })
 }
 
-/** It is shown on terminals. */
+/** Labels are shown on terminals, which interpret control characters. */
 function printable(text: string, helpers: CustomHelpers): string | ErrorReport {
 	return /[\p{C}\p{Zl}\p{Zp}]/u.test(text) ? helpers.message({ custom: '{#label} must be printable characters' }) : text
 }
 
-/** The instant as the wire has it. joi's own check takes forms that name no instant, such as 2030-W05. */
+/** Converts the timestamp to the wire format. joi's check accepts forms that are not an instant, such as 2030-W05. */
 function future(text: string, helpers: CustomHelpers): string | ErrorReport {
 	const instant = instantOf(text)
 	if (instant === undefined) return helpers.message({ custom: NOT_A_TIME })

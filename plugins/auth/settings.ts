@@ -48,7 +48,7 @@ export default defineSettings<AuthSettings>({
     #audience: [https://agents.example.com]
     # The gateway's own client at the provider, with which people sign in to the console.
     #client_id: svc-gateway
-    # Better from the environment, as api_key of a provider above. Default none: a public client.
+    # Preferably from the environment, as api_key of a provider above. Default none: a public client.
     #client_secret: the-secret-of-the-client
     # What callers may do, by the claims of their tokens. All matching rules apply.
     #rules:
@@ -64,7 +64,7 @@ export default defineSettings<AuthSettings>({
 		if (text === undefined) return []
 		const variable = 'SVC_LOOPBACK'
 		const value = modeOf(text)
-		// Also for an empty value: whether tokens are required must not be guessed.
+		// An empty value is a problem, too: whether tokens are required must not be a guess.
 		const problem = 'must be 1, true, yes or on for loopback mode, or 0, false, no or off for token mode'
 		return [{ path: 'auth_mode', variable, ...(value ? { value } : { problem }) }]
 	},

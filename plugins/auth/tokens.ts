@@ -26,14 +26,14 @@ export interface TokenRecord {
 const SCOPE = 'auth'
 const TOKEN_BYTES = 32
 const TOKEN_FORM = /^svc_[A-Za-z0-9_-]{43}$/
-/** Keeps reading all of them cheap. */
+/** Keeps it cheap to read all tokens. */
 const TOKEN_LIMIT = 10_000
-/** How long a revoked or expired token stays in the list. */
+/** How long revoked and expired tokens are kept. */
 const KEEP_ENDED_DAYS = 90
 /** Ended tokens removed in one commit, which holds at most 100 writes. */
 const SWEEP_LIMIT = 50
 
-/** The key of the table of all tokens. */
+/** The key prefix of all tokens. */
 export const TOKENS = [SCOPE, 'token'] as const
 const tokenKey = (id: string) => [...TOKENS, id] as const
 const hashKey = (hash: string) => [SCOPE, 'hash', hash] as const
@@ -76,7 +76,7 @@ export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 				return
 			} catch (error) {
 				if (!isFault(error, 'conflict')) throw error
-				// Another caller created the first token in the meantime.
+				// Another caller has just created the first token.
 			}
 		}
 		if (mustBeFirst) {
@@ -100,7 +100,7 @@ export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 			const shown = { id: newId(), scopes, ...details, expires_at, created_at: now() }
 			await write({ ...shown, hash: hash('sha256', token), revoked_at: null }, mustBeFirst)
 			const payload = { token_id: shown.id, scopes, ...details, expires_at }
-			// Whoever made it must get its text.
+			// The caller must get the text even if the event cannot be written.
 			await emitOrLog(ctx, { event_type: 'token.created', payload })
 			return { ...shown, token }
 		},
@@ -150,7 +150,7 @@ function removal({ id, hash }: TokenRecord): Op[] {
 	]
 }
 
-/** As clients see it. */
+/** The token as clients see it. */
 export function view(record: TokenRecord): Token {
 	const { id, scopes, agents, label, limits, expires_at, created_at } = record
 	return {
@@ -168,7 +168,7 @@ function statusOf(record: TokenRecord): TokenStatus {
 	return endOf(record) <= Date.now() ? 'expired' : 'active'
 }
 
-/** When it ended or will end, as milliseconds since 1970. */
+/** When the token was revoked or expires, in milliseconds since 1970. */
 function endOf({ revoked_at, expires_at }: TokenRecord): number {
 	const end = revoked_at ?? expires_at
 	return end === null ? Infinity : Date.parse(end)

@@ -5,7 +5,7 @@ import { peerOf } from '../shared/peer.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from './contract.ts'
 
-/** Values of `reason` in the events `security.violation` about callers. */
+/** Values of `reason` in `security.violation` events about callers. */
 export type AuthViolation =
 	| 'foreign_page'
 	| 'token_invalid'
@@ -19,15 +19,15 @@ export type ReportViolation = (
 	reason: AuthViolation,
 	refusal: { message: string },
 	request: IncomingMessage,
-	/** A known caller. The text of its token, or anything else that it sent, is not reported. */
+	/** The caller, if known. Nothing that the caller sent is reported. */
 	caller?: Pick<Credentials, 'token_id' | 'actor'>,
 ) => void
 
 const AT_ONCE = 60
 
 /**
- * Reports refused callers as `security.violation`: for each reason at most 60 at once and then one a minute, whatever
- * clients send. Returns at once; an event that cannot be written is logged.
+ * Reports refused callers as `security.violation` events: for each reason at most 60 at once, then one a minute. Does not wait
+ * until the event is written; an event that cannot be written is logged.
  */
 export function violationsOf(ctx: Pick<Context, 'emit' | 'log' | 'every'>, clock?: () => number): ReportViolation {
 	const notice = openNotices(AT_ONCE, { every: ctx.every, clock })

@@ -306,7 +306,7 @@ void t.test("routes of a third party's plugin", async (t) => {
 			says: /exactly one rule/,
 		},
 		'has a second rule': { auth: "auth: { access: [{ scope: ['*'] }, { entity: 'app' }] }", says: /exactly one rule/ },
-		'shuts out *': { auth: "auth: { access: { scope: ['agents:read'] } }", says: /shuts out callers/ },
+		'shuts out *': { auth: "auth: { access: { scope: ['agents:read'] } }", says: /refuses callers/ },
 		'asks for an unknown scope': {
 			auth: "auth: { access: { scope: ['agent:read', '*'] } }",
 			says: /"agent:read", which no token/,

@@ -32,7 +32,7 @@ Examples:
   svc tokens revoke TOKEN_ID`,
 	commands: {
 		list: {
-			description: 'List the tokens, never their text',
+			description: 'List the tokens, without their text',
 			async run(cli) {
 				const answer = await cli.api.request<{ tokens: Token[] }>('GET', '/v1/auth/tokens')
 				cli.out.answer(answer.tokens, (list, style) =>
@@ -56,13 +56,13 @@ Examples:
 			description: 'Create a token; it is shown only once',
 			options: {
 				'--scope <scope...>': {
-					about: 'its permissions; separate several with spaces or commas',
+					about: 'its permissions, separated by spaces or commas',
 					required: true,
 				},
 				'--agent <pattern...>': 'the agents that it can use: names, or patterns with *. Default: all',
 				'--label <text>': 'a name for it, shown in lists',
 				'--requests-per-minute <n>': { about: 'maximum number of requests per minute', max: 1_000_000_000 },
-				'--streams <n>': { about: 'maximum number of streams that are open at the same time', max: 1_000_000_000 },
+				'--streams <n>': { about: 'maximum number of streams open at the same time', max: 1_000_000_000 },
 				'--runs-per-day <n>': { about: 'maximum number of runs that it starts per day', max: 1_000_000_000 },
 				'--tokens-per-day <n>': {
 					about: 'maximum number of model tokens that its runs use per day',
@@ -74,20 +74,20 @@ Examples:
 			},
 			async run(cli, { scope, agent, label, ttl, ...limits }: CreateOptions) {
 				const body = {
-					scopes: listed(scope),
-					agents: agent && listed(agent),
+					scopes: splitAtCommas(scope),
+					agents: agent && splitAtCommas(agent),
 					label,
 					...(Object.keys(limits).length > 0 && { limits: limitsOf(limits) }),
 					ttl: ttl === undefined ? undefined : expiryOf(ttl),
 				}
-				const made = await cli.api.request<NewToken>('POST', '/v1/auth/tokens', body)
-				cli.out.answer(made, ({ token, id, expires_at }, style) =>
+				const created = await cli.api.request<NewToken>('POST', '/v1/auth/tokens', body)
+				cli.out.answer(created, ({ token, id, scopes, agents, limits: granted = {}, expires_at }, style) =>
 					style.fields([
 						['token', token],
 						['id', id],
-						['scopes', made.scopes.join(' ')],
-						['agents', made.agents?.join(' ') ?? 'all'],
-						...Object.entries(made.limits ?? {}).map(([name, most]): [string, string] => [name, String(most)]),
+						['scopes', scopes.join(' ')],
+						['agents', agents?.join(' ') ?? 'all'],
+						...Object.entries(granted).map(([name, limit]): [string, string] => [name, String(limit)]),
 						['expires', expires_at === null ? 'never' : when(expires_at)],
 					]),
 				)
@@ -97,7 +97,7 @@ Examples:
 			},
 		},
 		revoke: {
-			description: 'Revoke a token at once; streams that are open with it end',
+			description: 'Revoke a token at once, and end its open streams',
 			arguments: '<id>',
 			options: {
 				...yesOption,
@@ -111,11 +111,11 @@ Examples:
 	},
 } satisfies Command
 
-/** As the API names them. */
+/** The limits with the names that the API uses. */
 function limitsOf({ requestsPerMinute, streams, runsPerDay, tokensPerDay, costPerDay }: LimitOptions): object {
 	const cost = Number(costPerDay)
 	if (costPerDay !== undefined && !(cost > 0))
-		throw new CliError('usage', `--cost-per-day must be an amount above 0, such as 2.50, not "${costPerDay}"`)
+		throw new CliError('usage', `--cost-per-day must be an amount greater than 0, such as 2.50, not "${costPerDay}"`)
 	return {
 		requests_per_minute: requestsPerMinute,
 		streams,
@@ -125,7 +125,6 @@ function limitsOf({ requestsPerMinute, streams, runsPerDay, tokensPerDay, costPe
 	}
 }
 
-/** Each given by itself, or several with commas. */
-function listed(given: readonly string[]): string[] {
-	return [...new Set(given.flatMap((text) => text.split(',')).filter((text) => text !== ''))]
+function splitAtCommas(values: readonly string[]): string[] {
+	return [...new Set(values.flatMap((text) => text.split(',')).filter((text) => text !== ''))]
 }

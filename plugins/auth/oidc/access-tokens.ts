@@ -1,6 +1,6 @@
 /**
- * Access tokens of the identity provider: JSON Web Tokens (RFC 7519, RFC 9068), verified with keys that the issuer publishes.
- * Its keys are kept for ten minutes, and read again for an unknown one at most every ten seconds.
+ * Verifies access tokens of the identity provider: JSON Web Tokens (RFC 7519, RFC 9068), signed with keys that the issuer
+ * publishes. The keys are cached for ten minutes, and for an unknown key fetched again at most every ten seconds.
  */
 import type { JWTPayload, ProtectedHeaderParameters } from 'jose'
 import { isFault } from '../../../core/errors.ts'
@@ -10,14 +10,14 @@ import { tryLater } from '../../shared/try-later.ts'
 import type { Claims, OidcSettings } from './contract.ts'
 import { fetchFrom } from './fetch.ts'
 
-/** No symmetric ones: the public key must not do as their secret. */
+/** No symmetric algorithms: with them, the public key would be accepted as the secret. */
 const ALGORITHMS = 'RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA Ed25519'.split(' ')
 export const CLOCK_SKEW_S = 60
 const KEYS_MS = 600_000
 const REREAD_MS = 10_000
 const TIMEOUT_MS = 10_000
 const RETRY_AFTER_S = 10
-/** Characters of a token; headers have a limit of 16 KiB anyway. */
+/** In characters. All headers together have a limit of 16 KiB. */
 const TOKEN_LIMIT = 12_000
 
 /** Why a token is refused. */
@@ -31,14 +31,14 @@ export class InvalidToken extends Error {
 
 export type Verify = (token: string) => Promise<Claims>
 
-/** A token of the gateway's own has no dots. */
+/** The gateway's own tokens have no dots. */
 export function mayBeJwt(token: string): boolean {
 	return /^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)
 }
 
 /**
- * `audiences`: whom a token may name where the settings name nobody. The function throws `InvalidToken`, and `unavailable` while
- * the issuer cannot be reached.
+ * `audiences`: the accepted audiences if the settings have none. The returned function throws `InvalidToken`, and `unavailable`
+ * while the issuer cannot be reached.
  */
 export function verifierOf(
 	{ issuer, audience, client_id }: Omit<OidcSettings, 'rules'>,
@@ -67,7 +67,7 @@ export function verifierOf(
 	}
 }
 
-/** An ID token tells a client who has signed in. Whoever gets one must not be able to use it here (RFC 9068, section 4). */
+/** ID tokens tell clients who has signed in. A client must not be able to use one as an access token (RFC 9068, section 4). */
 function refuseIdToken(
 	payload: JWTPayload,
 	{ typ }: ProtectedHeaderParameters & { typ?: string },
@@ -75,7 +75,7 @@ function refuseIdToken(
 ): void {
 	if (/^(application\/)?at\+jwt$/i.test(typ ?? '')) return
 	const { aud } = payload
-	const isForClient = client_id !== undefined && [aud].flat().every((one) => one === client_id)
+	const isForClient = client_id !== undefined && [aud].flat().every((audience) => audience === client_id)
 	if (isForClient || ['nonce', 'at_hash', 'c_hash'].some((claim) => claim in payload))
 		throw new InvalidToken('this is an ID token; send an access token')
 }
@@ -83,7 +83,7 @@ function refuseIdToken(
 async function keysOf(issuer: string) {
 	const { createRemoteJWKSet, customFetch } = await import('jose')
 	const get = fetchFrom(issuer)
-	// Both forms of RFC 8414 and OpenID Connect Discovery name it; providers have at least the latter.
+	// Of OpenID Connect Discovery. Not every provider has the document of RFC 8414.
 	const document = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
 	const answer = await get(document)
 	if (answer.status !== 200) throw new Error(`${document} answered ${answer.status}`)

@@ -2,11 +2,11 @@ import type { CallerLimits } from '../limits.ts'
 
 /** `auth.oidc`: the identity provider whose access tokens count as tokens. */
 export interface OidcSettings {
-	/** Its address, as `iss` of its tokens. */
+	/** The provider's address, exactly as `iss` of its tokens. */
 	issuer: string
-	/** Whom its tokens must name as audience: one of these. Absent: the address of the gateway, or of its MCP server. */
+	/** Accepted values of `aud`. Absent: the address of the gateway, and of its MCP server. */
 	audience?: string | string[]
-	/** The gateway's own client. */
+	/** The gateway's client at the provider. */
 	client_id?: string
 	/** Absent: a public client. */
 	client_secret?: string
@@ -15,10 +15,10 @@ export interface OidcSettings {
 
 /** What callers whose tokens have these claims may do. */
 export interface OidcRule {
-	/** All of them. A claim that is a list must contain one of the values. */
+	/** All claims must match. A claim that is a list must contain one of the values. */
 	when: Readonly<Record<string, ClaimValue | readonly ClaimValue[]>>
 	scopes: readonly string[]
-	/** Patterns of names; absent: all agents. */
+	/** Patterns of agent names; absent: all agents. */
 	agents?: readonly string[]
 	limits?: CallerLimits
 }

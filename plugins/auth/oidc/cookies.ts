@@ -1,4 +1,4 @@
-/** The cookies of a sign-in. Outside loopback they need https, and a name that other hosts of the domain cannot set. */
+/** The cookies of the sign-in. Except on loopback, they need https, and have a name that other hosts of the domain cannot set. */
 import type { IncomingMessage } from 'node:http'
 import { Fault } from '../../../core/errors.ts'
 import { cookieOf } from '../../shared/cookie.ts'
@@ -8,10 +8,10 @@ import { SESSION_S } from './sessions.ts'
 const SEED_S = 600
 
 export interface Cookies {
-	/** `set-cookie` of a sign-in that begins. Throws `conflict` over http, other than on this machine. */
+	/** The `set-cookie` header at the start of a sign-in. Throws `conflict` over http, except on this machine. */
 	seed(value: string): string
 	session(value: string): string
-	/** Ends a cookie. */
+	/** The `set-cookie` header that deletes a cookie. */
 	forget(what: 'seed' | 'session'): string
 	of(request: Pick<IncomingMessage, 'headers'>, what: 'seed' | 'session'): string | undefined
 }
@@ -26,7 +26,7 @@ export function cookiesFor(base: string): Cookies {
 	}
 	const names = { seed: 'svc-sign-in', session: 'svc-session' }
 	const nameOf = (what: 'seed' | 'session'): string => `${secure ? '__Host-' : ''}${names[what]}`
-	// Lax: the browser comes back from another site.
+	// Lax for the seed, since the browser returns from another site.
 	const make = (what: 'seed' | 'session', value: string, seconds: number): string =>
 		`${nameOf(what)}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=${what === 'seed' ? 'Lax' : 'Strict'}${secure ? '; Secure' : ''}`
 	return {
@@ -40,7 +40,7 @@ export function cookiesFor(base: string): Cookies {
 	}
 }
 
-/** A browser proves by these headers that a page of the gateway itself sent the request. */
+/** Whether a browser states in its headers that a page of the gateway itself sent the request. */
 export function isOfOwnPage({ headers }: Pick<IncomingMessage, 'headers'>, base: string): boolean {
 	const site = headers['sec-fetch-site']
 	if (site !== undefined) return site === 'same-origin'

@@ -4,8 +4,8 @@ const MAX_BYTES = 64 * 1024
 const TIMEOUT_MS = 10_000
 
 /**
- * Requests to the identity provider: 64 KiB, 10 s, no redirects. The operator named the issuer, so it may be private. What
- * its documents name may be so on the same origin only.
+ * Sends requests to the identity provider: at most 64 KiB and 10 s, no redirects. The issuer's address may be private, since the
+ * operator configured it. Other addresses from its documents must be public, unless they have the same origin.
  */
 export function fetchFrom(issuer: string): (url: string, init?: GuardedInit) => Promise<Response> {
 	const { origin, protocol } = new URL(issuer)

@@ -1,4 +1,4 @@
-/** The sign-in of the console at the identity provider, and its end. */
+/** The console's sign-in at the identity provider, and its sign-out. */
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../../core/util/lazy-joi.ts'
 import { pageAnswers } from '../../shared/plain-page.ts'
@@ -13,7 +13,7 @@ import type { Sessions } from './sessions.ts'
 import type { SignIn } from './sign-in.ts'
 
 const CALLBACK = '/v1/auth/callback'
-/** Statuses of a sign-in that failed; another one is 503. */
+/** Statuses of a failed sign-in. All others become 503. */
 const REFUSALS = [400, 403, 404]
 const tags = ['api', 'tokens']
 
@@ -40,7 +40,7 @@ export function loginRoutes(
 		path: '/v1/auth/login',
 		options: {
 			id: 'describeLogin',
-			description: 'Where people sign in',
+			description: 'Get the identity provider of the sign-in',
 			notes: 'Needs no token. 404 without `auth.oidc.client_id`.',
 			tags,
 			auth: false,
@@ -59,9 +59,9 @@ export function loginRoutes(
 		path: '/v1/auth/login',
 		options: {
 			id: 'beginLogin',
-			description: 'Begin to sign in to the console',
+			description: 'Start a sign-in to the console',
 			notes:
-				'For pages of the gateway. Sets a cookie; open `url` in the same browser within 10 minutes. The identity provider sends it to `/v1/auth/callback` below `server.public_url`.',
+				'For pages of the gateway. Sets a cookie. Open `url` in the same browser within 10 minutes. The identity provider redirects it to `/v1/auth/callback` below `server.public_url`.',
 			tags,
 			auth: false,
 			plugins: { openapi: { errors: [404, 409, 503] } },
@@ -85,9 +85,9 @@ export function loginRoutes(
 		path: CALLBACK,
 		options: {
 			id: 'endLogin',
-			description: 'Where a browser returns after a sign-in to the console',
+			description: 'Complete a sign-in to the console',
 			notes:
-				'For browsers: shows a page that leads to the console. Public, since `state` proves that the sign-in was begun in this browser.',
+				'For browsers: the identity provider redirects here. Shows a page that redirects to the console. Public, since `state` proves that this browser started the sign-in.',
 			tags,
 			auth: false,
 			plugins: { openapi: { answers: pageAnswers(200, ...REFUSALS, 503) } },
@@ -119,7 +119,7 @@ export function loginRoutes(
 		options: {
 			id: 'logout',
 			description: 'Sign out of the console',
-			notes: 'Ends the session of the cookie; without one it does nothing. For pages of the gateway only.',
+			notes: "Ends the cookie's session. Without the cookie, it does nothing. For pages of the gateway only.",
 			tags,
 			auth: false,
 			plugins: { openapi: { answers: { 204: {} }, errors: [403] } },

@@ -1,4 +1,4 @@
-/** What a caller of the identity provider may do: the rules of `auth.oidc` that match the claims of its token. */
+/** The permissions of a caller of the identity provider, from the rules of `auth.oidc` that match its claims. */
 import { hash } from 'node:crypto'
 import { Fault } from '../../../core/errors.ts'
 import { reaches } from '../../shared/agent-limit.ts'
@@ -9,9 +9,9 @@ import { limitsOf, powersOf } from '../powers.ts'
 import { holds } from '../../shared/scopes.ts'
 import type { Claims, ClaimValue, OidcRule } from './contract.ts'
 
-/** The claims that hold what a client asked for: RFC 9068, and Entra's name for it. */
+/** The claims with the scopes of a token: RFC 9068, and Entra's name. */
 const SCOPE_CLAIMS = ['scope', 'scp']
-/** The first that a token has names its bearer for people. */
+/** The first of these claims that a token has is the caller's label. */
 const LABELS = ['email', 'preferred_username', 'name', 'client_id']
 const LABEL_LIMIT = 100
 
@@ -24,7 +24,7 @@ export function rulesFor(rules: readonly OidcRule[], claims: Claims): OidcRule[]
 	)
 }
 
-/** By its name; else along the dots in it: `realm_access.roles` is the claim `roles` in the claim `realm_access`. */
+/** The claim of this name; otherwise dots lead to nested claims: `realm_access.roles` is `roles` in the claim `realm_access`. */
 function claimIn(claims: Claims, name: string): unknown {
 	if (Object.hasOwn(claims, name)) return claims[name]
 	let at: unknown = claims
@@ -36,9 +36,9 @@ function claimIn(claims: Claims, name: string): unknown {
 }
 
 /**
- * What these rules permit in one request. The scopes of a rule must not reach the agents of another one. So rules for all
- * agents stand by themselves where they permit it. Otherwise a request about an agent may do what all rules for that agent
- * permit, and any other request what each rule permits that has a scope for it, for the agents of these rules.
+ * The permissions that these rules give for one request. The scopes of one rule must not apply to the agents of another. So if
+ * the rules for all agents permit the request, they alone apply. Otherwise, a request about one agent has the scopes of all rules
+ * for that agent. Any other request has the scopes that all rules permitting it have in common, for the agents of these rules.
  */
 export function powersFor(
 	rules: readonly OidcRule[],
@@ -50,7 +50,7 @@ export function powersFor(
 	const general = unionOf(rules.filter((rule) => !rule.agents).map((rule) => rule.scopes))
 	const limited = rules.filter((rule) => rule.agents && (agent === undefined || reaches(rule, agent)))
 	if (general.length > 0 && (limited.length === 0 || wholeGateway || permits(general))) return { scope: general }
-	// The guard then answers as for an agent that does not exist.
+	// With no agents, the guard answers as for an agent that does not exist.
 	if (agent !== undefined && limited.length === 0) return { scope: [...(scopes ?? [])], agents: [] }
 	const names = [...scopeNames]
 	const scopesOf = (own: readonly string[]): string[] => powersOf({ scopes: own, agents: [] }, names).scope
@@ -59,12 +59,12 @@ export function powersFor(
 	const fitting = limited.filter((rule) => permits(scopesOf(rule.scopes)))
 	const [first = [], ...others] = (fitting.length > 0 ? fitting : limited).map((rule) => scopesOf(rule.scopes))
 	return {
-		scope: first.filter((one) => others.every((other) => other.includes(one))),
+		scope: first.filter((scope) => others.every((other) => other.includes(scope))),
 		agents: unionOf(fitting.map((rule) => rule.agents ?? [])),
 	}
 }
 
-/** What these rules permit together, for people: which scopes are for which agents is left out. */
+/** A summary of these rules for people. It does not show which scopes are for which agents. */
 export function allOf(rules: readonly OidcRule[]): { scopes: string[]; agents?: string[]; limits?: CallerLimits } {
 	const limits = rules.find((rule) => rule.limits)?.limits
 	return {
@@ -74,13 +74,13 @@ export function allOf(rules: readonly OidcRule[]): { scopes: string[]; agents?: 
 	}
 }
 
-/** What a client must ask the identity provider for, so that rules for scopes match: values with spaces are lists (RFC 6749). */
+/** The scopes that a client must request so that rules for scopes match. Values with spaces are lists (RFC 6749). */
 export function scopesIn(rules: readonly OidcRule[]): string[] {
 	const values = rules.flatMap(({ when }) => SCOPE_CLAIMS.flatMap((claim) => when[claim] ?? []))
 	return unionOf(values.map((value) => String(value).split(' ')))
 }
 
-/** The latest time that a Date can have. */
+/** The latest time of a Date. */
 const LATEST_MS = 8.64e15
 
 export function expiryOf({ exp }: Claims): string {
@@ -91,7 +91,7 @@ function unionOf(lists: readonly (readonly string[])[]): string[] {
 	return [...new Set(lists.flat())]
 }
 
-/** Who the bearer is, and its limits: those of the first rule that has some. */
+/** The caller's identity, and the limits of the first rule that has any. */
 export function identityOf(
 	rules: readonly OidcRule[],
 	claims: Claims,

@@ -1,4 +1,4 @@
-/** Sessions of the console: what a browser's cookie stands for. */
+/** Sessions of the console, identified by a cookie of the browser. */
 import { hash } from 'node:crypto'
 import { Fault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
@@ -8,20 +8,23 @@ import type { Claims } from './contract.ts'
 
 export interface Session {
 	id: string
-	/** Of the sign-in; `exp` is when the session ends. */
+	/** The claims of the sign-in, except `exp`: when the session ends. */
 	claims: Claims
 }
 
-/** The stored record; the text of the cookie is not stored. */
+/** The stored record. The cookie itself is not stored. */
 interface SessionRecord {
 	claims: Claims
 	created_at: string
 }
 
 export interface Sessions {
-	/** Answers with the text of the cookie. Ends the oldest sessions of a person who has too many. Throws `unavailable` if there are too many in all. */
+	/**
+	 * Returns the cookie. Ends the oldest sessions of a person who has more than 32. Throws `unavailable` if 10,000 sessions are
+	 * open, and `invalid_request` if the claims have more than 16,384 characters.
+	 */
 	create(claims: Claims): Promise<string>
-	/** Undefined for one that has ended. */
+	/** Undefined for a session that has ended. */
 	find(cookie: string): Promise<Session | undefined>
 	get(id: string): Promise<Session | undefined>
 	end(id: string): Promise<void>
@@ -31,8 +34,8 @@ export const SESSION_S = 12 * 3600
 const COOKIE_BYTES = 32
 const COOKIE_FORM = /^[A-Za-z0-9_-]{43}$/
 const LIMIT = 10_000
-/** Of one person; the oldest end, so that nobody uses up the places of others. */
-const LIMIT_OF_ONE = 32
+/** So that nobody uses up the places of others. */
+const LIMIT_PER_PERSON = 32
 const CLAIMS_CHARACTERS = 16_384
 
 const all = ['auth', 'session'] as const
@@ -52,7 +55,7 @@ export function sessionsOf({ store }: Pick<Context, 'store'>): Sessions {
 			if (value.claims.iss === iss && value.claims.sub === sub) own.push({ key: at, created_at: value.created_at })
 		}
 		const newestFirst = own.toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
-		for (const { key: at } of newestFirst.slice(LIMIT_OF_ONE - 1)) {
+		for (const { key: at } of newestFirst.slice(LIMIT_PER_PERSON - 1)) {
 			await store.delete(at)
 			kept--
 		}

@@ -13,7 +13,7 @@ export function oidc(joi: Root): ObjectSchema<OidcSettings> {
 				.object()
 				.pattern(joi.string().max(200), joi.alternatives(value, joi.array().items(value).min(1).max(100)))
 				.required()
-				.description('Claims and their values; a list of values: one of them. All claims must match.'),
+				.description('Claims and their values. All claims must match; of a list of values, one must match.'),
 			scopes: joi
 				.array()
 				.items(joi.string().max(100).description('A scope.'))
@@ -45,7 +45,7 @@ export function oidc(joi: Root): ObjectSchema<OidcSettings> {
 					joi.array().items(joi.string().max(2048)).min(1).max(16).description('Values of `aud`.'),
 				)
 				.description(
-					'The value that tokens must have as `aud`, or a list of which one must match. Default server.public_url, and that address with /mcp.',
+					'The accepted value of `aud`, or a list of values. Default server.public_url, and that address with /mcp.',
 				),
 			client_id: joi
 				.string()
@@ -56,18 +56,18 @@ export function oidc(joi: Root): ObjectSchema<OidcSettings> {
 			client_secret: joi
 				.string()
 				.max(2048)
-				.description('The secret of that client, best as ${VARIABLE}. Default none: a public client.'),
+				.description('The secret of that client, preferably as ${VARIABLE}. Default none: a public client.'),
 			rules: joi
 				.array()
 				.items(rule)
 				.min(1)
 				.max(RULES_LIMIT)
 				.required()
-				.description('What callers may do, by the claims of their tokens. All matching rules apply.'),
+				.description("What callers may do, by their tokens' claims. All matching rules apply."),
 		})
 		.allow(null)
 		.default(null)
 		.description(
-			"The company's identity provider, whose access tokens are accepted beside the gateway's own. Default null.",
+			"The identity provider whose access tokens are accepted in addition to the gateway's own. Default null.",
 		)
 }

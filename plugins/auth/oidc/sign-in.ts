@@ -1,7 +1,7 @@
 /**
  * The console's sign-in at the identity provider: the authorization code flow with PKCE (RFC 6749, RFC 7636, OpenID Connect
- * Core). Everything that the way back must prove is derived from a random seed in a cookie of the browser, so the gateway
- * keeps nothing, and only the browser that began can end it.
+ * Core). State, nonce and verifier are derived from a random seed in a cookie of the browser. So the gateway stores nothing, and
+ * only the browser that started a sign-in can complete it.
  */
 import { hash } from 'node:crypto'
 import type { Configuration } from 'openid-client'
@@ -15,17 +15,17 @@ import { fetchFrom } from './fetch.ts'
 export interface SignIn {
 	/** `seed`: for the cookie. Throws `unavailable` if the provider cannot be reached. */
 	begin(redirect: string): Promise<{ url: string; seed: string }>
-	/** The claims of the ID token. `returned`: the address that the browser was sent to. Throws `forbidden` and `unavailable`. */
+	/** Returns the claims of the ID token. `returned`: the callback's address. Throws `forbidden` and `unavailable`. */
 	complete(returned: URL, seed: string | undefined): Promise<Claims>
 }
 
 const SEED_BYTES = 32
 const SEED_FORM = /^[A-Za-z0-9_-]{43}$/
 const RETRY_AFTER_S = 10
-/** Requests for tokens at the same time: anyone can begin a sign-in, and end it with a code that is made up. */
+/** Concurrent requests for tokens: anyone can start a sign-in, and complete it with an invented code. */
 const EXCHANGES = 32
 
-/** Null without a client. */
+/** Null without a `client_id`. */
 export function signInOf({ issuer, client_id, client_secret }: OidcSettings): SignIn | null {
 	if (client_id === undefined) return null
 	const provider = once(() => discover(issuer, client_id, client_secret))
@@ -61,7 +61,7 @@ export function signInOf({ issuer, client_id, client_secret }: OidcSettings): Si
 			const configuration = await reach()
 			const { authorizationCodeGrant } = await import('openid-client')
 			if (exchanges >= EXCHANGES)
-				throw new Fault('unavailable', 'too many people sign in at the same time; begin again in the console')
+				throw new Fault('unavailable', 'too many people sign in at the same time; start again in the console')
 			exchanges++
 			try {
 				const tokens = await authorizationCodeGrant(configuration, returned, {
@@ -72,8 +72,8 @@ export function signInOf({ issuer, client_id, client_secret }: OidcSettings): Si
 				})
 				return { ...tokens.claims() } as Claims
 			} catch (error) {
-				// What the provider says may contain the code.
-				throw new Fault('forbidden', 'the identity provider did not confirm the sign-in; begin again in the console', {
+				// Without the provider's message, which may contain the code.
+				throw new Fault('forbidden', 'the identity provider did not confirm the sign-in; start again in the console', {
 					cause: error,
 				})
 			} finally {

@@ -30,7 +30,7 @@ interface Row {
 
 const proxy = /proxy/
 const foreignHost = /Host is neither/
-const foreignOrigin = /Origin is another/
+const foreignOrigin = /Origin is not that of/
 const foreignSite = /Sec-Fetch-Site/
 const foreignPage = /Referer is a page of another origin/
 const foreignTarget = /target names another host/

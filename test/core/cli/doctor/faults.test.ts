@@ -354,7 +354,7 @@ void t.test('tokens', async (t) => {
 				await all(home, () => kept)
 			},
 		},
-		{ level: 'error', message: /no token is valid any more/, fix: /svc tokens create/ },
+		{ level: 'error', message: /every token was revoked or has expired/, fix: /svc tokens create/ },
 	)
 })
 
