@@ -2,9 +2,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { EventBus } from '../../core/events/event-bus.ts'
 import type { AuditPage, AuditRequest } from './contract.ts'
 
-/** Pages of the log that one response may need: a filter that matches almost nothing must not hold a request forever. */
+/** Pages of the log per response. With a filter that matches almost nothing, a request would otherwise take too long. */
 const READ_LIMIT = 20
-/** Characters of one answer; after them the page ends, however many events it has. */
+/** Characters per response. A page ends after them, even with fewer events than requested. */
 const CHARACTER_LIMIT = 8 * 1024 * 1024
 
 /** Reads backwards from the cursor (null: from the newest event) until the page is full or the limit of pages is reached. */

@@ -6,31 +6,28 @@ import type { Credentials, StreamSettings } from '../auth/contract.ts'
 export interface EventSettings extends StreamSettings {
 	/** Events older than this are deleted, except those of runs that have not ended. */
 	retention_days: number
-	/** Streams open at the same time; the next one gets 503. */
+	/** Maximum number of open streams; the next one gets 503. */
 	max_streams: number
 }
 
 export interface StreamRequest {
-	/** Not begun yet; it belongs to the stream from now on. */
+	/** Without headers or a body yet. The stream takes it over. */
 	response: ServerResponse
 	/** Checked repeatedly while the stream is open. */
 	credentials: Credentials
 	filter: LiveFilter
 	/**
-	 * Resume after this position, a cursor or the id of an event; null: begin with the next event, as for a position that the
-	 * log does not know. With `endsWithRun` an unknown position means the beginning of the run.
+	 * Resume after this position: a cursor or an event's id. Null: begin with the next event. An unknown position has the same
+	 * effect as null, but with `endsWithRun` the stream then begins with the run.
 	 */
 	after: string | null
-	/** Whether the stream ends with the end of its run; default: it does not. Only for streams of one run. */
+	/** Whether the stream ends with its run; default false. Only for streams of one run. */
 	endsWithRun?: boolean
 }
 
-/** A stream of one run that is about to start. It collects the run's events from its creation on. */
+/** A stream of one run that has not started yet. Collects the run's events until it is opened. */
 export interface RunStream {
-	/**
-	 * Sends all collected events, then new ones, and ends with the run. Otherwise like `Events.stream`. Call it once, or call
-	 * `drop`.
-	 */
+	/** Sends the collected events, then new ones, and ends with the run. Otherwise as `Events.stream`. Call it once, or `drop`. */
 	open(response: ServerResponse): Promise<void>
 	drop(): void
 }
@@ -50,16 +47,16 @@ export interface AuditPage {
 
 export interface Events {
 	/**
-	 * Turns a response into an event stream. Settles once it is open; it ends when its client leaves, its caller loses its
-	 * authority or this plugin stops. Throws `unavailable` if too many streams are open.
+	 * Turns a response into an event stream. Resolves once it is open. The stream ends when the client disconnects, the caller
+	 * loses its authority or this plugin stops. Throws `unavailable` if too many streams are open.
 	 */
 	stream(request: StreamRequest): Promise<void>
 	/**
-	 * Collects the events of a run before it starts, so that its stream misses none, including the pieces of its first answer.
+	 * Collects the events of a run that has not started yet, so that its stream misses none, not even the first `model.stream`.
 	 * Throws `unavailable` if too many streams are open.
 	 */
 	ofRun(run_id: string, credentials: Credentials): RunStream
-	/** How many streams are open. */
+	/** The number of open streams. */
 	streams(): number
 	/** Throws `invalid_request` for an invalid cursor. */
 	audit(request: AuditRequest): Promise<AuditPage>

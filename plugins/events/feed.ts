@@ -3,66 +3,66 @@ import { chunk } from '../shared/sse.ts'
 import type { Connection } from '../shared/sse.ts'
 import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 
-/** Above this many bytes waiting for a live client, it gets no more live events, and reads the log once it is ready again. */
+/** A client with more unread bytes is no longer live: it gets events from the log once it has read them. */
 const BACKLOG_LIMIT = 256 * 1024
-/** Events that come together go out as one block, of about this many characters at most. */
+/** Characters in one block of events. A block exceeds the limit by at most one event. */
 const BLOCK_LIMIT = 256 * 1024
-/** Events kept for a client during the read that may turn it live. Where there are more, it reads again. */
+/** Events buffered for a reader while a page is read. After more, it reads another page. */
 const BUFFER_LIMIT = 1000
 
-/** A client, as far as its feed and the replay need to know it. */
+/** A client of a feed. */
 export interface FeedReader {
 	readonly connection: Connection
-	/** Everything of its filter up to here has been written. */
+	/** All events of the filter up to this position have been written. */
 	cursor: Cursor
 }
 
-/** An event as its readers get it. */
+/** An event in the form in which its readers get it. */
 export interface Frame {
 	event_id: string
 	text: string
-	/** The readers' streams end with it. */
+	/** The streams of the readers end with this event. */
 	isLast: boolean
 }
 
-/** Events that arrived while a reader's page was being read, or before it had a connection. */
+/** Events that arrived while a page was read for a reader, or before the reader had a connection. */
 export interface Buffered {
 	frames: Frame[]
-	/** There was more than fits. */
+	/** Events were dropped. */
 	overflowed: boolean
 }
 
 export interface FeedOptions {
-	/** Identifies it among the others. */
+	/** Unique among the open feeds. */
 	key: string
 	filter: LiveFilter
 	events: EventBus
-	/** The frame of an event, for readers of this feed. */
+	/** The frame of a live event, for readers of this feed. */
 	textOf: (delivery: Delivery) => string
-	/** The JSON of an event that comes from the log. */
+	/** The JSON of an event from the log. */
 	jsonOf: (event: EventEnvelope) => string
 	/** Whether the streams of this feed end with this event. */
 	isLast: (event: EventEnvelope) => boolean
-	/** The last event has been written. */
+	/** Called once the last event has been written. */
 	finished: (reader: FeedReader) => void
-	/** `flush` must be called before the next turn of the event loop. */
+	/** Called with events to write: call `flush` before the next turn of the event loop. */
 	dirty: (feed: EventFeed) => void
-	/** A reader is no longer live; it must catch up from its cursor. */
+	/** Called with a reader that is no longer live and must catch up from its cursor. */
 	behind: (reader: FeedReader) => void
 }
 
 /**
- * One filter with all its readers. It listens once for all of them, and passes events to those that are live; the others
- * read the log until they have caught up.
+ * One filter and all its readers, with one subscription. Passes events to the readers that are live. The others read the log
+ * until they have caught up.
  */
 export class EventFeed {
 	readonly options: FeedOptions
 	readonly readers = new Set<FeedReader>()
 	readonly #live = new Set<FeedReader>()
-	/** Readers, or what takes their place before they have a connection. */
+	/** By reader, or by another object before the reader has a connection. */
 	readonly #joining = new Map<object, Buffered>()
 	readonly #unsubscribe: () => void
-	#waiting: string[] = []
+	#pending: string[] = []
 	#length = 0
 	#cursor: Cursor = ''
 	#isOver = false
@@ -86,7 +86,7 @@ export class EventFeed {
 		return this.readers.size === 0 && this.#joining.size === 0
 	}
 
-	/** Stores events that arrive from now on for this reader, until `buffered` is called. */
+	/** Buffers events for this reader until `buffered` is called. */
 	listen(reader: object): void {
 		this.#joining.set(reader, { frames: [], overflowed: false })
 	}
@@ -97,9 +97,9 @@ export class EventFeed {
 		return buffered
 	}
 
-	/** From here on it hears. `missing`: what came between its cursor and this very moment. */
+	/** Passes new events to this reader from now on. `missing`: the events between its cursor and now. */
 	goLive(reader: FeedReader, missing: readonly Frame[]): void {
-		// What waits was heard before this moment: it is for those that were live already.
+		// Pending events arrived before now, so they are for the readers that are live already.
 		this.flush()
 		if (missing.length > 0) reader.connection.write(chunk(missing.map(({ text }) => text).join('')))
 		if (missing.some(({ isLast }) => isLast)) return this.options.finished(reader)
@@ -107,11 +107,11 @@ export class EventFeed {
 		this.#live.add(reader)
 	}
 
-	/** Writes the events that wait to every live reader that can accept them. */
+	/** Writes the pending events to every live reader. Readers with too many unread bytes are no longer live. */
 	flush(): void {
 		if (this.#length === 0) return
-		const block = chunk(this.#waiting.join(''))
-		this.#waiting = []
+		const block = chunk(this.#pending.join(''))
+		this.#pending = []
 		this.#length = 0
 		for (const reader of this.#live) {
 			if (reader.connection.backlog > BACKLOG_LIMIT) {
@@ -136,7 +136,7 @@ export class EventFeed {
 		}
 		if (this.#live.size === 0) return
 		if (this.#length === 0) this.options.dirty(this)
-		this.#waiting.push(text)
+		this.#pending.push(text)
 		this.#length += text.length
 		this.#cursor = delivery.cursor
 		this.#isOver ||= isLast

@@ -2,23 +2,23 @@ import type { Delivery } from '../../core/events/event-bus.ts'
 import type { Clearance } from '../../core/redactor/redactor.ts'
 import type { Cursor, EventEnvelope } from '../../core/store/ports.ts'
 
-/** An event whose payload names the secret. */
+/** The payload of this event contains the name of the secret. */
 const REDACTED = 'security.redacted'
 
-/** How many milliseconds a browser waits before it connects again. */
+/** How long a browser waits before it reconnects, in milliseconds. */
 const RETRY_MS = 3000
 
 /**
- * One event as a client reads it. JSON has no line break of its own, so it is always a single `data:` line. The id comes after it:
- * some clients note an id as soon as its line is complete, and would lose an event that a broken connection cuts off there.
+ * An event as text of the stream. JSON contains no line breaks, so it is one `data:` line. The id follows it: some clients store
+ * an id as soon as its line is complete. If the connection broke after that line, they would lose the event.
  */
 export function frame(cursor: Cursor, json: string): string {
 	return `data: ${json}\nid: ${cursor}\n\n`
 }
 
 /**
- * The same for an event that several filters let through: they hear it one right after another, so remembering the
- * latest makes its text once for all of them.
+ * As `frame`, for several feeds. They receive an event one right after another, so a cache of the latest text is enough to make
+ * each text once.
  */
 export function frameMaker(clearance: Clearance): (delivery: Delivery) => string {
 	let latest: Delivery | undefined
@@ -38,8 +38,8 @@ export function jsonFor(clearance: Clearance, event: EventEnvelope, json = () =>
 }
 
 /**
- * What a stream begins with. No empty line ends it, so it becomes part of the first event's block: some clients take a block
- * without data, and a comment with an empty line after it, for a message. The same holds for `comment`.
+ * The beginning of a stream. Without an empty line at its end, it is part of the first event's block: some clients mistake a
+ * block without data, or a comment before an empty line, for a message. The same applies to `comment`.
  */
 export function greeting(isKnown: boolean): string {
 	return `${comment(isKnown ? 'connected' : 'unknown position')}retry: ${RETRY_MS}\n`

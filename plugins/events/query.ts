@@ -1,4 +1,4 @@
-/** Which events are meant: the query fields that the stream and the audit log share, and what an event looks like. */
+/** The query fields that the stream and the audit log share, and the schema of an event. */
 import type { ObjectSchema, Schema, StringSchema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AgentLimit } from '../shared/agent-limit.ts'
@@ -23,9 +23,9 @@ export const filterKeys: Record<keyof FilterQuery, Schema> = {
 		.max(4096)
 		.pattern(types)
 		.message(
-			`{#label} must be a type such as message.assistant, a family such as message.*, or at most ${TYPES_LIMIT} of them with commas between`,
+			`{#label} must be a type such as message.assistant, a family such as message.*, or at most ${TYPES_LIMIT} of them, separated by commas`,
 		)
-		.description('A type, a family such as `message.*`, or a list of them with commas.')
+		.description('A type, a family such as `message.*`, or a list of them, separated by commas.')
 		.example('run.*,message.*'),
 }
 
@@ -40,7 +40,7 @@ const shownEvent = {
 	event_type: 'message.assistant',
 	payload: { content: 'Three books are due today.' },
 }
-/** What a client of the stream reads. */
+/** Example of the stream. */
 export const frame = `: connected\nretry: 3000\ndata: ${JSON.stringify(shownEvent)}\nid: 1042\n\n`
 
 export const event: ObjectSchema = Joi.object({
@@ -48,14 +48,14 @@ export const event: ObjectSchema = Joi.object({
 	timestamp: Joi.string().isoDate().required(),
 	agent_id: Joi.string().allow(null).required().description('Null for events of the gateway itself.'),
 	run_id: Joi.string().allow(null).required().description('Null for events outside a run.'),
-	sequence: Joi.number().integer().min(0).required().description('Rises within a run; 0 outside of one.'),
+	sequence: Joi.number().integer().min(0).required().description('Increases within a run; 0 outside a run.'),
 	event_type: Joi.string().required(),
 	payload: Joi.object().unknown().required(),
 })
 	.id('Event')
 	.example(shownEvent)
 
-/** `*` in the list of types is the same as no list. */
+/** The filter of a query, limited to the caller's agents. `*` in `event_type` is the same as no `event_type`. */
 export function toFilter({ agent_id, run_id, event_type }: FilterQuery, { agents }: AgentLimit): LiveFilter {
 	const list = [...new Set(event_type?.split(','))]
 	return {

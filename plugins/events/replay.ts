@@ -4,33 +4,33 @@ import type { LogPage } from '../../core/store/ports.ts'
 import type { EventFeed, Buffered, Frame, FeedReader } from './feed.ts'
 import { frame } from './frames.ts'
 
-/** Pages that are read in one turn of the event loop, so that a thousand clients that come back at once stop nobody. */
+/** Pages read per turn of the event loop, so that a thousand clients that reconnect at once do not block others. */
 const READS_PER_TURN = 4
 const PAGE_LIMIT = 128
-/** Characters of one write; the client's socket says when the next may come. */
+/** Characters of one write. The next one waits until the socket has drained. */
 const WRITE_LIMIT = 64 * 1024
 
-interface Catching {
+interface CatchUp {
 	feed: EventFeed
-	/** Events of the next page: fewer where they are large, since what is not written is read again. */
+	/** Events in the next page. Smaller for large events, since those that do not fit into one write are read again. */
 	limit: number
 }
 
 export interface ReplayOptions {
 	events: EventBus
-	/** The log could not be read for this reader. */
+	/** Called if the log could not be read for this reader. */
 	failed: (reader: FeedReader, error: unknown) => void
 }
 
 /**
- * Brings readers from where they are to the end of the log, a page at a time and only as fast as their sockets take it:
- * nothing waits in memory but what one write holds. A reader that has reached the end becomes live.
+ * Sends readers the log from their cursors on, a page at a time and at the speed of their sockets. So at most one write per
+ * reader is in memory. A reader that has reached the end of the log becomes live.
  */
 export class Replay {
 	readonly #options: ReplayOptions
-	readonly #catching = new Map<FeedReader, Catching>()
-	/** Who is ready for a page, first come first served. */
-	readonly #line = new Set<FeedReader>()
+	readonly #catching = new Map<FeedReader, CatchUp>()
+	/** Readers that are ready for a page, first in, first out. */
+	readonly #queue = new Set<FeedReader>()
 	#turn: NodeJS.Immediate | undefined
 
 	constructor(options: ReplayOptions) {
@@ -44,26 +44,26 @@ export class Replay {
 
 	remove(reader: FeedReader): void {
 		this.#catching.delete(reader)
-		this.#line.delete(reader)
+		this.#queue.delete(reader)
 	}
 
 	close(): void {
 		clearImmediate(this.#turn)
 		this.#catching.clear()
-		this.#line.clear()
+		this.#queue.clear()
 	}
 
 	#enqueue(reader: FeedReader): void {
 		if (!this.#catching.has(reader)) return
-		this.#line.add(reader)
+		this.#queue.add(reader)
 		this.#turn ??= setImmediate(() => void this.#serve())
 	}
 
 	async #serve(): Promise<void> {
-		const served = [...this.#line.keys().take(READS_PER_TURN)]
-		for (const reader of served) this.#line.delete(reader)
+		const served = [...this.#queue.keys().take(READS_PER_TURN)]
+		for (const reader of served) this.#queue.delete(reader)
 		await Promise.all(served.map((reader) => this.#step(reader)))
-		this.#turn = this.#line.size > 0 ? setImmediate(() => void this.#serve()) : undefined
+		this.#turn = this.#queue.size > 0 ? setImmediate(() => void this.#serve()) : undefined
 	}
 
 	async #step(reader: FeedReader): Promise<void> {
@@ -83,7 +83,7 @@ export class Replay {
 		if (!this.#catching.has(reader)) return
 
 		const atEnd = this.#write(reader, page, catching)
-		if (!this.#catching.has(reader)) return // the last event was among them
+		if (!this.#catching.has(reader)) return // the page contained the last event
 		if (!atEnd || buffered.overflowed || reader.connection.full) {
 			reader.connection.whenReady(() => this.#enqueue(reader))
 			return
@@ -92,8 +92,8 @@ export class Replay {
 		feed.goLive(reader, missing(buffered, page))
 	}
 
-	/** True if the whole page was written and it was the last one. */
-	#write(reader: FeedReader, page: LogPage, catching: Catching): boolean {
+	/** Whether the whole page was written, and was the last one. */
+	#write(reader: FeedReader, page: LogPage, catching: CatchUp): boolean {
 		const { feed } = catching
 		let text = ''
 		let count = 0
@@ -119,8 +119,8 @@ export class Replay {
 }
 
 /**
- * What was heard during the read and is not in the page. The log shows nothing before it is heard, in the order in
- * which it is heard, so the page holds a beginning of what was heard.
+ * The events that arrived during the read and are not in the page. An event arrives before the log returns it, in the same
+ * order. So the page contains a prefix of the buffered events.
  */
 function missing(buffered: Buffered, page: LogPage): Frame[] {
 	const read = new Set(page.entries.map(({ event }) => event.event_id))

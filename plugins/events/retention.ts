@@ -2,12 +2,12 @@ import type { Context } from '../../core/plugin.ts'
 import type {} from '../runs/contract.ts'
 import type { EventSettings } from './contract.ts'
 
-/** A start has more urgent things to do. */
+/** After more urgent work of the start. */
 const FIRST_MS = 2_000
 const EVERY_MS = 60 * 60 * 1000
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** Prunes soon after the start and then every hour, for as long as the instance lives. */
+/** Prunes soon after the start, then every hour, until the instance is released. */
 export function keepPruned(ctx: Context<EventSettings>): void {
 	const work = async (): Promise<void> => {
 		const deleted = await prune(ctx)
@@ -18,7 +18,7 @@ export function keepPruned(ctx: Context<EventSettings>): void {
 }
 
 /**
- * Deletes events older than the retention. Events of a run that has not ended stay, however old: they are its journal.
+ * Deletes events older than the retention, except those of runs that have not ended: they are the run's journal.
  * Without a runs plugin, every run counts as running.
  */
 export async function prune(ctx: Context<EventSettings>): Promise<number> {

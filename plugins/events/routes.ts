@@ -16,7 +16,9 @@ const page = Joi.object({
 	next_cursor: Joi.string()
 		.allow(null)
 		.required()
-		.description('For the next page; null if there is nothing older. It may come with fewer events than `limit`.')
+		.description(
+			'For the next page; null if there is nothing older. A page may have fewer events than `limit`, and a next page.',
+		)
 		.example('1038'),
 }).id('AuditPage')
 
@@ -49,7 +51,7 @@ export function routes(
 			id: 'streamEvents',
 			description: 'Follow events as they happen',
 			notes: [
-				'Server-Sent Events: each `data:` line is one event as JSON, each `id:` the position after it. With the header `Last-Event-ID` (or `last_event_id`), which takes such a position or an `event_id`, everything since then comes first; with one that the log does not know, the stream begins with the next event, after the comment `: unknown position`. The header `X-Last-Event-ID` of the response has the position at which the stream begins. The last event of a run is `run.completed`, `run.failed` or `run.stopped`: a stopped run neither completes nor fails. `model.stream` is live only. A slow client is served from the log. The stream of a client that reads nothing for too long is closed; it can resume with its `Last-Event-ID`.',
+				'Server-Sent Events: each `data:` line is one event as JSON, each `id:` line the position after it. To resume, send such a position, or an `event_id`, in the header `Last-Event-ID` (or as `last_event_id`): the stream begins with the events since then. If the position is unknown, the stream begins with the comment `: unknown position`, and the next event. The response header `X-Last-Event-ID` is the position at which the stream begins. The last event of a run is `run.completed`, `run.failed` or `run.stopped`: a stopped run neither completes nor fails. `model.stream` is live only. A slow client gets its events from the log. The stream of a client that reads nothing for too long is closed; the client can resume with `Last-Event-ID`.',
 				`Types:\n${typeList}`,
 			],
 			tags: ['api', 'events'],
@@ -91,7 +93,7 @@ export function routes(
 		options: {
 			id: 'listEvents',
 			description: 'Read past events',
-			notes: `Newest first; events are kept for ${ctx.config.retention_days} days. Types as of GET /v1/events/stream, without \`model.stream\`.`,
+			notes: `Newest first; events are kept for ${ctx.config.retention_days} days. The types are those of GET /v1/events/stream, except \`model.stream\`.`,
 			tags: ['api', 'events'],
 			auth: scoped('events:read'),
 			plugins: { auth: { agents: 'checked' } },
@@ -103,7 +105,7 @@ export function routes(
 					actor: Joi.string()
 						.max(ACTOR_LIMIT)
 						.description(
-							'Events that this one caused: the `id` of `payload.actor`, such as that of a token, or `local` or `gateway`.',
+							'Events that this actor caused: the `id` of `payload.actor`, such as the id of a token, or `local` or `gateway`.',
 						)
 						.example('local'),
 					limit: Joi.number().integer().min(1).max(500).default(50).description('Events of one page.'),
@@ -138,8 +140,8 @@ export function routes(
 }
 
 /**
- * Whether the agent or run of the filter is one that the caller may know of. The pages of others would have no events either,
- * but a cursor, which those of what does not exist have not.
+ * Whether the caller may know of the agent or run of the filter. Without this check, a page for a hidden agent or run could have
+ * a cursor, which a page for one that does not exist never has.
  */
 async function isVisible(
 	{ events }: Pick<Context, 'events'>,
@@ -154,7 +156,7 @@ async function isVisible(
 	return typeof owner === 'string' && reaches(caller, owner)
 }
 
-/** Names the field to a caller whose position the log never gave out, and what to do. */
+/** Adds the field and the advice to the error for an invalid position. */
 function badPosition(path: string, advice: string): (error: unknown) => never {
 	return (error) => {
 		if (!isFault(error, 'invalid_request')) throw error
@@ -162,7 +164,7 @@ function badPosition(path: string, advice: string): (error: unknown) => never {
 	}
 }
 
-/** A browser that has no position yet may send an empty one. */
+/** A browser without a position may send an empty header. */
 function headerOf(value: string | string[] | undefined): string | undefined {
 	return typeof value === 'string' && value !== '' ? value : undefined
 }

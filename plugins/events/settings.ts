@@ -12,7 +12,7 @@ export default defineSettings<EventSettings>({
 				1,
 				20_000,
 				10_000,
-				'Event streams that may be open at the same time; the next one gets 503. One token may have four fifths of them.',
+				'Maximum number of open event streams; the next one gets 503. One token may have four fifths of them.',
 			),
 			heartbeat_s: heartbeat(),
 			stall_timeout_s: stallTimeout(),

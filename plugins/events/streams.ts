@@ -1,4 +1,4 @@
-/** The table of open streams: who may open one, what each of them does when, and how all of them end. */
+/** All open event streams: opens them, limits their number, sends heartbeats, and ends them. */
 import { Fault } from '../../core/errors.ts'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -14,16 +14,16 @@ import { Replay } from './replay.ts'
 
 const heartbeat = chunk(comment('still here'))
 
-/** The last event of a run is one of these. */
+/** Types of the last event of a run. */
 const RUN_ENDS: ReadonlySet<string> = new Set(['run.completed', 'run.failed', 'run.stopped'])
 
-/** `isOver`: nothing is left to send. */
+/** `isOver`: the client has already received everything. */
 type NewStream = Omit<StreamRequest, 'after'> & { isUnknown?: boolean; isOver?: boolean }
 
-/** Where a stream begins. */
+/** The position at which a stream begins. */
 interface Beginning {
 	at: Cursor
-	/** What was heard since then; null: it is read from the log. */
+	/** The events since then; null: they are read from the log. */
 	missing: Frame[] | null
 }
 
@@ -38,7 +38,7 @@ export class Streams {
 	readonly #replay: Replay
 	readonly #framesFor = new Map<Clearance, ReturnType<typeof frameMaker>>()
 	#dirty: EventFeed[] = []
-	/** Those that are being opened included. */
+	/** Includes streams that are being opened. */
 	#size = 0
 
 	constructor(ctx: Context<EventSettings>) {
@@ -58,14 +58,14 @@ export class Streams {
 		return this.#size
 	}
 
-	/** See `Events.stream`. */
+	/** As `Events.stream`. */
 	async open({ after, ...request }: StreamRequest): Promise<void> {
 		const { events } = this.#ctx
 		this.#refuseTooMany(request.credentials)
 		await this.#counted(async () => {
 			const located = after === null ? null : await events.locate(after)
 			const isUnknown = after !== null && located === null
-			// From the next event on, the end of its run might never come.
+			// A stream from the next event on might never see the end of its run.
 			const known = located ?? (isUnknown && request.endsWithRun ? await events.locate('0') : null)
 			const isOver = request.endsWithRun === true && (await this.#isOver(request.filter, known))
 			return this.#begin({ ...request, isUnknown, isOver }, () =>
@@ -74,7 +74,7 @@ export class Streams {
 		})
 	}
 
-	/** See `Events.ofRun`. */
+	/** As `Events.ofRun`. */
 	ofRun(run_id: string, credentials: Credentials): RunStream {
 		this.#refuseTooMany(credentials)
 		const request = { credentials, filter: { run_id }, endsWithRun: true }
@@ -98,7 +98,7 @@ export class Streams {
 		}
 	}
 
-	/** Whether the run has ended, and the client that resumes after `known` has received that. */
+	/** Whether the run has ended, and its last event is not after `known`: the client has received it. */
 	async #isOver({ run_id }: LiveFilter, known: Cursor | null): Promise<boolean> {
 		if (run_id === undefined || known === null) return false
 		const ends = async (after: Cursor | null): Promise<boolean> => {
@@ -111,7 +111,7 @@ export class Streams {
 		return !(await ends(known)) && ends(null)
 	}
 
-	/** Ends all of them. */
+	/** Ends all streams. */
 	close(): void {
 		this.#flush()
 		for (const stream of this.#open) this.#end(stream, 'event streams are being restarted')
@@ -122,7 +122,7 @@ export class Streams {
 		this.#open.mustHaveRoom(caller, this.#size)
 	}
 
-	/** `open` returns whether a stream is open now, which is counted until it is removed. */
+	/** Counts a stream while it is being opened, and until it is removed. `open` returns whether the stream is open. */
 	async #counted(open: () => Promise<boolean>): Promise<void> {
 		this.#size++
 		let isOpen = false
@@ -133,7 +133,7 @@ export class Streams {
 		}
 	}
 
-	/** False if the client has left. `begins` is called in the moment in which the stream begins to hear. */
+	/** False if the client has disconnected. `begins` is called in the same turn in which the stream starts to receive events. */
 	async #begin(request: NewStream, begins: () => Beginning): Promise<boolean> {
 		const { response, credentials, isUnknown = false, isOver = false } = request
 		const { config, signal } = this.#ctx
@@ -143,7 +143,7 @@ export class Streams {
 		this.#open.mustHaveRoom(credentials)
 		const feed = this.#feedOf(request)
 		const { at, missing } = begins()
-		// A client that is cut off before its first event resumes from here.
+		// A client that loses the connection before the first event can resume from here.
 		response.setHeader('x-last-event-id', at)
 		const connection = new Connection(response, socket, greeting(!isUnknown), {
 			stallMs: config.stall_timeout_s * 1000,
@@ -165,7 +165,7 @@ export class Streams {
 		return true
 	}
 
-	/** False where it had been removed before. */
+	/** False if the stream was already removed. */
 	#remove(stream: Stream): boolean {
 		const { feed } = stream
 		if (!this.#open.leave(stream)) return false
@@ -187,7 +187,7 @@ export class Streams {
 		if (this.#remove(stream)) stream.connection.end(comment(why))
 	}
 
-	/** Its last event was written; a client that is slow still gets it. */
+	/** Ends a stream after its last event. A slow client still gets that event. */
 	#finish(stream: Stream): void {
 		if (this.#remove(stream)) stream.connection.whenReady(() => stream.connection.end())
 	}
@@ -211,14 +211,14 @@ export class Streams {
 			jsonOf: (event) => jsonFor(clearance, event),
 			isLast: ({ event_type }) => endsWithRun && RUN_ENDS.has(event_type),
 			finished: (reader) => this.#finish(reader as Stream),
-			dirty: (one) => this.#flushSoon(one),
+			dirty: (dirtyFeed) => this.#flushSoon(dirtyFeed),
 			behind: (reader) => this.#replay.add(reader, feed),
 		})
 		this.#feeds.set(key, feed)
 		return feed
 	}
 
-	/** Sends its heartbeats. The first one comes at a random time, so that ten thousand do not come at once. */
+	/** Sends heartbeats. The first is at a random time, so that ten thousand streams do not send theirs at once. */
 	#beat(connection: Connection): (now: number) => void {
 		const intervalMs = this.#ctx.config.heartbeat_s * 1000
 		let due = performance.now() + Math.random() * intervalMs
@@ -229,7 +229,7 @@ export class Streams {
 		}
 	}
 
-	/** What one write to the disk brings, or one message of a thread, goes out together, at once. */
+	/** Sends all events of one write to the store, or of one message of a thread, as one block. */
 	#flushSoon(feed: EventFeed): void {
 		this.#dirty.push(feed)
 		if (this.#dirty.length === 1) queueMicrotask(() => this.#flush())

@@ -17,15 +17,15 @@ export default {
 	description: 'Read past events, newest first',
 	options: {
 		...filterOptions,
-		'--since <time>': 'at or after this time, ISO 8601, or this long ago, such as 30m, 12h or 7d',
-		'--until <time>': 'before this time, written the same way',
+		'--since <time>': 'at or after this time: ISO 8601, or how long ago, such as 30m, 12h or 7d',
+		'--until <time>': 'before this time, in the same form',
 		'--actor <id>': 'caused by this token, channel, webhook or agent, or by "local" or "gateway"',
 		'--limit <n>': { about: 'how many', max: 1_000_000, default: 50 },
-		'--all': 'all there are',
+		'--all': 'without a limit',
 		'--cursor <cursor>': 'continue after an earlier page',
 	},
 	examples: `
-With --json each line is one event.
+With --json, each line is one event.
 
 Examples:
   svc audit --agent ada --limit 20
@@ -53,6 +53,6 @@ Examples:
 			isEmpty &&= page.events.length === 0
 		}
 		if (isEmpty) cli.out.note(cli.out.style.dim('(no such events)'))
-		if (next !== null) cli.out.note(cli.out.style.dim(`(there are older ones; continue with --cursor ${next})`))
+		if (next !== null) cli.out.note(cli.out.style.dim(`(there are older events; continue with --cursor ${next})`))
 	},
 } satisfies Command

@@ -18,13 +18,13 @@ export interface EventPage {
 
 /** The options that `events` and `audit` share. */
 export const filterOptions = {
-	'--agent <agent>': 'of this agent',
-	'--run <run>': 'of this run; the beginning or end of its id is enough',
-	'--type <types>': 'of this type, family or list of them, such as run.*,message.assistant',
-	'--full': 'show whole ids, not only their ends, and who caused an event; --json always does',
+	'--agent <agent>': 'only events of this agent',
+	'--run <run>': 'only events of this run; the beginning or end of its id is enough',
+	'--type <types>': 'only events of these types or families, such as run.*,message.assistant',
+	'--full': 'show complete ids, not only their ends, and who caused an event; --json always does',
 } as const
 
-/** As fields of a query. */
+/** The options as fields of a query. */
 export function queryOf({ agent, run, type }: FilterOptions): Record<string, string> {
 	return {
 		...(agent !== undefined && { agent_id: agent }),
@@ -38,11 +38,11 @@ export async function withRunId<T extends FilterOptions>(cli: Cli, options: T): 
 	return options.run === undefined ? options : { ...options, run: await runIdOf(cli, options.run) }
 }
 
-/** An event as one line, with the ends of ids unless `full`, and the date of today if `dated`. */
+/** An event as one line. Shows only the ends of ids unless `full`; `dated`: shows the date also for events of today. */
 export function lineOf(event: EventEnvelope, style: Style, { full = false, dated = false } = {}): string {
 	const { timestamp, agent_id, event_type } = event
 	const run_id = event.run_id === null || full ? event.run_id : shortId(event.run_id)
-	const about = [agent_id, run_id].filter((one) => one !== null).join(' ')
+	const about = [agent_id, run_id].filter((id) => id !== null).join(' ')
 	const kind = bad.test(event_type) ? style.bad(style.plain(event_type)) : style.bold(style.plain(event_type))
 	const { actor: _who, ...what } = event.payload
 	const rest = full ? JSON.stringify(event.payload) : withShortIds(JSON.stringify(what))
@@ -50,6 +50,6 @@ export function lineOf(event: EventEnvelope, style: Style, { full = false, dated
 	return `${style.dim(moment(timestamp, { dated }))} ${kind} ${style.plain(about)} ${style.dim(style.plain(shown))}`.trimEnd()
 }
 
-/** Characters of a payload that a line shows; --json has all. */
+/** Characters of a payload in one line; --json shows all. */
 const PAYLOAD_LIMIT = 300
 const bad = /\.(failed|rejected|error|violation|denied)$/

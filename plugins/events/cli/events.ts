@@ -22,15 +22,15 @@ Examples:
 				...filterOptions,
 				'-n, --lines <n>': { about: 'begin with this many past events', max: 10_000 },
 				'--since <time>': 'begin this long ago, such as 10m, 2h or 1d, at an ISO 8601 time, or after a cursor',
-				'--stream': 'also show the pieces of answers (model.stream), as a --type that names them does',
-				'--count <n>': { about: 'end after this many events', max: 1_000_000 },
+				'--stream': 'also show the parts of answers (model.stream); a --type with model.stream shows them, too',
+				'--count <n>': { about: 'exit after this many events', max: 1_000_000 },
 				'--cursors': 'with --json: each line as {cursor, event}',
 			},
 			async run(cli, given: TailOptions) {
 				const options = await withRunId(cli, given)
 				const { count = Infinity, lines, since } = options
 				const isTime = since !== undefined && /^\d{1,9}[smhd]$|^\d{4}-\d\d-\d\d/.test(since)
-				const showsPieces = options.stream === true || /(^|,)model\.(\*|stream)/.test(options.type ?? '')
+				const showsModelStream = options.stream === true || /(^|,)model\.(\*|stream)/.test(options.type ?? '')
 				/** Ids of events from before the stream opened, which it may repeat. */
 				const shown = new Set<string>()
 				let seen = 0
@@ -38,7 +38,7 @@ Examples:
 				const opened = Promise.withResolvers<void>()
 				const over = new AbortController()
 				const show = (event: EventEnvelope, cursor?: string): void => {
-					if (seen >= count || (event.event_type === 'model.stream' && !showsPieces)) return
+					if (seen >= count || (event.event_type === 'model.stream' && !showsModelStream)) return
 					cli.out.line(options.cursors ? { cursor: cursor ?? null, event } : event)
 					cli.out.write(`${lineOf(event, cli.out.style, options)}\n`)
 					seen++
@@ -48,12 +48,12 @@ Examples:
 					...(since !== undefined && !isTime && { after: since }),
 					opened: () => {
 						if (!cli.out.json && seen === 0 && !lost)
-							cli.out.note(cli.out.style.dim(`(following ${cli.api.url}; Ctrl-C ends)`))
+							cli.out.note(cli.out.style.dim(`(following ${cli.api.url}; press Ctrl-C to exit)`))
 						lost = false
 						opened.resolve()
 					},
 					lost: () => {
-						if (!lost) cli.out.note(cli.out.style.dim('(the connection is lost; trying again)'))
+						if (!lost) cli.out.note(cli.out.style.dim('(the connection was lost; reconnecting)'))
 						lost = true
 					},
 				})
@@ -96,5 +96,5 @@ interface TailOptions extends FilterOptions {
 	cursors?: boolean
 }
 
-/** How many events since a time are shown if no number is given. */
+/** Maximum number of past events with --since, if --lines is not given. */
 const PAST_LIMIT = 10_000
