@@ -1,11 +1,11 @@
-/** Agents by the names that clients give to models. */
+/** Agents as models of OpenAI's API. */
 import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
 import { wrong } from './errors.ts'
 
 const PREFIX = 'svc/'
-/** No other name can be looked up. */
+/** The form of agent names. */
 const NAME = /^[A-Za-z0-9][\w.-]{0,63}$/
 
 /** `svc/<agent>`, or `<agent>` alone. Throws `not_found`. */

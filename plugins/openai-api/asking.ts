@@ -1,4 +1,4 @@
-/** Options that routes of this API have in common. */
+/** Options that the routes of this API share. */
 import type { Schema } from 'joi'
 import { scoped } from '../shared/scopes.ts'
 import { headers } from './conversations.ts'
@@ -10,7 +10,7 @@ export const common = {
 	plugins: { auth: { agents: 'checked' as const }, openapi: { failure } },
 }
 
-/** Of a route that asks an agent, and answers with the `whole` answer or as a stream. */
+/** Options of a route that starts a run, and responds with its complete answer (`whole`) or a stream. */
 export const asking = ({ payload, whole, streamed }: Record<'payload' | 'whole' | 'streamed', Schema>) => ({
 	...common,
 	auth: scoped('runs:write'),

@@ -1,16 +1,16 @@
-/** From messages of a request with attachments somewhere to messages whose attachments the agent has. */
+/** Stores the attachments of a request's messages. */
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { RequestMessage, StoredMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 
-/** Why an attachment of an earlier message is left out. */
-const passable = ['address_refused', 'payload_too_large'] as const
+/** Further errors for which an attachment of an earlier message is left out. */
+const tolerated = ['address_refused', 'payload_too_large'] as const
 
 /**
- * Stores the attachments of the latest message of the user and of what follows it; those that cannot be stored refuse the
- * request. Clients send earlier messages again and again: a line replaces what has gone meanwhile. `isKept`:
- * the gateway has the earlier messages itself, so their attachments are skipped.
+ * Stores the attachments of the user's latest message and of all later messages. Throws `invalid_request` if one of these cannot
+ * be stored. Clients send earlier messages with every request, whose attachments may no longer be available: a line of text
+ * replaces them. `isKept`: the gateway stores the conversation, so attachments of earlier messages are skipped.
  */
 export async function withAttachments(
 	ctx: Pick<Context, 'use'>,
@@ -35,7 +35,7 @@ export async function withAttachments(
 		try {
 			stored.push({ ...rest, attachments: await ctx.use('attachments').take(agent, sources) })
 		} catch (error) {
-			if (!isFault(error, 'invalid_request', ...(isNew ? [] : passable))) throw error
+			if (!isFault(error, 'invalid_request', ...(isNew ? [] : tolerated))) throw error
 			if (isNew) throw wrong(`${field}[${at}].content`, error.message)
 			stored.push({ ...rest, content: `${rest.content}\n[attachments are left out: ${error.message}]`.trim() })
 		}

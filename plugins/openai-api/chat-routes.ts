@@ -51,7 +51,7 @@ const payload = Joi.object({
 	messages: messages.required(),
 	...fields,
 	stream_options: Joi.object({ include_usage: Joi.boolean(), include_obfuscation: Joi.boolean() }).allow(null),
-	max_completion_tokens: limit.description("Tokens of each of the model's answers; the agent's own limit applies too."),
+	max_completion_tokens: limit.description("Maximum tokens of each model answer. The agent's limit applies, too."),
 	max_tokens: limit.description('The older name of max_completion_tokens.'),
 	frequency_penalty: penalty,
 	presence_penalty: penalty,
@@ -71,8 +71,8 @@ const payload = Joi.object({
 	response_format: responseFormat,
 	modalities: refused('must be ["text"]: an agent answers in text', [['text']]),
 	audio: refused('is not supported: an agent answers in text'),
-	functions: refused('is not supported any more; use tools', [[]]),
-	function_call: refused('is not supported any more; use tools'),
+	functions: refused('is no longer supported; use tools', [[]]),
+	function_call: refused('is no longer supported; use tools'),
 	web_search_options: refused('is not supported; give the agent a skill or an MCP server for it'),
 })
 	.example({ model: 'svc/ada', messages: [{ role: 'user', content: 'What can you do for me?' }] })
@@ -80,10 +80,10 @@ const payload = Joi.object({
 	.prefs({ convert: false })
 	.id('OpenAiChatRequest')
 
-const notes = `The model is an agent, and the answer is that of an ordinary run with its events, limits and tools. The run's id is
-in the header \`x-svc-run-id\`; a client that disconnects stops it. Without \`user\` and \`x-svc-conversation\` the request's
-messages are the only history of the run; with one of them the gateway stores the conversation, and only the latest message of the
-user counts. With \`stream: true\` the answer is Server-Sent Events, each a \`chat.completion.chunk\`, and \`[DONE]\`.`
+const notes = `The model is an agent. Each request is an ordinary run with its events, limits and tools. The run's id is in the
+header \`x-svc-run-id\`. If the client disconnects, the run is stopped. Without \`user\` and \`x-svc-conversation\`, the messages of
+the request are the only history of the run. With one of them, the gateway stores the conversation, and uses only the user's latest
+message of the request. With \`stream: true\`, the response is Server-Sent Events, each a \`chat.completion.chunk\`, and \`[DONE]\`.`
 
 export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service: OpenAiApi): void {
 	server.route<{ Payload: ChatRequest }>({
@@ -91,14 +91,14 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 		path: '/v1/chat/completions',
 		options: {
 			id: 'createChatCompletion',
-			description: "Ask an agent as OpenAI's chat completions do",
+			description: "Ask an agent with OpenAI's chat completions",
 			notes,
 			...asking({ payload, whole: completion, streamed: chunks }),
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }
-			const asked = await askedBy(ctx, body, callerOf(ctx.config, request, body.user))
+			const asked = await agentRequestOf(ctx, body, callerOf(ctx.config, request, body.user))
 			noteIgnored(raw.res, body)
 			bodyUsed(request)
 			if (body.stream === true) {
@@ -111,12 +111,12 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, service
 	})
 }
 
-async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, caller: Caller): Promise<AgentRequest> {
+async function agentRequestOf(ctx: Context<OpenAiSettings>, body: ChatRequest, caller: Caller): Promise<AgentRequest> {
 	const { owner, name } = caller
 	const agent = await agentOf(ctx, caller, body.model)
 	const named = name === undefined ? undefined : await namedConversation(ctx, agent, owner, name)
 	const input = await withOpenCalls(ctx, agent, named, messagesOf(body.messages))
-	// They may be large, and a stream may take long.
+	// Frees the memory: messages may be large, and a stream may be open for long.
 	body.messages = []
 	const isNamed = named !== undefined
 	const turn = turnOf(
@@ -130,5 +130,5 @@ async function askedBy(ctx: Context<OpenAiSettings>, body: ChatRequest, caller: 
 		json: jsonOf(format && { schema: format.schema, ...format.json_schema, type: format.type }),
 		model: modelSettings(body, body.max_completion_tokens, body.max_tokens),
 	})
-	return { agent, stays: isNamed, start: { ...start, conversation: named ?? newConversation('once', owner) } }
+	return { agent, keepsQuestions: isNamed, start: { ...start, conversation: named ?? newConversation('once', owner) } }
 }

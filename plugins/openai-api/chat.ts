@@ -1,15 +1,15 @@
-/** Chat completions as OpenAI's clients read them. */
+/** Chat completions in OpenAI's format. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { bodyOf } from './errors.ts'
 import type { AgentAnswer } from './exchange.ts'
 import { hexOf } from './ids.ts'
 import type { Script } from './serve.ts'
 
-/** The fields shared by all chunks of one answer. */
+/** The fields that all chunks of one answer share. */
 interface Head {
 	id: string
 	created: number
-	/** As the client wrote it. */
+	/** As in the request. */
 	model: string
 }
 
@@ -48,10 +48,10 @@ export const completion = Joi.object({
 		completion_tokens: Joi.number().integer().required(),
 		total_tokens: Joi.number().integer().required(),
 		prompt_tokens_details: Joi.object({ cached_tokens: Joi.number().integer().required() }).description(
-			"Read from the provider's cache. Absent: none, or not told.",
+			"Tokens read from the provider's cache. Absent: none, or unknown.",
 		),
 		completion_tokens_details: Joi.object({ reasoning_tokens: Joi.number().integer().required() }).description(
-			'Reasoning. Absent: none, or not told.',
+			'Tokens of reasoning. Absent: none, or unknown.',
 		),
 	})
 		.required()
@@ -97,8 +97,8 @@ export function completionOf(run_id: string, model: string, answer: AgentAnswer)
 /** The chunks of a stream, from the role to `[DONE]`. */
 export function chunksOf(model: string, includeUsage: boolean): Script {
 	let head: Head | undefined
-	const frame = (more: object): string =>
-		`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', ...more })}\n\n`
+	const frame = (fields: object): string =>
+		`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', ...fields })}\n\n`
 	const part = (delta: object, finish_reason: string | null = null): string =>
 		frame({ choices: [{ index: 0, delta, logprobs: null, finish_reason }], ...(includeUsage && { usage: null }) })
 	return {

@@ -1,4 +1,4 @@
-/** The content of a message: text, or parts, which are text, images, files and recordings. */
+/** The content of a message: text, or parts that are text, images, files and recordings. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
 import { wrong } from './errors.ts'
@@ -15,8 +15,8 @@ interface ContentPart {
 
 export type MessageContent = string | ContentPart[] | null | undefined
 
-/** What a message holds. `sources`: where its attachments are. */
-export interface ReadContent {
+/** `sources`: where to load the attachments from. */
+export interface ParsedContent {
 	content: string
 	sources?: AttachmentSource[]
 }
@@ -34,22 +34,25 @@ export const content = Joi.alternatives(
 	),
 ).description('Text, or parts.')
 
-/** `param`: the location of the content, for errors. Throws `invalid_request` for parts that are not text. */
+/** As `parseContent`, for text only. Throws `invalid_request` for other parts. */
 export function textOf(value: MessageContent, param: string): string {
-	const { content, sources } = saidIn(value, param)
+	const { content, sources } = parseContent(value, param)
 	if (!sources) return content
-	throw wrong(param, `${param} may hold text only; send images and files in a message of the user`)
+	throw wrong(param, `${param} may contain text only; send images and files in a message of the user`)
 }
 
-/** The text of all parts, with `[attachment 1]` where one stands between texts, and the attachments. */
-export function saidIn(value: MessageContent, param: string): ReadContent {
+/**
+ * The text of all parts, and the attachments. `[attachment 1]` marks an attachment between two texts. `param`: the location of
+ * the content, for errors. Throws `invalid_request` for unknown or incomplete parts.
+ */
+export function parseContent(value: MessageContent, param: string): ParsedContent {
 	if (typeof value === 'string') return { content: value }
 	const sources: AttachmentSource[] = []
 	const lines: { text: string; isText: boolean }[] = []
 	for (const [at, part] of (value ?? []).entries()) {
-		const words = part.type === 'refusal' ? part.refusal : part.text
-		if (texts.has(part.type) && typeof words === 'string') {
-			lines.push({ text: words, isText: true })
+		const text = part.type === 'refusal' ? part.refusal : part.text
+		if (texts.has(part.type) && typeof text === 'string') {
+			lines.push({ text, isText: true })
 			continue
 		}
 		sources.push(sourceOf(part, `${param}[${at}]`))
@@ -81,7 +84,7 @@ function sourceOf(part: ContentPart, param: string): AttachmentSource {
 		default:
 			throw wrong(
 				param,
-				`${param} has the type "${part.type.slice(0, 64)}"; there are text, image_url, input_image, file, input_file and input_audio`,
+				`${param} has the type "${part.type.slice(0, 64)}"; supported types are text, image_url, input_image, file, input_file and input_audio`,
 			)
 	}
 }
@@ -93,9 +96,9 @@ function fileOf(file: Record<string, unknown>, param: string, field: string): At
 	return { ...about, url: url ?? missing(param, field) }
 }
 
-/** Ids of files name what another server keeps. */
+/** Clients may send the id of a file instead, which refers to a file on OpenAI's servers. */
 function missing(param: string, field: string): never {
-	throw wrong(param, `${param} lacks ${field}; send the content itself, since the gateway keeps no files by id`)
+	throw wrong(param, `${param} lacks ${field}; send the content itself, since the gateway stores no files by id`)
 }
 
 function fieldsOf(value: unknown): Record<string, unknown> {

@@ -5,7 +5,7 @@ import type { OpenRequest, OpenRequests, StreamSettings } from '../auth/contract
 export interface OpenAiSettings extends StreamSettings {
 	/** Whether the field `user` of a request names a stored conversation. Otherwise it is ignored. */
 	user_is_conversation: boolean
-	/** Limit of concurrent requests, streams included; further ones get 503. */
+	/** Maximum number of concurrent requests, including streams; further ones get 503. */
 	max_open: number
 }
 
@@ -13,10 +13,10 @@ export interface OpenAiApi {
 	readonly open: OpenRequests<OpenRequest>
 }
 
-/** A message as in a request: system messages may be anywhere. `sources`: where its attachments are. */
+/** A message of a request. System messages may be anywhere. `sources`: where to load its attachments from. */
 export type RequestMessage = (ChatMessage & { sources?: AttachmentSource[] }) | { role: 'system'; content: string }
 
-/** The same, with stored attachments of the agent. */
+/** As `RequestMessage`, with attachments that the agent has stored. */
 export type StoredMessage = ChatMessage | { role: 'system'; content: string }
 
 declare module '../../core/plugin.ts' {

@@ -1,6 +1,6 @@
 /**
- * The conversations of runs on this API. A name belongs to its owner: a token, or the local callers without one.
- * Conversations of channels and others cannot be named here.
+ * The conversations of runs of this API. Each owner has its own names: a token, or all local callers without one. Other
+ * conversations, such as those of channels, cannot be named.
  */
 import { hash } from 'node:crypto'
 import type { Request } from '@hapi/hapi'
@@ -15,10 +15,10 @@ import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { OpenAiSettings } from './contract.ts'
 
 const HEADER = 'x-svc-conversation'
-/** Characters valid in a path or a query as they are. */
+/** Characters that need no encoding in a path or a query. */
 const PLAIN = /^[\x21-\x7e]{1,200}$/
 const LOCAL = 'local'
-/** The prefix of names in version 0.1.0, which all callers shared. */
+/** The prefix of named conversations of version 0.1.0, which all callers shared. */
 const SHARED = 'openai:user:'
 const CLAIM = 'openai-conversation'
 
@@ -37,15 +37,15 @@ export function ownerOf({ token_id }: Pick<Credentials, 'token_id'>): string {
 	return token_id ?? LOCAL
 }
 
-/** Of this request alone, or of responses that continue each other. */
+/** The id of a conversation for this request alone, or for a chain of responses. */
 export function newConversation(kind: 'once' | 'responses', owner: string): string {
 	return `openai:${kind}:${owner}:${newId()}`
 }
 
 export interface Caller extends AgentLimit {
-	/** See `ownerOf`. */
+	/** As `ownerOf`. */
 	owner: string
-	/** The name of a conversation, if the request gives one, as encoded in the conversation's id. */
+	/** The conversation's name from the request, as in the conversation's id. A name with other characters is hashed. */
 	name: string | undefined
 }
 
@@ -61,8 +61,8 @@ export function callerOf(
 }
 
 /**
- * The owner's conversation of this name with an agent. One that 0.1.0 stored under the name, for all callers, goes to
- * the first caller that uses the name again; a token newer than its messages is excluded.
+ * The id of the owner's conversation of this name. A conversation that 0.1.0 stored under the name, for all callers, belongs to
+ * the first owner that uses the name again, unless its token is newer than the messages.
  */
 export async function namedConversation(
 	ctx: ConversationDeps,
@@ -85,7 +85,7 @@ export async function namedConversation(
 	}
 }
 
-/** False for a conversation of this API that belongs to another owner; 0.1.0 stored no owners of single requests and responses. */
+/** False for a conversation of this API that belongs to another owner. 0.1.0 stored no owner with unnamed conversations. */
 export async function mayKnow(
 	ctx: ConversationDeps,
 	agent: AgentRef,

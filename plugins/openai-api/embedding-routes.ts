@@ -10,9 +10,9 @@ import { failure } from './errors.ts'
 import { model, refused } from './fields.ts'
 
 const TEXTS_LIMIT = 2_048
-/** Characters of a text: embedders cut longer ones. */
+/** In characters. Embedders truncate longer texts. */
 const TEXT_LIMIT = 8_000
-/** For the usage: nobody counts these tokens exactly. */
+/** An estimate, for the usage. */
 const CHARACTERS_PER_TOKEN = 4
 
 interface EmbeddingRequest {
@@ -24,10 +24,9 @@ interface EmbeddingRequest {
 const text = Joi.string()
 	.min(1)
 	.max(TEXT_LIMIT)
-	.messages({ 'string.base': '{#label} must be text; lists of tokens are not understood' })
-/** Also if several texts are wrong. */
+	.messages({ 'string.base': '{#label} must be text; lists of tokens are not supported' })
 const notTexts =
-	'{#label} must be text, or a list of texts, each of 1 to 8,000 characters; lists of tokens are not understood'
+	'{#label} must be text, or a list of texts, each of 1 to 8,000 characters; lists of tokens are not supported'
 
 const payload = Joi.object({
 	model: model.required(),
@@ -37,7 +36,7 @@ const payload = Joi.object({
 		.required()
 		.description('One text, or several; each at most 8,000 characters.'),
 	encoding_format: Joi.valid('float', 'base64').description('Default `float`.'),
-	dimensions: refused('is not supported: the embedder decides'),
+	dimensions: refused('is not supported: the embedder determines the number of dimensions'),
 	user: Joi.string().max(512).allow('', null).description('Accepted, without effect.'),
 })
 	.example({ model: 'svc/ada', input: ['The rent is 950 euros.'] })
@@ -76,8 +75,8 @@ export function embeddingRoutes(server: Server, ctx: Context<OpenAiSettings>, se
 		path: '/v1/embeddings',
 		options: {
 			id: 'createEmbeddings',
-			description: "Make embeddings of texts, with the embedder of an agent's memory",
-			notes: 'The header `x-svc-embedder` identifies it: vectors of different embedders cannot be compared.',
+			description: "Create embeddings of texts, with the embedder of an agent's memory",
+			notes: 'The header `x-svc-embedder` identifies the embedder: vectors of different embedders cannot be compared.',
 			tags: ['api', 'openai'],
 			auth: scoped('runs:write'),
 			plugins: { auth: { agents: 'checked' }, openapi: { errors: [404, 429, 502, 503], failure } },
@@ -86,7 +85,7 @@ export function embeddingRoutes(server: Server, ctx: Context<OpenAiSettings>, se
 		},
 		handler: async ({ payload: body, auth, raw }) => {
 			const memory = ctx.find('memory')
-			if (!memory) throw new Fault('unavailable', 'embeddings are made by the plugin memory, which is switched off')
+			if (!memory) throw new Fault('unavailable', 'embeddings need the plugin memory, which is switched off')
 			const agent = await agentOf(ctx, auth.credentials, body.model)
 			const texts = [body.input].flat()
 			const client = { open: service.open, credentials: auth.credentials, response: raw.res }

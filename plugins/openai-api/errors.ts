@@ -1,4 +1,4 @@
-/** Errors as clients of OpenAI's API read them: `{error: {message, type, param, code}}`. */
+/** Errors in OpenAI's format: `{error: {message, type, param, code}}`. */
 import { isBoom } from '@hapi/boom'
 import type { Boom } from '@hapi/boom'
 import type { Request, Server } from '@hapi/hapi'
@@ -23,8 +23,8 @@ export const failure = Joi.object({
 			'rate_limit_error',
 			'server_error',
 		).required(),
-		param: Joi.string().allow(null).required().description('The field that is wrong, such as messages[0].content.'),
-		code: Joi.string().required().description("OpenAI's code where it has one, otherwise the gateway's own."),
+		param: Joi.string().allow(null).required().description('The invalid field, such as messages[0].content.'),
+		code: Joi.string().required().description("OpenAI's code if there is one, otherwise the gateway's."),
 	}).required(),
 })
 	.id('OpenAiError')
@@ -37,10 +37,10 @@ export const failure = Joi.object({
 		},
 	})
 
-/** Where clients with a wrong base URL send their requests: it lacks `/v1`, or has it twice, or a slash after it. */
+/** The paths of requests from clients with a wrong base URL: without `/v1`, with two of them, or with a slash after it. */
 const besideBase = /^(?:\/v1)?(?:\/v1|\/)?\/(?:chat\/completions|completions|embeddings|models|responses)(?:\/|$)/
 
-/** Converts the errors of this plugin's routes, and of unknown OpenAI paths, so that clients can parse them; in place. */
+/** Converts the errors of this plugin's routes, and of unknown OpenAI paths, to OpenAI's format. */
 export function shapeErrors(server: Server, plugin: string): void {
 	server.ext('onPreResponse', (request, h) => {
 		const { response, route } = request
@@ -53,7 +53,7 @@ export function shapeErrors(server: Server, plugin: string): void {
 	})
 }
 
-/** An error about a field. `param` as OpenAI writes it, such as `messages[0].content`. */
+/** An error about a field. `param`: its path in OpenAI's notation, such as `messages[0].content`. */
 export function wrong(param: string, message: string, code: FaultCode = 'invalid_request'): Fault {
 	return new Fault(code, message, { errors: [{ path: param, message }] })
 }
@@ -68,21 +68,21 @@ interface Codes {
 	provider_status?: number | undefined
 }
 
-/** Why a provider refuses one request, and would refuse it again. Others are about its key, its model or itself. */
+/** Statuses with which a provider refuses an invalid request. Others concern its key, its model or the provider itself. */
 const REFUSALS: ReadonlySet<number | undefined> = new Set([400, 413, 415, 422])
 
-/** A request that no model takes is the client's to change: 400, since many libraries send one again after 5xx. */
+/** 400 for a request that the client must change, since many libraries retry after 5xx. */
 function statusFor({ code, provider_status }: Codes, status: number): number {
 	const isRefused = code === 'model_rejected' && REFUSALS.has(provider_status)
 	return isRefused || code === 'context_too_long' || code === 'model_filtered' ? 400 : status
 }
 
-/** The code of an error as OpenAI's clients know it. `param`: the field that is wrong. */
+/** OpenAI's code for an error if there is one. `param`: the invalid field. */
 function codeFor({ code, provider_code }: Codes, param: string | null = null): string {
 	return provider_code ?? codes[`${code} ${param}`] ?? codes[code] ?? code
 }
 
-/** The code in a response that failed: OpenAI's own where the request has to change. After others, clients send it again. */
+/** The code in a failed response. If the request must change, it is one of OpenAI's: clients retry after other codes. */
 export function failureCode(error: Codes): string {
 	if (error.code === 'context_too_long') return codeFor({ code: error.code })
 	return statusFor(error, 500) === 400 ? 'invalid_prompt' : codeFor(error)
@@ -93,7 +93,7 @@ export function bodyOf(fault: Fault): ErrorBody {
 	return errorBody(fault, fault.message, statusFor(fault, statusOf(fault.code)), null)
 }
 
-/** Where OpenAI has its own code. */
+/** OpenAI's codes, by the gateway's code, or by its code and the invalid field. */
 const codes: Record<string, string> = {
 	unauthorized: 'invalid_api_key',
 	rate_limited: 'rate_limit_exceeded',
@@ -120,7 +120,7 @@ function explain(request: Request, response: Boom): void {
 
 function explainBase({ method }: Request, { message, output }: Boom): void {
 	if (message !== 'Not Found') return
-	output.payload.message = `there is no ${method.toUpperCase()} at this path; the base URL of this API ends in one /v1`
+	output.payload.message = `there is no ${method.toUpperCase()} at this path; the base URL of this API must end in /v1, once and without a slash after it`
 }
 
 function reshape(response: Boom): void {
@@ -133,7 +133,7 @@ function reshape(response: Boom): void {
 	Object.assign(output, { statusCode, payload: errorBody(given, message, statusCode, param) })
 }
 
-/** joi's path with dots as OpenAI writes it. */
+/** Converts joi's path with dots to OpenAI's notation. */
 function paramOf(path: string): string {
 	return path.replaceAll(/\.(\d+)(?=\.|$)/g, '[$1]')
 }

@@ -1,4 +1,4 @@
-/** One request to its answer: an ordinary run, which ends with the request. */
+/** Serves one request with an ordinary run, which ends with the request. */
 import { Fault, fromWire } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ToolCallRequest, Usage } from '../../core/protocol.ts'
@@ -9,31 +9,31 @@ import { callId } from './ids.ts'
 export interface AgentRequest {
 	agent: AgentRef
 	start: Omit<NewMessage, 'trigger' | 'also' | 'answerTo' | 'conversation'> & { conversation: string }
-	/** Whether a question stays open, for the next request of the conversation to answer; otherwise it stops the run. */
-	stays: boolean
+	/** Whether the next request of the conversation can answer a question of the run. Otherwise a question stops the run. */
+	keepsQuestions: boolean
 	/** Writes in the agent's scope that become durable together with the run, or with the answer to its question. */
 	also?: (run_id: string) => Promise<Op[]>
 }
 
 export interface AgentAnswer {
 	text: string
-	/** Calls for the client to make, under ids of ours. */
+	/** Calls for the client to execute, with the gateway's ids. */
 	tool_calls: ToolCallRequest[]
 	finish_reason: 'stop' | 'length' | 'tool_calls' | 'content_filter'
-	/** Of the model calls of this request. */
+	/** Of all model calls of this request. */
 	usage: Usage
 }
 
-/** The source name of runs from this API. */
+/** `trigger` of the runs of this API. */
 const TRIGGER = 'openai'
 
 /**
- * Starts a run, or answers the question that the conversation waits for, as `Runs.converse`. `piece` may be called before
- * this settles, and never after the answer has. When `signal` aborts, the run is stopped.
+ * Starts a run, or answers the open question of the conversation, as `Runs.converse`. `piece` may be called before this
+ * resolves, and never after `answer` has settled. When `signal` aborts, the run is stopped.
  *
- * Throws `not_found`, `queue_full`, or `conflict` if the conversation waits for an answer and receives results of tools.
- * The answer rejects with a Fault once the run has ended: its error, the reason of `signal`, or `conflict` if an earlier request
- * of the conversation asks something while this one waits.
+ * Throws `not_found`, `queue_full`, or `conflict` if the conversation has an open question and receives results of tools.
+ * `answer` rejects with a Fault once the run has ended: its error, the reason of `signal`, or `conflict` if an earlier request of
+ * the conversation asks a question while this one waits.
  */
 export async function begin(
 	ctx: Pick<Context, 'use'>,
@@ -42,9 +42,9 @@ export async function begin(
 	piece?: (text: string) => void,
 ): Promise<{ run_id: string; answer: Promise<AgentAnswer> }> {
 	signal.throwIfAborted()
-	const { agent, start, stays, also } = asked
+	const { agent, start, keepsQuestions, also } = asked
 	const answerTo = (run: RunRecord): string | null => {
-		if (!stays || run.trigger !== TRIGGER) return null
+		if (!keepsQuestions || run.trigger !== TRIGGER) return null
 		if (!start.given?.since?.length) return start.prompt
 		throw new Fault('conflict', 'the agent has asked a question in this conversation; answer it, or begin another one')
 	}
@@ -53,11 +53,11 @@ export async function begin(
 		signal,
 		stopsRun: true,
 		until: ['broken', 'blocked'],
-		// JSON that turns out wrong is asked for again.
+		// JSON is not streamed: if it is invalid, the model is asked again.
 		...(piece && !isJson(asked) && { text: piece }),
 	})
-	const answer = result.then((one) => conclude(ctx, asked, run_id, one))
-	answer.catch(() => {}) // nothing awaits it after the client has left
+	const answer = result.then((ended) => conclude(ctx, asked, run_id, ended))
+	answer.catch(() => {}) // nothing awaits it after the client has disconnected
 	return { run_id, answer }
 }
 
@@ -70,43 +70,43 @@ async function conclude(
 	const runs = ctx.use('runs')
 	const { status, error, text, usage, finish_reason } = result
 	if (error) throw fromWire(error)
-	if (status !== 'completed' && !(status === 'asks' && asked.stays)) await runs.stop(run_id)
+	if (status !== 'completed' && !(status === 'asks' && asked.keepsQuestions)) await runs.stop(run_id)
 	if (status === 'broken')
 		throw new Fault(
 			'model_interrupted',
-			'the model was interrupted and gave a different answer when it was asked again, so the streamed text is not its answer; the run was stopped: send the request again',
+			'the model was interrupted and gave a different answer when it was asked again, so the streamed text is not its answer; the run was stopped; send the request again',
 		)
 	if (status === 'blocked')
 		throw new Fault(
 			'conflict',
-			'the agent has asked a question in this conversation meanwhile; answer it, then send this again',
+			'the agent has since asked a question in this conversation; answer it, then send this request again',
 		)
 	if (status === 'asks') return { text, usage, tool_calls: [], finish_reason: 'stop' }
 	const answer: AgentAnswer = { text, usage, tool_calls: [], finish_reason: finishReasonOf(finish_reason) }
 	if (isTextAlone(asked)) return answer
 	const { tool_calls = [], answer: last } = await runs.get(run_id)
-	// What the agent says beside its tool calls is no part of the JSON.
+	// Without the texts beside tool calls, which are not part of the JSON.
 	if (isJson(asked)) answer.text = last ?? ''
 	if (tool_calls.length === 0) return answer
 	return { ...answer, tool_calls: ownCalls(run_id, tool_calls), finish_reason: 'tool_calls' }
 }
 
-/** Why an answer without calls ended, as OpenAI's clients know it. */
+/** OpenAI's finish reason of an answer without calls. */
 export function finishReasonOf(reason: string | undefined): AgentAnswer['finish_reason'] {
 	return reason === 'length' || reason === 'content_filter' ? reason : 'stop'
 }
 
-/** Whether the run's record has no more than its events. A message may answer a question of an earlier run, which has tools of its own. */
+/** Whether the answer cannot have calls or JSON. A message may answer a question of an earlier run that has tools. */
 function isTextAlone(asked: AgentRequest): boolean {
-	return !asked.stays && !isJson(asked) && !asked.start.given?.tools?.length
+	return !asked.keepsQuestions && !isJson(asked) && !asked.start.given?.tools?.length
 }
 
-/** Whether the answer is JSON: it comes whole. */
+/** Whether the answer is JSON, which is never streamed in pieces. */
 export function isJson({ start }: AgentRequest): boolean {
 	return start.given?.form?.json !== undefined
 }
 
-/** Calls of the client's tools under ids of ours. */
+/** Calls of the client's tools, with the gateway's ids. */
 export function ownCalls(run_id: string, calls: readonly ToolCallRequest[]): ToolCallRequest[] {
 	return calls.map((call, at) => ({ ...call, id: callId(run_id, at) }))
 }

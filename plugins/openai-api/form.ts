@@ -1,11 +1,11 @@
-/** The form that a request wants of its answer: JSON, or a call of one of its tools. */
+/** The form of the answer that a request requires: JSON, or a call of one of its tools. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AnswerForm, JsonForm } from '../../sandbox/order.ts'
 import { wrong } from './errors.ts'
 import { identifier } from './fields.ts'
 import type { ClientTool } from './tools.ts'
 
-/** Of a schema as JSON: it comes with every request to the model. */
+/** Length of a schema as JSON. Every request to the model contains the schema. */
 const SCHEMA_LIMIT = 32 * 1024
 
 const jsonFields = {
@@ -22,7 +22,7 @@ const jsonFields = {
 	strict: Joi.boolean().allow(null).description('Passed to the model.'),
 }
 const type = Joi.valid('text', 'json_object', 'json_schema').required()
-const what = 'JSON in place of text: the answer is checked, and the model is asked again, up to twice, if it is wrong.'
+const what = 'JSON instead of text. The answer is validated; if it is invalid, the model is asked again, up to twice.'
 
 /** The field `response_format` of a chat completion. */
 export const responseFormat = Joi.object({
@@ -57,7 +57,7 @@ export interface JsonFields {
 	strict?: boolean | null
 }
 
-/** Undefined for text. */
+/** The JSON that a `format` requires; undefined for text. */
 export function jsonOf(format: ({ type: string } & JsonFields) | null | undefined): JsonForm | undefined {
 	if (!format || format.type === 'text') return undefined
 	const { name = 'answer', description, schema, strict } = format
@@ -70,7 +70,7 @@ export function jsonOf(format: ({ type: string } & JsonFields) | null | undefine
 	}
 }
 
-/** A tool choice as either API writes it. */
+/** A tool choice of either API. */
 export type ToolChoice =
 	| 'auto'
 	| 'none'
@@ -90,10 +90,10 @@ interface AllowedTools {
 }
 
 /**
- * The tools to offer, and whether one of them must be called. Throws `invalid_request` for a choice that names no function of the
- * request.
+ * The tools to offer, and in `call` the tools of which one must be called. Throws `invalid_request` if the choice names a function
+ * that the request does not have.
  */
-export function chosen(
+export function chooseTools(
 	tools: readonly ClientTool[],
 	choice: ToolChoice | undefined,
 ): { offered: readonly ClientTool[]; call?: string[] } {
@@ -103,7 +103,7 @@ export function chosen(
 	if (choice.type === 'function') return forced(only(tools, [choice]))
 	if (choice.type === 'allowed_tools') {
 		const { mode, tools: allowed } = choice.allowed_tools ?? (choice as AllowedTools)
-		if (!Array.isArray(allowed)) throw wrong('tool_choice', 'tool_choice lacks the list of its allowed tools')
+		if (!Array.isArray(allowed)) throw wrong('tool_choice', 'tool_choice lacks tools, the list of allowed tools')
 		const offered = only(tools, allowed)
 		return mode === 'required' ? forced(offered) : { offered }
 	}
@@ -111,27 +111,27 @@ export function chosen(
 }
 
 function forced(offered: readonly ClientTool[]): { offered: readonly ClientTool[]; call: string[] } {
-	if (offered.length === 0) throw wrong('tool_choice', 'tool_choice requires a call, but tools has no function')
+	if (offered.length === 0) throw wrong('tool_choice', 'tool_choice requires a call, but tools contains no function')
 	return { offered, call: offered.map(({ name }) => name) }
 }
 
 function only(tools: readonly ClientTool[], named: readonly unknown[]): ClientTool[] {
-	return named.map((one) => {
-		const { name, function: inner } = Object(one) as { name?: unknown; function?: { name?: unknown } }
+	return named.map((entry) => {
+		const { name, function: inner } = Object(entry) as { name?: unknown; function?: { name?: unknown } }
 		const wanted = inner?.name ?? name
 		const tool = tools.find((tool) => tool.name === wanted)
 		if (tool) return tool
-		throw wrong('tool_choice', `tool_choice names "${String(wanted).slice(0, 64)}", which is no function in tools`)
+		throw wrong('tool_choice', `tool_choice names "${String(wanted).slice(0, 64)}", which is not a function in tools`)
 	})
 }
 
-/** Undefined if the request wants no form. */
+/** Undefined if the request requires no form. */
 export function formOf(json: JsonForm | undefined, call: string[] | undefined): AnswerForm | undefined {
 	return json || call ? { ...(json && { json }), ...(call && { call }) } : undefined
 }
 
-/** For the model: not every provider takes a form. */
-export function wordsOf({ json, call }: AnswerForm = {}): string | null {
+/** Instructions for the model, since not every provider supports forms. */
+export function instructionsFor({ json, call }: AnswerForm = {}): string | null {
 	if (call) return `Answer with a call of the tool ${call.join(' or ')}.`
 	if (!json) return null
 	const { description, schema } = json

@@ -1,8 +1,8 @@
-/** The field `include`: what a client wants added to the items of the output. */
+/** The field `include`: additional data of output items. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 
-/** Additions to items that no output of this API has: calls of a provider's own tools, reasoning, images. */
-const withoutItems: ReadonlySet<unknown> = new Set([
+/** Additions to items that this API never returns: calls of a provider's tools, reasoning, images. */
+const withoutEffect: ReadonlySet<unknown> = new Set([
 	'code_interpreter_call.outputs',
 	'computer_call_output.output.image_url',
 	'file_search_call.results',
@@ -12,11 +12,11 @@ const withoutItems: ReadonlySet<unknown> = new Set([
 	'web_search_call.results',
 ])
 
-/** Client libraries send some of these on their own, such as the sources of a web search. */
+/** Client libraries send some of these by default, such as the sources of a web search. */
 export const include = Joi.any()
 	.custom((value: unknown, helpers) =>
-		value === null || [value].flat().every((one) => withoutItems.has(one))
+		value === null || [value].flat().every((name) => withoutEffect.has(name))
 			? value
-			: helpers.message({ custom: '{#label} holds more than agents have: there is nothing to add to the output' }),
+			: helpers.message({ custom: '{#label} contains data that agents do not return; leave it out' }),
 	)
-	.description('No effect: the output has no items to which anything could be added. Log probabilities are refused.')
+	.description('No effect: the output has none of the items concerned. Log probabilities are refused.')

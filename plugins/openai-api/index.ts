@@ -18,7 +18,7 @@ export default definePlugin<OpenAiSettings, OpenAiApi>({
 			.use('auth')
 			.openRequests({ limit: ctx.config.max_open, what: 'requests are in progress' })
 		ctx.defer(() => {
-			// Like every request, they end in the generation in which they began, unless there is no next one.
+			// On a reload, they continue in their generation, as every request does.
 			if (ctx.gateway.state() === 'draining') void open.end('the gateway is stopping')
 		}, 'requests in progress')
 		ctx.every(HOUR_MS, () => sweep(ctx))

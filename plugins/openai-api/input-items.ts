@@ -1,4 +1,4 @@
-/** The input of a stored response as items, as OpenAI's clients read them. */
+/** The input of a stored response as items in OpenAI's format. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import { wrong } from './errors.ts'
@@ -19,7 +19,7 @@ const item = Joi.object({
 		.items(
 			Joi.object({ type: Joi.valid('input_text', 'output_text').required(), text: Joi.string().allow('') }).unknown(),
 		)
-		.description('Of a message. Attachments stand in the text as `[attachment 1]`.'),
+		.description('Of a message. `[attachment 1]` marks an attachment in the text.'),
 	call_id: Joi.string().description('Of a function call and its output.'),
 	name: Joi.string().description('Of a function call.'),
 	arguments: Joi.string().allow('').description('Of a function call: JSON.'),
@@ -35,8 +35,8 @@ export const itemPage = Joi.object({
 }).id('OpenAiItemPage')
 
 export const itemsQuery = Joi.object({
-	limit: Joi.number().integer().min(1).max(100).default(20).description('How many items one page has at most.'),
-	order: Joi.valid('asc', 'desc').default('desc').description('`desc`: the newest first.'),
+	limit: Joi.number().integer().min(1).max(100).default(20).description('Maximum number of items in a page.'),
+	order: Joi.valid('asc', 'desc').default('desc').description('`desc`: newest first.'),
 	after: Joi.string().max(128).description('Continue after the item with this id.'),
 	include: Joi.any().description('Accepted, without effect.'),
 	'include[]': Joi.any().description("As OpenAI's clients write `include`."),
@@ -45,9 +45,11 @@ export const itemsQuery = Joi.object({
 /** Throws `not_found` for an item that the response does not have. */
 export function itemsOf({ id, input }: StoredResponse, { limit, order, after }: ItemsQuery): Record<string, unknown> {
 	const own = id.slice(-32)
-	const items = input.flatMap(itemsOfMessage).map((one, at) => ({ id: `${prefixes[one.type]}_${own}i${at}`, ...one }))
+	const items = input
+		.flatMap(itemsOfMessage)
+		.map((item, at) => ({ id: `${prefixes[item.type]}_${own}i${at}`, ...item }))
 	if (order === 'desc') items.reverse()
-	const at = after === undefined ? -1 : items.findIndex((one) => one.id === after)
+	const at = after === undefined ? -1 : items.findIndex(({ id }) => id === after)
 	if (after !== undefined && at < 0) throw wrong('after', `the response has no input item "${after}"`, 'not_found')
 	const data = items.slice(at + 1, at + 1 + limit)
 	return {

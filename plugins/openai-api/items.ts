@@ -3,7 +3,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'
-import { content, saidIn, textOf } from './content.ts'
+import { content, parseContent, textOf } from './content.ts'
 import type { MessageContent } from './content.ts'
 
 export interface InputItem {
@@ -38,15 +38,15 @@ export const input = Joi.alternatives(
 				.id('OpenAiInputItem'),
 		)
 		.min(1),
-).description('The message of the user, or items: messages, and the outputs of functions.')
+).description('A message of the user, or items: messages and outputs of functions.')
 
-export function messagesOf(said: string | readonly InputItem[]): RequestMessage[] {
-	if (typeof said === 'string') return [{ role: 'user', content: said }]
+export function messagesOf(value: string | readonly InputItem[]): RequestMessage[] {
+	if (typeof value === 'string') return [{ role: 'user', content: value }]
 	const messages: RequestMessage[] = []
-	for (const [at, item] of said.entries()) {
+	for (const [at, item] of value.entries()) {
 		const param = `input[${at}]`
 		const { type = 'message' } = item
-		if (type === 'reasoning') continue // a model's reasoning, which no other model accepts
+		if (type === 'reasoning') continue // only the model that wrote it would accept it
 		const message = type === 'function_call' ? withCall(messages, item, param) : messageOf(item, type, param)
 		if (message) messages.push(message)
 	}
@@ -57,19 +57,22 @@ function messageOf(item: InputItem, type: string, param: string): RequestMessage
 	if (type === 'function_call_output') {
 		const { call_id, output } = item
 		if (call_id === undefined) throw wrong(`${param}.call_id`, `${param} lacks call_id, the call whose output it is`)
-		return { role: 'tool', call_id, name: '', ok: true, ...saidIn(output, `${param}.output`) }
+		return { role: 'tool', call_id, name: '', ok: true, ...parseContent(output, `${param}.output`) }
 	}
 	if (type !== 'message')
-		throw wrong(param, `${param} has the type "${type}"; there are message, function_call and function_call_output`)
+		throw wrong(
+			param,
+			`${param} has the type "${type}"; supported types are message, function_call and function_call_output`,
+		)
 	const { role } = item
 	const place = `${param}.content`
 	if (role === 'system' || role === 'developer') return { role: 'system', content: textOf(item.content, place) }
-	if (role === 'user') return { role, ...saidIn(item.content, place) }
+	if (role === 'user') return { role, ...parseContent(item.content, place) }
 	if (role === 'assistant') return { role, content: textOf(item.content, place) }
 	throw wrong(`${param}.role`, `${param}.role must be user, assistant, system or developer`)
 }
 
-/** Text and calls of one answer are separate items here, and one message to a model. Undefined if it was added to the last one. */
+/** Text and calls of an answer are separate items here, but one message for a model. Undefined if added to the last message. */
 function withCall(messages: RequestMessage[], item: InputItem, param: string): ChatMessage | undefined {
 	const { call_id: id, name, arguments: args } = item
 	if (id === undefined || name === undefined || args === undefined)

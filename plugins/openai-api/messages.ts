@@ -2,7 +2,7 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RequestMessage } from './contract.ts'
 import { wrong } from './errors.ts'
-import { content, saidIn, textOf } from './content.ts'
+import { content, parseContent, textOf } from './content.ts'
 import type { MessageContent } from './content.ts'
 
 export interface ChatInput {
@@ -24,7 +24,7 @@ const call = Joi.object({
 	index: Joi.number().integer(),
 }).id('OpenAiToolCall')
 
-/** Fields of an answer that clients send back, and that are ignored. */
+/** Fields of answers that clients send back. Ignored. */
 const leftovers = {
 	id: Joi.any(),
 	refusal: Joi.string().allow('', null),
@@ -41,9 +41,9 @@ export const messages = Joi.array()
 		Joi.object({
 			role: Joi.valid('system', 'developer', 'user', 'assistant', 'tool').required(),
 			content: content.allow(null),
-			name: Joi.string().max(256).allow('', null).description('Put before the message of a user with that name.'),
+			name: Joi.string().max(256).allow('', null).description("The user's name, added before the message."),
 			tool_calls: Joi.array().items(call).max(128).allow(null),
-			tool_call_id: Joi.string().max(256).description('Of a message of the role tool: the call whose result it is.'),
+			tool_call_id: Joi.string().max(256).description('Of a message of the role tool: the call that it answers.'),
 			...leftovers,
 		}).id('OpenAiMessage'),
 	)
@@ -54,22 +54,23 @@ export function messagesOf(inputs: readonly ChatInput[]): RequestMessage[] {
 	return inputs.map((input, at) => messageOf(input, `messages[${at}]`))
 }
 
-function messageOf({ role, content: said, name, tool_calls, tool_call_id }: ChatInput, param: string): RequestMessage {
+function messageOf({ role, content: value, name, tool_calls, tool_call_id }: ChatInput, param: string): RequestMessage {
 	const place = `${param}.content`
 	switch (role) {
 		case 'system':
 		case 'developer':
-			return { role: 'system', content: textOf(said, place) }
+			return { role: 'system', content: textOf(value, place) }
 		case 'user': {
-			const { content: text, ...more } = saidIn(said, place)
-			return { role, content: name ? `${name}: ${text}` : text, ...more }
+			const { content: text, ...attached } = parseContent(value, place)
+			return { role, content: name ? `${name}: ${text}` : text, ...attached }
 		}
 		case 'tool':
-			if (tool_call_id === undefined) throw wrong(`${param}.tool_call_id`, `${param} lacks tool_call_id, its call`)
-			return { role, call_id: tool_call_id, name: '', ok: true, ...saidIn(said, place) }
+			if (tool_call_id === undefined)
+				throw wrong(`${param}.tool_call_id`, `${param} lacks tool_call_id, the call that it answers`)
+			return { role, call_id: tool_call_id, name: '', ok: true, ...parseContent(value, place) }
 		case 'assistant': {
-			const calls = (tool_calls ?? []).map(({ id, function: made }) => ({ id, ...made }))
-			return { role, content: textOf(said, place), ...(calls.length > 0 && { tool_calls: calls }) }
+			const calls = (tool_calls ?? []).map(({ id, function: call }) => ({ id, ...call }))
+			return { role, content: textOf(value, place), ...(calls.length > 0 && { tool_calls: calls }) }
 		}
 	}
 }

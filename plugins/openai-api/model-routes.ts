@@ -42,7 +42,7 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 			auth: scoped('agents:read'),
 			validate: {
 				params: Joi.object({
-					model: Joi.string().max(128).required().description('`svc/<agent>`, or the name alone.').example('svc/ada'),
+					model: Joi.string().max(128).required().description('`svc/<agent>`, or just the name.').example('svc/ada'),
 				}),
 			},
 			response: { status: { 200: model } },

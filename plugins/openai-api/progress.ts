@@ -1,15 +1,15 @@
-/** Continuing after calls of the client's tools. */
+/** Continues a run's work after calls of the client's tools. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { RequestMessage } from './contract.ts'
 import { mayKnow } from './conversations.ts'
 import { ownCalls } from './exchange.ts'
-import { callId, callIn } from './ids.ts'
+import { callId, parseCallId } from './ids.ts'
 import type { RequestTurn } from './turn.ts'
 
 /**
- * The messages since the prompt. If the results belong to calls with which a run of this agent and owner ended, that run's own
- * messages replace the client's copy of them: its own tools are not called again for the same.
+ * The messages since the prompt. If a run of this agent and owner ended with the calls that the client answers, that run's messages
+ * replace the client's copy of them. They include the calls of the agent's own tools, which so are not repeated.
  */
 export async function progressOf(
 	ctx: Pick<Context, 'store' | 'use'>,
@@ -20,7 +20,7 @@ export async function progressOf(
 	const runs = ctx.use('runs')
 	const asked = since.findLastIndex(({ role }) => role === 'assistant')
 	const results = since.slice(asked + 1).flatMap((message) => (message.role === 'tool' ? message : []))
-	const call = callIn(results[0]?.call_id ?? '')
+	const call = parseCallId(results[0]?.call_id ?? '')
 	const run = call && (await runs.find(call.run_id))
 	if (run && !(await mayKnow(ctx, agent, owner, run.conversation))) return since
 	if (run?.agent_uid !== agent.uid || run.prompt !== prompt || run.tool_calls?.length !== results.length) return since
@@ -33,8 +33,8 @@ export async function progressOf(
 }
 
 /**
- * In a kept conversation a request may consist of the results alone: then the prompt and the calls of the run that waits for them
- * come before. Other messages are returned as they are.
+ * In a stored conversation, a request may consist of results alone. This adds the prompt and the calls of their run before them.
+ * Returns other messages unchanged.
  */
 export async function withOpenCalls(
 	ctx: Pick<Context, 'use'>,
@@ -44,7 +44,7 @@ export async function withOpenCalls(
 ): Promise<RequestMessage[]> {
 	const first = messages.find(({ role }) => role !== 'system')
 	if (conversation === undefined || first?.role !== 'tool') return messages
-	const call = callIn(first.call_id)
+	const call = parseCallId(first.call_id)
 	const run = call && (await ctx.use('runs').find(call.run_id))
 	if (run?.agent_uid !== agent.uid || run.conversation !== conversation || !run.tool_calls) return messages
 	const tool_calls = ownCalls(run.run_id, run.tool_calls)

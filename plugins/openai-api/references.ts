@@ -6,13 +6,13 @@ import type { InputItem } from './items.ts'
 import { outputOf } from './response.ts'
 import { readResponse } from './stored.ts'
 
-/** Limit of references: each is read from the store. */
-const LIMIT = 256
-/** Limit of their total size: that of a body. A hundred bytes of a request may name an item of a megabyte. */
-const CHARACTERS = 1024 * 1024
+/** References per request. Each is read from the store. */
+const REFERENCE_LIMIT = 256
+/** Characters of all referenced items. A hundred bytes of a request may refer to an item of a megabyte. */
+const CHARACTER_LIMIT = 1024 * 1024
 
-/** The same input with the items themselves. Throws `invalid_request` for items that are not in a stored response of this owner. */
-export async function resolved(
+/** Replaces references by their items. Throws `invalid_request` for items that no stored response of this owner contains. */
+export async function resolveReferences(
 	ctx: Pick<Context, 'store' | 'use'>,
 	agent: AgentRef,
 	owner: string,
@@ -27,18 +27,18 @@ export async function resolved(
 			items.push(item)
 			continue
 		}
-		if (++references > LIMIT)
-			throw wrong('input', `input names more than ${LIMIT} items by their ids; send them instead`)
+		if (++references > REFERENCE_LIMIT)
+			throw wrong('input', `input references more than ${REFERENCE_LIMIT} items by id; send the items themselves`)
 		const found = await find(ctx, agent, owner, item.id)
 		if (!found) {
-			const why = 'which is no output of a response of this agent that is kept; send the item itself'
-			throw wrong(`input[${at}].id`, `input[${at}] names the item "${String(item.id).slice(0, 64)}", ${why}`)
+			const why = 'which is not an output of a stored response of this agent; send the item itself'
+			throw wrong(`input[${at}].id`, `input[${at}] references the item "${String(item.id).slice(0, 64)}", ${why}`)
 		}
 		characters += JSON.stringify(found).length
-		if (characters > CHARACTERS)
+		if (characters > CHARACTER_LIMIT)
 			throw wrong(
 				'input',
-				`the items that input names by their ids come to more than ${CHARACTERS} characters; name fewer`,
+				`the items that input references by id have more than ${CHARACTER_LIMIT} characters together; reference fewer`,
 			)
 		items.push(found)
 	}

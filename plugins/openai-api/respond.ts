@@ -1,4 +1,4 @@
-/** Converts the body of POST /v1/responses to a request to the agent, and to the response's record. */
+/** Converts the body of POST /v1/responses to a request to the agent, and to the record of the response. */
 import { Fault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -17,7 +17,7 @@ import { inputsOf } from './inputs.ts'
 import { messagesOf } from './items.ts'
 import type { InputItem } from './items.ts'
 import { withOpenCalls } from './progress.ts'
-import { resolved } from './references.ts'
+import { resolveReferences } from './references.ts'
 import { seconds } from './response-events.ts'
 import { chainOf, missing, newPlace, readResponse } from './stored.ts'
 import type { StoredResponse } from './stored.ts'
@@ -47,8 +47,8 @@ export interface ResponseRequest extends Pick<Sampling, 'temperature' | 'top_p'>
 }
 
 /**
- * `record`: its `run_id` is set when the run begins. `key`: where it is stored, if it is. Throws `not_found`, `invalid_request`,
- * or `conflict` while the previous response is still in progress.
+ * `record`: has no `run_id` until the run starts. `key`: of the stored record; absent with `store: false`. Throws `not_found`,
+ * `invalid_request`, or `conflict` while the previous response is in progress.
  */
 export async function respond(
 	ctx: Context,
@@ -65,9 +65,9 @@ export async function respond(
 		ctx,
 		agent,
 		previous ? undefined : named,
-		messagesOf(await resolved(ctx, agent, owner, body.input)),
+		messagesOf(await resolveReferences(ctx, agent, owner, body.input)),
 	)
-	// They may be large, and a stream may take long.
+	// Frees the memory: items may be large, and a stream may be open for long.
 	body.input = ''
 	const input = await withAttachments(ctx, agent, messages, { field: 'input', isKept: named !== undefined })
 	const instructions: StoredMessage = { role: 'system', content: body.instructions ?? '' }
@@ -106,7 +106,7 @@ export async function respond(
 	}
 	const asked: AgentRequest = {
 		agent,
-		stays: isKept || isNamed,
+		keepsQuestions: isKept || isNamed,
 		start: { ...start, conversation },
 		also: async (run_id) => {
 			record.run_id = run_id
@@ -122,7 +122,7 @@ async function previousOf(ctx: Context, agent: AgentRef, owner: string, id: stri
 	return previous
 }
 
-/** If the previous response is the latest of its conversation, that conversation continues; otherwise a new one branches off. */
+/** The previous response's conversation if the response is its latest, otherwise a new one that branches off. */
 async function conversationAfter(
 	ctx: Context,
 	agent: AgentRef,
@@ -139,7 +139,7 @@ async function conversationAfter(
 	throw new Fault('conflict', `the response "${previous.id}" is still in progress; wait for it to end`)
 }
 
-/** The fields of the request that responses repeat, with their defaults. */
+/** The fields of the request that a response repeats, with their defaults. */
 function echoOf(body: ResponseRequest): Record<string, unknown> {
 	const { temperature = null, top_p = null, max_output_tokens = null, instructions = null } = body
 	return {

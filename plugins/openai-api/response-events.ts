@@ -1,22 +1,22 @@
-/** A response as a stream: OpenAI's events in their order, numbered. */
+/** A response as a stream of OpenAI's events. */
 import { toWire } from '../../core/errors.ts'
 import { messageItem, outputOf, textPart, viewOf } from './response.ts'
 import type { Script } from './serve.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
 
-/** `record` belongs to the caller, who completes it when the run begins; `ended` settles when the end may be sent. */
+/** `record`: the caller sets its `run_id` when the run starts. `ended`: stores the end; the last events are sent after it. */
 export function eventsOf(record: StoredResponse, ended: (end: ResponseEnd) => Promise<void>): Script {
 	let sequence_number = 0
-	let hasWords = false
+	let hasText = false
 	const { id } = record
 	const item_id = messageItem(id, null, 'in_progress').id
 	const inText = { item_id, output_index: 0, content_index: 0 }
-	const frame = (type: string, more: object): string =>
-		`event: ${type}\ndata: ${JSON.stringify({ type, ...more, sequence_number: sequence_number++ })}\n\n`
+	const frame = (type: string, fields: object): string =>
+		`event: ${type}\ndata: ${JSON.stringify({ type, ...fields, sequence_number: sequence_number++ })}\n\n`
 
 	const openText = (): string => {
-		if (hasWords) return ''
-		hasWords = true
+		if (hasText) return ''
+		hasText = true
 		return (
 			frame('response.output_item.added', { output_index: 0, item: messageItem(id, null, 'in_progress') }) +
 			frame('response.content_part.added', { ...inText, part: textPart('') })

@@ -30,7 +30,7 @@ const payload = Joi.object({
 	previous_response_id: Joi.string()
 		.max(128)
 		.allow('', null)
-		.description('A stored response, which this one continues.'),
+		.description('The stored response that this one continues.'),
 	store: Joi.boolean()
 		.allow(null)
 		.description('Stores the response, so that later ones can continue it. Default true.'),
@@ -39,7 +39,7 @@ const payload = Joi.object({
 		.integer()
 		.min(1)
 		.allow(null)
-		.description("Tokens of each of the model's answers; the agent's own limit applies too."),
+		.description("Maximum tokens of each model answer. The agent's limit applies, too."),
 	reasoning: Joi.object({
 		effort: effort.allow(null),
 		summary: Joi.string().allow(null).description('No effect: reasoning is not returned.'),
@@ -52,13 +52,13 @@ const payload = Joi.object({
 		verbosity: verbosity.allow(null),
 	}).allow(null),
 	tools: tools(toolFields),
-	truncation: Joi.valid('auto', 'disabled', null).description('No effect: of earlier responses the newest 50 count.'),
+	truncation: Joi.valid('auto', 'disabled', null).description('No effect: the newest 50 earlier responses are used.'),
 	stream_options: Joi.object({ include_obfuscation: Joi.boolean() }).allow(null),
 	include,
 	background: refused('must be false; POST /v1/agents/{name}/runs starts a run in the background', [false]),
 	conversation: refused('is not supported; use previous_response_id, user or the header x-svc-conversation'),
 	context_management: refused('is not supported', [[]]),
-	max_tool_calls: refused("is not supported; the agent's config.limits.steps bounds its work"),
+	max_tool_calls: refused("is not supported; the agent's config.limits.steps limits its work"),
 	prompt: refused('is not supported; use instructions and input'),
 })
 	.example({ model: 'svc/ada', input: 'What can you do for me?' })
@@ -66,9 +66,9 @@ const payload = Joi.object({
 	.prefs({ convert: false })
 	.id('OpenAiResponseRequest')
 
-const notes = `The model is an agent, and the answer is that of an ordinary run with its events, limits and tools. The run's id is
-in the header \`x-svc-run-id\`; a client that disconnects stops it. With \`stream: true\` the answer is Server-Sent Events from
-\`response.created\` to \`response.completed\`, \`response.incomplete\` or \`response.failed\`.`
+const notes = `The model is an agent. Each request is an ordinary run with its events, limits and tools. The run's id is in the
+header \`x-svc-run-id\`. If the client disconnects, the run is stopped. With \`stream: true\`, the response is Server-Sent Events
+from \`response.created\` to \`response.completed\`, \`response.incomplete\` or \`response.failed\`.`
 
 const kept = Joi.string().required().example('resp_0197a4c25d1e7c3a9b6f2f1d8e4a7c05')
 const params = Joi.object({ id: kept.max(128).description('Id of a stored response.') })
@@ -86,7 +86,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 		path: '/v1/responses',
 		options: {
 			id: 'createResponse',
-			description: "Ask an agent as OpenAI's responses do",
+			description: "Ask an agent with OpenAI's responses",
 			notes,
 			...asking({ payload, whole: response, streamed: responseEvents }),
 		},
@@ -120,13 +120,14 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 		options: {
 			id: 'getResponse',
 			description: 'Read a stored response',
-			notes: 'It is stored for as long as its run (`runs.retention_days`), and only for the token that created it.',
+			notes:
+				'A response is stored as long as its run (`runs.retention_days`). Only the token that created it can read it.',
 			...common,
 			auth: scoped('agents:read'),
 			validate: {
 				params,
 				query: Joi.object({
-					stream: Joi.valid(false).description('A response cannot be streamed later.'),
+					stream: Joi.valid(false).description('A stored response cannot be streamed.'),
 					include,
 					'include[]': include.description("As OpenAI's clients write `include`."),
 				}),
@@ -174,7 +175,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ser
 		options: {
 			id: 'deleteResponse',
 			description: 'Delete a stored response',
-			notes: 'Others can no longer continue it. Its run stays, with its events.',
+			notes: 'Later responses can no longer continue it. Its run and events are kept.',
 			...common,
 			auth: scoped('runs:write'),
 			validate: { params },

@@ -1,11 +1,11 @@
-/** Responses as OpenAI's clients read them. */
+/** Responses in OpenAI's format. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ToolCallRequest } from '../../core/protocol.ts'
 import { failureCode } from './errors.ts'
 import type { AgentAnswer } from './exchange.ts'
 import type { StoredResponse } from './stored.ts'
 
-const text = Joi.object({
+const outputText = Joi.object({
 	type: Joi.valid('output_text').required(),
 	text: Joi.string().allow('').required(),
 	annotations: Joi.array().length(0).required(),
@@ -16,7 +16,7 @@ const item = Joi.object({
 	id: Joi.string().required(),
 	status: Joi.valid('completed', 'incomplete').required(),
 	role: Joi.valid('assistant').description('Of a message.'),
-	content: Joi.array().items(text).description('Of a message.'),
+	content: Joi.array().items(outputText).description('Of a message.'),
 	call_id: Joi.string().description('Of a function call.'),
 	name: Joi.string().description('Of a function call.'),
 	arguments: Joi.string().allow('').description('Of a function call: JSON.'),
@@ -51,7 +51,7 @@ export const response = Joi.object({
 		.description('Of all model calls of this request.'),
 })
 	.unknown()
-	.description('With the settings of the request beside these.')
+	.description('Also contains the settings of the request.')
 	.id('OpenAiResponse')
 	.example({
 		id: 'resp_0197a4c25d1e7c3a9b6f2f1d8e4a7c05',
@@ -118,21 +118,22 @@ export function viewOf({ id, created_at, previous_response_id, echo, end }: Stor
 	}
 }
 
-/** A message, unless there are only calls; then the calls. */
+/** The output items: a message, unless there is no text but calls, then the calls. */
 export function outputOf(id: string, answer: AgentAnswer): Record<string, unknown>[] {
-	const { text: words, tool_calls, finish_reason } = answer
-	const message = messageItem(id, words, incomplete[finish_reason] === undefined ? 'completed' : 'incomplete')
+	const { text, tool_calls, finish_reason } = answer
+	const message = messageItem(id, text, incomplete[finish_reason] === undefined ? 'completed' : 'incomplete')
 	const calls = tool_calls.map((call, at) => callItem(id, call, at))
-	return words === '' && calls.length > 0 ? calls : [message, ...calls]
+	return text === '' && calls.length > 0 ? calls : [message, ...calls]
 }
 
-export function messageItem(id: string, words: string | null, status: string): Record<string, unknown> {
-	const content = words === null ? [] : [textPart(words)]
+/** `text`: null before the first piece of a stream. */
+export function messageItem(id: string, text: string | null, status: string): Record<string, unknown> {
+	const content = text === null ? [] : [textPart(text)]
 	return { type: 'message', id: `msg_${ownPart(id)}`, status, role: 'assistant', content }
 }
 
-export function textPart(words: string): Record<string, unknown> {
-	return { type: 'output_text', text: words, annotations: [], logprobs: [] }
+export function textPart(text: string): Record<string, unknown> {
+	return { type: 'output_text', text, annotations: [], logprobs: [] }
 }
 
 function callItem(id: string, call: ToolCallRequest, at: number): Record<string, unknown> {
@@ -145,7 +146,7 @@ const incomplete: Partial<Record<AgentAnswer['finish_reason'], string>> = {
 	content_filter: 'content_filter',
 }
 
-/** Without the id that identifies its agent. */
+/** The id without the part that identifies the agent. */
 function ownPart(id: string): string {
 	return id.slice(-32)
 }

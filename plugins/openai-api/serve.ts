@@ -1,4 +1,4 @@
-/** Serves a request: as one response, or as a stream of events. */
+/** Serves a request with one response, or with a stream of events. */
 import { Fault, shownFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { WaitingRequest } from '../auth/contract.ts'
@@ -6,7 +6,7 @@ import type { OpenAiSettings } from './contract.ts'
 import { begin, isJson } from './exchange.ts'
 import type { AgentAnswer, AgentRequest } from './exchange.ts'
 
-/** The content of a stream; each function returns whole events. */
+/** The content of a stream. Each function returns complete events. */
 export interface Script {
 	begin(run_id: string): string
 	/** A piece of the text, never empty. */
@@ -17,10 +17,10 @@ export interface Script {
 
 type ApiDeps = Pick<Context<OpenAiSettings>, 'use' | 'log' | 'config'>
 
-/** OpenAI's clients retry on their own after 409 and 5xx. The gateway has already retried, and would start another run. */
+/** OpenAI's clients retry after 409 and 5xx. Here the gateway has already retried, and a repeated request would start another run. */
 const FINAL = { 'x-should-retry': 'false' }
 
-/** Waits for the whole answer. Throws the error if there is none; the run of a client that leaves is stopped. */
+/** Waits for the complete answer. Throws the run's error. If the client disconnects, the run is stopped. */
 export async function answerTo(
 	ctx: ApiDeps,
 	client: WaitingRequest,
@@ -33,16 +33,16 @@ export async function answerTo(
 	})
 }
 
-/** Settles when the stream is open, or its client has left. Throws if it could not begin. */
+/** Resolves once the stream is open, or the client has disconnected. Throws if the run could not start. */
 export async function stream(ctx: ApiDeps, client: WaitingRequest, asked: AgentRequest, script: Script): Promise<void> {
 	await ctx.use('auth').answerStream(client, ctx.config, async (signal, write) => {
 		const { run_id, answer } = await begin(ctx, asked, signal, (text) => write(() => script.piece(text)))
 		client.response.setHeader('x-svc-run-id', run_id)
 		const last = answer
 			.then(
-				async (one) => {
-					const whole = isJson(asked) && one.text !== '' ? script.piece(one.text) : ''
-					return whole + (await script.end(one))
+				async (complete) => {
+					const json = isJson(asked) && complete.text !== '' ? script.piece(complete.text) : ''
+					return json + (await script.end(complete))
 				},
 				(error: unknown) => script.failed(shownFault(error)),
 			)

@@ -1,4 +1,4 @@
-/** Stored responses, which later ones can continue: kept as long as their runs. */
+/** Stored responses, which later ones can continue. They are kept as long as their runs. */
 import { isFault } from '../../core/errors.ts'
 import type { WireError } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -10,24 +10,24 @@ import { existedAt } from './conversations.ts'
 import { wrong } from './errors.ts'
 import { finishReasonOf, ownCalls } from './exchange.ts'
 import type { AgentAnswer } from './exchange.ts'
-import { hexOf, responseId, responseIn } from './ids.ts'
+import { hexOf, parseResponseId, responseId } from './ids.ts'
 
 export interface StoredResponse {
 	/** The id that clients see. */
 	id: string
 	agent: AgentRef
-	/** See `ownerOf`: only the owner can read, continue or delete it. Absent in responses of 0.1.0. */
+	/** As `ownerOf`. Only the owner can read, continue or delete the response. Absent in responses of 0.1.0. */
 	owner?: string
 	run_id: string
 	conversation: string
-	/** The gateway stores that conversation: its runs are the history. */
+	/** Whether the conversation has a name: then its runs are the history. */
 	named: boolean
 	previous_response_id: string | null
 	/** Seconds since 1970. */
 	created_at: number
-	/** The fields of the request that a response repeats, by name. */
+	/** The fields of the request that the response repeats. */
 	echo: Record<string, unknown>
-	/** The new messages of its request, without system messages. */
+	/** The new messages of the request, without system messages. */
 	input: ChatMessage[]
 	/** Absent until the request has ended. */
 	end?: ResponseEnd
@@ -38,23 +38,23 @@ export type ResponseEnd = { at: number } & ({ answer: AgentAnswer } | { error: W
 type StoredDeps = Pick<Context, 'store' | 'use'>
 
 const KIND = 'openai-response'
-/** Limits of the earlier responses that a model gets; the first one reached applies. */
+/** Limits of the earlier responses that a model gets, in responses and in characters. */
 const CHAIN_LIMIT = 50
 const CHAIN_CHARACTERS = 200_000
 
-/** The key of the response with the id `id`, a UUID. */
+/** The id that clients see, and the key, of a new response. `id`: a UUID. */
 export function newPlace(agent: AgentRef, id: string): { id: string; key: Key } {
 	return { id: responseId(agent.uid, id), key: keyOf(agent.uid, hexOf(id)) }
 }
 
-/** Undefined if this owner does not have it, or no longer. If its request could not store its end, the run is read. */
+/** Undefined if this owner has no such response. If the request could not store its end, it is made from the run. */
 export async function readResponse(ctx: StoredDeps, id: string, owner: string): Promise<StoredResponse | undefined> {
-	const place = responseIn(id)
+	const place = parseResponseId(id)
 	const entry = place && (await ctx.store.get<StoredResponse>(keyOf(place.uid, place.id)))
 	if (!entry) return undefined
 	const { value } = entry
 	if (!(await isOwner(ctx, value, owner))) return undefined
-	// An agent whose deletion is in progress counts as deleted.
+	// An agent that is being deleted counts as deleted.
 	if ((await ctx.use('agents').find(value.agent.name))?.uid !== value.agent.uid) return undefined
 	if (value.end) return value
 	const run = await ctx.use('runs').find(value.run_id)
@@ -68,7 +68,7 @@ async function isOwner(ctx: StoredDeps, record: StoredResponse, owner: string): 
 	return existedAt(ctx, owner, new Date(record.created_at * 1000 + 999).toISOString())
 }
 
-/** Does nothing if it was deleted meanwhile. */
+/** Does nothing if the response has been deleted. */
 export async function writeEnd({ store }: Pick<Context, 'store'>, key: Key, end: ResponseEnd): Promise<void> {
 	const entry = await store.get<StoredResponse>(key)
 	if (!entry) return
@@ -80,11 +80,11 @@ export async function writeEnd({ store }: Pick<Context, 'store'>, key: Key, end:
 }
 
 export async function deleteResponse({ store }: Pick<Context, 'store'>, { id }: StoredResponse): Promise<void> {
-	const place = responseIn(id)
+	const place = parseResponseId(id)
 	if (place) await store.delete(keyOf(place.uid, place.id))
 }
 
-/** The messages up to and including a response, oldest first: as far back as they are stored, and at most the newest 50. */
+/** The messages of a response and of at most 49 stored ones before it, oldest first. */
 export async function chainOf(ctx: StoredDeps, newest: StoredResponse, owner: string): Promise<ChatMessage[]> {
 	const turns: ChatMessage[][] = []
 	let characters = 0
@@ -98,7 +98,7 @@ export async function chainOf(ctx: StoredDeps, newest: StoredResponse, owner: st
 		next = before === null ? undefined : await readResponse(ctx, before, owner)
 	}
 	const messages = turns.toReversed().flat()
-	// If it was cut, results may have lost their calls.
+	// The oldest response kept may begin with results whose calls were left out.
 	const first = messages.findIndex(({ role }) => role === 'user')
 	return messages.slice(Math.max(0, first))
 }
@@ -124,7 +124,7 @@ function messagesOf({ input, end }: StoredResponse): ChatMessage[] {
 	return [...input, { role: 'assistant', content: text, tool_calls }]
 }
 
-/** How the request ended, by its run; undefined if it has not. */
+/** How the request ended, according to its run; undefined if it has not. */
 async function endOf(ctx: StoredDeps, run: RunRecord): Promise<ResponseEnd | undefined> {
 	const result = await ctx.use('runs').result(run)
 	if (!result) return undefined

@@ -1,4 +1,4 @@
-/** Tools of the client: the agent's model may call them, and the run ends with the call. */
+/** The client's tools. The agent's model may call them; the run ends with the call. */
 import type { ServerResponse } from 'node:http'
 import type { Schema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
@@ -15,12 +15,12 @@ export interface ClientTool {
 	parameters?: Record<string, unknown> | null
 }
 
-/** One that a provider would execute, such as `web_search`; or another that is no function. */
+/** A tool that is not a function, such as `web_search`, which a provider would execute. */
 export interface HostedTool {
 	type: string
 }
 
-/** The field `tools`. `fields`: those of a function. */
+/** The schema of `tools`. `fields`: those of a function. */
 export function tools(fields: Record<string, Schema>): Schema {
 	return Joi.array()
 		.items(
@@ -34,7 +34,7 @@ export function tools(fields: Record<string, Schema>): Schema {
 		.max(128)
 		.allow(null)
 		.description(
-			'Functions of the client, beside the tools of the agent. Tools of other types are ignored, and listed in `x-svc-ignored`.',
+			"The client's functions, in addition to the agent's tools. Tools of other types are ignored, and listed in `x-svc-ignored`.",
 		)
 }
 
@@ -42,7 +42,7 @@ export function functionsIn<One extends HostedTool>(given: readonly (One | Hoste
 	return (given ?? []).filter((tool): tool is One => tool.type === 'function')
 }
 
-/** What was left out of a request, in a header of its answer, such as `tools[0].web_search, client_metadata`. */
+/** Lists the ignored fields of a request in a response header, such as `tools[0].web_search, client_metadata`. */
 export function noteIgnored(
 	response: ServerResponse,
 	body: { tools?: readonly HostedTool[] | null; client_metadata?: unknown },
@@ -54,7 +54,7 @@ export function noteIgnored(
 	if (ignored.length > 0) response.setHeader('x-svc-ignored', ignored.join(', ').slice(0, HEADER_LIMIT))
 }
 
-/** Throws `invalid_request` if two have the same name, or one has the name of a tool of the agent. */
+/** Throws `invalid_request` if two tools have the same name, or one has the name of an agent's tool. */
 export async function specsOf(
 	{ toolbox }: Pick<Context, 'toolbox'>,
 	agent: AgentRef,
@@ -65,7 +65,7 @@ export async function specsOf(
 	const seen = new Set<string>()
 	return tools.map(({ name, description, parameters }, at) => {
 		const param = `tools[${at}]`
-		if (own.has(name)) throw wrong(param, `the agent has a tool "${name}" of its own; give this one another name`)
+		if (own.has(name)) throw wrong(param, `the agent already has a tool "${name}"; give this one another name`)
 		if (seen.has(name)) throw wrong(param, `two tools have the name "${name}"`)
 		seen.add(name)
 		return { name, description: description ?? '', parameters: parameters ?? { type: 'object', properties: {} } }

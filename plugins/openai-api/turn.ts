@@ -4,15 +4,15 @@ import type { StoredMessage } from './contract.ts'
 import { wrong } from './errors.ts'
 
 export interface RequestTurn {
-	/** All system messages, wherever they were; null if there are none. */
+	/** All system messages, joined; null if there are none. */
 	system: string | null
 	/** The messages before the prompt. */
 	history: ChatMessage[]
-	/** The user's latest messages: of several in a row all of them. */
+	/** The user's latest message. Several in a row are joined. */
 	prompt: string
-	/** What came with those. */
+	/** Attachments of these messages. */
 	attachments: Attachment[]
-	/** Answers since then, and the results of all their calls. */
+	/** The answers after the prompt, with the results of all their calls. */
 	since: ChatMessage[]
 }
 
@@ -20,22 +20,22 @@ const PROMPT_LIMIT_BYTES = 100 * 1024
 const SYSTEM_LIMIT_BYTES = 100 * 1024
 
 /**
- * `field`: the request's name for its messages. `isNamed`: the gateway stores the conversation. Throws `invalid_request` if they do
- * not form a valid request.
+ * `field`: the name of the messages in the request, for errors. `isNamed`: the gateway stores the conversation. Throws
+ * `invalid_request` if the messages are not in a valid order, or too long.
  */
 export function turnOf(messages: readonly StoredMessage[], field: string, isNamed: boolean): RequestTurn {
 	const system = messages.flatMap((message) => (message.role === 'system' ? message.content : []))
-	const history = paired(
+	const history = pairCalls(
 		messages.filter((message) => message.role !== 'system'),
 		field,
 	)
 	const end = history.findLastIndex(({ role }) => role === 'user') + 1
-	if (end === 0) throw wrong(field, `${field} must hold a message of the user`)
-	// The stored history has that answer, with its prompt: the model would get both twice.
+	if (end === 0) throw wrong(field, `${field} must contain a message of the user`)
+	// The stored history contains the answer and its prompt, so the model would get both twice.
 	if (isNamed && history.at(-1)?.role === 'assistant')
 		throw wrong(
 			field,
-			`in a named conversation, the last of ${field} must be a message of the user, or the result of a tool call: the gateway has the answers`,
+			`in a named conversation, the last of ${field} must be a message of the user, or the result of a tool call; the gateway has stored the answers`,
 		)
 	const begin = history.findLastIndex(({ role }, at) => at < end && role !== 'user') + 1
 	const prompt = joined(history.slice(begin, end).map(({ content }) => content))
@@ -58,8 +58,8 @@ export function joined(parts: readonly (string | null | undefined)[]): string {
 	return parts.filter((part) => part !== null && part !== undefined && part !== '').join('\n\n')
 }
 
-/** Every call followed by its result, as models require; results get the names of the tools. */
-function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] {
+/** Checks that the result of each call follows it, as models require. Adds the names of the tools to the results. */
+function pairCalls(messages: readonly ChatMessage[], field: string): ChatMessage[] {
 	const open = new Map<string, string>()
 	const history: ChatMessage[] = []
 	const close = (): void => {
@@ -70,7 +70,7 @@ function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] 
 		if (message.role === 'tool') {
 			const name = open.get(message.call_id)
 			if (name === undefined)
-				throw wrong(field, `there is a result for "${message.call_id}", which is no call of the message before it`)
+				throw wrong(field, `there is a result for "${message.call_id}", which is not a call of the message before it`)
 			open.delete(message.call_id)
 			history.push({ ...message, name })
 			continue
@@ -81,7 +81,7 @@ function paired(messages: readonly ChatMessage[], field: string): ChatMessage[] 
 			if (open.has(id)) throw wrong(field, `two calls have the id "${id}"`)
 			open.set(id, name)
 		}
-		// Empty messages are left out; some models refuse them.
+		// Some models refuse empty messages.
 		if (message.content !== '' || calls.length > 0 || attachmentsOf(message).length > 0) history.push(message)
 	}
 	close()

@@ -120,7 +120,7 @@ void t.test('what cannot be taken is refused with its place', async (t) => {
 		await t.rejects(create, { status: 400, param, message }, JSON.stringify(part).slice(0, 60))
 	}
 	await refused({ type: 'image_url' }, /lacks image_url.url/)
-	await refused({ type: 'file', file: { file_id: 'file-1' } }, /keeps no files by id/)
+	await refused({ type: 'file', file: { file_id: 'file-1' } }, /stores no files by id/)
 	await refused(
 		{ type: 'image_url', image_url: { url: 'data:image/png;base64,???' } },
 		/not base64/,

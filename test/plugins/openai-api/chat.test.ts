@@ -290,22 +290,22 @@ void t.test('errors have the shape that clients read, and name the field', async
 		[{ modalities: ['text', 'audio'] }, 'modalities', /must be \["text"\]/],
 		[{ audio: { voice: 'x', format: 'wav' } }, 'audio', /not supported/],
 		[{ functions: [{ name: 'f' }] }, 'functions', /use tools/],
-		[{ tool_choice: 'required' }, 'tool_choice', /tools has no function/],
+		[{ tool_choice: 'required' }, 'tool_choice', /tools contains no function/],
 		[{ web_search_options: {} }, 'web_search_options', /skill/],
 		[{ temperature: 3 }, 'temperature', /temperature/],
 		[{ temperature: '1' }, 'temperature', /must be a number/],
 		[{ colour: 'red' }, 'colour', /colour is not allowed/],
 		[{ messages: [] }, 'messages', /at least 1/],
 		[{ messages: [{ role: 'robot', content: 'x' }] }, 'messages[0].role', /role/],
-		[{ messages: [{ role: 'system', content: 'x' }] }, 'messages', /must hold a message of the user/],
+		[{ messages: [{ role: 'system', content: 'x' }] }, 'messages', /must contain a message of the user/],
 		[{ messages: [{ role: 'user', content: 'x'.repeat(102_401) }] }, 'messages', /at most 100 KiB/],
 		[
 			{ messages: [{ role: 'user', content: [{ type: 'video_url', video_url: { url: 'https://example.com' } }] }] },
 			'messages[0].content[0]',
-			/there are text, image_url/,
+			/supported types are text, image_url/,
 		],
 		[{ messages: [...messages, { role: 'tool', content: 'y' }] }, 'messages[1].tool_call_id', /lacks tool_call_id/],
-		[{ messages: [...messages, { role: 'tool', tool_call_id: 'z', content: 'y' }] }, 'messages', /no call/],
+		[{ messages: [...messages, { role: 'tool', tool_call_id: 'z', content: 'y' }] }, 'messages', /is not a call/],
 	]
 	for (const [more, param, message] of wrong) {
 		t.match(

@@ -52,7 +52,7 @@ void t.test('a client whose base URL lacks /v1, or has it twice, gets an error t
 	for (const base of ['', '/v1//', '/v1/v1']) {
 		const client = surface.client()
 		client.baseURL = `${gateway.url}${base}`
-		const missing = { status: 404, code: 'not_found', message: /base URL .* ends in one \/v1/ }
+		const missing = { status: 404, code: 'not_found', message: /base URL .* must end in \/v1/ }
 		t.match(await refusal(client.models.list()), missing, base)
 		t.match(await refusal(client.chat.completions.create(ask('bob', 'never asked'))), missing, base)
 		t.match(await refusal(client.responses.retrieve('resp_1')), missing, base)

@@ -88,7 +88,7 @@ void t.test('one goes on from another, from any of them, until they are deleted'
 	t.match(await refusal(openai.responses.retrieve(two.id, { include: ['message.output_text.logprobs'] })), {
 		status: 400,
 		param: 'include[]',
-		message: /nothing to add/,
+		message: /agents do not return/,
 	})
 	const gone = { status: 404, code: 'previous_response_not_found', param: 'previous_response_id' }
 	t.match(await refusal(say(1, three.id)), gone, 'it was not to be kept')
