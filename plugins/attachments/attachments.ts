@@ -1,4 +1,4 @@
-/** The service: takes attachments in from wherever they are, and stores them as blobs. */
+/** The service: loads attachments from their sources, and stores them as blobs. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { Attachment } from '../../core/protocol.ts'
@@ -13,7 +13,7 @@ import { writeBlob } from './write-blob.ts'
 
 const MIB = 1024 * 1024
 const NAME_LIMIT = 255
-/** Over HTTP, at the same time. Of each, up to 2 MiB are in memory. */
+/** Concurrent uploads over HTTP. Up to 2 MiB of each are in memory. */
 const UPLOADS_LIMIT = 128
 
 type AttachmentDeps = Pick<Context<AttachmentSettings>, 'store' | 'config' | 'emit' | 'use'>
@@ -45,7 +45,7 @@ export function attachmentsOf(ctx: AttachmentDeps): Attachments {
 				)
 			const taken: Attachment[] = []
 			let bytes = 0
-			// One after another, so that one message holds the bytes of one attachment in memory.
+			// One after another, so that only one attachment of a message is in memory.
 			for (const [at, source] of sources.entries()) {
 				const attachment = await stored(agent, source).catch((error: unknown) => {
 					throw at === 0 && sources.length === 1 ? error : numbered(error, at + 1)
@@ -76,7 +76,7 @@ function blobsOf(store: Store): Blobs {
 	}
 }
 
-interface GivenBytes extends Pick<AttachmentSource, 'name' | 'media_type' | 'seconds'> {
+interface LoadedBytes extends Pick<AttachmentSource, 'name' | 'media_type' | 'seconds'> {
 	bytes: Uint8Array
 }
 
@@ -85,7 +85,7 @@ async function bytesOf(
 	agent: AgentRef,
 	{ name, media_type, seconds, ...source }: Exclude<AttachmentSource, { blob: string }>,
 	max_bytes: number,
-): Promise<GivenBytes> {
+): Promise<LoadedBytes> {
 	const { config, emit } = ctx
 	const about = { name, media_type, seconds }
 	if ('bytes' in source) return { ...about, bytes: source.bytes }
@@ -119,7 +119,7 @@ function attachmentOf({ blob, media_type, size }: Blob, { name, seconds }: Parti
 	}
 }
 
-/** The last part of a path, without characters that a terminal or a file system takes for something else. */
+/** The last part of a path, without characters that have a meaning for terminals or file systems. */
 function nameOf(name: string): string {
 	const last = name.split(/[/\\]/).at(-1) ?? ''
 	return last

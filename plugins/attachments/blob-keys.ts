@@ -4,11 +4,11 @@ import type { Key } from '../../core/store/ports.ts'
 
 type Uid = AgentRef['uid']
 
-/** All in the scope of the agent: they go with it, and one commit can change them together with a run. */
+/** All in the agent's scope: they are deleted with the agent, and one commit can change them together with a run. */
 export const keys = {
 	blob: (uid: Uid, digest: string): Key => [agentScope(uid), 'blob', digest],
 	blobs: (uid: Uid): Key => [agentScope(uid), 'blob'],
-	/** Bytes belong to an upload, so that what one deletes never belongs to another of the same content. */
+	/** Bytes by upload, so that the deletion of an upload never affects another one with the same content. */
 	piece: (uid: Uid, upload: string, at: number): Key => [
 		agentScope(uid),
 		'blob-bytes',
@@ -16,7 +16,7 @@ export const keys = {
 		String(at).padStart(5, '0'),
 	],
 	pieces: (uid: Uid, upload: string): Key => [agentScope(uid), 'blob-bytes', upload],
-	/** An upload whose bytes belong to no blob: it has not ended yet, or its blob was deleted. */
+	/** An upload whose bytes belong to no blob: it is in progress, or its blob was deleted. */
 	loose: (uid: Uid, upload: string): Key => [agentScope(uid), 'blob-loose', upload],
 	allLoose: (uid: Uid): Key => [agentScope(uid), 'blob-loose'],
 	/** The blobs that a run refers to. */
@@ -25,21 +25,21 @@ export const keys = {
 }
 
 export interface BlobRecord {
-	/** The prefix of the keys of its bytes. */
+	/** The upload that wrote its bytes. */
 	upload: string
 	pieces: number
 	/** Bytes. */
 	size: number
 	media_type: string
-	/** Runs that refer to it. */
+	/** Number of runs that use it. */
 	uses: number
-	/** When it was uploaded; renewed while no run uses it. ISO 8601. */
+	/** When it was last uploaded before a run used it. ISO 8601. */
 	at: string
 }
 
 export interface LooseRecord {
 	at: string
-	/** Its blob was deleted: nothing waits for it any more. */
+	/** Its blob was deleted, so the bytes can be deleted at once. */
 	deleted?: true
 }
 
@@ -55,7 +55,7 @@ export interface TotalRecord {
 
 const NAME = /^sha256:([0-9a-f]{64})$/
 
-/** The digest in a blob's name; undefined for other texts. */
+/** The hexadecimal digest in a blob's name; undefined for other texts. */
 export function digestIn(blob: string): string | undefined {
 	return NAME.exec(blob)?.[1]
 }

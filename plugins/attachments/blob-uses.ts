@@ -1,4 +1,7 @@
-/** Which runs use a blob. It lives for as long as one does; one commit writes the run's record, or its step, and its uses. */
+/**
+ * Counts the runs that use a blob. A blob is deleted with the last of them. The uses are written in the same commit as the run's
+ * record or step.
+ */
 import { agentScope } from '../../core/store/agent-scope.ts'
 import { change } from '../../core/store/change.ts'
 import { deleteAll } from '../shared/delete-all.ts'
@@ -8,7 +11,7 @@ import { blobName, digestIn, keys } from './blob-keys.ts'
 import type { BlobRecord, LooseRecord, TotalRecord, UsesRecord } from './blob-keys.ts'
 import type { Blobs } from './contract.ts'
 
-/** Blobs that one commit adds to a run, or takes from it: two writes each, and the commit has others too. */
+/** Blobs per commit that are added to a run, or removed: up to two writes each, and a commit contains other writes, too. */
 export const USES_PER_COMMIT = 32
 
 /** As `Blobs.use`. */
@@ -44,7 +47,7 @@ export async function usedBlobs(store: Pick<Store, 'get'>, uid: string, run_id: 
 	return (await store.get<UsesRecord>(keys.uses(uid, run_id)))?.value.digests.map(blobName) ?? []
 }
 
-/** Ends the uses of a deleted run. Blobs that no other run uses are deleted. May be repeated after a crash. */
+/** As `Blobs.release`. */
 export async function releaseBlobs(store: Store, uid: string, run_id: string): Promise<void> {
 	const key = keys.uses(uid, run_id)
 	for (let isLeft = true; isLeft;) {
@@ -61,7 +64,7 @@ export async function releaseBlobs(store: Store, uid: string, run_id: string): P
 	}
 }
 
-/** Deletes blobs that no run came to use, and the bytes of interrupted uploads and deletions. `before`: ISO 8601. */
+/** Deletes blobs that no run uses, and the bytes of interrupted uploads and deletions, from before a time (ISO 8601). */
 export async function collectBlobs(store: Store, uid: string, before: string): Promise<void> {
 	for await (const { key, value } of store.list<BlobRecord>(keys.blobs(uid))) {
 		if (value.uses > 0 || value.at >= before) continue
@@ -76,13 +79,13 @@ export async function collectBlobs(store: Store, uid: string, before: string): P
 		if (value.deleted || value.at < before) await deleteLoose(store, uid, key.at(-1) ?? '')
 }
 
-/** Deletes the bytes of an upload. May be repeated. */
+/** Deletes the bytes of an upload. Idempotent. */
 export async function deleteLoose(store: Store, uid: string, upload: string): Promise<void> {
 	await deleteAll(store, keys.pieces(uid, upload))
 	await store.delete(keys.loose(uid, upload))
 }
 
-/** One use less of each. The result: uploads whose bytes are loose then. */
+/** The writes that remove one use of each blob. `result`: the uploads whose blobs are deleted by them. */
 async function withoutUse(
 	store: Store,
 	uid: string,

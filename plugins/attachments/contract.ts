@@ -3,21 +3,21 @@ import type { Attachment } from '../../core/protocol.ts'
 import type { Op } from '../../core/store/ports.ts'
 import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
 
-/** Where the bytes of an attachment are. */
+/** Where to load an attachment from. */
 export type AttachmentSource = {
 	/** The sender's name for the file. */
 	name?: string | undefined
-	/** The type according to the sender; the bytes take precedence. */
+	/** The type according to the sender. The signature of the bytes takes precedence. */
 	media_type?: string | undefined
-	/** Length of a recording. */
+	/** Duration of a recording. */
 	seconds?: number | undefined
 } & ({ bytes: Uint8Array } | { data: string } | { url: string } | { blob: string })
 
 export interface Attachments {
 	/**
-	 * The attachments of one message, stored: given as bytes, as `data` (base64, or a data: URL), as the address of a file at a
-	 * public address, or as a blob that the agent has. They belong to no run yet: without `StartRequest.attachments` they are
-	 * deleted after an hour. Throws `invalid_request`, `payload_too_large`, `address_refused`, `unavailable`.
+	 * Stores the attachments of one message: bytes, `data` (base64, or a data: URL), the URL of a file at a public address, or a
+	 * blob that the agent has. Blobs that no run uses (`StartRequest.attachments`) are deleted after an hour. Throws
+	 * `invalid_request`, `payload_too_large`, `address_refused`, `unavailable`.
 	 */
 	take(agent: AgentRef, sources: readonly AttachmentSource[]): Promise<Attachment[]>
 	/** Stores bytes as they arrive. Throws `invalid_request`, `payload_too_large`. */
@@ -26,13 +26,13 @@ export interface Attachments {
 		bytes: AsyncIterable<Uint8Array>,
 		about: Pick<AttachmentSource, 'name' | 'media_type'>,
 	): Promise<Attachment>
-	/** Uploads over HTTP that are in progress. */
+	/** The current uploads over HTTP. */
 	readonly uploads: OpenRequests<OpenRequest>
 	readonly limits: AttachmentSettings
 	readonly blobs: Blobs
 }
 
-/** Stored bytes by their content, in the scope of their agent. A blob lives for as long as a run uses it. */
+/** Stored bytes of an agent, identified by their digest. A blob is kept as long as a run uses it. */
 export interface Blobs {
 	/** All bytes of a blob; undefined if the agent has no such blob, or is being deleted. */
 	read(uid: AgentRef['uid'], blob: string): Promise<Uint8Array | undefined>
@@ -47,7 +47,7 @@ export interface Blobs {
 	): Promise<{ ops: Op[]; missing: string[] }>
 	/** The blobs that a run uses. */
 	usedBy(uid: AgentRef['uid'], run_id: string): Promise<Blob[]>
-	/** Ends the uses of a deleted run. Blobs that no other run uses are deleted. May be repeated after a crash. */
+	/** Removes the uses of a deleted run, and deletes blobs that no other run uses. Idempotent. */
 	release(uid: AgentRef['uid'], run_id: string): Promise<void>
 }
 

@@ -1,11 +1,11 @@
-/** Downloads a file from an address that a caller names. */
+/** Downloads a file from a URL of a caller. */
 import { Fault, isFault } from '../../core/errors.ts'
 import { reserveOf, Shares } from '../../core/util/shares.ts'
 import { tryLater } from '../shared/try-later.ts'
 
 export interface FetchedFile {
 	bytes: Uint8Array
-	/** The last part of its path. */
+	/** The last part of the URL's path. */
 	name?: string
 	media_type?: string
 }
@@ -18,15 +18,15 @@ const places = new Shares(
 	() => reserveOf(DOWNLOADS_LIMIT),
 )
 
-interface Fetching {
+interface FetchOptions {
 	max_bytes: number
 	private_hosts: readonly string[]
-	/** Whose share it counts for: the uid of an agent. */
+	/** The uid of the agent, whose share of the downloads is used. */
 	owner: string
 }
 
-/** Throws `address_refused`, `unavailable`, or `invalid_request` for whatever is wrong with the answer. */
-export async function fetchFile(url: string, { max_bytes, private_hosts, owner }: Fetching): Promise<FetchedFile> {
+/** Throws `address_refused`, `unavailable` if too many downloads are in progress, and `invalid_request` if the download fails. */
+export async function fetchFile(url: string, { max_bytes, private_hosts, owner }: FetchOptions): Promise<FetchedFile> {
 	if (!places.may(owner))
 		throw tryLater('unavailable', `${places.used} attachments are being fetched already; try again in a moment`, 2)
 	places.add(owner)
@@ -50,9 +50,9 @@ export async function fetchFile(url: string, { max_bytes, private_hosts, owner }
 			...(media_type !== null && { media_type }),
 		}
 	} catch (error) {
-		// Another server's error is not one of this gateway: the address must be changed.
+		// For the caller, an error of the other server is an invalid URL, not an error of the gateway.
 		if (!isFault(error, 'fetch_failed', 'fetch_timeout', 'fetch_too_large', 'invalid_request')) throw error
-		throw new Fault('invalid_request', `no attachment could be fetched from there: ${error.message}`, { cause: error })
+		throw new Fault('invalid_request', `the attachment could not be fetched: ${error.message}`, { cause: error })
 	} finally {
 		places.remove(owner)
 	}

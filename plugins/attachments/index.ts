@@ -12,7 +12,7 @@ export default definePlugin<AttachmentSettings, Attachments>({
 	name: 'attachments',
 	needs: ['auth', 'agents'],
 	start(ctx) {
-		/** Deletes what interrupted uploads and deletions left, and attachments that no run came to use. */
+		/** Deletes the rest of interrupted uploads and deletions, and attachments that no run uses. */
 		const collect = async (): Promise<void> => {
 			const before = new Date(Date.now() - HOUR_MS).toISOString()
 			for await (const { uid } of ctx.use('agents').list()) {

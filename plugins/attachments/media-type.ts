@@ -1,11 +1,11 @@
 /**
- * What bytes are, by how they begin. What the sender says counts only between kinds of text, and where one container holds
- * sound as well as video. Markup that a browser would execute is never an image.
+ * Detects the media type of bytes by their beginning. The declared type counts only for kinds of text, for containers of sound
+ * or video, and for unknown binary data. Markup that a browser would execute is never an image.
  */
 import { isTextType } from '../../sandbox/text-type.ts'
 import type { Attachment } from '../../core/protocol.ts'
 
-/** Bytes that are looked at. */
+/** Bytes that are examined. */
 export const HEAD_BYTES = 4096
 
 interface FileDescription {
@@ -23,7 +23,7 @@ export function mediaTypeOf(head: Uint8Array, about: FileDescription = {}): stri
 	return textTypeOf(bytes, declared, about.name ?? '')
 }
 
-/** The type of the content part that such bytes are. */
+/** The type of a content part with this media type. */
 export function partTypeOf(media_type: string): Attachment['type'] {
 	if (IMAGES.has(media_type)) return 'image'
 	return media_type.startsWith('audio/') ? 'audio' : 'file'
@@ -65,16 +65,16 @@ function mp4(bytes: Buffer, declared: string): string {
 	return /^M4[AB] $/.test(brand) || declared.startsWith('audio/') ? 'audio/mp4' : 'video/mp4'
 }
 
-/** A declared type that says what binary data is, and that nothing displays. */
+/** Declared types that are accepted for unknown binary data: browsers do not execute them. */
 const BINARY = /^(application\/(?!.*(html|xml|javascript|ecmascript|json))|video\/|font\/)[a-z0-9.+-]{1,100}$/
 
-/** Control characters that text files hold. */
+/** Control characters of text files. */
 const CONTROLS = new Set([0x09, 0x0a, 0x0c, 0x0d, 0x1b])
 
 function isText(bytes: Buffer): boolean {
 	if (bytes.some((byte) => (byte < 0x20 && !CONTROLS.has(byte)) || byte === 0x7f)) return false
 	try {
-		// The last character may be cut.
+		// The last character may be incomplete.
 		new TextDecoder('utf-8', { fatal: true }).decode(bytes, { stream: true })
 		return true
 	} catch {
@@ -90,7 +90,7 @@ function textTypeOf(bytes: Buffer, declared: string, name: string): string {
 	return BY_ENDING[/\.([a-z0-9]{1,8})$/i.exec(name)?.[1]?.toLowerCase() ?? ''] ?? 'text/plain'
 }
 
-/** Comment by comment: one regular expression for all of them can take exponential time. */
+/** Removes one comment at a time, since a regular expression for all comments can take exponential time. */
 function withoutProlog(markup: string): string {
 	let rest = markup.replace(/^<\?xml[^>]*>/, '').trimStart()
 	while (rest.startsWith('<!--')) {

@@ -1,4 +1,4 @@
-/** Blobs: bytes by their content, such as an image that came with a message. They are stored in pieces. */
+/** Reads blobs, which are stored in pieces. */
 import { Fault } from '../../core/errors.ts'
 import type { Store } from '../../core/store/ports.ts'
 import { digestIn, keys } from './blob-keys.ts'
@@ -13,7 +13,7 @@ export async function findBlob(store: Reader, uid: string, blob: string): Promis
 	return record && { blob, media_type: record.media_type, size: record.size }
 }
 
-/** All bytes of a blob; undefined if there is none, or it is being deleted. */
+/** As `Blobs.read`. */
 export async function readBlob(store: Reader, uid: string, blob: string): Promise<Uint8Array | undefined> {
 	const record = await recordOf(store, uid, blob)
 	if (!record) return undefined
@@ -26,7 +26,7 @@ export async function readBlob(store: Reader, uid: string, blob: string): Promis
 	return at === record.size ? bytes : undefined
 }
 
-/** The bytes of a blob, piece by piece. Throws `not_found` if it is deleted meanwhile: what was yielded so far would look whole. */
+/** The bytes of a blob, piece by piece. Throws `not_found` if it is deleted during the read, so that a part never looks complete. */
 export async function* readPieces(store: Reader, uid: string, blob: string): AsyncGenerator<Uint8Array> {
 	const record = await recordOf(store, uid, blob)
 	let size = 0
@@ -34,7 +34,7 @@ export async function* readPieces(store: Reader, uid: string, blob: string): Asy
 		size += piece.length
 		yield piece
 	}
-	if (size !== record?.size) throw new Fault('not_found', 'the blob was deleted meanwhile')
+	if (size !== record?.size) throw new Fault('not_found', 'the blob was deleted during the read')
 }
 
 async function* piecesOf(store: Reader, uid: string, { upload, pieces }: BlobRecord): AsyncGenerator<Uint8Array> {

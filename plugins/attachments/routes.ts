@@ -26,8 +26,8 @@ const uploaded = Joi.object({
 
 const fileBytes = Joi.string().description('The bytes of the file.').example('a,b\n1,2\n')
 
-/** What a browser may be told that it is. Everything else could be executed, or is of no use to it. */
-const SHOWN =
+/** Media types that are sent to browsers. All others become `application/octet-stream`, since browsers could execute them. */
+const SAFE_TYPES =
 	/^(image\/(png|jpeg|gif|webp|heic|avif)|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+|application\/(pdf|zip|gzip))$/
 
 export function routes(server: Server, ctx: Context<AttachmentSettings>, attachments: Attachments): void {
@@ -38,15 +38,15 @@ export function routes(server: Server, ctx: Context<AttachmentSettings>, attachm
 			id: 'uploadBlob',
 			description: 'Upload a file to attach it to runs',
 			notes: [
-				'The body is the file itself, at most `attachments.max_mib`. The answer is an attachment for POST /v1/agents/{name}/runs.',
-				'A blob that no run uses within an hour is deleted; others are deleted with the last conversation that has them.',
+				'The body is the file itself, at most `attachments.max_mib`. The response is an attachment for POST /v1/agents/{name}/runs.',
+				'A blob that no run uses within an hour is deleted. Others are deleted with the last conversation that contains them.',
 			],
 			tags: ['api', 'runs'],
 			auth: scoped('runs:write'),
 			payload: {
 				parse: false,
 				output: 'stream',
-				// Whatever type the request declares: the bytes decide what it is.
+				// Accepts any declared type, since the type is detected from the bytes.
 				override: 'application/octet-stream',
 				allow: 'application/octet-stream',
 				maxBytes: Number.MAX_SAFE_INTEGER,
@@ -81,7 +81,7 @@ export function routes(server: Server, ctx: Context<AttachmentSettings>, attachm
 		options: {
 			id: 'readBlob',
 			description: 'Read the bytes of an attachment',
-			notes: 'The answer is a download that browsers save and never display or execute.',
+			notes: 'The response is a download: browsers save it, and never display or execute it.',
 			tags: ['api', 'runs'],
 			auth: scoped('agents:read'),
 			plugins: { openapi: { answers: { 200: { 'application/octet-stream': fileBytes } } } },
@@ -95,7 +95,7 @@ export function routes(server: Server, ctx: Context<AttachmentSettings>, attachm
 			const bytes = Readable.from(readPieces(ctx.store, uid, found.blob), { objectMode: false })
 			return h
 				.response(bytes)
-				.type(SHOWN.test(found.media_type) ? found.media_type : 'application/octet-stream')
+				.type(SAFE_TYPES.test(found.media_type) ? found.media_type : 'application/octet-stream')
 				.bytes(found.size)
 				.header('content-disposition', 'attachment')
 				.header('content-security-policy', "sandbox; default-src 'none'")

@@ -1,6 +1,6 @@
 /**
- * Writes a blob in pieces, so that a large one is neither one record nor one transaction, and memory holds a few pieces of
- * it. Equal bytes of one agent are one blob.
+ * Writes a blob in pieces: a large blob is neither one record nor one transaction, and only a few pieces of it are in memory. Equal
+ * bytes of one agent are stored once.
  */
 import { createHash } from 'node:crypto'
 import { Fault } from '../../core/errors.ts'
@@ -20,14 +20,14 @@ export interface BlobLimits {
 	max_bytes_per_agent: number
 }
 
-/** Bytes of a piece: LMDB needs that many in a row, and a reader holds one at a time. */
+/** LMDB stores a piece in consecutive pages, and a reader has one piece in memory. */
 const PIECE_BYTES = 256 * 1024
-/** Pieces of one commit. */
+/** Pieces per commit. */
 const PIECES = 8
 
 /**
- * Stores bytes as they come. `about`: what the sender says of them. Durable when it settles. A blob that no run comes to use
- * is deleted an hour later. Throws `payload_too_large`, `invalid_request` for no bytes, and what `source` throws.
+ * Stores bytes as they arrive. `about`: the sender's name and type for them. Durable when this resolves. A blob that no run uses
+ * within an hour is deleted. Throws `payload_too_large`, `invalid_request` for no bytes, and the errors of `source`.
  */
 export async function writeBlob(
 	store: Store,
@@ -42,18 +42,18 @@ export async function writeBlob(
 	let pieces = 0
 	let head = Buffer.alloc(0)
 	let rest: Uint8Array[] = []
-	let waiting: Op[] = []
+	let unwritten: Op[] = []
 	let loose: Rev | undefined
 
 	const cut = (): void => {
-		waiting.push({ key: keys.piece(uid, upload, pieces++), value: new Uint8Array(Buffer.concat(rest)) })
+		unwritten.push({ key: keys.piece(uid, upload, pieces++), value: new Uint8Array(Buffer.concat(rest)) })
 		rest = []
 	}
 	const flush = async (): Promise<void> => {
 		const mark: Op = { key: keys.loose(uid, upload), value: { at: now() } satisfies LooseRecord, expect: null }
-		const [first] = await store.commit(agentScope(uid), loose === undefined ? [mark, ...waiting] : waiting)
+		const [first] = await store.commit(agentScope(uid), loose === undefined ? [mark, ...unwritten] : unwritten)
 		loose ??= first
-		waiting = []
+		unwritten = []
 	}
 
 	try {
@@ -63,12 +63,12 @@ export async function writeBlob(
 			hash.update(bytes)
 			if (head.length < HEAD_BYTES) head = Buffer.concat([head, bytes.subarray(0, HEAD_BYTES - head.length)])
 			for (let at = 0; at < bytes.length;) {
-				const room = PIECE_BYTES - rest.reduce((sum, one) => sum + one.length, 0)
+				const room = PIECE_BYTES - rest.reduce((sum, part) => sum + part.length, 0)
 				rest.push(bytes.subarray(at, at + room))
 				at += room
 				if (at > bytes.length) continue
 				cut()
-				if (waiting.length === PIECES) await flush()
+				if (unwritten.length === PIECES) await flush()
 			}
 		}
 		if (size === 0) throw new Fault('invalid_request', 'an attachment must not be empty')
@@ -82,7 +82,7 @@ export async function writeBlob(
 			uses: 0,
 			at: now(),
 		}
-		const kept = await publish(store, uid, digest, blob, { waiting, loose, max_bytes_per_agent })
+		const kept = await publish(store, uid, digest, blob, { unwritten, loose, max_bytes_per_agent })
 		if (kept.upload !== upload && loose !== undefined) await deleteLoose(store, uid, upload)
 		return { blob: blobName(digest), media_type: kept.media_type, size }
 	} catch (error) {
@@ -92,9 +92,9 @@ export async function writeBlob(
 }
 
 interface UploadEnd {
-	/** The last pieces, which are not written yet. */
-	waiting: readonly Op[]
-	/** Of the mark at `keys.loose`, if there are written pieces: whoever deleted those has deleted it. */
+	/** The last pieces. */
+	unwritten: readonly Op[]
+	/** Revision of the record at `keys.loose`, if pieces were written. If that record is gone, the pieces were deleted. */
 	loose: Rev | undefined
 	max_bytes_per_agent: number
 }
@@ -105,7 +105,7 @@ function publish(
 	uid: string,
 	digest: string,
 	blob: BlobRecord,
-	{ waiting, loose, max_bytes_per_agent }: UploadEnd,
+	{ unwritten, loose, max_bytes_per_agent }: UploadEnd,
 ): Promise<BlobRecord> {
 	return changeRecord<BlobRecord, BlobRecord>(store, keys.blob(uid, digest), async (known) => {
 		if (known) return { next: known.uses > 0 ? undefined : { ...known, at: blob.at }, result: known }
@@ -115,7 +115,7 @@ function publish(
 		const bytes = (total?.value.bytes ?? 0) + blob.size
 		if (bytes > max_bytes_per_agent) throw full(max_bytes_per_agent)
 		const ops: Op[] = [
-			...waiting,
+			...unwritten,
 			{ key: keys.total(uid), value: { bytes } satisfies TotalRecord, expect: total?.rev ?? null },
 		]
 		if (loose !== undefined) ops.push({ key: keys.loose(uid, blob.upload), value: undefined, expect: loose })
