@@ -7,19 +7,19 @@ import { code, table } from './markdown.ts'
 
 /** What callers make of a status. */
 const meanings: Record<number, string> = {
-	400: 'The request is wrong; `errors` names the fields.',
+	400: 'The request is invalid; `errors` lists the fields.',
 	401: 'No token, or one that is unknown, revoked or expired; or a wrong signature.',
 	403: 'The token lacks the scope that the message names, or the agent the grant.',
-	404: 'There is no such thing.',
-	405: 'The path exists, for other methods.',
-	409: 'It already exists, or its state does not allow the operation.',
+	404: 'The resource does not exist.',
+	405: 'The path exists, but only for other methods.',
+	409: 'The resource already exists, or its state does not allow the operation.',
 	413: 'Too large.',
 	415: 'Send `application/json`.',
 	429: 'Too many requests; `Retry-After` gives the time to wait.',
 	500: 'An internal error of the gateway; its log has the details.',
-	502: 'Something outside failed: a model, a server, a program.',
-	503: 'Not now; nothing was changed.',
-	504: 'Something outside took too long.',
+	502: 'A model, another server or a program failed.',
+	503: 'Temporarily unavailable; nothing was changed.',
+	504: 'A model, another server or a program took too long.',
 	507: 'The disk is full; nothing was changed.',
 }
 

@@ -1,43 +1,43 @@
 import type { Schema } from 'joi'
 
 /**
- * What the schemas of a route do not contain, for GET /v1/openapi.json. Everything else comes from the route itself: `id` names
- * the operation, `description` and `notes` describe it, and examples of bodies, parameters and answers are in their schemas
- * (joi's `.example()`); the example of an object without one consists of those of its keys.
+ * Adds to GET /v1/openapi.json what the schemas of a route do not contain. Everything else comes from the route itself: `id`,
+ * `description` and `notes` are the id and the texts of the operation. Examples come from joi's `.example()` in the schemas; an
+ * object without one gets an example made of those of its keys.
  *
  *     plugins: { openapi: { errors: [404, 409] } }
  */
 export interface OpenApiHints {
-	/** Media type of its successful answers, if that is not JSON. */
+	/** Media type of successful responses, if not JSON. */
 	produces?: string
 	/**
-	 * Error statuses that it answers with beyond those that follow from its method, path, input and scope, such as 409. 400,
-	 * 401, 403, 404, 413, 415, 429, 503 and 507 are added where they belong.
+	 * Further error statuses of the route, such as 409. 400, 401, 403, 404, 413, 415, 429, 503 and 507 are added automatically if
+	 * they follow from its method, path, input and scope.
 	 */
 	errors?: readonly number[]
-	/** Media type of its body, if that is not JSON. */
+	/** Media type of the request body, if not JSON. */
 	consumes?: string
-	/** The schema of its body, if the route reads the body itself, or if the rules cannot be shown in a schema. */
+	/** The schema of the request body, if the route parses the body itself, or if the rules cannot be shown in a schema. */
 	body?: Schema
-	/** Its headers, if the handler checks them. */
+	/** The request headers, if the handler validates them. */
 	headers?: Schema
 	/**
-	 * Answers that hapi does not check, since the route writes them itself: for each status the media types, such as
-	 * `{ 200: { 'text/event-stream': Joi.string().example('data: {}') } }`; none for an answer without a body.
+	 * Responses that hapi does not validate, since the route writes them itself. For each status its media types, such as
+	 * `{ 200: { 'text/event-stream': Joi.string().example('data: {}') } }`; an empty object for a response without a body.
 	 */
 	answers?: Readonly<Record<number, Readonly<Record<string, Schema>>>>
-	/** The shape of its errors, if that is not the gateway's own. */
+	/** The schema of the route's errors, if not `Error`. */
 	failure?: Schema
 	/**
-	 * The day since which the route is deprecated, such as `2027-01-31`: the document marks it, and its answers have the header
-	 * `Deprecation` (RFC 9745). A deprecated field has `.tag('deprecated')` in its joi schema.
+	 * The day since which the route is deprecated, such as `2027-01-31`. The document marks it, and its responses have the header
+	 * `Deprecation` (RFC 9745). For a deprecated field, use `.tag('deprecated')` in its joi schema.
 	 */
 	deprecated?: string
-	/** Another shape that its errors may have, besides the gateway's own. */
+	/** A further schema of the route's errors, besides `Error`. */
 	otherFailure?: Schema
 }
 
-/** A page in place of the gateway's own at `/`, for browsers. */
+/** A page for browsers that replaces the gateway's own at `/`. */
 export interface FrontPage {
 	/** If it throws, the gateway's own page is shown. */
 	html(): Promise<string>

@@ -1,7 +1,7 @@
 import type { EventType } from '../../core/plugin.ts'
 
 const plugin = 'Its name.'
-const generation = 'Counts the reloads that changed something.'
+const generation = 'Number of reloads that changed something.'
 
 export default {
 	'plugin.started': {
@@ -17,38 +17,37 @@ export default {
 		payload: { plugin, generation },
 	},
 	'plugin.failed': {
-		description: 'A plugin does not load or start, or did not catch an error.',
+		description: 'A plugin could not be loaded or started, or has thrown an uncaught error.',
 		payload: {
 			plugin,
-			message: 'What is wrong, for people.',
-			'untold?':
-				'How many more errors it did not catch since the last such event; there is at most one event a minute.',
+			message: 'The error, for people.',
+			'untold?': 'How many more uncaught errors there were since the last such event. There is at most one a minute.',
 		},
 	},
 	'config.reloaded': {
-		description: 'A change of the configuration is in force.',
+		description: 'A change to the configuration has taken effect.',
 		payload: { generation },
 	},
 	'config.rejected': {
-		description: 'A change of the configuration is invalid; the last good one stays in force.',
+		description: 'A change to the configuration is invalid; the last valid configuration stays in force.',
 		payload: {
-			message: 'What is wrong, for people.',
+			message: 'The errors, for people.',
 			'errors?': 'Each problem: `path` and `message`, and `line` and `column` of a mistake in the file.',
 		},
 	},
 	'gateway.started': {
 		description: 'The gateway is ready.',
-		payload: { version: 'Of the gateway.', generation },
+		payload: { version: "The gateway's version.", generation },
 	},
 	'gateway.error': {
-		description: 'The gateway itself did not catch an error.',
+		description: 'The gateway itself has thrown an uncaught error.',
 		payload: {
-			message: 'What is wrong, for people.',
-			'untold?': 'How many more errors there were since the last such event; there is at most one event a minute.',
+			message: 'The error, for people.',
+			'untold?': 'How many more uncaught errors there were since the last such event. There is at most one a minute.',
 		},
 	},
 	'gateway.stopping': {
-		description: 'The gateway stops.',
+		description: 'The gateway is stopping.',
 		payload: {},
 	},
 } satisfies Record<string, EventType>

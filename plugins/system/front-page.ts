@@ -1,4 +1,4 @@
-/** The page at the gateway's own address, for people with a browser: what this is, and whether it is healthy. */
+/** The page at `/` of the gateway's address: what it is, and its health. */
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { plainPage, plainPolicy } from '../shared/plain-page.ts'
@@ -12,7 +12,7 @@ const WHAT = 'A gateway for autonomous agents.'
 const sentences: Record<Health['status'], string> = {
 	ok: 'It is healthy.',
 	degraded: 'It is running, but something needs attention.',
-	migrating: 'It upgrades its data.',
+	migrating: 'It is upgrading its data.',
 	starting: 'It is starting.',
 	draining: 'It is shutting down.',
 }
@@ -35,7 +35,8 @@ export function frontPage(server: Server, ctx: Context): void {
 		options: {
 			id: 'getFrontPage',
 			description: 'Front page, or version and health of the gateway',
-			notes: 'A page for people; JSON with `Accept: application/json`. 503 while it starts or drains, as GET /readyz.',
+			notes:
+				'A page for people; JSON with `Accept: application/json`. 503 while the gateway starts or drains, as GET /readyz.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			plugins: {
@@ -69,7 +70,7 @@ export function frontPage(server: Server, ctx: Context): void {
 	})
 }
 
-/** The page of another plugin, if one has a page. */
+/** The page that another plugin adds, if any. */
 async function extendedPage({
 	extensions,
 	log,
@@ -80,7 +81,7 @@ async function extendedPage({
 		const { value, run } = extension
 		return { html: await run(() => value.html()), contentSecurityPolicy: value.contentSecurityPolicy }
 	} catch (error) {
-		log.error({ err: error, plugin: extension.plugin }, 'the page at / cannot be made')
+		log.error({ err: error, plugin: extension.plugin }, 'the page at / could not be made')
 		return undefined
 	}
 }

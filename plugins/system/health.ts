@@ -2,11 +2,11 @@ import type { LentThreads } from '../../core/runs/run-pool.ts'
 import type { GatewayStatus, Health, HealthCheck } from '../../core/status.ts'
 
 /**
- * The gateway's health. `detailed`: for a caller that may see the causes, which can name files, settings and
- * plugins; other callers get the same checks with fixed sentences.
+ * The gateway's health. `detailed`: with the causes, which may contain names of files, settings and plugins. Without it, the
+ * checks have fixed messages.
  *
- * Only a gateway that starts or drains is not ready. One that refuses writes or a new configuration still serves as far
- * as it can, and removing it from a load balancer would not help: that is `degraded`.
+ * Only a gateway that starts or drains is not ready. A gateway that refuses writes or a new configuration is `degraded`: it serves
+ * other requests, and removing it from a load balancer would not help.
  */
 export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 	const state = gateway.state()
@@ -15,7 +15,7 @@ export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 		storeCheck(gateway, detailed),
 		configCheck(gateway.configError(), detailed),
 		pluginsCheck(gateway, detailed),
-		// A waiting gateway writes its own over it (plugins/cluster/forwarding/probes.ts).
+		// A waiting gateway replaces this check with its own (plugins/cluster/forwarding/probes.ts).
 		...(gateway.storeCluster() ? [{ name: 'role', ok: true, message: 'working' }] : []),
 		...threadsCheck(gateway.lentThreads()),
 	]
@@ -29,12 +29,12 @@ export function healthOf(gateway: GatewayStatus, detailed: boolean): Health {
 	}
 }
 
-/** Replaces a cause that the caller may not see. */
-const UNTOLD = ' (a token with agents:read shows why)'
+/** Replaces the cause for callers that may not see it. */
+const HIDDEN_CAUSE = ' (a token with agents:read shows why)'
 
-/** For people and probes: one line for each check, the verdict last. */
+/** One line for each check, then the status. For people and probes. */
 export function linesOf({ status, checks }: Health): string {
-	// A message of several lines, such as a configuration's list of errors, must not look like further checks.
+	// Further lines of a message, such as a list of configuration errors, must not look like checks.
 	const lines = checks.map(({ name, ok, message }) => `[${ok ? '+' : '-'}]${name} ${message.replaceAll('\n', '\n   ')}`)
 	return [...lines, status, ''].join('\n')
 }
@@ -57,17 +57,17 @@ function storeCheck(gateway: GatewayStatus, detailed: boolean): HealthCheck {
 		const size = space && `${mebibytes(space.bytes)} in use, ${mebibytes(space.free_bytes)} free on its disk`
 		return { name: 'store', ok: true, message: ['ok', where ?? size].filter(Boolean).join(': ') }
 	}
-	return { name: 'store', ok: false, message: `refuses writes${detailed ? `: ${trouble}` : UNTOLD}` }
+	return { name: 'store', ok: false, message: `refuses writes${detailed ? `: ${trouble}` : HIDDEN_CAUSE}` }
 }
 
 function mebibytes(bytes: number): string {
 	return `${Math.round(bytes / 1024 ** 2).toLocaleString('en-US')} MiB`
 }
 
-/** None without a cluster. */
+/** No check without a cluster. */
 function threadsCheck(lent: readonly LentThreads[] | null): HealthCheck[] {
 	if (!lent) return []
-	const sum = (of: 'threads' | 'runs'): number => lent.reduce((total, one) => total + one[of], 0)
+	const sum = (of: 'threads' | 'runs'): number => lent.reduce((total, lender) => total + lender[of], 0)
 	const runs = sum('runs')
 	const [who, execute] = lent.length === 1 ? ['another gateway', 'executes'] : [`${lent.length} others`, 'execute']
 	const others = ` and ${sum('threads')} lent by ${who}, which now ${execute} ${runs === 1 ? '1 run' : `${runs || 'no'} runs`}`
@@ -78,14 +78,16 @@ function threadsCheck(lent: readonly LentThreads[] | null): HealthCheck[] {
 function configCheck(error: string | null, detailed: boolean): HealthCheck {
 	if (error === null) return { name: 'config', ok: true, message: 'in force' }
 	const refused = 'the last change is refused, the last good configuration stays in force'
-	return { name: 'config', ok: false, message: `${refused}${detailed ? `: ${error}` : UNTOLD}` }
+	return { name: 'config', ok: false, message: `${refused}${detailed ? `: ${error}` : HIDDEN_CAUSE}` }
 }
 
 function pluginsCheck(gateway: GatewayStatus, detailed: boolean): HealthCheck {
 	const plugins = gateway.plugins()
 	const bad = plugins.filter((plugin) => plugin.last_error !== null).map((plugin) => plugin.name)
 	const running = plugins.filter((plugin) => plugin.state !== 'failed').length
-	const which = detailed ? `${bad.join(', ')} (svc plugins, or GET /v1/plugins, shows why)` : `${bad.length}${UNTOLD}`
+	const which = detailed
+		? `${bad.join(', ')} (svc plugins, or GET /v1/plugins, shows why)`
+		: `${bad.length}${HIDDEN_CAUSE}`
 	return {
 		name: 'plugins',
 		ok: bad.length === 0,

@@ -13,10 +13,10 @@ const health = Joi.object({
 	status: Joi.valid('ok', 'degraded', 'migrating', 'starting', 'draining')
 		.required()
 		.description(
-			'degraded: it accepts requests, but something needs attention. migrating: it upgrades its home and does not accept requests yet; the check `gateway` shows the progress.',
+			'degraded: the gateway accepts requests, but something needs attention. migrating: it is upgrading its home and does not accept requests yet; the check `gateway` shows the progress.',
 		),
 	version: Joi.string().required(),
-	generation: Joi.number().integer().required().description('Counts the reloads that changed something.'),
+	generation: Joi.number().integer().required().description('Number of reloads that changed something.'),
 	uptime_s: Joi.number().integer().required().description('Seconds since the start.'),
 	checks: Joi.array()
 		.items(
@@ -41,9 +41,9 @@ const health = Joi.object({
 const texts = (description: string): ArraySchema => Joi.array().items(Joi.string()).required().description(description)
 const holdings = Joi.object({
 	routes: texts('On both addresses.'),
-	tools: texts('Tools that every agent has from it.'),
-	events: texts('Types of events that it follows.'),
-	extends: texts('Extension points of other plugins that it adds to.'),
+	tools: texts('Tools that it gives to every agent.'),
+	events: texts('Types of events that it handles.'),
+	extends: texts('Extension points of other plugins that it extends.'),
 	timers: Joi.number().integer().required(),
 	resources: texts('Other resources that it releases when it stops, by the labels in its code.'),
 })
@@ -53,23 +53,23 @@ const plugin = Joi.object({
 	version: Joi.string().allow(null).required(),
 	state: Joi.valid('running', 'failing', 'failed')
 		.required()
-		.description('`failing`: it runs, but did not catch an error; `failed`: it does not run.'),
+		.description('`failing`: it runs, but has thrown an uncaught error. `failed`: it does not run.'),
 	last_error: Joi.string()
 		.allow(null)
 		.required()
 		.description(
-			'Why it does not run, or does not run with its current files; an error that it did not catch; or a problem that it reports.',
+			'Why it does not run, or does not run with its current files; an uncaught error; or a problem that it reports.',
 		),
 	generation: Joi.number()
 		.integer()
 		.allow(null)
 		.required()
 		.description('The generation in which the current instance became active; null if none is active.'),
-	built_in: Joi.boolean().required().description('Whether it came with the gateway.'),
+	built_in: Joi.boolean().required().description('Whether it is part of the gateway.'),
 	contract: Joi.string()
 		.allow(null)
 		.required()
-		.description('The version of the contract of plugins that it is written for; null if it does not declare one.'),
+		.description('The version of the plugin contract that it declares; null if it declares none.'),
 	since: Joi.string().isoDate().allow(null).required().description('When it was started; null if it does not run.'),
 	holds: holdings
 		.allow(null)
@@ -100,10 +100,10 @@ const plain = { openapi: { produces: 'text/plain' } }
 
 export function routes(server: Server, ctx: Context): void {
 	const { gateway } = ctx
-	const view = ({ source, ...one }: PluginStatus): object => ({
-		...one,
+	const view = ({ source, ...status }: PluginStatus): object => ({
+		...status,
 		built_in: source === BUILT_IN,
-		holds: gateway.holdings(one.name),
+		holds: gateway.holdings(status.name),
 	})
 	const healthFor = async ({ raw }: Pick<Request, 'raw'>): Promise<Health> =>
 		healthOf(gateway, await ctx.use('auth').permits(raw.req, ['agents:read']))
@@ -113,7 +113,7 @@ export function routes(server: Server, ctx: Context): void {
 		path: '/healthz',
 		options: {
 			id: 'isAlive',
-			description: 'Is the process alive?',
+			description: 'Check that the process is alive',
 			tags: ['api', 'gateway'],
 			auth: false,
 			plugins: plain,
@@ -126,9 +126,9 @@ export function routes(server: Server, ctx: Context): void {
 		path: '/readyz',
 		options: {
 			id: 'isReady',
-			description: 'Does the gateway accept requests?',
+			description: 'Check that the gateway accepts requests',
 			notes:
-				'503 while it upgrades its home (`migrating`; verbose: percent and remaining time), starts or drains. One that refuses writes or a new configuration is degraded, and still ready. Needs no token; only local callers in loopback mode and tokens with `agents:read` see why a check fails.',
+				'503 while the gateway upgrades its home (`migrating`; verbose: percent and remaining time), starts or drains. A gateway that refuses writes or a new configuration is degraded, and still ready. Only local callers in loopback mode and tokens with `agents:read` see why a check fails.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			plugins: plain,
@@ -153,9 +153,9 @@ export function routes(server: Server, ctx: Context): void {
 		path: '/v1/health',
 		options: {
 			id: 'getHealth',
-			description: 'Health of the gateway',
+			description: 'Read the health of the gateway',
 			notes:
-				'503 while it upgrades its home, starts or drains. The same callers as on GET /readyz see why a check fails.',
+				'503 while the gateway upgrades its home, starts or drains. The same callers as for GET /readyz see why a check fails.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			response: { status: { 200: health, 503: health } },
@@ -182,9 +182,9 @@ export function routes(server: Server, ctx: Context): void {
 		path: '/v1/plugins/{name}/reload',
 		options: {
 			id: 'reloadPlugin',
-			description: 'Start a plugin again',
+			description: 'Restart a plugin',
 			notes:
-				'With its current files and configuration; answers once it has started, or has failed to start. Requests and runs in progress continue. If a third-party plugin does not start, its previous instance, if any, keeps running.',
+				'Uses its current files and configuration. Responds once it has started, or has failed to start. Requests and runs in progress continue. If a third-party plugin does not start, its previous instance, if any, keeps running.',
 			tags: ['api', 'gateway'],
 			plugins: { openapi: { errors: [404, 409] } },
 			validate: {
@@ -196,8 +196,8 @@ export function routes(server: Server, ctx: Context): void {
 		},
 		handler: async ({ params: { name } }) => {
 			await gateway.reload(name)
-			const found = gateway.plugins().find((one) => one.name === name)
-			if (!found) throw new Fault('not_found', `the plugin "${name}" was switched off meanwhile`)
+			const found = gateway.plugins().find((plugin) => plugin.name === name)
+			if (!found) throw new Fault('not_found', `the plugin "${name}" has just been switched off`)
 			return view(found)
 		},
 	})

@@ -1,8 +1,8 @@
 import { pagePolicy } from '../../shared/page-policy.ts'
 
 /**
- * The sources that the page may load. Swagger UI sets styles by script only, which needs no `unsafe-inline`, and does not evaluate
- * text as code, which would need `unsafe-eval`. Its images are data: addresses.
+ * Swagger UI sets styles by script only, which needs no `unsafe-inline`, and does not evaluate text as code, which would need
+ * `unsafe-eval`. Its images are data: URLs.
  */
 export const contentSecurityPolicy = pagePolicy(
 	"script-src 'self'",
@@ -21,7 +21,7 @@ export const page = `<!doctype html>
 		<link rel="stylesheet" href="/docs/swagger-ui.css" />
 	</head>
 	<body>
-		<noscript>This page needs JavaScript. The same in one file: <a href="/v1/openapi.json">/v1/openapi.json</a></noscript>
+		<noscript>This page needs JavaScript. Without it, read <a href="/v1/openapi.json">/v1/openapi.json</a>.</noscript>
 		<div id="reference"></div>
 		<script src="/docs/swagger-ui-bundle.js"></script>
 		<script src="/docs/reference.js"></script>

@@ -1,7 +1,7 @@
 /* global SwaggerUIBundle, document -- runs in the browser, after Swagger UI's own script */
 
-/** Operations that cannot be tried from this page: another address is another origin, and a stream never ends. */
-const onlyWhatCanBeTried = () => ({
+/** Disables "Try it out" for operations at another address, which is another origin, and for streams, which never end. */
+const limitTryItOut = () => ({
 	statePlugins: {
 		spec: {
 			wrapSelectors: {
@@ -19,7 +19,7 @@ SwaggerUIBundle({
 	url: '/v1/openapi.json',
 	domNode: document.querySelector('#reference'),
 	presets: [SwaggerUIBundle.presets.apis],
-	plugins: [onlyWhatCanBeTried],
+	plugins: [limitTryItOut],
 	layout: 'BaseLayout',
 	deepLinking: true,
 	docExpansion: 'list',
@@ -28,9 +28,9 @@ SwaggerUIBundle({
 	filter: true,
 	showCommonExtensions: true,
 	tryItOutEnabled: true,
-	// A token is kept as long as the page is open.
+	// Forgets a token when the page is closed.
 	persistAuthorization: false,
-	// The badge would send the document to another host.
+	// The validator's badge would send the document to another host.
 	validatorUrl: null,
 	queryConfigEnabled: false,
 })

@@ -9,13 +9,13 @@ import type { Source } from '../../shared/encoded.ts'
 import { contentSecurityPolicy, page } from './page.ts'
 
 interface Asset {
-	/** As `require.resolve` accepts it. */
+	/** For `require.resolve`. */
 	from: string
 	type: string
 }
 
 const JAVASCRIPT = 'text/javascript'
-/** The complete list: no name from outside ever becomes a path. */
+/** The only files that are served: a name from a request never becomes a path. */
 const assets = new Map<string, Asset>([
 	['swagger-ui.css', { from: 'swagger-ui-dist/swagger-ui.css', type: 'text/css' }],
 	['swagger-ui-bundle.js', { from: 'swagger-ui-dist/swagger-ui-bundle.js', type: JAVASCRIPT }],
@@ -23,7 +23,7 @@ const assets = new Map<string, Asset>([
 	['reference.js', { from: './reference.js', type: JAVASCRIPT }],
 ])
 
-/** The reference for people: Swagger UI for the document, with local assets only. Nothing is loaded before the first request. */
+/** Serves Swagger UI for the API description, with local assets only, which are loaded on the first request. */
 export function docsRoutes(server: Server): void {
 	const answers = new Map(
 		[...assets].map(([name, asset]) => [name, once(async () => encoded(await load(asset)))] as const),
@@ -35,7 +35,7 @@ export function docsRoutes(server: Server): void {
 		options: {
 			id: 'getDocs',
 			description: 'The reference of the API, for people',
-			notes: 'A page that shows GET /v1/openapi.json and tries it out. It loads nothing from other hosts.',
+			notes: 'A page that shows GET /v1/openapi.json, and can send its requests. It loads nothing from other hosts.',
 			tags: ['api', 'gateway'],
 			auth: false,
 			plugins: {
@@ -54,12 +54,12 @@ export function docsRoutes(server: Server): void {
 		path: '/docs/{file}',
 		options: {
 			id: 'getDocsFile',
-			description: 'A part of the page /docs',
+			description: 'A file of the page /docs',
 			tags: ['api', 'gateway'],
 			auth: false,
 			validate: {
 				params: Joi.object({
-					file: Joi.string().max(64).required().description('Name of the part.').example('reference.js'),
+					file: Joi.string().max(64).required().description('Name of the file.').example('reference.js'),
 				}),
 			},
 			plugins: {
@@ -75,7 +75,7 @@ export function docsRoutes(server: Server): void {
 		},
 		handler: async (request, h) => {
 			const answer = answers.get(request.params.file)
-			if (!answer) throw new Fault('not_found', 'the page has no such part; GET /docs shows the page')
+			if (!answer) throw new Fault('not_found', 'the page has no such file; GET /docs shows the page')
 			return (await answer())(request, h)
 		},
 	})

@@ -7,7 +7,7 @@ import type { JsonSchema } from './json-schema.ts'
 import { isJoi } from './schemas.ts'
 import type { Schemas } from './schemas.ts'
 
-/** The properties of an operation from which its possible errors follow. */
+/** The properties of an operation that determine its possible errors. */
 export interface RequestTraits {
 	method: string
 	hasCaller: boolean
@@ -17,13 +17,13 @@ export interface RequestTraits {
 
 type Content = Record<string, { schema: JsonSchema; example?: unknown }>
 
-/** Answered before a route has its turn. */
-const everywhere: readonly (number | 'default')[] = [401, 403, 413, 415, 429, 503, 507]
+/** Statuses of errors that occur before the handler of a route, so they have the gateway's own schema. */
+const beforeHandler: readonly (number | 'default')[] = [401, 403, 413, 415, 429, 503, 507]
 const writing = ['post', 'put', 'patch', 'delete']
 
-/** Every response of a route by its status, successes first; `default` means all others. */
-export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: Schemas): Record<string, unknown> {
-	const contents = contentsOf(route.settings, asked.method, schemas)
+/** The responses of a route by status, successes first. `default`: all others. */
+export function responsesOf(route: RequestRoute, traits: RequestTraits, schemas: Schemas): Record<string, unknown> {
+	const contents = contentsOf(route.settings, traits.method, schemas)
 	const declared = Object.entries(contents).map(([status, content]): [string, unknown] => {
 		const response = { description: STATUS_CODES[status] ?? status, headers: everyHeader }
 		if (Object.keys(content).length > 0) return [status, { ...response, content }]
@@ -32,9 +32,8 @@ export function responsesOf(route: RequestRoute, asked: RequestTraits, schemas: 
 	const { errors: hinted = [], failure, otherFailure } = route.settings.plugins?.openapi ?? {}
 	const shape = failure && schemas.of(failure)
 	const other = otherFailure && eitherOf(schemas.of(otherFailure), schemas)
-	// What every caller may get has the gateway's own shape.
-	const shapeOf = (status: number | 'default') => (everywhere.includes(status) ? undefined : other) ?? shape
-	const statuses = new Set([...implied(route, asked), ...hinted].filter((status) => !(status in contents)))
+	const shapeOf = (status: number | 'default') => (beforeHandler.includes(status) ? undefined : other) ?? shape
+	const statuses = new Set([...implied(route, traits), ...hinted].filter((status) => !(status in contents)))
 	const errors = [...statuses]
 		.toSorted((a, b) => a - b)
 		.map((status): [string, unknown] => [String(status), errorResponse(status, shapeOf(status), schemas)])

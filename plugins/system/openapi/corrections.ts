@@ -1,8 +1,8 @@
-/** Corrects joi's own translation to JSON Schema. */
+/** Corrects joi's translation to JSON Schema. */
 import { isObject } from '../../../core/util/is-object.ts'
 import type { About, JsonSchema } from './json-schema.ts'
 
-/** joi's formats that JSON Schema does not know, as patterns; null if there is no simple one. */
+/** Patterns for joi's formats that JSON Schema does not have; null if there is no simple pattern. */
 const patterns: Record<string, string | null> = {
 	hex: '^[0-9A-Fa-f]*$',
 	token: '^[0-9A-Za-z_]*$',
@@ -11,14 +11,14 @@ const patterns: Record<string, string | null> = {
 	'data-uri': null,
 }
 
-/** Corrects errors that may occur at any level, in place. */
+/** Corrects errors at all levels, in place. */
 export function correct(json: JsonSchema): void {
 	if (Array.isArray(json.type)) json.type = json.type.flat(Infinity) as string[]
-	// joi allows null by its type alone, and then the enum forbids it again.
+	// joi adds null to the type, but not to the enum, which then forbids it.
 	if (json.enum && [json.type].flat().includes('null') && !json.enum.includes(null)) json.enum.push(null)
-	// joi marks "as its keys" by a symbol.
+	// With a symbol, joi means the defaults of the keys.
 	if (typeof json.default === 'symbol') delete json.default
-	// Any items, which some readers want to see.
+	// Some tools require `items`; an empty schema allows any.
 	if ([json.type].flat().includes('array')) json.items ??= {}
 	if (json.$ref) json.$ref = json.$ref.replace('#/$defs/', '#/components/schemas/')
 	const pattern = patterns[String(json.format)]
@@ -29,20 +29,20 @@ export function correct(json: JsonSchema): void {
 	}
 }
 
-/** The patterns of a text as joi means them: it translates a negated pattern like a positive one. */
+/** Corrects the patterns of a text: joi translates an inverted pattern like a normal one. */
 export function textRules(json: JsonSchema, { rules = [], allow = [] }: About): JsonSchema {
 	const found = rules.flatMap(({ name, args }) => (name === 'pattern' && args?.regex ? [args] : []))
 	if (found.length > 0) {
 		const { pattern: _, allOf: __, ...rest } = json
-		const said = found.flatMap(({ regex = '', options }): JsonSchema[] => {
+		const patternRules = found.flatMap(({ regex = '', options }): JsonSchema[] => {
 			const [, source = '', flags = ''] = /^\/(.*)\/(\w*)$/su.exec(regex) ?? []
-			if (flags.includes('i')) return [] // patterns of JSON Schema cannot ignore case
+			if (flags.includes('i')) return [] // JSON Schema has no case-insensitive patterns
 			return [options?.invert ? { not: { pattern: source } } : { pattern: source }]
 		})
-		const [only, ...more] = said
-		json = more.length > 0 ? { ...rest, allOf: said } : { ...rest, ...only }
+		const [only, ...others] = patternRules
+		json = others.length > 0 ? { ...rest, allOf: patternRules } : { ...rest, ...only }
 	}
-	// The rules of a text apply to the empty one as well, unless it is allowed separately.
+	// In joi, an allowed empty text is exempt from the other rules.
 	const mayBeEmpty = allow.includes('') && !json.enum
 	const forbidsEmpty = (json.minLength ?? 0) > 0 || json.pattern !== undefined || json.allOf !== undefined
 	if (!mayBeEmpty || !forbidsEmpty) return json

@@ -1,13 +1,13 @@
 import type { Dependency, JsonSchema } from './json-schema.ts'
 
-/** joi's rules between the keys of one object, such as `or` and `xor`, as JSON Schema. */
+/** Converts joi's rules between the keys of one object, such as `or` and `xor`, to JSON Schema. */
 export function rulesOf(dependencies: Dependency[], orNull: boolean): JsonSchema[] {
 	const rules = dependencies.flatMap(ruleOf)
-	// `required` ignores null, so of two keys both could be null.
+	// `required` does not apply to null, which is allowed in place of the object.
 	return orNull ? rules.map((rule) => ({ anyOf: [{ type: 'null' }, rule] })) : rules
 }
 
-/** Rules about nested keys have no counterpart. */
+/** Returns nothing for rules about nested keys, which JSON Schema cannot express. */
 function ruleOf({ rel, key, peers }: Dependency): JsonSchema[] {
 	const names = peers.filter((peer): peer is string => typeof peer === 'string' && !peer.includes('.'))
 	if (names.length !== peers.length) return []
@@ -23,7 +23,7 @@ function ruleOf({ rel, key, peers }: Dependency): JsonSchema[] {
 			return [{ not: { required: names } }]
 		case 'and':
 			return [
-				{ dependentRequired: Object.fromEntries(names.map((name) => [name, names.filter((one) => one !== name)])) },
+				{ dependentRequired: Object.fromEntries(names.map((name) => [name, names.filter((other) => other !== name)])) },
 			]
 		case 'with':
 			return key === undefined ? [] : [{ dependentRequired: { [key]: names } }]

@@ -14,7 +14,7 @@ export interface Document {
 	info: Record<string, unknown>
 	servers: ServerObject[]
 	tags: { name: string; description: string }[]
-	/** By path: operations by method, and perhaps `servers`. */
+	/** By path: operations by method, and `servers` for paths of the chat API. */
 	paths: Record<string, Record<string, unknown>>
 	components: Record<'schemas' | 'responses' | 'headers' | 'securitySchemes', Record<string, unknown>>
 }
@@ -22,7 +22,7 @@ export interface Document {
 export interface Surfaces {
 	version: string
 	generation: GenerationView
-	/** Such as `http://127.0.0.1:17890`; null where it does not listen. */
+	/** Such as `http://127.0.0.1:17890`; null if the chat API is switched off. */
 	legacyUrl: string | null
 }
 
@@ -32,12 +32,12 @@ interface ServerObject {
 	variables?: Record<string, { default: string }>
 }
 
-/** For a route that accepts any method. */
+/** The operations of a route that accepts any method. */
 const allMethods = ['get', 'put', 'post', 'delete', 'patch']
-/** Milliseconds of work before it yields to others. */
+/** Milliseconds of work in one turn of the event loop. */
 const SLICE_MS = 8
 
-/** OpenAPI 3.1 of every route of these servers. Works in slices, since it would block the event loop for too long. */
+/** Makes the OpenAPI 3.1 document of all routes. Works in slices: as a whole it would block the event loop for too long. */
 export async function documentOf({ version, generation, legacyUrl }: Surfaces): Promise<Document> {
 	const { main, legacy } = generation.servers
 	const schemas = new Schemas({ Error: errorSchema(generation.errors.keys()) })
@@ -59,7 +59,7 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 
 	await add(main, (path) => (paths[path] ??= {}))
 	const ofMain = new Set(Object.keys(paths))
-	// One path has one address here: if the main server has it, too, the other one is left out.
+	// OpenAPI allows a path only once. Paths of the chat API that the main server has, too, are left out.
 	if (legacy) {
 		const servers = [legacyServer(legacyUrl)]
 		await add(legacy, (path) => (ofMain.has(path) ? {} : (paths[path] ??= { servers })))
@@ -84,7 +84,7 @@ export async function documentOf({ version, generation, legacyUrl }: Surfaces): 
 					type: 'http',
 					scheme: 'bearer',
 					description:
-						'A token from POST /v1/auth/tokens, with one of the scopes that an operation names, or with `*`.',
+						'A token from POST /v1/auth/tokens, with one of the scopes that the operation lists, or with `*`.',
 				},
 			},
 		},
@@ -106,7 +106,7 @@ function legacyServer(url: string | null): ServerObject {
 	return {
 		url: 'http://{host}:{port}',
 		description: 'The chat API, which has a separate address: `server.host` and `legacy.port` of gateway.yaml.',
-		// Without descriptions of their own: the published schema of OpenAPI 3.1 misspells the word, so validators refuse it.
+		// Without `description`: the published schema of OpenAPI 3.1 misspells the keyword here, so validators reject it.
 		variables: { host: { default: hostname }, port: { default: port } },
 	}
 }

@@ -1,4 +1,4 @@
-/** The shape of errors, and the responses with them. */
+/** The schema of errors, and the error responses. */
 import { STATUS_CODES } from 'node:http'
 import { generalCodes } from '../../../core/errors.ts'
 import type { FaultCode, FieldError } from '../../../core/errors.ts'
@@ -16,7 +16,7 @@ interface Meaning {
 
 const meanings: Record<number, Meaning> = {
 	400: {
-		description: 'The request is invalid; `errors` names the wrong fields, if any.',
+		description: 'The request is invalid. `errors` lists the invalid fields, if any.',
 		code: 'invalid_request',
 		message: 'limit must be a number',
 		errors: [{ path: 'limit', message: 'limit must be a number' }],
@@ -27,27 +27,27 @@ const meanings: Record<number, Meaning> = {
 		message: 'the token is unknown; check that it is complete, or create another',
 	},
 	403: {
-		description: 'The token lacks a scope, or may not do this; the message says what is missing.',
+		description: 'The token lacks a scope or a permission, which the message states.',
 		code: 'forbidden',
 		message: 'this needs the scope agents:write; the token has agents:read',
 	},
 	404: {
-		description: 'There is no such thing.',
+		description: 'The resource does not exist.',
 		code: 'not_found',
 		message: 'there is no agent "ada"; POST /v1/agents creates one',
 	},
 	405: {
-		description: 'The path does not accept this method; `Allow` lists those that it accepts.',
+		description: 'The path does not support this method; `Allow` lists the supported ones.',
 		code: 'method_not_allowed',
 		message: 'this path takes POST, not GET',
 	},
 	406: {
-		description: 'The request accepts none of the types of the answer; check its header `Accept`.',
+		description: 'The header `Accept` allows none of the media types of the response.',
 		code: 'invalid_request',
 		message: 'the header Accept must name application/json and text/event-stream',
 	},
 	409: {
-		description: 'It already exists, or its state does not allow the operation.',
+		description: 'The resource already exists, or its state does not allow the operation.',
 		code: 'conflict',
 		message: 'run 0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05 has ended already: completed',
 	},
@@ -63,33 +63,33 @@ const meanings: Record<number, Meaning> = {
 	},
 	429: {
 		description:
-			'Too many failed attempts, or too many waiting requests; try again after `Retry-After` seconds. A valid token is never refused for the failures of others.',
+			'Too many failed attempts, too many waiting requests, or a limit of the token is reached; try again after `Retry-After` seconds. A valid token is never refused for the failures of others.',
 		code: 'rate_limited',
 		message:
 			'too many failed attempts from your address; wait 42 s before you try another token or code (a valid token is always accepted)',
 	},
 	500: {
-		description: 'An internal error. The log of the gateway has the details, under the id of the request.',
+		description: "An internal error. The gateway's log has the details, with the id of the request.",
 		code: 'internal',
 		message: 'An internal server error occurred',
 	},
 	502: {
-		description: 'The model, a server or a skill that it needs has failed.',
+		description: 'The model, another server or a skill has failed.',
 		code: 'model_rejected',
 		message: 'the model refused the request',
 	},
 	503: {
-		description: 'It cannot be done at the moment, such as while the gateway stops or a limit is reached; try again.',
+		description: 'Temporarily unavailable, such as while the gateway stops or a limit is reached; try again.',
 		code: 'unavailable',
 		message: 'the gateway is stopping',
 	},
 	504: {
-		description: 'The model or a server that it needs did not answer in time.',
+		description: 'The model or another server did not answer in time.',
 		code: 'model_timeout',
 		message: 'the model did not answer in time',
 	},
 	507: {
-		description: 'The disk is nearly full, so nothing is written. Reading still works.',
+		description: 'The disk is nearly full, so writes are refused. Reads still work.',
 		code: 'storage_full',
 		message: 'the disk is nearly full; make room, or lower store.min_free_mib',
 	},
@@ -98,7 +98,7 @@ const meanings: Record<number, Meaning> = {
 /** Statuses that every changing operation may return. */
 export const ofWrites: readonly number[] = [503, 507]
 
-const ELSE = 'Any other error.'
+const OTHER = 'Any other error.'
 const headers: Record<number, Record<string, unknown>> = {
 	401: { 'WWW-Authenticate': header('Always begins with `Bearer`.', { type: 'string' }, 'Bearer') },
 	403: {
@@ -112,7 +112,7 @@ const headers: Record<number, Record<string, unknown>> = {
 	503: { 'Retry-After': header('Seconds to wait, if known.', { type: 'integer', minimum: 0 }, 5) },
 }
 
-/** The shape of every error. `codes`: those that plugins add. */
+/** The schema of errors. `codes`: those that plugins add. */
 export function errorSchema(codes: Iterable<string>): JsonSchema {
 	return {
 		type: 'object',
@@ -124,11 +124,11 @@ export function errorSchema(codes: Iterable<string>): JsonSchema {
 			code: { type: 'string', enum: [...Object.keys(generalCodes), ...codes] },
 			errors: {
 				type: 'array',
-				description: 'The wrong fields, if any.',
+				description: 'The invalid fields, if any.',
 				items: {
 					type: 'object',
 					properties: {
-						path: { type: 'string', description: 'Its path, with dots; empty for the whole body.' },
+						path: { type: 'string', description: "The field's path, with dots; empty for the whole body." },
 						message: { type: 'string' },
 						line: { type: 'integer', description: 'Line of a mistake in gateway.yaml, from 1.' },
 						column: { type: 'integer', description: 'Column of a mistake in gateway.yaml, from 1.' },
@@ -142,8 +142,8 @@ export function errorSchema(codes: Iterable<string>): JsonSchema {
 }
 
 /**
- * A route's entry for an error status; `default` for all others. `failure`: its errors' own schema, or one that has it as its
- * last alternative.
+ * The response of a route for an error status; `default`: all others. `failure`: the schema of the route's errors, or one with that
+ * schema as its last alternative.
  */
 export function errorResponse(
 	status: number | 'default',
@@ -154,7 +154,7 @@ export function errorResponse(
 	const schema = failure ?? { $ref: '#/components/schemas/Error' }
 	const example = failure ? exampleOf(failure, schemas) : exampleOfError(known ?? 500)
 	const response = {
-		description: (known && (meanings[known]?.description ?? STATUS_CODES[known])) ?? ELSE,
+		description: (known && (meanings[known]?.description ?? STATUS_CODES[known])) ?? OTHER,
 		headers: { ...(known && headers[known]), ...everyHeader, ...(!failure && errorHeader) },
 		content: { 'application/json': { schema, ...(example !== undefined && { example }) } },
 	}
@@ -163,7 +163,7 @@ export function errorResponse(
 	return schemas.shareResponse(`${own ?? ''}${known === undefined ? 'Failure' : responseName(known)}`, response)
 }
 
-/** Such as `NotFound`. */
+/** A response's name among the components, such as `NotFound`. */
 export function responseName(status: number | string): string {
 	return (STATUS_CODES[status] ?? String(status)).replaceAll(/\W/g, '')
 }

@@ -3,12 +3,12 @@ import type { Schemas } from './schemas.ts'
 
 const A_TIME = '2030-01-31T12:00:00.000Z'
 const AN_ID = '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05'
-/** Schemas may be recursive. */
+/** Ends recursive schemas. */
 const DEPTH_LIMIT = 16
 
 /**
- * An example of a schema: its own, else one composed of those of its parts. Undefined if
- * a required part has none, since an invented text would not help a reader.
+ * An example of a schema: its own, or one composed of the examples of its parts. Undefined if a required part has none, since an
+ * invented text would not help readers.
  */
 export function exampleOf(schema: JsonSchema, schemas: Schemas, depth = 0): unknown {
 	if (depth > DEPTH_LIMIT) return undefined
@@ -25,7 +25,7 @@ export function exampleOf(schema: JsonSchema, schemas: Schemas, depth = 0): unkn
 	return plainOf(json, types[0], within)
 }
 
-/** Of the optional keys, those that have an example of their own. */
+/** With the required keys, and the optional keys that have an example. */
 function objectOf({ properties = {}, required = [] }: JsonSchema, within: (inner: JsonSchema) => unknown): unknown {
 	const entries = Object.entries(properties)
 		.filter(([name, inner]) => required.includes(name) || inner.examples)

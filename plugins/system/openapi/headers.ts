@@ -1,13 +1,13 @@
-/** Headers that every answer has, whatever its status. */
+/** Headers of all responses. */
 export const everyHeader = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } }
 
-/** Headers that an error may have, whatever its status. */
+/** Headers that any error may have. */
 export const errorHeader = { 'X-Hint': { $ref: '#/components/headers/Hint' } }
 
 export const sharedHeaders: Record<string, unknown> = {
 	RequestId: {
 		description:
-			'Identifies the request in the log: the `X-Request-Id` of the request (1 to 128 of A-Z a-z 0-9 . _ -), else a new id.',
+			'Identifies the request in the log: the `X-Request-Id` of the request (1 to 128 of A-Z a-z 0-9 . _ -), or a new id.',
 		schema: { type: 'string' },
 		example: '0197a4c2-5d1e-7c3a-9b6f-2f1d8e4a7c05',
 	},

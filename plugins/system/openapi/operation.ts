@@ -7,7 +7,7 @@ import type { Schemas } from './schemas.ts'
 
 export type Operation = Record<string, unknown>
 
-/** One route with one method, as OpenAPI describes it. `access`: its rules, defaults included. */
+/** The OpenAPI operation of a route with one method. `access`: the route's rules, including defaults. */
 export function operationOf(
 	route: RequestRoute,
 	method: string,
@@ -15,13 +15,13 @@ export function operationOf(
 	schemas: Schemas,
 ): Operation {
 	const { settings } = route
-	const named = scopesOf(access).filter((scope) => scope !== '*')
-	const scopes = named.length > 0 ? named : ['*']
+	const withoutAll = scopesOf(access).filter((scope) => scope !== '*')
+	const scopes = withoutAll.length > 0 ? withoutAll : ['*']
 	const body = bodyOf(route, schemas)
 	const parameters = parametersOf(route, schemas)
 	const notes = [settings.notes ?? []].flat()
-	const needs = access === false ? 'No token is needed.' : `Needs the scope ${inWords(named)}.`
-	const asked = { method, hasCaller: access !== false, hasInput: parameters.length > 0, hasBody: body !== undefined }
+	const needs = access === false ? 'Needs no token.' : `Needs the scope ${inWords(withoutAll)}.`
+	const traits = { method, hasCaller: access !== false, hasInput: parameters.length > 0, hasBody: body !== undefined }
 	return {
 		operationId: operationId(route, method),
 		...(settings.description !== undefined && { summary: settings.description }),
@@ -30,8 +30,8 @@ export function operationOf(
 		...(settings.plugins?.openapi?.deprecated !== undefined && { deprecated: true }),
 		...(parameters.length > 0 && { parameters }),
 		...(body && { requestBody: body }),
-		responses: responsesOf(route, asked, schemas),
-		// One of them is enough.
+		responses: responsesOf(route, traits, schemas),
+		// In OpenAPI, one entry of the list is enough.
 		security: access === false ? [] : scopes.map((scope) => ({ bearer: [scope] })),
 		...(access !== false && { 'x-scope': scopes.length === 1 ? scopes[0] : scopes }),
 	}
@@ -41,8 +41,8 @@ function inWords(scopes: string[]): string {
 	return scopes.length === 0 ? '`*`' : `${scopes.map((scope) => `\`${scope}\``).join(' or ')} (or \`*\`)`
 }
 
-/** The route's own id; else one made from method and path. */
-function operationId({ settings, method, path }: RequestRoute, asked: string): string {
+/** The route's id, or one made from method and path. */
+function operationId({ settings, method, path }: RequestRoute, operationMethod: string): string {
 	if (settings.id !== undefined && method !== '*') return settings.id
 	const words = path
 		.replace(/^\/v\d+(?=\/)/, '')
@@ -50,5 +50,5 @@ function operationId({ settings, method, path }: RequestRoute, asked: string): s
 		.map((part) => part.replace(/^\{/, 'by_').replaceAll(/\W/g, ''))
 		.flatMap((part) => part.split('_'))
 		.filter(Boolean)
-	return asked + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
+	return operationMethod + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }

@@ -13,13 +13,13 @@ export function parametersOf(route: RequestRoute, schemas: Schemas): Record<stri
 		...group('header', route.settings.plugins?.openapi?.headers ?? schemaOf(route, 'headers'), schemas),
 	]
 	for (const [, name] of templateOf(route.path).matchAll(/\{(\w+)\}/g)) {
-		if (!found.some((one) => one.in === 'path' && one.name === name))
+		if (!found.some((parameter) => parameter.in === 'path' && parameter.name === name))
 			found.push({ name, in: 'path', required: true, schema: { type: 'string' } })
 	}
 	return found
 }
 
-/** Undefined if it has no body. */
+/** Undefined if the route has no request body. */
 export function bodyOf(route: RequestRoute, schemas: Schemas): Record<string, unknown> | undefined {
 	const { settings } = route
 	const { body, consumes = 'application/json' } = settings.plugins?.openapi ?? {}
@@ -42,7 +42,7 @@ function group(where: string, rules: unknown, schemas: Schemas): Record<string, 
 		return {
 			name,
 			in: where,
-			// A path without one of its parts would be another path.
+			// OpenAPI requires it for parameters in paths.
 			...((required || where === 'path') && { required: true }),
 			...(description !== undefined && { description }),
 			schema: rest,
@@ -51,7 +51,7 @@ function group(where: string, rules: unknown, schemas: Schemas): Record<string, 
 	})
 }
 
-/** hapi's path in OpenAPI's syntax: `{rest*}` and `{id?}` lose their marks. */
+/** Converts hapi's path to OpenAPI's syntax: `{rest*}` and `{id?}` become `{rest}` and `{id}`. */
 export function templateOf(path: string): string {
 	return path.replaceAll(/\{(\w+)(\*\d*|\?)\}/g, '{$1}')
 }

@@ -14,7 +14,7 @@ const unchanged = { 304: {} }
 /** Describes the routes of all servers of this generation. */
 export function documentRoutes(server: Server, generation: GenerationView, ctx: Context): void {
 	const { gateway } = ctx
-	// Routes are complete when a generation serves, and never change afterwards.
+	// The routes of a generation never change once it serves.
 	const json = once(async () => {
 		const { documentOf } = await import('./document.ts')
 		const { version } = gateway

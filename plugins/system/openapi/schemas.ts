@@ -1,11 +1,11 @@
-/** From joi to JSON Schema 2020-12: joi's own translation, with additions and corrections. */
+/** Converts joi schemas to JSON Schema 2020-12: joi's own translation, completed and corrected. */
 import type { ObjectSchema, Schema } from 'joi'
 import { rulesOf } from './dependencies.ts'
 import { isObject } from '../../../core/util/is-object.ts'
 import type { About, JsonSchema } from './json-schema.ts'
 import { correct, textRules } from './corrections.ts'
 
-/** Schemas with a joi `id()` are added to `components` once, and referenced everywhere else; so are responses with a name. */
+/** Adds schemas with a joi `id()`, and named responses, to the components once. Everywhere else they are references. */
 export class Schemas {
 	readonly components: Record<string, JsonSchema>
 	readonly responses: Record<string, object> = {}
@@ -15,7 +15,7 @@ export class Schemas {
 		this.components = { ...known }
 	}
 
-	/** Returns an empty schema if the translation fails: one odd route must not break the whole description. */
+	/** Returns an empty schema if the translation fails: one unusual schema must not break the whole document. */
 	of(schema: Schema): JsonSchema {
 		try {
 			return this.#complete(translate(schema), schema.describe() as About)
@@ -24,7 +24,7 @@ export class Schemas {
 		}
 	}
 
-	/** The keys of an object, for parameters; each with whether it is required. */
+	/** The keys of an object, for parameters. */
 	properties(schema: ObjectSchema): { name: string; required: boolean; schema: JsonSchema }[] {
 		const { properties = {}, required = [] } = this.resolve(this.of(schema))
 		return Object.entries(properties).map(([name, inner]) => ({
@@ -34,13 +34,13 @@ export class Schemas {
 		}))
 	}
 
-	/** The target of a reference; any other schema as it is. */
+	/** The target of a reference. Returns other schemas unchanged. */
 	resolve(schema: JsonSchema): JsonSchema {
 		const name = schema.$ref?.replace('#/components/schemas/', '')
 		return (name === undefined ? undefined : this.components[name]) ?? schema
 	}
 
-	/** Walks both trees at once; where joi's translation has another shape (`when`), it stays as it is. */
+	/** Walks both trees at once. Parts that joi translates to another structure (`when`) stay unchanged. */
 	#complete(translated: JsonSchema, about: About): JsonSchema {
 		const { keys, items, matches, patterns, dependencies, examples, flags, tags } = about
 		const json = about.type === 'string' ? textRules(translated, about) : translated
@@ -80,7 +80,7 @@ export class Schemas {
 		return { ...json, anyOf: (json.anyOf ?? []).map((branch, index) => this.#complete(branch, items[index] ?? {})) }
 	}
 
-	/** joi does not describe rules for names that are a schema of their own. */
+	/** Adds the rules for names, which joi's translation lacks if they are a schema. */
 	#completePatterns(json: JsonSchema, patterns: NonNullable<About['patterns']>): void {
 		const [only] = patterns
 		const values = json.patternProperties?.['.*']
@@ -92,7 +92,7 @@ export class Schemas {
 	}
 }
 
-/** Two plugins may use one name for different things: the second one then stays inline. */
+/** If two plugins use one name for different values, the second value stays inline. */
 function share<T extends object>(
 	section: string,
 	known: Record<string, object>,
@@ -103,7 +103,7 @@ function share<T extends object>(
 	return { $ref: `#/components/${section}/${name}` }
 }
 
-/** By its shape: a third party may bring its own joi, also a version that lacks this description. */
+/** Checks the shape, not the class: a third-party plugin may use its own joi, or a version without JSON Schema. */
 export function isJoi(rules: unknown): rules is Schema {
 	if (!isObject(rules) || !('describe' in rules)) return false
 	return isObject(rules['~standard']) && 'jsonSchema' in rules['~standard']
@@ -115,8 +115,8 @@ function translate(schema: Schema): JsonSchema {
 	return json
 }
 
-/** If other types are allowed too, joi wraps the rules of the type itself. */
+/** The part with the rules of an object or array, which joi nests in `anyOf` if other types are allowed, too. */
 function bodyOf(json: JsonSchema): JsonSchema {
-	const isBody = (one: JsonSchema): boolean => Boolean(one.properties ?? one.items ?? one.patternProperties)
+	const isBody = (part: JsonSchema): boolean => Boolean(part.properties ?? part.items ?? part.patternProperties)
 	return isBody(json) ? json : (json.anyOf?.find(isBody) ?? json)
 }

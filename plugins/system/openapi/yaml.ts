@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Document } from './document.ts'
 
-/** The document as YAML, written path by path: as a whole it would block the event loop. */
+/** Converts the document to YAML, path by path: as a whole it would block the event loop. */
 export async function yamlOf({ paths, components, ...head }: Document): Promise<string> {
 	const { stringify } = await import('yaml')
 	const write = (value: unknown): string => stringify(value, { aliasDuplicateObjects: false, lineWidth: 0 })
