@@ -1,6 +1,7 @@
 /** The query fields that the stream and the audit log share, and the schema of an event. */
 import type { ObjectSchema, Schema, StringSchema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
+import { defined } from '../../core/util/defined.ts'
 import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { LiveFilter } from '../../core/events/event-bus.ts'
 
@@ -59,9 +60,7 @@ export const event: ObjectSchema = Joi.object({
 export function toFilter({ agent_id, run_id, event_type }: FilterQuery, { agents }: AgentLimit): LiveFilter {
 	const list = [...new Set(event_type?.split(','))]
 	return {
-		...(agent_id !== undefined && { agent_id }),
-		...(run_id !== undefined && { run_id }),
-		...(agents && { agents }),
+		...defined({ agent_id, run_id, agents }),
 		...(list.length > 0 && !list.includes('*') && { types: list }),
 	}
 }

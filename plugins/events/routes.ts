@@ -1,6 +1,7 @@
 import type { Server } from '@hapi/hapi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { Fault, isFault } from '../../core/errors.ts'
+import { defined } from '../../core/util/defined.ts'
 import type { Context, GenerationView } from '../../core/plugin.ts'
 import { reaches } from '../shared/agent-limit.ts'
 import type { AgentLimit } from '../shared/agent-limit.ts'
@@ -123,12 +124,7 @@ export function routes(
 			const { credentials } = request.auth
 			if (!(await isVisible(ctx, filter, credentials))) return { events: [], next_cursor: null }
 			const read = events.audit({
-				filter: {
-					...toFilter(filter, credentials),
-					...(since !== undefined && { since }),
-					...(until !== undefined && { until }),
-					...(actor !== undefined && { actor }),
-				},
+				filter: { ...toFilter(filter, credentials), ...defined({ since, until, actor }) },
 				cursor: from,
 				limit,
 			})

@@ -1,4 +1,5 @@
 import type { Command } from '../../../core/cli/command.ts'
+import { defined } from '../../../core/util/defined.ts'
 import { pages } from '../../../core/cli/pages.ts'
 import { lineOf, queryOf, filterOptions, withRunId } from './event-filter.ts'
 import type { EventPage, FilterOptions } from './event-filter.ts'
@@ -39,8 +40,7 @@ Examples:
 			...queryOf(options),
 			...(since !== undefined && { since: pointInTime(since) }),
 			...(until !== undefined && { until: pointInTime(until) }),
-			...(actor !== undefined && { actor }),
-			...(cursor !== undefined && { cursor }),
+			...defined({ actor, cursor }),
 		}
 		let next: string | null = null
 		let isEmpty = true

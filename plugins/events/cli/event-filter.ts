@@ -1,5 +1,6 @@
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import type { Cli, Style } from '../../../core/cli/contract.ts'
+import { defined } from '../../../core/util/defined.ts'
 import { shortId, withShortIds } from '../../../core/cli/short-ids.ts'
 import { runIdOf } from '../../../core/cli/run-id.ts'
 import { moment } from '../../../core/cli/when.ts'
@@ -26,11 +27,7 @@ export const filterOptions = {
 
 /** The options as fields of a query. */
 export function queryOf({ agent, run, type }: FilterOptions): Record<string, string> {
-	return {
-		...(agent !== undefined && { agent_id: agent }),
-		...(run !== undefined && { run_id: run }),
-		...(type !== undefined && { event_type: type }),
-	}
+	return defined({ agent_id: agent, run_id: run, event_type: type })
 }
 
 /** Replaces the beginning or end of an id in `--run` with the whole id; the other options are unchanged. */
