@@ -1,4 +1,4 @@
-/** Pages that plugins add, checked: a wrong one is left out and logged once. */
+/** Pages that plugins add. An invalid page is left out, and logged once. */
 import { hash } from 'node:crypto'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { encoded } from '../shared/encoded.ts'
@@ -8,7 +8,7 @@ import type { ConsolePage } from './contract.ts'
 export interface AddedPage {
 	plugin: string
 	title: string
-	/** Its name below /console/, which changes with the module. */
+	/** The name of the module below /console/, which changes with its content. */
 	file: string
 }
 
@@ -23,7 +23,7 @@ const schema = Joi.object({
 	module: Joi.string().max(MODULE_LIMIT_BYTES, 'utf8').required(),
 }).required()
 
-/** Why the console leaves out a page; null if it does not. */
+/** Why a page is invalid; null if it is valid. */
 export function pageProblem(page: unknown): string | null {
 	return schema.validate(page, { convert: false }).error?.message ?? null
 }
@@ -31,7 +31,7 @@ export function pageProblem(page: unknown): string | null {
 type AddedPageSource = AddedPage & { answer: ReturnType<typeof encoded> }
 
 export function addedPages({ extensions, log }: Pick<Context, 'extensions' | 'log'>): AddedPages {
-	/** By what a plugin has given; null where it is wrong. */
+	/** By extension; null for an invalid page. */
 	const known = new WeakMap<ConsolePage, AddedPageSource | null>()
 	const make = (plugin: string, page: ConsolePage): AddedPageSource | null => {
 		const problem = pageProblem(page)

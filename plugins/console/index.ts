@@ -4,7 +4,7 @@ import { addedPages } from './added-pages.ts'
 import { contentSecurityPolicy, pages } from './pages.ts'
 import { routes } from './routes.ts'
 
-/** Pages for operators, in a browser: what agents do, and what waits for a person. They use the public API only. */
+/** Pages for operators in a browser. They use the public API only. */
 export default definePlugin({
 	name: 'console',
 	needs: ['auth', 'system'],

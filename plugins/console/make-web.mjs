@@ -1,6 +1,6 @@
 /**
- * Bundles the pages of the console: writes `{files: {name: text}}` as JSON to standard output. A process of its own, since
- * esbuild's would stay for as long as this one. The first page is `app-….js`; the others are loaded when they are shown.
+ * Bundles the pages of the console, and writes `{files: {name: text}}` as JSON to standard output. Runs in a separate process,
+ * since esbuild's own process would stay as long as the gateway. `app-….js` is the frame; pages are loaded when they are shown.
  */
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
@@ -25,7 +25,7 @@ const { outputFiles } = await build({
 	legalComments: 'none',
 	conditions: ['browser', 'production'],
 	logLevel: 'silent',
-	// That of the folder is for the type checker, and extends one that an installed package has not.
+	// Ignores tsconfig.json, which is for the type checker, and extends a file that an installed package does not have.
 	tsconfigRaw: {},
 })
 const files = Object.fromEntries(outputFiles.map(({ path, text }) => [path.slice(web.length), text]))

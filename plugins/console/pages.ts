@@ -1,4 +1,4 @@
-/** The files of the console's pages. They are made from `web/` at the first request for one, and kept in memory. */
+/** The files of the console's pages. They are built from `web/` on the first request, and kept in memory. */
 import { execFile } from 'node:child_process'
 import { hash } from 'node:crypto'
 import { fileURLToPath } from 'node:url'
@@ -8,7 +8,7 @@ import { once } from '../shared/once.ts'
 import { encoded } from '../shared/encoded.ts'
 import { pagePolicy } from '../shared/page-policy.ts'
 
-/** The pages load and reach nothing but this gateway, and run nothing but their own files. */
+/** The pages can load files and send requests only from and to this gateway. */
 export const contentSecurityPolicy = pagePolicy(
 	"script-src 'self'",
 	"style-src 'self'",
@@ -20,25 +20,25 @@ const LIMIT_BYTES = 8 * 1024 * 1024
 const TIMEOUT_MS = 60_000
 
 export interface Pages {
-	/** The first page. */
+	/** The HTML document at `/`. */
 	html: string
-	/** By the name below /console/. */
+	/** By name below /console/. */
 	files: ReadonlyMap<string, ReturnType<typeof encoded>>
 }
 
-/** Throws `unavailable` where they cannot be made. */
+/** Throws `unavailable` if the pages cannot be built. */
 export const pages = once(async (): Promise<Pages> => {
-	const made = await madeBy(fileURLToPath(new URL('./make-web.mjs', import.meta.url)))
-	const names = Object.keys(made)
-	const of = (pattern: RegExp): string => names.find((name) => pattern.test(name)) ?? ''
-	const files = Object.entries(made).map(([name, text]) => {
+	const built = await outputOf(fileURLToPath(new URL('./make-web.mjs', import.meta.url)))
+	const names = Object.keys(built)
+	const find = (pattern: RegExp): string => names.find((name) => pattern.test(name)) ?? ''
+	const files = Object.entries(built).map(([name, text]) => {
 		const type = name.endsWith('.css') ? 'text/css' : 'text/javascript'
 		return [name, encoded({ bytes: Buffer.from(text), etag: hash('sha256', text).slice(0, 16), type })] as const
 	})
-	return { html: htmlOf(of(/^app-\w+\.js$/), of(/^app-\w+\.css$/)), files: new Map(files) }
+	return { html: htmlOf(find(/^app-\w+\.js$/), find(/^app-\w+\.css$/)), files: new Map(files) }
 })
 
-async function madeBy(program: string): Promise<Record<string, string>> {
+async function outputOf(program: string): Promise<Record<string, string>> {
 	try {
 		const { stdout } = await promisify(execFile)(process.execPath, [program], {
 			maxBuffer: LIMIT_BYTES,
@@ -46,7 +46,7 @@ async function madeBy(program: string): Promise<Record<string, string>> {
 		})
 		return (JSON.parse(stdout) as { files: Record<string, string> }).files
 	} catch (error) {
-		const message = 'the pages of the console cannot be made; npm install adds esbuild, which makes them'
+		const message = 'the pages of the console cannot be built; run npm install, which adds esbuild'
 		throw new Fault('unavailable', message, { cause: error })
 	}
 }
@@ -65,7 +65,7 @@ function htmlOf(script: string, style: string): string {
 	</head>
 	<body>
 		<svc-console></svc-console>
-		<noscript>The console needs JavaScript. The same by command: <code>svc --help</code></noscript>
+		<noscript>The console needs JavaScript. Without it, use the command line: <code>svc --help</code></noscript>
 	</body>
 </html>
 `

@@ -5,8 +5,8 @@ import { scoped } from '../shared/scopes.ts'
 import type { AddedPages } from './added-pages.ts'
 import { pages } from './pages.ts'
 
-/** A name changes with the content. */
-const FOR_GOOD = 'public, max-age=31536000, immutable'
+/** The name of a file changes with its content. */
+const IMMUTABLE = 'public, max-age=31536000, immutable'
 
 const listed = Joi.object({
 	pages: Joi.array()
@@ -23,7 +23,7 @@ const listed = Joi.object({
 		.required(),
 }).id('ConsolePages')
 
-/** Public: the pages hold nothing of this gateway. What they show they read by the API, as their caller. */
+/** The files are public: they contain no data of the gateway. The pages read data from the API, as their caller. */
 export function routes(server: Server, added: AddedPages): void {
 	server.route({
 		method: 'GET',
@@ -42,12 +42,12 @@ export function routes(server: Server, added: AddedPages): void {
 		path: '/console/{file}',
 		options: {
 			id: 'getConsoleFile',
-			description: 'A part of the console, which GET / shows to browsers',
+			description: 'A file of the console, which GET / shows to browsers',
 			tags: ['api', 'gateway'],
 			auth: false,
 			validate: {
 				params: Joi.object({
-					file: Joi.string().max(128).required().description('Name of the part.').example('app-2RK4ISHG.js'),
+					file: Joi.string().max(128).required().description('Name of the file.').example('app-2RK4ISHG.js'),
 				}),
 			},
 			plugins: {
@@ -66,8 +66,8 @@ export function routes(server: Server, added: AddedPages): void {
 		handler: async (request, h) => {
 			const { file } = request.params
 			const answer = added.file(file) ?? (await pages()).files.get(file)
-			if (!answer) throw new Fault('not_found', 'the console has no such part; GET / shows it')
-			return (await answer(request, h)).header('cache-control', FOR_GOOD)
+			if (!answer) throw new Fault('not_found', 'the console has no such file; GET / shows the console')
+			return (await answer(request, h)).header('cache-control', IMMUTABLE)
 		},
 	})
 }

@@ -320,7 +320,7 @@ void t.test('the console', { skip: noBrowser }, async (t) => {
 		const { bindings } = (await api('GET', `/v1/channels/${id}/bindings`)).body
 		t.match(bindings, [{ agent_id: 'bob', external_chat_id: 'chat-7', who_may_answer: 'paired' }])
 		await page.goto('/#/home')
-		await page.locator('li.good', { hasText: /channel .*connected/s }).waitFor()
+		await page.locator('li.good', { hasText: /Channel .*connected/s }).waitFor()
 		await api('DELETE', `/v1/channels/${id}`)
 	})
 

@@ -1,8 +1,8 @@
-/** Requests to the gateway: the public API, at the page's own origin. */
+/** Requests to the gateway's public API, at the page's own origin. */
 
-/** An error of the gateway, or that it cannot be reached. */
+/** An error response of the gateway, or no response. */
 export class ApiError extends Error {
-	/** 0: no answer. */
+	/** 0: no response. */
 	readonly status: number
 	readonly code: string
 	readonly errors: FieldError[]
@@ -23,10 +23,10 @@ export interface FieldError {
 
 const TOKEN = 'svc-token'
 
-/** Gets an event when a request was refused because it has no valid token. */
+/** Dispatches `needed` when a request was refused because it had no valid token. */
 export const tokenNeeded = new EventTarget()
 
-/** Of this tab only, and gone with it. */
+/** Stores the token in this tab until the tab is closed. Null removes it. */
 export function setToken(token: string | null): void {
 	if (token === null) sessionStorage.removeItem(TOKEN)
 	else sessionStorage.setItem(TOKEN, token)
@@ -36,7 +36,7 @@ export function hasToken(): boolean {
 	return sessionStorage.getItem(TOKEN) !== null
 }
 
-/** As `fetch`, with the token. Throws `ApiError` where there is no answer, or one with an error. */
+/** As `fetch`, with the token. Throws `ApiError` for an error response, and without a response. */
 export async function send(path: string, init: RequestInit = {}): Promise<Response> {
 	const headers = new Headers(init.headers)
 	const token = sessionStorage.getItem(TOKEN)
@@ -62,7 +62,7 @@ export async function agentNames(signal: AbortSignal): Promise<string[]> {
 	return (await get<{ name: string }[]>('/v1/agents', signal)).map(({ name }) => name)
 }
 
-/** As `get`; undefined where the reader may not see it, or the plugin that has it is switched off. */
+/** As `get`. Undefined if the reader lacks the permission, or the plugin is switched off. */
 export async function getIfThere<T>(path: string, signal: AbortSignal): Promise<T | undefined> {
 	try {
 		return await get<T>(path, signal)
@@ -72,7 +72,7 @@ export async function getIfThere<T>(path: string, signal: AbortSignal): Promise<
 	}
 }
 
-/** Sends JSON. Undefined for an answer without a body. */
+/** Sends JSON. Undefined for a response without a body. */
 export async function change<T>(method: string, path: string, body?: unknown): Promise<T> {
 	const response = await send(path, {
 		method,
@@ -82,7 +82,7 @@ export async function change<T>(method: string, path: string, body?: unknown): P
 	return (text === '' ? undefined : JSON.parse(text)) as T
 }
 
-/** A path with its parts encoded: path`/v1/agents/${name}`. */
+/** Encodes the values of a path: path`/v1/agents/${name}`. */
 export function path(parts: TemplateStringsArray, ...values: (string | number)[]): string {
 	return String.raw({ raw: parts }, ...values.map((value) => encodeURIComponent(value)))
 }

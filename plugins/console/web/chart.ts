@@ -1,4 +1,4 @@
-/** Lines over days. */
+/** A line chart over days. */
 import { html } from 'lit'
 import type { PropertyValues, TemplateResult } from 'lit'
 import uPlot from 'uplot'
@@ -6,17 +6,17 @@ import { PlainElement } from './page.ts'
 
 export interface Series {
 	label: string
-	/** A variable of app.css. */
+	/** A custom property of app.css. */
 	color: `--${string}`
-	/** One value for each day; null where there is none. */
+	/** One value per day; null for a day without a value. */
 	values: (number | null)[]
 }
 
 const HEIGHT = 180
 
 /**
- * A picture of what a table beside it says in words, so screen readers get its name only. `days`: such as `2026-11-02`; `format`
- * shows a value on the axis and under the pointer.
+ * Screen readers get only the chart's name, since a table beside it has the same values. `days`: such as `2026-11-02`. `format`:
+ * formats a value for the axis and the legend.
  */
 class Chart extends PlainElement {
 	static override properties = {
@@ -32,17 +32,17 @@ class Chart extends PlainElement {
 	#plot: uPlot | undefined
 	readonly #sizes = new ResizeObserver(() => this.#plot?.setSize({ width: this.clientWidth, height: HEIGHT }))
 	readonly #dark = matchMedia('(prefers-color-scheme: dark)')
-	readonly #draw = (): void => this.#drawNew()
+	readonly #onColorScheme = (): void => this.#draw()
 
 	override connectedCallback(): void {
 		super.connectedCallback()
 		this.#sizes.observe(this)
-		this.#dark.addEventListener('change', this.#draw)
+		this.#dark.addEventListener('change', this.#onColorScheme)
 	}
 
 	override disconnectedCallback(): void {
 		this.#sizes.disconnect()
-		this.#dark.removeEventListener('change', this.#draw)
+		this.#dark.removeEventListener('change', this.#onColorScheme)
 		this.#plot?.destroy()
 		this.#plot = undefined
 		super.disconnectedCallback()
@@ -53,10 +53,10 @@ class Chart extends PlainElement {
 	}
 
 	protected override updated(_changed: PropertyValues): void {
-		this.#drawNew()
+		this.#draw()
 	}
 
-	#drawNew(): void {
+	#draw(): void {
 		const place = this.firstElementChild as HTMLElement | null
 		if (!place) return
 		this.#plot?.destroy()
@@ -66,7 +66,7 @@ class Chart extends PlainElement {
 			{
 				width: Math.max(200, this.clientWidth),
 				height: HEIGHT,
-				// Days are those of UTC, wherever the reader is.
+				// Days are in UTC, not in the reader's time zone.
 				tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC'),
 				scales: { y: { range: (_plot, _least, most) => [0, most > 0 ? most * 1.1 : 1] } },
 				axes: [
@@ -96,7 +96,7 @@ class Chart extends PlainElement {
 }
 
 function colorOf(variable: string): string {
-	// A canvas knows no light-dark(), so an element resolves it.
+	// A canvas does not support light-dark(), so an element resolves it.
 	const probe = document.createElement('span')
 	probe.style.color = `var(${variable})`
 	document.body.append(probe)

@@ -1,4 +1,4 @@
-/** What the next request to a conversation's model would hold, and how full its context is. */
+/** What the next request to a conversation's model would contain, and how much of the context window it would use. */
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get, path } from './api.ts'
@@ -32,16 +32,16 @@ class ContextView extends Page {
 	static override properties = { agent: { attribute: false }, conversation: { attribute: false } }
 	declare agent: string
 	declare conversation: string
-	#found: Context | undefined
+	#context: Context | undefined
 
 	async enter(): Promise<void> {
 		const at = path`/v1/agents/${this.agent}/conversations/${this.conversation}/context`
-		this.#found = await get<Context>(at, this.left.signal)
+		this.#context = await get<Context>(at, this.left.signal)
 	}
 
 	protected content(): TemplateResult {
-		if (!this.#found) return html``
-		const { provider, model, budget, tokens, items, summary } = this.#found
+		if (!this.#context) return html``
+		const { provider, model, budget, tokens, items, summary } = this.#context
 		const kinds = Object.groupBy(items, ({ kind }) => kind)
 		return html`
 			<p>

@@ -1,4 +1,4 @@
-/** A file of an agent: a picture where browsers show it, otherwise a button that saves it. */
+/** A file of an agent: a button that saves it, and the picture itself if browsers can show it. */
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { path, send } from './api.ts'
@@ -6,9 +6,9 @@ import { size } from './format.ts'
 import { PlainElement } from './page.ts'
 import type { StoredFile } from './types.ts'
 
-/** No SVG: it could load something. */
+/** Without SVG, which could load other resources. */
 const PICTURES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp'])
-/** Larger ones are only saved. */
+/** Larger pictures can only be saved. */
 const PICTURE_BYTES = 4 * 1024 * 1024
 
 class FileView extends PlainElement {
@@ -17,7 +17,7 @@ class FileView extends PlainElement {
 	declare file: StoredFile
 	#picture = ''
 	#problem = ''
-	/** Where the picture, or its failure, belongs to. */
+	/** The blob to which `#picture` and `#problem` belong. */
 	#shown = ''
 
 	protected override willUpdate(): void {
@@ -69,7 +69,7 @@ class FileView extends PlainElement {
 	}
 }
 
-/** The page's policy lets pictures come from nowhere else. */
+/** The page's Content-Security-Policy allows pictures only as `data:` URLs. */
 function dataUrl(blob: Blob): Promise<string> {
 	return new Promise((resolve, reject) => {
 		const reader = new FileReader()

@@ -1,11 +1,11 @@
-/** Figures and times as people read them. */
+/** Formats numbers and times for people. */
 import type { Usage } from './types.ts'
 
 const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
 const number = new Intl.NumberFormat()
 
-/** Local time; with the day where it is not today. */
+/** Local time, with the day unless it is today. */
 export function when(iso: string): string {
 	const date = new Date(iso)
 	const isToday = date.toDateString() === new Date().toDateString()
@@ -14,7 +14,7 @@ export function when(iso: string): string {
 
 export function duration(ms: number): string {
 	if (ms < 1_000) return `${Math.round(ms)} ms`
-	// What would be rounded to 60.0 s is a minute.
+	// Longer durations would be rounded to 60.0 s.
 	if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`
 	const seconds = Math.max(60, Math.floor(ms / 1_000))
 	const minutes = Math.floor(seconds / 60)
@@ -39,7 +39,7 @@ export function cost(value: number | null | undefined): string {
 	return value === null || value === undefined ? '–' : value.toFixed(value < 1 ? 4 : 2)
 }
 
-/** The beginning of a text, on one line. */
+/** The beginning of a text, in one line. */
 export function excerpt(text: string, limit = 120): string {
 	const line = text.replaceAll(/\s+/g, ' ').trim()
 	return line.length <= limit ? line : `${line.slice(0, limit)}…`

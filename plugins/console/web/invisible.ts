@@ -1,23 +1,23 @@
-/** Characters of texts from outside that nobody would see, or that turn text around: people approve what they see. */
+/** Shows characters that are invisible, or change the direction of text: people must see what they approve. */
 import { html } from 'lit'
 
-/** The blank of Braille, too, which Unicode counts as a symbol. */
-const UNSEEN = /((?![\n\t ])[\s\p{C}\p{Default_Ignorable_Code_Point}\u2800])/u
-const ALL = new RegExp(UNSEEN, 'gu')
+/** Includes the Braille blank, which Unicode classifies as a symbol. */
+const INVISIBLE = /((?![\n\t ])[\s\p{C}\p{Default_Ignorable_Code_Point}\u2800])/u
+const ALL = new RegExp(INVISIBLE, 'gu')
 
-/** The text with each of them marked by its number. */
-export function shown(text: string): unknown[] {
-	return text.split(UNSEEN).map((part, at) => (at % 2 === 0 ? part : html`<mark>${numberOf(part)}</mark>`))
+/** Replaces each invisible character by its marked code point, such as U+200B. */
+export function markInvisible(text: string): unknown[] {
+	return text.split(INVISIBLE).map((part, at) => (at % 2 === 0 ? part : html`<mark>${codePointOf(part)}</mark>`))
 }
 
-/** JSON with each of them as an escape, which reads as the same. */
-export function shownJson(value: unknown): string {
+/** JSON in which each invisible character is an escape, so that the value is the same. */
+export function jsonWithEscapes(value: unknown): string {
 	return JSON.stringify(value, null, 2).replaceAll(ALL, (character) =>
 		Array.from({ length: character.length }, (_, at) => `\\u${hex(character.charCodeAt(at))}`).join(''),
 	)
 }
 
-function numberOf(character: string): string {
+function codePointOf(character: string): string {
 	return `U+${hex(character.codePointAt(0) ?? 0).toUpperCase()}`
 }
 

@@ -1,4 +1,4 @@
-/** The frame of the console: navigation, the page that the address names, and what is wrong with the connection. */
+/** The frame of the console: navigation, the current page, sign-in, and whether the gateway responds. */
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { html as staticHtml, unsafeStatic } from 'lit/static-html.js'
@@ -8,7 +8,7 @@ import { PlainElement } from './page.ts'
 interface Entry {
 	title: string
 	load: () => Promise<unknown>
-	/** The element of the page; `rest`: the parts of the address after its name. Default: that of its name. */
+	/** Renders the page. `rest`: the parts of the address after the page's name. Default: the element `svc-NAME`. */
 	show?: (rest: string[]) => TemplateResult
 }
 
@@ -42,10 +42,10 @@ const pages: Record<string, Entry> = {
 	config: { title: 'Configuration', load: () => import('./pages/config.ts') },
 }
 
-/** Pages of one agent with an element of their name. */
+/** Pages of one agent, each with the element `svc-NAME`. */
 const agentPages = ['memory', 'mcp', 'webhooks', 'schedule']
 
-/** The pages of one agent, or the list of all. */
+/** A page of one agent, or the list of all agents. */
 function ofAgent(name: string, what: string, skill: string): TemplateResult {
 	if (name !== '' && what === 'skills') return html`<svc-skill .agent=${name} .skill=${skill}></svc-skill>`
 	if (name === '' || !agentPages.includes(what)) return html`<svc-agents .name=${name}></svc-agents>`
@@ -63,7 +63,7 @@ interface AddedPage {
 	file: string
 }
 
-/** As `GET /v1/auth/me` answers. */
+/** The response of `GET /v1/auth/me`. */
 type Caller = { kind: 'local' | 'token' } | { kind: 'oidc'; id: string; label?: string }
 
 const CHECK_MS = 5_000
@@ -71,35 +71,35 @@ const CHECK_MS = 5_000
 class Console extends PlainElement {
 	#name = 'home'
 	#rest: string[] = []
-	/** Pages whose code is there. */
+	/** Pages whose code has been loaded. */
 	readonly #loaded = new Set<string>()
-	#away = false
-	#wantsToken = false
-	#refused = ''
-	/** Where people sign in, if they can; asked once a token is needed. */
+	#isUnreachable = false
+	#needsToken = false
+	#signInError = ''
+	/** The identity provider, if any. Read once a token is needed. */
 	#issuer: string | null = null
-	/** Who has signed in there. */
+	/** The person who has signed in there. */
 	#person = ''
-	/** Undefined until they are known. */
+	/** Undefined until they have been read. */
 	#added: AddedPage[] | undefined
-	/** Counts what makes a page read everything again. */
-	#turn = 0
-	/** Its link in the navigation. */
-	#current: Element | null = null
+	/** Incremented to make the page read everything again. */
+	#reloads = 0
+	/** The link of the current page in the navigation. */
+	#currentLink: Element | null = null
 
 	override connectedCallback(): void {
 		super.connectedCallback()
 		window.addEventListener('hashchange', () => this.#go())
 		tokenNeeded.addEventListener('needed', () => {
-			this.#wantsToken = true
-			this.#refused = hasToken() ? 'The gateway refuses this token.' : ''
+			this.#needsToken = true
+			this.#signInError = hasToken() ? 'The gateway refuses this token.' : ''
 			this.requestUpdate()
-			void this.#askForIssuer()
+			void this.#readIssuer()
 		})
 		this.#go()
 		setInterval(() => void this.#check(), CHECK_MS)
-		void this.#askWho()
-		void this.#askForPages()
+		void this.#readCaller()
+		void this.#readAddedPages()
 	}
 
 	#go(): void {
@@ -111,7 +111,7 @@ class Console extends PlainElement {
 		this.requestUpdate()
 	}
 
-	/** What the address names; undefined for a plugin that adds no page. */
+	/** The current page; undefined if the address is that of a plugin without a page. */
 	#entry(): Entry | undefined {
 		if (this.#name !== 'page') return pages[this.#name]
 		const page = this.#added?.find(({ plugin }) => plugin === this.#rest[0])
@@ -131,43 +131,43 @@ class Console extends PlainElement {
 			this.requestUpdate()
 		} catch {
 			if (await isOutdated()) return location.reload()
-			this.#away = true
+			this.#isUnreachable = true
 			this.requestUpdate()
 		}
 	}
 
-	/** Whether the gateway answers; once it does again, the page reads everything again. */
+	/** Checks whether the gateway responds. Once it responds again, the page reads everything again. */
 	async #check(): Promise<void> {
-		const away = await get('/v1/health').then(
+		const isUnreachable = await get('/v1/health').then(
 			() => false,
 			(error: unknown) => error instanceof ApiError && (error.status === 0 || error.status === 503),
 		)
-		if (this.#away && !away) this.#again()
-		if (away === this.#away) return
-		this.#away = away
+		if (this.#isUnreachable && !isUnreachable) this.#reload()
+		if (isUnreachable === this.#isUnreachable) return
+		this.#isUnreachable = isUnreachable
 		this.requestUpdate()
 	}
 
-	#again(): void {
-		this.#turn++
+	#reload(): void {
+		this.#reloads++
 		void this.#load(this.#name)
-		void this.#askForPages()
+		void this.#readAddedPages()
 		this.requestUpdate()
 	}
 
-	async #askForPages(): Promise<void> {
+	async #readAddedPages(): Promise<void> {
 		const found = await get<{ pages: AddedPage[] }>('/v1/console').catch(() => undefined)
 		this.#added = found?.pages ?? this.#added ?? []
 		this.#go()
 	}
 
-	async #askWho(): Promise<void> {
+	async #readCaller(): Promise<void> {
 		const me = await get<Caller>('/v1/auth/me').catch(() => undefined)
 		this.#person = me?.kind === 'oidc' ? (me.label ?? me.id) : ''
 		this.requestUpdate()
 	}
 
-	async #askForIssuer(): Promise<void> {
+	async #readIssuer(): Promise<void> {
 		const login = await get<{ issuer: string }>('/v1/auth/login').catch(() => null)
 		this.#issuer = login?.issuer ?? null
 		this.requestUpdate()
@@ -179,7 +179,7 @@ class Console extends PlainElement {
 			const { url } = await change<{ url: string }>('POST', '/v1/auth/login')
 			location.assign(url)
 		} catch (error) {
-			this.#refused = error instanceof Error ? error.message : String(error)
+			this.#signInError = error instanceof Error ? error.message : String(error)
 			this.requestUpdate()
 		}
 	}
@@ -194,13 +194,13 @@ class Console extends PlainElement {
 		const field = (event.target as HTMLFormElement).elements.namedItem('token') as HTMLInputElement
 		setToken(field.value.trim())
 		field.value = ''
-		this.#wantsToken = false
-		this.#again()
+		this.#needsToken = false
+		this.#reload()
 	}
 
 	protected override render(): TemplateResult {
 		return html`
-			<a class="skip" href="#main" @click=${this.#toMain}>Skip to the content</a>
+			<a class="skip" href="#main" @click=${this.#focusMain}>Skip to the content</a>
 			<header>
 				<a class="brand" href="#/home">svc gateway</a>
 				<nav aria-label="Pages">
@@ -220,24 +220,24 @@ class Console extends PlainElement {
 				${this.#person === '' ? nothing : html`<button title=${this.#person} @click=${this.#signOut}>Sign out</button>`}
 			</header>
 			${
-				this.#away
+				this.#isUnreachable
 					? html`<div class="problem banner" role="alert">
-							The gateway does not answer. This page shows what it knew last, and continues once the gateway is back.
+							The gateway does not answer. This page shows the last data it got, and continues once the gateway is back.
 						</div>`
 					: nothing
 			}
-			<main id="main" tabindex="-1">${this.#wantsToken ? this.#tokenForm() : this.#page()}</main>
+			<main id="main" tabindex="-1">${this.#needsToken ? this.#tokenForm() : this.#page()}</main>
 		`
 	}
 
-	/** On a phone, the links are wider than the page. */
+	/** Scrolls to the link of a new page: on a phone, the navigation is wider than the screen. */
 	protected override updated(): void {
 		const current = this.querySelector('nav [aria-current]')
-		if (current !== this.#current) current?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
-		this.#current = current
+		if (current !== this.#currentLink) current?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+		this.#currentLink = current
 	}
 
-	#toMain(event: Event): void {
+	#focusMain(event: Event): void {
 		event.preventDefault()
 		this.querySelector<HTMLElement>('main')?.focus()
 	}
@@ -246,16 +246,16 @@ class Console extends PlainElement {
 		const entry = this.#entry()
 		if (!entry && this.#added) return html`<p class="empty">No plugin adds this page.</p>`
 		if (!entry || !this.#loaded.has(this.#name)) return html`<p class="empty">Loading …</p>`
-		// Another address, or another turn, is another page: a list of one, by its key.
+		// A list of one template, so that another page, or the additional div after a reload, makes a new element.
 		const shown = entry.show?.(this.#rest) ?? staticHtml`<${elementOf(this.#name)}></${elementOf(this.#name)}>`
-		return html`${[shown].map((page) => (this.#turn % 2 === 0 ? page : html`<div>${page}</div>`))}`
+		return html`${[shown].map((page) => (this.#reloads % 2 === 0 ? page : html`<div>${page}</div>`))}`
 	}
 
 	#tokenForm(): TemplateResult {
 		return html`<form class="card narrow" @submit=${this.#enterToken}>
 			<h1>Sign in</h1>
 			<p>This gateway requires a token. Create one on its machine: <code>svc tokens create --scope '*'</code></p>
-			${this.#refused ? html`<p class="problem" role="alert">${this.#refused}</p>` : nothing}
+			${this.#signInError ? html`<p class="problem" role="alert">${this.#signInError}</p>` : nothing}
 			${
 				this.#issuer === null
 					? nothing
@@ -264,19 +264,19 @@ class Console extends PlainElement {
 						</p>`
 			}
 			<label>Token <input name="token" type="password" autocomplete="off" spellcheck="false" required /></label>
-			<p class="note">The token stays in this tab, and is gone when you close it.</p>
+			<p class="note">The token is kept in this tab until you close it.</p>
 			<button class="primary">Sign in</button>
 		</form>`
 	}
 }
 
-/** Whether the gateway now serves another version of the console, without the files of this one. */
+/** Whether the gateway now serves another version of the console. It no longer has the files of this one. */
 async function isOutdated(): Promise<boolean> {
 	try {
 		const response = await fetch(location.pathname, { headers: { accept: 'text/html' } })
 		return response.ok && !(await response.text()).includes(new URL(import.meta.url).pathname)
 	} catch {
-		return false // it does not answer
+		return false // the gateway does not answer
 	}
 }
 

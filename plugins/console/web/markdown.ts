@@ -1,13 +1,13 @@
 /**
- * Agents' Markdown. Each token of `marked` becomes elements of Lit, so text is never read as HTML: HTML in it shows as text,
- * pictures as links, and links lead only to http, https and mailto.
+ * Renders agents' Markdown. Each token of `marked` becomes elements of Lit, so text is never parsed as HTML. HTML is shown as text,
+ * pictures as links. Links lead only to http, https and mailto.
  */
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import type { Token, Tokens } from 'marked'
 import { lexBounded } from '../../shared/bounded-markdown.ts'
 
-/** Beyond this a text shows as it is: to parse it could take long. */
+/** In characters. Longer texts are shown unparsed, since parsing could take long. */
 const LIMIT = 200_000
 
 export function markdown(text: string): TemplateResult {
@@ -34,7 +34,7 @@ function block(token: Token): unknown {
 		case 'list': {
 			const { ordered, start, items } = token as Tokens.List
 			const entries = items.map(
-				(item) => html`<li>${item.tokens.map((one) => (item.loose ? block(one) : tight(one)))}</li>`,
+				(item) => html`<li>${item.tokens.map((part) => (item.loose ? block(part) : tight(part)))}</li>`,
 			)
 			return ordered
 				? html`<ol start=${Number(start) || 1}>
@@ -67,7 +67,7 @@ function block(token: Token): unknown {
 	}
 }
 
-/** Lines of a list without blank lines between them have no paragraphs. */
+/** For list items without blank lines between them, which contain no paragraphs. */
 function tight(token: Token): unknown {
 	return token.type === 'text' || token.type === 'paragraph' ? inline(token) : block(token)
 }

@@ -1,9 +1,9 @@
-/** What every page has. */
+/** The base of all pages, and parts that they share. */
 import { html, LitElement, nothing } from 'lit'
 import type { PropertyValues, TemplateResult } from 'lit'
 import { ApiError, change } from './api.ts'
 
-/** Its content is in the document itself, whose one style sheet applies to it. */
+/** An element without a shadow root, so that the document's style sheet applies to its content. */
 export abstract class PlainElement extends LitElement {
 	protected override createRenderRoot(): HTMLElement {
 		return this
@@ -20,7 +20,7 @@ export abstract class Page extends PlainElement {
 		this.#begin()
 	}
 
-	/** Another id in the address is another page. */
+	/** Enters again if the address has another id. */
 	protected override willUpdate(changed: PropertyValues): void {
 		if (this.hasUpdated && [...changed.values()].some((before) => typeof before === 'string')) this.#begin()
 	}
@@ -36,20 +36,20 @@ export abstract class Page extends PlainElement {
 		super.disconnectedCallback()
 	}
 
-	/** Reads what the page shows. Called again where a token was given, or the gateway has come back. */
+	/** Reads the page's data. Called once for each page, and again with another id in the address. */
 	abstract enter(): Promise<void>
 
-	/** Shows what went wrong, and what the page shows otherwise. */
+	/** Shows the latest error, and the content. */
 	protected override render(): TemplateResult {
 		const content = this.content()
 		const problem = this.problem === null ? nothing : problemOf(this.problem)
-		// One template with and without a problem, so that a form keeps what was typed.
+		// The same template with and without an error, so that a form keeps its input.
 		return html`${problem}${problem !== nothing && content === loading ? nothing : content}`
 	}
 
 	protected abstract content(): TemplateResult
 
-	/** Does something that may fail; the failure shows until the next attempt. False where it failed. */
+	/** Runs `work`, and shows its error until the next attempt. False if it failed. */
 	protected async attempt(work: () => Promise<unknown>): Promise<boolean> {
 		const { left } = this
 		try {
@@ -65,7 +65,7 @@ export abstract class Page extends PlainElement {
 		}
 	}
 
-	/** Sends a change, empties the form that asked for it, and reads the page again. */
+	/** Sends a change, clears the form, and reads the page's data again. */
 	protected apply(method: string, path: string, body?: unknown, form?: HTMLFormElement): void {
 		void this.attempt(async () => {
 			await change(method, path, body)
@@ -83,14 +83,14 @@ function problemOf(error: unknown): TemplateResult {
 		${
 			lines.length === 1 && errors.length > 1
 				? html`<ul>
-						${errors.map(({ path, message: what }) => html`<li><code>${path}</code> ${what}</li>`)}
+						${errors.map((error) => html`<li><code>${error.path}</code> ${error.message}</li>`)}
 					</ul>`
 				: nothing
 		}
 	</div>`
 }
 
-/** Text for a page that has nothing to show yet, with what to do next. */
+/** For a page without data: a text, and what to do next. */
 export function empty(what: string, next?: unknown): TemplateResult {
 	return html`<p class="empty">${what}${next === undefined ? nothing : html` ${next}`}</p>`
 }
@@ -101,16 +101,16 @@ export function status(of: string): TemplateResult {
 
 export const loading = html`<p class="empty">Loading …</p>`
 
-/** A table that can be scrolled sideways. Without `heads` it has no head. */
-export function table(heads: readonly string[], rows: readonly TemplateResult[], kind?: string): TemplateResult {
+/** A table that can be scrolled sideways. Without `headings` it has no header row. */
+export function table(headings: readonly string[], rows: readonly TemplateResult[], kind?: string): TemplateResult {
 	const head = html`<thead>
 		<tr>
-			${heads.map((text) => html`<th>${text}</th>`)}
+			${headings.map((text) => html`<th>${text}</th>`)}
 		</tr>
 	</thead>`
 	return html`<div class="scroll">
 		<table class=${kind ?? nothing}>
-			${heads.length > 0 ? head : nothing}
+			${headings.length > 0 ? head : nothing}
 			<tbody>
 				${rows}
 			</tbody>
@@ -118,7 +118,7 @@ export function table(heads: readonly string[], rows: readonly TemplateResult[],
 	</div>`
 }
 
-/** A list to choose from, which shows `current`. `any`: the label of the choice of none, which is the empty text. */
+/** A selection list. `any`: the label of an additional option whose value is the empty text. */
 export function choice(
 	label: string,
 	names: readonly string[],
@@ -152,8 +152,8 @@ export function submitted(event: SubmitEvent): { form: HTMLFormElement; text: (n
 	return { form, text: (name) => String(data.get(name) ?? '') }
 }
 
-/** Returns what calls `work` after `ms`, once for all calls until then: events may come by the hundred. */
-export function soon(ms: number, work: () => unknown): () => void {
+/** Returns a function that calls `work` after `ms`, once for all calls until then: hundreds of events may arrive at once. */
+export function throttle(ms: number, work: () => unknown): () => void {
 	let timer: number | undefined
 	return () => {
 		timer ??= setTimeout(() => {

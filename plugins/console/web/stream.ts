@@ -1,4 +1,4 @@
-/** Event streams that resume where they broke. By fetch: an EventSource could send no token. */
+/** Event streams that resume after a lost connection. They use fetch, since an EventSource cannot send a token. */
 import { EventSourceParserStream } from 'eventsource-parser/stream'
 import { ApiError, send } from './api.ts'
 import type { GatewayEvent } from './types.ts'
@@ -9,13 +9,13 @@ export interface StreamOptions {
 	/** Query of GET /v1/events/stream. */
 	query: Record<string, string>
 	signal: AbortSignal
-	heard: (event: GatewayEvent) => void
-	/** Whether the stream is open now. */
-	isOpen?: (open: boolean) => void
+	onEvent: (event: GatewayEvent) => void
+	/** Called when the stream was opened or lost. */
+	onOpenChange?: (open: boolean) => void
 }
 
-/** Until the signal aborts, or the gateway refuses for good. */
-export async function follow({ query, signal, heard, isOpen }: StreamOptions): Promise<void> {
+/** Follows events until the signal aborts. Throws `ApiError` for a 4xx response other than 429. */
+export async function follow({ query, signal, onEvent, onOpenChange }: StreamOptions): Promise<void> {
 	let last: string | undefined
 	for (let failures = 0; !signal.aborted; failures++) {
 		try {
@@ -23,35 +23,35 @@ export async function follow({ query, signal, heard, isOpen }: StreamOptions): P
 				signal,
 				headers: { accept: 'text/event-stream', ...(last !== undefined && { 'last-event-id': last }) },
 			})
-			// Where nothing comes before it breaks, it resumes from where it began.
+			// If the connection is lost before the first event, the stream resumes from its beginning.
 			last ??= response.headers.get('x-last-event-id') ?? undefined
-			isOpen?.(true)
+			onOpenChange?.(true)
 			failures = 0
 			for await (const { id, data } of framesOf(response)) {
 				last = id ?? last
-				heard(JSON.parse(data) as GatewayEvent)
+				onEvent(JSON.parse(data) as GatewayEvent)
 			}
 		} catch (error) {
 			if (signal.aborted) return
-			isOpen?.(false)
+			onOpenChange?.(false)
 			if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) throw error
 		}
-		isOpen?.(false)
+		onOpenChange?.(false)
 		await pause(Math.min(LONGEST_WAIT_MS, 500 * 2 ** failures), signal)
 	}
 }
 
 /**
- * The same for a page, which shows no error where the gateway refuses. Settles once the stream is open, or refused: what is read
- * from then on misses nothing.
+ * As `follow`, for a page that shows no error if the gateway refuses the stream. Resolves once the stream is open, or refused: data
+ * that is read after that misses no event.
  */
-export function listen({ isOpen, ...options }: StreamOptions): Promise<void> {
+export function listen({ onOpenChange, ...options }: StreamOptions): Promise<void> {
 	return new Promise((resolve) => {
 		const opened = (open: boolean): void => {
-			isOpen?.(open)
+			onOpenChange?.(open)
 			resolve()
 		}
-		void follow({ ...options, isOpen: opened })
+		void follow({ ...options, onOpenChange: opened })
 			.catch(() => {})
 			.finally(resolve)
 	})

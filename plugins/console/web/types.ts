@@ -1,4 +1,4 @@
-/** What the pages read of the API; docs/openapi.json has all of it. */
+/** The parts of the API's responses that the pages use. docs/openapi.json has the complete schemas. */
 
 export type RunStatus = 'queued' | 'started' | 'paused' | 'completed' | 'failed' | 'stopped'
 
@@ -55,13 +55,13 @@ export interface GatewayEvent {
 	payload: Record<string, unknown>
 }
 
-/** Its bytes are at GET /v1/agents/{name}/blobs/{blob}. */
+/** GET /v1/agents/{name}/blobs/{blob} returns its bytes. */
 export interface StoredFile {
 	blob: string
 	media_type: string
 	size: number
 	name?: string
-	/** What is said in a recording. */
+	/** Of a recording. */
 	transcript?: string | null
 }
 

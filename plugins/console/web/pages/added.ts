@@ -5,7 +5,7 @@ import { change, get } from '../api.ts'
 import { Page } from '../page.ts'
 import { listen } from '../stream.ts'
 
-/** The page of a plugin, whose module fills it. */
+/** A page that a plugin adds, filled by its module. */
 class Added extends Page {
 	static override properties = { file: { attribute: false }, name: { attribute: false } }
 	declare file: string
@@ -25,7 +25,7 @@ class Added extends Page {
 			signal,
 			get: (path) => get(path, signal),
 			change: (method, path, body) => change(method, path, body),
-			follow: (query, heard) => void listen({ query, signal, heard: (event) => heard({ ...event }) }),
+			follow: (query, onEvent) => void listen({ query, signal, onEvent: (event) => onEvent({ ...event }) }),
 		})
 	}
 

@@ -17,15 +17,15 @@ interface Changed {
 
 const SHOWN = 50
 
-/** All agents, or one of them: persona, configuration, skills. */
+/** The list of agents, or one agent with persona, configuration and skills. */
 class Agents extends Page {
 	static override properties = { name: { attribute: false } }
 	declare name: string
 	#list: AgentItem[] | undefined
 	/** Part of a name. */
-	#wanted = ''
+	#search = ''
 	#agent: Agent | undefined
-	/** Undefined where the plugin is switched off. */
+	/** Undefined if the plugin is switched off. */
 	#skills: Skill[] | undefined
 	#saved: Changed | undefined
 
@@ -66,8 +66,8 @@ class Agents extends Page {
 	}
 
 	#table(all: AgentItem[]): TemplateResult {
-		const wanted = this.#wanted.toLowerCase()
-		const found = all.filter(({ name }) => name.toLowerCase().includes(wanted))
+		const part = this.#search.toLowerCase()
+		const found = all.filter(({ name }) => name.toLowerCase().includes(part))
 		return html`
 			${
 				all.length > SHOWN
@@ -76,7 +76,7 @@ class Agents extends Page {
 								type="search"
 								aria-label="Part of a name"
 								placeholder="Part of a name"
-								@input=${(event: InputEvent) => this.#search((event.target as HTMLInputElement).value)}
+								@input=${(event: InputEvent) => this.#setSearch((event.target as HTMLInputElement).value)}
 							/>
 							<span class="note" role="status">
 								${found.length > SHOWN ? `the first ${SHOWN} of ${found.length} agents` : `${found.length} of ${all.length} agents`}
@@ -98,8 +98,8 @@ class Agents extends Page {
 		`
 	}
 
-	#search(part: string): void {
-		this.#wanted = part
+	#setSearch(part: string): void {
+		this.#search = part
 		this.requestUpdate()
 	}
 
@@ -168,12 +168,12 @@ class Agents extends Page {
 		const agent = this.#agent
 		if (!agent) return
 		void this.attempt(async () => {
-			const wanted = parsed(text('config'))
-			// A key that was taken out is removed by null.
-			const gone = Object.keys(agent.config).filter((key) => !Object.hasOwn(wanted, key))
+			const config = parseConfig(text('config'))
+			// In a PATCH, null removes a key.
+			const removed = Object.keys(agent.config).filter((key) => !Object.hasOwn(config, key))
 			const body = {
 				persona: text('persona') || null,
-				config: { ...wanted, ...Object.fromEntries(gone.map((key) => [key, null])) },
+				config: { ...config, ...Object.fromEntries(removed.map((key) => [key, null])) },
 			}
 			const saved = await change<Changed>('PATCH', path`/v1/agents/${agent.name}`, body)
 			await this.enter()
@@ -191,7 +191,7 @@ class Agents extends Page {
 	}
 }
 
-function parsed(text: string): Record<string, unknown> {
+function parseConfig(text: string): Record<string, unknown> {
 	try {
 		const value = JSON.parse(text) as unknown
 		if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>

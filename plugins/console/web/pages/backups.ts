@@ -24,7 +24,7 @@ interface Backups {
 	next_at: string | null
 }
 
-/** Copies of the home, newest first. */
+/** Backups, newest first. */
 class BackupList extends Page {
 	#found: Backups | undefined
 	#isTaking = false

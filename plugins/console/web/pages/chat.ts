@@ -17,7 +17,7 @@ interface Conversation {
 	newest_run: Run
 }
 
-/** A message that is being written. */
+/** A prompt and its answer, which is being written. */
 interface Exchange {
 	prompt: string
 	files: string[]
@@ -34,14 +34,14 @@ interface Draft {
 	files: readonly File[]
 }
 
-/** Unsent messages, by chat. The page itself is replaced after a new token, and once the gateway is back. */
+/** Unsent messages by chat. Outside the page, whose element is replaced after a sign-in, and once the gateway is back. */
 const drafts = new Map<string, Draft>()
-const DRAFTS = 20
+const DRAFTS_LIMIT = 20
 const noDraft: Draft = { text: '', files: [] }
-/** A reader this close to the end follows it. */
+/** A reader this close to the end gets new text scrolled into view. */
 const NEAR_PX = 40
 
-/** Conversations with agents. The API's current session, or one that the API has named. */
+/** Conversations with an agent: its current session, or a named one. */
 class Chat extends Page {
 	static override properties = { agent: { attribute: false }, conversation: { attribute: false } }
 	declare agent: string
@@ -53,7 +53,7 @@ class Chat extends Page {
 	#waiting: Run | null = null
 	#showsContext = false
 	#entered = Promise.resolve()
-	/** The end was visible before the latest change. */
+	/** Whether the end was visible before the latest change. */
 	#isAtEnd = true
 
 	enter(): Promise<void> {
@@ -86,7 +86,7 @@ class Chat extends Page {
 		if (newest && !this.#waiting && newest.ended_at === null && !this.#writing) this.#watch(newest)
 	}
 
-	/** Shows a run that began before this page did, or that continues after its question was answered. */
+	/** Shows a run that started before the page was opened, or continues after its question was answered. */
 	#watch({ run_id, prompt }: Run): void {
 		const last = this.#messages.findLast(({ role }) => role === 'user')
 		const exchange: Exchange = {
@@ -99,13 +99,13 @@ class Chat extends Page {
 		void this.#show(exchange, () => this.#follow(exchange, run_id))
 	}
 
-	/** Shows an exchange while it happens, and then the messages that are kept of it. False where it failed, or could not begin. */
+	/** Shows an exchange while it is written, then its stored messages. False if it failed, or could not start. */
 	async #show(exchange: Exchange, work: () => Promise<void>): Promise<boolean> {
 		const { signal } = this.left
 		this.#writing = exchange
 		const isDone = await this.attempt(work)
 		if (signal.aborted) return isDone || exchange.run_id !== undefined
-		// The failure of the work shows, rather than one of reading.
+		// If the work failed, its error is shown, not an error of reading.
 		if (isDone) await this.attempt(() => this.#read())
 		else await this.#read().catch(() => {})
 		if (this.#writing === exchange) this.#writing = null
@@ -119,27 +119,27 @@ class Chat extends Page {
 		this.#isAtEnd = changed.size > 0 || end < innerHeight + NEAR_PX
 	}
 
-	/** A reader who has scrolled up stays there. */
+	/** Scrolls to the end, unless the reader has scrolled up. */
 	protected override updated(): void {
 		if (!this.#isAtEnd) return
 		this.#toEnd()
-		// What is inside, such as a question, gets its size by an update of its own: before the reader can scroll.
+		// Elements inside, such as a question, get their size by updates of their own, which end before the reader can scroll.
 		const inside = [...this.querySelectorAll<LitElement>('svc-question, svc-file')]
-		void Promise.all(inside.map((one) => one.updateComplete)).then(() => this.#toEnd())
+		void Promise.all(inside.map((element) => element.updateComplete)).then(() => this.#toEnd())
 	}
 
 	#toEnd(): void {
 		this.querySelector('.chat-end')?.scrollIntoView({ block: 'nearest' })
 	}
 
-	/** Others, such as those of a chat or webhook, can be read only. */
-	get #isOwn(): boolean {
+	/** False for conversations of channels, webhooks and others, which are read-only here. */
+	get #isWritable(): boolean {
 		return this.conversation === '' || this.conversation.startsWith('api:') || this.#current?.is_session === true
 	}
 
 	get #current(): Conversation | undefined {
-		return this.#conversations.find((one) =>
-			this.conversation === '' ? one.is_session : one.conversation === this.conversation,
+		return this.#conversations.find(({ conversation, is_session }) =>
+			this.conversation === '' ? is_session : conversation === this.conversation,
 		)
 	}
 
@@ -156,7 +156,7 @@ class Chat extends Page {
 					<select @change=${(event: Event) => this.#go(this.agent, (event.target as HTMLSelectElement).value)}>
 						<option value="" ?selected=${this.conversation === ''}>current session</option>
 						${this.#conversations
-							.filter((one) => !one.is_session)
+							.filter(({ is_session }) => !is_session)
 							.map(
 								({ conversation: id }) =>
 									html`<option value=${id} ?selected=${id === this.conversation}>${id}</option>`,
@@ -179,11 +179,11 @@ class Chat extends Page {
 				<div class="chat-end"></div>
 			</div>
 			${this.#context()}
-			${this.#isOwn ? this.#form() : html`<p class="note">This conversation takes place elsewhere and is read-only here.</p>`}
+			${this.#isWritable ? this.#form() : html`<p class="note">This conversation takes place elsewhere and is read-only here.</p>`}
 		`
 	}
 
-	/** Read again with each turn, while it is open. */
+	/** While it is open, the context is read again after each turn. */
 	#context(): unknown {
 		const id = this.#current?.conversation
 		if (id === undefined || this.#writing) return nothing
@@ -245,20 +245,20 @@ class Chat extends Page {
 		location.hash = `/chat/${encodeURIComponent(agent)}${conversation === '' ? '' : `/${encodeURIComponent(conversation)}`}`
 	}
 
-	get #place(): string {
+	get #draftKey(): string {
 		return `${this.agent}/${this.conversation}`
 	}
 
 	get #draft(): Draft {
-		return drafts.get(this.#place) ?? noDraft
+		return drafts.get(this.#draftKey) ?? noDraft
 	}
 
 	#edit(change: Partial<Draft>): void {
-		keep(this.#place, { ...this.#draft, ...change })
+		storeDraft(this.#draftKey, { ...this.#draft, ...change })
 	}
 
 	#key(event: KeyboardEvent): void {
-		// The keyboard of a phone has no Shift-Enter.
+		// On-screen keyboards have no Shift-Enter, so Enter begins a new line there.
 		if (event.key !== 'Enter' || event.shiftKey || event.isComposing || touch.matches) return
 		event.preventDefault()
 		;(event.target as HTMLTextAreaElement).form?.requestSubmit()
@@ -273,7 +273,7 @@ class Chat extends Page {
 
 	#submit(event: SubmitEvent): void {
 		event.preventDefault()
-		const place = this.#place
+		const key = this.#draftKey
 		const { text, files } = this.#draft
 		const prompt = text.trim()
 		if (this.#writing || (prompt === '' && files.length === 0)) return
@@ -286,15 +286,15 @@ class Chat extends Page {
 		}
 		const entered = this.#entered.catch(() => {})
 		const send = async (): Promise<void> => {
-			await entered // else the history that is being read may have the message, too
+			await entered // otherwise the history that is being read might contain the message, too
 			await this.#follow(exchange, await this.#start(prompt, files))
 		}
 		void this.#show(exchange, send).then((isSent) => {
-			if (isSent || drafts.has(place)) return
-			keep(place, { text: prompt, files })
+			if (isSent || drafts.has(key)) return
+			storeDraft(key, { text: prompt, files })
 			this.requestUpdate()
 		})
-		keep(place, noDraft)
+		storeDraft(key, noDraft)
 		this.#toEnd()
 		this.requestUpdate()
 	}
@@ -311,26 +311,26 @@ class Chat extends Page {
 		return run_id
 	}
 
-	/** Until the run ends or waits for a person, also where the gateway goes away meanwhile. Throws why it failed. */
+	/** Follows the run until it ends or waits for a person, also across restarts of the gateway. Throws the run's error. */
 	async #follow(exchange: Exchange, run_id: string): Promise<void> {
 		exchange.run_id = run_id
 		const done = new AbortController()
 		let failure: Error | undefined
-		const heard = ({ event_type, payload }: GatewayEvent): void => {
+		const onEvent = ({ event_type, payload }: GatewayEvent): void => {
 			if (event_type === 'model.stream') exchange.answer += String(payload.content ?? '')
 			if (event_type === 'message.assistant') exchange.answer = String(payload.content ?? '')
 			if (event_type.endsWith('.called'))
 				exchange.tools.push(String(payload.primitive ?? payload.tool ?? payload.skill ?? ''))
 			if (event_type === 'run.failed') failure = new Error(String(payload.error))
 			if (/^run\.(completed|failed|stopped)$/.test(event_type)) done.abort()
-			// It may be a pause of before, whose question was answered.
-			if (event_type === 'run.paused') void waits(run_id).then((isWaiting) => isWaiting && done.abort())
+			// The stream begins with past events: the question of this pause may have been answered.
+			if (event_type === 'run.paused') void isWaiting(run_id).then((waits) => waits && done.abort())
 			this.requestUpdate()
 		}
 		await follow({
 			query: { run_id, last_event_id: '0' },
 			signal: AbortSignal.any([this.left.signal, done.signal]),
-			heard,
+			onEvent,
 		})
 		if (failure) throw failure
 	}
@@ -357,15 +357,15 @@ async function upload(agent: string, file: File): Promise<{ blob: string; name: 
 	return { blob, name: file.name }
 }
 
-function keep(place: string, draft: Draft): void {
-	drafts.delete(place)
-	if (draft.text !== '' || draft.files.length > 0) drafts.set(place, draft)
+function storeDraft(key: string, draft: Draft): void {
+	drafts.delete(key)
+	if (draft.text !== '' || draft.files.length > 0) drafts.set(key, draft)
 	const [oldest = ''] = drafts.keys()
-	if (drafts.size > DRAFTS) drafts.delete(oldest)
+	if (drafts.size > DRAFTS_LIMIT) drafts.delete(oldest)
 }
 
 /** Whether a run waits for a person now. */
-async function waits(run_id: string): Promise<boolean> {
+async function isWaiting(run_id: string): Promise<boolean> {
 	return get<Run>(path`/v1/runs/${run_id}`).then(
 		({ open_question }) => open_question !== null,
 		() => false,

@@ -11,34 +11,34 @@ interface Cluster {
 	gateways: { name: string; version: string; format: number; works: boolean; threads: number; runs: number }[]
 }
 
-/** Which gateways and servers there are, and who works. */
+/** The gateways and servers of a cluster. */
 class ClusterPage extends Page {
-	#found: Cluster | undefined
+	#cluster: Cluster | undefined
 
 	async enter(): Promise<void> {
-		this.#found = await get<Cluster>('/v1/cluster', this.left.signal)
+		this.#cluster = await get<Cluster>('/v1/cluster', this.left.signal)
 	}
 
 	protected content(): TemplateResult {
-		if (!this.#found) return html`<h1>Cluster</h1>`
-		const { in_cluster, data_format, servers, leader, gateways } = this.#found
+		if (!this.#cluster) return html`<h1>Cluster</h1>`
+		const { in_cluster, data_format, servers, leader, gateways } = this.#cluster
 		const isBehind = gateways.every(({ format }) => format > data_format)
 		return html`
 			<h1>Cluster</h1>
 			${
 				in_cluster
 					? html`<p>
-							<button @click=${() => this.attempt(() => this.enter())}>Ask again</button>
+							<button @click=${() => this.attempt(() => this.enter())}>Refresh</button>
 						</p>`
 					: html`<p class="note">
-							This gateway keeps its data in its own folder. With <code>store.url</code> it is in a cluster of NATS
-							JetStream, where other gateways take over.
+							This gateway stores its data in its own folder. With <code>store.url</code> it stores them in a NATS
+							JetStream cluster, so that other gateways can take over.
 						</p>`
 			}
 			<section>
 				<h2>Gateways</h2>
 				${table(
-					['Gateway', 'State', 'Version', 'Reads data up to format', 'Threads', 'Runs there'],
+					['Gateway', 'State', 'Version', 'Reads formats up to', 'Threads', 'Runs'],
 					gateways.map(
 						({ name, version, format, works, threads, runs }) =>
 							html`<tr>
@@ -53,7 +53,7 @@ class ClusterPage extends Page {
 				)}
 				<p class="note">
 					A waiting gateway lends its threads to the working one. The data has format ${data_format}.
-					${isBehind ? html`Every gateway reads a newer one: <code>store.format</code> raises it.` : nothing}
+					${isBehind ? html`All gateways can read a newer one: <code>store.format</code> raises it.` : nothing}
 				</p>
 			</section>
 			${
@@ -64,7 +64,7 @@ class ClusterPage extends Page {
 								${servers.map((server) => html`<li class="good">${server}</li>`)}
 							</ul>
 							<p class=${leader === null ? 'problem' : 'note'}>
-								${leader === null ? 'No server accepts writes: the cluster has no leader.' : `${leader} accepts the writes.`}
+								${leader === null ? 'No server accepts writes: the cluster has no leader.' : `${leader} is the leader, which accepts writes.`}
 							</p>
 						</section>`
 					: nothing

@@ -13,7 +13,7 @@ interface FileView {
 	errors: FieldError[]
 }
 
-interface Verdict {
+interface Validation {
 	valid: boolean
 	error: string | null
 	errors: FieldError[]
@@ -21,13 +21,13 @@ interface Verdict {
 	changes: { path: string; before?: unknown; after?: unknown; needs_restart: boolean }[]
 }
 
-const inWords = { in_force: 'in force', refused: 'refused', pending: 'not read yet' }
+const stateLabels = { in_force: 'in force', refused: 'refused', pending: 'not read yet' }
 
-/** gateway.yaml: its text, its mistakes with their lines, and what a change would do. */
+/** gateway.yaml: its text, the errors with their lines, and the effect of a change. */
 class Configuration extends Page {
 	#file: FileView | undefined
 	#text = ''
-	#verdict: Verdict | undefined
+	#validation: Validation | undefined
 	#isSaved = false
 
 	async enter(): Promise<void> {
@@ -40,17 +40,17 @@ class Configuration extends Page {
 	protected content(): TemplateResult {
 		const file = this.#file
 		if (!file) return loading
-		const errors = this.#verdict?.errors ?? file.errors
+		const errors = this.#validation?.errors ?? file.errors
 		return html`
-			<h1>Configuration ${status(inWords[file.state])}</h1>
+			<h1>Configuration ${status(stateLabels[file.state])}</h1>
 			<p class="note">
 				<code>${file.file}</code> · values that look like secrets are hidden; leave <code>(hidden 1)</code> as it is to
 				keep one
 			</p>
 			${
-				file.error !== null && !this.#verdict
+				file.error !== null && !this.#validation
 					? html`<div class="problem" role="alert">
-							<p>The gateway keeps its last good settings. This file is refused:</p>
+							<p>This file is refused, and the last good settings stay in force:</p>
 						</div>`
 					: nothing
 			}
@@ -69,7 +69,7 @@ class Configuration extends Page {
 				<button ?disabled=${this.#text === file.text} @click=${() => this.#reset(file)}>Discard changes</button>
 			</div>
 			${this.#isSaved ? html`<p class="good" role="status">Applied.</p>` : nothing}
-			${this.#verdict?.valid ? this.#changes(this.#verdict) : nothing}
+			${this.#validation?.valid ? this.#changes(this.#validation) : nothing}
 		`
 	}
 
@@ -86,14 +86,14 @@ class Configuration extends Page {
 		</ul>`
 	}
 
-	#changes({ warnings, changes }: Verdict): TemplateResult {
+	#changes({ warnings, changes }: Validation): TemplateResult {
 		const shown = (value: unknown): string => (value === undefined ? '–' : JSON.stringify(value))
 		return html`${warnings.map((line) => html`<p class="warning">${line}</p>`)}
 		${
 			changes.length === 0
 				? empty('This text changes no setting.')
 				: table(
-						['Setting', 'Now', 'Then', ''],
+						['Setting', 'Current', 'New', ''],
 						changes.map(
 							({ path, before, after, needs_restart }) =>
 								html`<tr>
@@ -111,7 +111,7 @@ class Configuration extends Page {
 		const field = this.querySelector('textarea')
 		if (!field) return
 		const lines = field.value.split('\n')
-		const from = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0)
+		const from = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0)
 		field.focus()
 		field.setSelectionRange(from, from + (lines[line - 1]?.length ?? 0))
 	}
@@ -124,24 +124,24 @@ class Configuration extends Page {
 
 	#reset({ text }: FileView): void {
 		this.#text = text
-		this.#verdict = undefined
+		this.#validation = undefined
 		this.requestUpdate()
 	}
 
 	#check(): void {
 		void this.attempt(async () => {
-			this.#verdict = await change<Verdict>('POST', '/v1/config/validate', { text: this.#text })
+			this.#validation = await change<Validation>('POST', '/v1/config/validate', { text: this.#text })
 		})
 	}
 
 	#apply({ digest }: FileView): void {
 		void this.attempt(async () => {
-			this.#verdict = await change<Verdict>('POST', '/v1/config/validate', { text: this.#text })
-			if (!this.#verdict.valid) return
+			this.#validation = await change<Validation>('POST', '/v1/config/validate', { text: this.#text })
+			if (!this.#validation.valid) return
 			const file = await change<FileView>('PUT', '/v1/config', { text: this.#text, digest })
 			this.#file = file
 			this.#text = file.text
-			this.#verdict = undefined
+			this.#validation = undefined
 			this.#isSaved = file.state === 'in_force'
 		})
 	}

@@ -2,24 +2,24 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { get } from '../api.ts'
 import { json, when } from '../format.ts'
-import { empty, Page, soon } from '../page.ts'
+import { empty, Page, throttle } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent } from '../types.ts'
 
 const PAGE = 100
-/** Events on the page; of more, the oldest are left out. */
-const KEPT = 1_000
-/** Events show together, at most so often. */
+/** Maximum number of live events on the page. The oldest are dropped. */
+const EVENTS_LIMIT = 1_000
+/** Minimum time between two updates of the page. */
 const SHOW_MS = 200
 
-/** The audit log, newest first, with what happens now. */
+/** The audit log and live events, newest first. */
 class Events extends Page {
 	#events: GatewayEvent[] = []
 	#next: string | null = null
 	#filter: Record<string, string> = {}
 	#isLive = false
 	#isRead = false
-	readonly #showSoon = soon(SHOW_MS, () => this.requestUpdate())
+	readonly #showSoon = throttle(SHOW_MS, () => this.requestUpdate())
 	#following = new AbortController()
 
 	async enter(): Promise<void> {
@@ -30,8 +30,8 @@ class Events extends Page {
 		await listen({
 			query: this.#filter,
 			signal: AbortSignal.any([this.left.signal, following.signal]),
-			heard: (event) => this.#heard(event),
-			isOpen: (open) => {
+			onEvent: (event) => this.#onEvent(event),
+			onOpenChange: (open) => {
 				this.#isLive = open
 				this.requestUpdate()
 			},
@@ -48,9 +48,9 @@ class Events extends Page {
 		return get(`/v1/audit?${query}`, this.left.signal)
 	}
 
-	#heard(event: GatewayEvent): void {
+	#onEvent(event: GatewayEvent): void {
 		if (event.event_type === 'model.stream') return
-		this.#events = [event, ...this.#events.slice(0, KEPT - 1)]
+		this.#events = [event, ...this.#events.slice(0, EVENTS_LIMIT - 1)]
 		this.#showSoon()
 	}
 

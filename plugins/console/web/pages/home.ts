@@ -37,25 +37,25 @@ interface Channel {
 	last_error: string | null
 }
 
-/** Channels that are looked at. */
-const CHANNELS = 20
+/** Maximum number of channels whose state is shown. */
+const CHANNELS_LIMIT = 20
 
 interface Plugin {
 	name: string
 	last_error: string | null
 }
 
-/** How the gateway is, and what its agents used. */
+/** The health of the gateway, and the usage of its agents. */
 class Home extends Page {
 	#health: Health | undefined
 	#plugins: Plugin[] = []
-	/** One for each day, the oldest first. */
+	/** One row per day, oldest first. */
 	#days: UsageRow[] = []
 	#agents: UsageRow[] = []
 	#channels: Channel[] = []
-	/** Undefined for a caller who may not see it; null if there is none. */
+	/** Undefined for a caller without the permission; null if there is none. */
 	#backup: { created_at: string } | null | undefined
-	/** The agent that the charts are about; empty: all. */
+	/** The agent in the charts; empty: all. */
 	#agent = ''
 
 	async enter(): Promise<void> {
@@ -67,23 +67,23 @@ class Home extends Page {
 			usage(daysOf(this.#agent)),
 			usage('/v1/usage?by=agent'),
 		])
-		await this.#readMore()
+		await this.#readOptional()
 		this.#health = health
 		this.#plugins = plugins
 		this.#days = everyDay(days)
 		this.#agents = agents.rows
 	}
 
-	/** What not every reader of this page may see. */
-	async #readMore(): Promise<void> {
+	/** Reads what not every reader of this page may see. */
+	async #readOptional(): Promise<void> {
 		const { signal } = this.left
 		const [listed, saved] = await Promise.all([
 			getIfThere<{ channels: { id: string }[] }>('/v1/channels', signal),
 			getIfThere<{ backups: { created_at: string }[] }>('/v1/backups', signal),
 		])
-		const ids = listed?.channels.slice(0, CHANNELS).map(({ id }) => id) ?? []
+		const ids = listed?.channels.slice(0, CHANNELS_LIMIT).map(({ id }) => id) ?? []
 		const channels = await Promise.all(ids.map((id) => getIfThere<Channel>(path`/v1/channels/${id}`, signal)))
-		this.#channels = channels.filter((one) => one !== undefined)
+		this.#channels = channels.filter((channel) => channel !== undefined)
 		this.#backup = saved && (saved.backups.at(-1) ?? null)
 	}
 
@@ -100,7 +100,7 @@ class Home extends Page {
 					${this.#channels.map(({ type, bot, connection, last_error }) =>
 						check(
 							connection === 'connected',
-							`channel ${type} ${bot ?? ''}`,
+							`Channel ${type} ${bot ?? ''}`,
 							`${connection}${last_error === null ? '' : `: ${last_error}`}`,
 						),
 					)}
@@ -119,7 +119,7 @@ class Home extends Page {
 			</section>
 			${
 				this.#agents.length === 0
-					? html`<p class="empty">Nothing ran in the last 30 days. <a href="#/chat">Talk to an agent</a></p>`
+					? html`<p class="empty">There were no runs in the last 30 days. <a href="#/chat">Talk to an agent</a></p>`
 					: this.#usage()
 			}
 		`
@@ -216,7 +216,7 @@ function check(isGood: boolean, what: string, text: string): TemplateResult {
 	return html`<li class=${isGood ? 'good' : 'bad'}><b>${what}</b> <span class="lines">${text}</span></li>`
 }
 
-/** A report has only days on which something ran. */
+/** Adds the days without runs, which a report leaves out. */
 function everyDay({ since, until, rows }: Report): UsageRow[] {
 	const byDay = new Map(rows.map((row) => [row.day, row]))
 	const days: UsageRow[] = []

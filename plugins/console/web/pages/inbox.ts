@@ -4,16 +4,17 @@ import { keyed } from 'lit/directives/keyed.js'
 import { repeat } from 'lit/directives/repeat.js'
 import { agentNames, change, get, getIfThere, path } from '../api.ts'
 import { excerpt, when } from '../format.ts'
-import { agentField, empty, loading, Page, soon, submitted } from '../page.ts'
+import { agentField, empty, loading, Page, throttle, submitted } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Question, Run, Skill } from '../types.ts'
-import { shownJson } from '../unseen.ts'
+import { jsonWithEscapes } from '../invisible.ts'
 
-/** Agents whose skills and tool servers are looked at. */
-const AGENTS = 200
-const AT_ONCE = 6
+/** Maximum number of agents whose skills and MCP servers are shown. */
+const AGENTS_LIMIT = 200
+/** Agents that are read at the same time. */
+const CONCURRENCY = 6
 
-interface ToolServer {
+interface McpServer {
 	id: string
 	name: string
 	status: string
@@ -28,10 +29,10 @@ interface WaitingChat {
 	expires_at: string
 }
 
-/** No event reports a chat that wants to be paired: anyone could fill the log with them. */
-const LOOK_MS = 10_000
+/** No event reports a chat that waits to be paired, since anyone could fill the log with such events. So the page polls. */
+const POLL_MS = 10_000
 const READ_MS = 250
-/** The events of each call of a skill or tool are left out. */
+/** Without the events of calls of skills and tools, which are frequent. */
 const CHANGES = [
 	'question.*,run.paused,run.resumed,run.stopped,agent.created,agent.deleted',
 	'skill.installed,skill.approved,skill.removed,security.violation',
@@ -39,39 +40,39 @@ const CHANGES = [
 ].join()
 
 /**
- * Everything that waits for a person: questions, approvals of calls, skills in quarantine, tool servers that need a login or have
- * changed, and chats that want to be paired.
+ * Everything that waits for a person: questions, approvals of calls, skills in quarantine, MCP servers that need a login or have
+ * changed, and chats that wait to be paired.
  */
 class Inbox extends Page {
 	#runs: Run[] = []
-	/** By agent: skills and servers that wait. */
-	readonly #waiting = new Map<string, { skills: Skill[]; servers: ToolServer[] }>()
+	/** Skills and servers that wait for a person, by agent. */
+	readonly #waiting = new Map<string, { skills: Skill[]; servers: McpServer[] }>()
 	#chats: WaitingChat[] = []
 	#agents: string[] = []
-	/** Agents of which something has changed since they were read. */
+	/** Agents that have changed since they were read. */
 	readonly #changed = new Set<string>()
 	#reading = Promise.resolve()
 	#isLoaded = false
-	/** All agents have been read, too. */
+	/** Whether all agents have been read. */
 	#isComplete = false
-	readonly #readSoon = soon(READ_MS, () => this.attempt(() => this.#readChanged()))
+	readonly #readSoon = throttle(READ_MS, () => this.attempt(() => this.#readChanged()))
 
 	async enter(): Promise<void> {
 		const { signal } = this.left
-		const timer = setInterval(() => void this.attempt(() => this.#look()), LOOK_MS)
+		const timer = setInterval(() => void this.attempt(() => this.#poll()), POLL_MS)
 		signal.addEventListener('abort', () => clearInterval(timer))
-		await listen({ query: { event_type: CHANGES }, signal, heard: (event) => this.#heard(event) })
+		await listen({ query: { event_type: CHANGES }, signal, onEvent: (event) => this.#onEvent(event) })
 		this.#agents = await agentNames(signal)
 		await this.#readRuns()
 		await this.#readChats()
 		this.#isLoaded = true
-		// Agents are read one by one, which takes a while on a slow connection.
+		// Shows what has been read, since reading all agents takes a while on a slow connection.
 		this.requestUpdate()
-		for (const name of this.#agents.slice(0, AGENTS)) this.#changed.add(name)
+		for (const name of this.#agents.slice(0, AGENTS_LIMIT)) this.#changed.add(name)
 		await this.#readAgents()
 	}
 
-	#heard({ event_type, agent_id }: GatewayEvent): void {
+	#onEvent({ event_type, agent_id }: GatewayEvent): void {
 		if (agent_id !== null && !/^(question|run)\./.test(event_type)) this.#changed.add(agent_id)
 		if (agent_id !== null && event_type === 'agent.created') this.#agents = [...new Set([...this.#agents, agent_id])]
 		this.#readSoon()
@@ -82,32 +83,32 @@ class Inbox extends Page {
 		await this.#readAgents()
 	}
 
-	/** Agents that could not be read are tried again. */
-	async #look(): Promise<void> {
+	/** Also retries agents that could not be read. */
+	async #poll(): Promise<void> {
 		await this.#readChats()
 		if (this.#isLoaded && this.#changed.size > 0) await this.#readAgents()
 	}
 
 	async #readRuns(): Promise<void> {
 		const { runs } = await get<{ runs: Run[] }>('/v1/runs?status=paused&limit=200', this.left.signal)
-		// A run that waits for a sub-agent shows that one's question, which is listed with it already.
+		// A run that waits for a sub-agent has the sub-agent's question, which is listed with the sub-agent.
 		this.#runs = runs.filter((run) => run.open_question?.run_id === run.run_id)
 	}
 
-	/** One after another: an answer that is older than an event must not replace a newer one. */
+	/** One call after another, so that an older response never replaces a newer one. */
 	#readAgents(): Promise<void> {
-		this.#reading = this.#reading.catch(() => {}).then(() => this.#readEach())
+		this.#reading = this.#reading.catch(() => {}).then(() => this.#readAllChanged())
 		return this.#reading
 	}
 
-	async #readEach(): Promise<void> {
-		const left = [...this.#changed]
+	async #readAllChanged(): Promise<void> {
+		const names = [...this.#changed]
 		const readers = await Promise.allSettled(
-			Array.from({ length: AT_ONCE }, async () => {
-				for (let name = left.pop(); name !== undefined; name = left.pop()) await this.#readAgent(name)
+			Array.from({ length: CONCURRENCY }, async () => {
+				for (let name = names.pop(); name !== undefined; name = names.pop()) await this.#readAgent(name)
 			}),
 		)
-		for (const one of readers) if (one.status === 'rejected') throw one.reason
+		for (const reader of readers) if (reader.status === 'rejected') throw reader.reason
 		this.#isComplete = true
 	}
 
@@ -116,10 +117,10 @@ class Inbox extends Page {
 		this.#changed.delete(name)
 		try {
 			const skills = (await getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal)) ?? []
-			const servers = (await getIfThere<ToolServer[]>(path`/v1/agents/${name}/mcp`, signal)) ?? []
+			const servers = (await getIfThere<McpServer[]>(path`/v1/agents/${name}/mcp`, signal)) ?? []
 			this.#waiting.set(name, {
 				skills: skills.filter(({ status }) => status === 'quarantined'),
-				servers: servers.filter((one) => one.status === 'needs_login' || one.held_tools),
+				servers: servers.filter((server) => server.status === 'needs_login' || server.held_tools),
 			})
 		} catch (error) {
 			this.#changed.add(name)
@@ -132,7 +133,7 @@ class Inbox extends Page {
 		return all.toSorted((a, b) => (a.skill.installed_at < b.skill.installed_at ? -1 : 1))
 	}
 
-	get #servers(): { agent: string; server: ToolServer }[] {
+	get #servers(): { agent: string; server: McpServer }[] {
 		const all = [...this.#waiting].flatMap(([agent, { servers }]) => servers.map((server) => ({ agent, server })))
 		return all.toSorted((a, b) => (a.server.id < b.server.id ? -1 : 1))
 	}
@@ -177,9 +178,9 @@ class Inbox extends Page {
 		return html`
 			<h1>Inbox</h1>
 			${
-				this.#agents.length > AGENTS
+				this.#agents.length > AGENTS_LIMIT
 					? html`<p class="note">
-							New skills and MCP servers are shown for the first ${AGENTS} of ${this.#agents.length} agents.
+							New skills and MCP servers are shown for the first ${AGENTS_LIMIT} of ${this.#agents.length} agents.
 							<code>svc skills list</code> and <code>svc mcp list</code> show those of all agents.
 						</p>`
 					: nothing
@@ -204,7 +205,7 @@ class Inbox extends Page {
 	}
 }
 
-function loginCard(agent: string, { name }: ToolServer): TemplateResult {
+function loginCard(agent: string, { name }: McpServer): TemplateResult {
 	return html`<article class="card">
 		<h2>Sign in to ${name}</h2>
 		<p>The MCP server of <a href="#/agents/${agent}">${agent}</a> needs a login.</p>
@@ -212,18 +213,18 @@ function loginCard(agent: string, { name }: ToolServer): TemplateResult {
 	</article>`
 }
 
-function changedCard(agent: string, { name, held_tools = 0 }: ToolServer): TemplateResult {
+function changedCard(agent: string, { name, held_tools = 0 }: McpServer): TemplateResult {
 	return html`<article class="card">
 		<h2>Changed tools of ${name}</h2>
 		<p>
 			The MCP server of <a href="#/agents/${agent}">${agent}</a> has changed
-			${held_tools === 1 ? 'a tool' : `${held_tools} tools`}. The agent does not get what changed until you accept it.
+			${held_tools === 1 ? 'a tool' : `${held_tools} tools`}. The agent cannot use them until you accept the changes.
 		</p>
 		<a class="button primary" href="#/agents/${agent}/mcp">Review</a>
 	</article>`
 }
 
-/** The question of a run. Another question is another card: what is typed for one must not answer another. */
+/** The question of a run. Each question has its own element, so that text typed for one never answers another. */
 export function questionCard(run: Run, answered: () => unknown): unknown {
 	return keyed(questionOf(run), html`<svc-question .run=${run} @answered=${answered}></svc-question>`)
 }
@@ -232,7 +233,7 @@ function questionOf({ open_question }: Run): string | undefined {
 	return open_question?.question_id
 }
 
-/** The question of one run, with what answers it. */
+/** The question of a run, with a form to answer it. */
 class QuestionCard extends Page {
 	static override properties = { run: { attribute: false } }
 	declare run: Run
@@ -267,7 +268,7 @@ class QuestionCard extends Page {
 
 	#approval({ arguments: args }: Question): TemplateResult {
 		const edited = this.#edited
-		const text = shownJson(args ?? {})
+		const text = jsonWithEscapes(args ?? {})
 		return html`${
 				edited === null
 					? html`<pre>${text}</pre>`

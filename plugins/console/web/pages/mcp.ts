@@ -4,7 +4,7 @@ import { change, get, path } from '../api.ts'
 import { excerpt } from '../format.ts'
 import { empty, loading, Page, status, submitted } from '../page.ts'
 import { listen } from '../stream.ts'
-import { shown, shownJson } from '../unseen.ts'
+import { jsonWithEscapes, markInvisible } from '../invisible.ts'
 import { agentTabs } from './agent-tabs.ts'
 
 interface Tool {
@@ -15,7 +15,7 @@ interface Tool {
 	annotations: object
 	digest: string
 	held?: boolean
-	/** What it was before, if it is held. */
+	/** The accepted definition, if the current one is held back. */
 	accepted?: Definition
 }
 
@@ -27,7 +27,7 @@ interface Server {
 	status: string
 	status_detail: string
 	last_error: { at: string; message: string } | null
-	/** Absent: a program. */
+	/** Absent for a stdio server. */
 	login?: { issuer: string; scopes: string[] } | null
 	tools: Tool[]
 }
@@ -37,12 +37,12 @@ class McpPage extends Page {
 	static override properties = { agent: { attribute: false } }
 	declare agent: string
 	#servers: Server[] | undefined
-	/** Where to sign in, by the server's id. */
+	/** Login URLs by server id. */
 	#logins = new Map<string, string>()
 
 	async enter(): Promise<void> {
 		const query = { event_type: 'mcp.*', agent_id: this.agent }
-		await listen({ query, signal: this.left.signal, heard: () => void this.attempt(() => this.#read()) })
+		await listen({ query, signal: this.left.signal, onEvent: () => void this.attempt(() => this.#read()) })
 		await this.#read()
 	}
 
@@ -98,7 +98,7 @@ class McpPage extends Page {
 				<details>
 					<summary>${server.tools.length} tools</summary>
 					<ul>
-						${server.tools.map((tool) => html`<li><code>${tool.tool}</code> ${shown(excerpt(tool.description, 200))}</li>`)}
+						${server.tools.map((tool) => html`<li><code>${tool.tool}</code> ${markInvisible(excerpt(tool.description, 200))}</li>`)}
 					</ul>
 				</details>
 				<div class="row">
@@ -128,12 +128,12 @@ class McpPage extends Page {
 	#signIn(id: string): void {
 		void this.attempt(async () => {
 			const { url } = await change<{ url: string }>('POST', path`/v1/agents/${this.agent}/mcp/${id}/login`)
-			// It comes from outside; an address that runs a script is none.
+			// The URL comes from another server, and must not be a javascript: URL.
 			if (/^https?:/i.test(url)) this.#logins.set(id, url)
 		})
 	}
 
-	/** No more than is shown: the server may change it again at any time. */
+	/** Accepts only the definitions that are shown, by digest: the server may change them again at any time. */
 	#accept(id: string, held: readonly Tool[]): void {
 		void this.attempt(async () => {
 			try {
@@ -180,7 +180,7 @@ function changeOf(tool: Tool): TemplateResult {
 }
 
 function definitionOf({ description, input_schema, annotations }: Definition): string {
-	return shownJson({ description, input_schema, annotations })
+	return jsonWithEscapes({ description, input_schema, annotations })
 }
 
 customElements.define('svc-mcp', McpPage)

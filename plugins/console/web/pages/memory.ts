@@ -10,7 +10,7 @@ interface Memory {
 	content: string
 	tags?: string[]
 	created_at: string
-	/** Of a search: the cosine, from 0 to 1. */
+	/** In search results: the cosine similarity, from 0 to 1. */
 	similarity?: number
 }
 
@@ -71,9 +71,7 @@ class MemoryPage extends Page {
 		const list = this.#found ?? this.#memories
 		if (!list) return loading
 		if (list.length === 0)
-			return this.#found
-				? empty('Nothing was found.')
-				: empty('The agent remembers nothing yet. Store something below.')
+			return empty(this.#found ? 'Nothing was found.' : 'The agent has no memories yet. Store one below.')
 		return html`${table(
 			[],
 			list.map(

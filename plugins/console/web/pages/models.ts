@@ -38,12 +38,13 @@ const offered = Object.values<Preset>(presets)
 
 const blank: Form = { name: '', kind: 'openai', base_url: '', model: '', key: '', secret: '' }
 
-/** The providers that are set up, and a new one with a test call. */
+/** The configured providers, and a form that tests and adds one. */
 class Models extends Page {
 	#providers: Provider[] | undefined
 	#form = blank
 	#checked: Checked | undefined
-	#doing = ''
+	/** What is in progress; empty if nothing is. */
+	#progress = ''
 
 	async enter(): Promise<void> {
 		this.#providers = await get<Provider[]>('/v1/providers', this.left.signal)
@@ -62,9 +63,9 @@ class Models extends Page {
 						${offered.map(({ label }) => html`<option>${label}</option>`)}
 					</select>
 				</label>
-				${this.#field('name', 'Name', 'what you call it, such as openai')}
+				${this.#field('name', 'Name', 'a name of your choice, such as openai')}
 				${this.#field('base_url', 'Address of the API, with its version', 'http://127.0.0.1:8000/v1')}
-				${this.#field('key', 'Key (kept in the vault; empty if none is needed)', '', 'password')}
+				${this.#field('key', 'Key (stored in the vault; empty if none is needed)', '', 'password')}
 				${this.#form.key === '' ? nothing : this.#field('secret', 'Name of the key in the vault', 'OPENAI_API_KEY')}
 				<label
 					>Model
@@ -128,12 +129,14 @@ class Models extends Page {
 	}
 
 	#verdict(): unknown {
-		if (this.#doing !== '') return html`<p class="note" role="status">${this.#doing}</p>`
+		if (this.#progress !== '') return html`<p class="note" role="status">${this.#progress}</p>`
 		if (!this.#checked) return nothing
 		const { state, message, models, answers, duration_ms } = this.#checked
 		if (state !== 'ok') return html`<p class="problem" role="alert">${message}</p>`
-		const told = answers ? `The model answers (${duration(duration_ms)}).` : `The server lists ${models.length} models.`
-		return html`<p class="good" role="status">${told}</p>`
+		const result = answers
+			? `The model answers (${duration(duration_ms)}).`
+			: `The server lists ${models.length} models.`
+		return html`<p class="good" role="status">${result}</p>`
 	}
 
 	#typed(event: InputEvent): void {
@@ -154,7 +157,7 @@ class Models extends Page {
 
 	#check(withModel: boolean): void {
 		const { kind, base_url, key, model } = this.#form
-		this.#doing = withModel ? `Trying ${model} …` : 'Asking the server for its models …'
+		this.#progress = withModel ? `Trying ${model} …` : 'Asking the server for its models …'
 		this.requestUpdate()
 		void this.attempt(async () => {
 			this.#checked = await change<Checked>('POST', '/v1/providers/check', {
@@ -164,7 +167,7 @@ class Models extends Page {
 				...(withModel && model !== '' && { model }),
 			})
 		}).finally(() => {
-			this.#doing = ''
+			this.#progress = ''
 			this.requestUpdate()
 		})
 	}
@@ -186,7 +189,7 @@ class Models extends Page {
 	}
 }
 
-/** A new secret, or a new value of the one that has this name. */
+/** Creates the secret, or replaces its value if there is one with this name. */
 async function storeSecret(name: string, value: string): Promise<void> {
 	const secrets = await get<{ id: string; name: string }[]>('/v1/vault/secrets')
 	const known = secrets.find((one) => one.name === name)

@@ -23,15 +23,16 @@ interface Plugin {
 	} | null
 }
 
-/** What runs, what each plugin holds, and why one does not run. */
+/** The plugins with their state and the resources that they hold. */
 class Plugins extends Page {
 	#plugins: Plugin[] = []
-	/** The one that starts again at this moment. */
-	#starting = ''
+	/** The plugin that is being reloaded; empty: none. */
+	#reloading = ''
 
 	async enter(): Promise<void> {
 		const found = await get<Plugin[]>('/v1/plugins', this.left.signal)
-		const rank = (one: Plugin): number => (one.last_error === null ? 2 : 0) + Number(one.built_in)
+		// Plugins with errors first, then those of third parties.
+		const rank = (plugin: Plugin): number => (plugin.last_error === null ? 2 : 0) + Number(plugin.built_in)
 		this.#plugins = found.toSorted((a, b) => rank(a) - rank(b))
 	}
 
@@ -43,22 +44,22 @@ class Plugins extends Page {
 			</p>
 			${table(
 				['Plugin', 'State', 'Version', 'Started', 'Holds', ''],
-				this.#plugins.map((one) => this.#row(one)),
+				this.#plugins.map((plugin) => this.#row(plugin)),
 			)}
 		`
 	}
 
-	#row(one: Plugin): TemplateResult {
-		const { name, version, state, last_error, built_in, contract, since, generation } = one
+	#row(plugin: Plugin): TemplateResult {
+		const { name, version, state, last_error, built_in, contract, since, generation } = plugin
 		return html`<tr>
 			<td>${name}${built_in ? nothing : html` <span class="chip">third party</span>`}</td>
 			<td class="wide">${status(state)}${last_error === null ? nothing : html`<p class="lines">${last_error}</p>`}</td>
 			<td>${version ?? '–'}${contract === null ? nothing : html` (contract ${contract})`}</td>
 			<td>${since === null ? '–' : html`${when(since)}, generation ${generation}`}</td>
-			<td class="wide">${this.#holdings(one)}</td>
+			<td class="wide">${this.#holdings(plugin)}</td>
 			<td>
-				<button aria-label="Reload ${name}" ?disabled=${this.#starting !== ''} @click=${() => this.#reload(name)}>
-					${this.#starting === name ? 'Reloading …' : 'Reload'}
+				<button aria-label="Reload ${name}" ?disabled=${this.#reloading !== ''} @click=${() => this.#reload(name)}>
+					${this.#reloading === name ? 'Reloading …' : 'Reload'}
 				</button>
 			</td>
 		</tr>`
@@ -67,12 +68,13 @@ class Plugins extends Page {
 	#holdings({ holds }: Plugin): unknown {
 		if (!holds) return '–'
 		const { timers, ...lists } = holds
-		const parts = Object.entries({ ...lists, timers: Array<string>(timers) }).filter(([, list]) => list.length > 0)
-		const named = Object.entries(lists).filter(([, list]) => list.length > 0)
-		if (parts.length === 0) return '–'
+		const resources = Object.entries(lists).filter(([, list]) => list.length > 0)
+		const counts = resources.map(([what, list]) => `${what} ${list.length}`)
+		if (timers > 0) counts.push(`timers ${timers}`)
+		if (counts.length === 0) return '–'
 		return html`<details>
-			<summary>${parts.map(([what, list]) => `${what} ${list.length}`).join(', ')}</summary>
-			${named.map(
+			<summary>${counts.join(', ')}</summary>
+			${resources.map(
 				([what, list]) =>
 					html`<b>${what}</b>
 						<pre>${list.join('\n')}</pre>`,
@@ -81,14 +83,14 @@ class Plugins extends Page {
 	}
 
 	#reload(name: string): void {
-		this.#starting = name
+		this.#reloading = name
 		this.requestUpdate()
 		void this.attempt(async () => {
 			try {
 				await change('POST', path`/v1/plugins/${name}/reload`)
 				await this.enter()
 			} finally {
-				this.#starting = ''
+				this.#reloading = ''
 			}
 		})
 	}

@@ -3,34 +3,34 @@ import type { TemplateResult } from 'lit'
 import { change, get, hasToken, path } from '../api.ts'
 import { cost, duration, excerpt, json, tokens, when } from '../format.ts'
 import { markdown } from '../markdown.ts'
-import { loading, Page, soon, status, table } from '../page.ts'
+import { loading, Page, throttle, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, Step } from '../types.ts'
 import { questionCard } from './inbox.ts'
 
 const READ_MS = 300
-/** Events that are kept on the page; of more, the oldest are left out. */
-const EVENTS = 2_000
-/** Levels of sub-agents that are shown: as many as an agent may have (subagents.max_depth), and a few more. */
-const LEVELS = 5
-/** Sub-agents of one run that are shown. */
-const CHILDREN = 50
+/** Maximum number of events on the page. The oldest are dropped. */
+const EVENTS_LIMIT = 2_000
+/** Maximum depth of the sub-agents shown: more than the default of subagents.max_depth. */
+const LEVELS_LIMIT = 5
+/** Maximum number of sub-agents shown for one run. */
+const CHILDREN_LIMIT = 50
 
 interface Child {
 	run: Run
 	children: Child[]
 }
 
-/** One run as it happens, and what it cost. */
+/** One run, live, with its tokens and cost. */
 class RunPage extends Page {
 	static override properties = { runId: { attribute: false } }
 	declare runId: string
 	#run: Run | undefined
 	#steps: Step[] = []
 	#events: GatewayEvent[] = []
-	/** The answer that is being written. */
+	/** The answer that the model is writing. */
 	#live = ''
-	readonly #readSoon = soon(READ_MS, () => this.attempt(() => this.#read()))
+	readonly #readSoon = throttle(READ_MS, () => this.attempt(() => this.#read()))
 	#children: Child[] = []
 
 	async enter(): Promise<void> {
@@ -40,7 +40,7 @@ class RunPage extends Page {
 		this.#live = ''
 		await this.#read()
 		const query = { run_id: this.runId, last_event_id: '0' }
-		await listen({ query, signal: this.left.signal, heard: (event) => this.#heard(event) })
+		await listen({ query, signal: this.left.signal, onEvent: (event) => this.#onEvent(event) })
 	}
 
 	async #read(): Promise<void> {
@@ -55,11 +55,11 @@ class RunPage extends Page {
 			this.#children = await childrenOf(this.runId, signal)
 	}
 
-	#heard(event: GatewayEvent): void {
+	#onEvent(event: GatewayEvent): void {
 		if (event.event_type === 'model.stream') this.#live += String(event.payload.content ?? '')
 		else {
 			this.#events.push(event)
-			if (this.#events.length > EVENTS) this.#events.shift()
+			if (this.#events.length > EVENTS_LIMIT) this.#events.shift()
 			if (event.event_type === 'model.response' || event.event_type === 'message.assistant') this.#live = ''
 		}
 		this.requestUpdate()
@@ -108,7 +108,7 @@ class RunPage extends Page {
 		`
 	}
 
-	/** Each call where it lies in the time of the run. */
+	/** The calls on a time line of the run. */
 	#bars(): TemplateResult {
 		const first = this.#steps[0]
 		if (!first) return html``
@@ -159,9 +159,9 @@ class RunPage extends Page {
 	}
 }
 
-async function childrenOf(run_id: string, signal: AbortSignal, levels = LEVELS): Promise<Child[]> {
+async function childrenOf(run_id: string, signal: AbortSignal, levels = LEVELS_LIMIT): Promise<Child[]> {
 	if (levels === 0) return []
-	const query = new URLSearchParams({ run_id, event_type: 'subagent.spawned', limit: String(CHILDREN) })
+	const query = new URLSearchParams({ run_id, event_type: 'subagent.spawned', limit: String(CHILDREN_LIMIT) })
 	const { events } = await get<{ events: GatewayEvent[] }>(`/v1/audit?${query.toString()}`, signal)
 	const ids = events.map(({ payload }) => String(payload.run_id)).toReversed()
 	return Promise.all(
@@ -192,7 +192,7 @@ function folded(value: unknown): TemplateResult {
 	</details>`
 }
 
-/** The request that starts the same run. */
+/** A command that starts the same run again. */
 function curlOf({ agent, prompt, conversation }: Run): string {
 	const named = conversation.startsWith('api:') ? { conversation: conversation.slice('api:'.length) } : {}
 	const body = JSON.stringify({ prompt, ...named }).replaceAll("'", String.raw`'\''`)

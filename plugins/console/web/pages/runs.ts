@@ -2,13 +2,13 @@ import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { agentNames, get, path } from '../api.ts'
 import { duration, excerpt, tokens, when } from '../format.ts'
-import { choice, empty, loading, Page, soon, status, table } from '../page.ts'
+import { choice, empty, loading, Page, throttle, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, RunStatus } from '../types.ts'
 
 const PAGE = 50
 const statuses: RunStatus[] = ['queued', 'started', 'paused', 'completed', 'failed', 'stopped']
-/** What an event says of the status of its run. */
+/** The status of a run after an event. */
 const statusAfter: Partial<Record<string, RunStatus>> = {
 	'run.queued': 'queued',
 	'run.started': 'started',
@@ -18,25 +18,25 @@ const statusAfter: Partial<Record<string, RunStatus>> = {
 	'run.failed': 'failed',
 	'run.stopped': 'stopped',
 }
-/** Changes show together, at most so often. */
+/** Minimum time between two updates of the page. */
 const SHOW_MS = 250
 const READ_MS = 1_000
 
-/** Runs across agents, newest first, as they change. */
+/** The runs of all agents, newest first, live. */
 class Runs extends Page {
 	#agents: string[] = []
 	#agent = ''
 	#status = ''
 	#runs: Run[] | undefined
 	#next: string | null = null
-	readonly #showSoon = soon(SHOW_MS, () => this.requestUpdate())
-	/** For new runs, and figures that no event tells. */
-	readonly #readSoon = soon(READ_MS, () => (this.#runs?.length ?? 0) <= PAGE && this.attempt(() => this.#read()))
+	readonly #showSoon = throttle(SHOW_MS, () => this.requestUpdate())
+	/** For new runs, and for fields that events do not contain. Not once older runs are shown, which would be lost. */
+	readonly #readSoon = throttle(READ_MS, () => (this.#runs?.length ?? 0) <= PAGE && this.attempt(() => this.#read()))
 
 	async enter(): Promise<void> {
 		this.#agents = await agentNames(this.left.signal)
 		const { signal } = this.left
-		await listen({ query: { event_type: 'run.*' }, signal, heard: (event) => this.#heard(event) })
+		await listen({ query: { event_type: 'run.*' }, signal, onEvent: (event) => this.#onEvent(event) })
 		await this.#read()
 	}
 
@@ -57,9 +57,9 @@ class Runs extends Page {
 		this.#next = page.next_cursor
 	}
 
-	#heard({ event_type, run_id, timestamp }: GatewayEvent): void {
+	#onEvent({ event_type, run_id, timestamp }: GatewayEvent): void {
 		const now = statusAfter[event_type]
-		const run = this.#runs?.find((one) => one.run_id === run_id)
+		const run = this.#runs?.find((listed) => listed.run_id === run_id)
 		if (run && now) {
 			run.status = now
 			if (now === 'completed' || now === 'failed' || now === 'stopped') run.ended_at = timestamp

@@ -16,7 +16,7 @@ interface Heartbeat {
 	paused: boolean
 }
 
-/** The heartbeats of one agent: when it starts by itself. */
+/** The heartbeats of one agent. */
 class Schedule extends Page {
 	static override properties = { agent: { attribute: false } }
 	declare agent: string

@@ -3,7 +3,7 @@ import type { TemplateResult } from 'lit'
 import { change, get, path } from '../api.ts'
 import { when } from '../format.ts'
 import { loading, Page, status } from '../page.ts'
-import { shown } from '../unseen.ts'
+import { markInvisible } from '../invisible.ts'
 
 interface Review {
 	name: string
@@ -22,13 +22,13 @@ interface Review {
 	markdown: string
 }
 
-/** One skill before its approval: all of its text, what it may do, what a scan found. */
+/** The review of a skill before its approval: its text, files, permissions and findings. */
 class SkillReview extends Page {
 	static override properties = { agent: { attribute: false }, skill: { attribute: false } }
 	declare agent: string
 	declare skill: string
 	#review: Review | undefined
-	/** Texts of its files that are shown, by path. */
+	/** The texts of the opened files, by path. */
 	#texts = new Map<string, string>()
 
 	async enter(): Promise<void> {
@@ -44,7 +44,7 @@ class SkillReview extends Page {
 		const approval = path`/v1/agents/${this.agent}/skills/${this.skill}/approve`
 		return html`
 			<h1>${review.name} ${status(review.status)}</h1>
-			<p>${shown(review.description)}</p>
+			<p>${markInvisible(review.description)}</p>
 			<p class="note">
 				For <a href="#/agents/${this.agent}">${this.agent}</a> · from ${review.source.url ?? review.source.kind} ·
 				installed ${when(review.installed_at)} · SHA-256 <code>${digest}</code>
@@ -61,15 +61,15 @@ class SkillReview extends Page {
 				review.program === null
 					? nothing
 					: html`<h2>Program</h2>
-							<pre class="raw">${shown(review.program)}</pre>`
+							<pre class="raw">${markInvisible(review.program)}</pre>`
 			}
 			<h2>Text</h2>
-			<pre class="raw">${shown(review.markdown)}</pre>
+			<pre class="raw">${markInvisible(review.markdown)}</pre>
 			${
 				review.diff === null
 					? nothing
 					: html`<h2>Changes to the active revision</h2>
-							<pre class="raw">${shown(review.diff)}</pre>`
+							<pre class="raw">${markInvisible(review.diff)}</pre>`
 			}
 			<h2>Files</h2>
 			<ul>
@@ -88,15 +88,15 @@ class SkillReview extends Page {
 		`
 	}
 
-	/** Its content is read when it is to be shown. */
+	/** Reads the content when it is opened. */
 	#file({ path: name, size, kind, change: changed }: Review['files'][number]): TemplateResult {
 		const text = this.#texts.get(name)
 		return html`<li>
-			<code>${shown(name)}</code> ${size} bytes, ${kind}${changed === null ? '' : `, ${changed}`}
+			<code>${markInvisible(name)}</code> ${size} bytes, ${kind}${changed === null ? '' : `, ${changed}`}
 			${
 				text === undefined
 					? html`<button aria-label="Show ${name}" @click=${() => this.#open(name)}>Show</button>`
-					: html`<pre class="raw">${shown(text)}</pre>`
+					: html`<pre class="raw">${markInvisible(text)}</pre>`
 			}
 		</li>`
 	}
@@ -105,7 +105,7 @@ class SkillReview extends Page {
 		void this.attempt(async () => {
 			const url = path`/v1/agents/${this.agent}/skills/${this.skill}/files?path=${name}`
 			const { text, base64 } = await get<{ text?: string; base64?: string }>(url, this.left.signal)
-			this.#texts.set(name, text ?? `No text. Its bytes in base64:\n${base64 ?? ''}`)
+			this.#texts.set(name, text ?? `Not a text. The bytes in base64:\n${base64 ?? ''}`)
 		})
 	}
 

@@ -17,17 +17,18 @@ interface Token {
 
 const DAY_MS = 86_400_000
 
-/** Fields of `limits` that people set here, and what they are called. */
+/** The limits in the form, with their labels. */
 const LIMITS = {
 	runs_per_day: 'Runs per day (empty: no limit)',
-	tokens_per_day: 'Tokens of models per day (empty: no limit)',
+	tokens_per_day: 'Model tokens per day (empty: no limit)',
 	cost_per_day: 'Cost per day (empty: no limit)',
 }
 
-/** API tokens: their scopes and agents, never their text but once. */
+/** API tokens with their scopes, agents and limits. */
 class Tokens extends Page {
 	#tokens: Token[] | undefined
-	#made: string | undefined
+	/** The text of the token that was just created: the API shows it only once. */
+	#created: string | undefined
 
 	async enter(): Promise<void> {
 		this.#tokens = (await get<{ tokens: Token[] }>('/v1/auth/tokens', this.left.signal)).tokens
@@ -37,10 +38,10 @@ class Tokens extends Page {
 		return html`
 			<h1>Tokens</h1>
 			${
-				this.#made === undefined
+				this.#created === undefined
 					? nothing
 					: html`<article class="card">
-							<p>The new token, shown only now: <code>${this.#made}</code></p>
+							<p>The new token, shown only now: <code>${this.#created}</code></p>
 						</article>`
 			}
 			${this.#list()}
@@ -106,14 +107,14 @@ class Tokens extends Page {
 		const label = text('label').trim()
 		const limits = Object.keys(LIMITS).flatMap((name) => (text(name) === '' ? [] : [[name, Number(text(name))]]))
 		void this.attempt(async () => {
-			const made = await change<{ token: string }>('POST', '/v1/auth/tokens', {
+			const created = await change<{ token: string }>('POST', '/v1/auth/tokens', {
 				scopes: words('scopes'),
 				...(agents.length > 0 && { agents }),
 				...(limits.length > 0 && { limits: Object.fromEntries(limits) as Record<string, number> }),
 				...(label !== '' && { label }),
 				...(days > 0 && { ttl: new Date(Date.now() + days * DAY_MS).toISOString() }),
 			})
-			this.#made = made.token
+			this.#created = created.token
 			form.reset()
 			await this.enter()
 		})
@@ -126,7 +127,7 @@ class Tokens extends Page {
 }
 
 function limitsText({ limits = {} }: Token): string {
-	const texts = Object.entries(limits).map(([name, most]) => `${name.replaceAll('_', ' ')}: ${most}`)
+	const texts = Object.entries(limits).map(([name, limit]) => `${name.replaceAll('_', ' ')}: ${limit}`)
 	return texts.join(', ') || 'none'
 }
 

@@ -18,7 +18,7 @@ interface Grant {
 	hosts?: string[]
 }
 
-/** Secrets by their names, never their values, and the agents that may use them. */
+/** The names of secrets, and the agents that may use them. */
 class Vault extends Page {
 	#secrets: Secret[] = []
 	#grants: Grant[] = []

@@ -20,19 +20,19 @@ interface Delivery {
 	received_at: string
 }
 
-interface Made {
+interface CreatedWebhook {
 	slug: string
 	url: string
 	secret: string
 }
 
-/** The webhooks of one agent, and what was delivered. */
+/** The webhooks of one agent, with their latest deliveries. */
 class Webhooks extends Page {
 	static override properties = { agent: { attribute: false } }
 	declare agent: string
 	#webhooks: Webhook[] | undefined
 	#deliveries = new Map<string, Delivery[]>()
-	#made: Made | undefined
+	#created: CreatedWebhook | undefined
 
 	async enter(): Promise<void> {
 		const { signal } = this.left
@@ -47,7 +47,7 @@ class Webhooks extends Page {
 	protected content(): TemplateResult {
 		return html`
 			<h1>${this.agent}</h1>
-			${agentTabs(this.agent, 'webhooks')} ${this.#made ? this.#secret(this.#made) : nothing} ${this.#list()}
+			${agentTabs(this.agent, 'webhooks')} ${this.#created ? this.#secret(this.#created) : nothing} ${this.#list()}
 			<form class="card narrow" @submit=${this.#add}>
 				<h2>New webhook</h2>
 				<label>Name <input name="slug" required autocomplete="off" placeholder="deploys" /></label>
@@ -60,8 +60,8 @@ class Webhooks extends Page {
 		`
 	}
 
-	/** The only time that it is shown. */
-	#secret({ slug, url, secret }: Made): TemplateResult {
+	/** The secret is shown only here: the API returns it only once. */
+	#secret({ slug, url, secret }: CreatedWebhook): TemplateResult {
 		const signed = `BODY='{"event":"test"}'
 SIGNATURE=$(printf %s "$BODY" | openssl dgst -sha256 -hmac '${secret}' -hex | sed 's/.*= //')
 curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNATURE" -d "$BODY"`
@@ -83,7 +83,7 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 			({ slug, scheme, instructions, delivery_count }) =>
 				html`<article class="card">
 					<h2>${slug}</h2>
-					<p class="note">Signed as ${scheme} · ${delivery_count} deliveries</p>
+					<p class="note">Signature scheme: ${scheme} · ${delivery_count} deliveries</p>
 					${instructions ? html`<p class="lines">${instructions}</p>` : nothing}
 					${this.#delivered(this.#deliveries.get(slug) ?? [])}
 					<div class="row">
@@ -114,7 +114,7 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 		const { form, text } = submitted(event)
 		const instructions = text('instructions').trim()
 		void this.attempt(async () => {
-			this.#made = await change<Made>('POST', path`/v1/agents/${this.agent}/webhooks`, {
+			this.#created = await change<CreatedWebhook>('POST', path`/v1/agents/${this.agent}/webhooks`, {
 				slug: text('slug').trim(),
 				...(instructions !== '' && { instructions }),
 			})
@@ -131,7 +131,7 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 		if (!confirm(`Delete the webhook ${slug}? Its address stops working.`)) return
 		void this.attempt(async () => {
 			await change('DELETE', path`/v1/agents/${this.agent}/webhooks/${slug}`)
-			this.#made = undefined
+			this.#created = undefined
 			await this.enter()
 		})
 	}
