@@ -29,7 +29,7 @@ export default {
 		payload: { generation },
 	},
 	'config.rejected': {
-		description: 'A change to the configuration is invalid; the last valid configuration stays in force.',
+		description: 'A change to the configuration is invalid; the last good one stays in force.',
 		payload: {
 			message: 'The errors, for people.',
 			'errors?': 'Each problem: `path` and `message`, and `line` and `column` of a mistake in the file.',

@@ -14,7 +14,8 @@ interface Meaning {
 	errors?: FieldError[]
 }
 
-const meanings: Record<number, Meaning> = {
+/** What each error status means, with an example. Also for the table in docs/http-api.md. */
+export const meanings: Readonly<Record<number, Meaning>> = {
 	400: {
 		description: 'The request is invalid. `errors` lists the invalid fields, if any.',
 		code: 'invalid_request',
@@ -22,12 +23,12 @@ const meanings: Record<number, Meaning> = {
 		errors: [{ path: 'limit', message: 'limit must be a number' }],
 	},
 	401: {
-		description: 'The token is missing, unknown, revoked or expired.',
+		description: 'The token is missing, unknown, revoked or expired, or a signature is invalid.',
 		code: 'unauthorized',
 		message: 'the token is unknown; check that it is complete, or create another',
 	},
 	403: {
-		description: 'The token lacks a scope or a permission, which the message states.',
+		description: 'The token lacks a scope, or the agent a grant or an approval. The message states what is missing.',
 		code: 'forbidden',
 		message: 'this needs the scope agents:write; the token has agents:read',
 	},
