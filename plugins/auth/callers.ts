@@ -10,11 +10,11 @@ import type { Actor } from '../../core/util/context.ts'
 import { holds } from '../shared/scopes.ts'
 import type { Claims } from './oidc/contract.ts'
 import type { Auth, AuthSettings, Credentials, Needs, Token, Tokens } from './contract.ts'
-import { limitsOf, powersOf } from './powers.ts'
+import { limitsOf, permissionsOf } from './permissions.ts'
 import { CLOCK_SKEW_S, InvalidToken, mayBeJwt } from './oidc/access-tokens.ts'
 import type { Verify } from './oidc/access-tokens.ts'
 import type { Session, Sessions } from './oidc/sessions.ts'
-import { identityOf, noRule, powersFor, rulesFor } from './oidc/rules.ts'
+import { identityOf, noMatchingRule, permissionsFor, rulesFor } from './oidc/rules.ts'
 import { requestCounter } from './rate-limits.ts'
 import { rememberNotLocal } from './local-memo.ts'
 import type { NotLocal } from './local.ts'
@@ -58,6 +58,11 @@ export function callersOf(
 		)
 	}
 
+	const forbid = (request: IncomingMessage, fault: Fault, caller: Pick<Credentials, 'token_id' | 'actor'>): never => {
+		report('scope_missing', fault, request, caller)
+		throw fault
+	}
+
 	/** For requests that would be accepted if they were local. They do not count as failures: all web pages share one address. */
 	const reportPage = (request: IncomingMessage, notLocal: NotLocal | null): void => {
 		if (!notLocal?.mayBePage) return
@@ -74,12 +79,8 @@ export function callersOf(
 	): Credentials => {
 		const rules = rulesFor(oidc?.rules ?? [], claims)
 		const caller = identityOf(rules, claims)
-		if (rules.length === 0) {
-			const fault = noRule()
-			report('scope_missing', fault, request, caller)
-			throw fault
-		}
-		return { ...caller, ...powersFor(rules, needs, agent, scopeNames()), local }
+		if (rules.length === 0) return forbid(request, noMatchingRule(), caller)
+		return { ...caller, ...permissionsFor(rules, needs, agent, scopeNames()), local }
 	}
 
 	const byToken = async (
@@ -89,31 +90,24 @@ export function callersOf(
 		needs: Needs,
 		agent: string | undefined,
 	): Promise<Credentials> => {
+		const refuseToken = (message: string, reason: AuthViolation, token?: Token): never =>
+			refuse(request, invalidToken(message), reason, token)
 		const text = /^Bearer +(\S+)$/i.exec(header)?.[1]
-		if (text === undefined) {
-			return refuse(request, invalidToken('the Authorization header must read: Bearer <token>'), 'token_invalid')
-		}
+		if (text === undefined) return refuseToken('the Authorization header must read: Bearer <token>', 'token_invalid')
 		if (verify && mayBeJwt(text)) {
 			const claims = await verify(text).catch((error: unknown) => {
 				if (!(error instanceof InvalidToken)) throw error
-				return refuse(request, invalidToken(error.message), error.isExpired ? 'token_expired' : 'token_invalid')
+				return refuseToken(error.message, error.isExpired ? 'token_expired' : 'token_invalid')
 			})
 			return byClaims(request, claims, local, needs, agent)
 		}
 		const token = await tokens.find(text)
 		if (!token)
-			return refuse(
-				request,
-				invalidToken('the token is unknown; check that it is complete, or create another'),
-				'token_invalid',
-			)
-		if (token.status === 'revoked')
-			return refuse(request, invalidToken('the token was revoked; use another'), 'token_revoked', token)
-		if (token.status === 'expired') {
-			const fault = invalidToken(`the token expired at ${token.expires_at}; use another`)
-			return refuse(request, fault, 'token_expired', token)
-		}
-		const caller = { token_id: token.id, ...powersOf(token, scopeNames()), actor: actorOf(token), local }
+			return refuseToken('the token is unknown; check that it is complete, or create another', 'token_invalid')
+		if (token.status === 'revoked') return refuseToken('the token was revoked; use another', 'token_revoked', token)
+		if (token.status === 'expired')
+			return refuseToken(`the token expired at ${token.expires_at}; use another`, 'token_expired', token)
+		const caller = { token_id: token.id, ...permissionsOf(token, scopeNames()), actor: actorOf(token), local }
 		const name = token.label === undefined ? `the token ${token.id}` : `the token "${token.label}"`
 		return { ...caller, ...limitsOf(token.id, name, token.limits) }
 	}
@@ -169,16 +163,10 @@ export function callersOf(
 			const credentials = await identify(request, needs, agent)
 			const { requests_per_minute } = credentials
 			if (requests_per_minute !== undefined) await countRequest(credentials, requests_per_minute)
-			if (needs.wholeGateway && credentials.agents) {
-				const fault = onlyForAgents(credentials.agents)
-				report('scope_missing', fault, request, credentials)
-				throw fault
-			}
-			if (needs.scopes && !holds(credentials.scope, ...needs.scopes)) {
-				const fault = missingScope(needs.scopes, credentials)
-				report('scope_missing', fault, request, credentials)
-				throw fault
-			}
+			if (needs.wholeGateway && credentials.agents)
+				return forbid(request, onlyForAgents(credentials.agents), credentials)
+			if (needs.scopes && !holds(credentials.scope, ...needs.scopes))
+				return forbid(request, missingScope(needs.scopes, credentials), credentials)
 			return credentials
 		},
 		async permits(request, scopes) {

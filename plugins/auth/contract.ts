@@ -43,7 +43,7 @@ export interface Token {
 	scopes: string[]
 	/** Patterns of the names of the agents that the token is for, with `*`. Absent: all. */
 	agents?: string[]
-	/** For people. */
+	/** A name for people. */
 	label?: string
 	limits?: CallerLimits
 	status: TokenStatus
@@ -62,8 +62,8 @@ export type TokenInput = Pick<Token, 'scopes' | 'agents' | 'label' | 'limits' | 
 
 export interface Tokens {
 	/**
-	 * Ends the bootstrap permanently, whoever creates the token. `mustBeFirst`: throws `unauthorized` if any token was ever
-	 * created; of many concurrent calls exactly one succeeds. Throws `conflict` if the table is full.
+	 * Creates a token. After the first one, the bootstrap is over permanently. `mustBeFirst`: throws `unauthorized` if any token was
+	 * ever created; of many concurrent calls exactly one succeeds. Throws `conflict` if there are 10,000 tokens.
 	 */
 	create(input: TokenInput, mustBeFirst?: boolean): Promise<NewToken>
 	/** Oldest first. */
@@ -73,7 +73,7 @@ export interface Tokens {
 	/** The token with this text, in any status. */
 	find(text: string): Promise<Token | undefined>
 	get(id: string): Promise<Token | undefined>
-	/** True as long as no token was ever created; revoked and expired ones count. */
+	/** True as long as no token was ever created. Revoked and expired tokens count as created. */
 	noneYet(): Promise<boolean>
 }
 

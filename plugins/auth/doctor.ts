@@ -94,10 +94,7 @@ function tokensOf(context: CheckContext): Promise<Token[]> {
 		const gateway = await context.gateway()
 		if (gateway) return (await gateway.get<{ tokens: Token[] }>('/v1/auth/tokens')).tokens
 		const store = await context.store()
-		if (!store) return []
-		const tokens: Token[] = []
-		for await (const { value } of store.list<TokenRecord>(TOKENS)) tokens.push(view(value))
-		return tokens
+		return store ? Array.fromAsync(store.list<TokenRecord>(TOKENS), ({ value }) => view(value)) : []
 	})
 }
 

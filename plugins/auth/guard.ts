@@ -45,7 +45,7 @@ export function guard(server: Server, auth: Auth, generation: GenerationView): v
 			// Not in a WeakMap of all requests, which costs the garbage collector more than all else in this function.
 			;(request.plugins as Remembered).forget = setCause(credentials)
 			if (request.payload === undefined && hasBody(request)) {
-				// The body may take seconds to arrive, and the token may be revoked meanwhile.
+				// The body may take seconds to arrive, and the token may be revoked before that.
 				if (canBeRevoked(credentials))
 					request.plugins.afterBody = async () => {
 						if (!(await auth.check(credentials))) throw noLongerValid()

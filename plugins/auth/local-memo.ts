@@ -1,11 +1,11 @@
 import { peerOf } from '../shared/peer.ts'
 import { whyNotLocal } from './local.ts'
-import type { Arrival, LocalRule, NotLocal } from './local.ts'
+import type { IncomingRequest, LocalRule, NotLocal } from './local.ts'
 
 /** Limit of the headers that are remembered for a connection, in code units: there may be 20,000 connections. */
 const HEADERS_LIMIT = 2_048
 
-interface Remembered extends Pick<Arrival, 'method' | 'rawHeaders' | 'httpVersion'> {
+interface Remembered extends Pick<IncomingRequest, 'method' | 'rawHeaders' | 'httpVersion'> {
 	changes: boolean
 	notLocal: NotLocal | null
 }
@@ -16,7 +16,7 @@ interface Remembered extends Pick<Arrival, 'method' | 'rawHeaders' | 'httpVersio
  */
 export function rememberNotLocal(
 	rule: Omit<LocalRule, 'changes'>,
-): (request: Arrival, changes: boolean) => NotLocal | null {
+): (request: IncomingRequest, changes: boolean) => NotLocal | null {
 	const last = new WeakMap<object, Remembered>()
 	return (request, changes) => {
 		const { socket, method, rawHeaders, httpVersion = '1.1', url = '/' } = request

@@ -11,10 +11,10 @@ import type { Peer } from '../shared/peer.ts'
 import { networkOf } from '../shared/network-counter.ts'
 import { isLoopback } from './address.ts'
 
-/** What the rule reads; Node's IncomingMessage has all of it. */
-export interface Arrival {
+/** The parts of Node's IncomingMessage that the rule needs. */
+export interface IncomingRequest {
 	method?: string | undefined
-	/** Name, value, name, value …, as received: Node's parsed headers hide the second of two. */
+	/** Name, value, name, value …, as received: Node's parsed headers omit repeated ones. */
 	rawHeaders: readonly string[]
 	/** The request target. */
 	url?: string | undefined
@@ -24,7 +24,7 @@ export interface Arrival {
 }
 
 export interface LocalRule {
-	/** Names beside localhost and loopback addresses (`server.allowed_hosts`), lower case. */
+	/** Additional names, besides localhost and loopback addresses (`server.allowed_hosts`), lower case. */
 	allowedHosts: readonly string[]
 	/** Origins that are never local, not even the gateway's own (`server.cors_origins`). */
 	corsOrigins?: readonly string[]
@@ -39,10 +39,10 @@ export interface NotLocal {
 	mayBePage: boolean
 }
 
-/** Null if it is local. */
-export function whyNotLocal(request: Arrival, rule: LocalRule): NotLocal | null {
+/** Why a request does not count as local; null if it does. */
+export function whyNotLocal(request: IncomingRequest, rule: LocalRule): NotLocal | null {
 	const headers = headersOf(request)
-	const elsewhere = whyElsewhere(request, headers)
+	const elsewhere = whyRemote(request, headers)
 	if (elsewhere !== null) return { because: elsewhere, mayBePage: false }
 	const page = whyMaybePage(request, headers, rule)
 	return page === null ? null : { because: page, mayBePage: true }
@@ -51,11 +51,11 @@ export function whyNotLocal(request: Arrival, rule: LocalRule): NotLocal | null 
 /** All values of each header, by its name in lower case. */
 type Headers = ReadonlyMap<string, readonly string[]>
 
-function whyElsewhere(request: Arrival, headers: Headers): string | null {
+function whyRemote(request: IncomingRequest, headers: Headers): string | null {
 	const { remoteAddress = '', localAddress = '' } = peerOf(request)
 	if (!isLoopback(remoteAddress) || !isLoopback(localAddress)) return 'it comes from another machine'
 	for (const name of headers.keys())
-		if (isForwarding(name)) return 'its headers (such as X-Forwarded-For) say that it came through a proxy'
+		if (isForwarding(name)) return 'its headers (such as X-Forwarded-For) show that it came through a proxy'
 	// By default, nginx forwards requests over HTTP/1.0, without a forwarding header and with the gateway's address as Host.
 	if (request.httpVersion === '1.0')
 		return 'it came over HTTP/1.0, as through a proxy; a local client must use HTTP/1.1'
@@ -63,7 +63,7 @@ function whyElsewhere(request: Arrival, headers: Headers): string | null {
 }
 
 function whyMaybePage(
-	request: Arrival,
+	request: IncomingRequest,
 	headers: Headers,
 	{ allowedHosts, corsOrigins = [], changes = false }: LocalRule,
 ): string | null {
@@ -157,14 +157,14 @@ function targets(target: string, host: Host): boolean {
 	return target.startsWith('/') || isSameOrigin(target, host)
 }
 
-/** The gateway itself serves plain HTTP only: an https page came through something else. */
+/** False for https addresses: the gateway itself serves plain HTTP only, so an https page came through a proxy. */
 function isSameOrigin(address: string, host: Host): boolean {
 	const match = /^http:\/\/([^/?#]+)/i.exec(address)
 	const other = match?.[1] === undefined ? undefined : parseHost(match[1])
 	return other !== undefined && other.name === host.name && other.port === host.port
 }
 
-function headersOf({ rawHeaders }: Arrival): Headers {
+function headersOf({ rawHeaders }: IncomingRequest): Headers {
 	const headers = new Map<string, string[]>()
 	for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
 		const name = (rawHeaders[at] as string).toLowerCase()

@@ -7,7 +7,7 @@ import type { Auth, AuthSettings, Credentials, TokenInput } from './contract.ts'
 import { limitFields } from './limits.ts'
 import type { CallerLimits } from './limits.ts'
 import type { OidcRule } from './oidc/contract.ts'
-import { allOf, expiryOf, rulesFor } from './oidc/rules.ts'
+import { expiryOf, rulesFor, summaryOf } from './oidc/rules.ts'
 import { instantOf } from './instant.ts'
 
 const iso = Joi.string().isoDate()
@@ -135,7 +135,7 @@ async function callerOf(
 	{ tokens }: Auth,
 	rules: readonly OidcRule[],
 ): Promise<object> {
-	if (claims) return { ...actor, ...allOf(rulesFor(rules, claims)), expires_at: expiryOf(claims) }
+	if (claims) return { ...actor, ...summaryOf(rulesFor(rules, claims)), expires_at: expiryOf(claims) }
 	const token = token_id === null ? undefined : await tokens.get(token_id)
 	if (!token) return { kind: 'local', scopes: scope }
 	const { status: _status, created_at: _created, ...about } = token

@@ -40,7 +40,7 @@ export default defineSettings<AuthSettings>({
 	examples: {
 		auth: `# ${DESCRIPTION}
 #auth:
-  # The company's identity provider, whose access tokens are accepted beside the gateway's own.
+  # The identity provider whose access tokens are accepted in addition to the gateway's own.
   #oidc:
     # Exactly as in \`iss\` of its tokens.
     #issuer: https://login.example.com

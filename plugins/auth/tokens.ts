@@ -80,13 +80,8 @@ export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 			}
 		}
 		if (mustBeFirst) {
-			throw new Fault(
-				'unauthorized',
-				'another caller has just created the first token; send that token to create others',
-				{
-					headers: { 'www-authenticate': 'Bearer' },
-				},
-			)
+			const message = 'another caller has just created the first token; send that token to create others'
+			throw new Fault('unauthorized', message, { headers: { 'www-authenticate': 'Bearer' } })
 		}
 		await store.commit(SCOPE, ops)
 	}
@@ -104,11 +99,7 @@ export function tokensOf(ctx: Pick<Context, 'store' | 'emit' | 'log'>): Tokens {
 			await emitOrLog(ctx, { event_type: 'token.created', payload })
 			return { ...shown, token }
 		},
-		async list() {
-			const tokens: Token[] = []
-			for await (const { value } of store.list<TokenRecord>(TOKENS)) tokens.push(view(value))
-			return tokens
-		},
+		list: () => Array.fromAsync(store.list<TokenRecord>(TOKENS), ({ value }) => view(value)),
 		async revoke(id) {
 			const revoke = (write: (record: TokenRecord, rev: Rev) => Op[]): Promise<boolean> =>
 				change(store, SCOPE, async () => {

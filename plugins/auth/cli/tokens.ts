@@ -92,7 +92,7 @@ Examples:
 					]),
 				)
 				cli.out.note(
-					'The token is not shown again. Clients send it as Authorization: Bearer; svc takes it from SVC_TOKEN, or svc login stores it.',
+					'The token is not shown again. Clients send it as Authorization: Bearer. svc reads it from SVC_TOKEN; svc login stores it.',
 				)
 			},
 		},

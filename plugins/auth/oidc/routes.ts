@@ -8,7 +8,7 @@ import type { Context } from '../../../core/plugin.ts'
 import type { ReportViolation } from '../violations.ts'
 import type { AuthSettings } from '../contract.ts'
 import { cookiesFor, isOfOwnPage } from './cookies.ts'
-import { identityOf, noRule, rulesFor } from './rules.ts'
+import { identityOf, noMatchingRule, rulesFor } from './rules.ts'
 import type { Sessions } from './sessions.ts'
 import type { SignIn } from './sign-in.ts'
 
@@ -99,7 +99,7 @@ export function loginRoutes(
 				const claims = await ready().complete(new URL(`${base()}${req.url}`), cookies.of(req, 'seed'))
 				const rules = rulesFor(oidc?.rules ?? [], claims)
 				const { actor } = identityOf(rules, claims)
-				if (rules.length === 0) throw noRule()
+				if (rules.length === 0) throw noMatchingRule()
 				const cookie = await sessions.create(claims)
 				await ctx.emit({ event_type: 'auth.signed_in', payload: { actor } })
 				return loginPage(h, 200, { title: 'Signed in', text: 'The console opens now.', next: '/' })

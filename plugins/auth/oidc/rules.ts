@@ -5,7 +5,7 @@ import { reaches } from '../../shared/agent-limit.ts'
 import type { Actor } from '../../../core/util/context.ts'
 import type { Credentials, Needs } from '../contract.ts'
 import type { CallerLimits } from '../limits.ts'
-import { limitsOf, powersOf } from '../powers.ts'
+import { limitsOf, permissionsOf } from '../permissions.ts'
 import { holds } from '../../shared/scopes.ts'
 import type { Claims, ClaimValue, OidcRule } from './contract.ts'
 
@@ -40,7 +40,7 @@ function claimIn(claims: Claims, name: string): unknown {
  * the rules for all agents permit the request, they alone apply. Otherwise, a request about one agent has the scopes of all rules
  * for that agent. Any other request has the scopes that all rules permitting it have in common, for the agents of these rules.
  */
-export function powersFor(
+export function permissionsFor(
 	rules: readonly OidcRule[],
 	{ scopes, wholeGateway }: Needs,
 	agent: string | undefined,
@@ -53,7 +53,7 @@ export function powersFor(
 	// With no agents, the guard answers as for an agent that does not exist.
 	if (agent !== undefined && limited.length === 0) return { scope: [...(scopes ?? [])], agents: [] }
 	const names = [...scopeNames]
-	const scopesOf = (own: readonly string[]): string[] => powersOf({ scopes: own, agents: [] }, names).scope
+	const scopesOf = (own: readonly string[]): string[] => permissionsOf({ scopes: own, agents: [] }, names).scope
 	if (agent !== undefined)
 		return { scope: unionOf([...limited.map((rule) => scopesOf(rule.scopes)), scopesOf(general)]), agents: [agent] }
 	const fitting = limited.filter((rule) => permits(scopesOf(rule.scopes)))
@@ -65,7 +65,7 @@ export function powersFor(
 }
 
 /** A summary of these rules for people. It does not show which scopes are for which agents. */
-export function allOf(rules: readonly OidcRule[]): { scopes: string[]; agents?: string[]; limits?: CallerLimits } {
+export function summaryOf(rules: readonly OidcRule[]): { scopes: string[]; agents?: string[]; limits?: CallerLimits } {
 	const limits = rules.find((rule) => rule.limits)?.limits
 	return {
 		scopes: unionOf(rules.map(({ scopes }) => scopes)),
@@ -109,7 +109,7 @@ export function identityOf(
 	}
 }
 
-export function noRule(): Fault {
+export function noMatchingRule(): Fault {
 	return new Fault('forbidden', 'no rule of auth.oidc matches the claims of your token; an operator can add one')
 }
 

@@ -7,7 +7,7 @@ import { whyNotLocal } from '../../../plugins/auth/local.ts'
 import { rememberNotLocal } from '../../../plugins/auth/local-memo.ts'
 import { networkOf } from '../../../plugins/shared/network-counter.ts'
 import { setPeer } from '../../../plugins/shared/peer.ts'
-import type { Arrival } from '../../../plugins/auth/local.ts'
+import type { IncomingRequest } from '../../../plugins/auth/local.ts'
 import { startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { openStream } from '../../support/sse.ts'
@@ -460,7 +460,7 @@ function arrivalOf({
 	host = '127.0.0.1:3000',
 	headers = [],
 	httpVersion = '1.1',
-}: Row): Arrival {
+}: Row): IncomingRequest {
 	return {
 		method,
 		httpVersion,

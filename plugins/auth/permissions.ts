@@ -6,7 +6,7 @@ import type { CallerLimits } from './limits.ts'
  * A caller limited to some agents has no authority over the gateway. For it, `*` means all other scopes, except `vault:read`,
  * which shows the names of secrets.
  */
-export function powersOf(
+export function permissionsOf(
 	{ scopes, agents }: { scopes: readonly string[]; agents?: readonly string[] | undefined },
 	names: Iterable<string>,
 ): Pick<Credentials, 'scope' | 'agents'> {
