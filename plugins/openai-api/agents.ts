@@ -2,7 +2,7 @@
 import type { AgentLimit } from '../shared/agent-limit.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { AgentRecord } from '../agents/contract.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 
 const PREFIX = 'svc/'
 /** The form of agent names. */
@@ -14,7 +14,7 @@ export async function agentOf({ use }: Pick<Context, 'use'>, caller: AgentLimit,
 	const agent = NAME.test(name) ? await use('agents').visibleTo(caller).find(name) : undefined
 	if (agent) return agent
 	const message = `there is no model "${model}"; each agent is a model, and GET /v1/models lists them`
-	throw wrong('model', message, 'not_found')
+	throw paramError('model', message, 'not_found')
 }
 
 export function modelOf({ name, created_at }: AgentRecord): object {

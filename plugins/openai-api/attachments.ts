@@ -2,7 +2,7 @@
 import { isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { RequestMessage, StoredMessage } from './contract.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 
 /** Further errors for which an attachment of an earlier message is left out. */
 const tolerated = ['address_refused', 'payload_too_large'] as const
@@ -36,7 +36,7 @@ export async function withAttachments(
 			stored.push({ ...rest, attachments: await ctx.use('attachments').take(agent, sources) })
 		} catch (error) {
 			if (!isFault(error, 'invalid_request', ...(isNew ? [] : tolerated))) throw error
-			if (isNew) throw wrong(`${field}[${at}].content`, error.message)
+			if (isNew) throw paramError(`${field}[${at}].content`, error.message)
 			stored.push({ ...rest, content: `${rest.content}\n[attachments are left out: ${error.message}]`.trim() })
 		}
 	}

@@ -3,7 +3,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { bodyUsed } from '../../core/http/body-budget.ts'
 import { agentOf } from './agents.ts'
-import { asking } from './asking.ts'
+import { runRoute } from './route-options.ts'
 import { withAttachments } from './attachments.ts'
 import { chunks, chunksOf, completion, completionOf } from './chat.ts'
 import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
@@ -19,8 +19,8 @@ import { inputsOf } from './inputs.ts'
 import { messages, messagesOf } from './messages.ts'
 import type { ChatInput } from './messages.ts'
 import { withOpenCalls } from './progress.ts'
-import { answerTo, stream } from './serve.ts'
-import { functionsIn, noteIgnored, tools } from './tools.ts'
+import { streamAnswer, waitForAnswer } from './serve.ts'
+import { functionsIn, setIgnoredHeader, tools } from './tools.ts'
 import type { ClientTool, HostedTool } from './tools.ts'
 import { turnOf } from './turn.ts'
 
@@ -94,19 +94,19 @@ export function chatRoutes(server: Server, ctx: Context<OpenAiSettings>, open: O
 			id: 'createChatCompletion',
 			description: "Ask an agent with OpenAI's chat completions",
 			notes,
-			...asking({ payload, whole: completion, streamed: chunks }),
+			...runRoute({ payload, whole: completion, streamed: chunks }),
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
 			const client = { open, credentials: auth.credentials, response: raw.res }
-			const asked = await agentRequestOf(ctx, body, callerOf(ctx.config, request, body.user))
-			noteIgnored(raw.res, body)
+			const agentRequest = await agentRequestOf(ctx, body, callerOf(ctx.config, request, body.user))
+			setIgnoredHeader(raw.res, body)
 			bodyUsed(request)
 			if (body.stream === true) {
-				await stream(ctx, client, asked, chunksOf(body.model, body.stream_options?.include_usage ?? false))
+				await streamAnswer(ctx, client, agentRequest, chunksOf(body.model, body.stream_options?.include_usage ?? false))
 				return h.abandon
 			}
-			const { run_id, answer } = await answerTo(ctx, client, asked)
+			const { run_id, answer } = await waitForAnswer(ctx, client, agentRequest)
 			return completionOf(run_id, body.model, answer)
 		},
 	})

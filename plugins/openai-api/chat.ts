@@ -3,7 +3,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import { bodyOf } from './errors.ts'
 import type { AgentAnswer } from './exchange.ts'
 import { hexOf } from './ids.ts'
-import type { Script } from './serve.ts'
+import type { StreamFormat } from './serve.ts'
 
 /** The fields that all chunks of one answer share. */
 interface Head {
@@ -95,7 +95,7 @@ export function completionOf(run_id: string, model: string, answer: AgentAnswer)
 }
 
 /** The chunks of a stream, from the role to `[DONE]`. */
-export function chunksOf(model: string, includeUsage: boolean): Script {
+export function chunksOf(model: string, includeUsage: boolean): StreamFormat {
 	let head: Head | undefined
 	const frame = (fields: object): string =>
 		`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', ...fields })}\n\n`

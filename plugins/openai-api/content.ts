@@ -1,7 +1,7 @@
 /** The content of a message: text, or parts that are text, images, files and recordings. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AttachmentSource } from '../attachments/contract.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 
 interface ContentPart {
 	type: string
@@ -38,7 +38,7 @@ export const content = Joi.alternatives(
 export function textOf(value: MessageContent, param: string): string {
 	const { content, sources } = parseContent(value, param)
 	if (!sources) return content
-	throw wrong(param, `${param} may contain text only; send images and files in a message of the user`)
+	throw paramError(param, `${param} may contain text only; send images and files in a message of the user`)
 }
 
 /**
@@ -82,7 +82,7 @@ function sourceOf(part: ContentPart, param: string): AttachmentSource {
 			}
 		}
 		default:
-			throw wrong(
+			throw paramError(
 				param,
 				`${param} has the type "${part.type.slice(0, 64)}"; supported types are text, image_url, input_image, file, input_file and input_audio`,
 			)
@@ -98,7 +98,7 @@ function fileOf(file: Record<string, unknown>, param: string, field: string): At
 
 /** Clients may send the id of a file instead, which refers to a file on OpenAI's servers. */
 function missing(param: string, field: string): never {
-	throw wrong(param, `${param} lacks ${field}; send the content itself, since the gateway stores no files by id`)
+	throw paramError(param, `${param} lacks ${field}; send the content itself, since the gateway stores no files by id`)
 }
 
 function fieldsOf(value: unknown): Record<string, unknown> {

@@ -54,7 +54,7 @@ export function shapeErrors(server: Server, plugin: string): void {
 }
 
 /** An error about a field. `param`: its path in OpenAI's notation, such as `messages[0].content`. */
-export function wrong(param: string, message: string, code: FaultCode = 'invalid_request'): Fault {
+export function paramError(param: string, message: string, code: FaultCode = 'invalid_request'): Fault {
 	return new Fault(code, message, { errors: [{ path: param, message }] })
 }
 

@@ -35,14 +35,14 @@ const TRIGGER = 'openai'
  * `answer` rejects with a Fault once the run has ended: its error, the reason of `signal`, or `conflict` if an earlier request of
  * the conversation asks a question while this one waits.
  */
-export async function begin(
+export async function startRun(
 	ctx: Pick<Context, 'use'>,
-	asked: AgentRequest,
+	request: AgentRequest,
 	signal: AbortSignal,
 	piece?: (text: string) => void,
 ): Promise<{ run_id: string; answer: Promise<AgentAnswer> }> {
 	signal.throwIfAborted()
-	const { agent, start, keepsQuestions, also } = asked
+	const { agent, start, keepsQuestions, also } = request
 	const answerTo = (run: RunRecord): string | null => {
 		if (!keepsQuestions || run.trigger !== TRIGGER) return null
 		if (!start.given?.since?.length) return start.prompt
@@ -54,23 +54,23 @@ export async function begin(
 		stopsRun: true,
 		until: ['broken', 'blocked'],
 		// JSON is not streamed: if it is invalid, the model is asked again.
-		...(piece && !isJson(asked) && { text: piece }),
+		...(piece && !isJson(request) && { text: piece }),
 	})
-	const answer = result.then((ended) => conclude(ctx, asked, run_id, ended))
+	const answer = result.then((ended) => conclude(ctx, request, run_id, ended))
 	answer.catch(() => {}) // nothing awaits it after the client has disconnected
 	return { run_id, answer }
 }
 
 async function conclude(
 	ctx: Pick<Context, 'use'>,
-	asked: AgentRequest,
+	request: AgentRequest,
 	run_id: string,
 	result: RunResult,
 ): Promise<AgentAnswer> {
 	const runs = ctx.use('runs')
 	const { status, error, text, usage, finish_reason } = result
 	if (error) throw fromWire(error)
-	if (status !== 'completed' && !(status === 'asks' && asked.keepsQuestions)) await runs.stop(run_id)
+	if (status !== 'completed' && !(status === 'asks' && request.keepsQuestions)) await runs.stop(run_id)
 	if (status === 'broken')
 		throw new Fault(
 			'model_interrupted',
@@ -83,10 +83,10 @@ async function conclude(
 		)
 	if (status === 'asks') return { text, usage, tool_calls: [], finish_reason: 'stop' }
 	const answer: AgentAnswer = { text, usage, tool_calls: [], finish_reason: finishReasonOf(finish_reason) }
-	if (isTextAlone(asked)) return answer
+	if (isTextAlone(request)) return answer
 	const { tool_calls = [], answer: last } = await runs.get(run_id)
 	// Without the texts beside tool calls, which are not part of the JSON.
-	if (isJson(asked)) answer.text = last ?? ''
+	if (isJson(request)) answer.text = last ?? ''
 	if (tool_calls.length === 0) return answer
 	return { ...answer, tool_calls: ownCalls(run_id, tool_calls), finish_reason: 'tool_calls' }
 }
@@ -97,8 +97,8 @@ export function finishReasonOf(reason: string | undefined): AgentAnswer['finish_
 }
 
 /** Whether the answer cannot have calls or JSON. A message may answer a question of an earlier run that has tools. */
-function isTextAlone(asked: AgentRequest): boolean {
-	return !asked.keepsQuestions && !isJson(asked) && !asked.start.given?.tools?.length
+function isTextAlone(request: AgentRequest): boolean {
+	return !request.keepsQuestions && !isJson(request) && !request.start.given?.tools?.length
 }
 
 /** Whether the answer is JSON, which is never streamed in pieces. */

@@ -1,7 +1,7 @@
 /** The form of the answer that a request requires: JSON, or a call of one of its tools. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AnswerForm, JsonForm } from '../../sandbox/order.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 import { identifier } from './fields.ts'
 import type { ClientTool } from './tools.ts'
 
@@ -103,15 +103,19 @@ export function chooseTools(
 	if (choice.type === 'function') return forced(only(tools, [choice]))
 	if (choice.type === 'allowed_tools') {
 		const { mode, tools: allowed } = choice.allowed_tools ?? (choice as AllowedTools)
-		if (!Array.isArray(allowed)) throw wrong('tool_choice', 'tool_choice lacks tools, the list of allowed tools')
+		if (!Array.isArray(allowed)) throw paramError('tool_choice', 'tool_choice lacks tools, the list of allowed tools')
 		const offered = only(tools, allowed)
 		return mode === 'required' ? forced(offered) : { offered }
 	}
-	throw wrong('tool_choice', 'tool_choice must be auto, none, required, a function, or allowed_tools with functions')
+	throw paramError(
+		'tool_choice',
+		'tool_choice must be auto, none, required, a function, or allowed_tools with functions',
+	)
 }
 
 function forced(offered: readonly ClientTool[]): { offered: readonly ClientTool[]; call: string[] } {
-	if (offered.length === 0) throw wrong('tool_choice', 'tool_choice requires a call, but tools contains no function')
+	if (offered.length === 0)
+		throw paramError('tool_choice', 'tool_choice requires a call, but tools contains no function')
 	return { offered, call: offered.map(({ name }) => name) }
 }
 
@@ -121,7 +125,10 @@ function only(tools: readonly ClientTool[], named: readonly unknown[]): ClientTo
 		const wanted = inner?.name ?? name
 		const tool = tools.find((tool) => tool.name === wanted)
 		if (tool) return tool
-		throw wrong('tool_choice', `tool_choice names "${String(wanted).slice(0, 64)}", which is not a function in tools`)
+		throw paramError(
+			'tool_choice',
+			`tool_choice names "${String(wanted).slice(0, 64)}", which is not a function in tools`,
+		)
 	})
 }
 

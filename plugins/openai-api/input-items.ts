@@ -1,7 +1,7 @@
 /** The input of a stored response as items in OpenAI's format. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 import type { StoredResponse } from './stored.ts'
 
 export interface ItemsQuery {
@@ -50,7 +50,7 @@ export function itemsOf({ id, input }: StoredResponse, { limit, order, after }: 
 		.map((item, at) => ({ id: `${prefixes[item.type]}_${own}i${at}`, ...item }))
 	if (order === 'desc') items.reverse()
 	const at = after === undefined ? -1 : items.findIndex(({ id }) => id === after)
-	if (after !== undefined && at < 0) throw wrong('after', `the response has no input item "${after}"`, 'not_found')
+	if (after !== undefined && at < 0) throw paramError('after', `the response has no input item "${after}"`, 'not_found')
 	const data = items.slice(at + 1, at + 1 + limit)
 	return {
 		object: 'list',

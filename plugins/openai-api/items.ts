@@ -2,7 +2,7 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { ChatMessage } from '../../core/protocol.ts'
 import type { RequestMessage } from './contract.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 import { content, parseContent, textOf } from './content.ts'
 import type { MessageContent } from './content.ts'
 
@@ -56,11 +56,12 @@ export function messagesOf(value: string | readonly InputItem[]): RequestMessage
 function messageOf(item: InputItem, type: string, param: string): RequestMessage {
 	if (type === 'function_call_output') {
 		const { call_id, output } = item
-		if (call_id === undefined) throw wrong(`${param}.call_id`, `${param} lacks call_id, the call whose output it is`)
+		if (call_id === undefined)
+			throw paramError(`${param}.call_id`, `${param} lacks call_id, the call whose output it is`)
 		return { role: 'tool', call_id, name: '', ok: true, ...parseContent(output, `${param}.output`) }
 	}
 	if (type !== 'message')
-		throw wrong(
+		throw paramError(
 			param,
 			`${param} has the type "${type}"; supported types are message, function_call and function_call_output`,
 		)
@@ -69,14 +70,14 @@ function messageOf(item: InputItem, type: string, param: string): RequestMessage
 	if (role === 'system' || role === 'developer') return { role: 'system', content: textOf(item.content, place) }
 	if (role === 'user') return { role, ...parseContent(item.content, place) }
 	if (role === 'assistant') return { role, content: textOf(item.content, place) }
-	throw wrong(`${param}.role`, `${param}.role must be user, assistant, system or developer`)
+	throw paramError(`${param}.role`, `${param}.role must be user, assistant, system or developer`)
 }
 
 /** Text and calls of an answer are separate items here, but one message for a model. Undefined if added to the last message. */
 function withCall(messages: RequestMessage[], item: InputItem, param: string): ChatMessage | undefined {
 	const { call_id: id, name, arguments: args } = item
 	if (id === undefined || name === undefined || args === undefined)
-		throw wrong(param, `${param}, a function_call, must have call_id, name and arguments`)
+		throw paramError(param, `${param}, a function_call, must have call_id, name and arguments`)
 	const call = { id, name, arguments: args }
 	const last = messages.at(-1)
 	if (last?.role !== 'assistant') return { role: 'assistant', content: '', tool_calls: [call] }

@@ -1,7 +1,7 @@
 /** The field `messages` of a chat completion. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RequestMessage } from './contract.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 import { content, parseContent, textOf } from './content.ts'
 import type { MessageContent } from './content.ts'
 
@@ -66,7 +66,7 @@ function messageOf({ role, content: value, name, tool_calls, tool_call_id }: Cha
 		}
 		case 'tool':
 			if (tool_call_id === undefined)
-				throw wrong(`${param}.tool_call_id`, `${param} lacks tool_call_id, the call that it answers`)
+				throw paramError(`${param}.tool_call_id`, `${param} lacks tool_call_id, the call that it answers`)
 			return { role, call_id: tool_call_id, name: '', ok: true, ...parseContent(value, place) }
 		case 'assistant': {
 			const calls = (tool_calls ?? []).map(({ id, function: call }) => ({ id, ...call }))

@@ -3,7 +3,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import { agentOf, modelOf } from './agents.ts'
-import { common } from './asking.ts'
+import { commonOptions } from './route-options.ts'
 
 const model = Joi.object({
 	id: Joi.string().required().example('svc/ada'),
@@ -19,7 +19,7 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 		options: {
 			id: 'listModels',
 			description: "List the agents as models of OpenAI's API",
-			...common,
+			...commonOptions,
 			auth: scoped('agents:read'),
 			response: {
 				status: {
@@ -38,7 +38,7 @@ export function modelRoutes(server: Server, ctx: Pick<Context, 'use'>): void {
 		options: {
 			id: 'getModel',
 			description: "Read an agent as a model of OpenAI's API",
-			...common,
+			...commonOptions,
 			auth: scoped('agents:read'),
 			validate: {
 				params: Joi.object({

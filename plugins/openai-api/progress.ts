@@ -9,7 +9,7 @@ import type { RequestTurn } from './turn.ts'
 
 /**
  * The messages since the prompt. If a run of this agent and owner ended with the calls that the client answers, that run's messages
- * replace the client's copy of them. They include the calls of the agent's own tools, which so are not repeated.
+ * replace the client's copy of them. They include the calls of the agent's own tools, so that these are not repeated.
  */
 export async function progressOf(
 	ctx: Pick<Context, 'store' | 'use'>,

@@ -1,6 +1,6 @@
 /** Items that a request references by their ids instead of sending them again. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 import { hexOf } from './ids.ts'
 import type { InputItem } from './items.ts'
 import { outputOf } from './response.ts'
@@ -28,15 +28,15 @@ export async function resolveReferences(
 			continue
 		}
 		if (++references > REFERENCE_LIMIT)
-			throw wrong('input', `input references more than ${REFERENCE_LIMIT} items by id; send the items themselves`)
+			throw paramError('input', `input references more than ${REFERENCE_LIMIT} items by id; send the items themselves`)
 		const found = await find(ctx, agent, owner, item.id)
 		if (!found) {
 			const why = 'which is not an output of a stored response of this agent; send the item itself'
-			throw wrong(`input[${at}].id`, `input[${at}] references the item "${String(item.id).slice(0, 64)}", ${why}`)
+			throw paramError(`input[${at}].id`, `input[${at}] references the item "${String(item.id).slice(0, 64)}", ${why}`)
 		}
 		characters += JSON.stringify(found).length
 		if (characters > CHARACTER_LIMIT)
-			throw wrong(
+			throw paramError(
 				'input',
 				`the items that input references by id have more than ${CHARACTER_LIMIT} characters together; reference fewer`,
 			)

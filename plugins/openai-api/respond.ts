@@ -54,7 +54,7 @@ export async function respond(
 	ctx: Context,
 	body: ResponseRequest,
 	caller: Caller,
-): Promise<{ asked: AgentRequest; record: StoredResponse; key?: Key }> {
+): Promise<{ agentRequest: AgentRequest; record: StoredResponse; key?: Key }> {
 	const { owner, name } = caller
 	const agent = await agentOf(ctx, caller, body.model)
 	const previous = body.previous_response_id
@@ -104,7 +104,7 @@ export async function respond(
 		echo: echoOf(body),
 		input: input.filter((message) => message.role !== 'system'),
 	}
-	const asked: AgentRequest = {
+	const agentRequest: AgentRequest = {
 		agent,
 		keepsQuestions: isKept || isNamed,
 		start: { ...start, conversation },
@@ -113,7 +113,7 @@ export async function respond(
 			return isKept ? [{ key, value: { ...record }, expect: null }] : []
 		},
 	}
-	return { asked, record, ...(isKept && { key }) }
+	return { agentRequest, record, ...(isKept && { key }) }
 }
 
 async function previousOf(ctx: Context, agent: AgentRef, owner: string, id: string): Promise<StoredResponse> {

@@ -1,11 +1,11 @@
 /** A response as a stream of OpenAI's events. */
 import { toWire } from '../../core/errors.ts'
 import { messageItem, outputOf, textPart, viewOf } from './response.ts'
-import type { Script } from './serve.ts'
+import type { StreamFormat } from './serve.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
 
 /** `record`: the caller sets its `run_id` when the run starts. `ended`: stores the end; the last events are sent after it. */
-export function eventsOf(record: StoredResponse, ended: (end: ResponseEnd) => Promise<void>): Script {
+export function eventsOf(record: StoredResponse, ended: (end: ResponseEnd) => Promise<void>): StreamFormat {
 	let sequence_number = 0
 	let hasText = false
 	const { id } = record

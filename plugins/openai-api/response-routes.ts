@@ -7,7 +7,7 @@ import { reaches } from '../shared/agent-limit.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { OpenRequest, OpenRequests } from '../auth/contract.ts'
 import type { OpenAiSettings } from './contract.ts'
-import { asking, common } from './asking.ts'
+import { runRoute, commonOptions } from './route-options.ts'
 import { callerOf, ownerOf } from './conversations.ts'
 import { textFormat } from './form.ts'
 import { include } from './include.ts'
@@ -19,8 +19,8 @@ import { respond } from './respond.ts'
 import type { ResponseRequest } from './respond.ts'
 import { response, responseEvents, viewOf } from './response.ts'
 import { eventsOf, seconds } from './response-events.ts'
-import { answerTo, stream } from './serve.ts'
-import { noteIgnored, tools } from './tools.ts'
+import { streamAnswer, waitForAnswer } from './serve.ts'
+import { setIgnoredHeader, tools } from './tools.ts'
 import { deleteResponse, missing, readResponse, writeEnd } from './stored.ts'
 import type { ResponseEnd, StoredResponse } from './stored.ts'
 
@@ -89,23 +89,23 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ope
 			id: 'createResponse',
 			description: "Ask an agent with OpenAI's responses",
 			notes,
-			...asking({ payload, whole: response, streamed: responseEvents }),
+			...runRoute({ payload, whole: response, streamed: responseEvents }),
 		},
 		handler: async (request, h) => {
 			const { payload: body, auth, raw } = request
 			const client = { open, credentials: auth.credentials, response: raw.res }
-			const { asked, record, key } = await respond(ctx, body, callerOf(ctx.config, request, body.user))
+			const { agentRequest, record, key } = await respond(ctx, body, callerOf(ctx.config, request, body.user))
 			bodyUsed(request)
-			noteIgnored(raw.res, body)
+			setIgnoredHeader(raw.res, body)
 			const ended = async (end: ResponseEnd): Promise<void> => {
 				if (key) await writeEnd(ctx, key, end)
 			}
 			if (body.stream === true) {
-				await stream(ctx, client, asked, eventsOf(record, ended))
+				await streamAnswer(ctx, client, agentRequest, eventsOf(record, ended))
 				return h.abandon
 			}
 			try {
-				const { answer } = await answerTo(ctx, client, asked)
+				const { answer } = await waitForAnswer(ctx, client, agentRequest)
 				const end = { at: seconds(), answer }
 				await ended(end)
 				return viewOf({ ...record, end })
@@ -123,7 +123,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ope
 			description: 'Read a stored response',
 			notes:
 				'A response is stored as long as its run (`runs.retention_days`). Only the token that created it can read it.',
-			...common,
+			...commonOptions,
 			auth: scoped('agents:read'),
 			validate: {
 				params,
@@ -144,7 +144,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ope
 			id: 'listResponseInput',
 			description: 'List the input of a stored response',
 			notes: 'The new items of its request, without instructions and system messages.',
-			...common,
+			...commonOptions,
 			auth: scoped('agents:read'),
 			validate: { params, query: itemsQuery },
 			response: { status: { 200: itemPage } },
@@ -158,7 +158,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ope
 			id: 'cancelResponse',
 			description: 'Stop the run of a stored response',
 			notes: 'A response that has ended stays unchanged. The request that waits for a cancelled response fails.',
-			...common,
+			...commonOptions,
 			auth: scoped('runs:write'),
 			validate: { params, payload: Joi.object({}).allow(null).example({}) },
 			response: { status: { 200: response } },
@@ -177,7 +177,7 @@ export function responseRoutes(server: Server, ctx: Context<OpenAiSettings>, ope
 			id: 'deleteResponse',
 			description: 'Delete a stored response',
 			notes: 'Later responses can no longer continue it. Its run and events are kept.',
-			...common,
+			...commonOptions,
 			auth: scoped('runs:write'),
 			validate: { params },
 			response: {

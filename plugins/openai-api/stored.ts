@@ -7,7 +7,7 @@ import { agentScope } from '../../core/store/agent-scope.ts'
 import type { Key } from '../../core/store/ports.ts'
 import type { RunRecord } from '../runs/contract.ts'
 import { existedAt } from './conversations.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 import { finishReasonOf, ownCalls } from './exchange.ts'
 import type { AgentAnswer } from './exchange.ts'
 import { hexOf, parseResponseId, responseId } from './ids.ts'
@@ -115,7 +115,11 @@ export async function sweep(ctx: StoredDeps & Pick<Context, 'signal'>): Promise<
 }
 
 export function missing(id: string, param: string): Error {
-	return wrong(param, `there is no response "${id}"; it may have been deleted, or sent with store: false`, 'not_found')
+	return paramError(
+		param,
+		`there is no response "${id}"; it may have been deleted, or sent with store: false`,
+		'not_found',
+	)
 }
 
 function messagesOf({ input, end }: StoredResponse): ChatMessage[] {

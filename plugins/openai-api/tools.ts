@@ -5,7 +5,7 @@ import { Joi } from '../../core/util/lazy-joi.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { wireName } from '../../sandbox/wire-name.ts'
 import type { ToolSpec } from '../../core/protocol.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 
 const HEADER_LIMIT = 2_048
 
@@ -43,7 +43,7 @@ export function functionsIn<One extends HostedTool>(given: readonly (One | Hoste
 }
 
 /** Lists the ignored fields of a request in a response header, such as `tools[0].web_search, client_metadata`. */
-export function noteIgnored(
+export function setIgnoredHeader(
 	response: ServerResponse,
 	body: { tools?: readonly HostedTool[] | null; client_metadata?: unknown },
 ): void {
@@ -65,8 +65,8 @@ export async function specsOf(
 	const seen = new Set<string>()
 	return tools.map(({ name, description, parameters }, at) => {
 		const param = `tools[${at}]`
-		if (own.has(name)) throw wrong(param, `the agent already has a tool "${name}"; give this one another name`)
-		if (seen.has(name)) throw wrong(param, `two tools have the name "${name}"`)
+		if (own.has(name)) throw paramError(param, `the agent already has a tool "${name}"; give this one another name`)
+		if (seen.has(name)) throw paramError(param, `two tools have the name "${name}"`)
 		seen.add(name)
 		return { name, description: description ?? '', parameters: parameters ?? { type: 'object', properties: {} } }
 	})

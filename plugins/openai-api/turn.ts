@@ -1,7 +1,7 @@
 /** Converts the messages of a request to the inputs of a run. */
 import type { Attachment, ChatMessage } from '../../core/protocol.ts'
 import type { StoredMessage } from './contract.ts'
-import { wrong } from './errors.ts'
+import { paramError } from './errors.ts'
 
 export interface RequestTurn {
 	/** All system messages, joined; null if there are none. */
@@ -30,22 +30,23 @@ export function turnOf(messages: readonly StoredMessage[], field: string, isName
 		field,
 	)
 	const end = history.findLastIndex(({ role }) => role === 'user') + 1
-	if (end === 0) throw wrong(field, `${field} must contain a message of the user`)
+	if (end === 0) throw paramError(field, `${field} must contain a message of the user`)
 	// The stored history contains the answer and its prompt, so the model would get both twice.
 	if (isNamed && history.at(-1)?.role === 'assistant')
-		throw wrong(
+		throw paramError(
 			field,
 			`in a named conversation, the last of ${field} must be a message of the user, or the result of a tool call; the gateway has stored the answers`,
 		)
 	const begin = history.findLastIndex(({ role }, at) => at < end && role !== 'user') + 1
 	const prompt = joined(history.slice(begin, end).map(({ content }) => content))
 	const attachments = history.slice(begin, end).flatMap((message) => attachmentsOf(message))
-	if (prompt === '' && attachments.length === 0) throw wrong(field, `the last message of the user in ${field} is empty`)
+	if (prompt === '' && attachments.length === 0)
+		throw paramError(field, `the last message of the user in ${field} is empty`)
 	limit(prompt, PROMPT_LIMIT_BYTES, field, 'the last message of the user')
-	const whole = joined(system)
-	limit(whole, SYSTEM_LIMIT_BYTES, field, 'all system messages and instructions together')
+	const instructions = joined(system)
+	limit(instructions, SYSTEM_LIMIT_BYTES, field, 'all system messages and instructions together')
 	return {
-		system: whole === '' ? null : whole,
+		system: instructions || null,
 		history: history.slice(0, begin),
 		prompt,
 		attachments,
@@ -64,13 +65,19 @@ function pairCalls(messages: readonly ChatMessage[], field: string): ChatMessage
 	const history: ChatMessage[] = []
 	const close = (): void => {
 		for (const [id, name] of open)
-			throw wrong(field, `the call ${id} of ${name} has no result; send one for each call, directly after the calls`)
+			throw paramError(
+				field,
+				`the call ${id} of ${name} has no result; send one for each call, directly after the calls`,
+			)
 	}
 	for (const message of messages) {
 		if (message.role === 'tool') {
 			const name = open.get(message.call_id)
 			if (name === undefined)
-				throw wrong(field, `there is a result for "${message.call_id}", which is not a call of the message before it`)
+				throw paramError(
+					field,
+					`there is a result for "${message.call_id}", which is not a call of the message before it`,
+				)
 			open.delete(message.call_id)
 			history.push({ ...message, name })
 			continue
@@ -78,7 +85,7 @@ function pairCalls(messages: readonly ChatMessage[], field: string): ChatMessage
 		close()
 		const calls = message.role === 'assistant' ? (message.tool_calls ?? []) : []
 		for (const { id, name } of calls) {
-			if (open.has(id)) throw wrong(field, `two calls have the id "${id}"`)
+			if (open.has(id)) throw paramError(field, `two calls have the id "${id}"`)
 			open.set(id, name)
 		}
 		// Some models refuse empty messages.
@@ -94,5 +101,5 @@ function attachmentsOf(message: ChatMessage): Attachment[] {
 
 function limit(text: string, bytes: number, field: string, what: string): void {
 	if (Buffer.byteLength(text) > bytes)
-		throw wrong(field, `${what} in ${field} must be at most ${bytes / 1024} KiB of UTF-8`)
+		throw paramError(field, `${what} in ${field} must be at most ${bytes / 1024} KiB of UTF-8`)
 }

@@ -5,18 +5,18 @@ import { headers } from './conversations.ts'
 import { failure } from './errors.ts'
 import { BODY_LIMIT_BYTES } from './fields.ts'
 
-export const common = {
+export const commonOptions = {
 	tags: ['api', 'openai'],
 	plugins: { auth: { agents: 'checked' as const }, openapi: { failure } },
 }
 
 /** Options of a route that starts a run, and responds with its complete answer (`whole`) or a stream. */
-export const asking = ({ payload, whole, streamed }: Record<'payload' | 'whole' | 'streamed', Schema>) => ({
-	...common,
+export const runRoute = ({ payload, whole, streamed }: Record<'payload' | 'whole' | 'streamed', Schema>) => ({
+	...commonOptions,
 	auth: scoped('runs:write'),
 	payload: { maxBytes: BODY_LIMIT_BYTES },
 	plugins: {
-		...common.plugins,
+		...commonOptions.plugins,
 		openapi: {
 			answers: { 200: { 'text/event-stream': streamed } },
 			errors: [404, 409, 502, 503, 504],
