@@ -36,7 +36,7 @@ class ContextView extends Page {
 
 	async enter(): Promise<void> {
 		const at = path`/v1/agents/${this.agent}/conversations/${this.conversation}/context`
-		this.#context = await get<Context>(at, this.left.signal)
+		this.#context = await get<Context>(at, this.signal)
 	}
 
 	protected content(): TemplateResult {

@@ -1,5 +1,5 @@
 /** Formats numbers and times for people. */
-import type { Usage } from './types.ts'
+import type { Run, Usage } from './types.ts'
 
 const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
 const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
@@ -19,6 +19,11 @@ export function duration(ms: number): string {
 	const seconds = Math.max(60, Math.floor(ms / 1_000))
 	const minutes = Math.floor(seconds / 60)
 	return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** The duration of a run; undefined if it has not ended, or never started. */
+export function runTime({ started_at, ended_at }: Run): string | undefined {
+	return started_at && ended_at ? duration(Date.parse(ended_at) - Date.parse(started_at)) : undefined
 }
 
 export function count(value: number): string {

@@ -11,9 +11,13 @@ export abstract class PlainElement extends LitElement {
 }
 
 export abstract class Page extends PlainElement {
-	/** Aborts when the page is left. */
-	protected left = new AbortController()
+	#left = new AbortController()
 	protected problem: unknown = null
+
+	/** Aborts when the page is left. */
+	protected get signal(): AbortSignal {
+		return this.#left.signal
+	}
 
 	override connectedCallback(): void {
 		super.connectedCallback()
@@ -26,17 +30,17 @@ export abstract class Page extends PlainElement {
 	}
 
 	#begin(): void {
-		this.left.abort()
-		this.left = new AbortController()
+		this.#left.abort()
+		this.#left = new AbortController()
 		void this.attempt(() => this.enter())
 	}
 
 	override disconnectedCallback(): void {
-		this.left.abort()
+		this.#left.abort()
 		super.disconnectedCallback()
 	}
 
-	/** Reads the page's data. Called once for each page, and again with another id in the address. */
+	/** Reads the page's data. Called when the page opens, when the address has another id, and after changes. */
 	abstract enter(): Promise<void>
 
 	/** Shows the latest error, and the content. */
@@ -51,13 +55,13 @@ export abstract class Page extends PlainElement {
 
 	/** Runs `work`, and shows its error until the next attempt. False if it failed. */
 	protected async attempt(work: () => Promise<unknown>): Promise<boolean> {
-		const { left } = this
+		const { signal } = this
 		try {
 			await work()
 			this.problem = null
 			return true
 		} catch (error) {
-			if (left.signal.aborted) return false
+			if (signal.aborted) return false
 			this.problem = error
 			return false
 		} finally {

@@ -61,7 +61,7 @@ export interface StoredFile {
 	media_type: string
 	size: number
 	name?: string
-	/** Of a recording. */
+	/** The transcribed text of a recording. */
 	transcript?: string | null
 }
 

@@ -12,7 +12,7 @@ class Added extends Page {
 	declare name: string
 
 	async enter(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		await this.updateComplete
 		const place = document.createElement('div')
 		this.querySelector('.added')?.replaceChildren(place)

@@ -30,7 +30,7 @@ class Agents extends Page {
 	#saved: Changed | undefined
 
 	async enter(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const { name } = this
 		this.#agent = undefined
 		this.#saved = undefined

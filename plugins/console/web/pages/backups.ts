@@ -30,7 +30,7 @@ class BackupList extends Page {
 	#isTaking = false
 
 	async enter(): Promise<void> {
-		this.#found = await get<Backups>('/v1/backups', this.left.signal)
+		this.#found = await get<Backups>('/v1/backups', this.signal)
 	}
 
 	protected content(): TemplateResult {

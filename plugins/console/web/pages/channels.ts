@@ -29,7 +29,7 @@ class Channels extends Page {
 	#agents: string[] = []
 
 	async enter(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const { channels } = await get<{ channels: { id: string }[] }>('/v1/channels', signal)
 		this.#channels = await Promise.all(channels.map(({ id }) => get<Channel>(path`/v1/channels/${id}`, signal)))
 		this.#agents = await agentNames(signal)

@@ -65,7 +65,7 @@ class Chat extends Page {
 		this.#messages = []
 		this.#waiting = null
 		this.#writing = null
-		this.#agents ??= await agentNames(this.left.signal)
+		this.#agents ??= await agentNames(this.signal)
 		const [first] = this.#agents
 		if (this.agent === '' && first !== undefined) location.replace(`#/chat/${encodeURIComponent(first)}`)
 		else await this.#read()
@@ -73,7 +73,7 @@ class Chat extends Page {
 
 	async #read(): Promise<void> {
 		if (this.agent === '') return
-		const { signal } = this.left
+		const { signal } = this
 		const at = this.conversation === '' ? '' : `?conversation=${encodeURIComponent(this.conversation)}`
 		const [messages, { conversations }] = await Promise.all([
 			get<Message[]>(path`/v1/agents/${this.agent}/history` + at, signal),
@@ -101,7 +101,7 @@ class Chat extends Page {
 
 	/** Shows an exchange while it is written, then its stored messages. False if it failed, or could not start. */
 	async #show(exchange: Exchange, work: () => Promise<void>): Promise<boolean> {
-		const { signal } = this.left
+		const { signal } = this
 		this.#writing = exchange
 		const isDone = await this.attempt(work)
 		if (signal.aborted) return isDone || exchange.run_id !== undefined
@@ -329,7 +329,7 @@ class Chat extends Page {
 		}
 		await follow({
 			query: { run_id, last_event_id: '0' },
-			signal: AbortSignal.any([this.left.signal, done.signal]),
+			signal: AbortSignal.any([this.signal, done.signal]),
 			onEvent,
 		})
 		if (failure) throw failure

@@ -16,7 +16,7 @@ class ClusterPage extends Page {
 	#cluster: Cluster | undefined
 
 	async enter(): Promise<void> {
-		this.#cluster = await get<Cluster>('/v1/cluster', this.left.signal)
+		this.#cluster = await get<Cluster>('/v1/cluster', this.signal)
 	}
 
 	protected content(): TemplateResult {

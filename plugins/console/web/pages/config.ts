@@ -31,7 +31,7 @@ class Configuration extends Page {
 	#isSaved = false
 
 	async enter(): Promise<void> {
-		const file = await get<FileView>('/v1/config', this.left.signal)
+		const file = await get<FileView>('/v1/config', this.signal)
 		const isUntouched = this.#text === (this.#file?.text ?? '')
 		this.#file = file
 		if (isUntouched) this.#text = file.text

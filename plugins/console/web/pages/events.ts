@@ -29,7 +29,7 @@ class Events extends Page {
 		this.#events = []
 		await listen({
 			query: this.#filter,
-			signal: AbortSignal.any([this.left.signal, following.signal]),
+			signal: AbortSignal.any([this.signal, following.signal]),
 			onEvent: (event) => this.#onEvent(event),
 			onOpenChange: (open) => {
 				this.#isLive = open
@@ -45,7 +45,7 @@ class Events extends Page {
 
 	async #page(cursor: string | null): Promise<{ events: GatewayEvent[]; next_cursor: string | null }> {
 		const query = new URLSearchParams({ ...this.#filter, limit: String(PAGE), ...(cursor !== null && { cursor }) })
-		return get(`/v1/audit?${query}`, this.left.signal)
+		return get(`/v1/audit?${query}`, this.signal)
 	}
 
 	#onEvent(event: GatewayEvent): void {
@@ -81,7 +81,7 @@ class Events extends Page {
 				<label>Types <input name="event_type" placeholder="run.*,message.*" autocomplete="off" /></label>
 				<button>Filter</button>
 			</form>
-			${this.#isRead && this.#events.length === 0 ? empty('There are no such events.') : nothing}
+			${this.#isRead && this.#events.length === 0 ? empty('No events match.') : nothing}
 			<ol class="timeline">
 				${this.#events.map(
 					({ event_type, timestamp, agent_id, run_id, payload }) =>

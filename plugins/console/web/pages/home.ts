@@ -59,7 +59,7 @@ class Home extends Page {
 	#agent = ''
 
 	async enter(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const usage = (at: string) => get<Report>(at, signal)
 		const [health, plugins, days, agents] = await Promise.all([
 			get<Health>('/v1/health', signal),
@@ -76,7 +76,7 @@ class Home extends Page {
 
 	/** Reads what not every reader of this page may see. */
 	async #readOptional(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const [listed, saved] = await Promise.all([
 			getIfThere<{ channels: { id: string }[] }>('/v1/channels', signal),
 			getIfThere<{ backups: { created_at: string }[] }>('/v1/backups', signal),
@@ -182,7 +182,7 @@ class Home extends Page {
 	#choose(agent: string): void {
 		this.#agent = agent
 		void this.attempt(async () => {
-			const report = await get<Report>(daysOf(agent), this.left.signal)
+			const report = await get<Report>(daysOf(agent), this.signal)
 			if (this.#agent === agent) this.#days = everyDay(report)
 		})
 	}

@@ -58,7 +58,7 @@ class Inbox extends Page {
 	readonly #readSoon = throttle(READ_MS, () => this.attempt(() => this.#readChanged()))
 
 	async enter(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const timer = setInterval(() => void this.attempt(() => this.#poll()), POLL_MS)
 		signal.addEventListener('abort', () => clearInterval(timer))
 		await listen({ query: { event_type: CHANGES }, signal, onEvent: (event) => this.#onEvent(event) })
@@ -90,7 +90,7 @@ class Inbox extends Page {
 	}
 
 	async #readRuns(): Promise<void> {
-		const { runs } = await get<{ runs: Run[] }>('/v1/runs?status=paused&limit=200', this.left.signal)
+		const { runs } = await get<{ runs: Run[] }>('/v1/runs?status=paused&limit=200', this.signal)
 		// A run that waits for a sub-agent has the sub-agent's question, which is listed with the sub-agent.
 		this.#runs = runs.filter((run) => run.open_question?.run_id === run.run_id)
 	}
@@ -113,7 +113,7 @@ class Inbox extends Page {
 	}
 
 	async #readAgent(name: string): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		this.#changed.delete(name)
 		try {
 			const skills = (await getIfThere<Skill[]>(path`/v1/agents/${name}/skills`, signal)) ?? []
@@ -139,7 +139,7 @@ class Inbox extends Page {
 	}
 
 	async #readChats(): Promise<void> {
-		const waiting = await getIfThere<{ chats: WaitingChat[] }>('/v1/channels/waiting', this.left.signal)
+		const waiting = await getIfThere<{ chats: WaitingChat[] }>('/v1/channels/waiting', this.signal)
 		this.#chats = waiting?.chats ?? []
 	}
 

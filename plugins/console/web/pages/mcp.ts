@@ -42,12 +42,12 @@ class McpPage extends Page {
 
 	async enter(): Promise<void> {
 		const query = { event_type: 'mcp.*', agent_id: this.agent }
-		await listen({ query, signal: this.left.signal, onEvent: () => void this.attempt(() => this.#read()) })
+		await listen({ query, signal: this.signal, onEvent: () => void this.attempt(() => this.#read()) })
 		await this.#read()
 	}
 
 	async #read(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const list = await get<{ id: string }[]>(path`/v1/agents/${this.agent}/mcp`, signal)
 		this.#servers = await Promise.all(
 			list.map(({ id }) => get<Server>(path`/v1/agents/${this.agent}/mcp/${id}`, signal)),

@@ -33,14 +33,14 @@ class MemoryPage extends Page {
 
 	async enter(): Promise<void> {
 		await this.#read(null)
-		this.#compactions = await get<Compaction[]>(path`/v1/agents/${this.agent}/memory/compactions`, this.left.signal)
+		this.#compactions = await get<Compaction[]>(path`/v1/agents/${this.agent}/memory/compactions`, this.signal)
 	}
 
 	async #read(cursor: string | null): Promise<void> {
 		const query = new URLSearchParams({ limit: '50', ...(cursor !== null && { cursor }) })
 		const page = await get<{ memories: Memory[]; next_cursor: string | null }>(
 			`${path`/v1/agents/${this.agent}/memory`}?${query}`,
-			this.left.signal,
+			this.signal,
 		)
 		this.#memories = cursor === null ? page.memories : [...(this.#memories ?? []), ...page.memories]
 		this.#next = page.next_cursor
@@ -135,7 +135,7 @@ class MemoryPage extends Page {
 		if (q === '') return this.#showAll()
 		void this.attempt(async () => {
 			const query = new URLSearchParams({ q, limit: '20' })
-			this.#found = await get<Memory[]>(`${path`/v1/agents/${this.agent}/memory/search`}?${query}`, this.left.signal)
+			this.#found = await get<Memory[]>(`${path`/v1/agents/${this.agent}/memory/search`}?${query}`, this.signal)
 		})
 	}
 
@@ -153,7 +153,7 @@ class MemoryPage extends Page {
 		if (!confirm('Forget this memory? This cannot be undone.')) return
 		void this.attempt(async () => {
 			await change('DELETE', path`/v1/agents/${this.agent}/memory/${id}`)
-			this.#found = this.#found?.filter((one) => one.id !== id)
+			this.#found = this.#found?.filter((memory) => memory.id !== id)
 			await this.#read(null)
 		})
 	}

@@ -47,7 +47,7 @@ class Models extends Page {
 	#progress = ''
 
 	async enter(): Promise<void> {
-		this.#providers = await get<Provider[]>('/v1/providers', this.left.signal)
+		this.#providers = await get<Provider[]>('/v1/providers', this.signal)
 	}
 
 	protected content(): TemplateResult {

@@ -30,7 +30,7 @@ class Plugins extends Page {
 	#reloading = ''
 
 	async enter(): Promise<void> {
-		const found = await get<Plugin[]>('/v1/plugins', this.left.signal)
+		const found = await get<Plugin[]>('/v1/plugins', this.signal)
 		// Plugins with errors first, then those of third parties.
 		const rank = (plugin: Plugin): number => (plugin.last_error === null ? 2 : 0) + Number(plugin.built_in)
 		this.#plugins = found.toSorted((a, b) => rank(a) - rank(b))

@@ -1,7 +1,7 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { change, get, hasToken, path } from '../api.ts'
-import { cost, duration, excerpt, json, tokens, when } from '../format.ts'
+import { cost, duration, excerpt, json, runTime, tokens, when } from '../format.ts'
 import { markdown } from '../markdown.ts'
 import { loading, Page, throttle, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
@@ -40,11 +40,11 @@ class RunPage extends Page {
 		this.#live = ''
 		await this.#read()
 		const query = { run_id: this.runId, last_event_id: '0' }
-		await listen({ query, signal: this.left.signal, onEvent: (event) => this.#onEvent(event) })
+		await listen({ query, signal: this.signal, onEvent: (event) => this.#onEvent(event) })
 	}
 
 	async #read(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const [run, { steps }] = await Promise.all([
 			get<Run>(path`/v1/runs/${this.runId}`, signal),
 			get<{ steps: Step[] }>(path`/v1/runs/${this.runId}/steps`, signal),
@@ -70,13 +70,14 @@ class RunPage extends Page {
 		const run = this.#run
 		if (!run) return loading
 		const isOver = run.ended_at !== null
+		const took = runTime(run)
 		return html`
 			<h1>Run of <a href="#/agents/${run.agent}">${run.agent}</a> ${status(run.status)}</h1>
 			<p class="note">
 				<code>${run.run_id}</code> · started by ${run.trigger} · ${when(run.created_at)}
 				${run.parent_run_id === null ? nothing : html`· sub-agent of <a href="#/runs/${run.parent_run_id}">this run</a>`}
-				${run.ended_at && run.started_at ? html`· took ${duration(Date.parse(run.ended_at) - Date.parse(run.started_at))}` : nothing}
-				· ${tokens(run.usage)} ${run.usage.cost === undefined ? nothing : html`· cost ${cost(run.usage.cost)}`}
+				${took === undefined ? nothing : html`· took ${took}`} · ${tokens(run.usage)}
+				${run.usage.cost === undefined ? nothing : html`· cost ${cost(run.usage.cost)}`}
 			</p>
 			<div class="row">
 				${isOver ? nothing : html`<button class="danger" @click=${() => this.#stop()}>Stop</button>`}

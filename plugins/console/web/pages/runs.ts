@@ -1,7 +1,7 @@
 import { html, nothing } from 'lit'
 import type { TemplateResult } from 'lit'
 import { agentNames, get, path } from '../api.ts'
-import { duration, excerpt, tokens, when } from '../format.ts'
+import { excerpt, runTime, tokens, when } from '../format.ts'
 import { choice, empty, loading, Page, throttle, status, table } from '../page.ts'
 import { listen } from '../stream.ts'
 import type { GatewayEvent, Run, RunStatus } from '../types.ts'
@@ -34,14 +34,14 @@ class Runs extends Page {
 	readonly #readSoon = throttle(READ_MS, () => (this.#runs?.length ?? 0) <= PAGE && this.attempt(() => this.#read()))
 
 	async enter(): Promise<void> {
-		this.#agents = await agentNames(this.left.signal)
-		const { signal } = this.left
+		this.#agents = await agentNames(this.signal)
+		const { signal } = this
 		await listen({ query: { event_type: 'run.*' }, signal, onEvent: (event) => this.#onEvent(event) })
 		await this.#read()
 	}
 
 	async #read(more = false): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const query = new URLSearchParams({ limit: String(PAGE), ...(this.#status && { status: this.#status }) })
 		const last = more ? this.#next : null
 		if (this.#agent) {
@@ -88,7 +88,7 @@ class Runs extends Page {
 	#list(): TemplateResult {
 		if (!this.#runs) return loading
 		if (this.#runs.length === 0)
-			return empty('There are no such runs.', html`<a href="#/chat">Talk to an agent</a> to start one.`)
+			return empty('No runs match.', html`<a href="#/chat">Talk to an agent</a> to start one.`)
 		return html`${table(
 			['Status', 'Agent', 'Prompt', 'Started by', 'Started', 'Took', 'Tokens'],
 			this.#runs.map(
@@ -99,9 +99,7 @@ class Runs extends Page {
 						<td class="wide"><a href="#/runs/${run.run_id}">${excerpt(run.prompt) || '(no text)'}</a></td>
 						<td>${run.trigger}</td>
 						<td>${when(run.created_at)}</td>
-						<td>
-							${run.ended_at && run.started_at ? duration(Date.parse(run.ended_at) - Date.parse(run.started_at)) : '–'}
-						</td>
+						<td>${runTime(run) ?? '–'}</td>
 						<td>${tokens(run.usage)}</td>
 					</tr>`,
 			),

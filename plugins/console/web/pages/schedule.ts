@@ -23,7 +23,7 @@ class Schedule extends Page {
 	#heartbeats: Heartbeat[] | undefined
 
 	async enter(): Promise<void> {
-		this.#heartbeats = await get<Heartbeat[]>(path`/v1/agents/${this.agent}/heartbeats`, this.left.signal)
+		this.#heartbeats = await get<Heartbeat[]>(path`/v1/agents/${this.agent}/heartbeats`, this.signal)
 	}
 
 	protected content(): TemplateResult {

@@ -33,7 +33,7 @@ class SkillReview extends Page {
 
 	async enter(): Promise<void> {
 		this.#texts.clear()
-		this.#review = await get<Review>(path`/v1/agents/${this.agent}/skills/${this.skill}`, this.left.signal)
+		this.#review = await get<Review>(path`/v1/agents/${this.agent}/skills/${this.skill}`, this.signal)
 	}
 
 	protected content(): TemplateResult {
@@ -104,7 +104,7 @@ class SkillReview extends Page {
 	#open(name: string): void {
 		void this.attempt(async () => {
 			const url = path`/v1/agents/${this.agent}/skills/${this.skill}/files?path=${name}`
-			const { text, base64 } = await get<{ text?: string; base64?: string }>(url, this.left.signal)
+			const { text, base64 } = await get<{ text?: string; base64?: string }>(url, this.signal)
 			this.#texts.set(name, text ?? `Not a text. The bytes in base64:\n${base64 ?? ''}`)
 		})
 	}

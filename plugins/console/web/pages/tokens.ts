@@ -31,7 +31,7 @@ class Tokens extends Page {
 	#created: string | undefined
 
 	async enter(): Promise<void> {
-		this.#tokens = (await get<{ tokens: Token[] }>('/v1/auth/tokens', this.left.signal)).tokens
+		this.#tokens = (await get<{ tokens: Token[] }>('/v1/auth/tokens', this.signal)).tokens
 	}
 
 	protected content(): TemplateResult {

@@ -26,7 +26,7 @@ class Vault extends Page {
 	#isLoaded = false
 
 	async enter(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		const [secrets, grants, agents] = await Promise.all([
 			get<Secret[]>('/v1/vault/secrets', signal),
 			get<Grant[]>('/v1/vault/grants', signal),

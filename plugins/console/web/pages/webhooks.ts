@@ -35,7 +35,7 @@ class Webhooks extends Page {
 	#created: CreatedWebhook | undefined
 
 	async enter(): Promise<void> {
-		const { signal } = this.left
+		const { signal } = this
 		this.#webhooks = await get<Webhook[]>(path`/v1/agents/${this.agent}/webhooks`, signal)
 		for (const { slug } of this.#webhooks)
 			this.#deliveries.set(
@@ -129,11 +129,8 @@ curl '${url}' -H 'content-type: application/json' -H "x-signature: sha256=$SIGNA
 
 	#remove(slug: string): void {
 		if (!confirm(`Delete the webhook ${slug}? Its address stops working.`)) return
-		void this.attempt(async () => {
-			await change('DELETE', path`/v1/agents/${this.agent}/webhooks/${slug}`)
-			this.#created = undefined
-			await this.enter()
-		})
+		this.#created = undefined
+		this.apply('DELETE', path`/v1/agents/${this.agent}/webhooks/${slug}`)
 	}
 }
 
