@@ -33,7 +33,7 @@ export interface BlobRecord {
 	media_type: string
 	/** Number of runs that use it. */
 	uses: number
-	/** When it was last uploaded before a run used it. ISO 8601. */
+	/** When it was uploaded, ISO 8601. A repeated upload renews the time while no run uses the blob. */
 	at: string
 }
 

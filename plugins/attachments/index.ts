@@ -7,7 +7,7 @@ import { routes } from './routes.ts'
 
 const HOUR_MS = 3_600_000
 
-/** Attachments: images, files and recordings that come with messages, stored as blobs of their agent. */
+/** Attachments: images, files and recordings in messages, stored as blobs of their agent. */
 export default definePlugin<AttachmentSettings, Attachments>({
 	name: 'attachments',
 	needs: ['auth', 'agents'],

@@ -3,7 +3,7 @@ import { allSettings, count, hostsAndPorts } from '../../config/fields.ts'
 import type { AttachmentSettings } from './contract.ts'
 
 export default defineSettings<AttachmentSettings>({
-	description: 'Images, files and recordings that come with messages.',
+	description: 'Images, files and recordings in messages.',
 	topic: 'What agents can do',
 	schema: () =>
 		allSettings<AttachmentSettings>({

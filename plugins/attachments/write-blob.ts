@@ -110,7 +110,7 @@ function publish(
 	return changeRecord<BlobRecord, BlobRecord>(store, keys.blob(uid, digest), async (known) => {
 		if (known) return { next: known.uses > 0 ? undefined : { ...known, at: blob.at }, result: known }
 		if (loose !== undefined && (await store.get(keys.loose(uid, blob.upload)))?.rev !== loose)
-			throw new Fault('unavailable', 'the upload took too long; send it again')
+			throw new Fault('unavailable', 'the upload took more than an hour; send it again')
 		const total = await store.get<TotalRecord>(keys.total(uid))
 		const bytes = (total?.value.bytes ?? 0) + blob.size
 		if (bytes > max_bytes_per_agent) throw full(max_bytes_per_agent)

@@ -40,7 +40,7 @@ export const meanings: Readonly<Record<number, Meaning>> = {
 	405: {
 		description: 'The path does not support this method; `Allow` lists the supported ones.',
 		code: 'method_not_allowed',
-		message: 'this path takes POST, not GET',
+		message: 'this path accepts POST, not GET',
 	},
 	406: {
 		description: 'The header `Accept` allows none of the media types of the response.',
@@ -80,7 +80,8 @@ export const meanings: Readonly<Record<number, Meaning>> = {
 		message: 'the model refused the request',
 	},
 	503: {
-		description: 'Temporarily unavailable, such as while the gateway stops or a limit is reached; try again.',
+		description:
+			'Temporarily unavailable, such as while the gateway stops or a limit is reached. Nothing was changed; try again.',
 		code: 'unavailable',
 		message: 'the gateway is stopping',
 	},
@@ -90,7 +91,7 @@ export const meanings: Readonly<Record<number, Meaning>> = {
 		message: 'the model did not answer in time',
 	},
 	507: {
-		description: 'The disk is nearly full, so writes are refused. Reads still work.',
+		description: 'The disk is nearly full, so nothing was changed. Reads still work.',
 		code: 'storage_full',
 		message: 'the disk is nearly full; make room, or lower store.min_free_mib',
 	},
