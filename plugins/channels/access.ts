@@ -1,4 +1,4 @@
-/** Which callers may name which secrets and servers: that takes more than the permission to add a channel, since the secret is sent to the server. */
+/** Checks which secrets and servers a caller may name. The scope `channels:write` is not enough, since the secret is sent to the server. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { Secret } from '../vault/contract.ts'
 import type { Adapter } from './adapters.ts'
@@ -6,10 +6,10 @@ import type { ChannelSettings, CommonConfig } from './contract.ts'
 import type { ChannelRecord } from './directory.ts'
 import { webSchemes } from './schemas.ts'
 
-/** Which keys of `config` every caller may set, besides those of every channel, and which addresses it accepts. */
-type Openness = Pick<Adapter, 'unguarded' | 'schemes'>
+/** The `config` keys that every caller may set, besides the common ones, and the accepted schemes of addresses. */
+type AccessRules = Pick<Adapter, 'unguarded' | 'schemes'>
 
-/** The same host and port with https, as in the operator's list. Without a port, the default port of the scheme is unknown here. */
+/** The host and port with https, to match the operator's list. The port is required, since the scheme's default port is unknown here. */
 function asWeb(address: string): URL {
 	const { host, port } = URL.parse(address) ?? {}
 	const url = port ? URL.parse(`https://${host}`) : null
@@ -17,7 +17,7 @@ function asWeb(address: string): URL {
 	return url
 }
 
-/** Keys that every channel has, and that do not affect where it connects. */
+/** Keys that every channel has and that do not affect where it connects. */
 const COMMON: ReadonlySet<string> = new Set([
 	'agent_id',
 	'answer',
@@ -28,22 +28,22 @@ const COMMON: ReadonlySet<string> = new Set([
 
 /** The label that a secret needs, for callers without the scope `*`. */
 const LABEL = 'channel'
-/** Characters of a key. */
-const SHOWN = 64
+/** Characters of a key in an error. */
+const KEY_SHOWN = 64
 
-/** May this key of `config` be set without the scope `*`, whatever its value? Without an adapter its effect is unknown. */
-export function isUnguarded(key: string, adapter: Openness | undefined): boolean {
+/** Whether every caller may set this key of `config` to any value. Without an adapter only the common keys, since the effect of others is unknown. */
+export function isUnguarded(key: string, adapter: AccessRules | undefined): boolean {
 	return COMMON.has(key) || adapter?.unguarded.has(key) === true
 }
 
 /**
- * Throws `forbidden` if a caller without the scope `*` names a secret that is not for channels, a server that the operator
- * did not list, or a value that an adapter might use as one. Checked again before each connection, since labels, settings and
- * adapters change.
+ * The rules for callers without the scope `*`. Throws `forbidden` for a secret without the label `channel`, a server that the
+ * operator did not list, or a key that might be used as an address. Checked again before each connection, since labels,
+ * settings and adapters change.
  */
-export async function checkPowers(
+export async function checkAccess(
 	{ bot_token_ref, config: { api_root, ...config } }: Pick<ChannelRecord, 'bot_token_ref' | 'config'>,
-	adapter: Openness | undefined,
+	adapter: AccessRules | undefined,
 	secrets: readonly Secret[],
 	{ allowed_api_roots }: Pick<ChannelSettings, 'allowed_api_roots'>,
 ): Promise<void> {
@@ -51,7 +51,7 @@ export async function checkPowers(
 	if (guarded !== undefined)
 		throw new Fault(
 			'forbidden',
-			`config.${guarded.slice(0, SHOWN)} requires the scope "*", because the plugin of the channel does not declare it as unguarded`,
+			`config.${guarded.slice(0, KEY_SHOWN)} requires the scope "*", because the plugin of the channel does not declare it as unguarded`,
 		)
 	const secret = secrets.find(({ id }) => id === bot_token_ref) ?? secrets.find(({ name }) => name === bot_token_ref)
 	if (secret && secret.policy_label !== LABEL)

@@ -1,4 +1,4 @@
-/** The adapters that running plugins add. They are third-party code: each is checked once, and an invalid one is skipped. */
+/** The adapters that running plugins add. They may be third-party code: each is validated once, and invalid ones are skipped. */
 import Joi from 'joi'
 import type { FieldError } from '../../core/errors.ts'
 import { messageOf } from '../../core/errors.ts'
@@ -8,19 +8,19 @@ import { commonConfigOf, webSchemes } from './schemas.ts'
 
 export interface Adapter {
 	readonly type: string
-	/** Other names for it, which people type. */
+	/** Other names for the type in requests. */
 	readonly aliases: readonly string[]
 	readonly label: string
 	readonly can: Abilities
-	/** Keys of `config` that every caller who may add a channel may set. */
+	/** Keys of `config` that callers without the scope `*` may set. */
 	readonly unguarded: ReadonlySet<string>
 	/** Accepted schemes of addresses, without the colon. */
 	readonly schemes: readonly string[]
-	/** The plugin's object, which connects. */
+	/** The plugin's own object. */
 	readonly adapter: ChannelAdapter
-	/** Calls into the adapter and its connections go through this: their uncaught errors are its plugin's. */
+	/** Runs calls of the adapter and its connections, so that uncaught errors are attributed to its plugin. */
 	readonly run: Extension<'channel'>['run']
-	/** The config with defaults, or what is wrong with it. */
+	/** Validates a channel's `config`. Returns it with defaults, or the errors. */
 	check(config: object): { config: Record<string, unknown> } | { errors: FieldError[] }
 }
 
@@ -42,7 +42,7 @@ const adapterSchema = Joi.object<Omit<ChannelAdapter, 'config'> & { config: unkn
 	label: Joi.string().min(1).max(64).required(),
 	connect: Joi.function().required(),
 	config: Joi.function(),
-	// The destination of the token always needs permission.
+	// `api_root` can never be unguarded: it determines where the token is sent.
 	schemes: Joi.array()
 		.items(Joi.string().pattern(/^[a-z][a-z0-9+.-]{0,31}$/, 'a scheme in lower case'))
 		.min(1)
@@ -75,50 +75,53 @@ const adapterSchema = Joi.object<Omit<ChannelAdapter, 'config'> & { config: unkn
 	.required()
 	.prefs({ convert: false, errors: { label: 'path' } })
 
-const looked = new WeakMap<object, Adapter | string>()
+/** By the plugin's object: its adapter, or the problem with it. */
+const cache = new WeakMap<object, Adapter | string>()
 
 export function adaptersOf(extensions: readonly Extension<'channel'>[]): Adapters {
 	const all = new Map<string, Adapter>()
 	const problems: string[] = []
-	for (const one of extensions) {
-		const found = usable(one, all.values())
-		if (typeof found === 'string') problems.push(`plugin "${one.plugin}" adds a channel that cannot be used: ${found}`)
+	for (const extension of extensions) {
+		const found = adapterOf(extension, all.values())
+		if (typeof found === 'string')
+			problems.push(`plugin "${extension.plugin}" adds a channel that cannot be used: ${found}`)
 		else all.set(found.type, found)
 	}
 	const aliases = new Map<string, Adapter>()
-	for (const one of all.values()) for (const alias of one.aliases) if (!aliases.has(alias)) aliases.set(alias, one)
+	for (const adapter of all.values())
+		for (const alias of adapter.aliases) if (!aliases.has(alias)) aliases.set(alias, adapter)
 	return { all, problems, find: (type) => all.get(type) ?? aliases.get(type) }
 }
 
-/** Why the adapter of `extension` cannot be used beside the others of `extensions`; null if it can. */
+/** The problem with the adapter of `extension`, including conflicts with earlier `extensions`; null if it is valid. */
 export function adapterProblem(
 	extension: Extension<'channel'>,
 	extensions: readonly Extension<'channel'>[],
 ): string | null {
 	const before = extensions.slice(0, extensions.indexOf(extension))
-	const found = usable(extension, adaptersOf(before).all.values())
+	const found = adapterOf(extension, adaptersOf(before).all.values())
 	return typeof found === 'string' ? found : null
 }
 
-/** `before`: the adapters that come first. */
-function usable({ value, run }: Extension<'channel'>, before: Iterable<Adapter>): Adapter | string {
-	const found = lookAt(value, run)
+/** The adapter, or the problem with it. `before`: adapters that take precedence. */
+function adapterOf({ value, run }: Extension<'channel'>, before: Iterable<Adapter>): Adapter | string {
+	const found = cachedAdapter(value, run)
 	if (typeof found === 'string') return found
 	const isTaken = [...before].some(({ type, aliases }) => type === found.type || aliases.includes(found.type))
 	return isTaken ? `another channel has the type or alias ${found.type}` : found
 }
 
-/** The same object gives the same result: a connection is kept as long as its adapter stays the same. */
-function lookAt(value: unknown, run: Adapter['run']): Adapter | string {
+/** Returns the same adapter for the same object: a connection is kept only while its adapter stays the same. */
+function cachedAdapter(value: unknown, run: Adapter['run']): Adapter | string {
 	if (typeof value !== 'object' || value === null) return 'it is not an object'
-	const known = looked.get(value)
-	if (known !== undefined) return known
-	const found = describe(value as ChannelAdapter, run)
-	looked.set(value, found)
+	const cached = cache.get(value)
+	if (cached !== undefined) return cached
+	const found = parseAdapter(value as ChannelAdapter, run)
+	cache.set(value, found)
 	return found
 }
 
-function describe(adapter: ChannelAdapter, run: Adapter['run']): Adapter | string {
+function parseAdapter(adapter: ChannelAdapter, run: Adapter['run']): Adapter | string {
 	try {
 		const { type, aliases, label, can, connect, config, unguarded, schemes } = adapter
 		const parts = { type, aliases, label, can, connect, config, unguarded, schemes }
@@ -143,7 +146,7 @@ function describe(adapter: ChannelAdapter, run: Adapter['run']): Adapter | strin
 	}
 }
 
-/** The schema of the common keys is built at its first use, so it would refuse another one only then. */
+/** Checked explicitly, since the schema of the common keys is built lazily and would reject another kind only at its first use. */
 function isObjectSchema(value: unknown): value is Joi.ObjectSchema {
 	return Joi.isSchema(value) && value.type === 'object'
 }

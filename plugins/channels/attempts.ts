@@ -2,22 +2,22 @@ import { once } from '../shared/once.ts'
 import { tryLater } from '../shared/try-later.ts'
 
 const WINDOW_S = 60
-const OF_A_CALLER = 5
-const IN_ALL = 100
+const CALLER_LIMIT = 5
+const TOTAL_LIMIT = 100
 const ALL = 'all'
 
-/** Counts wrong codes: by caller, and in total, since a caller may have many tokens. */
+/** Limits wrong codes per caller, and in total, since a caller may have many tokens. */
 export function openAttempts() {
-	// Loaded at the first code: an idle gateway does not have it in memory.
+	// Loaded with the first code, so that an idle gateway does not load it.
 	const limiters = once(async () => {
 		const { RateLimiterMemory } = await import('rate-limiter-flexible')
 		return {
-			own: new RateLimiterMemory({ points: OF_A_CALLER, duration: WINDOW_S }),
-			all: new RateLimiterMemory({ points: IN_ALL, duration: WINDOW_S }),
+			own: new RateLimiterMemory({ points: CALLER_LIMIT, duration: WINDOW_S }),
+			all: new RateLimiterMemory({ points: TOTAL_LIMIT, duration: WINDOW_S }),
 		}
 	})
 	return {
-		/** Throws `rate_limited` after too many; then not even the right code is checked. */
+		/** Throws `rate_limited` after too many wrong codes, even for a correct one. */
 		async check(caller: string): Promise<void> {
 			const { own, all } = await limiters()
 			for (const count of [await own.get(caller), await all.get(ALL)]) {
@@ -26,7 +26,7 @@ export function openAttempts() {
 				throw tryLater('rate_limited', `too many wrong pairing codes; wait ${seconds} s before you try again`, seconds)
 			}
 		},
-		/** Is called only after `check`. True if this was the last attempt that the caller may make for now. */
+		/** Counts a wrong code; call it only after `check`. Returns true if the caller has no attempts left for now. */
 		async failed(caller: string): Promise<boolean> {
 			const { own, all } = await limiters()
 			await all.consume(ALL)

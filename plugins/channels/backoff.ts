@@ -1,21 +1,20 @@
 const FIRST_MS = 100
-/** A connection that lasted this long was healthy: the next failure is a new problem. */
-const SOUND_MS = 60_000
-/** Upper limit for the delay that a platform asks for. */
-const PATIENCE_MS = 3_600_000
+/** After a connection that lasted this long, delays start from the beginning. */
+const HEALTHY_MS = 60_000
+/** Upper limit for a delay that a platform requests. */
+const REQUESTED_LIMIT_MS = 3_600_000
 
 /**
- * How long to wait between two attempts to connect: after a single failure hardly at all; a server that keeps failing is tried
- * less and less often, with jitter.
+ * Delays between attempts to connect: exponential backoff from 100 ms to `maxMs`, with jitter.
  */
 export function openBackoff(maxMs: number, random = Math.random) {
 	let failures = 0
 	return {
-		/** In milliseconds. `connected_ms`: for how long the last connection held; `atLeast`: what the platform asked for. */
+		/** In milliseconds. `connected_ms`: how long the last connection lasted. `atLeast`: the delay that the platform requested. */
 		next(connected_ms: number, atLeast: number): number {
-			if (connected_ms >= SOUND_MS) failures = 0
+			if (connected_ms >= HEALTHY_MS) failures = 0
 			const longest = Math.min(FIRST_MS * 2 ** failures++, maxMs)
-			return Math.max(longest * (0.5 + random() / 2), Math.min(atLeast, PATIENCE_MS))
+			return Math.max(longest * (0.5 + random() / 2), Math.min(atLeast, REQUESTED_LIMIT_MS))
 		},
 		reset: () => void (failures = 0),
 	}

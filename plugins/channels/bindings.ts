@@ -1,6 +1,6 @@
 /**
- * Which chat belongs to which agent. A binding is stored in the scope of its channel, so its commit cannot require that the
- * agent exists: a binding of a deleted agent is void, and is removed after the event `agent.deleted` or at the next start.
+ * Bindings of chats to agents. A binding is stored in the scope of its channel, so its commit cannot require that the agent
+ * exists. A binding of a deleted agent is void, and is removed after the event `agent.deleted` or at the next start.
  */
 import { defined } from '../../core/util/defined.ts'
 import { Fault } from '../../core/errors.ts'
@@ -12,12 +12,11 @@ import { invalidField } from '../shared/invalid-field.ts'
 import { openAmong } from './codes.ts'
 import type { OpenCode } from './codes.ts'
 import type { Answerers, Binding, ChannelSettings, WhoMayAnswer } from './contract.ts'
-import { noChannel } from './directory.ts'
-import type { BindingCount } from './directory.ts'
+import { ledgerOf } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
 import type { BoundChat } from './parts.ts'
 
-/** Stored under its chat, so that a chat has only one. A second record leads from its id to the chat. */
+/** Stored under the chat's id, so that a chat has only one. A second record maps the binding's id to the chat. */
 export interface BindingRecord {
 	binding_id: string
 	agent_id: string
@@ -31,23 +30,23 @@ export interface BindingRecord {
 
 export type Bindings = ReturnType<typeof bindingsOf>
 
-/** Each needs two ops, and the ledger one. */
+/** Bindings removed in one commit: two ops each, and one for the ledger. */
 const BATCH = 49
-/** Ids of a chat and of what contains it. */
+/** Ids of a chat and its containers. */
 const LOOKUP_LIMIT = 17
 const ID = /^[0-9a-f-]{36}$/
 
 export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>, 'store' | 'config' | 'use'>) {
-	const isThere = async ({ agent_id, agent_uid }: BindingRecord): Promise<boolean> =>
+	const hasAgent = async ({ agent_id, agent_uid }: BindingRecord): Promise<boolean> =>
 		(await use('agents').find(agent_id))?.uid === agent_uid
 
-	/** Reads each agent once. */
-	const asking = (): typeof isThere => {
-		const answers = new Map<string, Promise<boolean>>()
+	/** `hasAgent` that reads each agent only once. */
+	const cachedHasAgent = (): typeof hasAgent => {
+		const results = new Map<string, Promise<boolean>>()
 		return (record) => {
-			const answer = answers.get(record.agent_uid) ?? isThere(record)
-			answers.set(record.agent_uid, answer)
-			return answer
+			const result = results.get(record.agent_uid) ?? hasAgent(record)
+			results.set(record.agent_uid, result)
+			return result
 		}
 	}
 	const ofChat = (channel_id: string, chat_id: string) => store.get<BindingRecord>(keys.chat(channel_id, chat_id))
@@ -62,60 +61,54 @@ export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>
 		const hint = { route: 'GET /v1/channels/{id}/bindings', params: { id: channel_id }, does: 'lists them' }
 		throw new Fault('not_found', `this channel has no binding "${id.slice(0, 64)}"`, { hint })
 	}
-	/** Of a channel that still exists. */
-	const ledgerOf = async (channel_id: string): Promise<Entry<BindingCount>> => {
-		const ledger = await store.get<BindingCount>(keys.ledger(channel_id))
-		if (!ledger || ledger.value.closed) throw noChannel(channel_id)
-		return ledger
-	}
-	/** Removes those that `find` returns, and returns them. `find` may be called several times. */
+	/** Removes the bindings that `find` returns, and returns them. `find` may be called several times. */
 	const remove = (channel_id: string, find: () => Promise<Entry<BindingRecord>[]>): Promise<BindingRecord[]> =>
 		change(store, scopeOf(channel_id), async () => {
-			const ledger = await ledgerOf(channel_id)
-			const gone = await find()
-			const ops = gone.flatMap(({ key, value, rev }): Op[] => [
+			const ledger = await ledgerOf(store, channel_id)
+			const removed = await find()
+			const ops = removed.flatMap(({ key, value, rev }): Op[] => [
 				{ key, value: undefined, expect: rev },
 				{ key: keys.binding(channel_id, value.binding_id), value: undefined },
 			])
-			if (gone.length > 0)
+			if (removed.length > 0)
 				ops.push({
 					key: ledger.key,
-					value: { ...ledger.value, bindings: ledger.value.bindings - gone.length },
+					value: { ...ledger.value, bindings: ledger.value.bindings - removed.length },
 					expect: ledger.rev,
 				})
-			return { ops, result: gone.map(({ value }) => value) }
+			return { ops, result: removed.map(({ value }) => value) }
 		})
 
 	return {
 		async list(channel_id: string): Promise<Binding[]> {
 			const found: BindingRecord[] = []
-			const isCurrent = asking()
+			const isValid = cachedHasAgent()
 			for await (const { value } of store.list<BindingRecord>(keys.chats(channel_id)))
-				if (await isCurrent(value)) found.push(value)
+				if (await isValid(value)) found.push(value)
 			return found
 				.toSorted((a, b) => (a.binding_id < b.binding_id ? -1 : 1)) // ids sort by time
 				.map((record) => view(channel_id, record))
 		},
-		/** The binding of the first of these ids that is bound to an agent that still exists. */
+		/** The first binding of these ids whose agent still exists. */
 		async bound(channel_id: string, chat_ids: readonly string[]): Promise<BoundChat | undefined> {
 			for (const chat_id of chat_ids.slice(0, LOOKUP_LIMIT)) {
 				const record = (await ofChat(channel_id, chat_id))?.value
-				if (!record || !(await isThere(record))) continue
+				if (!record || !(await hasAgent(record))) continue
 				const { binding_id, agent_id, agent_uid, external_chat_id, paired_by, created_at } = record
-				const isBounded = answerersOf(record) === 'paired' && paired_by !== undefined
+				const isLimited = answerersOf(record) === 'paired' && paired_by !== undefined
 				return {
 					binding_id,
 					agent: { name: agent_id, uid: agent_uid },
 					external_chat_id,
-					...(isBounded && { answered_by: paired_by }),
+					...(isLimited && { answered_by: paired_by }),
 					created_at,
 				}
 			}
 			return undefined
 		},
 		/**
-		 * Binds the chat that `chatIn` picks, which gets the channel's open codes and may throw. The codes of the chat are used up
-		 * in the same commit. Throws `not_found`, `already_exists`, and `conflict` if the channel has reached its limit.
+		 * Binds the chat that `chatIn` returns. `chatIn` gets the channel's open codes and may throw. The same commit deletes the
+		 * codes of the chat. Throws `not_found`, `already_exists`, and `conflict` if the channel has reached its limit.
 		 */
 		async bind(
 			channel_id: string,
@@ -123,11 +116,14 @@ export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>
 			chatIn: (open: readonly OpenCode[]) => Answerers & { chat_id: string },
 		): Promise<Binding> {
 			const record = await change(store, scopeOf(channel_id), async () => {
-				const [ledger, codes] = await Promise.all([ledgerOf(channel_id), store.get<OpenCode[]>(keys.codes(channel_id))])
+				const [ledger, codes] = await Promise.all([
+					ledgerOf(store, channel_id),
+					store.get<OpenCode[]>(keys.codes(channel_id)),
+				])
 				const open = openAmong(codes?.value ?? [], Date.now())
 				const { chat_id, ...answerers } = chatIn(open)
 				const before = await ofChat(channel_id, chat_id)
-				if (before && (await isThere(before.value))) {
+				if (before && (await hasAgent(before.value))) {
 					const { agent_id, binding_id } = before.value
 					const hint = {
 						route: 'DELETE /v1/channels/{id}/bindings/{binding_id}',
@@ -163,7 +159,7 @@ export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>
 		/** As `Channels.changeBinding`. */
 		async change(channel_id: string, binding_id: string, wanted: Answerers): Promise<Binding> {
 			const record = await change(store, scopeOf(channel_id), async () => {
-				await ledgerOf(channel_id)
+				await ledgerOf(store, channel_id)
 				const { key, value, rev } = await byId(channel_id, binding_id)
 				const result = withAnswerers(value, wanted)
 				return { ops: [{ key, value: result, expect: rev }], result }
@@ -175,25 +171,25 @@ export function bindingsOf({ store, config, use }: Pick<Context<ChannelSettings>
 			const [record] = await remove(channel_id, async () => [await byId(channel_id, binding_id)])
 			return view(channel_id, record as BindingRecord)
 		},
-		/** Removes those of deleted agents. */
+		/** Removes the bindings of deleted agents. */
 		async sweep(channel_id: string): Promise<void> {
-			const gone: string[] = []
-			const isCurrent = asking()
+			const chats: string[] = []
+			const isValid = cachedHasAgent()
 			for await (const { value } of store.list<BindingRecord>(keys.chats(channel_id)))
-				if (!(await isCurrent(value))) gone.push(value.external_chat_id)
-			for (let at = 0; at < gone.length; at += BATCH)
+				if (!(await isValid(value))) chats.push(value.external_chat_id)
+			for (let at = 0; at < chats.length; at += BATCH)
 				await remove(channel_id, async () => {
-					const entries = await Promise.all(gone.slice(at, at + BATCH).map((chat) => ofChat(channel_id, chat)))
+					const entries = await Promise.all(chats.slice(at, at + BATCH).map((chat) => ofChat(channel_id, chat)))
 					const found = entries.filter((entry) => entry !== undefined)
 					// Some may have been bound again in the meantime.
-					const keep = await Promise.all(found.map(({ value }) => isThere(value)))
+					const keep = await Promise.all(found.map(({ value }) => hasAgent(value)))
 					return found.filter((_, n) => !keep[n])
 				})
 		},
 	}
 }
 
-/** Throws `invalid_request` if only a person may answer who is not known. */
+/** Throws `invalid_request` for `paired` if it is unknown who paired the chat. */
 function withAnswerers(record: BindingRecord, { who_may_answer, paired_by }: Answerers): BindingRecord {
 	const next: BindingRecord = { ...record, ...defined({ who_may_answer, paired_by }) }
 	if (next.who_may_answer === 'paired' && next.paired_by === undefined) {
@@ -203,7 +199,7 @@ function withAnswerers(record: BindingRecord, { who_may_answer, paired_by }: Ans
 	return next
 }
 
-/** Where nobody is known to have paired the chat, such as in those of version 0.1.0, everyone may. */
+/** The default is everyone if it is unknown who paired the chat, as in records of version 0.1.0. */
 function answerersOf({ who_may_answer, paired_by }: BindingRecord): WhoMayAnswer {
 	return who_may_answer ?? (paired_by === undefined ? 'anyone' : 'paired')
 }

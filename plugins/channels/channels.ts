@@ -5,7 +5,7 @@ import { newId, now } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 import { invalidField } from '../shared/invalid-field.ts'
-import { checkPowers, isUnguarded } from './access.ts'
+import { checkAccess, isUnguarded } from './access.ts'
 import type { Bindings } from './bindings.ts'
 import type { Connections } from './connections.ts'
 import type { Binding, Channel, ChannelDetails, Channels, ChannelSettings } from './contract.ts'
@@ -29,9 +29,10 @@ export interface RunningChannels extends Channels {
 
 type ChannelDeps = Pick<Context<ChannelSettings>, 'use' | 'config' | 'emit' | 'log'>
 
-/** Of `config` as JSON. */
+/** Size limit of `config` as JSON. */
 const CONFIG_LIMIT_BYTES = 64 * 1024
-const WHO_IS_ANSWERED = new Set(['answer', 'allowed_senders'])
+/** Keys of `config` that determine which messages are answered. */
+const ANSWER_KEYS = new Set(['answer', 'allowed_senders'])
 
 export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: ChannelParts): RunningChannels {
 	const { directory, bindings, pairing, connections, dialogue } = parts
@@ -54,7 +55,7 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 		const { error } = commonConfig.unknown().validate(wanted, { convert: false })
 		if (error) throw invalidField('config', error.message)
 	}
-	const announced = async (binding: Binding, via: 'request' | 'code'): Promise<Binding> => {
+	const announcePairing = async (binding: Binding, via: 'request' | 'code'): Promise<Binding> => {
 		const { binding_id, channel_id, external_chat_id, agent_id } = binding
 		await emit({ event_type: 'channel.paired', payload: { channel_id, binding_id, external_chat_id, via } }, agent_id)
 		if (connections.live(channel_id))
@@ -83,15 +84,15 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 			const adapters = connections.adapters()
 			const adapter = adapters.find(type)
 			if (!adapter) {
-				const names = [...adapters.all.values()].map((one) => one.aliases[0] ?? one.type)
+				const names = [...adapters.all.values()].map(({ aliases, type }) => aliases[0] ?? type)
 				const meant = suggest(type, names)
 				const hint =
 					meant === undefined ? 'if yours is missing, its plugin is not switched on' : `did you mean "${meant}"?`
 				const known = names.join(', ') || 'none'
-				throw invalidField('type', `type must be one that a running plugin knows: ${known}; ${hint}`)
+				throw invalidField('type', `type must be one that a running plugin provides: ${known}; ${hint}`)
 			}
 			checkConfig(adapter.type, wanted)
-			// Checked last: svc has the other fields checked before it asks for the token.
+			// Last, since svc validates the other fields with a request without a token before it asks for one.
 			if (bot_token_ref === undefined) {
 				const message = 'bot_token_ref is required: id or name of the secret that holds the bot token'
 				throw invalidField('bot_token_ref', message)
@@ -105,7 +106,7 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 				trusted: isTrusted(caller),
 				created_at: now(),
 			}
-			if (!record.trusted) await checkPowers(record, adapter, await use('vault').secrets.list(), config)
+			if (!record.trusted) await checkAccess(record, adapter, await use('vault').secrets.list(), config)
 			await directory.add(record, config.max_channels)
 			await emit({ event_type: 'channel.created', payload: { channel_id: record.id, type: record.type } })
 			await connections.reconcile()
@@ -132,11 +133,11 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 				checkConfig(next.type, next.config)
 				if (!hasToken) await checkSecret(next.bot_token_ref)
 				const adapter = connections.adapters().all.get(next.type)
-				// These keys do not change where anything is sent, so the approval remains valid.
-				const since = keys.some((key) => WHO_IS_ANSWERED.has(key)) ? { heard_since: now() } : {}
+				// These keys do not change where anything is sent, so the channel stays as trusted as it was.
+				const since = keys.some((key) => ANSWER_KEYS.has(key)) ? { heard_since: now() } : {}
 				if (hasToken && keys.every((key) => isUnguarded(key, adapter))) return { ...next, ...since }
 				const trusted = isTrusted(caller)
-				if (!trusted) await checkPowers(next, adapter, await use('vault').secrets.list(), config)
+				if (!trusted) await checkAccess(next, adapter, await use('vault').secrets.list(), config)
 				return { ...next, ...since, trusted }
 			})
 			if (fields.length > 0) await emit({ event_type: 'channel.updated', payload: { channel_id: id, fields } })
@@ -155,11 +156,11 @@ export function channelsOf({ use, config, emit, log }: ChannelDeps, parts: Chann
 		async bind({ agent, channel_id, external_chat_id, who_may_answer, paired_by }) {
 			await directory.get(channel_id)
 			const chat = { chat_id: external_chat_id, who_may_answer, paired_by }
-			return announced(await bindings.bind(channel_id, agent, () => chat), 'request')
+			return announcePairing(await bindings.bind(channel_id, agent, () => chat), 'request')
 		},
 		waiting: () => pairing.waiting(),
 		pair: async (code, agent_id, caller, who_may_answer) =>
-			announced(await pairing.pair(code, agent_id, caller, who_may_answer), 'code'),
+			announcePairing(await pairing.pair(code, agent_id, caller, who_may_answer), 'code'),
 		async changeBinding(channel_id, binding_id, change) {
 			await directory.get(channel_id)
 			const binding = await bindings.change(channel_id, binding_id, change)

@@ -1,4 +1,4 @@
-/** The connections of all channels: compares them with the stored channels, and opens or closes what differs. */
+/** The connections of all channels. Reconciles them with the stored channels. */
 import { Fault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { openSerialQueue } from '../../core/util/serial-queue.ts'
@@ -25,29 +25,30 @@ type ConnectionContext = Pick<
 
 interface ConnectionEntry {
 	record: ChannelRecord
-	made?: ConnectionSettings
+	/** The settings of the supervisor. */
+	current?: ConnectionSettings
 	supervisor?: Supervisor
 	/** Settles once the previous supervisor has closed. */
 	closed?: Promise<void>
 	live?: LiveChannel
-	/** The state shown without a supervisor. */
+	/** The state to show if there is no supervisor. */
 	state: ChannelState
 	queue: SerialQueue
 	news: (state: ChannelState) => void
 }
 
-/** Messages of a channel that wait to be accepted. */
+/** Limit of queued incoming messages per channel. */
 const WAITING_LIMIT = 1_000
-/** Delay after a failed attempt, such as while the disk is full. */
-const RECONCILE_AGAIN_MS = 5_000
+/** Delay before a retry, for failures that no event ends, such as a full disk. */
+const RECONCILE_RETRY_MS = 5_000
 const TROUBLE_LIMIT = 1_000
 
 export function openConnections(ctx: ConnectionContext, directory: Directory, dialogue: () => Dialogue) {
 	const { config, log, signal } = ctx
 	const table = new Map<string, ConnectionEntry>()
-	/** Connections that are being closed, by type and token: until then no other connection may use the token. */
+	/** Connections being closed, by type and token. No other connection may use the token until they are closed. */
 	const closing = new Map<string, Promise<void>>()
-	/** Deleted while a comparison was running. */
+	/** Channels deleted during the current reconciliation. */
 	const dropped = new Set<string>()
 
 	const entryFor = (record: ChannelRecord): ConnectionEntry => {
@@ -76,11 +77,11 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		return entry
 	}
 	const stop = async (entry: ConnectionEntry): Promise<void> => {
-		const { supervisor, made, record } = entry
+		const { supervisor, current, record } = entry
 		delete entry.supervisor
-		delete entry.made
-		if (!supervisor || !made) return
-		const claim = claimOf(record.type, made.token)
+		delete entry.current
+		if (!supervisor || !current) return
+		const claim = claimOf(record.type, current.token)
 		const before = closing.get(claim)
 		const closed = Promise.all([before, supervisor.stop()]).then(() => {
 			if (closing.get(claim) === closed) closing.delete(claim)
@@ -89,7 +90,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		entry.closed = closed
 		await closed
 	}
-	const rest = (entry: ConnectionEntry, state: ChannelState): void => {
+	const disconnect = (entry: ConnectionEntry, state: ChannelState): void => {
 		void stop(entry)
 		entry.state = state
 		entry.news(state)
@@ -102,7 +103,7 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		settings: string,
 	): void => {
 		const { record } = entry
-		entry.made = { adapter, token, settings }
+		entry.current = { adapter, token, settings }
 		entry.supervisor = supervise({
 			channel: live,
 			adapter,
@@ -119,98 +120,98 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		entry.news(entry.supervisor.state)
 	}
 
-	const reconcileOnce = async (again: (channel: ChannelRecord) => boolean): Promise<void> => {
+	const reconcileOnce = async (retries: (channel: ChannelRecord) => boolean): Promise<void> => {
 		dropped.clear()
 		const adapters = adaptersOf(ctx.extensions('channel'))
 		ctx.trouble(adapters.problems.length > 0 ? adapters.problems.join('; ').slice(0, TROUBLE_LIMIT) : null)
 		const found: { record: ChannelRecord; wanted: WantedConnection | undefined }[] = []
-		const wantedOf = wantedIn(ctx, adapters, (id) => table.get(id)?.made)
+		const wantedOf = wantedIn(ctx, adapters, (id) => table.get(id)?.current)
 		for (const record of await directory.list()) {
 			const wanted = await wantedOf(record)
-			if (wanted && 'blocked' in wanted && wanted.passing) reconcileLater()
+			if (wanted && 'blocked' in wanted && wanted.isTemporary) reconcileLater()
 			found.push({ record, wanted })
 		}
 		if (signal.aborted) return
 
-		// No await from here on, so that the decisions are still valid when they are applied.
+		// No await from here on, so that the decisions are still valid when they take effect.
 		const listed = new Set(found.map(({ record }) => record.id))
 		for (const id of table.keys()) if (!listed.has(id)) void drop(id)
 		const holders = new Map<string, string>()
-		const todo: (() => void)[] = []
+		const starts: (() => void)[] = []
 		const rows = found
 			.filter(({ record }) => !dropped.has(record.id))
 			.map(({ record, wanted }) => {
 				const settings = JSON.stringify(record.config)
-				const made = table.get(record.id)?.made
+				const current = table.get(record.id)?.current
 				const isKept =
-					made !== undefined &&
+					current !== undefined &&
 					wanted !== undefined &&
 					'token' in wanted &&
-					made.adapter === wanted.adapter &&
-					made.token === wanted.token &&
-					made.settings === settings
+					current.adapter === wanted.adapter &&
+					current.token === wanted.token &&
+					current.settings === settings
 				return { record, wanted, settings, isKept }
 			})
-		// Of two channels with one token, the connected one keeps it; otherwise the older one gets it.
+		// If two channels have the same token, the connected one keeps it; otherwise the older one gets it.
 		for (const { record, wanted, settings, isKept } of rows.toSorted((a, b) => Number(b.isKept) - Number(a.isKept))) {
 			const entry = entryFor(record)
 			if (!wanted) {
 				delete entry.live
-				rest(entry, disabled(record.type))
+				disconnect(entry, disabled(record.type))
 				continue
 			}
 			const { adapter } = wanted
 			if (isKept && 'token' in wanted) {
 				holders.set(claimOf(record.type, wanted.token), record.id)
-				if (again(record)) entry.supervisor?.again()
+				if (retries(record)) entry.supervisor?.retryRefused()
 				continue
 			}
 			void stop(entry)
 			const live = liveOf(entry, adapter, wanted.config)
 			entry.live = live
 			if ('blocked' in wanted) {
-				rest(entry, blocked(wanted.blocked))
+				disconnect(entry, blocked(wanted.blocked))
 				continue
 			}
 			const claim = claimOf(record.type, wanted.token)
 			const holder = holders.get(claim)
 			if (holder !== undefined) {
-				rest(entry, blocked(`channel ${holder} has the same bot token; delete one of the two`))
+				disconnect(entry, blocked(`channel ${holder} has the same bot token; delete one of the two`))
 				continue
 			}
 			holders.set(claim, record.id)
-			todo.push(() => connect(entry, adapter, wanted.token, live, settings))
+			starts.push(() => connect(entry, adapter, wanted.token, live, settings))
 		}
-		for (const start of todo) start()
+		for (const start of starts) start()
 	}
 
 	let isBusy = false
-	let asked: { again?: (channel: ChannelRecord) => boolean; done: () => void }[] = []
-	const reconcileWhileAsked = async (): Promise<void> => {
+	let requests: { retries?: (channel: ChannelRecord) => boolean; done: () => void }[] = []
+	const reconcileRequests = async (): Promise<void> => {
 		isBusy = true
-		while (asked.length > 0) {
-			const now = asked
-			asked = []
+		while (requests.length > 0) {
+			const current = requests
+			requests = []
 			try {
-				if (!signal.aborted) await reconcileOnce((channel) => now.some(({ again }) => again?.(channel)))
+				if (!signal.aborted) await reconcileOnce((channel) => current.some(({ retries }) => retries?.(channel)))
 			} catch (error) {
 				if (!signal.aborted)
 					log.error({ err: error }, 'the connections of channels could not be updated; this will be retried')
 				reconcileLater()
 			}
-			for (const { done } of now) done()
+			for (const { done } of current) done()
 		}
 		isBusy = false
 	}
-	const reconcile = (again?: (channel: ChannelRecord) => boolean): Promise<void> =>
+	const reconcile = (retries?: (channel: ChannelRecord) => boolean): Promise<void> =>
 		new Promise((done) => {
-			asked.push({ ...(again && { again }), done })
-			if (!isBusy) void reconcileWhileAsked()
+			requests.push({ ...(retries && { retries }), done })
+			if (!isBusy) void reconcileRequests()
 		})
 	/** For changes without an event, such as a disk that is no longer full. */
 	function reconcileLater(): void {
 		clearTimeout(later)
-		later = setTimeout(() => void reconcile(), RECONCILE_AGAIN_MS).unref()
+		later = setTimeout(() => void reconcile(), RECONCILE_RETRY_MS).unref()
 	}
 	let later: NodeJS.Timeout | undefined
 	const drop = async (id: string): Promise<void> => {
@@ -221,17 +222,17 @@ export function openConnections(ctx: ConnectionContext, directory: Directory, di
 		delete entry.live
 		await stop(entry)
 		await entry.closed
-		void reconcile() // another channel may have waited for its token
+		void reconcile() // another channel may wait for the token
 	}
 
 	return {
 		adapters: (): Adapters => adaptersOf(ctx.extensions('channel')),
 		/**
-		 * Opens and closes connections to match the stored channels. Settles once that has started, and never throws. `again`:
-		 * selects channels that are tried again although their platform refused them.
+		 * Opens and closes connections to match the stored channels. Settles once that has started; never throws. `retries` selects
+		 * channels that are retried although their platform refused them.
 		 */
 		reconcile,
-		/** Undefined if it does not exist, or no running plugin has its type. */
+		/** Undefined if the channel does not exist, or no running plugin provides its type. */
 		live: (id: string): LiveChannel | undefined => table.get(id)?.live,
 		stateOf(record: ChannelRecord): ChannelState {
 			const entry = table.get(record.id)
@@ -272,5 +273,5 @@ function blocked(last_error: string): ChannelState {
 }
 
 function disabled(type: string): ChannelState {
-	return { connection: 'disabled', bot: null, last_error: `no running plugin has channels of the type ${type}` }
+	return { connection: 'disabled', bot: null, last_error: `no running plugin provides the channel type ${type}` }
 }

@@ -2,10 +2,10 @@ import type { AgentRef } from '../../core/plugin.ts'
 import type { Credentials } from '../auth/contract.ts'
 
 export interface ChannelSettings {
-	/** `host` or `host:port`; those that callers without the scope `*` may name in `config.api_root`. */
+	/** `host` or `host:port`. Callers without the scope `*` may name only these in `config.api_root`. */
 	allowed_api_roots: readonly string[]
 	max_channels: number
-	/** Of one channel. */
+	/** Per channel. */
 	max_bindings: number
 	/** How long the ids of messages are stored. */
 	retention_days: number
@@ -13,9 +13,9 @@ export interface ChannelSettings {
 	retry_max_s: number
 }
 
-/** Keys that every channel's `config` may have, beside those of its adapter. */
+/** Keys that every channel's `config` may have, in addition to those of its adapter. */
 export interface CommonConfig {
-	/** The agent for pairing by code. */
+	/** The agent to which codes bind chats. */
 	agent_id?: string
 	/** Another server than the platform's own. */
 	api_root?: string
@@ -25,7 +25,7 @@ export interface CommonConfig {
 	allowed_senders?: string[]
 	/** Show which tools a run calls while people wait for its answer. Default true. */
 	progress?: boolean
-	/** Messages that arrive during a run: one run for each, in order, or one run for all of them. Default `in_order`. */
+	/** What happens to messages that arrive during a run: one run for each, in order, or one run for all. Default `in_order`. */
 	during_run?: 'in_order' | 'merged'
 }
 
@@ -59,12 +59,12 @@ export interface Binding {
 	channel_id: string
 	external_chat_id: string
 	who_may_answer: WhoMayAnswer
-	/** The platform's id of the person who asked for the code, or whom a caller named; null: not known. */
+	/** The platform's id of the person who requested the code, or whom a caller named; null if unknown. */
 	paired_by: string | null
 	created_at: string
 }
 
-/** Absent fields: `paired`, if it is known who paired the chat. */
+/** The default is `paired` if it is known who paired the chat, otherwise `anyone`. */
 export interface Answerers {
 	who_may_answer?: WhoMayAnswer | undefined
 	paired_by?: string | undefined
@@ -72,14 +72,14 @@ export interface Answerers {
 
 export interface NewChannel {
 	type: string
-	/** A secret's id or name. Required, but its absence is reported only once the rest is valid. */
+	/** A secret's id or name. Required, but its absence is reported only if everything else is valid. */
 	bot_token_ref: string | undefined
 	config: Record<string, unknown>
 }
 
 export interface SaidInChat {
 	message_id: string
-	/** The chat's current one. */
+	/** The chat's current conversation. */
 	conversation: string
 	channel_id: string
 	chat_id: string
@@ -95,9 +95,9 @@ export interface WaitingChat {
 }
 
 export interface Channels {
-	/** The type and the state of the connection of each channel. */
+	/** The type and the connection state of each channel. */
 	connections(): Promise<{ type: string; connection: ConnectionState }[]>
-	/** Durable when it settles; connects automatically. `caller`: its scopes decide which secrets and servers it may name. */
+	/** Durable when it settles; then it connects automatically. `caller`: its scopes determine which secrets and servers it may name. */
 	create(channel: NewChannel, caller: Credentials): Promise<Channel>
 	list(): Promise<Channel[]>
 	/** Throws `not_found`. */
@@ -107,22 +107,22 @@ export interface Channels {
 	/** Also deletes its bindings, codes and pending answers. Throws `not_found`. */
 	remove(id: string): Promise<void>
 	/**
-	 * Says something in a chat as the agent, without a run. Durable when it settles, together with its place in the chat's current
-	 * conversation; then it is sent, once. `conversation`: one of a chat that is bound to the agent. Throws `not_found`,
-	 * `conflict` if the chat is not bound any more, `queue_full`, `idempotency_mismatch`.
+	 * Sends a message to a chat as the agent, without a run. When it settles, the message is durable and part of the chat's
+	 * current conversation; then it is sent exactly once. `conversation`: any conversation of a chat that is bound to the agent.
+	 * Throws `not_found`, `conflict` if the chat is no longer bound, `queue_full`, `idempotency_mismatch`.
 	 */
 	say(agent: AgentRef, conversation: string, content: string, idempotency_key?: string): Promise<SaidInChat>
 	bindings(channel_id: string): Promise<Binding[]>
-	/** Throws `not_found` (agent or channel), `already_exists` (the chat has one). */
+	/** Throws `not_found` (agent or channel), `already_exists` (the chat is bound). */
 	bind(binding: { agent: AgentRef; channel_id: string; external_chat_id: string } & Answerers): Promise<Binding>
 	/** The newest 200 chats, each with the latest code that was requested there. */
 	waiting(): Promise<WaitingChat[]>
 	/**
-	 * By the code of a chat, which is used up. Throws `pairing_invalid`, `rate_limited` after too many wrong codes, and
-	 * `invalid_request` if it is not clear which agent is meant.
+	 * Binds a chat by its code, which can be used once. Throws `pairing_invalid`, `rate_limited` after too many wrong codes, and
+	 * `invalid_request` if the agent is ambiguous.
 	 */
 	pair(code: string, agent_id: string | undefined, caller: Credentials, who_may_answer?: WhoMayAnswer): Promise<Binding>
-	/** Throws `not_found`, and `invalid_request` for `paired` if nobody is known to have paired the chat. */
+	/** Throws `not_found`, and `invalid_request` for `paired` if it is unknown who paired the chat. */
 	changeBinding(channel_id: string, binding_id: string, change: Answerers): Promise<Binding>
 	/** Throws `not_found`. */
 	unbind(channel_id: string, binding_id: string): Promise<void>

@@ -1,33 +1,33 @@
-/** The records of all channels, and the list of them that is read at the start. */
+/** The records of channels, and the list of their ids. */
 import { Fault } from '../../core/errors.ts'
 import { change, changeRecord } from '../../core/store/change.ts'
 import { deleteAll } from '../shared/delete-all.ts'
-import type { Op, Store } from '../../core/store/ports.ts'
+import type { Entry, Op, Store } from '../../core/store/ports.ts'
 import { keys, scopeOf } from './keys.ts'
 
 export interface ChannelRecord {
 	/** A UUIDv7. */
 	id: string
-	/** The adapter's own name for it, never an alias. */
+	/** The adapter's `type`, never an alias. */
 	type: string
 	bot_token_ref: string
 	config: Record<string, unknown>
-	/** Its secrets and servers were named by a caller who may name any. */
+	/** A caller with the scope `*` named its secret and server. */
 	trusted: boolean
-	/** When the rules of who is answered last changed; absent if they never did. */
+	/** When the rules about which messages are answered last changed; absent if they never did. */
 	heard_since?: string
 	created_at: string
-	/** Its deletion is in progress; all other code sees it as deleted. */
+	/** Its deletion is in progress. All other code treats it as deleted. */
 	deleting?: true
 }
 
-/** One for each channel. It changes with every binding that is added or removed, so that the limit holds and a closed channel gets no binding. */
-export interface BindingCount {
+/** One per channel. Every commit that adds or removes a binding updates it, which enforces the limit and keeps bindings out of a closed channel. */
+interface BindingCount {
 	bindings: number
 	closed?: true
 }
 
-/** The list of channels is one record, in the order of their creation, so that the limit holds. */
+/** The list of channels is one record, in order of creation, which enforces the limit. */
 interface ListedChannel {
 	id: string
 	created_at: string
@@ -36,7 +36,7 @@ interface ListedChannel {
 export type Directory = ReturnType<typeof directoryOf>
 
 const ID = /^[0-9a-f-]{36}$/
-/** A creation in progress has its id in the list before its record exists. */
+/** A channel is in the list before its record exists. Without a record after this time, its creation was interrupted. */
 const CREATION_MS = 60_000
 
 export function directoryOf(store: Store) {
@@ -85,7 +85,7 @@ export function directoryOf(store: Store) {
 				const result = await next(value)
 				return { ops: result === value ? [] : [{ key, value: result, expect: rev }], result }
 			}),
-		/** Marks it as deleted: from now on it accepts no bindings and no codes. Throws `not_found`. */
+		/** Marks a channel as deleted, after which it accepts no bindings and no codes. Throws `not_found`. */
 		close: (id: string): Promise<ChannelRecord> =>
 			change(store, scopeOf(id), async () => {
 				const { key, value, rev } = await active(id)
@@ -97,30 +97,37 @@ export function directoryOf(store: Store) {
 				]
 				return { ops, result: value }
 			}),
-		/** Removes all records of a closed channel except its mark. May be repeated. */
+		/** Deletes all records of a closed channel except the channel's own. Idempotent. */
 		async sweep(id: string): Promise<void> {
-			const mark = keys.channel(id).at(-1)
-			await deleteAll(store, [scopeOf(id)], ({ key }) => key.length !== 2 || key[1] !== mark)
+			const own = keys.channel(id).at(-1)
+			await deleteAll(store, [scopeOf(id)], ({ key }) => key.length !== 2 || key[1] !== own)
 		},
-		/** Removes the mark, and the channel from the list. May be repeated. */
+		/** Deletes the channel's record, and removes it from the list. Idempotent. */
 		async erase(id: string): Promise<void> {
 			await store.delete(keys.channel(id))
 			await changeList((list) => list.filter((one) => one.id !== id))
 		},
-		/** Channels whose deletion was interrupted, and ids whose creation was. */
+		/** Channels whose deletion was interrupted, and ids without a record whose creation was interrupted. */
 		async leftovers(): Promise<{ id: string; record: ChannelRecord | undefined }[]> {
 			const found: Awaited<ReturnType<Directory['leftovers']>> = []
 			for (const { id, created_at } of await listed()) {
 				const record = (await entryOf(id))?.value
-				const isLate = Date.now() - Date.parse(created_at) > CREATION_MS
-				if (record ? record.deleting : isLate) found.push({ id, record })
+				const isInterrupted = Date.now() - Date.parse(created_at) > CREATION_MS
+				if (record ? record.deleting : isInterrupted) found.push({ id, record })
 			}
 			return found
 		},
 	}
 }
 
-export function noChannel(id: string): Fault {
+/** The ledger of a channel. Throws `not_found` if the channel does not exist or is closed. */
+export async function ledgerOf(store: Store, channel_id: string): Promise<Entry<BindingCount>> {
+	const ledger = await store.get<BindingCount>(keys.ledger(channel_id))
+	if (!ledger || ledger.value.closed) throw noChannel(channel_id)
+	return ledger
+}
+
+function noChannel(id: string): Fault {
 	const hint = { route: 'GET /v1/channels', does: 'lists them' }
 	return new Fault('not_found', `there is no channel "${id.slice(0, 64)}"`, { hint })
 }

@@ -7,7 +7,7 @@ import type { Channel, ChannelDetails } from './contract.ts'
 import { directoryOf } from './directory.ts'
 import type { ChannelRecord } from './directory.ts'
 
-type Seen = Pick<ChannelDetails, 'id' | 'type' | 'bot_token_ref' | 'config'> &
+type CheckedChannel = Pick<ChannelDetails, 'id' | 'type' | 'bot_token_ref' | 'config'> &
 	Partial<Pick<ChannelDetails, 'connection' | 'last_error'>> &
 	Partial<Pick<ChannelRecord, 'trusted'>>
 
@@ -26,15 +26,15 @@ export default {
 						if (!secret)
 							return [
 								error(
-									`the vault has no secret that the channel ${channel.id} (${platformOf(channel.type)}) names as its bot token`,
-									`store it under that name: svc vault set NAME; or name another one: svc channels update ${channel.id}`,
+									`the bot token of the channel ${channel.id} (${platformOf(channel.type)}) is not in the vault`,
+									`store it: svc vault set ${channel.bot_token_ref}; or use another secret: svc channels update ${channel.id} --secret NAME`,
 								),
 							]
 						return secret.value === null ? [] : problemsOf(channel, secret.value, context)
 					}),
 				)
 				const problems = findings.flat()
-				return problems.length > 0 ? problems : ok(`the bot token of each channel is there (${channels.length})`)
+				return problems.length > 0 ? problems : ok(`the bot token of each channel is in the vault (${channels.length})`)
 			},
 		},
 		{
@@ -47,7 +47,7 @@ export default {
 					if (connection === 'connected' || connection === 'connecting') return []
 					const about = `the channel ${id} (${platformOf(type)}) is not connected`
 					if (connection === 'disabled')
-						return [warning(`${about}: no running plugin knows its type`, 'switch its plugin on in gateway.yaml')]
+						return [warning(`${about}: no running plugin provides its type`, 'switch its plugin on in gateway.yaml')]
 					const found = connection === 'error' ? error : warning
 					return [
 						found(`${about}: ${last_error ?? 'no reason is known'}`, `fix that; then check: svc channels show ${id}`),
@@ -61,13 +61,13 @@ export default {
 	],
 } satisfies DoctorFile
 
-/** Asks the platform, which a running gateway has already done. */
+/** Checks a token with the platform itself. */
 async function problemsOf(
-	{ id, type, config, trusted }: Seen,
+	{ id, type, config, trusted }: CheckedChannel,
 	token: string,
 	context: CheckContext,
 ): Promise<Finding[]> {
-	// The gateway checks before each connection whether the token may still be sent there.
+	// Only the gateway can check whether the token may still be sent to this server.
 	if (!trusted && config.api_root !== undefined) return []
 	const ask = (await context.doctorFiles()).find(({ bots }) => bots && Object.hasOwn(bots, type))?.bots?.[type]
 	const about = `the bot token of the channel ${id} (${platformOf(type)})`
@@ -77,12 +77,15 @@ async function problemsOf(
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
 		return [
-			warning(`${about} could not be tried: ${messageOf(thrown)}`, 'check whether this machine can reach the platform'),
+			warning(
+				`${about} could not be checked: ${messageOf(thrown)}`,
+				'check whether this machine can reach the platform',
+			),
 		]
 	}
 }
 
-function channelsOf(context: CheckContext): Promise<Seen[]> {
+function channelsOf(context: CheckContext): Promise<CheckedChannel[]> {
 	return context.once('channels', async () => {
 		const gateway = await context.gateway()
 		if (gateway) {

@@ -16,7 +16,7 @@ export default {
 		description: 'A channel was changed.',
 		payload: {
 			channel_id: 'The channel.',
-			fields: 'What changed.',
+			fields: 'Names of the changed fields.',
 			'binding_id?': 'The binding, if that was changed.',
 		},
 	},
@@ -35,7 +35,7 @@ export default {
 		description: 'A channel lost its connection and reconnects.',
 		payload: {
 			...channel,
-			error: 'Why, or null.',
+			error: 'The reason, or null.',
 		},
 	},
 	'channel.paired': {
@@ -53,10 +53,10 @@ export default {
 		description: 'A channel has an error.',
 		payload: {
 			channel_id: 'The channel.',
-			'type?': 'Its type, if the error is one of the connection.',
-			'error?': 'What is wrong with the connection.',
+			'type?': 'Its type, if its connection failed.',
+			'error?': 'Why its connection failed.',
 			'run_id?': 'The run whose answer could not be sent.',
-			'chat_id?': 'The chat for which the answer was meant.',
+			'chat_id?': 'The chat to which the answer could not be sent.',
 			'code?': '`refused` by the platform, or `late`: not connected in time.',
 			'message?': 'Why it could not be sent.',
 		},

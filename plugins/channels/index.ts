@@ -14,7 +14,7 @@ import { registryOf } from './registry.ts'
 import { messageRoute } from './message-route.ts'
 import { routes } from './routes.ts'
 
-/** Channels: chat platforms by which people talk to agents. */
+/** Channels: chat platforms on which people talk to agents. */
 export default definePlugin<ChannelSettings, Channels>({
 	name: 'channels',
 	needs: ['auth', 'agents', 'runs', 'vault'],
@@ -24,7 +24,7 @@ export default definePlugin<ChannelSettings, Channels>({
 		channel_unavailable: { status: 503, description: 'The channel is not connected to its platform.' },
 		pairing_invalid: { status: 400, description: 'The pairing code is wrong, used or expired.' },
 	} satisfies Record<ChannelCode, ErrorCode>,
-	// Two connections with one token would take each other's messages.
+	// Two connections with the same token would steal each other's messages.
 	exclusive: true,
 	start(ctx) {
 		const directory = directoryOf(ctx.store)
@@ -32,14 +32,14 @@ export default definePlugin<ChannelSettings, Channels>({
 		const pairing = pairingOf(ctx, directory, bindings)
 		const connections = openConnections(ctx, directory, () => dialogue)
 		const dialogue: Dialogue = openDialogue(ctx, registryOf(directory, connections, bindings, pairing))
-		// Released before the dialogue: messages that have arrived are still handled.
+		// Released before the dialogue, so that messages that have arrived are still handled.
 		ctx.own(connections, 'connections to chat platforms')
 		const parts = { directory, bindings, pairing, connections, dialogue }
 		const channels = channelsOf(ctx, parts)
 		maintain(ctx, channels, parts)
 
 		ctx.onGeneration(() => void connections.reconcile())
-		// By events, so that it does not matter which generation added or deleted a channel.
+		// Through events, since another generation may have created or changed the channel.
 		ctx.on('channel.created', () => void connections.reconcile())
 		ctx.on('channel.updated', () => void connections.reconcile())
 		const names = (secret: { id: string; name: string }) => (one: { bot_token_ref: string }) =>

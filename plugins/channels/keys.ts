@@ -1,4 +1,4 @@
-/** Keys of records: the list of channels has its own scope, and so does each channel. */
+/** Keys of records. The list of channels has one scope, and each channel has its own. */
 import type { Key } from '../../core/store/ports.ts'
 
 export function scopeOf(channel_id: string): string {

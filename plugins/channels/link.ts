@@ -1,4 +1,4 @@
-/** The link that a connection gets: it accepts incoming messages for as long as the connection lasts. */
+/** The link of a connection: accepts incoming messages until the connection ends. */
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
 import type { SerialQueue } from '../../core/util/serial-queue.ts'
@@ -12,15 +12,15 @@ export interface LinkOptions {
 	token: string
 	log: Logger
 	dialogue: Dialogue
-	/** Messages of one channel are accepted one after another, whichever of its connections received them. */
+	/** Accepts the messages of one channel one after another, across its connections. */
 	queue: SerialQueue
 	status(status: LinkStatus, error: string | null): void
 	lost(error: unknown): void
 	/** An invalid message arrived and was skipped. */
-	dropped(why: string): void
+	skipped(why: string): void
 }
 
-/** `end`: from then on the link does nothing. */
+/** After `end`, the link does nothing. */
 export function openLink(options: LinkOptions): { link: Link; end(): void } {
 	const { channel, dialogue, queue } = options
 	const ending = new AbortController()
@@ -35,8 +35,8 @@ export function openLink(options: LinkOptions): { link: Link; end(): void } {
 		try {
 			message = readMessage(given)
 		} catch (error) {
-			// It would be invalid again, and must not delay those after it.
-			return options.dropped(messageOf(error))
+			// It would be invalid again, and must not block later messages.
+			return options.skipped(messageOf(error))
 		}
 		await queue.run(async () => {
 			check()
@@ -46,10 +46,10 @@ export function openLink(options: LinkOptions): { link: Link; end(): void } {
 
 	const advance = async (cursor: unknown): Promise<void> => {
 		check()
-		const place = readCursor(cursor)
+		const position = readCursor(cursor)
 		await queue.run(async () => {
 			check()
-			await dialogue.advance(channel.id, place)
+			await dialogue.advance(channel.id, position)
 		})
 	}
 
@@ -69,14 +69,14 @@ export function openLink(options: LinkOptions): { link: Link; end(): void } {
 				return dialogue.chats(channel.id)
 			},
 			receive(message) {
-				const taken = receive(message)
-				taken.catch(() => {}) // an adapter that ignores the error loses nothing: the platform delivers the message again
-				return taken
+				const accepted = receive(message)
+				accepted.catch(() => {}) // an adapter may ignore the error: the platform delivers the message again
+				return accepted
 			},
 			advance(cursor) {
-				const kept = advance(cursor)
-				kept.catch(() => {}) // only the position is lost
-				return kept
+				const stored = advance(cursor)
+				stored.catch(() => {}) // an adapter may ignore the error: only the position is lost
+				return stored
 			},
 			status(status, error) {
 				if (signal.aborted || (status !== 'connected' && status !== 'reconnecting')) return

@@ -1,4 +1,4 @@
-/** Removes what is no longer needed: interrupted deletions, bindings of deleted agents, expired codes. */
+/** Finishes interrupted deletions, and removes bindings of deleted agents and expired codes. */
 import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import type { ChannelSettings } from './contract.ts'
@@ -11,7 +11,7 @@ export function maintain(
 	channels: RunningChannels,
 	{ directory, bindings, pairing }: ChannelParts,
 ): void {
-	const inEach = async (work: (channel_id: string) => Promise<void>): Promise<void> => {
+	const forEachChannel = async (work: (channel_id: string) => Promise<void>): Promise<void> => {
 		for (const { id } of await directory.list()) {
 			if (signal.aborted) return
 			await work(id).catch((error: unknown) => {
@@ -19,18 +19,18 @@ export function maintain(
 			})
 		}
 	}
-	const carefully = (work: Promise<void>): void =>
+	const orLog = (work: Promise<void>): void =>
 		void work.catch((error: unknown) => {
 			if (!signal.aborted)
 				log.error({ err: error }, 'the maintenance of channels failed; it is repeated at the next start')
 		})
 
-	on('agent.deleted', () => carefully(inEach(bindings.sweep)))
-	every(CODES_EVERY_MS, () => inEach(pairing.sweep))
+	on('agent.deleted', () => orLog(forEachChannel(bindings.sweep)))
+	every(CODES_EVERY_MS, () => forEachChannel(pairing.sweep))
 	const begin = async (): Promise<void> => {
 		await channels.finishDeletions()
-		await inEach(bindings.sweep)
-		await inEach(pairing.sweep)
+		await forEachChannel(bindings.sweep)
+		await forEachChannel(pairing.sweep)
 	}
-	void serving.then(() => carefully(begin()))
+	void serving.then(() => orLog(begin()))
 }

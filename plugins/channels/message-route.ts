@@ -4,11 +4,11 @@ import type { Context } from '../../core/plugin.ts'
 import { scoped } from '../shared/scopes.ts'
 import type { Channels } from './contract.ts'
 
-/** Characters of a message. */
+/** Limit of a message, in characters. */
 const CONTENT_LIMIT = 64 * 1024
 const aConversation = Joi.string().required().example('channel:0197a4c2-6f0d-7b5e-8f0a-3d0a4c2b1e90')
 
-/** `POST /v1/agents/{name}/conversations/{id}/messages`: says something in a chat as the agent. */
+/** `POST /v1/agents/{name}/conversations/{id}/messages`: sends a message to a chat as the agent. */
 export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels: Channels): void {
 	server.route<{ Params: { name: string; id: string }; Payload: { content: string } }>({
 		method: 'POST',
@@ -17,7 +17,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 			id: 'sendMessage',
 			description: 'Send a message to a chat as its agent, without a run',
 			notes: [
-				"The answer comes once the message is durable. It is then sent once, even after a crash, after earlier messages that wait for that chat. It becomes part of the chat's current conversation, so the agent sees it as its own message.",
+				"Responds once the message is durable. The message is then sent exactly once, even after a crash, in order with others for the chat. It becomes part of the chat's current conversation, as a message of the agent.",
 				'`message.undelivered` reports a message that could not be sent within 24 hours, or that the platform refused.',
 			],
 			tags: ['api', 'channels'],
@@ -36,7 +36,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 					'idempotency-key': Joi.string()
 						.min(1)
 						.max(255)
-						.description('The same key within 24 hours means the same message.'),
+						.description('A repeated key within 24 hours returns the same message and sends nothing.'),
 				}).unknown(),
 				payload: Joi.object({
 					content: Joi.string()
@@ -54,7 +54,7 @@ export function messageRoute(server: Server, ctx: Pick<Context, 'use'>, channels
 				status: {
 					200: Joi.object({
 						message_id: Joi.string().required().example('0197a4c2-70aa-7c11-9d3e-5b7f0c1d2e3f'),
-						conversation: aConversation.description('The current one of the chat.'),
+						conversation: aConversation.description('The current conversation of the chat.'),
 						channel_id: Joi.string().required().example('0197a4c2-6b1c-7a4f-9c55-0d8d2f3e4a5b'),
 						chat_id: Joi.string().required().description('The chat on its platform.').example('42'),
 					}).id('SentMessage'),

@@ -1,10 +1,10 @@
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { IncomingMessage } from './adapter.ts'
 
-/** The limit of a prompt. */
+/** As for a prompt. */
 const TEXT_LIMIT_BYTES = 100 * 1024
 const WORDS_LIMIT = 256
-/** Characters of a quoted message: more than the model sees, since a secret is recognised only as a whole. */
+/** Characters kept of a quoted message: more than the model sees, since the redactor recognizes only whole secrets. */
 const QUOTED_LIMIT = 4_096
 
 const externalId = Joi.string().pattern(/^[\x20-\x7e]{1,128}$/, '1 to 128 printable ASCII characters')
@@ -51,8 +51,8 @@ const message = Joi.object<IncomingMessage>({
 	})
 
 /**
- * A plain copy of the known fields of an adapter's message: texts are well formed, and cut to their limits.
- * Throws, saying what is wrong with it.
+ * A plain copy of an adapter's message with only the known fields. Texts are well-formed and cut to their limits. Throws an
+ * error that states the problem.
  */
 export function readMessage(given: unknown): IncomingMessage {
 	const { error, value } = message.validate(given)
@@ -61,12 +61,12 @@ export function readMessage(given: unknown): IncomingMessage {
 	return { ...rest, ...(attachments?.length && { attachments }) }
 }
 
-/** Throws, saying what is wrong with it. */
+/** Throws an error that states the problem. */
 export function readCursor(given: unknown): string {
 	return Joi.attempt(given, cursor.required().label('cursor')) as string
 }
 
-/** Never cuts a character in two. */
+/** Cuts between characters, never within one. */
 function cutBytes(text: string): string {
 	if (text.length * 3 <= TEXT_LIMIT_BYTES) return text.toWellFormed()
 	const { read } = new TextEncoder().encodeInto(text, new Uint8Array(TEXT_LIMIT_BYTES))

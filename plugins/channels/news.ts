@@ -1,4 +1,4 @@
-/** Reports the state of a connection by events, and never floods the log. */
+/** Reports state changes of a connection as events, rate-limited. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { openBuckets } from '../../core/util/token-buckets.ts'
 import type { ConnectionState } from './contract.ts'
@@ -13,13 +13,13 @@ export const connecting: Readonly<ChannelState> = { connection: 'connecting', bo
 
 export type NewsType = 'channel.connected' | 'channel.disconnected' | 'channel.error'
 
-/** Of events: so many at once, and then one every five seconds. */
+/** Rate limit of events: a burst of 30, then one every five seconds. */
 const EVENTS = { at_once: 30, per_minute: 12 }
-/** Of more waiting events, only the newest is emitted. */
+/** If more states are queued, only the newest is reported. */
 const WAITING_LIMIT = 32
 
 /**
- * Takes each new state. Reports when the connection is made and when it ends, and errors; a repeated error is reported once. `emit`
+ * Returns a function to call with each new state. Reports connects, disconnects and errors; a repeated error only once. `emit`
  * must not throw.
  */
 export function openNews(

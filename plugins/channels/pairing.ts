@@ -1,4 +1,4 @@
-/** Pairing by code: a chat gets a code, and a caller who may change channels binds the chat with it. */
+/** Pairing by code: the bot gives a chat a code, and a caller with `channels:write` binds the chat with it. */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { BoundedMap } from '../../core/util/bounded-map.ts'
@@ -13,7 +13,7 @@ import { hashOf, newCode, openAmong, readCode, withCode } from './codes.ts'
 import type { OpenCode } from './codes.ts'
 import type { Binding, WaitingChat, WhoMayAnswer } from './contract.ts'
 import type { ChannelRecord, Directory } from './directory.ts'
-import { noChannel } from './directory.ts'
+import { ledgerOf } from './directory.ts'
 import { keys, scopeOf } from './keys.ts'
 
 export type Pairing = ReturnType<typeof pairingOf>
@@ -26,9 +26,9 @@ const SHOWN_LIMIT = 200
 
 export function pairingOf({ store, use, emit }: PairingContext, directory: Directory, bindings: Bindings) {
 	const attempts = openAttempts()
-	/** Codes that were valid recently: a caller who has one did not guess it. */
+	/** Codes that were used recently. Sending one again does not count as a wrong code, since it was not guessed. */
 	const used = new BoundedMap<string, true>(USED_LIMIT)
-	// One after another: each guess is counted before the next one is checked.
+	// Serial, so that each wrong code is counted before the next one is checked.
 	const queue = openSerialQueue(WAITING_LIMIT, () =>
 		tryLater('rate_limited', 'too many pairings are waiting; try again', 1),
 	)
@@ -79,16 +79,15 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 
 	return {
 		/**
-		 * A new code for this chat, for which the user `by` asked. If there are more than three open codes, the oldest is dropped.
+		 * Creates a code for a chat at the request of the user `by`. A chat has at most three open codes; the oldest is dropped.
 		 * Throws `not_found` if the channel was deleted.
 		 */
 		issue: (channel_id: string, chat_id: string, by: string): Promise<{ code: string; expires_at: string }> =>
 			change(store, scopeOf(channel_id), async () => {
 				const [ledger, codes] = await Promise.all([
-					store.get<{ closed?: true }>(keys.ledger(channel_id)),
+					ledgerOf(store, channel_id),
 					store.get<OpenCode[]>(keys.codes(channel_id)),
 				])
-				if (!ledger || ledger.value.closed) throw noChannel(channel_id)
 				const now = Date.now()
 				const code = newCode()
 				const added = { hash: hashOf(channel_id, code), chat_id, by }
@@ -101,7 +100,7 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 					result: { code, expires_at: value.at(-1)?.expires_at ?? '' },
 				}
 			}),
-		/** As for `Channels.pair`. */
+		/** See `Channels.pair`. */
 		pair: (
 			code: string,
 			agent_id: string | undefined,
@@ -123,7 +122,7 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 					throw error
 				}
 			}),
-		/** As for `Channels.waiting`. */
+		/** See `Channels.waiting`. */
 		async waiting(): Promise<WaitingChat[]> {
 			const found: WaitingChat[] = []
 			for (const { id: channel_id } of await directory.list()) {
@@ -148,7 +147,7 @@ export function pairingOf({ store, use, emit }: PairingContext, directory: Direc
 	}
 }
 
-/** The same for every reason, so that it reveals nothing. */
+/** The same error for every reason, so that it reveals nothing. */
 function invalidCode(): Fault {
 	return new Fault('pairing_invalid', 'this pairing code is wrong, used or expired; the bot gives the chat a new one')
 }

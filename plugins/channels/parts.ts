@@ -1,5 +1,5 @@
 /**
- * What both halves of this plugin know: the registry, which has channels, bindings and connections, and the dialogue, which
+ * Types shared by the two halves of this plugin: the registry with channels, bindings and connections, and the dialogue, which
  * receives and sends messages.
  */
 import type { AgentRef } from '../../core/plugin.ts'
@@ -10,17 +10,17 @@ import type { Channels, CommonConfig } from './contract.ts'
 export interface LiveChannel {
 	readonly id: string
 	readonly type: string
-	/** What people call the platform. */
+	/** Name of the platform, for people. */
 	readonly label: string
 	readonly can: Abilities
 	readonly config: CommonConfig
-	/** When the rules of who is answered last changed, ISO 8601: earlier messages are not answered by the new rules. */
+	/** When the rules about which messages are answered last changed, ISO 8601. They do not apply to earlier messages. */
 	readonly heard_since?: string
 	/** Undefined while it is not connected. */
 	connection(): Connection | undefined
 }
 
-/** The agent of a chat, as long as both exist. */
+/** A chat that is bound to an existing agent. */
 export interface BoundChat {
 	binding_id: string
 	agent: AgentRef
@@ -30,21 +30,21 @@ export interface BoundChat {
 	created_at: string
 }
 
-/** What the registry needs of the dialogue. */
+/** The dialogue as the registry sees it. */
 export interface Dialogue {
-	/** As for `Link.receive`; calls of one channel come one after another. */
+	/** See `Link.receive`. Calls of one channel are serial. */
 	receive(channel: LiveChannel, message: IncomingMessage): Promise<void>
-	/** As for `Link.advance`. */
+	/** See `Link.advance`. */
 	advance(channel_id: string, cursor: string): Promise<void>
-	/** As for `Link.cursor` and `Link.chats`. */
+	/** See `Link.cursor` and `Link.chats`. */
 	cursor(channel_id: string): Promise<string | null>
 	chats(channel_id: string): Promise<KnownChat[]>
 	/** The channel is connected or reconnected: pending messages can be sent. */
 	connected(channel_id: string): void
-	/** As `Channels.say`. */
+	/** See `Channels.say`. */
 	say: Channels['say']
 	/** Sends a confirmation to a chat that was just bound. */
 	paired(channel_id: string, chat: ChatRef, agent_id: string): Promise<void>
-	/** Deletes the records of a deleted channel, and answers that waited for it. May be repeated. */
+	/** Deletes the records and pending answers of a deleted channel. Idempotent. */
 	forget(channel_id: string): Promise<void>
 }

@@ -5,7 +5,7 @@ import type { Pairing } from './pairing.ts'
 
 export type Registry = ReturnType<typeof registryOf>
 
-/** What the dialogue uses of the registry. */
+/** The registry as the dialogue sees it. */
 export function registryOf(directory: Directory, connections: Connections, bindings: Bindings, pairing: Pairing) {
 	return {
 		channel: connections.live,
@@ -19,7 +19,7 @@ export function registryOf(directory: Directory, connections: Connections, bindi
 			}
 			return undefined
 		},
-		/** The id of a channel that is named by its id, or by its type or an alias of it if only one channel has it. */
+		/** Finds a channel by id, or by a type or alias that only one channel has. Returns its id. */
 		async named(name: string): Promise<string | undefined> {
 			if (await directory.find(name)) return name
 			const type = connections.adapters().find(name)?.type ?? name

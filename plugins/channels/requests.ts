@@ -1,4 +1,4 @@
-/** Checks that joi cannot express: of two forms, exactly one is given. */
+/** Validation that joi cannot express: exactly one of two forms must be given. */
 import { invalidField } from '../shared/invalid-field.ts'
 import type { Answerers, WhoMayAnswer } from './contract.ts'
 
@@ -10,7 +10,7 @@ export interface ChannelRequest {
 export type PairingRequest = Partial<Record<'pairing_code' | 'agent_id' | 'channel_id' | 'external_chat_id', string>> &
 	Answerers
 
-/** The reference from either place, and the config without it. */
+/** Takes the reference from either place, and removes it from the config. */
 export function tokenRef({ bot_token_ref: ref, config }: ChannelRequest): ChannelRequest {
 	const { bot_token_secret_ref: nested, ...rest } = config ?? {}
 	if (ref !== undefined && nested !== undefined && nested !== ref)
@@ -36,7 +36,8 @@ export function pairingRequest({
 	if (pairing_code !== undefined) {
 		if (channel_id !== undefined) throw invalidField('channel_id', both)
 		if (external_chat_id !== undefined) throw invalidField('external_chat_id', both)
-		if (paired_by !== undefined) throw invalidField('paired_by', 'a code knows who asked for it; leave paired_by out')
+		if (paired_by !== undefined)
+			throw invalidField('paired_by', 'leave paired_by out: a code already identifies who requested it')
 		return { pairing_code, agent_id, who_may_answer }
 	}
 	if (agent_id === undefined && channel_id === undefined && external_chat_id === undefined) throw invalidField('', both)

@@ -29,7 +29,7 @@ interface BindingParams {
 }
 
 const tags = ['api', 'channels']
-const powers =
+const accessNotes =
 	'A caller without the scope `*` may name only secrets with the `policy_label` `channel`, and `config.api_root` only at hosts of `channels.allowed_api_roots` in gateway.yaml. Of the other keys of `config` it may set only `agent_id`, `answer`, `allowed_senders`, `progress` and `during_run`, and those that the plugin of the channel declares as `unguarded`.'
 
 export function routes(server: Server, ctx: Context<ChannelSettings>, channels: Channels): void {
@@ -41,7 +41,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			description: 'Add a channel',
 			notes: [
 				'Connects automatically; GET /v1/channels/{id} shows the state. The token may also be named by `config.bot_token_secret_ref`.',
-				powers,
+				accessNotes,
 			],
 			tags,
 			auth: scoped('channels:write'),
@@ -76,7 +76,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 			id: 'listWaitingChats',
 			description: 'List chats that wait to be paired, newest first',
 			notes:
-				'Chats to which the bot gave a code that is still valid; at most 200. POST /v1/channels/pair binds one by its `channel_id` and `external_chat_id`. Anyone can write to a bot, so make sure that you know who it is.',
+				'Chats with a code from the bot that is still valid; at most 200. POST /v1/channels/pair binds one by its `channel_id` and `external_chat_id`. Anyone can write to a bot, so make sure that you know who it is.',
 			tags,
 			auth: scoped('channels:read'),
 			response: { status: { 200: waiting } },
@@ -106,7 +106,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 				'pairing_code' in wanted
 					? await channels.pair(wanted.pairing_code, wanted.agent_id, request.auth.credentials, wanted.who_may_answer)
 					: await channels.bind({ ...wanted, agent: await ctx.use('agents').get(wanted.agent_id) })
-			return h.response(withoutTime(binding)).code(201)
+			return h.response(pairingOf(binding)).code(201)
 		},
 	})
 	server.route<{ Params: BindingParams }>({
@@ -129,7 +129,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		options: {
 			id: 'updateChannel',
 			description: 'Change a channel',
-			notes: ['Reconnects if something changed or if `connection` is `error`.', powers],
+			notes: ['Reconnects if something changed or if `connection` is `error`.', accessNotes],
 			tags,
 			auth: scoped('channels:write'),
 			plugins: { openapi: { errors: [409] } },
@@ -148,7 +148,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 		options: {
 			id: 'deleteChannel',
 			description: 'Delete a channel',
-			notes: 'Also deletes its bindings and codes. Its connection is closed when the answer arrives.',
+			notes: 'Also deletes its bindings and codes. Responds once its connection is closed.',
 			tags,
 			auth: scoped('channels:write'),
 			validate: { params },
@@ -206,7 +206,7 @@ export function routes(server: Server, ctx: Context<ChannelSettings>, channels: 
 	})
 }
 
-function withoutTime({ binding_id, agent_id, channel_id, external_chat_id }: Binding): Partial<Binding> {
+function pairingOf({ binding_id, agent_id, channel_id, external_chat_id }: Binding): Partial<Binding> {
 	return { binding_id, agent_id, channel_id, external_chat_id }
 }
 

@@ -1,4 +1,4 @@
-/** Schemas of requests about channels, and of their answers. */
+/** Schemas of requests about channels, and of the responses. */
 import type { ObjectSchema } from 'joi'
 import { Joi } from '../../core/util/lazy-joi.ts'
 
@@ -14,7 +14,7 @@ const externalId = Joi.string()
 	.pattern(/^[\x20-\x7e]{1,128}$/)
 	.message('{#label} must be 1 to 128 printable ASCII characters')
 
-/** Schemes of addresses that are reached over HTTP. */
+/** Schemes of addresses that the gateway connects to over HTTP. */
 export const webSchemes: readonly string[] = ['http', 'https']
 
 /** `schemes`: the accepted ones; absent if the adapter decides. */
@@ -28,9 +28,9 @@ const apiRootOf = (schemes?: readonly string[]) =>
 			const url = URL.parse(text)
 			const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase()
 			if (!url || scheme === undefined || (schemes && !schemes.includes(scheme))) {
-				const taken = (schemes ?? webSchemes).map((one) => `${one}://`).join(' or ')
+				const accepted = (schemes ?? webSchemes).map((name) => `${name}://`).join(' or ')
 				return helpers.message({
-					custom: `{#label} must be an address that begins with ${schemes ? '' : 'a scheme, such as '}${taken}`,
+					custom: `{#label} must be an address that begins with ${schemes ? '' : 'a scheme, such as '}${accepted}`,
 				})
 			}
 			if (url.username !== '' || url.password !== '')
@@ -66,7 +66,7 @@ const commonKeys = {
 /** Keys that every channel's config may have, in addition to those of its adapter. */
 export const commonConfig = Joi.object(commonKeys)
 
-/** The same for an adapter that accepts addresses of these schemes; absent: http and https. */
+/** The same, for an adapter that accepts addresses with these schemes. */
 export function commonConfigOf(schemes: readonly string[] = webSchemes): ObjectSchema {
 	return commonConfig.keys({ api_root: apiRootOf(schemes) })
 }
@@ -157,7 +157,7 @@ export const paired = Joi.object(bindingKeys).id('Pairing')
 export const binding = Joi.object({
 	...bindingKeys,
 	who_may_answer: Joi.valid('anyone', 'paired').required(),
-	paired_by: Joi.string().allow(null).required().description('Null: not known.').example('100200300'),
+	paired_by: Joi.string().allow(null).required().description('Null if unknown.').example('100200300'),
 	created_at: iso.required(),
 }).id('Binding')
 export const waiting = Joi.object({
@@ -169,7 +169,9 @@ export const waiting = Joi.object({
 				asked_by: Joi.string()
 					.allow(null)
 					.required()
-					.description("The platform's id of the person who asked for the code; `paired_by` of POST /v1/channels/pair.")
+					.description(
+						"The platform's id of the person who requested the code, for `paired_by` of POST /v1/channels/pair.",
+					)
 					.example('100200300'),
 				expires_at: iso.required(),
 			}),
@@ -177,7 +179,7 @@ export const waiting = Joi.object({
 		.required(),
 }).id('WaitingChats')
 export const bindings = Joi.array().items(binding).required()
-/** The answer after a deletion. */
+/** The response to a deletion. */
 export const deletedChannel = Joi.object({ id: channelId, status: Joi.valid('deleted').required() })
 export const deletedBinding = Joi.object({ binding_id: bindingId, status: Joi.valid('deleted').required() })
 export const channelDetails = Joi.object({
@@ -187,7 +189,7 @@ export const channelDetails = Joi.object({
 	connection: Joi.valid('connecting', 'connected', 'reconnecting', 'error', 'disabled')
 		.required()
 		.example('connected')
-		.description('`error`: a person must change something. `disabled`: no running plugin knows the type.'),
+		.description('`error`: a person must change something. `disabled`: no running plugin provides the type.'),
 	bot: Joi.string()
 		.allow(null, '')
 		.required()

@@ -1,4 +1,4 @@
-/** Keeps one channel connected: connects, waits for the end, connects again; until it is stopped, or the platform refuses. */
+/** Keeps one channel connected. Reconnects after each loss, until it is stopped or the platform refuses. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Late, within } from '../../core/util/deadline.ts'
 import { messageOf } from '../../core/errors.ts'
@@ -17,9 +17,9 @@ export type Supervisor = ReturnType<typeof supervise>
 export interface SupervisorOptions extends Pick<LinkOptions, 'channel' | 'token' | 'log' | 'dialogue' | 'queue'> {
 	adapter: Adapter
 	retry_max_s: number
-	/** What must be closed before this one connects. */
+	/** Connects only after this has settled. */
 	after: Promise<unknown>
-	/** Receives each new state. */
+	/** Called with each new state. */
 	changed(state: ChannelState): void
 }
 
@@ -44,11 +44,11 @@ export function supervise(options: SupervisorOptions) {
 		options.changed(state)
 	}
 
-	/** From connecting to the end of the connection, for whatever reason. */
+	/** Connects, waits for the end of the connection, and returns why it ended. */
 	const connectOnce = async () => {
-		const over = Promise.withResolvers<never>()
-		over.promise.catch(() => {})
-		const stay = onAbort(signal, () => over.reject(new Error('it is stopped')))
+		const ended = Promise.withResolvers<never>()
+		ended.promise.catch(() => {})
+		const removeListener = onAbort(signal, () => ended.reject(new Error('the channel is stopped')))
 		let isOpen = false
 		let since: number | undefined
 		const { link, end } = openLink({
@@ -62,25 +62,25 @@ export function supervise(options: SupervisorOptions) {
 			lost(error) {
 				isOpen = false
 				end()
-				over.reject(error)
+				ended.reject(error)
 			},
-			dropped(why) {
+			skipped(why) {
 				log.warn(`an invalid message was skipped: ${why}`)
 				set({ last_error: `the adapter delivered an invalid message: ${why}`.slice(0, 500) })
 			},
 		})
 		const opening = Promise.try(() => adapter.run(() => adapter.adapter.connect(link))).then((connection) =>
-			entered(checkConnection(connection), adapter.run),
+			guarded(checkConnection(connection), adapter.run),
 		)
 		try {
-			const opened = await Promise.race([within(CONNECT_MS, 'the platform', opening), over.promise])
+			const opened = await Promise.race([within(CONNECT_MS, 'the platform', opening), ended.promise])
 			isOpen = true
 			wasConnected = true
 			since = performance.now()
 			current = opened
 			set({ connection: 'connected', bot: nameOf(opened), last_error: null })
 			dialogue.connected(channel.id)
-			return await over.promise
+			return await ended.promise
 		} catch (error) {
 			isOpen = false
 			const connected_ms = since === undefined ? 0 : performance.now() - since
@@ -88,8 +88,8 @@ export function supervise(options: SupervisorOptions) {
 		} finally {
 			end()
 			current = undefined
-			stay()
-			// A connection that opens too late is closed as well, so that it does not remain beside its successor.
+			removeListener()
+			// Also closes a connection that opens too late, so that it does not stay open beside its successor.
 			const closing = opening.then(
 				(connection) => connection.close(),
 				() => {},
@@ -119,7 +119,7 @@ export function supervise(options: SupervisorOptions) {
 			}
 		}
 	}
-	const ended = run().catch((error: unknown) => {
+	const finished = run().catch((error: unknown) => {
 		log.error({ err: error }, 'a channel is no longer kept connected; change it, or restart the gateway')
 		set({ connection: 'error', last_error: messageOf(error) })
 	})
@@ -130,15 +130,15 @@ export function supervise(options: SupervisorOptions) {
 		},
 		/** Undefined while it is not connected. */
 		connection: (): Connection | undefined => (state.connection === 'connected' ? current : undefined),
-		/** Tries again if the platform has refused; otherwise does nothing. */
-		again(): void {
+		/** Connects again if the platform has refused. Otherwise does nothing. */
+		retryRefused(): void {
 			if (state.connection === 'error') wake?.()
 		},
-		/** The connection does nothing more. Settles once it is closed, within 10 s. */
+		/** Ends the connection. Settles once it is closed, within 10 s. */
 		stop(): Promise<void> {
 			stopping.abort()
 			wake?.()
-			return ended
+			return finished
 		},
 	}
 }
@@ -146,11 +146,11 @@ export function supervise(options: SupervisorOptions) {
 function checkConnection(connection: unknown): Connection {
 	const { send, close } = Object(connection) as Partial<Connection>
 	if (typeof send === 'function' && typeof close === 'function') return connection as Connection
-	throw new Error('the adapter gave no connection: it needs send() and close()')
+	throw new Error('connect() of the adapter must return a connection with send() and close()')
 }
 
-/** The same connection, with every call made on behalf of its plugin. */
-function entered(connection: Connection, run: Adapter['run']): Connection {
+/** The same connection, with every call made through `run`, which attributes its errors to the plugin. */
+function guarded(connection: Connection, run: Adapter['run']): Connection {
 	const { edit, draft, typing, load, mark, find, sendFile, findFile } = connection
 	return {
 		get name() {
@@ -178,14 +178,14 @@ function nameOf(connection: Connection): string | null {
 	}
 }
 
-/** Why a connection failed, for operators. Accepts anything that was thrown. The token is removed, however short it is. */
+/** Why a connection failed, for operators. Accepts any thrown value. Replaces the token, however short it is. */
 export function failureOf(thrown: unknown, token: string) {
 	const { code, message, retry_after_ms } = readThrown(thrown)
 	return {
 		message: message.replaceAll(token, '[token]').slice(0, MESSAGE_LIMIT),
 		/** Automatic retries cannot succeed. */
 		refused: code === 'refused',
-		/** How long the platform asked not to be called. */
+		/** The delay that the platform requested. */
 		retry_after_ms,
 	}
 }

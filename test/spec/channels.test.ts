@@ -111,9 +111,9 @@ void t.test('a request that is wrong is refused, naming the field', async (t) =>
 	for (const [body, path, says] of [
 		[{}, 'type', /required/],
 		[{ type: 'loop' }, 'bot_token_ref', /required/],
-		[{ ...good, type: 'smoke' }, 'type', /running plugin knows: .*loop/],
-		[{ ...good, type: 'LOOP' }, 'type', /knows/],
-		[{ ...good, type: '__proto__' }, 'type', /knows/],
+		[{ ...good, type: 'smoke' }, 'type', /running plugin provides: .*loop/],
+		[{ ...good, type: 'LOOP' }, 'type', /provides/],
+		[{ ...good, type: '__proto__' }, 'type', /provides/],
 		[{ ...good, type: '' }, 'type', /empty/],
 		[{ ...good, type: 7 }, 'type', /string/],
 		[{ ...good, type: 'x'.repeat(33) }, 'type', /32/],

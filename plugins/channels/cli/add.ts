@@ -24,7 +24,7 @@ export interface ChannelOptions {
 
 /** How long to wait for the first connection. */
 const CONNECT_MS = 15_000
-const LOOK_MS = 200
+const POLL_MS = 200
 
 /** Returns the channel once it is connected, or after a timeout. */
 export async function addChannel(cli: Cli, platform: string, options: ChannelOptions): Promise<ChannelDetails> {
@@ -45,7 +45,7 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 	try {
 		channel = await cli.api.request<Channel>('POST', '/v1/channels', body)
 	} catch (error) {
-		// Refused: the secret is unused, and would conflict with the next attempt.
+		// Otherwise the unused secret would conflict with the next attempt.
 		if (made !== undefined && error instanceof CliError && error.code !== undefined)
 			await cli.api.request('DELETE', path`/v1/vault/secrets/${made}`).catch(() => {})
 		throw error
@@ -55,45 +55,45 @@ export async function addChannel(cli: Cli, platform: string, options: ChannelOpt
 	return connected
 }
 
-/** Throws if the gateway would refuse the channel for anything but the missing token, so that nobody types one in vain. */
+/** Throws if the gateway would refuse the channel for another reason than the missing token, before the user types the token. */
 async function checkWithoutToken({ api }: Cli, { type, config }: { type: string; config: object }): Promise<void> {
 	try {
-		// With a token that the settings name, this would create the channel.
+		// A token named in the settings would create the channel now.
 		await api.request('POST', '/v1/channels', { type, config: { ...config, bot_token_secret_ref: undefined } })
 	} catch (error) {
 		if (!(error instanceof CliError) || error.errors.every(({ path }) => path !== 'bot_token_ref')) throw error
 	}
 }
 
-/** The gateway takes the name of an agent that is created later; a person has mistyped it. Throws if there is no such agent. */
+/** Throws if there is no such agent. The gateway accepts names of agents that do not exist yet; from a user, this is probably a typo. */
 export async function checkAgent({ api }: Cli, agent: unknown): Promise<void> {
 	if (typeof agent !== 'string') return
 	try {
 		await api.request('GET', path`/v1/agents/${agent}`)
 	} catch (error) {
-		// A token for channels need not permit to read agents.
+		// A token for channels may lack the permission to read agents.
 		if (!(error instanceof CliError) || error.exit !== 'denied') throw error
 	}
 }
 
-/** Throws if the vault has a secret of that name, as far as the caller may know. */
+/** Throws if the vault has a secret with this name and the caller may list secrets. */
 async function checkUnused({ api }: Cli, name: string): Promise<void> {
 	const secrets = await permitted(api.request<{ name: string }[]>('GET', '/v1/vault/secrets'))
-	if (secrets?.some((one) => one.name === name)) throw taken(name)
+	if (secrets?.some((secret) => secret.name === name)) throw nameTaken(name)
 }
 
-/** Keys of `config` that are given. Null, which removes a key, stays. */
+/** The given keys of `config`; null removes a key. */
 export function configOf({ agent, answer, allow, apiRoot, set = [] }: ChannelOptions): Record<string, unknown> {
 	const named = { agent_id: agent, answer, allowed_senders: allow, api_root: apiRoot }
 	return { ...settingsOf(set, 'port=7007 or nick.name=helper'), ...defined(named) }
 }
 
-/** A token given instead of its name is already exposed in the shell history; it must not reach the gateway's log too. */
+/** A token given instead of a name is already in the shell history. This keeps it out of the gateway's log. */
 export function mustBeName(text: string): void {
 	if (/^[A-Za-z0-9_.-]{1,128}$/.test(text)) return
 	throw new CliError(
 		'usage',
-		'--secret and --name take the name of a secret in the vault, never the token itself: leave them out to be asked for it',
+		'--secret and --name expect the name of a secret in the vault, never the token itself; without them, svc asks for the token',
 	)
 }
 
@@ -104,21 +104,21 @@ async function storeToken(cli: Cli, name: string): Promise<string> {
 		return (await cli.api.request<{ id: string }>('POST', '/v1/vault/secrets', body)).id
 	} catch (error) {
 		if (!(error instanceof CliError) || error.code !== 'already_exists') throw error
-		throw taken(name, error)
+		throw nameTaken(name, error)
 	}
 }
 
-function taken(name: string, cause?: unknown): CliError {
+function nameTaken(name: string, cause?: unknown): CliError {
 	const advice = `use it with --secret ${name}, replace its value with: svc vault set ${name}, or store the new one under another --name`
 	return new CliError('conflict', `the vault already has a secret ${name}; ${advice}`, { cause })
 }
 
-/** The channel once its connection succeeds or fails. */
+/** Waits until the channel is connected, has failed, or 15 s have passed. */
 export async function settled(cli: Cli, id: string): Promise<ChannelDetails> {
 	const until = performance.now() + CONNECT_MS
 	for (;;) {
 		const channel = await readChannel(cli.api, id)
 		if (channel.connection !== 'connecting' || channel.last_error !== null || performance.now() > until) return channel
-		await delay(LOOK_MS, undefined, { signal: cli.signal })
+		await delay(POLL_MS, undefined, { signal: cli.signal })
 	}
 }

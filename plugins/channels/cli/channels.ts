@@ -34,7 +34,7 @@ Examples:
   svc channels unbind telegram -- -1001234567890`,
 	commands: {
 		list: {
-			description: 'List the channels and how they are connected',
+			description: 'List the channels and the state of their connections',
 			async run(cli) {
 				cli.out.answer(await allChannels(cli.api), (list, style) =>
 					style.table(
@@ -104,7 +104,7 @@ Examples:
 					about: 'questions and approvals; default with a code: paired, the person who asked for it',
 					choices: ['anyone', 'paired'],
 				},
-				'--paired-by <sender>': 'id of that person, if there is no code',
+				'--paired-by <sender>': 'without a code: id of the person who counts as paired',
 			},
 			async run(cli, { words, ...options }: { words: string[] } & PairOptions) {
 				const body = await pairing(cli, words, options)
@@ -212,7 +212,7 @@ function details(one: ChannelDetails, style: Style): string {
 	return `${fields}\n\n${style.table(['chat', 'agent', 'binding'], rows)}`
 }
 
-/** Throws a `CliError` that says why a channel is not connected. `done`: what the command did. */
+/** Throws a `CliError` with the reason if a channel is not connected. `done`: what the command did. */
 function mustWork({ connection, last_error, id }: ChannelDetails, done: 'created' | 'changed'): void {
 	if (connection === 'connected') return
 	const why = last_error ?? `it is ${connection}`

@@ -11,7 +11,7 @@ export function platformOf(type: string): string {
 	return platforms[type] ?? type
 }
 
-/** Oldest first, each in its current state. */
+/** Oldest first, each with its current state. */
 export async function allChannels(api: Api): Promise<ChannelDetails[]> {
 	const { channels } = await api.request<{ channels: Channel[] }>('GET', '/v1/channels')
 	return Promise.all(channels.map(({ id }) => readChannel(api, id)))
@@ -21,7 +21,7 @@ export function readChannel(api: Api, id: string): Promise<ChannelDetails> {
 	return api.request<ChannelDetails>('GET', path`/v1/channels/${id}`)
 }
 
-/** By id, by the name of the secret with its token, by the name of its bot, or by its type if only one channel has it. */
+/** Finds a channel by its id, the name of its token, the name of its bot, or by a platform with only one channel. */
 export async function findChannel(api: Api, wanted: string): Promise<ChannelDetails> {
 	const names = (one: ChannelDetails) => [one.bot_token_ref, one.bot, platformOf(one.type), one.type]
 	return pick(await allChannels(api), wanted, { kind: 'channel', id: (one) => one.id, names })

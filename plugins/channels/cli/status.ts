@@ -1,4 +1,4 @@
-/** The connections of channels, for `svc status`. */
+/** The part of `svc status` about channels. */
 import type { StatusPart } from '../../../core/cli/command.ts'
 import { path } from '../../../core/cli/contract.ts'
 import type { Cli } from '../../../core/cli/contract.ts'

@@ -119,8 +119,8 @@ void t.test('a token that is there already is used by name; one that is wrong sh
 	t.notMatch(removed.err, /vault/, 'the token was deleted there before')
 
 	const unknown = await svc(['channels', 'add', 'pigeon', '--name', 'PIGEON'], { stdin: 'coo coo coo' })
-	t.match(unknown, { code: 2, err: /a running plugin knows: .*telegram/ })
-	t.match(await svc(['channels', 'add', 'pigeon']), { code: 2, err: /a running plugin knows/ }, 'before the token')
+	t.match(unknown, { code: 2, err: /a running plugin provides: .*telegram/ })
+	t.match(await svc(['channels', 'add', 'pigeon']), { code: 2, err: /a running plugin provides/ }, 'before the token')
 	for (const [typed, meant] of Object.entries({ telegrm: 'telegram', shortwave: 'short_wave' }))
 		t.match(await svc(['channels', 'add', typed]), { code: 2, err: `did you mean "${meant}"?` })
 	t.notMatch(unknown.err, /chat_a/, 'platforms have the names that people type')

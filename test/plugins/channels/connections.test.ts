@@ -305,7 +305,7 @@ void t.test('plugins come and go while others stay connected', async (t) => {
 	const { body } = await own.request('POST', '/v1/channels', {
 		body: { type: 'loop', bot_token_ref: secretOf('hot-loop') },
 	})
-	t.match(body, { statusCode: 400, errors: [{ path: 'type', message: /knows: .*other/ }] })
+	t.match(body, { statusCode: 400, errors: [{ path: 'type', message: /provides: .*other/ }] })
 
 	await reload(`plugins: {loop: true, other: true}\n${settings}`)
 	await stands(own, mine, 'connected')

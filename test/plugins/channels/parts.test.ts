@@ -1,7 +1,7 @@
 /** The small parts: codes, delays, messages, queues, news, what was thrown. */
 import fc from 'fast-check'
 import t from 'tap'
-import { checkPowers } from '../../../plugins/channels/access.ts'
+import { checkAccess } from '../../../plugins/channels/access.ts'
 import { adaptersOf } from '../../../plugins/channels/adapters.ts'
 import { openBackoff } from '../../../plugins/channels/backoff.ts'
 import { hashOf, newCode, openAmong, readCode, withCode } from '../../../plugins/channels/codes.ts'
@@ -83,7 +83,7 @@ void t.test(
 		}
 		const secrets = [{ id: 's', name: 'S', policy_label: 'channel' }] as never
 		const check = (config: Record<string, unknown>, unguarded?: unknown) =>
-			checkPowers({ bot_token_ref: 'S', config }, adapterOf(unguarded).adapter, secrets, { allowed_api_roots: ['ok'] })
+			checkAccess({ bot_token_ref: 'S', config }, adapterOf(unguarded).adapter, secrets, { allowed_api_roots: ['ok'] })
 		await check({ agent_id: 'a', answer: 'all', allowed_senders: [], api_root: 'http://ok/' })
 		await check({ volume: 1 }, ['volume'])
 		for (const [config, unguarded] of [
@@ -94,9 +94,9 @@ void t.test(
 		] as const)
 			await t.rejects(check(config, unguarded), { code: 'forbidden', message: /^config\.\w+ requires the scope "\*"/ })
 		await t.rejects(
-			checkPowers({ bot_token_ref: 'S', config: { volume: 1 } }, undefined, secrets, { allowed_api_roots: [] }),
+			checkAccess({ bot_token_ref: 'S', config: { volume: 1 } }, undefined, secrets, { allowed_api_roots: [] }),
 			{ code: 'forbidden' },
-			'a type that no running plugin knows',
+			'a type that no running plugin provides',
 		)
 		for (const unguarded of ['volume', [7], [''], ['volume', 'api_root'], null, Array(65).fill('a')])
 			t.match(adapterOf(unguarded), { adapter: undefined, problems: [/unguarded/] }, JSON.stringify(unguarded))
