@@ -1,4 +1,4 @@
-/** The dialogue with chats: receives messages, starts runs, and sends their answers. parts.ts describes the other half. */
+/** The dialogue with chats: receives messages, starts runs, and sends their answers. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../core/plugin.ts'
 import type { RunRecord } from '../runs/contract.ts'
@@ -6,7 +6,7 @@ import type { ChannelSettings } from './contract.ts'
 import { deliver } from './dialogue/deliver.ts'
 import { destinationsOf } from './dialogue/destinations.ts'
 import { followRuns } from './dialogue/followed.ts'
-import type { Followed } from './dialogue/followed.ts'
+import type { FollowedRun } from './dialogue/followed.ts'
 import { receive, reportReceived } from './dialogue/intake.ts'
 import { chatKey, openChatQueues } from './dialogue/chat-queues.ts'
 import { openPlatforms } from './dialogue/platforms.ts'
@@ -28,22 +28,22 @@ import type { Registry } from './registry.ts'
 const DAY_MS = 24 * 3_600_000
 const PRUNE_MS = 6 * 3_600_000
 /**
- * The runs are checked again, soon after the start and at intervals: the end of a run that was written just before a crash
- * is not reported again.
+ * Intervals at which all runs are checked: the first, doubled each time up to the longest. No event reports the end of a run that
+ * was written just before a crash.
  */
-const FIRST_LOOK_MS = 250
-const LOOK_MS = 60_000
-/** Delay before a failed attempt to send is retried, such as while the store was unavailable. */
-const AGAIN_MS = 5_000
+const FIRST_CHECK_MS = 250
+const CHECK_MS = 60_000
+/** Delay before a retry, such as while the store is unavailable. */
+const RETRY_MS = 5_000
 
 export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry): Dialogue {
 	const { store, log, signal } = ctx
-	const queues = ctx.own(openChatQueues(log), 'messages on their way to chats')
+	const queues = ctx.own(openChatQueues(log), 'messages being sent to chats')
 	const pace = openPace()
 	const platforms = openPlatforms(registry, signal)
 	const sessions = openSessions(ctx)
 	const runs = followRuns(ctx, {
-		due: (run) => speak(run),
+		due: (run) => queueDelivery(run),
 		started({ reply }) {
 			for (const id of [...(reply.merged ?? []), reply.reply_to]) if (id !== undefined) reportReceived(ctx, reply, id)
 		},
@@ -57,31 +57,31 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		'messages that wait for their files',
 	)
 	const deps = { ctx, registry, platforms, pace, marks, sessions, runs }
-	ctx.extend('destination', destinationsOf(deps, begin))
+	ctx.extend('destination', destinationsOf(deps, catchUp))
 
-	/** Sends what is due, once everything before it in this chat was sent. */
-	function speak(run: Followed): void {
-		if (run.queued || signal.aborted) return
-		run.queued = true
+	/** Queues the delivery of what is due, after earlier messages of the chat. */
+	function queueDelivery(run: FollowedRun): void {
+		if (run.isQueued || signal.aborted) return
+		run.isQueued = true
 		const { channel_id, chat, run_id } = run.reply
 		queues.push(chatKey(channel_id, chat.id), async () => {
-			run.queued = false
+			run.isQueued = false
 			if (signal.aborted) return
 			try {
-				for (const one of upTo(run)) if (await deliver(deps, one)) runs.forget(one.reply.run_id)
+				for (const earlier of withEarlier(run)) if (await deliver(deps, earlier)) runs.forget(earlier.reply.run_id)
 			} catch (error) {
 				if (signal.aborted) return
 				log.error({ err: error, run_id, channel_id }, 'an answer could not be sent to its chat; this will be retried')
-				void sleep(AGAIN_MS, undefined, { signal, ref: false }).then(
-					() => speak(run),
+				void sleep(RETRY_MS, undefined, { signal, ref: false }).then(
+					() => queueDelivery(run),
 					() => {},
 				)
 			}
 		})
 	}
 
-	/** Within the queue, so that nothing else changes the record meanwhile. */
-	function askAgain(run: Followed): void {
+	/** Sends the open question again if the chat did not get it. Queued, so that nothing else changes the record meanwhile. */
+	function resendQuestion(run: FollowedRun): void {
 		const { question_id } = run.question ?? {}
 		if (question_id === undefined || run.said === question_id) return
 		const { channel_id, chat } = run.reply
@@ -89,47 +89,47 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 			const record = await openReply(ctx, run.reply)
 			if (!record?.value.asked.includes(question_id) || run.said === question_id) return
 			await record.change({ asked: record.value.asked.filter((id) => id !== question_id) })
-			speak(run)
+			queueDelivery(run)
 		})
 	}
 
 	/**
-	 * The run, after the earlier ones of its conversation: those have ended already, and an end that was written just before a
-	 * crash may not have been reported.
+	 * The run, preceded by earlier runs of its conversation. Those have ended, but no event reports an end that was written just
+	 * before a crash.
 	 */
-	function upTo(run: Followed): Followed[] {
+	function withEarlier(run: FollowedRun): FollowedRun[] {
 		const { agent_uid, channel_id, chat, conversation } = run.reply
 		const all = runs.inChat(agent_uid, channel_id, chat).filter(({ reply }) => reply.conversation === conversation)
 		const at = all.indexOf(run)
 		return at < 0 ? [run] : all.slice(0, at + 1)
 	}
 
-	/** Sends what is due of a run that may have continued or ended without a listener. */
-	async function sendDue(run: Followed): Promise<RunRecord | undefined> {
+	/** Queues what is due of a run that may have paused or ended without an event. */
+	async function checkRun(run: FollowedRun): Promise<RunRecord | undefined> {
 		const record = await ctx.use('runs').find(run.reply.run_id)
 		const asked = record && (await ctx.use('runs').asked(record))
 		if (asked) run.question = asked
 		if (!record || record.ended_at !== null) runs.ended(run)
-		if (!record || record.ended_at !== null || asked) speak(run)
+		if (!record || record.ended_at !== null || asked) queueDelivery(run)
 		return record
 	}
-	/** A run that is followed only now may already be working. */
-	async function begin(run: Followed): Promise<void> {
-		// The chat may have seen this question: whether it was sent is known only after sending was tried again.
+	/** Brings the state of a run up to date that was not followed from its start. */
+	async function catchUp(run: FollowedRun): Promise<void> {
+		// The question may already have been sent. That is known only after the next attempt.
 		if (run.reply.saying && run.reply.saying.what !== 'answer') run.sendingQuestion ??= Promise.withResolvers()
-		if ((await sendDue(run))?.status === 'started') run.resume()
+		if ((await checkRun(run))?.status === 'started') run.resume()
 	}
-	async function sendAllDue(): Promise<void> {
+	async function checkAllRuns(): Promise<void> {
 		for (const run of runs.all()) {
 			if (signal.aborted) return
-			if (run.isStored && !run.queued) await sendDue(run)
+			if (run.isStored && !run.isQueued) await checkRun(run)
 		}
 	}
 	async function load(): Promise<void> {
 		for await (const { uid } of ctx.use('agents').list()) {
 			for await (const { value } of store.list<Reply>(keys.replies(uid))) {
 				if (signal.aborted) return
-				await begin(await runs.follow(value))
+				await catchUp(await runs.follow(value))
 			}
 		}
 		await pending.load()
@@ -140,16 +140,16 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	}
 	async function loadAndWatch(): Promise<void> {
 		await ctx.serving
-		while (!(await load().then(() => true, failed))) await sleep(AGAIN_MS, undefined, { signal, ref: false })
+		while (!(await load().then(() => true, failed))) await sleep(RETRY_MS, undefined, { signal, ref: false })
 		void watch().catch(() => {})
 	}
 	async function watch(): Promise<never> {
-		for (let delay = FIRST_LOOK_MS; ; delay = Math.min(delay * 2, LOOK_MS)) {
+		for (let delay = FIRST_CHECK_MS; ; delay = Math.min(delay * 2, CHECK_MS)) {
 			await sleep(delay, undefined, { signal, ref: false })
-			await sendAllDue().catch(failed)
+			await checkAllRuns().catch(failed)
 		}
 	}
-	// Incoming messages wait for this: one may answer a question that was asked before the start.
+	// Incoming messages wait for this, since one may answer a question that was asked before the start.
 	const loaded = loadAndWatch()
 	loaded.catch(() => {})
 
@@ -163,7 +163,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 	ctx.on('agent.deleted', async ({ payload }) => {
 		for (const { reply } of runs.all()) if (reply.agent_uid === payload.uid) runs.forget(reply.run_id)
 		pending.forget({ agent_uid: String(payload.uid) })
-		await marks.keepCursors()
+		await marks.storeCursors()
 	})
 
 	return {
@@ -171,7 +171,7 @@ export function openDialogue(ctx: Context<ChannelSettings>, registry: Registry):
 		say: sayIn(deps),
 		async receive(channel, message) {
 			await loaded
-			await receive({ ...deps, notices, pending, askAgain }, channel, message)
+			await receive({ ...deps, notices, pending, resendQuestion }, channel, message)
 		},
 		advance: (channel_id, cursor) => marks.advance(channel_id, cursor),
 		cursor: (channel_id) => marks.cursor(channel_id),

@@ -275,7 +275,7 @@ void t.test('what is no text', async (t) => {
 	await hears(2)
 	const [run, ...more] = (await agent.call('runs')).body
 	t.strictSame(more, [])
-	t.equal(run.prompt, 'look\n\n[With it came a picture, which cannot be read here.]')
+	t.equal(run.prompt, 'look\n\n[Attached but not readable here: a picture]')
 })
 
 void t.test('a question is asked in the chat, and the next message answers it', async (t) => {

@@ -1,4 +1,4 @@
-/** Accepts a message that is to start a run: at once, or later if it has files or one before it in its chat has. */
+/** Accepts a message that starts a run: immediately, or later if files of it or of an earlier message in the chat are loading. */
 import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
 import { newId, now } from '../../../core/util/ids.ts'
@@ -17,7 +17,7 @@ import { texts } from './texts.ts'
 
 export interface AcceptDeps extends StartDeps {
 	ctx: Pick<Context, 'use' | 'redactor'>
-	marks: Pick<Marks, 'isKnown' | 'ops' | 'took'>
+	marks: Pick<Marks, 'isKnown' | 'ops' | 'accepted'>
 	pending: Pick<PendingMessages, 'add' | 'count' | 'hasRoom' | 'inChat'>
 	runs: Pick<FollowedRuns, 'start' | 'count' | 'isBusy'>
 }
@@ -26,10 +26,10 @@ interface Accepted extends Omit<RunStart, 'attachments' | 'also'> {
 	message: IncomingMessage
 }
 
-/** Another call accepted the message. */
+/** The message was accepted by another call. */
 export class KnownMessage extends Error {}
 
-/** Durable when it settles. False if too much waits already. Throws `KnownMessage`, and `not_found` if the agent was deleted. */
+/** Durable when it settles. Returns false if too many messages are pending. Throws `KnownMessage`, and `not_found` if the agent was deleted. */
 export async function accept(
 	deps: AcceptDeps,
 	channel: LiveChannel,
@@ -55,13 +55,13 @@ export async function accept(
 	const isBehind = pending.inChat(channel.id, id) > 0
 	const merges = channel.config.during_run === 'merged' && (isBehind || runs.isBusy(place))
 	const isLater = merges || isBehind || message.attachments !== undefined
-	const isTaken = isLater ? await startLater(deps, bound, accepted, merges) : await startAtOnce(deps, accepted)
-	if (isTaken) await marks.took(channel.id, message)
-	return isTaken
+	const isAccepted = isLater ? await startLater(deps, bound, accepted, merges) : await startNow(deps, accepted)
+	if (isAccepted) await marks.accepted(channel.id, message)
+	return isAccepted
 }
 
-/** One commit: the run, the message's id, and the pending answer. */
-async function startAtOnce(deps: AcceptDeps, { message, ...start }: Accepted): Promise<boolean> {
+/** Commits the run, the message's id and the pending answer together. */
+async function startNow(deps: AcceptDeps, { message, ...start }: Accepted): Promise<boolean> {
 	const { marks } = deps
 	const { agent, channel_id } = start
 	let isRetry = false
@@ -70,7 +70,7 @@ async function startAtOnce(deps: AcceptDeps, { message, ...start }: Accepted): P
 			...start,
 			attachments: [],
 			async also() {
-				if (isRetry && (await marks.isKnown(channel_id, message))) throw new KnownMessage('taken meanwhile')
+				if (isRetry && (await marks.isKnown(channel_id, message))) throw new KnownMessage('accepted by another call')
 				isRetry = true
 				return marks.ops(channel_id, message, agent)
 			},
@@ -82,7 +82,7 @@ async function startAtOnce(deps: AcceptDeps, { message, ...start }: Accepted): P
 	}
 }
 
-/** One commit: the message and its id. */
+/** Commits the pending message and its id together. */
 async function startLater(
 	{ marks, pending }: AcceptDeps,
 	{ binding_id }: BoundChat,
@@ -109,7 +109,7 @@ async function startLater(
 		return true
 	} catch (error) {
 		if (isFault(error, 'conflict') && (await marks.isKnown(channel_id, message)))
-			throw new KnownMessage('taken meanwhile')
+			throw new KnownMessage('accepted by another call')
 		throw error
 	}
 }

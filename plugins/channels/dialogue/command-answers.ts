@@ -1,4 +1,4 @@
-/** What the commands of a chat answer that look something up about the agent, or change its model. */
+/** Answers to chat commands that read or change the agent: /usage, /context, /compact and /model. */
 import { Fault, isFault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { AgentRecord } from '../../agents/contract.ts'
@@ -8,9 +8,9 @@ import { texts } from './texts.ts'
 type AnswerDeps = Pick<Context, 'use' | 'find'>
 
 const DAY_MS = 24 * 3_600_000
-/** Days of `/usage` besides today. */
+/** Period of the second total of `/usage`. */
 const DAYS = 30
-/** Characters of a model's name. */
+/** Limit of a model's name, in characters. */
 const MODEL_LIMIT = 200
 
 /** Tokens and cost of the agent, today and in the last 30 days, by UTC. */
@@ -29,7 +29,7 @@ export async function contextText({ use }: AnswerDeps, agent: AgentRef, conversa
 	return texts.context({ tokens, budget, turns: items.filter(({ kind }) => kind === 'turn').length })
 }
 
-/** Begins a summary of the conversation. */
+/** Starts summarizing the conversation. */
 export async function compactText({ use }: AnswerDeps, agent: AgentRef, conversation: string): Promise<string> {
 	try {
 		return texts.compacting(await use('runs').compact(await currentAgent({ use }, agent), conversation))
@@ -39,7 +39,7 @@ export async function compactText({ use }: AnswerDeps, agent: AgentRef, conversa
 	}
 }
 
-/** Shows the agent's model, or changes it to `wanted`; `default` is the one of its provider. */
+/** Shows the agent's model, or changes it to `wanted`; `default` is the provider's model. */
 export async function modelText(
 	{ use }: AnswerDeps,
 	agent: AgentRef,
@@ -62,7 +62,7 @@ export async function modelText(
 	})
 }
 
-/** Throws `not_found` if it was deleted, also where another agent has its name now. */
+/** Throws `not_found` if the agent was deleted, even if another agent has the same name now. */
 async function currentAgent({ use }: Pick<Context, 'use'>, { name, uid }: AgentRef): Promise<AgentRecord> {
 	const agent = await use('agents').get(name)
 	if (agent.uid !== uid) throw new Fault('not_found', `agent "${name}" of this chat was deleted; pair the chat again`)

@@ -1,15 +1,15 @@
-/** The commands of a chat to the gateway itself. Everything else goes to the agent, even with a leading `/`. */
+/** Chat commands that the gateway handles. All other text goes to the agent, even with a leading `/`. */
 const NAMES = ['start', 'new', 'stop', 'whoami', 'help', 'model', 'usage', 'context', 'compact'] as const
 
 export interface Command {
 	name: (typeof NAMES)[number]
-	/** What follows the name; only `/start`, since links to a bot add something, and `/model` take it. */
+	/** The text after the name. Only `/model` and `/start` accept it; links to a bot add one to `/start`. */
 	argument?: string
 }
 
 const PATTERN = new RegExp(`^/(${NAMES.join('|')})(?:@\\w{1,64})?(?:\\s+(\\S[^]*))?$`, 'i')
 
-/** A command alone in a message. */
+/** The command of a message that consists only of a command. */
 export function commandIn(text: string): Command | undefined {
 	const [, found, argument] = PATTERN.exec(text.trim()) ?? []
 	const name = NAMES.find((one) => one === found?.toLowerCase())

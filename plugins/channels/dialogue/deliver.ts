@@ -1,7 +1,7 @@
-/** Sends the questions and the outcome of a run to its chat. Sends each part once, even if the gateway crashes at any point. */
+/** Sends the questions and the answer of a run to its chat. Each part is sent once, even if the gateway crashes at any point. */
 import { now } from '../../../core/util/ids.ts'
 import type { RunRecord } from '../../runs/contract.ts'
-import type { Followed } from './followed.ts'
+import type { FollowedRun } from './followed.ts'
 import type { Reply } from './records.ts'
 import { boundTo } from './place.ts'
 import type { PlaceDeps } from './place.ts'
@@ -12,10 +12,10 @@ import type { DueText } from './send-due.ts'
 import { closeFence } from './split.ts'
 import { NOTHING_TO_SAY, texts, withNewlines } from './texts.ts'
 import type { SendDeps } from './transmit.ts'
-import { isRepeatedFailure, note, withdraw } from './unasked.ts'
+import { addToConversation, isRepeatedFailure, removeFromConversation } from './unasked.ts'
 
 const ANSWER_AGE_MS = 24 * 3_600_000
-/** Characters of an answer that are sent to a chat. */
+/** Limit of an answer that is sent to a chat, in characters. */
 const TEXT_LIMIT = 64 * 1024
 
 interface Due extends Omit<DueText, 'text'> {
@@ -24,8 +24,8 @@ interface Due extends Omit<DueText, 'text'> {
 	isLast: boolean
 }
 
-/** Sends all that is due now. Settles once there is nothing more to send, or nothing more can be sent. True if the run needs no further messages. */
-export async function deliver(deps: SendDeps & PlaceDeps, run: Followed): Promise<boolean> {
+/** Sends everything that is due now. Settles once it was sent or cannot be sent. Returns true if nothing more will be due for the run. */
+export async function deliver(deps: SendDeps & PlaceDeps, run: FollowedRun): Promise<boolean> {
 	const { ctx } = deps
 	for (;;) {
 		ctx.signal.throwIfAborted()
@@ -38,17 +38,17 @@ export async function deliver(deps: SendDeps & PlaceDeps, run: Followed): Promis
 				// Bindings may have changed while the run executed, or its channel was not connected.
 				const bound = await boundTo(deps, { uid: record.value.agent_uid }, record.value)
 				if (!bound) {
-					await reportUndelivered(ctx, record.value, 'unbound', 'the chat is not bound to the agent any more')
-					await withdraw(ctx, record.value)
+					await reportUndelivered(ctx, record.value, 'unbound', 'the chat is no longer bound to the agent')
+					await removeFromConversation(ctx, record.value)
 					await record.remove()
 					return true
 				}
-				if (due.isLast) await note(deps, bound, record.value, due.text)
+				if (due.isLast) await addToConversation(deps, bound, record.value, due.text)
 				record = (await openReply(ctx, run.reply)) ?? record
 			}
 			const sent_id = due.text === null ? undefined : await sendDue(deps, record, run, { ...due, text: due.text })
 			if (due.isLast) {
-				if (sent_id === undefined) await withdraw(ctx, record.value)
+				if (sent_id === undefined) await removeFromConversation(ctx, record.value)
 				await record.remove({ sent_id })
 				return true
 			}
@@ -66,11 +66,11 @@ export async function deliver(deps: SendDeps & PlaceDeps, run: Followed): Promis
 	}
 }
 
-/** Undefined if the run continues, and has no question that was not sent. */
+/** Undefined if the run continues without an unsent question. */
 async function whatIsDue(
 	{ ctx, registry }: Pick<SendDeps & PlaceDeps, 'ctx' | 'registry'>,
 	reply: Reply,
-	followed: Followed,
+	followed: FollowedRun,
 ): Promise<Due | undefined> {
 	const run = await ctx.use('runs').find(reply.run_id)
 	const { question, stopConfirmed, shown, draft } = followed
@@ -92,14 +92,14 @@ async function whatIsDue(
 			const open = question ?? (await ctx.use('runs').asked(run))
 			if (!open || reply.asked.includes(open.question_id)) return undefined
 			const asked = open.run_id === run.run_id ? texts.question(open) : texts.questionBelow(open)
-			const hearsAll = reply.chat.kind === 'private' || registry.channel(reply.channel_id)?.config.answer === 'all'
-			const text = hearsAll ? asked : closeFence(asked) + texts.answerToMe
+			const seesAll = reply.chat.kind === 'private' || registry.channel(reply.channel_id)?.config.answer === 'all'
+			const text = seesAll ? asked : closeFence(asked) + texts.answerToMe
 			return { what: open.question_id, text, until: Date.now() + ANSWER_AGE_MS, isLast: false }
 		}
 	}
 }
 
-/** Only whole answers count; white space around is ignored. */
+/** Whether a completed run has nothing to deliver: an empty answer, or exactly NOTHING_TO_SAY. */
 function isNothing({ status, answer, said, files }: RunRecord): boolean {
 	const text = answer?.trim() ?? ''
 	return !said && status === 'completed' && ((text === '' && !files) || text === NOTHING_TO_SAY)

@@ -1,28 +1,28 @@
-/** Chats as destinations of results. A result uses the record of a reply, so it is sent as answers are. */
+/** Chats as destinations of results. A result has the record of a reply, so it is sent like an answer. */
 import { now } from '../../../core/util/ids.ts'
 import type { Destinations, RunRecord } from '../../runs/contract.ts'
 import { invalidField } from '../../shared/invalid-field.ts'
-import type { Followed } from './followed.ts'
+import type { FollowedRun } from './followed.ts'
 import { boundTo, hasRoom, pendingOp, placeOf } from './place.ts'
 import type { PlaceDeps } from './place.ts'
 import { keys } from './records.ts'
 import type { Reply, Talk } from './records.ts'
 import { texts } from './texts.ts'
 
-/** Runs above a run that are searched for a chat. */
+/** Limit of ancestors of a run that are searched for its chat. */
 const DEPTH_LIMIT = 8
 
-/** `followed`: looks at a run that may have ended meanwhile. */
-export function destinationsOf(deps: PlaceDeps, followed: (run: Followed) => Promise<unknown>): Destinations {
+/** `catchUp` is called with a run that may already have ended. */
+export function destinationsOf(deps: PlaceDeps, catchUp: (run: FollowedRun) => Promise<unknown>): Destinations {
 	const { ctx, registry, runs, sessions } = deps
 	const { store } = ctx
 	return {
 		async origin(run) {
-			let one: RunRecord | undefined = run
-			for (let depth = 0; one && depth < DEPTH_LIMIT; depth++) {
-				const talk = await store.get<Talk>(keys.talk(one.agent_uid, one.conversation))
+			let ancestor: RunRecord | undefined = run
+			for (let depth = 0; ancestor && depth < DEPTH_LIMIT; depth++) {
+				const talk = await store.get<Talk>(keys.talk(ancestor.agent_uid, ancestor.conversation))
 				if (talk) return { channel_id: talk.value.channel_id, chat: talk.value.chat }
-				one = one.parent && (await ctx.use('runs').find(one.parent.run_id))
+				ancestor = ancestor.parent && (await ctx.use('runs').find(ancestor.parent.run_id))
 			}
 			return undefined
 		},
@@ -42,15 +42,15 @@ export function destinationsOf(deps: PlaceDeps, followed: (run: Followed) => Pro
 			const about = { channel_id, chat_id: chat.id }
 			const failed = (code: string, message: string) => ({ ...about, failed: { code, message }, ops: () => [] })
 			const bound = await boundTo(deps, agent, place)
-			if (!bound) return failed('unbound', 'the chat is not bound to the agent any more')
-			if (!hasRoom(deps, place)) return failed('queue_full', 'too many answers wait for the channel')
+			if (!bound) return failed('unbound', 'the chat is no longer bound to the agent')
+			if (!hasRoom(deps, place)) return failed('queue_full', 'too many answers are pending in the channel')
 			const current = await sessions.current(channel_id, bound, chat)
 			return {
 				...about,
 				place: texts.deliveredTo(registry.channel(channel_id)?.label ?? 'a chat platform', chat.kind),
 				ops: (run_id) => [
 					pendingOp(agent, place, run_id, current),
-					// What the run sets up has the same origin.
+					// Gives what the run sets up the same origin.
 					...(conversation === current
 						? []
 						: [{ key: keys.talk(agent.uid, conversation), value: { ...place, at: now() } satisfies Talk }]),
@@ -59,7 +59,7 @@ export function destinationsOf(deps: PlaceDeps, followed: (run: Followed) => Pro
 		},
 		async begun({ run_id, agent_uid }, channel_id) {
 			const entry = await store.get<Reply>(keys.reply(agent_uid, channel_id, run_id))
-			if (entry) await followed(await runs.follow(entry.value))
+			if (entry) await catchUp(await runs.follow(entry.value))
 		},
 	}
 }

@@ -1,4 +1,4 @@
-/** Loads the files of a message and stores them. The model gets a line about what cannot be loaded: the message is never lost. */
+/** Loads and stores the files of a message. For a file that cannot be loaded the model gets a note; the message is never lost. */
 import { isFault, messageOf } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { Attachment } from '../../../core/protocol.ts'
@@ -9,11 +9,11 @@ import { count, texts } from './texts.ts'
 
 export interface LoadedFiles {
 	attachments: Attachment[]
-	/** One for each file that is missing. */
+	/** A note for each missing file. */
 	lines: string[]
 }
 
-/** Files of one message. */
+/** Maximum files of one message. */
 export const FILES = 10
 const MIB = 1024 * 1024
 
@@ -22,15 +22,15 @@ export interface Loading {
 	files: readonly IncomingFile[]
 	/** Number of files that were left out. */
 	more_files: number
-	/** For all of them together. */
+	/** Time limit for all files together. */
 	max_ms: number
-	/** Its reason is thrown. */
+	/** If it aborts, its reason is thrown. */
 	signal: AbortSignal
 	/** Undefined if the channel is not connected by `until` (ms since 1970). */
 	connection(until: number): Promise<Connection | undefined>
 }
 
-/** Throws `storage_full`, `not_found` (the agent was deleted), and the reason of `signal`. */
+/** Throws `storage_full`, `not_found` (the agent was deleted), or the reason of `signal`. */
 export async function loadFiles({ use }: Pick<Context, 'use'>, loading: Loading): Promise<LoadedFiles> {
 	const { agent, files, more_files, signal } = loading
 	const { limits } = use('attachments')
@@ -38,28 +38,28 @@ export async function loadFiles({ use }: Pick<Context, 'use'>, loading: Loading)
 	const loaded: LoadedFiles = { attachments: [], lines: [] }
 	let bytes = 0
 	const began = performance.now()
-	const left = (): number => Math.max(0, began + loading.max_ms - performance.now())
+	const remainingMs = (): number => Math.max(0, began + loading.max_ms - performance.now())
 
 	for (const file of files.slice(0, taken)) {
 		const max_bytes = Math.min(limits.max_mib * MIB, limits.max_mib_per_message * MIB - bytes)
 		try {
-			const attachment = await one(file, max_bytes)
+			const attachment = await loadFile(file, max_bytes)
 			bytes += attachment.size
 			loaded.attachments.push(attachment)
 		} catch (error) {
 			signal.throwIfAborted()
 			if (isFault(error, 'storage_full', 'not_found')) throw error
-			loaded.lines.push(texts.lost(file.what, whyOf(error, max_bytes)))
+			loaded.lines.push(texts.lost(file.what, reasonOf(error, max_bytes)))
 		}
 	}
-	const others = more_files + files.length - taken
-	if (others > 0) loaded.lines.push(texts.lost(count(others, 'more file'), 'too many files'))
+	const skipped = more_files + files.length - taken
+	if (skipped > 0) loaded.lines.push(texts.lost(count(skipped, 'more file'), 'too many files'))
 	return loaded
 
-	async function one({ ref, name, media_type, seconds, size = 0 }: IncomingFile, max_bytes: number) {
+	async function loadFile({ ref, name, media_type, seconds, size = 0 }: IncomingFile, max_bytes: number) {
 		if (size > max_bytes) throw new TooLarge()
-		const content = await untilEnd(left(), signal, async (end) => {
-			const connection = await loading.connection(Date.now() + left())
+		const content = await withDeadline(remainingMs(), signal, async (end) => {
+			const connection = await loading.connection(Date.now() + remainingMs())
 			end.throwIfAborted()
 			if (!connection) throw new Error('the channel is not connected')
 			if (!connection.load) throw new Error('the channel loads no files')
@@ -75,14 +75,14 @@ export async function loadFiles({ use }: Pick<Context, 'use'>, loading: Loading)
 
 class TooLarge extends Error {}
 
-function whyOf(error: unknown, max_bytes: number): string {
+function reasonOf(error: unknown, max_bytes: number): string {
 	if (error instanceof TooLarge || isFault(error, 'fetch_too_large'))
 		return `it is larger than ${Math.floor(max_bytes / MIB)} MiB`
 	return error instanceof Late || isFault(error, 'fetch_timeout') ? 'it took too long' : messageOf(error)
 }
 
-/** Waits for `work` until the time is over or `signal` aborts, also if it ignores the signal that it gets. */
-async function untilEnd<T>(ms: number, signal: AbortSignal, work: (end: AbortSignal) => Promise<T>): Promise<T> {
+/** Waits for `work` until the deadline, or until `signal` aborts, even if `work` ignores its signal. */
+async function withDeadline<T>(ms: number, signal: AbortSignal, work: (end: AbortSignal) => Promise<T>): Promise<T> {
 	const end = new AbortController()
 	try {
 		return await within(ms, 'the platform', unlessAborted(signal, work(end.signal)))

@@ -1,4 +1,4 @@
-/** The runs whose answers chats wait for, and their current state. */
+/** The runs whose answers go to chats, and their current state. */
 import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
 import type { EventEnvelope } from '../../../core/store/ports.ts'
@@ -10,47 +10,47 @@ import { openProgress } from './progress.ts'
 import type { RunProgress } from './progress.ts'
 import type { Reply } from './records.ts'
 
-/** A run from its beginning until its answer was sent. */
-export interface Followed {
-	/** As it was when the run began; the stored record says what was sent since. */
+/** The state of a run, from its start until its answer was sent. */
+export interface FollowedRun {
+	/** The record as it was at the start of the run. The stored one also tracks what was sent. */
 	readonly reply: Readonly<Reply>
-	/** The open question: its own, or one of a sub-agent that it waits for. */
+	/** The open question of the run, or of a sub-agent that it waits for. */
 	question: OpenQuestion | null
-	/** Id of the last question that was sent to the chat: a message answers no other question. */
+	/** Id of the last question that was sent to the chat. Messages answer only this question. */
 	said: string | null
-	/** When, ISO 8601; '' if unknown. */
+	/** When `said` was sent, ISO 8601; '' if unknown. */
 	said_at: string
-	/** Set while a question is being sent; resolves once that has failed, or `said` is durable. */
+	/** Set while a question is being sent. Resolves once `said` is durable, or sending has failed. */
 	sendingQuestion: PromiseWithResolvers<void> | null
-	/** Whether a model or a tool is working on it. */
+	/** Whether the run is executing, neither queued nor paused. */
 	working: boolean
-	/** When that began, on the clock of `performance`. */
+	/** When `working` became true, by `performance.now()`. */
 	since: number
 	/** The answer's text so far. */
 	draft: string
-	/** What it called so far, since it works. */
+	/** The tool calls since then. */
 	progress: RunProgress
-	/** The preview that the chat shows; undefined before the first one. */
+	/** The preview that the chat shows now; undefined before the first one. */
 	shown?: string
-	/** No previews, since they failed in this chat. */
-	plain: boolean
-	/** An edit of its preview that took too long and may still succeed. */
-	late?: Promise<unknown>
-	/** It has ended, though its answer may not be sent yet. */
-	over: boolean
-	/** Stopped from the chat, which got a confirmation. */
+	/** Previews failed in this chat, so no more are shown. */
+	noPreviews: boolean
+	/** An edit of the preview that timed out and may still succeed. */
+	lateEdit?: Promise<unknown>
+	/** The run has ended. Its answer may not be sent yet. */
+	hasEnded: boolean
+	/** The run was stopped by a command in the chat, which gets its own confirmation. */
 	stopConfirmed: boolean
-	/** It waits until its chat is free to send to. */
-	queued: boolean
-	/** The run and its reply are durable. Until then there is nothing to look up, and nothing is due. */
+	/** Its delivery waits in the queue of the chat. */
+	isQueued: boolean
+	/** The run and its reply are durable. Until then nothing can be looked up, and nothing is due. */
 	isStored: boolean
-	/** Marks it as working, if it was working when it was first followed. */
+	/** Marks the run as working. For a run that was already executing when it was first followed. */
 	resume(): void
 }
 
 export type FollowedRuns = ReturnType<typeof followRuns>
 
-/** A conversation in a chat, or in a thread of it. */
+/** A conversation in a chat or thread. */
 export interface ConversationPlace {
 	agent_uid: string
 	channel_id: string
@@ -59,26 +59,26 @@ export interface ConversationPlace {
 }
 
 export interface FollowHooks {
-	/** There may be something to send. */
-	due(run: Followed): void
-	/** Its first event has arrived. */
-	started(run: Followed): void
-	working(run: Followed): void
+	/** There may be something to deliver. */
+	due(run: FollowedRun): void
+	/** `run.started` was received. */
+	started(run: FollowedRun): void
+	working(run: FollowedRun): void
 }
 
-/** Characters kept of an unfinished answer. */
+/** Limit of the draft, in characters. */
 const DRAFT_LIMIT = 16 * 1024
 
 export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHooks) {
-	const runs = new Map<string, Followed & { stop(): void }>()
-	const chats = new Map<string, Set<Followed>>()
-	const working = new Set<Followed>()
+	const runs = new Map<string, FollowedRun & { stop(): void }>()
+	const chats = new Map<string, Set<FollowedRun>>()
+	const working = new Set<FollowedRun>()
 	const counts = new Counts()
 	ctx.defer(() => {
 		for (const { stop } of runs.values()) stop()
 	}, 'runs that are followed')
 
-	const work = (run: Followed, isWorking: boolean): void => {
+	const setWorking = (run: FollowedRun, isWorking: boolean): void => {
 		run.working = isWorking && !run.reply.unasked
 		if (!run.working) return void working.delete(run)
 		working.add(run)
@@ -87,22 +87,23 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		run.progress = openProgress()
 		hooks.working(run)
 	}
-	const waiting = new Set<() => void>()
+	/** Callbacks of `idle`, called when a run has ended. */
+	const idleChecks = new Set<() => void>()
 	const isBusy = ({ agent_uid, channel_id, chat, conversation }: ConversationPlace): boolean =>
 		[...(chats.get(keyOf(agent_uid, channel_id, chat)) ?? [])].some(
-			({ over, reply }) => !over && !reply.unasked && reply.conversation === conversation,
+			({ hasEnded, reply }) => !hasEnded && !reply.unasked && reply.conversation === conversation,
 		)
-	const ended = (run: Followed): void => {
-		run.over = true
-		for (const look of waiting) look()
+	const ended = (run: FollowedRun): void => {
+		run.hasEnded = true
+		for (const check of idleChecks) check()
 	}
-	const handle = (run: Followed, { event_type, payload }: EventEnvelope): void => {
+	const handle = (run: FollowedRun, { event_type, payload }: EventEnvelope): void => {
 		switch (event_type) {
 			case 'run.started':
-				work(run, true)
+				setWorking(run, true)
 				return hooks.started(run)
 			case 'run.resumed':
-				return work(run, true)
+				return setWorking(run, true)
 			case 'model.request':
 				run.draft = ''
 				return
@@ -110,20 +111,20 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 				if (run.draft.length < DRAFT_LIMIT) run.draft += String(payload.content)
 				return
 			case 'run.paused':
-				return work(run, false)
+				return setWorking(run, false)
 			case 'run.completed':
 			case 'run.failed':
 			case 'run.stopped':
 				run.question = null
-				work(run, false)
+				setWorking(run, false)
 				ended(run)
 				return hooks.due(run)
 			default:
 				run.progress.add({ payload })
 		}
 	}
-	/** Open until it is answered, here or elsewhere. */
-	const ask = (run: Followed, asked: OpenQuestion, withdrawn: AbortSignal): Promise<null> =>
+	/** The question stays open until it is answered or withdrawn, in the chat or elsewhere. */
+	const ask = (run: FollowedRun, asked: OpenQuestion, withdrawn: AbortSignal): Promise<null> =>
 		new Promise((resolve) => {
 			run.question = asked
 			hooks.due(run)
@@ -133,21 +134,21 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			}
 			withdrawn.addEventListener('abort', close, { once: true })
 		})
-	/** `run`: known once `listener` is called. */
-	const listenerOf = (run: () => Followed | undefined, stop: AbortController): RunListener => ({
+	/** `run` returns undefined until `follow` was called. */
+	const listenerOf = (run: () => FollowedRun | undefined, stop: AbortController): RunListener => ({
 		signal: stop.signal,
 		event(event) {
-			const one = run()
-			if (one) handle(one, event)
+			const followed = run()
+			if (followed) handle(followed, event)
 		},
 		ask: async (asked, withdrawn) => {
-			const one = run()
-			return one ? ask(one, asked, withdrawn) : null
+			const followed = run()
+			return followed ? ask(followed, asked, withdrawn) : null
 		},
 	})
-	const add = (reply: Reply, stop: AbortController, isStored: boolean): Followed => {
+	const add = (reply: Reply, stop: AbortController, isStored: boolean): FollowedRun => {
 		const { run_id, channel_id } = reply
-		const run: Followed = {
+		const run: FollowedRun = {
 			reply,
 			question: null,
 			said: reply.said ?? null,
@@ -157,12 +158,12 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			since: 0,
 			draft: '',
 			progress: openProgress(),
-			plain: false,
-			over: false,
+			noPreviews: false,
+			hasEnded: false,
 			stopConfirmed: false,
-			queued: false,
+			isQueued: false,
 			isStored,
-			resume: () => work(run, true),
+			resume: () => setWorking(run, true),
 		}
 		runs.set(run_id, Object.assign(run, { stop: () => stop.abort() }))
 		const place = keyOf(reply.agent_uid, channel_id, reply.chat)
@@ -179,18 +180,18 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 		ended(run)
 		const { agent_uid, channel_id, chat } = run.reply
 		const place = keyOf(agent_uid, channel_id, chat)
-		const others = chats.get(place)
-		others?.delete(run)
-		if (others?.size === 0) chats.delete(place)
+		const inChat = chats.get(place)
+		inChat?.delete(run)
+		if (inChat?.size === 0) chats.delete(place)
 		counts.add(channel_id, -1)
 	}
 	return {
 		/**
-		 * Follows the run that `begin` starts, which must call `follow` before anything can happen in it. Throws what `begin`
-		 * throws; then the run is not followed.
+		 * Follows the run that `begin` starts. `begin` must call `follow` before the run can emit events. If `begin` throws, the run
+		 * is not followed and the error is rethrown.
 		 */
 		async start(begin: (listener: RunListener, follow: (reply: Reply) => void) => Promise<unknown>): Promise<void> {
-			let run: Followed | undefined
+			let run: FollowedRun | undefined
 			const stop = new AbortController()
 			try {
 				const listener = listenerOf(() => run, stop)
@@ -201,8 +202,8 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 				throw error
 			}
 		},
-		/** Follows a run that exists, unless it is followed already. A run that was deleted has no events. */
-		async follow(reply: Reply): Promise<Followed> {
+		/** Follows an existing run, unless it is already followed. A deleted run never emits events. */
+		async follow(reply: Reply): Promise<FollowedRun> {
 			const { run_id } = reply
 			const before = runs.get(run_id)
 			if (before) return before
@@ -219,30 +220,30 @@ export function followRuns(ctx: Pick<Context, 'defer' | 'use'>, hooks: FollowHoo
 			return run
 		},
 		forget,
-		all: (): Iterable<Followed> => runs.values(),
-		working: (): Iterable<Followed> => working,
-		/** The runs of an agent in a chat, or in a thread of it, oldest first. */
-		inChat: (uid: string, channel_id: string, chat: ChatRef): Followed[] => [
+		all: (): Iterable<FollowedRun> => runs.values(),
+		working: (): Iterable<FollowedRun> => working,
+		/** The runs of an agent in a chat or thread, oldest first. */
+		inChat: (uid: string, channel_id: string, chat: ChatRef): FollowedRun[] => [
 			...(chats.get(keyOf(uid, channel_id, chat)) ?? []),
 		],
 		/** Number of runs of a channel. */
 		count: (channel_id: string): number => counts.of(channel_id),
-		/** Whether a run that a message of the conversation started is not over. */
+		/** Whether a run that was started by a message of the conversation has not ended. */
 		isBusy,
-		/** The run was found to be over. */
+		/** Marks the run as ended. */
 		ended,
 		/** Settles once the conversation is not busy, or `signal` aborts. */
 		async idle(place: ConversationPlace, signal: AbortSignal): Promise<void> {
 			const { promise, resolve } = Promise.withResolvers<void>()
-			const look = (): void => {
+			const check = (): void => {
 				if (signal.aborted || !isBusy(place)) resolve()
 			}
-			waiting.add(look)
-			const stay = onAbort(signal, look)
-			look()
+			idleChecks.add(check)
+			const removeListener = onAbort(signal, check)
+			check()
 			await promise
-			stay()
-			waiting.delete(look)
+			removeListener()
+			idleChecks.delete(check)
 		},
 	}
 }

@@ -11,7 +11,7 @@ import { accept, KnownMessage } from './accept.ts'
 import { compactText, contextText, modelText, usageText } from './command-answers.ts'
 import { commandIn } from './commands.ts'
 import type { Command } from './commands.ts'
-import type { Followed, FollowedRuns } from './followed.ts'
+import type { FollowedRun, FollowedRuns } from './followed.ts'
 import type { Marks } from './marks.ts'
 import type { Notices } from './notices.ts'
 import type { PendingMessages } from './pending.ts'
@@ -28,13 +28,14 @@ export interface IntakeDeps {
 	sessions: ChatSessions
 	pending: PendingMessages
 	/** Sends the open question of a run again if its chat did not receive it. */
-	askAgain(run: Followed): void
+	resendQuestion(run: FollowedRun): void
 }
 
+/** How long an answer waits until its question was sent. */
 const SENDING_MS = 2_000
-/** After every time. */
+/** Sorts after every time in ISO 8601. */
 const LAST = '~'
-/** How often the agent of a chat is looked up again, if it was deleted in the meantime. */
+/** Attempts to find the agent of a chat, if it is deleted meanwhile. */
 const ATTEMPTS = 3
 
 /** Settles once the message is durable. Throws if it could not be accepted. */
@@ -46,12 +47,12 @@ export async function receive(deps: IntakeDeps, channel: LiveChannel, message: I
 	const isBlank = message.text.trim() === '' && !message.attachment && !message.attachments
 	for (let attempt = 1; ; attempt++) {
 		const bound = isAllowed ? await registry.bound(channel.id, [chat.id, ...(chat.within ?? [])]) : undefined
-		const isMeant = message.addressed || (bound !== undefined && answer === 'all')
-		if (!isAllowed || !isMeant || isBlank) return marks.pass(channel.id, message)
-		if (await marks.isKnown(channel.id, message)) return marks.pass(channel.id, message)
+		const isAddressed = message.addressed || (bound !== undefined && answer === 'all')
+		if (!isAllowed || !isAddressed || isBlank) return marks.skip(channel.id, message)
+		if (await marks.isKnown(channel.id, message)) return marks.skip(channel.id, message)
 		try {
 			return await causedBy({ actor: { kind: 'channel', id: channel.id, label: sender.id } }, () =>
-				bound ? forAgent(deps, channel, bound, message) : forNobody(deps, channel, message),
+				bound ? receiveBound(deps, channel, bound, message) : receiveUnbound(deps, channel, message),
 			)
 		} catch (error) {
 			if (error instanceof KnownMessage) return
@@ -60,22 +61,26 @@ export async function receive(deps: IntakeDeps, channel: LiveChannel, message: I
 	}
 }
 
-/** The chat has no agent: sends a hint how to get one, at most a few times a minute. */
-async function forNobody({ registry, marks, notices }: IntakeDeps, channel: LiveChannel, message: IncomingMessage) {
+/** Answers a chat without an agent with a hint on how to pair it, at most a few times a minute. */
+async function receiveUnbound(
+	{ registry, marks, notices }: IntakeDeps,
+	channel: LiveChannel,
+	message: IncomingMessage,
+) {
 	const { chat } = message
 	const mayHint = notices.mayHint(channel.id, chat.id)
-	// No record for a repeated request: if the platform delivers it again, it is dropped again.
-	if (!mayHint) return marks.pass(channel.id, message)
+	// Over the limit, nothing is recorded or sent.
+	if (!mayHint) return marks.skip(channel.id, message)
 	const about = { channel_id: channel.id, chat_id: chat.id }
 	const isStart = commandIn(message.text)?.name === 'start'
 	const text = isStart
 		? texts.pairing({ ...about, ...(await registry.pairingCode(channel.id, chat.id, message.sender.id)) })
 		: texts.unpaired(about)
-	await marks.note(channel.id, message)
+	await marks.record(channel.id, message)
 	notices.hint(channel.id, chat, text, message.id)
 }
 
-async function forAgent(
+async function receiveBound(
 	deps: IntakeDeps,
 	channel: LiveChannel,
 	bound: BoundChat,
@@ -85,49 +90,50 @@ async function forAgent(
 	const command = message.addressed ? commandIn(text) : undefined
 	if (command) return handleCommand(deps, channel, bound, message, command)
 	const isText = text.trim() !== ''
-	if (!isText && !message.attachments) return refuse(deps, channel, message, texts.onlyText)
+	if (!isText && !message.attachments) return decline(deps, channel, message, texts.onlyText)
 
-	await deps.marks.introduce(channel.id, message, bound.agent)
+	await deps.marks.addAgent(channel.id, message, bound.agent)
 	const conversation = await deps.sessions.current(channel.id, bound, chat)
-	const asking = askingIn(deps.runs.inChat(bound.agent.uid, channel.id, chat), conversation)
-	if (asking && !isText) return refuse(deps, channel, message, texts.answerInText)
+	const asking = askingRun(deps.runs.inChat(bound.agent.uid, channel.id, chat), conversation)
+	if (asking && !isText) return decline(deps, channel, message, texts.answerInText)
 	if (asking && !mayAnswer(bound, message)) {
-		// Whatever else that person writes is a message like any other, and waits for its turn.
-		if (asking.question && isAnswer(asking.question, text)) return refuse(deps, channel, message, texts.notYours)
-	} else if (asking && (await wasAsked(asking)) && (await answerQuestion(deps, channel, bound.agent, message, asking)))
+		// Any other text of that person is an ordinary message.
+		if (asking.question && isAnswer(asking.question, text)) return decline(deps, channel, message, texts.notYours)
+	} else if (
+		asking &&
+		(await wasQuestionSent(asking)) &&
+		(await answerQuestion(deps, channel, bound.agent, message, asking))
+	)
 		return
-	if (!(await accept(deps, channel, bound, message, conversation))) await refuse(deps, channel, message, texts.tooMuch)
-	// It waits for the answer to a question that the platform may have refused, such as while the bot was blocked.
-	if (asking) deps.askAgain(asking)
+	if (!(await accept(deps, channel, bound, message, conversation))) await decline(deps, channel, message, texts.tooMuch)
+	// The new run waits for the answer to a question that the platform may have refused, such as while the bot was blocked.
+	if (asking) deps.resendQuestion(asking)
 }
 
-/** Of the runs that wait for an answer from this conversation, the one whose question the chat saw last. */
-function askingIn(runs: readonly Followed[], conversation: string): Followed | undefined {
-	const seenAt = ({ sendingQuestion, question, said, said_at }: Followed): string =>
+/** The run that waits for an answer from this conversation; of several, the one whose question was sent last. */
+function askingRun(runs: readonly FollowedRun[], conversation: string): FollowedRun | undefined {
+	const sentAt = ({ sendingQuestion, question, said, said_at }: FollowedRun): string =>
 		sendingQuestion ? LAST : said === question?.question_id ? said_at : ''
 	return runs
 		.filter(({ question, reply }) => question && reply.conversation === conversation)
-		.reduce<Followed | undefined>((last, one) => (last && seenAt(last) >= seenAt(one) ? last : one), undefined)
+		.reduce<FollowedRun | undefined>((last, one) => (last && sentAt(last) >= sentAt(one) ? last : one), undefined)
 }
 
-/**
- * Has the chat seen the question? A quick reply may come before the platform has confirmed the question: wait a moment for
- * that.
- */
-async function wasAsked(run: Followed): Promise<boolean> {
+/** Whether the question was sent. A quick reply may arrive before the platform has confirmed it, so this waits up to 2 s. */
+async function wasQuestionSent(run: FollowedRun): Promise<boolean> {
 	const asked = run.question?.question_id
 	if (run.said !== asked && run.sendingQuestion)
 		await Promise.race([run.sendingQuestion.promise, sleep(SENDING_MS, undefined, { ref: false })])
 	return asked !== undefined && run.said === asked
 }
 
-/** False if no run waits for the answer any more. */
+/** Returns false if no run waits for the answer any more. */
 async function answerQuestion(
 	deps: IntakeDeps,
 	channel: LiveChannel,
 	agent: AgentRef,
 	message: IncomingMessage,
-	run: Followed,
+	run: FollowedRun,
 ): Promise<boolean> {
 	const { ctx, marks } = deps
 	const { question } = run
@@ -138,13 +144,13 @@ async function answerQuestion(
 	} catch (error) {
 		if (isFault(error, 'already_answered', 'conflict', 'not_found')) return false
 		if (question.kind === 'approval' && isFault(error, 'invalid_request', 'invalid_arguments', 'unavailable')) {
-			await refuse(deps, channel, message, texts.notApproved(error.message))
+			await decline(deps, channel, message, texts.notApproved(error.message))
 			return true
 		}
 		throw error
 	}
 	run.question = null
-	await marks.took(channel.id, message)
+	await marks.accepted(channel.id, message)
 	reportReceived(ctx, run.reply, message.id)
 	return true
 }
@@ -153,14 +159,14 @@ function mayAnswer({ answered_by }: BoundChat, { sender }: IncomingMessage): boo
 	return answered_by === undefined || answered_by === sender.id
 }
 
-/** Whether a text is probably meant as an answer. */
+/** Whether the text is probably an answer to the question. */
 function isAnswer(question: OpenQuestion, text: string): boolean {
 	if (question.kind === 'approval') return /^(approve|edit|refuse|#?\d)/i.test(text.trim())
 	const { options = [] } = question
 	return options.includes(answerOf(question, text))
 }
 
-/** An option by its number or its text; anything else unchanged. */
+/** The option with this number or text; otherwise the text unchanged. */
 function answerOf({ options = [] }: QuestionText, text: string): string {
 	const words = text.trim()
 	const byNumber = /^#?(\d{1,3})[.)]?$/.exec(words)?.[1]
@@ -183,12 +189,12 @@ async function handleCommand(
 	const conversation = (): Promise<string> => sessions.current(channel.id, bound, chat)
 	const ended = isEnd ? await conversation() : ''
 	if (command.name === 'new') {
-		await marks.introduce(channel.id, message, bound.agent)
+		await marks.addAgent(channel.id, message, bound.agent)
 		await sessions.begin(channel.id, bound, chat, await marks.ops(channel.id, message, bound.agent))
-		await marks.took(channel.id, message)
-	} else await marks.note(channel.id, message)
+		await marks.accepted(channel.id, message)
+	} else await marks.record(channel.id, message)
 	const { agent } = bound
-	// Others see no more of the agent than it tells them.
+	// Other people see only what the agent tells them.
 	if (['usage', 'context', 'compact'].includes(command.name) && !mayAnswer(bound, message))
 		return say(texts.notYourCommand)
 	switch (command.name) {
@@ -198,7 +204,7 @@ async function handleCommand(
 			return say(texts.whoami({ chat_id: chat.id, sender_id: sender.id, agent: agent.name, channel_id: channel.id }))
 		case 'new':
 		case 'stop': {
-			// A run that does not stop at once must not keep the messages of other chats waiting.
+			// Not awaited: a run that is slow to stop must not delay messages of other chats.
 			void stop(deps, agent, ended, deps.runs.inChat(agent.uid, channel.id, chat)).then((stopped) => {
 				const count = dropped + stopped
 				if (command.name === 'new') return say(texts.newSession(count))
@@ -220,7 +226,7 @@ async function handleCommand(
 			return answer(async () => compactText(deps.ctx, agent, await conversation()))
 	}
 
-	/** Not awaited, so that messages of other chats do not wait for it. */
+	/** Runs in the background, so that messages of other chats are not delayed. */
 	function answer(ask: () => Promise<string>): void {
 		ask().then(say, (error: unknown) => {
 			deps.ctx.log.warn({ err: error, command: command.name }, 'a command of a chat failed')
@@ -229,10 +235,10 @@ async function handleCommand(
 	}
 }
 
-/** Stops these runs, and the sub-agents of the conversation for which no run waits. Returns how many runs were stopped. */
-async function stop({ ctx }: IntakeDeps, agent: AgentRef, conversation: string, runs: Followed[]): Promise<number> {
+/** Stops these runs, and sub-agents of the conversation that no run waits for. Returns the number of stopped runs. */
+async function stop({ ctx }: IntakeDeps, agent: AgentRef, conversation: string, runs: FollowedRun[]): Promise<number> {
 	let count = 0
-	// The newest first, so that no run becomes active only to be stopped.
+	// Newest first, so that stopping one run does not start the next.
 	for (const run of runs.toReversed()) {
 		run.stopConfirmed = true
 		try {
@@ -251,12 +257,13 @@ async function stop({ ctx }: IntakeDeps, agent: AgentRef, conversation: string, 
 	return count
 }
 
-async function refuse({ marks, notices }: IntakeDeps, channel: LiveChannel, message: IncomingMessage, text: string) {
-	await marks.note(channel.id, message)
+/** Accepts the message without a run, and answers with a notice. */
+async function decline({ marks, notices }: IntakeDeps, channel: LiveChannel, message: IncomingMessage, text: string) {
+	await marks.record(channel.id, message)
 	notices.say(channel.id, message.chat, text, message.id)
 }
 
-/** Emitted in the run that the message started or answers. Only after that run has begun, since it writes its own first event. */
+/** Emits `channel.message_received` in the run that the message started or answered. Call it after the run has started, since the run writes its own first event. */
 export function reportReceived(ctx: IntakeDeps['ctx'], reply: Reply, message_id: string): void {
 	const { run_id, channel_id, chat, agent } = reply
 	const thread = chat.thread_id === undefined ? {} : { thread_id: chat.thread_id }

@@ -4,7 +4,7 @@ import type { ChatRef, Connection } from '../adapter.ts'
 const LENGTH_LIMIT = 256
 const warned = new WeakSet<Connection>()
 
-/** `Connection.mark`; undefined also if it is invalid, which is logged once. */
+/** The result of `Connection.mark`. An invalid one is logged once per connection and ignored. */
 export function markOf(connection: Connection, chat: ChatRef, log: Pick<Logger, 'warn'>): string | undefined {
 	let mark: unknown
 	try {
@@ -12,7 +12,7 @@ export function markOf(connection: Connection, chat: ChatRef, log: Pick<Logger, 
 		if (mark === undefined || (typeof mark === 'string' && mark.length <= LENGTH_LIMIT)) return mark
 	} catch {}
 	if (!warned.has(connection))
-		log.warn(`an adapter's mark is ignored: it must be a string of ${LENGTH_LIMIT} characters at most`)
+		log.warn(`the mark of an adapter is ignored: it must be a string of at most ${LENGTH_LIMIT} characters`)
 	warned.add(connection)
 	return undefined
 }

@@ -1,4 +1,4 @@
-/** Which messages were accepted: none is accepted twice, and a connection learns where to resume. */
+/** Records which messages were accepted, so that none is accepted twice and a connection knows where to resume. */
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { now } from '../../../core/util/ids.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
@@ -13,16 +13,17 @@ import type { ChatMark, KnownChatRecord, SeenMessage, SentMessage, Talk } from '
 
 export type Marks = ReturnType<typeof openMarks>
 
-/** Former agents of one chat whose records are checked for a message. */
+/** Limit of agents, current and former, whose records of a chat are checked. */
 const AGENT_LIMIT = 4
 const CHATS_LIMIT = 1_000
-/** Chats whose record is kept in memory. */
+/** Cached records of chats. */
 const CACHE_LIMIT = 5_000
-/** Between two writes of the position of a feed. */
+/** Minimum interval between writes of the position of a feed. */
 const ADVANCE_MS = 5_000
 
-/** The position of the feed of a channel. */
+/** The position in the feed of a channel. */
 interface Feed {
+	/** Number of accepted messages. */
 	taken: number
 	cursor: string | null
 }
@@ -31,7 +32,8 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 	const { store } = ctx
 	const feeds = new Map<string, Promise<Feed>>()
 	const chats = new BoundedMap<string, KnownChatRecord>(CACHE_LIMIT)
-	const keptAt = new Map<string, number>()
+	/** When the position of each feed was last stored. */
+	const storedAt = new Map<string, number>()
 
 	const chatOf = async (channel_id: string, chat_id: string): Promise<KnownChatRecord | undefined> => {
 		const name = chatKey(channel_id, chat_id)
@@ -41,14 +43,14 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		if (entry) chats.set(name, entry.value)
 		return entry?.value
 	}
-	/** Every mark of a chat: one of each agent, and its own. */
+	/** All marks of a chat: one per agent, and its own. */
 	const marksOf = async (channel_id: string, chat: KnownChatRecord): Promise<ChatMark[]> => {
 		const found = await Promise.all(
 			chat.agents.map((uid) => store.get<ChatMark>(keys.mark(uid, channel_id, chat.chat_id))),
 		)
 		return [...found.flatMap((entry) => entry?.value ?? []), ...(chat.mark ? [chat.mark] : [])]
 	}
-	/** The newest message of any agent that the chat had. */
+	/** Id of the newest message that any agent of the chat has sent. */
 	const sentOf = async (channel_id: string, { agents, chat_id }: KnownChatRecord): Promise<string | null> => {
 		const found = await Promise.all(agents.map((uid) => store.get<SentMessage>(keys.sent(uid, channel_id, chat_id))))
 		return found.reduce<string | null>((last, entry) => newer(last, entry?.value.id), null)
@@ -81,8 +83,8 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			at: now(),
 		}
 	}
-	/** Only once it is durable: a message that could not be accepted must be delivered again. */
-	const advance = async (channel_id: string, { cursor }: IncomingMessage): Promise<void> => {
+	/** Call it only once the message is durable: one that was not accepted must be delivered again. */
+	const accepted = async (channel_id: string, { cursor }: IncomingMessage): Promise<void> => {
 		const feed = await feedOf(channel_id)
 		feed.cursor = newer(feed.cursor, cursor)
 		feed.taken++
@@ -104,14 +106,14 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 			const found = await Promise.all(places.map((key) => store.get<SeenMessage>(key)))
 			return found.some((entry) => entry !== undefined)
 		},
-		/** To be called before the agent accepts messages of this chat; has no effect if it has done so before. */
-		async introduce(channel_id: string, { chat }: IncomingMessage, { uid }: AgentRef): Promise<void> {
+		/** Adds the agent to the chat's record. Call it before the agent accepts a message of the chat. */
+		async addAgent(channel_id: string, { chat }: IncomingMessage, { uid }: AgentRef): Promise<void> {
 			const known = await chatOf(channel_id, chat.id)
 			if (known?.agents.at(-1) === uid) return
-			const agents = [...(known?.agents ?? []).filter((one) => one !== uid), uid].slice(-AGENT_LIMIT)
-			await saveChat(channel_id, { ...(known ?? blank(chat)), agents, at: now() })
+			const agents = [...(known?.agents ?? []).filter((other) => other !== uid), uid].slice(-AGENT_LIMIT)
+			await saveChat(channel_id, { ...(known ?? newChat(chat)), agents, at: now() })
 		},
-		/** Writes in the agent's scope that record the message. They conflict if it is recorded already. */
+		/** The ops, in the agent's scope, that record the message. The commit conflicts if the message is already recorded. */
 		async ops(channel_id: string, message: IncomingMessage, { uid }: AgentRef): Promise<Op[]> {
 			const { id, chat } = message
 			const before = await store.get<ChatMark>(keys.mark(uid, channel_id, chat.id))
@@ -120,31 +122,31 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 				{ key: keys.mark(uid, channel_id, chat.id), value: await markFor(channel_id, message, before?.value ?? null) },
 			]
 		},
-		/** Those writes are durable now. */
-		took: advance,
-		/** Records a message that led to no run. */
-		async note(channel_id: string, message: IncomingMessage): Promise<void> {
+		/** To be called once the `ops` of a message are durable. */
+		accepted,
+		/** Records a message that started no run. */
+		async record(channel_id: string, message: IncomingMessage): Promise<void> {
 			const { id, chat } = message
-			const known = (await chatOf(channel_id, chat.id)) ?? blank(chat)
+			const known = (await chatOf(channel_id, chat.id)) ?? newChat(chat)
 			const mark = await markFor(channel_id, message, known.mark)
 			const seen = { key: keys.noted(channel_id, chat.id, id), value: { at: now() } satisfies SeenMessage }
 			await saveChat(channel_id, { ...known, mark, at: now() }, [seen])
-			await advance(channel_id, message)
+			await accepted(channel_id, message)
 		},
-		/** The message needed no action, and is not recorded: only the position of the feed counts. */
-		async pass(channel_id: string, { cursor }: IncomingMessage): Promise<void> {
+		/** Advances the feed past a message that needs no action, without recording the message. */
+		async skip(channel_id: string, { cursor }: IncomingMessage): Promise<void> {
 			const feed = await feedOf(channel_id)
 			feed.cursor = newer(feed.cursor, cursor)
 		},
-		/** Sets the position of the feed, whatever was accepted. Stored the first time, and later every few seconds. */
+		/** Sets the position of the feed. Stores the first one at once, and later ones at most every 5 s. */
 		async advance(channel_id: string, cursor: string): Promise<void> {
 			const feed = await feedOf(channel_id)
 			const isNew = feed.cursor === null
 			feed.cursor = newer(feed.cursor, cursor)
 			feed.taken++ // newer than everything accepted before
-			if (!isNew && performance.now() < (keptAt.get(channel_id) ?? -Infinity) + ADVANCE_MS) return
+			if (!isNew && performance.now() < (storedAt.get(channel_id) ?? -Infinity) + ADVANCE_MS) return
 			await store.put(keys.feed(channel_id), { ...feed })
-			keptAt.set(channel_id, performance.now())
+			storedAt.set(channel_id, performance.now())
 		},
 		cursor: async (channel_id: string): Promise<string | null> => (await feedOf(channel_id)).cursor,
 		async chats(channel_id: string): Promise<KnownChat[]> {
@@ -168,16 +170,16 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		},
 		kindOf: async (channel_id: string, chat_id: string): Promise<ChatKind> =>
 			(await chatOf(channel_id, chat_id))?.kind ?? 'private',
-		/** Ids of what contains the chat, the nearest first. */
+		/** Ids of the containers of the chat, innermost first. */
 		within: async (channel_id: string, chat_id: string): Promise<readonly string[]> =>
 			(await chatOf(channel_id, chat_id))?.within ?? [],
-		/** Writes the positions of the feeds: an agent's records were deleted, perhaps with the newest positions. */
-		async keepCursors(): Promise<void> {
+		/** Stores the positions of all feeds. Needed after an agent was deleted, whose records may have held the newest positions. */
+		async storeCursors(): Promise<void> {
 			for (const [channel_id, feed] of feeds) await store.put(keys.feed(channel_id), { ...(await feed) })
 		},
 		async forget(channel_id: string): Promise<void> {
 			feeds.delete(channel_id)
-			keptAt.delete(channel_id)
+			storedAt.delete(channel_id)
 			for (const [name] of chats) if (name.startsWith(`${channel_id} `)) chats.delete(name)
 			await sweep(keys.allNoted(channel_id))
 			await sweep(keys.chats(channel_id))
@@ -202,17 +204,17 @@ export function openMarks(ctx: Pick<Context, 'store' | 'use' | 'signal'>, regist
 		},
 	}
 
-	/** Deletes nothing more once the plugin stops. */
+	/** Stops deleting when the plugin stops. */
 	function sweep(prefix: Key, wanted: (value: unknown) => boolean = () => true): Promise<void> {
 		return deleteAll(store, prefix, ({ value }) => !ctx.signal.aborted && wanted(value))
 	}
 }
 
-function blank({ id, kind, within = [] }: IncomingMessage['chat']): KnownChatRecord {
+function newChat({ id, kind, within = [] }: IncomingMessage['chat']): KnownChatRecord {
 	return { chat_id: id, kind, within: within.slice(0, 8), agents: [], mark: null, at: now() }
 }
 
-/** Numeric ids are ordered by value; for other ids the later one counts. */
+/** The newer of two ids: numeric ids are compared by value; otherwise `after` is newer. */
 function newer(before: string | null, after: string | undefined): string | null {
 	if (after === undefined) return before
 	if (before === null) return after

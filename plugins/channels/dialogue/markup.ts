@@ -1,6 +1,5 @@
 /**
- * Converts Markdown for other platforms: to the few tags of `html` in adapter.ts, or to plain text. Never fails: what cannot
- * be parsed is shown unchanged.
+ * Converts Markdown to the `html` of adapter.ts, or to plain text. Never fails: text that cannot be parsed is shown unchanged.
  */
 import type { MarkedToken, Token, Tokens } from 'marked'
 import { columnsOf } from '../../../core/util/columns.ts'
@@ -8,7 +7,7 @@ import { lex } from '../../shared/markdown.ts'
 
 export type Target = 'html' | 'plain'
 
-/** `text` should be short, some ten thousand characters. A block that cannot be converted is shown as it is written. */
+/** For texts of up to some ten thousand characters. A block that cannot be converted stays as written. */
 export async function convert(text: string, target: Target): Promise<string> {
 	const clean = text.replaceAll('\0', '').toWellFormed()
 	try {
@@ -18,7 +17,7 @@ export async function convert(text: string, target: Target): Promise<string> {
 	}
 }
 
-/** UTF-16 code units of a converted text without its tags. */
+/** Length of a converted text without its tags, in UTF-16 code units. */
 export function lengthOf(text: string, target: Target): number {
 	if (target === 'plain') return text.length
 	return text.replaceAll(/<[^<>]*>/g, '').replaceAll(/&(?:amp|lt|gt);/g, ' ').length
@@ -26,7 +25,7 @@ export function lengthOf(text: string, target: Target): number {
 
 interface Style {
 	text(text: string): string
-	/** Wraps content that is converted already. */
+	/** Wraps converted content. */
 	mark(tag: 'b' | 'i' | 's' | 'blockquote', content: string): string
 	code(text: string): string
 	block(text: string, language: string): string
@@ -53,10 +52,10 @@ const styles: Record<Target, Style> = {
 	},
 }
 
-/** Open tags: no tag is nested in itself. */
+/** The open tags. No tag is nested in itself. */
 type Open = ReadonlySet<string>
 
-/** `gap`: between two of them. */
+/** `gap`: the text between two blocks. */
 function blocks(tokens: readonly Token[], style: Style, open: Open, gap = '\n\n'): string {
 	return (tokens as MarkedToken[])
 		.map((token) => blockOf(token, style, open))
@@ -87,7 +86,7 @@ function blockOf(token: MarkedToken, style: Style, open: Open): string {
 		case 'hr':
 			return '———'
 		default:
-			// HTML tags and link definitions of the model: shown as written.
+			// HTML and link definitions are shown as written.
 			return style.text(token.raw.trimEnd())
 	}
 }
@@ -101,7 +100,7 @@ function listOf(list: Tokens.List, style: Style, open: Open): string {
 	return items.join(list.loose ? '\n\n' : '\n')
 }
 
-/** The checkbox of a task is among its blocks, or in its paragraph. */
+/** marked puts the checkbox of a task among its blocks, or into its paragraph. */
 function itemOf(item: Tokens.ListItem, style: Style, open: Open): string {
 	const rest = item.tokens.filter(({ type }) => type !== 'checkbox')
 	const box = rest.length < item.tokens.length ? boxOf(item.checked === true) : ''
@@ -158,7 +157,7 @@ function linkOf(href: string, tokens: readonly Token[], style: Style, open: Open
 	return style.link(url, content === '' ? style.text(url) : content, inline(tokens, styles.plain, open))
 }
 
-/** Aligned columns; a platform shows them in a monospaced font. */
+/** Columns aligned with spaces, for a monospaced font. */
 function tableOf({ header, rows, align }: Tokens.Table): string {
 	const cells = [header, ...rows].map((row) => row.map(({ tokens }) => inline(tokens, styles.plain, new Set())))
 	const widths = header.map((_, n) => Math.max(3, ...cells.map((row) => columnsOf(row[n] ?? ''))))
@@ -191,7 +190,7 @@ export function escape(text: string): string {
 
 const named: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0' }
 
-/** References such as `&amp;`, which the lexer leaves as they are. */
+/** Decodes references such as `&amp;`, which the lexer keeps. */
 function decode(text: string): string {
 	return text.replaceAll(
 		/&(?:(amp|lt|gt|quot|apos|nbsp)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));/g,

@@ -1,4 +1,4 @@
-/** Short messages of the gateway itself: hints, and replies to commands. They matter only for a short time, and are not stored. */
+/** Short messages of the gateway itself: hints and replies to commands. They are only briefly relevant, so they are not stored. */
 import { newId } from '../../../core/util/ids.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { ChatKind, ChatRef } from '../adapter.ts'
@@ -17,28 +17,29 @@ interface Notice {
 	chat: ChatRef & { kind: ChatKind }
 	text: string
 	reply_to: string | undefined
-	/** When it is too late, ms since 1970. */
+	/** Deadline, in ms since 1970. */
 	until: number
 	isHint: boolean
 }
 
 const AGE_MS = 10 * 60_000
-/** Jobs, such as notices, that wait in one chat. */
+/** Limit of queued jobs of a chat, beyond which its notices are dropped. */
 const WAITING_LIMIT = 16
+/** Hints per chat in `HINT_MS`. */
 const HINTS = 5
 const HINT_MS = 60_000
-/** Hints that wait in a channel: there may be many strangers. */
+/** Limit of queued hints of a channel, since many strangers may write. */
 const HINTS_WAITING_LIMIT = 100
-/** Chats whose hints are counted. */
+/** Number of chats whose hints are counted. */
 const CHAT_LIMIT = 10_000
 
 export function openNotices(deps: SendDeps, queues: ChatQueues) {
 	const { ctx } = deps
 	const hinted = new BoundedMap<string, { since: number; count: number }>(CHAT_LIMIT)
-	/** Hints that wait, by channel. */
-	const hinting = new Counts()
+	/** Number of queued hints, by channel. */
+	const queuedHints = new Counts()
 
-	const say = async (notice: Notice): Promise<void> => {
+	const send = async (notice: Notice): Promise<void> => {
 		const { text, channel_id, chat, reply_to, until, isHint } = notice
 		const id = newId()
 		let place: SplitPosition = { offset: 0, fence: null }
@@ -55,7 +56,7 @@ export function openNotices(deps: SendDeps, queues: ChatQueues) {
 				preview: null,
 				until,
 				isHint,
-				remember: async () => {},
+				persist: async () => {},
 			})
 			if (outcome.status === 'refused')
 				ctx.log.debug({ channel_id, reason: outcome.message }, 'a notice could not be sent to a chat')
@@ -63,27 +64,27 @@ export function openNotices(deps: SendDeps, queues: ChatQueues) {
 			place = outcome.next
 		}
 	}
-	/** False if it was dropped. */
+	/** Returns false if the notice was dropped. */
 	const queue = (notice: Omit<Notice, 'until'>, done: () => void = () => {}): boolean => {
 		const key = chatKey(notice.channel_id, notice.chat.id)
 		if (queues.length(key) >= WAITING_LIMIT) return false
 		const until = Date.now() + AGE_MS
-		queues.push(key, () => say({ ...notice, until }).finally(done))
+		queues.push(key, () => send({ ...notice, until }).finally(done))
 		return true
 	}
 	return {
-		/** Sends it once the chat is free. Dropped if too many wait there, or it could not be sent in time. */
+		/** Queues a notice. Drops it if too many jobs of the chat are queued, or if it cannot be sent in time. */
 		say(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void {
 			queue({ channel_id, chat, text, reply_to, isHint: false })
 		},
-		/** Sends it to a chat without an agent, once nothing else waits to be sent in the channel. */
+		/** Queues a low-priority notice for a chat without an agent, sent once no other message of the channel is waiting. */
 		hint(channel_id: string, chat: ChatRef & { kind: ChatKind }, text: string, reply_to?: string): void {
-			const done = (): void => hinting.add(channel_id, -1)
-			if (queue({ channel_id, chat, text, reply_to, isHint: true }, done)) hinting.add(channel_id)
+			const done = (): void => queuedHints.add(channel_id, -1)
+			if (queue({ channel_id, chat, text, reply_to, isHint: true }, done)) queuedHints.add(channel_id)
 		},
-		/** Whether this chat may get a hint; counts it toward the limit per minute. False if too many hints wait in the channel. */
+		/** Whether the chat may get a hint, which then counts toward its limit. False if too many hints of the channel are queued. */
 		mayHint(channel_id: string, chat_id: string): boolean {
-			if (hinting.of(channel_id) >= HINTS_WAITING_LIMIT) return false
+			if (queuedHints.of(channel_id) >= HINTS_WAITING_LIMIT) return false
 			const name = chatKey(channel_id, chat_id)
 			const now = performance.now()
 			const before = hinted.get(name)

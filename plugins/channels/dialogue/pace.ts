@@ -1,4 +1,4 @@
-/** How fast messages may follow each other: in one chat, and in all chats of a channel. */
+/** Rate limits of outgoing messages: per chat, and for all chats of a channel. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ChatKind } from '../adapter.ts'
 import type { LiveChannel } from '../parts.ts'
@@ -13,12 +13,13 @@ export type Pace = ReturnType<typeof openPace>
 
 const CHAT_MS = 1_000
 const CHANNEL_MS = 35
+/** Limit of `hold`. */
 export const HOLD_LIMIT_MS = 10_000
-/** Above this number of chats, those that are free are forgotten. */
+/** Above this number of entries, expired ones are deleted. */
 const SWEEP_AT = 1_000
 
 export function openPace() {
-	/** When the next message may be sent, by chat and by channel, by the clock of `performance`. */
+	/** When the next message may be sent, by chat and by channel, in terms of `performance.now()`. */
 	const next = new Map<string, number>()
 
 	const nameOf = (channel: LiveChannel, { id }: Chat): string => chatKey(channel.id, id)
@@ -42,23 +43,23 @@ export function openPace() {
 		Math.max(0, ...names.map((name) => (next.get(name) ?? 0) - now))
 
 	return {
-		/** Waits for its turn and takes it. Throws with the signal. */
+		/** Waits until a message may be sent, and counts it. Throws when the signal aborts. */
 		async take(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void> {
 			signal.throwIfAborted()
 			const name = nameOf(channel, chat)
-			// While a chat waits, it does not use up a turn of the channel.
+			// A chat that waits for its own limit does not use the channel's.
 			for (let wait; (wait = waitFor(performance.now(), name)) > 0;) await pause(wait, signal)
 			const at = reserve(channel, chat, performance.now())
 			for (let wait; (wait = at - performance.now()) > 0;) await pause(wait, signal)
 		},
-		/** Waits for a turn that no other sender waits for. Throws when the signal aborts. */
+		/** `take` with low priority: waits until no other sender waits. Throws when the signal aborts. */
 		async takeLast(channel: LiveChannel, chat: Chat, signal: AbortSignal): Promise<void> {
 			signal.throwIfAborted()
 			while (!takeNow(channel, chat)) await pause(waitFor(performance.now(), nameOf(channel, chat), channel.id), signal)
 		},
-		/** Takes a turn if that needs no waiting. */
+		/** `take` if no wait is needed; otherwise returns false. */
 		takeNow,
-		/** The platform said to send nothing there for so long: some seconds at most, then it is asked again. */
+		/** Blocks a chat for the time that the platform requested, at most 10 s; then sending is tried again. */
 		hold(channel: LiveChannel, chat: Chat, ms: number): void {
 			const name = nameOf(channel, chat)
 			next.set(name, Math.max(next.get(name) ?? 0, performance.now() + Math.min(ms, HOLD_LIMIT_MS)))
@@ -66,7 +67,7 @@ export function openPace() {
 	}
 }
 
-/** The longest delay of a timer; a longer wait takes several. */
+/** The longest delay of a timer. Callers repeat a longer wait. */
 const TIMER_LIMIT_MS = 2 ** 31 - 1
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

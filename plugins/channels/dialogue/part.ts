@@ -1,4 +1,4 @@
-/** One part of a text that fits a message, in a format that the platform accepts. */
+/** Cuts a text into parts that fit into one message of a format. */
 import type { Format } from '../adapter.ts'
 import { convert, escape, lengthOf } from './markup.ts'
 import { nextPiece } from './split.ts'
@@ -10,14 +10,14 @@ export interface MessagePart {
 	next: SplitPosition
 }
 
-/** Smaller parts would not help: the text is then shown unconverted. */
+/** If no conversion fits in this limit, the text is sent unconverted. */
 const LEAST_ROOM = 64
 
-/** Maximum bytes of one code unit: unescaped, and escaped as in `&quot;`. */
+/** Maximum UTF-8 bytes of one code unit: unescaped, and escaped as in `&quot;`. */
 const UNIT_BYTES = 3
 const ESCAPED_BYTES = 6
 
-/** The part of `source`, Markdown, that begins at `from`; '' if only white space remains. The same arguments make the same part. */
+/** The part of `source` (Markdown) that begins at `from`; '' if only white space remains. Deterministic. */
 export async function nextPart(source: string, from: SplitPosition, format: Format): Promise<MessagePart> {
 	const { markup, max_length } = format
 	for (let room = max_length; ;) {
@@ -25,14 +25,14 @@ export async function nextPart(source: string, from: SplitPosition, format: Form
 		const text = markup === 'markdown' ? piece.text : await convert(piece.text, markup)
 		const excess = excessOf(text, format)
 		if (excess <= 1 && (markup === 'markdown' || text.trim() !== '')) return { text, next: piece.next }
-		// Nothing visible, such as an empty list, or columns that need more room than there is.
+		// Nothing is visible, as for an empty list, or table columns need more room.
 		if (text.trim() === '' || room < LEAST_ROOM)
 			return asWritten(source, from, { ...format, max_length: Math.min(room, max_length) })
 		room = Math.min(room - 1, Math.floor((room * 0.95) / excess))
 	}
 }
 
-/** The length of the text relative to what the format allows, by the limit that is closer. */
+/** The length of the text relative to the stricter limit of the format; more than 1 is too long. */
 function excessOf(text: string, { markup, max_length, max_bytes = Infinity }: Format): number {
 	const length = markup === 'markdown' ? text.length : lengthOf(text, markup)
 	return Math.max(length / max_length, Buffer.byteLength(text) / max_bytes)

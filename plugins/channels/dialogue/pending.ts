@@ -1,8 +1,8 @@
 /**
- * Messages that were accepted and whose runs have not started: those with files, and those behind them in the same chat.
- * Each is a record, so the platform may forget it, and messages of other chats need not wait for a slow download. Each chat
- * has a worker, which loads the files of one message after another and starts its run; the commit that starts the run
- * deletes the record, so that there is one run however often the gateway dies in between.
+ * Accepted messages whose runs have not started: those with files, and those behind them in the same chat. Each is stored, so
+ * it can be acknowledged to the platform, and a slow download does not delay messages of other chats. Each chat has a worker
+ * that loads the files of one message after another and starts the runs. The commit that starts a run deletes the record, so
+ * each message gets exactly one run, even after crashes.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
@@ -33,24 +33,24 @@ export interface PendingDeps {
 	platforms: Pick<Platforms, 'open'>
 }
 
-/** What is in memory of a pending message. */
+/** The part of a pending message that is kept in memory. */
 interface QueuedMessage extends Pick<
 	PendingMessage,
 	'id' | 'agent_uid' | 'channel_id' | 'chat' | 'conversation' | 'binding_id'
 > {
 	merges: boolean
-	/** When this process took it up, on the clock of `performance`. */
+	/** When this process queued it, by `performance.now()`. */
 	since: number
 	dropped: AbortController
 }
 
 const CHAT_LIMIT = 20
 const CHANNEL_LIMIT = 1_000
-/** Messages whose files are loaded at the same time; agents take turns. Each holds one file in memory. */
+/** Messages whose files are loaded concurrently. Each holds one file in memory; agents take turns. */
 const LOADING_LIMIT = 8
-/** For all files of a message. */
+/** Time limit for all files of a message. */
 const LOAD_MS = 20_000
-/** After this time in its chat's queue, a message's files are not loaded any more. */
+/** The files of a message that has waited longer in its chat's queue are not loaded. */
 const WAIT_MS = 120_000
 /** Delay before a failed start is retried, such as while the store was unavailable. */
 const AGAIN_MS = 5_000
@@ -74,23 +74,23 @@ export function openPending(deps: PendingDeps) {
 		counts.add(channel_id)
 		if (chats.has(key)) return
 		chats.set(key, queue)
-		const worker = work(key, queue).finally(() => workers.delete(worker))
+		const worker = runWorker(key, queue).finally(() => workers.delete(worker))
 		workers.add(worker)
 	}
-	const work = async (key: string, queue: QueuedMessage[]): Promise<void> => {
+	const runWorker = async (key: string, queue: QueuedMessage[]): Promise<void> => {
 		for (let entry = queue[0]; entry; entry = queue[0]) {
-			const settled = await settle(entry, queue)
+			const done = await startFirst(entry, queue)
 			if (signal.aborted) return
-			queue.splice(0, settled)
-			counts.add(entry.channel_id, -settled)
+			queue.splice(0, done)
+			counts.add(entry.channel_id, -done)
 		}
 		chats.delete(key)
 	}
 	/**
-	 * Settles once the run of the first message of a queue has started, or there will be none, or the plugin stops. Returns the
-	 * number of messages that share it.
+	 * Starts the run of the first message of a queue. Settles once it has started, will never start, or the plugin stops. Returns
+	 * the number of messages that share the run.
 	 */
-	const settle = async (entry: QueuedMessage, queue: readonly QueuedMessage[]): Promise<number> => {
+	const startFirst = async (entry: QueuedMessage, queue: readonly QueuedMessage[]): Promise<number> => {
 		const end = AbortSignal.any([signal, entry.dropped.signal])
 		let { since } = entry
 		if (entry.merges) {
@@ -98,25 +98,28 @@ export function openPending(deps: PendingDeps) {
 			since = performance.now()
 		}
 		while (!end.aborted) {
-			const group = entry.merges ? queue.slice(0, sharing(entry, queue)) : [entry]
+			const group = entry.merges ? queue.slice(0, groupSize(entry, queue)) : [entry]
 			try {
 				await start(group, since, end)
 				return group.length
 			} catch (error) {
 				if (end.aborted) break
-				if (error instanceof Gone) continue // one of them was dropped: without it, then
+				if (error instanceof Dropped) continue // one message was dropped: retry without it
 				const { id, channel_id } = entry
-				log.error({ err: error, id, channel_id }, 'a message of a chat could not be passed on; this will be retried')
+				log.error(
+					{ err: error, id, channel_id },
+					'the run of a chat message could not be started; this will be retried',
+				)
 				await sleep(AGAIN_MS, undefined, { signal: end, ref: false }).catch(() => {})
 			}
 		}
 		return 1
 	}
-	const stored = async ({ agent_uid, channel_id, id }: QueuedMessage): Promise<StoreEntry<PendingMessage>[]> =>
+	const entriesOf = async ({ agent_uid, channel_id, id }: QueuedMessage): Promise<StoreEntry<PendingMessage>[]> =>
 		[await store.get<PendingMessage>(keys.pending(agent_uid, channel_id, id))].filter((one) => one !== undefined)
-	/** One run for all of these that were not dropped. `since`: from when on their files may be loaded. */
+	/** Starts one run for all messages that were not dropped. `since`: the start of the wait limited by `WAIT_MS`. */
 	const start = async (group: readonly QueuedMessage[], since: number, end: AbortSignal): Promise<void> => {
-		const entries = (await Promise.all(group.map(stored))).flat()
+		const entries = (await Promise.all(group.map(entriesOf))).flat()
 		const newest = entries.at(-1)?.value
 		if (!newest) return
 		const messages = entries.map(({ value }) => value)
@@ -160,19 +163,19 @@ export function openPending(deps: PendingDeps) {
 				trigger,
 				async also() {
 					const revs = await Promise.all(entries.map(async ({ key }) => (await store.get(key))?.rev))
-					if (entries.some(({ rev }, at) => rev !== revs[at])) throw new Gone()
+					if (entries.some(({ rev }, at) => rev !== revs[at])) throw new Dropped()
 					return removals
 				},
 			})
 		} catch (error) {
 			if (isFault(error, 'queue_full')) return refuse(texts.tooMuch)
-			// It would fail again, and nothing behind it in its chat would be answered.
+			// A permanent failure must not block later messages of the chat.
 			const mayRetry = !isFault(error) || error.status >= 500 || ['conflict', 'not_found'].includes(error.code)
 			if (!mayRetry) return refuse(texts.commandFailed(error.message))
 			throw error
 		}
 	}
-	/** False if its run has started, or it was dropped before. */
+	/** Returns false if its run has started, or it was already dropped. */
 	const remove = async ({ id, agent_uid, channel_id }: QueuedMessage): Promise<boolean> => {
 		const key = keys.pending(agent_uid, channel_id, id)
 		const entry = await store.get(key)
@@ -187,41 +190,42 @@ export function openPending(deps: PendingDeps) {
 	}
 
 	return {
-		/** Messages of this chat that have no run yet: later ones must be added, too. */
+		/** Number of pending messages of a chat. If there are any, later messages must be added as well. */
 		inChat,
 		count: (channel_id: string): number => counts.of(channel_id),
 		hasRoom: (channel_id: string, chat_id: string): boolean =>
 			counts.of(channel_id) < CHANNEL_LIMIT && inChat(channel_id, chat_id) < CHAT_LIMIT,
-		/** Durable when it settles, together with `also`, which are in the agent's scope. Throws `conflict`, and then has no effect. */
+		/** Stores a message together with `also`, ops in the agent's scope. Throws `conflict` without any effect. */
 		async add(message: PendingMessage, also: Op[]): Promise<void> {
 			const { id, agent_uid, channel_id } = message
 			const record: Op = { key: keys.pending(agent_uid, channel_id, id), value: message, expect: null }
 			await store.commit(agentScope(agent_uid), [record, ...also])
 			enqueue(message)
 		},
-		/** Takes up what an earlier process accepted. May be repeated. */
+		/** Queues the messages that an earlier process accepted. Idempotent. */
 		async load(): Promise<void> {
 			const found: PendingMessage[] = []
 			for await (const { uid } of ctx.use('agents').list())
 				for await (const { value } of store.list<PendingMessage>(keys.allPending(uid))) found.push(value)
 			for (const one of found.toSorted((a, b) => (a.id < b.id ? -1 : 1))) enqueue(one)
 		},
-		/** Drops those of a chat, or of a thread of it. Returns their number; their runs have not started, and never will. */
+		/** Drops the messages of a chat or thread. Returns how many; their runs will never start. */
 		async drop(agent_uid: string, channel_id: string, { id, thread_id }: ChatRef): Promise<number> {
 			let count = 0
 			for (const entry of [...(chats.get(chatKey(channel_id, id)) ?? [])].toReversed()) {
 				if (entry.agent_uid !== agent_uid || entry.chat.thread_id !== thread_id) continue
 				if (!(await remove(entry))) continue
-				entry.dropped.abort(new Gone())
+				entry.dropped.abort(new Dropped())
 				count++
 			}
 			return count
 		},
-		/** The channel or the agent was deleted, with its records. */
+		/** Drops the messages of a deleted channel or agent, whose records are already deleted. */
 		forget(which: { channel_id: string } | { agent_uid: string }): void {
-			const is = (entry: QueuedMessage): boolean =>
+			const matches = (entry: QueuedMessage): boolean =>
 				'channel_id' in which ? entry.channel_id === which.channel_id : entry.agent_uid === which.agent_uid
-			for (const queue of chats.values()) for (const entry of queue) if (is(entry)) entry.dropped.abort(new Gone())
+			for (const queue of chats.values())
+				for (const entry of queue) if (matches(entry)) entry.dropped.abort(new Dropped())
 		},
 		async [Symbol.asyncDispose]() {
 			await Promise.all(workers)
@@ -229,8 +233,8 @@ export function openPending(deps: PendingDeps) {
 	}
 }
 
-/** How many messages at the front of a queue share the run of the first. */
-function sharing(first: QueuedMessage, queue: readonly QueuedMessage[]): number {
+/** Number of messages at the front of a queue that share the run of the first one. */
+function groupSize(first: QueuedMessage, queue: readonly QueuedMessage[]): number {
 	const other = queue.findIndex(
 		({ merges, binding_id, conversation, chat }) =>
 			!merges ||
@@ -241,5 +245,5 @@ function sharing(first: QueuedMessage, queue: readonly QueuedMessage[]): number 
 	return other < 0 ? queue.length : other
 }
 
-/** A record was deleted. */
-class Gone extends Error {}
+/** A pending message was dropped. */
+class Dropped extends Error {}

@@ -1,4 +1,4 @@
-/** The chat of what no message in it asked for: results of runs, and messages that callers send. */
+/** Chats as targets of results and of messages that callers send. */
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { Op } from '../../../core/store/ports.ts'
 import type { Destination } from '../../runs/contract.ts'
@@ -20,7 +20,7 @@ export interface PlaceDeps {
 	sessions: Pick<ChatSessions, 'current'>
 }
 
-/** Pending messages and answers of one channel, with the runs that work on them, beyond which nothing more is accepted for it. */
+/** Limit of pending messages and answers of one channel, including the runs that work on them. */
 export const PENDING_LIMIT = 5_000
 
 /** Undefined for `none`. */
@@ -34,7 +34,7 @@ export async function placeOf(
 	return placeIn(marks, (await registry.named(channel)) ?? channel, chat)
 }
 
-/** The chat of a conversation of this agent, or of a binding in which nothing was said yet. */
+/** The chat of a conversation of this agent, or of a binding whose chat has no messages yet. */
 export async function placeOfConversation(
 	deps: PlaceDeps,
 	agent: AgentRef,
@@ -50,7 +50,7 @@ export async function placeOfConversation(
 	return (await boundTo(deps, agent, place)) && place
 }
 
-/** The binding of the chat, if it is one of this agent's. */
+/** The binding of the chat, if the chat is bound to this agent. */
 export async function boundTo(
 	{ registry, marks }: Pick<PlaceDeps, 'registry' | 'marks'>,
 	{ uid }: Pick<AgentRef, 'uid'>,
@@ -64,7 +64,7 @@ export function hasRoom({ runs }: PlaceDeps, { channel_id }: ChatPlace): boolean
 	return runs.count(channel_id) < PENDING_LIMIT
 }
 
-/** Stores that the answer of a run, or a message, is to be sent there. `conversation`: the chat's current one. */
+/** The op that stores the pending delivery of a run's answer, or of a message. `conversation`: the chat's current one. */
 export function pendingOp(
 	{ name, uid }: AgentRef,
 	{ channel_id, chat }: ChatPlace,

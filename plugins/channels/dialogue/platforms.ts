@@ -1,4 +1,4 @@
-/** Calls to the platforms of channels. Callers wait while a channel is not connected. */
+/** Calls to the platforms of channels, which wait until the channel is connected. */
 import { within } from '../../../core/util/deadline.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import { onAbort } from '../../../core/util/on-abort.ts'
@@ -20,23 +20,23 @@ export type Platforms = ReturnType<typeof openPlatforms>
 const CALL_LIMIT = 64
 const CALL_MS = 60_000
 /** The same for optional calls. */
-const ASIDE_LIMIT = 32
-const ASIDE_MS = 5_000
+const OPTIONAL_CALL_LIMIT = 32
+const OPTIONAL_CALL_MS = 5_000
 const TIMER_LIMIT_MS = 2 ** 31 - 1
-const GONE_LIMIT = 1_000
+const DELETED_LIMIT = 1_000
 
 export function openPlatforms(registry: Registry, signal: AbortSignal) {
-	const waiting = new Map<string, Set<(isThere: boolean) => void>>()
-	/** Ids are never reused, so it is safe to forget the oldest. */
-	const gone = new BoundedMap<string, true>(GONE_LIMIT)
-	/** Of a channel, once it made a call. */
-	const places = new Map<string, Semaphore>()
-	const asides = new Counts()
+	const waiting = new Map<string, Set<(isConnected: boolean) => void>>()
+	/** Deleted channels. Ids are never reused, so the oldest can be dropped. */
+	const deleted = new BoundedMap<string, true>(DELETED_LIMIT)
+	/** Limits the concurrent calls of each channel. */
+	const slots = new Map<string, Semaphore>()
+	const optionalCalls = new Counts()
 
-	const notify = (channel_id: string, isThere: boolean): void => {
+	const notify = (channel_id: string, isConnected: boolean): void => {
 		const all = waiting.get(channel_id)
 		waiting.delete(channel_id)
-		for (const wake of all ?? []) wake(isThere)
+		for (const wake of all ?? []) wake(isConnected)
 	}
 
 	const now = (channel_id: string): ConnectedChannel | undefined => {
@@ -47,21 +47,21 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 	return {
 		/** Undefined if the channel is not connected. */
 		now,
-		/** Settles once the channel is connected. Undefined if it was deleted, or is not connected by `until` (ms since 1970). Throws when the signal aborts. */
+		/** Waits until the channel is connected. Undefined if it was deleted, or is not connected by `until` (ms since 1970). Throws when the signal aborts. */
 		async open(channel_id: string, until: number): Promise<ConnectedChannel | undefined> {
 			for (;;) {
 				signal.throwIfAborted()
-				if (Date.now() >= until || gone.has(channel_id)) return undefined
+				if (Date.now() >= until || deleted.has(channel_id)) return undefined
 				const found = now(channel_id)
 				if (found) return found
-				if (!(await connects(channel_id, until))) return undefined
+				if (!(await waitForConnection(channel_id, until))) return undefined
 			}
 		},
-		/** Makes a call, as soon as not too many others of this channel are running. On a timeout it throws, and the outcome is unknown. */
+		/** Makes a call, within the limit of concurrent calls of the channel. Throws after 60 s; then the outcome is unknown. */
 		async call<T>(channel_id: string, make: () => Promise<T>): Promise<T> {
-			const own = places.get(channel_id) ?? openSemaphore(CALL_LIMIT)
-			if (!gone.has(channel_id)) places.set(channel_id, own)
-			const release = await own.take()
+			const semaphore = slots.get(channel_id) ?? openSemaphore(CALL_LIMIT)
+			if (!deleted.has(channel_id)) slots.set(channel_id, semaphore)
+			const release = await semaphore.take()
 			try {
 				return await within(CALL_MS, 'the platform', make())
 			} finally {
@@ -69,33 +69,34 @@ export function openPlatforms(registry: Registry, signal: AbortSignal) {
 			}
 		},
 		/**
-		 * Makes an optional call that delays no other. It throws after a timeout of a few seconds; the outcome is unknown then.
-		 * Undefined if too many such calls are running.
+		 * Makes an optional call, which does not count toward the limit of the others. Throws after 5 s; then the outcome is unknown.
+		 * Returns undefined if too many optional calls are running.
 		 */
-		aside(channel_id: string, make: () => Promise<void>): Promise<void> | undefined {
-			if (asides.of(channel_id) >= ASIDE_LIMIT) return undefined
-			asides.add(channel_id)
-			return within(ASIDE_MS, 'the platform', make()).finally(() => asides.add(channel_id, -1))
+		optionalCall(channel_id: string, make: () => Promise<void>): Promise<void> | undefined {
+			if (optionalCalls.of(channel_id) >= OPTIONAL_CALL_LIMIT) return undefined
+			optionalCalls.add(channel_id)
+			return within(OPTIONAL_CALL_MS, 'the platform', make()).finally(() => optionalCalls.add(channel_id, -1))
 		},
 		/** The channel is connected or reconnected. */
 		connected: (channel_id: string): void => notify(channel_id, true),
-		/** The channel was deleted: ends every wait for it. */
+		/** Ends every wait for a deleted channel. */
 		forget(channel_id: string): void {
-			gone.set(channel_id, true)
-			places.delete(channel_id)
+			deleted.set(channel_id, true)
+			slots.delete(channel_id)
 			notify(channel_id, false)
 		},
 	}
 
-	function connects(channel_id: string, until: number): Promise<boolean> {
+	/** Returns false after a timeout, or if the channel was deleted. */
+	function waitForConnection(channel_id: string, until: number): Promise<boolean> {
 		const { promise, resolve, reject } = Promise.withResolvers<boolean>()
 		const all = waiting.get(channel_id) ?? new Set()
 		waiting.set(channel_id, all.add(resolve))
 		const timer = setTimeout(resolve, Math.min(until - Date.now(), TIMER_LIMIT_MS), false).unref()
-		const stay = onAbort(signal, () => reject(signal.reason))
+		const removeListener = onAbort(signal, () => reject(signal.reason))
 		return promise.finally(() => {
 			clearTimeout(timer)
-			stay()
+			removeListener()
 			all.delete(resolve)
 			if (all.size === 0 && waiting.get(channel_id) === all) waiting.delete(channel_id)
 		})

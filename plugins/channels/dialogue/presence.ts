@@ -1,11 +1,11 @@
 /**
- * Shows that a run is working: a typing indicator, and a preview of its answer. Never delays messages: it is shown only if
- * the chat is free, and failures are ignored.
+ * Shows that a run is working, by a typing indicator and a preview of its answer. Never delays messages: both are skipped if the
+ * chat is busy, and failures are ignored.
  */
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import { BoundedMap } from '../../../core/util/bounded-map.ts'
 import type { Format, OutgoingMessage } from '../adapter.ts'
-import type { Followed, FollowedRuns } from './followed.ts'
+import type { FollowedRun, FollowedRuns } from './followed.ts'
 import { chatKey } from './chat-queues.ts'
 import type { ChatQueues } from './chat-queues.ts'
 import type { ConnectedChannel } from './platforms.ts'
@@ -22,42 +22,43 @@ import { limitsOf } from './transmit.ts'
 import type { SendDeps } from './transmit.ts'
 
 const TICK_MS = 250
-/** A run that answers earlier shows no typing indicator and no preview. */
+/** Delays after which a run shows a typing indicator, a preview, and its tool calls. */
 const TYPING_AFTER_MS = 250
 const PREVIEW_AFTER_MS = 1_000
-/** What a run calls is shown only if it takes longer. */
 const PROGRESS_AFTER_MS = 3_000
-/** Least time between two previews in a chat. */
+/** Minimum interval between previews in a chat. */
 const PREVIEW_MS = 1_000
-/** A typing indicator is renewed a bit before it disappears. */
-const TYPING_PART = 0.8
+/** A typing indicator is renewed after this share of its duration. */
+const TYPING_SHARE = 0.8
 
-/** Number of chats for which it is known what they were shown. */
+/** Limit of chats whose indicators are tracked. */
 const CHAT_LIMIT = 10_000
 
 /** How long a due message waits for a running preview. */
-const GIVE_WAY_MS = 1_000
+const YIELD_MS = 1_000
 
 interface ShownPresence {
+	/** When the typing indicator was last shown, by `performance.now()`. */
 	typing: number
 	/** The call that shows the typing indicator is still running. */
 	isTyping: boolean
+	/** When a preview was last shown. */
 	preview: number
 }
 
 export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedRuns): { wake(): void } {
 	const { ctx, platforms } = deps
-	/** When each chat was last shown something. */
+	/** By chat. */
 	const shown = new BoundedMap<string, ShownPresence>(CHAT_LIMIT)
 	let stopTicking: (() => void) | undefined
 
 	const tick = (): void => {
-		let any = false
+		let hasWork = false
 		for (const run of runs.working()) {
-			any = true
+			hasWork = true
 			show(run)
 		}
-		if (any) return
+		if (hasWork) return
 		stopTicking?.()
 		stopTicking = undefined
 		shown.clear()
@@ -68,7 +69,7 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 		},
 	}
 
-	function show(run: Followed): void {
+	function show(run: FollowedRun): void {
 		const { channel_id, chat } = run.reply
 		const connected = platforms.now(channel_id)
 		if (!connected) return
@@ -78,18 +79,20 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 		shown.set(key, last)
 		const mode = connected.channel.can.preview?.[chat.kind]
 		const isDue = now >= run.since + PREVIEW_AFTER_MS && now >= last.preview + PREVIEW_MS
-		if (mode && !run.plain && isDue && liveText(run, connected) !== '') {
-			const isTaken = queues.offer(key, (wanted) => attempt(run, () => preview(deps, connected, run, mode, wanted)))
-			if (isTaken) last.preview = now
+		if (mode && !run.noPreviews && isDue && liveText(run, connected) !== '') {
+			const isStarted = queues.offer(key, (yielding) =>
+				attempt(run, () => preview(deps, connected, run, mode, yielding)),
+			)
+			if (isStarted) last.preview = now
 			return
 		}
 		const { typing_ms } = connected.channel.can
 		const { connection } = connected
 		if (typing_ms === undefined || !connection.typing) return
-		if (now < run.since + TYPING_AFTER_MS || now < last.typing + typing_ms * TYPING_PART) return
+		if (now < run.since + TYPING_AFTER_MS || now < last.typing + typing_ms * TYPING_SHARE) return
 		if (last.isTyping || queues.length(key) > 0) return
-		// Outside of the queue: nothing waits for it.
-		const call = platforms.aside(channel_id, async () => {
+		// Not queued, so that no message waits for it.
+		const call = platforms.optionalCall(channel_id, async () => {
 			try {
 				last.isTyping = true
 				await connection.typing?.(chat)
@@ -101,7 +104,7 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 		call?.catch(() => {})
 	}
 
-	async function attempt(run: Followed, work: () => Promise<void>): Promise<void> {
+	async function attempt(run: FollowedRun, work: () => Promise<void>): Promise<void> {
 		try {
 			if (run.working && !ctx.signal.aborted) await work()
 		} catch (error) {
@@ -110,18 +113,18 @@ export function showPresence(deps: SendDeps, queues: ChatQueues, runs: FollowedR
 			const { channel_id, chat } = run.reply
 			const channel = platforms.now(channel_id)?.channel
 			if (code === 'limited' && channel) deps.pace.hold(channel, chat, retry_after_ms || PREVIEW_MS)
-			if (code !== 'limited' || retry_after_ms > HOLD_LIMIT_MS) run.plain = true
+			if (code !== 'limited' || retry_after_ms > HOLD_LIMIT_MS) run.noPreviews = true
 			ctx.log.debug({ channel_id, reason: message }, 'a preview could not be shown')
 		}
 	}
 }
 
-/** The answer so far, and what the run calls; '' if there is nothing to show yet. */
-function liveText(run: Followed, { channel }: ConnectedChannel): string {
+/** The answer so far and the running tool calls; '' if there is nothing to show yet. */
+function liveText(run: FollowedRun, { channel }: ConnectedChannel): string {
 	const { draft, progress, since } = run
 	const answer = draft.trim() === '' ? '' : draft
 	if (channel.config.progress === false || performance.now() < since + PROGRESS_AFTER_MS) return answer
-	// While the answer grows, it shows by itself that the run works.
+	// A growing answer already shows that the run is working.
 	if (answer !== '' && progress.running.size === 0) return answer
 	return [answer, progressText(progress)].filter((part) => part !== '').join('\n\n')
 }
@@ -129,9 +132,9 @@ function liveText(run: Followed, { channel }: ConnectedChannel): string {
 async function preview(
 	deps: SendDeps,
 	connected: ConnectedChannel,
-	run: Followed,
+	run: FollowedRun,
 	mode: 'draft' | 'edit',
-	wanted: AbortSignal,
+	yielding: AbortSignal,
 ): Promise<void> {
 	const { ctx } = deps
 	const { chat, run_id, reply_to } = run.reply
@@ -151,55 +154,61 @@ async function preview(
 		nonce,
 	}
 	if (mode === 'draft') {
-		if (!(await briefly(deps, channel.id, async () => connection.draft?.(message), wanted))) return
+		if (!(await callBriefly(deps, channel.id, async () => connection.draft?.(message), yielding))) return
 	} else {
 		if (!connection.edit) return
 		const record = await openReply(ctx, run.reply)
 		if (!record || record.value.saying || !run.working || !deps.pace.takeNow(channel, chat)) return
 		const { asked, preview } = record.value
 		if (!preview)
-			await begin(deps, connected, record, { ...message, nonce: nonceOf(`${run_id} preview`, asked.length) }, format)
+			await sendPreview(
+				deps,
+				connected,
+				record,
+				{ ...message, nonce: nonceOf(`${run_id} preview`, asked.length) },
+				format,
+			)
 		else if (preview.id !== null) {
 			const { id, nonce } = preview
 			const edit = async (): Promise<void> => {
 				const call = Promise.resolve(connection.edit?.(id, { ...message, nonce }))
-				const late = call.catch(() => {}).then(() => void (run.late === late && delete run.late))
-				run.late = late
+				const late = call.catch(() => {}).then(() => void (run.lateEdit === late && delete run.lateEdit))
+				run.lateEdit = late
 				return call
 			}
-			if (!(await briefly(deps, channel.id, edit, wanted))) return
+			if (!(await callBriefly(deps, channel.id, edit, yielding))) return
 		}
 	}
 	run.shown = text
 }
 
-/** Waits only a moment longer once something is due in the chat. False if too many optional calls are running. */
-async function briefly(
+/** Makes an optional call. Stops waiting 1 s after `yielding` aborts. Returns false if too many optional calls are running. */
+async function callBriefly(
 	deps: SendDeps,
 	channel_id: string,
 	make: () => Promise<void>,
-	wanted: AbortSignal,
+	yielding: AbortSignal,
 ): Promise<boolean> {
-	const call = deps.platforms.aside(channel_id, make)
+	const call = deps.platforms.optionalCall(channel_id, make)
 	if (!call) return false
 	const { promise, reject } = Promise.withResolvers<never>()
 	let timer: NodeJS.Timeout | undefined
-	const giveWay = (): void => {
-		timer = setTimeout(() => reject(new Error('something is due in the chat')), GIVE_WAY_MS)
+	const startTimer = (): void => {
+		timer = setTimeout(() => reject(new Error('a message is due in the chat')), YIELD_MS)
 	}
-	wanted.addEventListener('abort', giveWay, { once: true })
+	yielding.addEventListener('abort', startTimer, { once: true })
 	try {
 		await Promise.race([call, promise])
 		return true
 	} finally {
-		wanted.removeEventListener('abort', giveWay)
+		yielding.removeEventListener('abort', startTimer)
 		clearTimeout(timer)
 		call.catch(() => {})
 	}
 }
 
 /** Sends the message that is then edited until it becomes the answer. */
-async function begin(
+async function sendPreview(
 	deps: SendDeps,
 	{ channel, connection }: ConnectedChannel,
 	record: OpenReply,

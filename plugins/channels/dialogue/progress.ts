@@ -1,23 +1,23 @@
-/** What a run that people wait for is doing: the tools that it calls, from its events, whichever plugins the tools are of. */
+/** The tool calls of a run, from its events. Works for the tools of all plugins. */
 import type { EventEnvelope } from '../../../core/store/ports.ts'
 import { texts } from './texts.ts'
 
 export type RunProgress = ReturnType<typeof openProgress>
 
-/** Calls whose end was missed, such as those that wait for a person, are dropped beyond this number. */
+/** Further calls are not shown. Some calls have no end event, such as those that wait for a person. */
 const RUNNING_LIMIT = 16
 
 export function openProgress() {
 	const running = new Map<string, string>()
 	let done = 0
 	return {
-		/** Names of the tools that are being called, by call. */
+		/** Names of the tools of running calls, by call id. */
 		running,
-		/** Calls that have ended. */
+		/** Number of calls that have ended. */
 		get done() {
 			return done
 		},
-		/** Takes note of an event, if it is the beginning or the end of a call. */
+		/** Handles an event. Only the start and the end of a call have an effect. */
 		add({ payload }: Pick<EventEnvelope, 'payload'>): void {
 			const { call_id, arguments: args } = payload
 			if (typeof call_id !== 'string') return
@@ -29,13 +29,13 @@ export function openProgress() {
 	}
 }
 
-/** One line as Markdown; '' if nothing was called. */
+/** One line of Markdown; '' if there were no calls. */
 export function progressText({ running, done }: RunProgress): string {
 	const names = [...new Set(running.values())]
 	return names.length === 0 && done === 0 ? '' : texts.progress(names, done)
 }
 
-/** As the events of primitives, skills and MCP servers name what is called. */
+/** The called tool, by the payload fields of primitives, skills and MCP servers. */
 function nameOf({ primitive, skill, server, tool }: Record<string, unknown>): string | undefined {
 	const name = primitive ?? skill ?? tool
 	if (typeof name !== 'string') return undefined

@@ -1,14 +1,14 @@
-/** What a model is told about the message to which a person replies. */
+/** The quote of a replied-to message, for the model. */
 import type { View } from '../../../core/redactor/redactor.ts'
 import type { QuotedMessage } from '../adapter.ts'
 import { texts } from './texts.ts'
 
-/** Characters that the model sees. */
+/** Limit of the quote, in characters. */
 const LIMIT = 500
-/** Of the bot's own message, which the conversation already has: enough to recognise it. */
+/** For a message of the bot, which is already in the conversation: enough to recognize it. */
 const OWN_LIMIT = 200
 
-/** One line, which the quoted text cannot end. Undefined without text. Redacted before it is cut: the cut could leave a part of a secret. */
+/** One line, which the quoted text cannot break out of. Undefined without text. Redacts before cutting, since a cut could leave part of a secret. */
 export function quotedText({ text, sender, own = false }: QuotedMessage, redactor: View): string | undefined {
 	const whole = text.trim()
 	if (whole === '') return undefined

@@ -1,4 +1,4 @@
-/** The records of a dialogue. Those of a run are in the scope of its agent, so that one commit can write both. */
+/** The records of the dialogue. Those about a run are in the scope of its agent, so that one commit can write both. */
 import { hash } from 'node:crypto'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import type { Key } from '../../../core/store/ports.ts'
@@ -15,27 +15,27 @@ export interface Reply {
 	conversation: string
 	channel_id: string
 	chat: ChatRef & { kind: ChatKind }
-	/** Id of the message that it answers; absent if no message started the run. */
+	/** Id of the message to answer; absent if no message started the run. */
 	reply_to?: string
-	/** Ids of earlier messages that it answers, too. */
+	/** Ids of earlier messages that share the run. */
 	merged?: string[]
-	/** A result or a message that nobody in the chat asked for: nothing shows before it is complete. */
+	/** A result or a message that no message in the chat requested. Nothing is shown before it is complete. */
 	unasked?: true
-	/** Id of what was added to the chat's conversation for a result of another conversation. */
+	/** For a result of another conversation: id of the message that was added to the chat's conversation. */
 	noted?: string
-	/** Ids of the run's questions that were sent or dropped. */
+	/** Ids of questions of the run that were sent or dropped. */
 	asked: string[]
-	/** The last of them that was sent. */
+	/** Id of the last question that was sent. */
 	said: string | null
-	/** When that was. Absent in records of version 0.1.0. */
+	/** When it was sent. Absent in records of version 0.1.0. */
 	said_at?: string
-	/** What is being sent. */
+	/** The progress of sending the current text. */
 	saying: Saying | null
-	/** A message that shows a preview of the answer; it becomes the first part of what is sent next. */
+	/** The message that shows a preview. It becomes the first part of the next text. */
 	preview: Preview | null
 }
 
-/** Nothing of it was sent yet. */
+/** A reply of which nothing was sent yet. */
 export function newReply(reply: Omit<Reply, 'asked' | 'said' | 'saying' | 'preview'>): Reply {
 	return { ...reply, asked: [], said: null, saying: null, preview: null }
 }
@@ -43,24 +43,24 @@ export function newReply(reply: Omit<Reply, 'asked' | 'said' | 'saying' | 'previ
 export interface Saying {
 	/** `answer`, or a question's id. */
 	what: string
-	/** Up to here it was sent. */
+	/** The position up to which the text was sent. */
 	place: SplitPosition
 	/** Ids of the messages that were sent. */
 	ids: string[]
-	/** The next part is about to be sent, or was sent with an unknown outcome. */
+	/** Set if the next part may have been sent. */
 	attempt: Attempt | null
-	/** Its text is stored separately, as it was when its first part was sent; offsets refer to that text. */
+	/** The text, as it was when its first part was sent, is stored separately. Offsets refer to that text. */
 	kept: boolean
-	/** Of an answer with files, once its text was sent. */
+	/** For an answer with files, once its text was sent. */
 	files?: SayingFiles
 }
 
 export interface SayingFiles {
-	/** How many of them are done: they were sent, or the text names them. */
+	/** Number of files that are done: sent, or mentioned in the text instead. */
 	done: number
-	/** The next one is about to be sent, or was sent with an unknown outcome. */
+	/** Set if the next file may have been sent. */
 	upload: Upload | null
-	/** Markdown that is sent in place of the next one, which the platform refused. */
+	/** Markdown to send instead of the next file, which the platform refused. */
 	line?: string
 }
 
@@ -69,7 +69,7 @@ export interface Upload {
 	mark?: string
 }
 
-/** The format of a part, from which the same part can be made again. */
+/** The format of a part, which determines its text. */
 export interface Attempt {
 	markup: Markup
 	max_length: number
@@ -83,13 +83,13 @@ export interface Preview extends Attempt {
 	/** Null if it is unknown whether it was sent. */
 	id: string | null
 	nonce: string
-	/** As it was first sent. */
+	/** The text that was first sent. */
 	text: string
 }
 
 /**
- * A message that was accepted and has no run yet: it waits for its files, or for an earlier message of its chat that does.
- * The commit that starts its run deletes it.
+ * An accepted message without a run yet, because its files, or those of an earlier message of the chat, are still loading. The
+ * commit that starts its run deletes the record.
  */
 export interface PendingMessage {
 	/** Ids sort by time. */
@@ -101,10 +101,10 @@ export interface PendingMessage {
 	conversation: string
 	channel_id: string
 	chat: ChatRef & { kind: ChatKind }
-	/** Ids of what contains the chat. */
+	/** Ids of the containers of the chat. */
 	within: string[]
 	message_id: string
-	/** Without the lines for files that are missing. */
+	/** Without the notes about missing files. */
 	prompt: string
 	/** As `RunRecord.place` and `RunRecord.trigger`. */
 	place: string
@@ -112,17 +112,17 @@ export interface PendingMessage {
 	files: IncomingFile[]
 	/** Number of files that were left out. */
 	more_files: number
-	/** It waits until no run works in its conversation, and then shares a run with those behind it. */
+	/** Waits until its conversation is idle, and then shares a run with the messages behind it. */
 	merges?: true
 	at: string
 }
 
-/** A message that was accepted. */
+/** Marks a message as accepted. */
 export interface SeenMessage {
 	at: string
 }
 
-/** The chat in which a conversation takes place, or to which its answers go. */
+/** The chat of a conversation: where it takes place, or where its answers go. */
 export interface Talk extends Pick<Reply, 'channel_id' | 'chat'> {
 	at: string
 }
@@ -145,25 +145,25 @@ export interface ChatMark {
 	chat_id: string
 	last_id: string
 	cursor: string | null
-	/** Increases with every message that the channel accepts. */
+	/** Number of messages that the channel had accepted. */
 	taken: number
 	at: string
 }
 
-/** A chat that messages came from. */
+/** A chat with accepted messages. */
 export interface KnownChatRecord {
 	chat_id: string
 	kind: ChatKind
-	/** As in the adapter's message: a binding of one of these applies too. */
+	/** Ids of the containers of the chat, whose bindings apply too. */
 	within: string[]
-	/** Uids of agents that have accepted messages of it, the latest last. */
+	/** Uids of agents that have accepted messages of the chat, the latest last. */
 	agents: string[]
-	/** The mark of messages that led to no run. */
+	/** The mark of messages that started no run. */
 	mark: ChatMark | null
 	at: string
 }
 
-/** Kinds of records that an agent has of a channel. */
+/** Kinds of records in an agent's scope about a channel. */
 const KINDS = ['reply', 'pending', 'text', 'seen', 'chat', 'sent', 'session'] as const
 
 function ofAgent(uid: string, kind: (typeof KINDS)[number] | 'talk', ...rest: string[]): Key {
@@ -171,7 +171,7 @@ function ofAgent(uid: string, kind: (typeof KINDS)[number] | 'talk', ...rest: st
 }
 
 export const keys = {
-	/** Everything that an agent has of a channel, besides talks. */
+	/** Everything in an agent's scope about a channel, except talks. */
 	ofChannel: (uid: string, channel: string): Key[] => KINDS.map((kind) => ofAgent(uid, kind, channel)),
 	reply: (uid: string, channel: string, run: string): Key => ofAgent(uid, 'reply', channel, run),
 	/** Pending replies of an agent; ids of runs sort by time. */
@@ -182,51 +182,51 @@ export const keys = {
 	/** The text of a reply that needs several messages. */
 	text: (uid: string, channel: string, run: string): Key => ofAgent(uid, 'text', channel, run),
 	seen: (uid: string, channel: string, chat: string, message: string): Key =>
-		ofAgent(uid, 'seen', channel, part(chat), part(message)),
+		ofAgent(uid, 'seen', channel, keyPart(chat), keyPart(message)),
 	allSeen: (uid: string): Key => ofAgent(uid, 'seen'),
-	mark: (uid: string, channel: string, chat: string): Key => ofAgent(uid, 'chat', channel, part(chat)),
-	/** The newest message that the agent is known to have sent there, a `SentMessage`. */
-	sent: (uid: string, channel: string, chat: string): Key => ofAgent(uid, 'sent', channel, part(chat)),
-	session: (uid: string, channel: string, first: string): Key => ofAgent(uid, 'session', channel, part(first)),
+	mark: (uid: string, channel: string, chat: string): Key => ofAgent(uid, 'chat', channel, keyPart(chat)),
+	/** The newest message that the agent is known to have sent to the chat, a `SentMessage`. */
+	sent: (uid: string, channel: string, chat: string): Key => ofAgent(uid, 'sent', channel, keyPart(chat)),
+	session: (uid: string, channel: string, first: string): Key => ofAgent(uid, 'session', channel, keyPart(first)),
 	sessions: (uid: string): Key => ofAgent(uid, 'session'),
-	talk: (uid: string, conversation: string): Key => ofAgent(uid, 'talk', part(conversation)),
+	talk: (uid: string, conversation: string): Key => ofAgent(uid, 'talk', keyPart(conversation)),
 	talks: (uid: string): Key => ofAgent(uid, 'talk'),
-	/** A message that led to no run. */
+	/** A message that started no run. */
 	noted: (channel: string, chat: string, message: string): Key => [
 		...keys.allNoted(channel),
-		part(chat),
-		part(message),
+		keyPart(chat),
+		keyPart(message),
 	],
 	allNoted: (channel: string): Key => [scopeOf(channel), 'dialogue-seen'],
 	/** The position of the feed when an agent's records were deleted. */
 	feed: (channel: string): Key => [scopeOf(channel), 'dialogue-feed'],
-	chat: (channel: string, chat: string): Key => [...keys.chats(channel), part(chat)],
+	chat: (channel: string, chat: string): Key => [...keys.chats(channel), keyPart(chat)],
 	chats: (channel: string): Key => [scopeOf(channel), 'dialogue-chat'],
 }
 
-/** A binding of a larger place has a conversation for each chat in it. Without a session: the first conversation there. */
+/** The conversation of a chat. Under the binding of a container, each chat has its own. Without `session`: the first conversation. */
 export function conversationOf(
 	bound: { binding_id: string; external_chat_id: string },
 	chat: ChatRef,
 	session: string | null = null,
 ): string {
 	const parts = ['channel', bound.binding_id]
-	if (chat.id !== bound.external_chat_id) parts.push(part(chat.id))
-	if (chat.thread_id !== undefined) parts.push(`thread-${part(chat.thread_id)}`)
+	if (chat.id !== bound.external_chat_id) parts.push(keyPart(chat.id))
+	if (chat.thread_id !== undefined) parts.push(`thread-${keyPart(chat.thread_id)}`)
 	if (session !== null) parts.push(session)
 	return parts.join(':')
 }
 
-/** 25 characters, the same for every attempt to send this message. `of`: what the message is part of; `n` counts its parts. */
+/** 25 characters, the same for every attempt to send this message. `of`: identifies the text; `n`: the number of the part. */
 export function nonceOf(of: string, n: number): string {
 	const digest = hash('sha256', `${of}\n${n}`)
 	return BigInt(`0x${digest}`).toString(36).padStart(25, '0').slice(0, 25)
 }
 
-const PART_LIMIT = 128
+const KEY_PART_LIMIT = 128
 
-/** An id of the platform as a part of a key. */
-function part(id: string): string {
-	const isPlain = id !== '' && id.length <= PART_LIMIT && /^[\x20-\x7e]+$/.test(id)
+/** An id of the platform as part of a key. Long and unusual ids are hashed. */
+function keyPart(id: string): string {
+	const isPlain = id !== '' && id.length <= KEY_PART_LIMIT && /^[\x20-\x7e]+$/.test(id)
 	return isPlain ? id : `sha256-${hash('sha256', id)}`
 }

@@ -1,4 +1,4 @@
-/** The record of a reply while it is sent: written only if no other writer has changed it. */
+/** The record of a reply while it is being sent. Written only if no other writer has changed it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isFault } from '../../../core/errors.ts'
 import type { Context } from '../../../core/plugin.ts'
@@ -9,18 +9,18 @@ import type { Reply, SentMessage } from './records.ts'
 
 export type OpenReply = NonNullable<Awaited<ReturnType<typeof openReply>>>
 
-/** What is stored with it, in the same write. */
-interface Beside {
-	/** The text that is being sent. */
+/** Further data for the same commit. */
+interface AlsoStored {
+	/** The text being sent. */
 	text?: string | undefined
-	/** Id of the newest message that was sent for it. */
+	/** Id of the newest message that was sent. */
 	sent_id?: string | undefined
 }
 
-/** Delay before a write that failed because the disk was full is tried again. */
+/** Delay before a write is retried while the disk is full. */
 const FULL_MS = 500
 
-/** The record is gone: no message is pending any more. */
+/** The record was deleted or changed by another writer: nothing more is to be sent. */
 export class Gone extends Error {}
 
 /** Undefined if no reply is pending. */
@@ -34,21 +34,21 @@ export async function openReply(
 	if (!entry) return undefined
 	let { value } = entry
 	let expect: Rev = entry.rev
-	const write = async (next: Reply | undefined, also: Op[]): Promise<void> => {
+	const write = async (next: Reply | undefined, ops: Op[]): Promise<void> => {
 		for (;;) {
 			try {
-				const revs = await ctx.store.commit(agentScope(agent_uid), [{ key, value: next, expect }, ...also])
+				const revs = await ctx.store.commit(agentScope(agent_uid), [{ key, value: next, expect }, ...ops])
 				expect = revs[0] ?? expect
 				return
 			} catch (error) {
 				if (isFault(error, 'conflict', 'not_found')) throw new Gone('the record no longer exists', { cause: error })
-				// What was sent must not be forgotten because the disk is full at the moment.
+				// A full disk must not make the gateway forget what it has sent.
 				if (!isFault(error, 'storage_full') || ctx.signal.aborted) throw error
 				await sleep(FULL_MS, undefined, { ref: false })
 			}
 		}
 	}
-	const sentOp = ({ sent_id }: Beside): Op[] => {
+	const sentOp = ({ sent_id }: AlsoStored): Op[] => {
 		const key = keys.sent(agent_uid, channel_id, value.chat.id)
 		return sent_id === undefined ? [] : [{ key, value: { id: sent_id } satisfies SentMessage }]
 	}
@@ -56,15 +56,15 @@ export async function openReply(
 		get value() {
 			return value
 		},
-		/** Throws `Gone` where the agent or the channel was deleted. */
-		async change(change: Partial<Reply>, beside: Beside = {}): Promise<void> {
+		/** Throws `Gone` if the agent or the channel was deleted. */
+		async change(change: Partial<Reply>, also: AlsoStored = {}): Promise<void> {
 			const next = { ...value, ...change }
-			const textOp = beside.text === undefined ? [] : [{ key: textKey, value: { text: beside.text } }]
-			await write(next, [...textOp, ...sentOp(beside)])
+			const textOp = also.text === undefined ? [] : [{ key: textKey, value: { text: also.text } }]
+			await write(next, [...textOp, ...sentOp(also)])
 			value = next
 		},
-		async remove(beside: Pick<Beside, 'sent_id'> = {}): Promise<void> {
-			await write(undefined, [{ key: textKey, value: undefined }, ...sentOp(beside)])
+		async remove(also: Pick<AlsoStored, 'sent_id'> = {}): Promise<void> {
+			await write(undefined, [{ key: textKey, value: undefined }, ...sentOp(also)])
 		},
 	}
 }

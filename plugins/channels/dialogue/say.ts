@@ -5,7 +5,7 @@ import type { Channels } from '../contract.ts'
 import { boundTo, hasRoom, pendingOp, placeOfConversation } from './place.ts'
 import type { PlaceDeps } from './place.ts'
 
-/** As `Channels.say`. */
+/** See `Channels.say`. */
 export function sayIn(deps: PlaceDeps): Channels['say'] {
 	const { ctx, sessions } = deps
 	return async (agent, conversation, content, key) => {
@@ -20,7 +20,7 @@ export function sayIn(deps: PlaceDeps): Channels['say'] {
 		const bound = await boundTo(deps, agent, place)
 		if (!bound) throw new Fault('conflict', `chat "${chat.id}" is not bound to agent "${agent.name}"; pair it first`)
 		if (!hasRoom(deps, place))
-			throw tryLater('queue_full', 'too many answers wait for this channel; send it again later', 5)
+			throw tryLater('queue_full', 'too many answers are pending in this channel; send the message again later', 5)
 		const current = await sessions.current(channel_id, bound, chat)
 		const { message, isNew } = await ctx.use('runs').say(agent, {
 			conversation: current,
@@ -31,7 +31,7 @@ export function sayIn(deps: PlaceDeps): Channels['say'] {
 			}),
 			also: async (id) => [pendingOp(agent, place, id, current)],
 		})
-		// By the instance that is current now: this one may have been replaced meanwhile.
+		// Uses the current instance, since this one may have been replaced meanwhile.
 		if (isNew) await ctx.extensions('destination')[0]?.value.begun(message, channel_id)
 		return { message_id: message.run_id, conversation: message.conversation, channel_id, chat_id: chat.id }
 	}

@@ -1,7 +1,7 @@
-/** Sends a text, and the files that follow it, from where an earlier attempt ended. */
+/** Sends a text and then its files. Continues where an earlier attempt ended. */
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
-import type { Followed } from './followed.ts'
+import type { FollowedRun } from './followed.ts'
 import { reasonNotToSend, sendFiles } from './send-files.ts'
 import { keys, nonceOf } from './records.ts'
 import type { Saying } from './records.ts'
@@ -10,27 +10,27 @@ import { reportFailure, reportSent } from './report.ts'
 import { closeFence } from './split.ts'
 import { texts } from './texts.ts'
 import { transmit } from './transmit.ts'
-import type { Failure, Order, SendDeps } from './transmit.ts'
+import type { Failure, SendDeps, TransmitOptions } from './transmit.ts'
 
 export interface DueText {
-	/** As `Saying.what`. */
+	/** See `Saying.what`. */
 	what: string
 	/** Markdown. */
 	text: string
-	/** They follow the text. */
+	/** Sent after the text. */
 	files?: readonly AnswerFile[] | undefined
-	/** When it is too late, ms since 1970. */
+	/** Deadline, in ms since 1970. */
 	until: number
 }
 
 /**
- * Settles once all of it was sent. What the platform refuses is dropped and reported; a line replaces a file. Returns the id of the
- * last message.
+ * Settles once everything was sent. A text that the platform refuses is dropped and reported; a refused file is replaced by a
+ * line of text. Returns the id of the last message.
  */
 export async function sendDue(
 	deps: SendDeps,
 	record: OpenReply,
-	run: Followed,
+	run: FollowedRun,
 	due: DueText,
 ): Promise<string | undefined> {
 	const { ctx } = deps
@@ -53,11 +53,11 @@ export async function sendDue(
 	return ids.at(-1)
 }
 
-/** Without files nothing is stored after the last part: the end of the record, or the next question, follows it. */
+/** Without files, nothing is stored after the last part, since the caller then updates or deletes the record. */
 async function sendText(
 	deps: SendDeps,
 	record: OpenReply,
-	run: Followed,
+	run: FollowedRun,
 	due: DueText,
 	earlier: Saying,
 ): Promise<{ saying: Saying; failure?: Failure }> {
@@ -71,7 +71,7 @@ async function sendText(
 	while (!isLast(saying.place)) {
 		const { place, ids, attempt } = saying
 		const isFirst = ids.length === 0
-		const order: Order = {
+		const options: TransmitOptions = {
 			channel_id,
 			chat,
 			...(isFirst && chat.kind === 'group' && reply_to !== undefined && { reply_to }),
@@ -82,17 +82,17 @@ async function sendText(
 			attempt,
 			preview: isFirst ? record.value.preview : null,
 			until: due.until,
-			calling: (isUnderWay) => {
-				run.sendingQuestion ??= isUnderWay ? Promise.withResolvers() : null
-				if (isUnderWay) return
+			calling: (isStarted) => {
+				run.sendingQuestion ??= isStarted ? Promise.withResolvers() : null
+				if (isStarted) return
 				run.sendingQuestion?.resolve()
 				run.sendingQuestion = null
 			},
-			// The final text must be this one, although an earlier edit of the preview may take effect only now.
-			edited: (again) => void run.late?.then(again).catch(() => {}),
-			remember: (next, preview) => record.change({ saying: { ...saying, attempt: next }, preview }),
+			// An earlier edit of the preview may take effect only now, so the edit to the final text is repeated after it.
+			edited: (repeat) => void run.lateEdit?.then(repeat).catch(() => {}),
+			persist: (next, preview) => record.change({ saying: { ...saying, attempt: next }, preview }),
 		}
-		const outcome = await transmit(deps, order)
+		const outcome = await transmit(deps, options)
 		if (outcome.status === 'nothing') break
 		if (outcome.status !== 'sent') return { saying, failure: outcome }
 		saying = { ...saying, place: outcome.next, ids: [...ids, outcome.id], attempt: null }
@@ -108,7 +108,7 @@ async function sendText(
 	return { saying }
 }
 
-/** With a line for each file that will not be sent. */
+/** The text, with a line for each file that will not be sent. */
 async function withLines(deps: SendDeps, { value }: OpenReply, { text, files, until }: DueText): Promise<string> {
 	if (!files) return text
 	const can = (await deps.platforms.open(value.channel_id, until))?.channel.can

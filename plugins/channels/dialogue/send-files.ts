@@ -1,4 +1,4 @@
-/** Sends the files of an answer, each once, and a line in place of one that the platform refuses. */
+/** Sends the files of an answer, each once, and a line of text instead of a file that the platform refuses. */
 import { namesHidden } from '../../../core/redactor/redactor.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import type { Abilities } from '../adapter.ts'
@@ -18,7 +18,7 @@ interface Progress {
 	store(next: Partial<Saying>, files: SayingFiles, sent_id?: string): Promise<void>
 }
 
-/** `earlier` has `files`: those that are done are not sent again. Fails if it is too late, or the chat takes no messages. */
+/** Sends the files after the first `earlier.files.done`. Fails after the deadline, or if the chat accepts no messages. */
 export async function sendFiles(
 	deps: SendDeps,
 	record: OpenReply,
@@ -36,8 +36,8 @@ export async function sendFiles(
 	for (const [at, file] of files.entries()) {
 		if (at < (progress.saying.files?.done ?? 0)) continue
 		const connected = await deps.platforms.open(record.value.channel_id, until)
-		const isNamed = connected !== undefined && reasonNotToSend(file, connected.channel.can) !== undefined
-		const outcome = isNamed ? undefined : await sendOne(deps, record, progress, { file, at, until })
+		const isMentioned = connected !== undefined && reasonNotToSend(file, connected.channel.can) !== undefined
+		const outcome = isMentioned ? undefined : await sendOne(deps, record, progress, { file, at, until })
 		if (outcome && outcome.status !== 'sent') return { saying: progress.saying, failure: outcome }
 		const ids = [...progress.saying.ids, ...(outcome ? [outcome.id] : [])]
 		await progress.store({ ids, attempt: null }, { done: at + 1, upload: null }, outcome?.id)
@@ -63,14 +63,14 @@ async function sendOne(
 			file: { ...file, name: namesHidden.text(file.name) },
 			bytes: () => deps.ctx.use('attachments').blobs.read(agent_uid, file.blob),
 			upload: files?.upload ?? null,
-			remember: (upload) => progress.store({}, { done: at, upload }),
+			persist: (upload) => progress.store({}, { done: at, upload }),
 		})
 		if (outcome.status !== 'refused') return outcome
 		await reportError(deps.ctx, record.value, 'refused', `${file.name}: ${outcome.message}`)
 		line = namesHidden.text(texts.fileLeft(file, agent, outcome.message))
 		await progress.store({ attempt: null }, { done: at, upload: null, line })
 	}
-	// Of a line that is longer than a message, the beginning has the name.
+	// Only the first part of a long line is sent; it contains the file's name.
 	const outcome = await transmit(deps, {
 		...place,
 		nonce: nonceOf(`${run_id} file-line`, at),
@@ -78,12 +78,12 @@ async function sendOne(
 		place: { offset: 0, fence: null },
 		attempt: progress.saying.attempt,
 		preview: null,
-		remember: (attempt) => progress.store({ attempt }, { done: at, upload: null, line }),
+		persist: (attempt) => progress.store({ attempt }, { done: at, upload: null, line }),
 	})
 	return outcome.status === 'nothing' ? { status: 'refused', message: 'the line about a file is empty' } : outcome
 }
 
-/** Why a channel with these abilities does not send a file; undefined if it does. */
+/** Why a channel with these abilities cannot send a file; undefined if it can. */
 export function reasonNotToSend({ size }: Pick<AnswerFile, 'size'>, can: Abilities | undefined): string | undefined {
 	if (!can?.files) return texts.noFiles
 	return size > can.files.max_bytes ? texts.fileTooLarge(can.files.max_bytes) : undefined

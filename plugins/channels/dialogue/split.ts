@@ -1,16 +1,16 @@
 /** Splits Markdown into parts that a platform accepts, each of which can be read on its own. */
 
-/** A code block that is open. */
+/** An open code block. */
 export interface Fence {
-	/** Such as three backticks; the closing marker is at least as long. */
+	/** Such as three backticks; the closing marker is at least as longLine. */
 	marker: string
 	/** The text after the marker, such as the language. */
 	info: string
-	/** Its indentation, which its lines share. */
+	/** The indentation of the marker, which is removed from the block's lines. */
 	indent: number
 }
 
-/** Somewhere in a text. */
+/** A position in a text. */
 export interface SplitPosition {
 	offset: number
 	/** The code block that is open there. */
@@ -24,19 +24,19 @@ export interface Piece {
 	next: SplitPosition
 }
 
-/** A break that uses less than this share of the limit is the last resort. */
+/** Breaks that use less than this share of the limit are avoided. */
 const LEAST_FILL = 1 / 3
-/** Characters after an opening marker that the next part repeats. */
+/** Limit of the info text that is repeated in the next part. */
 const INFO_LIMIT = 32
-/** A longer marker is a drawn line. */
+/** A longer marker is treated as a drawn line. */
 const MARKER_LIMIT = 32
 /** Code units around a cut that are searched for boundaries of graphemes. */
 const CLUSTER_WINDOW = 64
 
 /**
- * The next part of `text`, of at most `limit` UTF-16 code units (32 or more). It ends at a paragraph, else a line, else a
- * sentence, else a space, else between two graphemes. Only white space at the cuts is lost. A code block that is cut is closed
- * before the cut and opened again after it. Reads at most about `limit` code units, wherever it starts.
+ * The next part of `text`, of at most `limit` UTF-16 code units (32 or more). Ends, in order of preference, at a paragraph, a
+ * line, a sentence, a space, or between two graphemes. Drops only white space at the cuts. A code block that is cut is closed
+ * before the cut and reopened after it. Reads only about `limit` code units.
  */
 export function nextPiece(text: string, from: SplitPosition, limit: number): Piece {
 	for (let place = from; ;) {
@@ -69,7 +69,7 @@ export function closeFence(text: string): string {
 }
 
 function cutPiece(text: string, { offset, fence: wanted }: SplitPosition, limit: number): Piece {
-	// A marker that leaves no room for content is not repeated.
+	// Do not repeat a marker that leaves no room for content.
 	const fence = wanted && 2 * wanted.marker.length + INFO_LIMIT + 2 > limit / 2 ? null : wanted
 	const opening = fence ? `${fence.marker}${fence.info.slice(0, INFO_LIMIT).toWellFormed()}\n` : ''
 	const room = limit - opening.length
@@ -89,20 +89,20 @@ interface Break {
 	fence: Fence | null
 }
 
-/** Where to end a part. `view`: as much of the text as fits, and a bit more if there is more. */
+/** Where to end a part. `view`: as much of the text as fits, plus a window beyond it. */
 function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 	const isRest = view.length <= room + 1
 	let paragraph: Break | undefined
 	let line: Break | undefined
 	let poor: Break | undefined
 	/** The first line that does not fit. */
-	let long: { start: number; fence: Fence | null } | undefined
+	let longLine: { start: number; fence: Fence | null } | undefined
 	let open = fence
 	for (let start = 0; start < view.length;) {
 		const newline = view.indexOf('\n', start)
 		const end = newline < 0 ? view.length : newline
 		if (end > room) {
-			long ??= { start, fence: open }
+			longLine ??= { start, fence: open }
 			break
 		}
 		const after = fenceAfter(open, view.slice(start, end))
@@ -113,9 +113,9 @@ function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 			if (hasContent) line = found
 			else poor = found
 			if (hasContent && !after && isBlankLine(view, end + 1)) paragraph = found
-			long = undefined
+			longLine = undefined
 		} else {
-			long ??= { start, fence: open }
+			longLine ??= { start, fence: open }
 		}
 		open = after
 		start = end + 1
@@ -123,9 +123,9 @@ function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 	const enough = (one: Break | undefined): one is Break => one !== undefined && one.end >= room * LEAST_FILL
 	if (enough(paragraph)) return paragraph
 	if (enough(line)) return line
-	if (!long) return line ?? poor ?? { end: room, skip: 0, fence: open }
+	if (!longLine) return line ?? poor ?? { end: room, skip: 0, fence: open }
 
-	const { start, fence: before } = long
+	const { start, fence: before } = longLine
 	const newline = view.indexOf('\n', start)
 	const lineEnd = newline < 0 ? view.length : newline
 	// A line that is cut may open a block that the complete line would not.
@@ -144,7 +144,7 @@ function chooseBreak(view: string, fence: Fence | null, room: number): Break {
 	return most > start || !poor ? cutAt(characterBefore(view, start, Math.max(most, start + 1))) : poor
 }
 
-/** Code units needed to close it. */
+/** Code units needed to close the block. */
 function closing(fence: Fence | null): number {
 	return fence ? fence.marker.length + 1 : 0
 }

@@ -15,7 +15,7 @@ export interface RunStart extends Pick<PendingMessage, 'conversation' | 'channel
 	attachments: Attachment[]
 	place: string
 	trigger: string
-	/** Writes of the same commit, in the agent's scope. Called again after a conflict; what it throws refuses the run. */
+	/** Further ops of the commit, in the agent's scope. Called again after a conflict. If it throws, the run is not started. */
 	also(): Promise<Op[]>
 }
 
@@ -24,7 +24,7 @@ export interface StartDeps {
 	runs: Pick<FollowedRuns, 'start'>
 }
 
-/** One commit: the run, the pending answer, and `also`. Throws what `Runs.start` throws. */
+/** Commits the run, the pending answer and `also` together. Throws what `Runs.start` throws. */
 export async function startRun(
 	{ ctx, runs }: StartDeps,
 	{ agent, channel_id, chat, message_id, merged = [], conversation, also, ...start }: RunStart,

@@ -1,31 +1,31 @@
-/** Everything that the gateway itself says in a chat, as Markdown. */
+/** Texts of the gateway itself in chats, as Markdown, and its notes for models. */
 import { excerpt } from '../../../core/util/excerpt.ts'
 import type { WireError } from '../../../core/errors.ts'
 import type { AnswerFile, OpenQuestion, RunRecord } from '../../runs/contract.ts'
 import type { Counted } from '../../usage/contract.ts'
 import type { ChatKind, IncomingMessage } from '../adapter.ts'
 
-/** An answer that is delivered nowhere. */
+/** A result with exactly this text is not delivered. */
 export const NOTHING_TO_SAY = 'NOTHING_TO_SAY'
 
 export const texts = {
 	pairing: (at: { code: string; expires_at: string; channel_id: string; chat_id: string }): string =>
 		`This chat has no agent yet. To connect it, give this code to the person who runs the gateway:\n\n` +
 		`${code(at.code)}\n\n` +
-		`They type ${code(`svc channels pair ${at.code}`)}, or send it with ${code('POST /v1/channels/pair')} ` +
+		`They run ${code(`svc channels pair ${at.code}`)}, or send it with ${code('POST /v1/channels/pair')} ` +
 		`as ${code('pairing_code')}, once, until ${at.expires_at.slice(11, 16)} UTC. ` +
 		`Without a code: ${code('channel_id')} ${code(at.channel_id)} and ${code('external_chat_id')} ${code(at.chat_id)}.`,
 	unpaired: (at: { channel_id: string; chat_id: string }): string =>
 		`This chat has no agent yet. Send /start to get a code for connecting it; or the person who runs the gateway sends ` +
 		`${code('POST /v1/channels/pair')} with an ${code('agent_id')}, ${code('channel_id')} ${code(at.channel_id)} ` +
 		`and ${code('external_chat_id')} ${code(at.chat_id)}.`,
-	paired: (agent: string): string => `This chat is connected to the agent ${code(agent)} now. Write something.`,
+	paired: (agent: string): string => `This chat is now connected to the agent ${code(agent)}. Write something.`,
 	start: (agent: string): string =>
-		`You talk to the agent ${code(agent)}. /new begins a new conversation, /stop stops its work, /help lists all commands.`,
+		`You are talking to the agent ${code(agent)}. /new begins a new conversation, /stop stops its work, /help lists all commands.`,
 	newSession: (stopped: number): string =>
 		`${stopped > 0 ? 'Stopped. ' : ''}A new conversation begins: what was said before is forgotten.`,
 	stopped: 'Stopped.',
-	/** `names`: tools that are being called. */
+	/** `names`: tools of running calls. */
 	progress: (names: readonly string[], done: number): string => {
 		const now = names.slice(0, TOOLS_SHOWN).map((name) => code(excerpt(oneLine(name), NAME_LIMIT)))
 		const more = names.length - now.length
@@ -60,42 +60,42 @@ export const texts = {
 	noModelName: 'Send /model and a name such as `gpt-4o-mini`, or `default`.',
 	notYourCommand: 'In this chat only the person who connected it can use this command.',
 	notYourModel:
-		'Only the person who connected this chat can change the model. Whoever runs the gateway can with `svc agents update`.',
+		'Only the person who connected this chat can change the model here. The person who runs the gateway can use `svc agents update`.',
 	commandFailed: (why: string): string => `Sorry, that did not work: ${literal(excerpt(why, ERROR_LIMIT))}`,
-	commandBroken: 'Sorry, that did not work. Whoever runs the gateway finds the reason in its log.',
+	commandBroken: 'Sorry, that did not work. The reason is in the log of the gateway.',
 	onlyText: 'I can only read text.',
 	tooMuch: 'Too many messages wait for an answer here. Write again once they are answered, or send /stop.',
 	empty: '(The answer is empty.)',
-	/** Problems of a model or of the gateway are for the operator. */
+	/** Only the operator sees the details of problems with a model or the gateway. */
 	failed: ({ code: word, message }: WireError, run_id: string): string =>
 		/^(model_|internal)/.test(word)
-			? `Sorry, that did not work (${literal(word)}). Whoever runs the gateway sees why: ${code(`GET /v1/runs/${run_id}`)}`
+			? `Sorry, that did not work (${literal(word)}). The person who runs the gateway can see why: ${code(`GET /v1/runs/${run_id}`)}`
 			: `Sorry, that did not work: ${literal(excerpt(message, ERROR_LIMIT))} (${literal(word)})`,
-	/** Follows the part of the answer that was shown by then. */
+	/** Appended to the preview of a stopped answer. */
 	brokenOff: '\n\n… (stopped)',
 	question,
-	/** Follows a question in a group where the bot reads only messages addressed to it. */
+	/** Appended to a question in a group where the bot sees only messages addressed to it. */
 	answerToMe: '\n\nIn this group I only see an answer that mentions me or is a reply to this message.',
 	notYours: 'Only the person who connected this chat may answer that.',
 	notApproved: (why: string): string =>
 		`That does not answer the approval above: ${literal(excerpt(why, ERROR_LIMIT))}`,
-	/** Of a sub-agent. */
+	/** A question of a sub-agent. */
 	questionBelow: (asked: OpenQuestion): string => `A sub-agent asks:\n\n${question(asked)}`,
-	/** In place of a file. `why`: the platform's words, or the gateway's. */
+	/** Sent instead of a file. `why`: the reason of the platform or the gateway. */
 	fileLeft: ({ name, size, blob }: AnswerFile, agent: string, why: string): string =>
 		`${code(name)} (${bytes(size)}) could not be sent here: ${literal(excerpt(why, ERROR_LIMIT))}. ` +
-		`Whoever runs the gateway gets it by ${code(`GET /v1/agents/${agent}/blobs/${blob}`)}.`,
-	/** Of an answer that is nothing but files. */
+		`The person who runs the gateway can get it with ${code(`GET /v1/agents/${agent}/blobs/${blob}`)}.`,
+	/** The text of an answer that has only files. */
 	files: (files: readonly AnswerFile[]): string => files.map(({ name }) => code(name)).join(', '),
 	noFiles: 'this channel sends no files',
 	fileTooLarge: (max_bytes: number): string => `it is larger than ${bytes(max_bytes)}`,
 	fileGone: 'it was deleted',
 	cut: (run_id: string): string =>
-		`\n\n… The answer is too long for a chat; all of it: ${code(`GET /v1/runs/${run_id}`)}`,
-	/** Follows a message's text, for the model. */
-	attachment: (what: string): string => `[With it came ${oneLine(what)}, which cannot be read here.]`,
+		`\n\n… The answer is too long for a chat. The complete answer: ${code(`GET /v1/runs/${run_id}`)}`,
+	/** For the model, after the text of the message. */
+	attachment: (what: string): string => `[Attached but not readable here: ${oneLine(what)}]`,
 	lost: (what: string, why: string): string =>
-		`[With it came ${oneLine(what)}, which could not be loaded: ${excerpt(oneLine(why), ERROR_LIMIT)}]`,
+		`[Attached but not loaded: ${oneLine(what)} (${excerpt(oneLine(why), ERROR_LIMIT)})]`,
 	answerInText: 'I have asked a question: please answer it in text.',
 	/** For the model. */
 	place: (label: string, { chat, sender }: Pick<IncomingMessage, 'chat' | 'sender'>): string => {
@@ -106,34 +106,34 @@ export const texts = {
 	/** For the model. */
 	deliveredTo: (label: string, kind: ChatKind): string =>
 		`nobody waits; your answer is sent to ${kind === 'group' ? 'a group chat' : 'a direct chat'} on ${label}, unless it is exactly ${NOTHING_TO_SAY}`,
-	/** For the model: of a result that becomes part of a chat's conversation. */
+	/** For the model, about a result that is added to a chat's conversation. */
 	aboutResult: ({ trigger, run_id, prompt }: Pick<RunRecord, 'trigger' | 'run_id' | 'prompt'>): string => {
 		const cause = trigger === 'heartbeat' ? 'your schedule' : trigger === 'webhook' ? 'your webhook' : 'a sub-agent'
-		// What a webhook received is from outside, and is left out.
+		// The prompt of a webhook is left out, since it contains data from outside.
 		const task =
 			trigger === 'heartbeat' ? `, with the prompt ${JSON.stringify(excerpt(oneLine(prompt), PROMPT_LIMIT))}` : ''
 		return `The result of a run that ${cause} started (${run_id}${task}) was sent to this chat.`
 	},
-	/** Precedes the text of a reply, for the model. The quoted text is somebody's words: as a JSON string it stays within its quotes. */
+	/** For the model, before the text of a reply. The quote is untrusted: as a JSON string it cannot break out of its quotes. */
 	quoted: ({ text, sender, own }: { text: string; sender: string; own: boolean }): string => {
 		const name = excerpt(oneLine(sender), NAME_LIMIT)
 		const whose = own ? 'your message' : name === '' ? 'a message' : `a message from ${JSON.stringify(name)}`
 		return `[A reply to ${whose}, quoted here: ${JSON.stringify(oneLine(text))}]`
 	},
-	/** Precedes a message's text in groups. */
+	/** Before the text of a message in a group. */
 	sender: ({ id, name }: { id: string; name?: string }): string =>
 		`Message from ${JSON.stringify(excerpt(oneLine(name ?? ''), NAME_LIMIT) || id)} (id ${id}):`,
 }
 
-/** Characters of a run's error that are shown. */
+/** Limit of an error that is shown, in characters. */
 const ERROR_LIMIT = 400
 const NAME_LIMIT = 64
-/** Names of tools in a line about progress. */
+/** Tools named in a progress line. */
 const TOOLS_SHOWN = 3
-/** Characters of a heartbeat's prompt. */
+/** Limit of a heartbeat's prompt, in characters. */
 const PROMPT_LIMIT = 500
 
-/** The text of an approval explains its options. */
+/** With a numbered list of options, except for approvals, whose text explains them. */
 function question({ kind, question: text, options = [] }: Omit<OpenQuestion, 'question_id' | 'run_id'>): string {
 	const asked = withNewlines(text)
 	if (options.length === 0 || kind === 'approval') return asked
@@ -160,12 +160,12 @@ function code(text: string): string {
 	return `\`${text.replaceAll('`', "'")}\``
 }
 
-/** Shown literally, however a platform treats Markdown. */
+/** Escapes Markdown. */
 function literal(text: string): string {
 	return oneLine(text).replaceAll(/[\\`*_~[\]<>#|]/g, '\\$&')
 }
 
-/** With `\n` at the end of each line, and well formed, as splitting and lexing require. */
+/** Normalizes line ends to `\n`, and makes the text well-formed, as splitting and lexing require. */
 export function withNewlines(text: string): string {
 	return text.replaceAll(/\r\n?/g, '\n').toWellFormed()
 }

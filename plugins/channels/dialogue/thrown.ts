@@ -1,18 +1,18 @@
 import { messageOf } from '../../../core/errors.ts'
 import type { ChannelErrorCode } from '../adapter.ts'
 
-/** What an adapter threw, as far as it can be read. */
+/** A value thrown by an adapter, read defensively. */
 export interface Thrown {
 	/** Without one, the outcome of the call is unknown. */
 	code?: ChannelErrorCode
 	message: string
-	/** 0 if the platform named none. */
+	/** 0 if the platform requested no delay. */
 	retry_after_ms: number
 }
 
 export const codes: ReadonlySet<unknown> = new Set<ChannelErrorCode>(['format', 'limited', 'failed', 'refused'])
 
-/** Accepts anything that was thrown, even an object whose getters throw. */
+/** Accepts any thrown value, even an object whose getters throw. */
 export function readThrown(thrown: unknown): Thrown {
 	try {
 		const { code, retry_after_ms } = Object(thrown) as Record<string, unknown>
@@ -20,6 +20,6 @@ export function readThrown(thrown: unknown): Thrown {
 		const ms = typeof retry_after_ms === 'number' && retry_after_ms > 0 ? retry_after_ms : 0
 		return { ...(codes.has(code) && { code: code as ChannelErrorCode }), message, retry_after_ms: ms }
 	} catch {
-		return { message: 'what was thrown cannot be read', retry_after_ms: 0 }
+		return { message: 'the thrown value cannot be read', retry_after_ms: 0 }
 	}
 }

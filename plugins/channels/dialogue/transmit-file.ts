@@ -1,4 +1,4 @@
-/** Sends one file despite lost connections, lost responses and rate limits, as `transmit` sends a text. */
+/** Sends one file despite lost connections, lost responses and rate limits. `transmit` does the same for a text. */
 import { openSemaphore } from '../../../core/util/semaphore.ts'
 import type { AnswerFile } from '../../runs/contract.ts'
 import type { OutgoingFile } from '../adapter.ts'
@@ -6,37 +6,37 @@ import type { ConnectedChannel } from './platforms.ts'
 import { markOf } from './mark.ts'
 import type { Upload } from './records.ts'
 import { texts } from './texts.ts'
-import { idOf, pausesOf, remembered, thrownBy } from './transmit.ts'
+import { idOf, persisted, retryDelays, thrownBy } from './transmit.ts'
 import type { Failure, SendDeps } from './transmit.ts'
 
-export interface FileOrder extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {
+export interface TransmitFileOptions extends Pick<OutgoingFile, 'chat' | 'after' | 'nonce'> {
 	channel_id: string
 	file: AnswerFile
-	/** Undefined if they were deleted. */
+	/** Undefined if the file was deleted. */
 	bytes(): Promise<Uint8Array | undefined>
-	/** It may have been sent. */
+	/** Set if the file may have been sent. */
 	upload: Upload | null
-	/** When it is too late, ms since 1970. */
+	/** Deadline, in ms since 1970. */
 	until: number
-	/** Makes durable what is about to be sent. What it throws ends the work. */
-	remember(upload: Upload): Promise<void>
+	/** Stores the attempt before the file is sent. If it throws, sending ends with that error. */
+	persist(upload: Upload): Promise<void>
 }
 
 export type FileOutcome = { status: 'sent'; id: string } | Failure
 
-/** Files of all channels that are in memory to be sent. */
+/** Limit of files, of all channels, that are in memory while they are sent. */
 const UPLOADS = 4
 const uploads = openSemaphore(UPLOADS)
 
-/** Throws what `remember` throws, and the reason of the instance's signal. */
-export async function transmitFile(deps: SendDeps, order: FileOrder): Promise<FileOutcome> {
+/** Throws what `persist` throws, and the reason of the instance's signal. */
+export async function transmitFile(deps: SendDeps, options: TransmitFileOptions): Promise<FileOutcome> {
 	const { ctx, platforms, pace } = deps
-	const { channel_id, chat, until, nonce, after } = order
-	const { type, name, media_type, size } = order.file
+	const { channel_id, chat, until, nonce, after } = options
+	const { type, name, media_type, size } = options.file
 	const file: OutgoingFile = { chat, ...(after !== undefined && { after }), type, name, media_type, size, nonce }
-	let { upload } = order
+	let { upload } = options
 	let isUnknown = upload !== null
-	const pause = pausesOf(deps, order, 'a file')
+	const waitForRetry = retryDelays(deps, options, 'a file')
 
 	for (;;) {
 		const connected = await platforms.open(channel_id, until)
@@ -48,7 +48,7 @@ export async function transmitFile(deps: SendDeps, order: FileOrder): Promise<Fi
 			const { code, message } = thrown
 			if (code === 'format' || code === 'refused') return { status: 'refused', message }
 			isUnknown ||= code === undefined
-			await pause(thrown)
+			await waitForRetry(thrown)
 		}
 	}
 
@@ -63,13 +63,13 @@ export async function transmitFile(deps: SendDeps, order: FileOrder): Promise<Fi
 		await pace.take(channel, chat, ctx.signal)
 		const release = await uploads.take(ctx.signal, false, channel_id)
 		try {
-			const bytes = await order.bytes()
+			const bytes = await options.bytes()
 			if (!bytes) return { status: 'refused', message: texts.fileGone }
-			// Each attempt has its own mark, since `findFile` does not search far beyond it.
+			// Each attempt gets a new mark, since `findFile` searches only a short range after it.
 			const mark = markOf(connection, chat, ctx.log)
 			if (!upload || upload.mark !== mark) {
 				upload = mark === undefined ? {} : { mark }
-				await remembered(order.remember(upload))
+				await persisted(options.persist(upload))
 			}
 			return {
 				status: 'sent',

@@ -1,8 +1,8 @@
 /**
- * Sends one message despite lost connections, lost responses, rate limits and formats that are not accepted.
+ * Sends one message despite lost connections, lost responses, rate limits and rejected formats.
  *
- * What is about to be sent is stored first. If it is unknown whether it was sent, the platform is asked (`find`), or
- * it is sent again with the same nonce.
+ * Each attempt is stored before it is made. If its outcome is unknown, the platform is searched for the message (`find`), or the
+ * message is sent again with the same nonce.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Context } from '../../../core/plugin.ts'
@@ -17,38 +17,38 @@ import type { SplitPosition } from './split.ts'
 import { readThrown } from './thrown.ts'
 import type { Thrown } from './thrown.ts'
 
-export interface Order {
+export interface TransmitOptions {
 	channel_id: string
 	chat: ChatRef & { kind: ChatKind }
 	reply_to?: string
-	/** As `OutgoingMessage.after`. */
+	/** See `OutgoingMessage.after`. */
 	after?: string
-	/** Unless it replaces a preview, which has its own. */
+	/** Not used for a message that replaces a preview, which has its own nonce. */
 	nonce: string
 	/** Markdown; the part that begins at `place` is sent. */
 	source: string
 	place: SplitPosition
-	/** The format in which it may have been sent. */
+	/** The format of an earlier attempt with an unknown outcome. */
 	attempt: Attempt | null
-	/** The message that this one replaces. */
+	/** The preview that the message replaces. */
 	preview: Preview | null
-	/** When it is too late, ms since 1970. */
+	/** Deadline, in ms since 1970. */
 	until: number
-	/** Low priority: it is sent only if nothing else waits. */
+	/** Low priority: sent only while no other message waits. */
 	isHint?: boolean
-	/** Called when a call that sends it begins, and when that call has failed. */
-	calling?(isUnderWay: boolean): void
-	/** Called when the preview became the message, with a function that ensures this again. */
-	edited?(again: () => Promise<void>): void
-	/** Makes durable what is about to be sent. What it throws ends the work. */
-	remember(attempt: Attempt | null, preview: Preview | null): Promise<void>
+	/** Called with true when a call that sends the message starts, and with false when an attempt has failed. */
+	calling?(isStarted: boolean): void
+	/** Called when the preview was edited to the final text, with a function that repeats the edit. */
+	edited?(repeat: () => Promise<void>): void
+	/** Stores the attempt before it is made. If it throws, sending ends with that error. */
+	persist(attempt: Attempt | null, preview: Preview | null): Promise<void>
 }
 
 export type SendOutcome =
 	| { status: 'sent'; id: string; next: SplitPosition }
 	/** The platform will never accept it. */
 	| { status: 'refused'; message: string }
-	/** The channel is gone, or was not connected in time. */
+	/** The channel was deleted, or not connected before the deadline. */
 	| { status: 'late' }
 	/** Only white space remained. */
 	| { status: 'nothing' }
@@ -63,37 +63,37 @@ export interface SendDeps {
 
 const FIRST_DELAY_MS = 500
 const MAX_DELAY_MS = 60_000
-const LEAST_WAIT_MS = 50
-/** Characters of an id of the platform. */
+const MIN_WAIT_MS = 50
+/** Limit of a platform's id, in characters. */
 const ID_LIMIT = 256
 
-/** Throws what `remember` throws, and the reason of the instance's signal. */
-export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcome> {
+/** Throws what `persist` throws, and the reason of the instance's signal. */
+export async function transmit(deps: SendDeps, options: TransmitOptions): Promise<SendOutcome> {
 	const { ctx, platforms, pace } = deps
-	const { channel_id, chat, until } = order
-	let { attempt, preview } = order
+	const { channel_id, chat, until } = options
+	let { attempt, preview } = options
 	let isUnknown = attempt !== null
 	let format = 0
-	/** The part made of the source, so that another attempt need not make it again. */
-	let made: { format: Format; part: MessagePart } | undefined
-	const pause = pausesOf(deps, order, 'a message')
+	/** The part for the current format, reused by further attempts. */
+	let cached: { format: Format; part: MessagePart } | undefined
+	const waitForRetry = retryDelays(deps, options, 'a message')
 
 	for (;;) {
 		const connected = await platforms.open(channel_id, until)
 		if (!connected) return { status: 'late' }
 		const { formats } = connected.channel.can
-		const chosen = offered(formats, attempt) ?? formats[format]
-		if (!chosen) return { status: 'refused', message: 'the platform accepts none of the formats that its plugin names' }
-		if (!made || !isSame(made.format, chosen))
-			made = { format: chosen, part: await nextPart(order.source, order.place, chosen) }
-		const { part } = made
+		const chosen = stillAccepted(formats, attempt) ?? formats[format]
+		if (!chosen) return { status: 'refused', message: 'the platform rejects every format of its adapter' }
+		if (!cached || !isSame(cached.format, chosen))
+			cached = { format: chosen, part: await nextPart(options.source, options.place, chosen) }
+		const { part } = cached
 		if (part.text === '') return { status: 'nothing' }
 		try {
 			return { status: 'sent', id: idOf(await sendOnce(connected, chosen, part)), next: part.next }
 		} catch (error) {
 			const thrown = thrownBy(error, ctx.signal)
 			const { code, message } = thrown
-			order.calling?.(false)
+			options.calling?.(false)
 			switch (code) {
 				case 'format':
 					ctx.log.debug({ channel_id, reason: message }, `a message is sent in another format than ${chosen.markup}`)
@@ -109,7 +109,7 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 				case undefined:
 					isUnknown = true
 			}
-			await pause(thrown)
+			await waitForRetry(thrown)
 		}
 	}
 
@@ -125,9 +125,9 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 			const { id } = preview
 			const edit = (): Promise<void> => platforms.call(channel_id, async () => connection.edit?.(id, message))
 			await pace.take(channel, chat, ctx.signal)
-			order.calling?.(true)
+			options.calling?.(true)
 			await edit()
-			order.edited?.(edit)
+			options.edited?.(edit)
 			return { id }
 		}
 		if (isUnknown && connection.find) {
@@ -136,18 +136,18 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 			if (found) return found
 			isUnknown = false
 		}
-		await (order.isHint ? pace.takeLast(channel, chat, ctx.signal) : pace.take(channel, chat, ctx.signal))
-		// Each attempt has its own mark, since `find` does not search far beyond it.
+		await (options.isHint ? pace.takeLast(channel, chat, ctx.signal) : pace.take(channel, chat, ctx.signal))
+		// Each attempt gets a new mark, since `find` searches only a short range after it.
 		const mark = markOf(connection, chat, ctx.log)
 		if (!attempt || attempt.mark !== mark) {
 			attempt = { ...limitsOf(format), ...(mark !== undefined && { mark }) }
-			await remembered(order.remember(attempt, preview))
+			await persisted(options.persist(attempt, preview))
 		}
-		order.calling?.(true)
+		options.calling?.(true)
 		return platforms.call(channel_id, () => connection.send(message))
 	}
 
-	/** Was the preview sent? If the platform cannot say, it is sent again: the nonce makes the platform return the same message. */
+	/** Sets the id of the preview. Without `find`, sends it again: with the same nonce the platform returns the same message. */
 	async function findPreview({ channel, connection }: ConnectedChannel, message: OutgoingMessage): Promise<void> {
 		if (!preview) return
 		const { text, markup, mark } = preview
@@ -159,35 +159,35 @@ export async function transmit(deps: SendDeps, order: Order): Promise<SendOutcom
 			const { id } = await platforms.call(channel_id, () => connection.send(message))
 			preview = { ...preview, id }
 		}
-		await remembered(order.remember(attempt, preview))
+		await persisted(options.persist(attempt, preview))
 	}
 
 	function outgoing(text: string, markup: Format['markup']): OutgoingMessage {
-		const reply_to = order.reply_to === undefined ? {} : { reply_to: order.reply_to }
-		const after = order.after === undefined ? {} : { after: order.after }
-		return { chat, ...reply_to, ...after, text, markup, nonce: preview?.nonce ?? order.nonce }
+		const reply_to = options.reply_to === undefined ? {} : { reply_to: options.reply_to }
+		const after = options.after === undefined ? {} : { after: options.after }
+		return { chat, ...reply_to, ...after, text, markup, nonce: preview?.nonce ?? options.nonce }
 	}
 }
 
-class NotRemembered extends Error {}
+class NotPersisted extends Error {}
 
-/** What `remember` of an order throws must not count as an error of the platform. */
-export async function remembered(work: Promise<void>): Promise<void> {
+/** Wraps an error of `persist`, to distinguish it from errors of the platform. */
+export async function persisted(work: Promise<void>): Promise<void> {
 	try {
 		await work
 	} catch (error) {
-		throw new NotRemembered('not remembered', { cause: error })
+		throw new NotPersisted('the attempt could not be stored', { cause: error })
 	}
 }
 
-/** What an attempt threw. Throws what ends the work. */
+/** The platform's error of a failed attempt. Throws if sending must end: after an error of `persist`, or when the signal aborts. */
 export function thrownBy(error: unknown, signal: AbortSignal): Thrown {
-	if (error instanceof NotRemembered) throw error.cause
+	if (error instanceof NotPersisted) throw error.cause
 	signal.throwIfAborted()
 	return readThrown(error)
 }
 
-/** The id of a message that was sent. An adapter is third-party code. */
+/** The id of a sent message, checked since the adapter may be third-party code. */
 export function idOf(message: { id: string } | undefined): string {
 	if (message === undefined)
 		throw new Error('the adapter returned no message: send() and sendFile() must return { id }')
@@ -198,34 +198,34 @@ function isSame(a: Format, b: Format): boolean {
 	return a.markup === b.markup && a.max_length === b.max_length && a.max_bytes === b.max_bytes
 }
 
-/** Returns what waits after a failed attempt: as long as the platform wants, or longer each time. `what`: what is sent, for the log. */
-export function pausesOf(
+/** Returns a function that waits before a retry: for the time that the platform requested, or with exponential backoff. `what`: names the content in the log. */
+export function retryDelays(
 	{ ctx: { log, signal } }: Pick<SendDeps, 'ctx'>,
-	{ channel_id, until }: Pick<Order, 'channel_id' | 'until'>,
+	{ channel_id, until }: Pick<TransmitOptions, 'channel_id' | 'until'>,
 	what: string,
 ): (thrown: Thrown) => Promise<void> {
 	let delay = FIRST_DELAY_MS
 	const pause = (ms: number): Promise<void> => sleep(ms, undefined, { signal, ref: false })
 	return async ({ code, message, retry_after_ms }) => {
-		// No longer than is useful.
+		// Not beyond the deadline.
 		if (code === 'limited')
-			return pause(Math.max(LEAST_WAIT_MS, Math.min(retry_after_ms || FIRST_DELAY_MS, until - Date.now())))
-		log.info({ channel_id, reason: message }, `${what} could not be sent; it is tried again in ${delay} ms`)
+			return pause(Math.max(MIN_WAIT_MS, Math.min(retry_after_ms || FIRST_DELAY_MS, until - Date.now())))
+		log.info({ channel_id, reason: message }, `${what} could not be sent; retrying in ${delay} ms`)
 		await pause(delay)
 		delay = Math.min(delay * 2, MAX_DELAY_MS)
 	}
 }
 
-/** The format of an earlier attempt, as long as the platform accepts it: only then the part is the same. */
-function offered(formats: readonly Format[], attempt: Attempt | null): Format | undefined {
+/** The format of an earlier attempt, if the platform still accepts it. Only the same format produces the same part. */
+function stillAccepted(formats: readonly Format[], attempt: Attempt | null): Format | undefined {
 	if (!attempt) return undefined
 	const { markup, max_length, max_bytes = Infinity } = attempt
-	const takes = (one: Format): boolean =>
-		one.markup === markup && one.max_length >= max_length && (one.max_bytes ?? Infinity) >= max_bytes
-	return formats.some(takes) ? limitsOf(attempt) : undefined
+	const accepts = (format: Format): boolean =>
+		format.markup === markup && format.max_length >= max_length && (format.max_bytes ?? Infinity) >= max_bytes
+	return formats.some(accepts) ? limitsOf(attempt) : undefined
 }
 
-/** What is needed to build the same part again. */
+/** The fields of a format that determine a part. */
 export function limitsOf({ markup, max_length, max_bytes }: Format): Format {
 	return { markup, max_length, ...(max_bytes !== undefined && { max_bytes }) }
 }

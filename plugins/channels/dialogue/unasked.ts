@@ -1,4 +1,4 @@
-/** What results and messages that nobody in the chat asked for need besides being sent. */
+/** Handles replies with `unasked`: results and messages that no message in the chat requested. */
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type { RunRecord } from '../../runs/contract.ts'
 import type { BoundChat } from '../parts.ts'
@@ -8,12 +8,15 @@ import type { Reply } from './records.ts'
 import { Gone } from './reply.ts'
 import { texts } from './texts.ts'
 
-/** Newest runs of an agent among which the previous ones of a conversation are looked for. */
+/** Number of the agent's newest runs that are searched for earlier runs of a conversation. */
 const SEARCHED_RUNS = 100
 const DATE_LENGTH = '2030-01-31'.length
 
-/** Once: makes the result of another conversation a part of the chat's, before anybody there can answer it. Changes the stored reply. */
-export async function note(
+/**
+ * Adds the result of another conversation to the chat's conversation, once, before anybody in the chat can answer it. Changes the
+ * stored reply.
+ */
+export async function addToConversation(
 	{ ctx, sessions }: Pick<PlaceDeps, 'ctx' | 'sessions'>,
 	bound: BoundChat,
 	reply: Reply,
@@ -31,15 +34,15 @@ export async function note(
 		about: texts.aboutResult(run),
 		also: async (noted) => {
 			const entry = await ctx.store.get<Reply>(key)
-			if (!entry || entry.value.noted !== undefined) throw new Gone('another call was first')
+			if (!entry || entry.value.noted !== undefined) throw new Gone('another call has added it')
 			return [{ key, value: { ...entry.value, noted } satisfies Reply, expect: entry.rev }]
 		},
 	})
 }
 
 /**
- * Whether an earlier run of its conversation failed for the same reason on the same day (UTC), and none has completed since. While
- * its model cannot be reached, a heartbeat fails with each beat, not always with the same error as the beat before.
+ * Whether an earlier run of the conversation failed with the same error code on the same day (UTC), with no completed run since.
+ * A heartbeat whose model cannot be reached fails with every beat, though not always with the same code twice in a row.
  */
 export async function isRepeatedFailure({ use }: Pick<Context, 'use'>, run: RunRecord): Promise<boolean> {
 	const agent = { name: run.agent, uid: run.agent_uid }
@@ -56,8 +59,8 @@ export async function isRepeatedFailure({ use }: Pick<Context, 'use'>, run: RunR
 		)
 }
 
-/** It reached nobody: takes it out of the chat's conversation. May be repeated. */
-export async function withdraw({ use }: Pick<Context, 'use'>, reply: Reply): Promise<void> {
+/** Removes an undelivered result or message from the chat's conversation. Idempotent. */
+export async function removeFromConversation({ use }: Pick<Context, 'use'>, reply: Reply): Promise<void> {
 	await use('runs').unsay(agentOf(reply), reply.noted ?? reply.run_id)
 }
 

@@ -19,7 +19,7 @@ t.teardown(() => gateway.stop())
 const { request } = gateway
 await request('POST', '/v1/agents', { body: { name: 'ada' } })
 
-const CONNECTED = 'This chat is connected'
+const CONNECTED = 'This chat is now connected'
 let made = 0
 
 /** A chat of ada's on a channel of its own, and a webhook whose results go there. */

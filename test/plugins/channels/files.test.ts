@@ -98,8 +98,8 @@ void t.test('what cannot be loaded is told, and the message is answered all the 
 	)
 	t.equal(
 		run?.prompt,
-		'[With it came a file, which could not be loaded: the room answered with status 404]\n\n' +
-			'[With it came 2 more files, which could not be loaded: too many files]',
+		'[Attached but not loaded: a file (the room answered with status 404)]\n\n' +
+			'[Attached but not loaded: 2 more files (too many files)]',
 	)
 })
 

@@ -318,5 +318,5 @@ void t.test('attachments reach the agent, and what cannot be loaded is told', as
 		(one: Answer) => one?.status === 'completed',
 	)
 	t.match(run.attachments, [{ type: 'image', name: 'cat.png' }])
-	t.match(run.prompt, /look\n\n\[With it came an image, which could not be loaded: Discord answered with status 404\]$/)
+	t.match(run.prompt, /look\n\n\[Attached but not loaded: an image \(Discord answered with status 404\)\]$/)
 })

@@ -349,13 +349,13 @@ void t.test('photos, documents and voice messages reach the agent; what cannot b
 	const gone = await send({ photo: [{ file_id: 'gone' }], caption: 'And this?' })
 	t.match(
 		gone.prompt,
-		/^And this\?\n\n\[With it came a photo, which could not be loaded: the Bot API server answered with status 404\]$/,
+		/^And this\?\n\n\[Attached but not loaded: a photo \(the Bot API server answered with status 404\)\]$/,
 	)
 	t.notOk(gone.attachments)
 	const large = await send({ document: { ...document, file_size: 30 * 1024 * 1024 } })
-	t.match(large.prompt, /\[With it came a file, which could not be loaded: it is larger than 20 MiB\]/)
+	t.match(large.prompt, /\[Attached but not loaded: a file \(it is larger than 20 MiB\)\]/)
 	telegram.fault('getFile', { error_code: 400, description: 'Bad Request: file is too big' })
-	t.match((await send({ voice })).prompt, /a voice message, which could not be loaded: .*file is too big/)
+	t.match((await send({ voice })).prompt, /Attached but not loaded: a voice message \(.*file is too big/)
 	t.notMatch(JSON.stringify(await send({ voice })), telegram.token)
 	t.match((await send({ sticker: { file_id: 'x' } })).conversation, /./)
 	t.match(telegram.messages(chat).at(-1)?.text, /only read text/)

@@ -29,7 +29,7 @@ void t.test('where a feed stands outlives a restart, by messages and without any
 	t.equal(await start().cursor('c'), 's5', 'the first place is kept at once, further ones now and then')
 
 	const second = start()
-	await second.note('c', message('1', 's7'))
+	await second.record('c', message('1', 's7'))
 	t.equal(await start().cursor('c'), 's7', 'each that is taken brings its place')
 
 	const third = start()
@@ -48,7 +48,7 @@ void t.test("what was said before the rules of who is answered changed is nobody
 		bound: async () => ({ created_at: '2026-03-01T00:00:00.000Z' }),
 	} as unknown as Registry
 	const marks = openMarks({ store: engine.store, use: () => t.fail() as never, signal }, registry)
-	await marks.note('c', message('1', 's1'))
+	await marks.record('c', message('1', 's1'))
 	const boundAt = async (): Promise<string | undefined> => (await marks.chats('c'))[0]?.bound_at
 	t.equal(await boundAt(), '2026-03-01T00:00:00.000Z')
 	heard_since = '2026-02-01T00:00:00.000Z'

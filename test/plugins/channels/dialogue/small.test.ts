@@ -78,7 +78,7 @@ void t.test('a message goes out whatever was thrown before, and with a mark that
 			attempt: null,
 			preview: null,
 			until: Date.now() + 60_000,
-			remember: async (next) => void marks.push(next?.mark),
+			persist: async (next) => void marks.push(next?.mark),
 		})
 		t.match(outcome, { status: 'sent', id: 'found' })
 		t.strictSame(marks, [undefined])
