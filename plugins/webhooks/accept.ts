@@ -1,4 +1,4 @@
-/** A valid delivery starts a run: the run, the count and the duplicate marker are one commit. */
+/** Starts the run of a valid delivery. The run, the delivery, the counter and the duplicate marker are one commit. */
 import { isFault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
 import type { Context } from '../../core/plugin.ts'
@@ -8,12 +8,12 @@ import type { AcceptedDelivery, WebhookSettings } from './contract.ts'
 import { promptFor } from './prompt.ts'
 import { keys, sha256 } from './records.ts'
 import type { AcceptedRecord, Arrival, Counter, SeenDelivery, WebhookRecord } from './records.ts'
-import { unknownToken } from './strangers.ts'
+import { unknownToken } from './unknown-tokens.ts'
 
 export interface DeliveryContent {
 	/** JSON, as received. */
 	payload: string
-	/** The sender's name for the type of event. */
+	/** The event type, as the sender names it. */
 	event: string | undefined
 	/** The sender's id of this delivery. */
 	sender_id: string | undefined
@@ -21,7 +21,7 @@ export interface DeliveryContent {
 	slot: number
 }
 
-/** Throws `not_found` if the webhook was rotated or deleted, or its agent was deleted, and any error that refuses a run. */
+/** Throws `not_found` if the webhook was rotated or deleted, or its agent was deleted; otherwise what `Runs.start` throws. */
 export async function accept(
 	ctx: Context<WebhookSettings>,
 	arrival: Arrival,

@@ -7,20 +7,19 @@ import { partsOf } from '../shared/request-parts.ts'
 export interface BodyLimits {
 	bytes: number
 	ms: number
-	/** Aborts when the request must give way to others. */
+	/** Aborts when the request must yield to others. */
 	signal?: AbortSignal
 }
 
 /**
- * The bytes of a request's body as received. Reads no further than the limit, whatever length the request declares;
- * then the connection cannot be reused, and hapi closes it. Throws `payload_too_large`; 408 if it takes too long;
- * the reason of `signal`.
+ * Reads the body of a request, as received. Stops at the limit, whatever length the request declares; the connection cannot be
+ * reused then, and hapi closes it. Throws `payload_too_large`, 408 if the body takes too long, or the reason of `signal`.
  */
 export async function readBody(request: IncomingMessage, { bytes, ms, signal }: BodyLimits): Promise<Buffer> {
 	const tooLarge = (): Fault => bodyTooLarge(bytes)
 	if (Number(request.headers['content-length'] ?? 0) > bytes) throw tooLarge()
 	// Most bodies arrive together with the headers, so there is nothing to wait for.
-	if (request.complete && !request.destroyed && !signal) return arrived(request, bytes)
+	if (request.complete && !request.destroyed && !signal) return receivedBody(request, bytes)
 	const late = new AbortController()
 	const end = AbortSignal.any([late.signal, ...(signal ? [signal] : [])])
 	const timer = setTimeout(
@@ -38,8 +37,8 @@ export async function readBody(request: IncomingMessage, { bytes, ms, signal }: 
 	}
 }
 
-/** The body of a request that has arrived completely. */
-function arrived(request: IncomingMessage, limit: number): Buffer {
+/** The body of a request that was received completely. */
+function receivedBody(request: IncomingMessage, limit: number): Buffer {
 	if (request.readableLength > limit) throw bodyTooLarge(limit)
 	return (request.read() as Buffer | null) ?? Buffer.alloc(0)
 }

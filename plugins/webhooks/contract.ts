@@ -33,17 +33,17 @@ export const schemeNames = [
 /** How the sender of a webhook signs. */
 export type SchemeName = (typeof schemeNames)[number]
 
-/** A sender with its own way of signing. */
+/** Describes how a sender signs that no other scheme supports. */
 export interface CustomScheme {
 	/** The header with the signature. */
 	header: string
 	/** HMAC with this hash, or `token`: the header is the secret itself. Default `sha256`. */
 	algorithm?: 'sha1' | 'sha256' | 'sha512' | 'token'
-	/** Of the digest. Default `hex`. */
+	/** Encoding of the digest. Default `hex`. */
 	encoding?: 'hex' | 'base64'
-	/** Before the digest, such as `sha256=`. */
+	/** Prefix of the digest, such as `sha256=`. */
 	prefix?: string
-	/** What is signed, with `{body}`, `{timestamp}` and `{id}`. Default `{body}`. */
+	/** Template of the signed text, with `{body}`, `{timestamp}` and `{id}`. Default `{body}`. */
 	signed?: string
 	/** The header with the time, in seconds or milliseconds since 1970. */
 	timestamp_header?: string
@@ -61,7 +61,7 @@ export interface Webhook {
 	token: string
 	/** What the agent should do with deliveries. */
 	instructions?: string
-	/** Where its answers go. */
+	/** Where the answers of its runs go. */
 	deliver: Deliver
 	created_at: string
 	last_delivery: string | null
@@ -82,7 +82,7 @@ export interface WebhookRequest {
 	deliver?: Deliver
 }
 
-/** What a client needs to use a webhook; the secret is shown only here. */
+/** What a sender needs to use a webhook. The secret is shown only here. */
 export interface NewWebhook {
 	slug: string
 	/** Where deliveries are sent. */
@@ -132,11 +132,11 @@ export interface Webhooks {
 
 export interface AcceptedDelivery {
 	status: 'accepted'
-	/** The first one's id if the sender repeated a delivery. */
+	/** For a repeated delivery, the id of the first one. */
 	delivery_id: string
 }
 
-/** The answer to a sender that checks the address. */
+/** The response to a sender that verifies the address. */
 export interface Challenge {
 	challenge: string
 }
@@ -148,7 +148,7 @@ export interface TestedDelivery extends AcceptedDelivery {
 /** For the plugin's own routes. */
 export interface WebhooksService extends Webhooks {
 	/**
-	 * Accepts a delivery whose body is not read yet. Checks, in this order: the token (`not_found`), the rate
+	 * Accepts a delivery whose body was not read yet. Checks, in this order: the token (`not_found`), the rate
 	 * (`rate_limited`, `unavailable`), the length (`payload_too_large`), the signature (`signature_invalid`), the body
 	 * (`invalid_request`). Delivery and run are durable when it settles.
 	 */

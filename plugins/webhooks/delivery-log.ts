@@ -39,26 +39,26 @@ export async function totalsOf(store: Store, uid: string, id: string): Promise<{
 	return { count, last }
 }
 
-/** Writes refused deliveries, each over the oldest one of its webhook. Settles when durable. */
+/** Returns a function that stores a refused delivery, overwriting the oldest one of its webhook. Durable when it settles. */
 export function rejectionsOf(store: Store): (uid: string, id: string, delivery: WebhookDelivery) => Promise<void> {
 	/** The next ring position of each webhook. */
-	const places = new BoundedMap<string, Promise<{ next: number }>>(REMEMBERED)
-	const placesOf = (uid: string, id: string): Promise<{ next: number }> => {
-		const place = places.get(id) ?? nextPlace(store, uid, id).then((next) => ({ next }))
-		places.set(id, place)
-		place.catch(() => places.delete(id))
-		return place
+	const positions = new BoundedMap<string, Promise<{ next: number }>>(REMEMBERED)
+	const positionOf = (uid: string, id: string): Promise<{ next: number }> => {
+		const position = positions.get(id) ?? nextPosition(store, uid, id).then((next) => ({ next }))
+		positions.set(id, position)
+		position.catch(() => positions.delete(id))
+		return position
 	}
 	return async (uid, id, delivery) => {
-		const ring = await placesOf(uid, id)
-		const place = ring.next
-		ring.next = (place + 1) % REJECTED
-		await store.put(keys.rejected(uid, id, place), delivery)
+		const ring = await positionOf(uid, id)
+		const position = ring.next
+		ring.next = (position + 1) % REJECTED
+		await store.put(keys.rejected(uid, id, position), delivery)
 	}
 }
 
-/** The position after the newest one. */
-async function nextPlace(store: Store, uid: string, id: string): Promise<number> {
+/** The position after the newest record. */
+async function nextPosition(store: Store, uid: string, id: string): Promise<number> {
 	let newest = ''
 	let next = 0
 	for await (const { key, value } of store.list<WebhookDelivery>(keys.allRejected(uid, id))) {

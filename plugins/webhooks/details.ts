@@ -1,4 +1,4 @@
-/** What a delivery says of itself, once its signature is right and its payload is read. */
+/** Extracts a delivery's id and event type, and checks a time in its payload. Called after the signature was verified. */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { TOLERANCE_S } from './schemes.ts'
@@ -7,15 +7,15 @@ import { isTimely } from './signature.ts'
 
 export type Details =
 	| { problem: string }
-	/** Why it is too old, or from the future. */
+	/** The time in the payload is missing, too old, or in the future. */
 	| { stale: string }
-	/** The sender wants this back, and no run. */
+	/** The response to an address check; no run is started. */
 	| { challenge: string }
-	/** `sender_id`: the sender's id of the delivery; a repetition has the same. */
+	/** `sender_id`: the sender's id of the delivery; a repeated delivery has the same id. */
 	| { sender_id: string | undefined; event: string | undefined }
 
-const LONGEST = 256
-const LONGEST_CHALLENGE = 1_000
+const ID_LIMIT = 256
+const CHALLENGE_LIMIT = 1_000
 
 /** `value`: the payload. `now`: milliseconds since 1970. */
 export function detailsOf(
@@ -33,13 +33,15 @@ export function detailsOf(
 			}
 	}
 	if (challenge && fields.type === 'url_verification' && typeof fields.challenge === 'string')
-		return { challenge: fields.challenge.slice(0, LONGEST_CHALLENGE) }
-	const header = ids.map((one) => one.toLowerCase()).find((one) => headers[one] !== undefined && headers[one] !== '')
+		return { challenge: fields.challenge.slice(0, CHALLENGE_LIMIT) }
+	const header = ids
+		.map((name) => name.toLowerCase())
+		.find((name) => headers[name] !== undefined && headers[name] !== '')
 	const own = id_field === undefined ? undefined : fields[id_field]
 	const id = header === undefined ? (typeof own === 'string' && own !== '' ? own : undefined) : String(headers[header])
-	if (id !== undefined && id.length > LONGEST)
-		return { problem: `${header ?? id_field} may have ${LONGEST} characters at most` }
-	// A signature of a time is as good as an id: a repetition within the tolerance has the same.
+	if (id !== undefined && id.length > ID_LIMIT)
+		return { problem: `${header ?? id_field} must have at most ${ID_LIMIT} characters` }
+	// A signature that covers a time serves as an id: a repeated delivery within the tolerance has the same signature.
 	const [timed] = signatures.filter(({ time, read }) => time !== undefined || read === 'fields')
 	const signed = timed && headers[timed.header.toLowerCase()]
 	return {

@@ -20,7 +20,7 @@ export default definePlugin<WebhookSettings, WebhooksService>({
 	async start(ctx) {
 		const secrets = secretsOf(ctx)
 		const webhooks = webhooksOf(ctx, secrets)
-		await secrets.announce()
+		await secrets.redactAll()
 		addPrimitives(ctx, webhooks)
 		maintain(ctx, secrets)
 		return { ...webhooks, ...receiverOf(ctx, secrets) } satisfies WebhooksService

@@ -1,4 +1,4 @@
-/** Adding and removing webhooks: each is one commit with the agent's ledger, so that the limit holds. */
+/** Adds and removes webhooks, each in one commit with the agent's ledger, which enforces the limit. */
 import { Fault } from '../../core/errors.ts'
 import type { AgentRef } from '../../core/plugin.ts'
 import { changeRecord } from '../../core/store/change.ts'

@@ -1,4 +1,4 @@
-/** Time-based maintenance of webhooks: deletes old deliveries, and leftovers of deleted webhooks. */
+/** Periodic maintenance: deletes old deliveries, and the remaining records of deleted webhooks. */
 import { isFault } from '../../core/errors.ts'
 import type { Context } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -13,8 +13,8 @@ import type { WebhookSecrets } from './secrets.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 const FIRST_MS = 60_000
-/** A pending registration has a pointer and no record yet; a webhook that was just deleted may still have deliveries in flight. */
-const UNDER_WAY_MS = 600_000
+/** Younger pointers without a webhook are kept: a registration may be in progress, or a deleted webhook may have deliveries in flight. */
+const IN_PROGRESS_MS = 600_000
 /** Limit of accepted deliveries kept per webhook, whatever their age. */
 const ACCEPTED = 100_000
 const COMMIT_LIMIT = 100
@@ -41,17 +41,18 @@ export async function tidy(
 		const { uid, id, slug } = pointer
 		const webhook = (await store.get<WebhookRecord>(keys.webhook(uid, slug)))?.value
 		if (webhook?.id === id && webhook.token_hash === key.at(-1)) await prune(store, pointer, before, kept)
-		else if (Date.parse(pointer.at) < at - UNDER_WAY_MS) await bury(store, secrets, key, pointer, webhook?.id === id)
+		else if (Date.parse(pointer.at) < at - IN_PROGRESS_MS)
+			await deleteLeftovers(store, secrets, key, pointer, webhook?.id === id)
 	}
 }
 
-/** Its records are deleted with its scope, and its pointers have no target. */
+/** The records are deleted with the agent's scope. Its pointers, then without a target, are left to `tidy`. */
 async function forgetAgent({ store }: MaintenanceDeps, secrets: WebhookSecrets, uid: string): Promise<void> {
 	for await (const { value } of store.list<Pointer>(keys.pointers())) if (value.uid === uid) secrets.retire(value.id)
 }
 
-/** The pointer last: while it exists, this is repeated. */
-async function bury(
+/** Deletes the records of a deleted webhook, and the pointer last: as long as it exists, the next maintenance repeats this. */
+async function deleteLeftovers(
 	store: Store,
 	secrets: WebhookSecrets,
 	key: Key,
@@ -71,27 +72,27 @@ async function prune(store: Store, { uid, id }: Pointer, before: string, kept: n
 	for await (const { key, value } of store.list<WebhookDelivery>(keys.allRejected(uid, id)))
 		if (value.received_at < before) await store.delete(key)
 
-	const tally = keys.pruned(uid, id)
+	const prunedKey = keys.pruned(uid, id)
 	const { count } = await totalsOf(store, uid, id)
 	for (;;) {
-		const pruned = await store.get<Pruned>(tally)
-		const gone = pruned?.value.count ?? 0
+		const pruned = await store.get<Pruned>(prunedKey)
+		const prunedBefore = pruned?.value.count ?? 0
 		const ops: Op[] = []
-		let forgotten = 0
+		let deleted = 0
 		for await (const { key, value } of store.list<AcceptedRecord>(keys.allAccepted(uid, id))) {
-			const tooMany = count - gone - forgotten > kept
-			// Two of a delivery, and the tally.
+			const tooMany = count - prunedBefore - deleted > kept
+			// Two ops for this delivery, and one for the count.
 			if ((value.received_at >= before && !tooMany) || ops.length + 3 > COMMIT_LIMIT) break
 			ops.push({ key, value: undefined })
 			if (value.seen !== undefined) ops.push({ key: keys.seen(uid, id, value.seen), value: undefined })
-			forgotten++
+			deleted++
 		}
-		if (forgotten === 0) return
-		ops.push({ key: tally, value: { count: gone + forgotten } satisfies Pruned, expect: pruned?.rev ?? null })
+		if (deleted === 0) return
+		ops.push({ key: prunedKey, value: { count: prunedBefore + deleted } satisfies Pruned, expect: pruned?.rev ?? null })
 		try {
 			await store.commit(agentScope(uid), ops)
 		} catch (error) {
-			if (isFault(error, 'conflict')) return // another instance is doing it
+			if (isFault(error, 'conflict')) return // another instance is pruning
 			throw error
 		}
 	}

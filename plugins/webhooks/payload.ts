@@ -6,8 +6,8 @@ import type { Scheme } from './schemes.ts'
 type Payload = { payload: string; value: unknown; problem?: undefined } | { payload?: undefined; problem: string }
 
 /**
- * The payload as text, which is valid JSON of any type; or the problem, for the sender. With `forms` it may come as an HTML form: the
- * JSON in the field `payload`, otherwise an object of all fields.
+ * The payload as the text of any valid JSON, or the problem, for the sender. With `forms` the body may be an HTML form: the payload is
+ * the JSON in the field `payload`, otherwise an object of all fields.
  */
 export function payloadOf(
 	headers: IncomingHttpHeaders,
@@ -23,7 +23,7 @@ export function payloadOf(
 	if (!isForm && !JSON_TYPE.test(type))
 		return {
 			problem:
-				'the body has another type; send JSON with the header Content-Type: application/json (at GitHub: Content type application/json)',
+				'the body must be JSON; send it with the header Content-Type: application/json (at GitHub: Content type application/json)',
 		}
 	if (body.length === 0) return { problem: 'the body is empty; send JSON' }
 	try {

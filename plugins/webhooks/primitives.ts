@@ -32,18 +32,18 @@ export function addPrimitives(ctx: Context<WebhookSettings>, webhooks: Webhooks)
 			),
 			deliver: ctx.use('runs').deliverFields.given,
 		}),
-		run: (args, call) => give(call, () => webhooks.register(call.agent, args as unknown as WebhookRequest, call)),
+		run: (args, call) => revealed(call, () => webhooks.register(call.agent, args as unknown as WebhookRequest, call)),
 	})
 	ctx.primitive({
 		name: 'webhook.rotate',
 		description:
 			'Gives one of your webhooks a new address and secret; the old ones stop working. The new ones are shown only this once, so pass them on now.',
 		parameters,
-		run: ({ slug }, call) => give(call, () => webhooks.rotate(call.agent, String(slug), call)),
+		run: ({ slug }, call) => revealed(call, () => webhooks.rotate(call.agent, String(slug), call)),
 	})
 }
 
-async function give(call: ToolCall, make: () => Promise<GivenWebhook>): Promise<GivenWebhook['webhook']> {
+async function revealed(call: ToolCall, make: () => Promise<GivenWebhook>): Promise<GivenWebhook['webhook']> {
 	const { webhook, secret_id } = await asArguments(make)
 	call.reveal(secret_id)
 	return webhook

@@ -1,39 +1,39 @@
 /**
- * Schedules the reading of bodies. It is not known yet whether they are signed, so the number of bodies read concurrently is
- * bounded, and so is the queue of waiting requests. A sender that is slow, or has sent less, gives way to others: blocking a
- * slot costs a sender as much as a delivery.
+ * Schedules the reading of bodies. Their signatures are not verified yet, so the number of concurrently read bodies and the queue
+ * of waiting requests are bounded. A request that is slow, or has sent less than others, yields its slot. So holding a slot costs
+ * a sender as much as a delivery.
  */
 import Boom from '@hapi/boom'
 import type { WebhookSettings } from './contract.ts'
 import { tryLater } from '../shared/try-later.ts'
 
-/** A slot to read a body. Call `leave` in any case, to free it. */
+/** A slot for reading a body. The caller must always call `leave`, which frees it. */
 export interface BodyReading {
-	/** Aborts if it must give way; the reason is the error for the sender. */
+	/** Aborts if the request must yield; the reason is the error for the sender. */
 	signal: AbortSignal
 	leave(): void
 }
 
 interface Request {
 	id: string
-	/** When it arrived, or when reading its body began, in milliseconds of the monotonic clock. */
+	/** When the request arrived, or when the reading of its body began, by the monotonic clock, in milliseconds. */
 	since: number
-	brought(): number
-	/** Ends the request, with 408. */
-	giveWay(): void
+	received(): number
+	/** Ends the request with 408. */
+	yield(): void
 }
 
-interface InLine extends Request {
+interface QueuedRequest extends Request {
 	admit(): void
 	refuse(error: Error): void
 }
 
-/** A body that takes longer gives way if others wait. */
+/** A body that takes longer yields if others wait. */
 const SLOW_MS = 1_000
 /** Limit of queued requests of all webhooks. For each, Node buffers up to 128 KiB. */
-const LINE = 512
-const LONGEST_WAIT_MS = 10_000
-/** Interval of comparing queued requests with those being read. */
+const QUEUE_LIMIT = 512
+const MAX_WAIT_MS = 10_000
+/** Interval at which queued requests are compared with those being read. */
 const RECHECK_MS = 50
 
 export function openReaders(
@@ -42,27 +42,28 @@ export function openReaders(
 		max_concurrent_per_webhook,
 	}: Pick<WebhookSettings, 'max_concurrent' | 'max_concurrent_per_webhook'>,
 	clock: () => number = () => performance.now(),
-	lineLimit: number = LINE,
+	queueLimit: number = QUEUE_LIMIT,
 ) {
 	const reading = tableOf<Request>()
-	const line = tableOf<InLine>()
+	const queue = tableOf<QueuedRequest>()
 	let timer: NodeJS.Timeout | undefined
 
-	/** No webhook has more slots than are free: however many are under attack, the next one gets a slot. */
-	const hasPlace = (id: string): boolean =>
+	/** A webhook never has more slots than are free, so that there is always one for the next webhook, even under attack. */
+	const hasSlot = (id: string): boolean =>
 		reading.count(id) < Math.min(max_concurrent_per_webhook, max_concurrent - reading.size)
 
-	/** True if there is a slot, possibly that of a request that gives way. */
-	const makePlace = (id: string, brought: number, now: number): boolean => {
-		if (hasPlace(id)) return true
+	/** Returns true if there is a slot, possibly that of a request that yields. */
+	const makeSlot = (id: string, received: number, now: number): boolean => {
+		if (hasSlot(id)) return true
 		const own = reading.count(id)
 		const isFull = own >= max_concurrent_per_webhook
-		const richer = (): Request[] => [...reading.all()].filter((one) => reading.count(one.id) > own)
-		const other = yielding(reading.of(id), brought, now) ?? (isFull ? undefined : yielding(richer(), brought, now))
-		other?.giveWay()
+		const withMoreSlots = (): Request[] => [...reading.all()].filter(({ id }) => reading.count(id) > own)
+		const other =
+			mustYield(reading.of(id), received, now) ?? (isFull ? undefined : mustYield(withMoreSlots(), received, now))
+		other?.yield()
 		return other !== undefined
 	}
-	const read = (id: string, brought: () => number): BodyReading => {
+	const read = (id: string, received: () => number): BodyReading => {
 		const controller = new AbortController()
 		const leave = (): void => {
 			if (reading.delete(request)) admitFirst()
@@ -70,8 +71,8 @@ export function openReaders(
 		const request: Request = {
 			id,
 			since: clock(),
-			brought,
-			giveWay() {
+			received,
+			yield() {
 				reading.delete(request) // without admitting others: the slot goes to the request that displaced it
 				controller.abort(tooSlow())
 			},
@@ -79,76 +80,76 @@ export function openReaders(
 		reading.add(request)
 		return { signal: controller.signal, leave }
 	}
-	/** A slot is free: it goes to the first queued request that may have it. */
+	/** Gives a free slot to the first queued request that may have it. */
 	const admitFirst = (): void => {
-		for (const request of line.all()) if (hasPlace(request.id)) return request.admit()
+		for (const request of queue.all()) if (hasSlot(request.id)) return request.admit()
 	}
-	/** Periodic: readers may have become slow, queued requests may have received more bytes, or waited too long. */
+	/** Runs periodically: requests may have become slow, received more bytes, or waited too long. */
 	const recheck = (): void => {
 		const now = clock()
-		for (const request of line.all()) {
-			if (makePlace(request.id, request.brought(), now)) request.admit()
-			else if (now - request.since > LONGEST_WAIT_MS) request.refuse(busy())
+		for (const request of queue.all()) {
+			if (makeSlot(request.id, request.received(), now)) request.admit()
+			else if (now - request.since > MAX_WAIT_MS) request.refuse(busy())
 		}
-		if (line.size > 0) return
+		if (queue.size > 0) return
 		clearInterval(timer)
 		timer = undefined
 	}
-	const join = (id: string, brought: () => number): Promise<BodyReading> => {
+	const enqueue = (id: string, received: () => number): Promise<BodyReading> => {
 		const { promise, resolve, reject } = Promise.withResolvers<BodyReading>()
-		const request: InLine = {
+		const request: QueuedRequest = {
 			id,
 			since: clock(),
-			brought,
+			received,
 			admit() {
-				line.delete(request)
-				resolve(read(id, brought))
+				queue.delete(request)
+				resolve(read(id, received))
 			},
 			refuse(error) {
-				line.delete(request)
+				queue.delete(request)
 				reject(error)
 			},
-			giveWay: () => request.refuse(tooSlow()),
+			yield: () => request.refuse(tooSlow()),
 		}
-		line.add(request)
-		// Not of the plugin's own timers: requests of a replaced instance still wait in this queue.
+		queue.add(request)
+		// Not `ctx.every`, since requests of a replaced instance still wait in this queue.
 		timer ??= setInterval(recheck, RECHECK_MS).unref()
 		return promise
 	}
 	const busy = (): Error =>
 		tryLater(
 			'rate_limited',
-			`this webhook is waiting for other bodies (webhooks.max_concurrent_per_webhook: ${max_concurrent_per_webhook}, webhooks.max_concurrent: ${max_concurrent})`,
+			`too many bodies are being received (webhooks.max_concurrent_per_webhook: ${max_concurrent_per_webhook}, webhooks.max_concurrent: ${max_concurrent})`,
 			1,
 		)
 
 	return {
 		/**
-		 * Settles when the body of a request to the webhook `id` may be read. `brought`: number of its bytes received so far.
-		 * Rejects with `rate_limited` if the queue is full or does not move, with 408 if others go first.
+		 * Settles when the body of a request to the webhook `id` may be read. `received` returns the number of bytes so far. Throws
+		 * `rate_limited` if the queue is full or the wait takes 10 s, and 408 if the request must yield.
 		 */
-		async wait(id: string, brought: () => number): Promise<BodyReading> {
+		async wait(id: string, received: () => number): Promise<BodyReading> {
 			const now = clock()
-			if (makePlace(id, brought(), now)) return read(id, brought)
-			if (line.count(id) >= lineLimit - line.size) {
-				const other = leastOf(line.of(id), brought())
+			if (makeSlot(id, received(), now)) return read(id, received)
+			if (queue.count(id) >= queueLimit - queue.size) {
+				const other = leastOf(queue.of(id), received())
 				if (!other) throw busy()
-				other.giveWay()
+				other.yield()
 			}
-			return join(id, brought)
+			return enqueue(id, received)
 		},
 	}
 }
 
-/** The slow request that has been read for longest; otherwise the one that has sent least, if that is less. Oldest first. */
-function yielding(among: Iterable<Request>, brought: number, now: number): Request | undefined {
+/** The oldest slow request; otherwise the one that has sent least, if less than `received`. `among`: oldest first. */
+function mustYield(among: Iterable<Request>, received: number, now: number): Request | undefined {
 	for (const request of among) if (now - request.since > SLOW_MS) return request
-	return leastOf(among, brought)
+	return leastOf(among, received)
 }
 
-function leastOf(among: Iterable<Request>, brought: number): Request | undefined {
+function leastOf(among: Iterable<Request>, received: number): Request | undefined {
 	let least: Request | undefined
-	for (const request of among) if (request.brought() < (least?.brought() ?? brought)) least = request
+	for (const request of among) if (request.received() < (least?.received() ?? received)) least = request
 	return least
 }
 

@@ -21,7 +21,7 @@ import { TOKEN } from './secrets.ts'
 import type { WebhookSecrets } from './secrets.ts'
 import { schemeOf } from './schemes.ts'
 import { signatureProblem } from './signature.ts'
-import { openStrangers, unknownToken } from './strangers.ts'
+import { limitUnknownTokens, unknownToken } from './unknown-tokens.ts'
 import { findWebhook } from './webhooks.ts'
 
 const BODY_MS = 10_000
@@ -33,7 +33,7 @@ export function receiverOf(
 	const { store, config } = ctx
 	const gate = openGate(config)
 	const readers = openReaders(config)
-	const strangers = openStrangers()
+	const unknownTokens = limitUnknownTokens()
 	const refusals = refusalsOf(ctx)
 	const limits = { bytes: config.max_body_kib * 1024, ms: BODY_MS }
 
@@ -44,11 +44,11 @@ export function receiverOf(
 		return webhook
 	}
 
-	/** Throws `not_found`, or `rate_limited`. A token that was once valid, or whose agent was deleted, only gets the former. */
+	/** Throws `not_found`, or `rate_limited`. A token that was once valid, or whose agent was deleted, never gets the latter. */
 	const find = async (token: string, source_ip: string): Promise<Hook> => {
 		const token_hash = TOKEN.test(token) ? sha256(token) : undefined
 		const pointer = token_hash && (await store.getShared<Pointer>(keys.pointer(token_hash)))?.value
-		if (!pointer) throw strangers.refuse(source_ip)
+		if (!pointer) throw unknownTokens.refuse(source_ip)
 		const webhook = await recordOf(pointer, token_hash)
 		const agent = await ctx.use('agents').find(pointer.agent)
 		if (agent?.uid !== pointer.uid) throw unknownToken()
@@ -60,15 +60,15 @@ export function receiverOf(
 			return await secrets.keyOf(agent.uid, webhook)
 		} catch (error) {
 			if (!isFault(error, 'vault_locked')) throw error
-			// The reason for the lock is shown to the operator only.
+			// Only the operator sees why the vault is locked.
 			const message = 'the gateway cannot check signatures at present; try again later'
 			throw tryLater('vault_locked', message, 60, error)
 		}
 	}
 
 	const bodyOf = async (request: IncomingMessage, id: string): Promise<Buffer> => {
-		// A body that arrives with its head, as most do, needs no slot: it cannot be slow. The event loop parses the
-		// received data in its next turn.
+		// Most bodies arrive together with the headers. They need no slot, since they cannot be slow. Node parses the received data
+		// in the next turn of the event loop.
 		if (!request.complete) await turn()
 		if (request.complete) return readBody(request, limits)
 		let read = 0
@@ -83,27 +83,27 @@ export function receiverOf(
 		}
 	}
 
-	const take = async (arrival: Arrival, request: IncomingMessage): Promise<AcceptedDelivery | Challenge> => {
+	const receiveBody = async (arrival: Arrival, request: IncomingMessage): Promise<AcceptedDelivery | Challenge> => {
 		const { id } = arrival.hook.webhook
 		gate.check(id)
-		// Before the body is read: without the secret nothing can be accepted.
+		// Before the body is read, since nothing can be accepted without the key.
 		await keyOf(arrival.hook)
 		const body = await bodyOf(request, id)
-		// The secret may have been replaced while the body came.
+		// The secret may have been replaced while the body was read.
 		const { agent, webhook } = arrival.hook
 		const hook = { agent, webhook: await recordOf({ uid: agent.uid, slug: webhook.slug }, webhook.token_hash) }
-		return letIn({ ...arrival, hook }, await keyOf(hook), request.headers, body)
+		return admit({ ...arrival, hook }, await keyOf(hook), request.headers, body)
 	}
 
-	const letIn = async (
+	const admit = async (
 		arrival: Arrival,
 		key: KeyObject,
 		headers: IncomingHttpHeaders,
 		body: Buffer,
 	): Promise<AcceptedDelivery | Challenge> => {
 		const scheme = schemeOf(arrival.hook.webhook)
-		const forged = signatureProblem(headers, key, body, scheme)
-		if (forged !== null) throw await refusals.record(arrival, 'signature_invalid', forged)
+		const problem = signatureProblem(headers, key, body, scheme)
+		if (problem !== null) throw await refusals.record(arrival, 'signature_invalid', problem)
 		const { slot, leave } = await gate.enter(arrival.hook.webhook.id, body.length)
 		try {
 			const read = payloadOf(headers, body, scheme)
@@ -118,7 +118,7 @@ export function receiverOf(
 		}
 	}
 
-	const reported = async <T>(hook: Hook, source_ip: string, work: Promise<T>): Promise<T> => {
+	const orReport = async <T>(hook: Hook, source_ip: string, work: Promise<T>): Promise<T> => {
 		try {
 			return await work
 		} catch (error) {
@@ -134,7 +134,7 @@ export function receiverOf(
 		gate.check(webhook.id)
 		const body = Buffer.from(JSON.stringify(payload))
 		if (body.length > limits.bytes) throw bodyTooLarge(limits.bytes)
-		await keyOf(arrival.hook) // of a webhook without a key, no delivery is accepted
+		await keyOf(arrival.hook) // as for a real delivery, which needs the key
 		const { slot, leave } = await gate.enter(webhook.id, body.length)
 		const content = { payload: body.toString(), event: undefined, sender_id: newId(), slot }
 		const accepted = await accept(ctx, arrival, content).finally(leave)
@@ -147,11 +147,11 @@ export function receiverOf(
 		async receive(token, request) {
 			const source_ip = peerOf(request).remoteAddress ?? 'unknown'
 			const hook = await find(token, source_ip)
-			return reported(hook, source_ip, take({ hook, source_ip, received_at: now() }, request))
+			return orReport(hook, source_ip, receiveBody({ hook, source_ip, received_at: now() }, request))
 		},
 		async test(agent, slug, payload, source_ip) {
 			const hook: Hook = { agent, webhook: (await findWebhook(store, agent, slug)).value }
-			return reported(hook, source_ip, send({ hook, source_ip, received_at: now() }, payload))
+			return orReport(hook, source_ip, send({ hook, source_ip, received_at: now() }, payload))
 		},
 	}
 }

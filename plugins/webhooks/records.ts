@@ -1,4 +1,4 @@
-/** The records of webhooks: all in the scope of their agent, except the pointers from tokens to webhooks. */
+/** The records of webhooks, in the scope of their agent, except the pointers from tokens to webhooks. */
 import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
 import { agentScope } from '../../core/store/agent-scope.ts'
@@ -8,7 +8,7 @@ import type { CustomScheme, SchemeName, WebhookDelivery } from './contract.ts'
 
 type Uid = AgentRef['uid']
 
-/** `id` is the webhook's: a new webhook under an old slug shares no records with the old one. */
+/** `id`: the webhook's, so that a new webhook with an old slug shares no records with the old one. */
 export const keys = {
 	webhook: (uid: Uid, slug: string): Key => [agentScope(uid), 'webhook', slug],
 	webhooks: (uid: Uid): Key => [agentScope(uid), 'webhook'],
@@ -25,7 +25,7 @@ export const keys = {
 	count: (uid: Uid, id: string, slot: number): Key => [agentScope(uid), 'webhook-count', id, String(slot)],
 	counts: (uid: Uid, id: string): Key => [agentScope(uid), 'webhook-count', id],
 	pruned: (uid: Uid, id: string): Key => [agentScope(uid), 'webhook-pruned', id],
-	/** By the hash of a token. Ignored if its webhook does not have that token. */
+	/** By the hash of a token. Ignored if the webhook no longer has that token. */
 	pointer: (token_hash: string): Key => ['webhook', token_hash],
 	pointers: (): Key => ['webhook'],
 }
@@ -48,7 +48,7 @@ export interface WebhookRecord {
 	created_at: string
 }
 
-/** One for each agent. It changes with every webhook that is added or removed, so that the limit holds. */
+/** One per agent. Every commit that adds or removes a webhook updates it, which enforces the limit. */
 export interface WebhookCount {
 	count: number
 }
@@ -63,8 +63,8 @@ export interface Pointer {
 }
 
 /**
- * Accepted deliveries. Only the holder of a slot writes its counter, so that deliveries of one webhook do not
- * conflict, and the sum over the slots is correct.
+ * Counts accepted deliveries of one slot. Only the holder of the slot writes it, so concurrent deliveries of a webhook do not
+ * conflict. The sum over all slots is the total.
  */
 export interface Counter {
 	count: number
@@ -91,10 +91,10 @@ export interface Hook {
 	webhook: WebhookRecord
 }
 
-/** A request that may be a delivery. */
+/** A request whose signature is not verified yet. */
 export interface Arrival {
 	hook: Hook
-	/** The socket's address. */
+	/** Remote address of the socket. */
 	source_ip: string
 	received_at: string
 }

@@ -1,6 +1,6 @@
 /**
- * Records a refused delivery: in the log if it was read completely, and as events. Anyone can send
- * unsigned requests: of these, the number of events and writes is bounded.
+ * Records refused deliveries: in the log, if they were read completely, and as events. Since anyone can send unsigned requests, their
+ * events and writes are rate-limited.
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import { newId } from '../../core/util/ids.ts'
@@ -12,9 +12,9 @@ import type { WebhookDelivery, WebhookSettings } from './contract.ts'
 import { rejectionsOf } from './delivery-log.ts'
 import type { Arrival, Hook } from './records.ts'
 
-/** Events of one webhook at once; then there is one a minute. */
+/** Burst of events per webhook; then one a minute. */
 const NOTICES = 30
-/** Limit of unsigned ones of one webhook. As a burst, as many as the log keeps; each is a durable write. */
+/** Rate limit of stored unsigned deliveries per webhook, since each is a durable write. The burst is the capacity of the log. */
 const WRITTEN = { at_once: 1_000, per_minute: 60 }
 
 export function refusalsOf(ctx: Context<WebhookSettings>) {
@@ -47,7 +47,7 @@ export function refusalsOf(ctx: Context<WebhookSettings>) {
 	return {
 		report,
 		/**
-		 * Records it, unless there were too many unsigned ones, and returns the error to throw: the sender gets it even
+		 * Records a delivery, within the rate limit if it is unsigned, and returns the error to throw. The sender gets this error even
 		 * if recording fails.
 		 */
 		async record(

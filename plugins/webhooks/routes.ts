@@ -62,13 +62,13 @@ const challenge = Joi.object({ challenge: Joi.string().required() })
 
 const tested = accepted.keys({ run_id: aRun.required().description('The run that it started.') }).id('TestedDelivery')
 
-/** Not checked before the handler: an unknown token must be reported before anything else. */
+/** Not validated before the handler, which must report an unknown token before any other error. */
 const header = Joi.string().allow('')
 const deliveryHeaders = Joi.object({
 	'x-signature': header.description(
 		'`sha256=` and the HMAC-SHA256 of the exact bytes of the body, in hexadecimal, with the secret as the key.',
 	),
-	'x-hub-signature-256': header.description('The same, as GitHub sends it. If both are sent, both must be correct.'),
+	'x-hub-signature-256': header.description('The same, as GitHub sends it. If both are sent, both must be valid.'),
 	'x-delivery-id': header.description(
 		'The id of the delivery. If it is already in the log of deliveries, it starts no second run.',
 	),
@@ -94,14 +94,14 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 				'The body is any JSON, at most `webhooks.max_body_kib`; the agent gets all of it, as data. It must not be compressed.',
 				"The webhook's `scheme` defines the signature and where the id is; the headers below are those of `svc`.",
 				'Checked in this order: the token, the rate of deliveries, the length, the signature, the body.',
-				'Delivery and run are durable before it answers. A delivery that is sent again with the same id gets the answer of the first one.',
+				'Delivery and run are durable before it responds. A repeated delivery with the same id gets the response to the first one.',
 			],
 			tags: ['api', 'webhooks'],
 			auth: false,
-			// Read by the receiver, after the token was checked, whatever content type it declares.
+			// The receiver reads the body after it has checked the token, whatever the content type.
 			payload: { parse: false, output: 'stream', override: 'application/json', maxBytes: Number.MAX_SAFE_INTEGER },
 			plugins: { openapi: { errors: [401, 429], body: deliveryBody, headers: deliveryHeaders } },
-			// Any value: an unknown one returns 404.
+			// Accepts any value, since an unknown token returns 404.
 			validate: { params: Joi.object({ token: aToken.description('Of the webhook.') }) },
 			response: { status: { 200: Joi.alternatives(accepted, challenge) } },
 		},
@@ -184,7 +184,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			id: 'rotateWebhook',
 			description: 'Give a webhook a new token and secret, and show them',
 			notes:
-				'The old ones are no longer valid. Also for a person who sets up the other service of a webhook that an agent registered.',
+				'The old ones are no longer valid. This is also how a person gets the secret of a webhook that an agent registered.',
 			tags: ['api', 'webhooks'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ name, slug }), payload: Joi.object({}).allow(null).example({}) },
@@ -217,7 +217,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 		path: '/v1/agents/{name}/webhooks/{slug}/test',
 		options: {
 			id: 'testWebhook',
-			description: 'Send a webhook a delivery of your own, which starts a run of its agent',
+			description: 'Send a test delivery to a webhook, which starts a run of its agent',
 			notes: [
 				'The gateway handles the payload like any signed delivery: with the same limits, durably, and with a new id, so that each test starts a run.',
 				'It is in the log of deliveries, with the address of the caller.',
@@ -259,7 +259,7 @@ export function routes(server: Server, ctx: Context<WebhookSettings>, webhooks: 
 			validate: {
 				params: Joi.object({ name, slug }),
 				query: Joi.object({
-					limit: Joi.number().integer().min(1).max(500).default(50).description('Deliveries of one page.'),
+					limit: Joi.number().integer().min(1).max(500).default(50).description('Number of deliveries per page.'),
 					before: Joi.string()
 						.pattern(/^[0-9a-f-]{36}$/)
 						.message('{#label} must be a delivery_id')

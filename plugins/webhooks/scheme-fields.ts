@@ -1,4 +1,4 @@
-/** The fields of a request that say how a sender signs. */
+/** The request fields that specify how a sender signs. */
 import { Joi } from '../../core/util/lazy-joi.ts'
 import { schemeNames } from './contract.ts'
 
@@ -11,12 +11,12 @@ export const custom = Joi.object({
 	algorithm: Joi.valid('sha1', 'sha256', 'sha512', 'token').description(
 		'HMAC with this hash, or `token`: the header is the secret itself. Default `sha256`.',
 	),
-	encoding: Joi.valid('hex', 'base64').description('Of the digest. Default `hex`.'),
-	prefix: Joi.string().max(64).description('Before the digest.').example('sha256='),
+	encoding: Joi.valid('hex', 'base64').description('Encoding of the digest. Default `hex`.'),
+	prefix: Joi.string().max(64).description('Prefix of the digest.').example('sha256='),
 	signed: Joi.string()
 		.max(256)
 		.pattern(/\{body\}/, 'a template with {body}')
-		.description('What is signed, with `{body}`, `{timestamp}` and `{id}`. Default `{body}`.')
+		.description('Template of the signed text, with `{body}`, `{timestamp}` and `{id}`. Default `{body}`.')
 		.example('{timestamp}.{body}'),
 	timestamp_header: headerName
 		.description('The header with the time of the delivery, in seconds or milliseconds since 1970.')

@@ -1,23 +1,23 @@
-/** How senders sign their deliveries: as each of them documents it. */
+/** How senders sign their deliveries, according to their documentation. */
 import { defined } from '../../core/util/defined.ts'
 import type { CustomScheme, SchemeName } from './contract.ts'
 
 export interface Scheme {
-	/** Of those whose header is present, each must be right; at least one must be present. */
+	/** At least one header must be present, and every present one must be valid. */
 	signatures: readonly SignatureRule[]
-	/** Headers with the sender's id of the delivery; the first one that is present counts. */
+	/** Headers with the sender's id of the delivery; the first present one is used. */
 	ids: readonly string[]
-	/** The field of the payload with that id, which is signed with the body. */
+	/** The payload field with that id, which the signature covers. */
 	id_field?: string
-	/** The field of the payload with the time, in milliseconds since 1970. */
+	/** The payload field with the time, in milliseconds since 1970. */
 	time_field?: string
-	/** The header with the sender's name for the type of event. */
+	/** The header with the event type. */
 	event?: string
-	/** The payload may come as an HTML form sends it. */
+	/** The payload may be an HTML form. */
 	forms?: true
-	/** The sender checks the address with a challenge. */
+	/** The sender verifies the address with a challenge. */
 	challenge?: true
-	/** The sender always makes the secret itself. */
+	/** The sender always creates the secret. */
 	sender_makes_secret?: true
 	/** The secret is base64 after `whsec_`; otherwise its text is the key. */
 	key?: 'base64'
@@ -35,7 +35,7 @@ export interface SignatureRule {
 	prefix?: string
 	algorithm?: 'sha1' | 'sha256' | 'sha512'
 	encoding?: 'hex' | 'base64'
-	/** What is signed, with `{id}`, `{timestamp}` and `{body}`. Default: the body. */
+	/** Template of the signed text, with `{id}`, `{timestamp}` and `{body}`. Default: the body. */
 	signed?: string
 	/** The header with the time, in seconds since 1970. */
 	time?: string

@@ -1,4 +1,4 @@
-/** Secrets of webhooks: creating, sealing, opening, and redacting them in their agents' output. */
+/** Creates, seals and opens the secrets of webhooks, and has them redacted in their agents' output. */
 import { createSecretKey, randomBytes } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { Fault, messageOf } from '../../core/errors.ts'
@@ -13,90 +13,92 @@ import { schemes } from './schemes.ts'
 export type WebhookSecrets = ReturnType<typeof secretsOf>
 
 interface NewSecret extends Pick<WebhookRecord, 'id' | 'slug' | 'scheme'> {
-	/** Where the sender made it. */
+	/** Set if the sender created it. */
 	secret?: string
 }
 
-interface Made {
+interface NewCredentials {
 	secret: string
 	/** The part that the record stores. */
 	sealed: Pick<WebhookRecord, 'token' | 'token_hash' | 'secret'>
 }
 
-/** 256 bits each. The secret is hexadecimal: no tool mistakes it for an option or for base64. */
+/** Of a token and of a secret. The secret is hexadecimal, so that no tool mistakes it for an option or for base64. */
 const BYTES = 32
 export const TOKEN = /^[A-Za-z0-9_-]{43}$/
-/** What Standard Webhooks require is 24; some senders have fewer. */
-const LEAST_BYTES = 16
+/** Standard Webhooks requires 24, but some senders use fewer. */
+const MIN_BYTES = 16
 /** Limit of cached keys. */
-const OPEN = 1_024
+const CACHE_LIMIT = 1_024
 /** Limit of webhooks of all agents together. */
-const WEBHOOKS = 10_000
+const WEBHOOK_LIMIT = 10_000
 
 export const secretId = (id: string): string => `webhook:${id}`
 
 export function secretsOf({ store, redactor, log, use }: Context<WebhookSettings>) {
-	const open = new BoundedMap<string, { sealed: Uint8Array; key: KeyObject }>(OPEN)
-	const known = new Set<string>()
-	const learn = (agent: AgentRef, id: string, slug: string, value: string): void => {
-		known.add(id)
+	/** Keys, by the hash of the webhook's token. */
+	const keyCache = new BoundedMap<string, { sealed: Uint8Array; key: KeyObject }>(CACHE_LIMIT)
+	/** Ids of all webhooks. */
+	const ids = new Set<string>()
+	const redact = (agent: AgentRef, id: string, slug: string, value: string): void => {
+		ids.add(id)
 		redactor.add(agent, { id: secretId(id), name: `webhook:${slug}`, value })
 	}
 	/** Throws `vault_locked`. */
 	const textOf = (uid: string, { id, token_hash, secret }: WebhookRecord): Promise<string> =>
-		use('vault').unseal(secret, about(uid, id, token_hash))
+		use('vault').unseal(secret, sealContext(uid, id, token_hash))
 
 	return {
 		/** A new token and secret for the webhook of this id. Throws `vault_locked`. */
-		async make(agent: AgentRef, { id, slug, scheme, secret: given }: NewSecret): Promise<Made> {
+		async make(agent: AgentRef, { id, slug, scheme, secret: given }: NewSecret): Promise<NewCredentials> {
 			if (given !== undefined) keyBytes(scheme, given)
 			const secret = given ?? newSecret(scheme)
 			const token = randomText(BYTES)
 			const token_hash = sha256(token)
-			const sealed = await use('vault').seal(secret, about(agent.uid, id, token_hash))
-			learn(agent, id, slug, secret)
+			const sealed = await use('vault').seal(secret, sealContext(agent.uid, id, token_hash))
+			redact(agent, id, slug, secret)
 			return { secret, sealed: { token, token_hash, secret: sealed } }
 		},
-		/** Another secret of a webhook, sealed for its record. Throws `invalid_request`, `vault_locked`. */
+		/** Seals another secret of a webhook, for its record. Throws `invalid_request`, `vault_locked`. */
 		async seal(agent: AgentRef, { id, slug, scheme, token_hash }: WebhookRecord, secret: string): Promise<Uint8Array> {
 			keyBytes(scheme, secret)
-			const sealed = await use('vault').seal(secret, about(agent.uid, id, token_hash))
-			learn(agent, id, slug, secret)
+			const sealed = await use('vault').seal(secret, sealContext(agent.uid, id, token_hash))
+			redact(agent, id, slug, secret)
 			return sealed
 		},
 		textOf,
-		/** The same as a key for signatures; cached. */
+		/** The secret as a key for signatures; cached. */
 		async keyOf(uid: string, webhook: WebhookRecord): Promise<KeyObject> {
 			const { token_hash, secret: sealed, scheme } = webhook
-			const before = open.get(token_hash)
-			if (before && Buffer.compare(before.sealed, sealed) === 0) return before.key
+			const cached = keyCache.get(token_hash)
+			if (cached && Buffer.compare(cached.sealed, sealed) === 0) return cached.key
 			const key = createSecretKey(keyBytes(scheme, await textOf(uid, webhook)))
-			open.set(token_hash, { sealed, key })
+			keyCache.set(token_hash, { sealed, key })
 			return key
 		},
 		/** The webhook was deleted and no longer counts towards the limit. */
 		retire(id: string): void {
-			known.delete(id)
+			ids.delete(id)
 		},
 		/** Throws `conflict` if there are too many webhooks. */
 		mustHaveRoom(): void {
-			if (known.size < WEBHOOKS) return
-			throw new Fault('conflict', `this gateway has ${known.size} webhooks, which is the limit; delete one first`)
+			if (ids.size < WEBHOOK_LIMIT) return
+			throw new Fault('conflict', `this gateway has ${ids.size} webhooks, which is the limit; delete one first`)
 		},
-		/** After a restart: adds all secrets to the redactor. */
-		async announce(): Promise<void> {
-			let closed = 0
+		/** Adds all secrets to the redactor. Called at the start. */
+		async redactAll(): Promise<void> {
+			let failed = 0
 			for await (const { value: pointer, key } of store.list<Pointer>(keys.pointers())) {
 				const { agent, uid, slug } = pointer
 				const webhook = (await store.get<WebhookRecord>(keys.webhook(uid, slug)))?.value
 				if (!webhook || webhook.token_hash !== key.at(-1)) continue
 				try {
-					learn({ name: agent, uid }, webhook.id, slug, await textOf(uid, webhook))
+					redact({ name: agent, uid }, webhook.id, slug, await textOf(uid, webhook))
 				} catch (error) {
-					if (closed++ === 0) log.error({ agent_id: agent, slug }, messageOf(error))
+					if (failed++ === 0) log.error({ agent_id: agent, slug }, messageOf(error))
 				}
 			}
-			if (closed > 0) log.error({ webhooks: closed }, 'webhooks whose secret cannot be decrypted accept no deliveries')
+			if (failed > 0) log.error({ webhooks: failed }, 'webhooks whose secret cannot be decrypted accept no deliveries')
 		},
 	}
 }
@@ -107,8 +109,8 @@ function keyBytes(scheme: SchemeName | undefined, secret: string): Buffer {
 	if (key !== 'base64') return Buffer.from(secret, 'utf8')
 	const text = secret.replace(/^whsec_/, '')
 	const bytes = Buffer.from(text, 'base64')
-	if (bytes.length >= LEAST_BYTES && bytes.toString('base64') === text) return bytes
-	throw new Fault('invalid_request', `secret must be whsec_ and at least ${LEAST_BYTES} bytes as base64`)
+	if (bytes.length >= MIN_BYTES && bytes.toString('base64') === text) return bytes
+	throw new Fault('invalid_request', `secret must be whsec_ and at least ${MIN_BYTES} bytes as base64`)
 }
 
 function newSecret(scheme: SchemeName | undefined): string {
@@ -116,7 +118,7 @@ function newSecret(scheme: SchemeName | undefined): string {
 	return scheme === 'standard-webhooks' ? `whsec_${bytes.toString('base64')}` : bytes.toString('hex')
 }
 
-/** A sealed secret opens in its own record only. */
-function about(uid: string, id: string, token_hash: string): string {
+/** The sealing context: a sealed secret can be opened only in its own record. */
+function sealContext(uid: string, id: string, token_hash: string): string {
 	return `webhook:${uid}:${id}:${token_hash}`
 }

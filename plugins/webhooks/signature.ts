@@ -1,4 +1,4 @@
-/** Whether a delivery is signed as its webhook's scheme says. */
+/** Verifies the signature of a delivery by its webhook's scheme. */
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -6,7 +6,7 @@ import { schemes, TOLERANCE_S } from './schemes.ts'
 import type { Scheme, SignatureRule } from './schemes.ts'
 
 /**
- * Null if the body was signed with `key`; otherwise the problem, for the sender. Digests in hexadecimal may be in any case.
+ * Null if the body is signed with `key`; otherwise the problem, for the sender. Hexadecimal digests may be in any case.
  * `now`: milliseconds since 1970.
  */
 export function signatureProblem(
@@ -42,11 +42,11 @@ function problemOf(
 		return isSame ? null : `${header} is not the secret of this webhook`
 	}
 	const { digests, time: own } = readHeader(rule, value)
-	if (digests.length === 0) return `${header} must be one header that reads ${wanted(rule)}`
+	if (digests.length === 0) return `${header} must be sent once, with ${wanted(rule)}`
 	const timestamp = time_header === undefined ? own : textOf(headers, time_header)
 	const id = id_header === undefined ? undefined : textOf(headers, id_header)
 	if (signed.includes('{timestamp}') && timestamp === undefined)
-		return `the time stamp is missing in ${time_header ?? header}`
+		return `the timestamp is missing in ${time_header ?? header}`
 	if (signed.includes('{id}') && id === undefined) return `the header ${id_header} is missing`
 	const hmac = createHmac(algorithm, key)
 	for (const part of signed === '{body}' ? [signed] : signed.split(/(\{(?:body|timestamp|id)\})/))
@@ -55,44 +55,47 @@ function problemOf(
 		)
 	const expected = hmac.digest()
 	if (!digests.some((one) => one.length === expected.length && timingSafeEqual(one, expected)))
-		return `${header} does not fit the body; sign exactly its bytes with the secret of this webhook`
-	// Last, so that a wrong clock is not mistaken for a wrong secret.
+		return `${header} does not match the body; sign exactly its bytes with the secret of this webhook`
+	// Checked last, so that a wrong secret is not reported as a wrong clock.
 	if (timestamp === undefined || isTimely(timestamp, tolerance_s, now)) return null
-	return `the time stamp "${timestamp.slice(0, 32)}" differs from the gateway's time by more than ${tolerance_s} seconds`
+	return `the timestamp "${timestamp.slice(0, 32)}" differs from the gateway's time by more than ${tolerance_s} seconds`
 }
 
 /**
- * Whether a time, in seconds or milliseconds since 1970, is near `now`, in milliseconds. An old delivery is useless to whoever
- * has seen it.
+ * Whether a time, in seconds or milliseconds since 1970, is within the tolerance of `now`, in milliseconds. This limits how long a
+ * recorded delivery can be replayed.
  */
 export function isTimely(time: string | number, tolerance_s: number, now: number): boolean {
 	if (!/^\d{1,15}$/.test(String(time))) return false
 	const value = Number(time)
-	const ms = value < MILLISECONDS ? value * 1000 : value
+	const ms = value < MIN_MILLISECONDS ? value * 1000 : value
 	return Math.abs(now - ms) <= tolerance_s * 1000
 }
 
-/** Several digests where a sender is changing its secret. */
+/** Several digests if the sender is rotating its secret. */
 function readHeader(rule: SignatureRule, value: string): { digests: Buffer[]; time?: string } {
 	const { read, prefix = '' } = rule
 	if (read === 'plain') return { digests: value.startsWith(prefix) ? bytesIn(rule, value.slice(prefix.length)) : [] }
 	if (read === 'versions') {
 		const ones = value.split(' ').filter((one) => one.startsWith('v1,'))
-		return { digests: ones.slice(0, MOST).flatMap((one) => bytesIn(rule, one.slice(3))) }
+		return { digests: ones.slice(0, DIGEST_LIMIT).flatMap((one) => bytesIn(rule, one.slice(3))) }
 	}
 	const fields = value.split(',').map((field) => field.trim().split('='))
 	const time = fields.find(([name]) => name === 't')?.[1]
 	const ones = fields.filter(([name]) => name === 'v1').map(([, one = '']) => one)
-	return { digests: ones.slice(0, MOST).flatMap((one) => bytesIn(rule, one)), ...(time !== undefined && { time }) }
+	return {
+		digests: ones.slice(0, DIGEST_LIMIT).flatMap((one) => bytesIn(rule, one)),
+		...(time !== undefined && { time }),
+	}
 }
 
-/** From here on a number counts milliseconds, not seconds. */
-const MILLISECONDS = 100_000_000_000
-/** Digests of one header that are compared. */
-const MOST = 10
+/** Larger times are in milliseconds, smaller ones in seconds. */
+const MIN_MILLISECONDS = 100_000_000_000
+/** Limit of compared digests of one header. */
+const DIGEST_LIMIT = 10
 const SIZES = { sha1: 20, sha256: 32, sha512: 64 }
 
-/** Empty unless it is written exactly as it should be. */
+/** The decoded digest; empty if its encoding or length is wrong. */
 function bytesIn({ encoding = 'hex', algorithm = 'sha256' }: SignatureRule, text: string): Buffer[] {
 	const bytes = Buffer.from(text, encoding)
 	const isWhole =
@@ -102,7 +105,7 @@ function bytesIn({ encoding = 'hex', algorithm = 'sha256' }: SignatureRule, text
 	return isWhole && bytes.length === SIZES[algorithm] ? [bytes] : []
 }
 
-/** A header that was sent twice is joined with a comma, and matches nothing. */
+/** Node joins a repeated header with a comma, so that it matches nothing. */
 function textOf(headers: IncomingHttpHeaders, name: string): string | undefined {
 	const value = headers[name.toLowerCase()]
 	return value === undefined ? undefined : String(value)

@@ -1,4 +1,4 @@
-/** The service: registering webhooks, rotating, listing and removing them. */
+/** The service: registers, rotates, lists and removes webhooks. */
 import { defined } from '../../core/util/defined.ts'
 import { Fault, isFault } from '../../core/errors.ts'
 import { unguarded } from '../../core/events/families.ts'
@@ -23,19 +23,19 @@ export const SLUG_RULE = 'must be 1 to 64 of a-z 0-9 - _'
 export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecrets): Webhooks {
 	const { store, config, gateway, emit, use } = ctx
 
-	const given = ({ id, slug, token }: WebhookRecord, secret: string): GivenWebhook => {
+	const withUrl = ({ id, slug, token }: WebhookRecord, secret: string): GivenWebhook => {
 		const base = (config.public_url ?? gateway.publicUrl() ?? '').replace(/\/+$/, '')
 		return { webhook: { slug, url: `${base}/v1/hooks/${token}`, token, secret }, secret_id: secretId(id) }
 	}
-	/** The call is a repetition: its response may have got lost. */
-	const again = async (agent: AgentRef, record: WebhookRecord): Promise<GivenWebhook> =>
-		given(record, await secrets.textOf(agent.uid, record))
+	/** The result of a repeated call, whose first response may have been lost. */
+	const repeated = async (agent: AgentRef, record: WebhookRecord): Promise<GivenWebhook> =>
+		withUrl(record, await secrets.textOf(agent.uid, record))
 
 	/**
-	 * Before the record: a record without its pointer would be an unreachable webhook. The pointer of an old token
-	 * stays until maintenance deletes it: its senders do not count as guessing tokens.
+	 * Stores the pointer before the record, since a record without a pointer would be an unreachable webhook. The pointer of an old
+	 * token stays until maintenance deletes it, so that its senders do not count as guessing tokens.
 	 */
-	const point = async (agent: AgentRef, id: string, slug: string, token_hash: string): Promise<void> => {
+	const storePointer = async (agent: AgentRef, id: string, slug: string, token_hash: string): Promise<void> => {
 		const pointer: Pointer = { agent: agent.name, uid: agent.uid, id, slug, at: now() }
 		await store.put(keys.pointer(token_hash), pointer)
 	}
@@ -55,12 +55,12 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 					'the field custom is required with the scheme custom, and allowed only with it',
 				)
 			const made_by = call ? sha256(call.key) : null
-			const isMine = (record: WebhookRecord): boolean => made_by !== null && record.made_by === made_by
+			const isRepeated = (record: WebhookRecord): boolean => made_by !== null && record.made_by === made_by
 			const earlier = await store.get<WebhookRecord>(keys.webhook(agent.uid, slug))
-			if (earlier && !isMine(earlier.value)) throw taken(agent, slug)
+			if (earlier && !isRepeated(earlier.value)) throw taken(agent, slug)
 			if (earlier) {
 				await announce(agent, 'webhook.registered', slug, call)
-				return again(agent, earlier.value)
+				return repeated(agent, earlier.value)
 			}
 			const destination = await use('runs').destination(agent, deliver, call?.run_id)
 			secrets.mustHaveRoom()
@@ -76,7 +76,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 				created_at: now(),
 			}
 			try {
-				await point(agent, id, slug, record.token_hash)
+				await storePointer(agent, id, slug, record.token_hash)
 				await addRecord(store, agent, record, config.max_per_agent)
 			} catch (error) {
 				secrets.retire(id)
@@ -86,18 +86,18 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 					: error
 			}
 			await announce(agent, 'webhook.registered', slug, call)
-			return given(record, made.secret)
+			return withUrl(record, made.secret)
 		},
 		async rotate(agent, slug, call) {
 			const made_by = call ? sha256(call.key) : null
 			const rotated = await change<GivenWebhook>(store, agentScope(agent.uid), async () => {
 				const { key, value: before, rev } = await findWebhook(store, agent, slug)
-				if (made_by !== null && before.made_by === made_by) return { result: await again(agent, before) }
+				if (made_by !== null && before.made_by === made_by) return { result: await repeated(agent, before) }
 				const { id, scheme } = before
 				const made = await secrets.make(agent, { id, slug, ...(scheme && { scheme }) })
-				await point(agent, before.id, slug, made.sealed.token_hash)
+				await storePointer(agent, before.id, slug, made.sealed.token_hash)
 				const record: WebhookRecord = { ...before, ...made.sealed, made_by }
-				return { ops: [{ key, value: record, expect: rev }], result: given(record, made.secret) }
+				return { ops: [{ key, value: record, expect: rev }], result: withUrl(record, made.secret) }
 			})
 			await announce(agent, 'webhook.rotated', slug, call)
 			return rotated
@@ -106,7 +106,7 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 			await change(store, agentScope(agent.uid), async () => {
 				const { key, value, rev } = await findWebhook(store, agent, slug)
 				const sealed = await secrets.seal(agent, value, secret)
-				// A call that is made again must not show this secret to the agent.
+				// `made_by` is cleared, so that a repeated call does not show this secret to the agent.
 				const record: WebhookRecord = { ...value, secret: sealed, made_by: null }
 				return { ops: [{ key, value: record, expect: rev }], result: undefined }
 			})
@@ -133,8 +133,8 @@ export function webhooksOf(ctx: Context<WebhookSettings>, secrets: WebhookSecret
 		async remove(agent, slug) {
 			const { id, token_hash } = await removeRecord(store, agent, () => findWebhook(store, agent, slug))
 			secrets.retire(id)
-			// Written again, so that deliveries in flight have ended when maintenance runs.
-			await point(agent, id, slug, token_hash)
+			// Renews the pointer's time, so that maintenance waits for deliveries in flight.
+			await storePointer(agent, id, slug, token_hash)
 			return announce(agent, 'webhook.deleted', slug)
 		},
 		async deliveries(agent, slug, options) {
@@ -157,7 +157,7 @@ function taken(agent: AgentRef, slug: string): Fault {
 		route: 'POST /v1/agents/{name}/webhooks/{slug}/rotate',
 		params: { name: agent.name, slug },
 		does: 'gives it a new token and secret',
-		known_as: 'webhook.rotate', // agents call it, too
+		known_as: 'webhook.rotate', // the name for agents
 	}
 	return new Fault('already_exists', `agent "${agent.name}" has a webhook "${slug}" already`, { hint })
 }

@@ -26,7 +26,7 @@ Examples:
   svc webhooks add ada github              shows address and secret for the other service
   svc webhooks add ada code --scheme github
   svc webhooks add ada payments --scheme stripe
-  svc webhooks set-secret ada payments -     reads the secret that Stripe made from standard input
+  svc webhooks set-secret ada payments -     reads the secret that Stripe created from standard input
   svc webhooks add ada alerts --instructions alerts.md --deliver telegram:42
   svc webhooks test ada github
   echo '{"event": "deployed"}' | svc webhooks test ada github --data -
@@ -51,13 +51,13 @@ Examples:
 				}),
 		},
 		add: {
-			description: 'Create a webhook, and show its address and, only now, its secret',
+			description: 'Create a webhook, and show its address and its secret, which is not shown again',
 			arguments: '<agent> <slug>',
 			options: {
 				'--instructions <file>': 'what the agent should do with deliveries: a text file, or - for standard input',
 				'--deliver <channel:chat>': 'a chat of the agent that gets the answers, such as telegram:42; or none',
 				'--scheme <name>': `how the sender signs: ${schemeNames.join(', ')}`,
-				'--secret <file>': 'the secret, if the sender made it: a text file, or - for standard input',
+				'--secret <file>': 'the secret, if the sender created it: a text file, or - for standard input',
 				'--custom <file>': 'the definition of the scheme custom: a JSON file, or - for standard input',
 			},
 			async run(cli, { agent, slug, instructions: file, deliver, scheme, ...files }: NewWebhookOptions) {
@@ -82,11 +82,11 @@ Examples:
 			async run(cli, { agent, slug, ...options }: { agent: string; slug: string; yes?: boolean }) {
 				await consent(cli, options, `Replace the address and the secret of ${agent}'s webhook ${slug}?`)
 				const made = await cli.api.request<NewWebhook>('POST', path`/v1/agents/${agent}/webhooks/${slug}/rotate`)
-				shown(cli, made, `${GIVE_BOTH} If that service makes the secret: ${setSecret(agent, slug)}`)
+				shown(cli, made, `${GIVE_BOTH} If that service creates the secret: ${setSecret(agent, slug)}`)
 			},
 		},
 		'set-secret': {
-			description: 'Set the secret that the sender made, and keep the address',
+			description: 'Set the secret that the sender created, and keep the address',
 			arguments: '<agent> <slug> <file>',
 			async run(cli, { agent, slug, file }: { agent: string; slug: string; file: string }) {
 				const secret = (await textInput(cli, file)).trim()
@@ -145,8 +145,8 @@ function nextStep({ agent, slug, scheme = 'svc', secret }: NewWebhookOptions): s
 	if (!sender_makes_secret) return GIVE_BOTH
 	const how = setSecret(agent, slug)
 	return challenge
-		? `Next: store the secret that ${scheme} made: ${how}\nThen give it the address, which it checks at once.`
-		: `Next: give the address to ${scheme}, and store the secret that it makes: ${how}`
+		? `Next: store the secret that ${scheme} created: ${how}\nThen give it the address, which it checks at once.`
+		: `Next: give the address to ${scheme}, and store the secret that it creates: ${how}`
 }
 
 function setSecret(agent: string, slug: string): string {

@@ -45,7 +45,7 @@ void t.test('a webhook is made, tested, looked at, rotated and removed', async (
 	await deliver(gateway, { token: made.json.token, secret: 'wrong' }, {})
 	const log = await svc(['webhooks', 'deliveries', 'ada', 'github'])
 	t.equal(log.out.trim().split('\n').length, 5)
-	t.match(log.out, / 401 +no +127\.0\.0\.1 +- +\S+ does not fit the body/)
+	t.match(log.out, / 401 +no +127\.0\.0\.1 +- +\S+ does not match the body/)
 	const newest = (await svc(['webhooks', 'deliveries', 'ada', 'github', '--limit', '1', '--json'])).json
 	const rest = await svc(['webhooks', 'deliveries', 'ada', 'github', '--before', newest[0].delivery_id, '--json'])
 	t.equal(rest.json.length, 3)

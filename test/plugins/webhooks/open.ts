@@ -51,7 +51,7 @@ export async function open(place: Place): Promise<Opened> {
 	} as unknown as Context<WebhookSettings>
 	const secrets = secretsOf(ctx)
 	const webhooks = webhooksOf(ctx, secrets)
-	await secrets.announce()
+	await secrets.redactAll()
 	return {
 		webhooks,
 		store,

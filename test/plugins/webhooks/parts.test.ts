@@ -19,7 +19,7 @@ import { promptFor } from '../../../plugins/webhooks/prompt.ts'
 import type { WebhookRecord } from '../../../plugins/webhooks/records.ts'
 import { openReaders } from '../../../plugins/webhooks/readers.ts'
 import { refusalsOf } from '../../../plugins/webhooks/refuse.ts'
-import { openStrangers } from '../../../plugins/webhooks/strangers.ts'
+import { limitUnknownTokens } from '../../../plugins/webhooks/unknown-tokens.ts'
 import { head, openRaw } from './sender.ts'
 
 declareCodes(webhooks.errors ?? {})
@@ -209,14 +209,14 @@ void t.test('who finds no place waits in line: for a body that ends, for one tha
 
 void t.test('wrong tokens are counted by network', async (t) => {
 	const clock = clockAt(0)
-	const strangers = openStrangers(clock)
+	const unknownTokens = limitUnknownTokens(clock)
 	const codes = (address: string, times: number): string[] =>
-		Array.from({ length: times }, () => strangers.refuse(address).code)
+		Array.from({ length: times }, () => unknownTokens.refuse(address).code)
 	t.strictSame(new Set(codes('192.0.2.1', 300)), new Set(['not_found']))
 	t.strictSame(codes('192.0.2.1', 2), ['rate_limited', 'rate_limited'])
 	t.strictSame(codes('::ffff:192.0.2.1', 1), ['rate_limited'], 'the same address, written as IPv6')
 	t.strictSame(codes('192.0.2.2', 1), ['not_found'])
-	t.equal(strangers.refuse('192.0.2.1').headers['retry-after'], '60')
+	t.equal(unknownTokens.refuse('192.0.2.1').headers['retry-after'], '60')
 	t.strictSame(new Set(codes('2001:db8:1:2::1', 300)), new Set(['not_found']))
 	t.strictSame(codes('2001:db8:1:2:3:4:5:6', 1), ['rate_limited'], 'the same /64')
 	t.strictSame(codes('2001:db8:1:3::1', 1), ['not_found'])

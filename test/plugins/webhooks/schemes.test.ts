@@ -150,7 +150,7 @@ void t.test('the published examples of senders', (t) => {
 		'token=xyzz0WbapA4vBCDEFasx0q6G&team_id=T1DC2JH3J&team_domain=testteamnow&channel_id=G8PSS9T3V&channel_name=foobar&user_id=U2CERLKJA&user_name=roadrunner&command=%2Fwebhook-collect&text=&response_url=https%3A%2F%2Fhooks.slack.com%2Fcommands%2FT1DC2JH3J%2F397700885554%2F96rGlfmibIGlgcZRskXaIFfN&trigger_id=398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c'
 	const atSlack = 1_531_420_618_000
 	t.equal(check('slack', '8f742231b10e8888abcd99yyyzzz85a5', command, slack, atSlack), null)
-	t.match(check('slack', '8f742231b10e8888abcd99yyyzzz85a5', command, slack), /time stamp "1531420618" differs/)
+	t.match(check('slack', '8f742231b10e8888abcd99yyyzzz85a5', command, slack), /timestamp "1531420618" differs/)
 	const standard = {
 		'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
 		'webhook-timestamp': '1614265330',
