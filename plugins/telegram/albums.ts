@@ -1,4 +1,4 @@
-/** Telegram delivers each file of an album as a separate message, and only one of them has the caption. */
+/** Joins albums: Telegram delivers each file of an album as a separate message, and only one of them has the caption. */
 import type { Update } from 'grammy/types'
 import type { IncomingMessage } from '../channels/adapter.ts'
 
@@ -8,7 +8,7 @@ export function albumOf({ message }: Update): string | undefined {
 	return media_group_id === undefined ? undefined : `${chat?.id} ${media_group_id}`
 }
 
-/** The updates in their order; successive parts of one album are together. */
+/** Groups successive parts of an album. Keeps the order of the updates. */
 export function groupAlbums(updates: readonly Update[]): Update[][] {
 	const groups: Update[][] = []
 	for (const update of updates) {
@@ -20,7 +20,7 @@ export function groupAlbums(updates: readonly Update[]): Update[][] {
 	return groups
 }
 
-/** Makes one message of parts with files. A part without any, such as a video, stays a message of its own. */
+/** Joins parts with files into one message. A part without files, such as a video, stays a separate message. */
 export function joinParts(parts: readonly IncomingMessage[]): IncomingMessage[] {
 	const addressed = parts.some((part) => part.addressed)
 	const whole: IncomingMessage[] = []

@@ -42,36 +42,36 @@ export function openApi(link: Pick<Link<TelegramConfig>, 'token' | 'config' | 'e
 	const fetch = async (url: string, { method, headers, body, signal }: GuardedInit): Promise<Response> =>
 		fetcher(url, { method, headers, body: body && (await wholeOf(body)), signal })
 	const call = new Api(token, { apiRoot: root, fetch: fetch as unknown as NonNullable<ApiClientOptions['fetch']> })
-	// Only if the server says that it did nothing. After a 5xx or a lost connection the message may have been sent.
-	const again = {
+	// Retries only if nothing was sent. After a 5xx or a lost connection the message may have been sent.
+	const retryOptions = {
 		maxRetryAttempts: 1,
 		maxDelaySeconds: SHORT_PAUSE_S,
 		rethrowInternalServerErrors: true,
 		rethrowHttpErrors: true,
 	}
-	call.config.use(autoRetry(again))
+	call.config.use(autoRetry(retryOptions))
 
-	const known = new Map<OptionalMethod, boolean>()
+	const supported = new Map<OptionalMethod, boolean>()
 	return {
 		call,
 		/**
-		 * Does this server know the method? Checked once, by a request without arguments, which has no effect: if that fails, nothing
-		 * was sent yet.
+		 * Whether the server supports a method. Checked once, by a request without arguments, which has no effect. If the check itself
+		 * fails, the error says that nothing was sent.
 		 */
-		async knows(method: OptionalMethod): Promise<boolean> {
-			const before = known.get(method)
-			if (before !== undefined) return before
-			const does = await answersTo(call.raw, method).catch((failed: unknown) => {
+		async supports(method: OptionalMethod): Promise<boolean> {
+			const known = supported.get(method)
+			if (known !== undefined) return known
+			const isSupported = await hasMethod(call.raw, method).catch((failed: unknown) => {
 				const failure = errorOf(failed, link)
 				throw isCode(failed, 401) || 'code' in failure ? failed : error('failed', failure.message)
 			})
-			known.set(method, does)
-			return does
+			supported.set(method, isSupported)
+			return isSupported
 		},
 		/** Downloads a file, of at most 20 MB on Telegram's own server. Errors do not contain its address, which has the token. */
 		async download(file_id: string, { signal, max_bytes }: LoadOptions): Promise<Uint8Array> {
 			const { file_path } = await call.getFile(file_id, signal as Parameters<typeof call.getFile>[1])
-			// A server of one's own may name a path on its disk instead.
+			// A self-hosted server may return a path on its disk instead.
 			if (!file_path || /^[/\\]|\.\.|:/.test(file_path)) throw new Error('the Bot API server offers no download')
 			const options = { policy, max_bytes, timeout_ms: TIMEOUT_MS, redirects: 0 }
 			const address = `${root}/file/bot${token}/${file_path.split('/').map(encodeURIComponent).join('/')}`
@@ -86,20 +86,20 @@ export function openApi(link: Pick<Link<TelegramConfig>, 'token' | 'config' | 'e
 	}
 }
 
-/** grammY sends files as a stream, the fetcher takes bytes. */
+/** grammY sends files as a stream, but the fetcher needs bytes. */
 async function wholeOf(body: unknown): Promise<NonNullable<GuardedInit['body']>> {
 	if (typeof body === 'string') return body
 	return Buffer.concat(await Array.fromAsync(body as AsyncIterable<Uint8Array>))
 }
 
-async function answersTo(raw: RawApi, method: OptionalMethod): Promise<boolean> {
+async function hasMethod(raw: RawApi, method: OptionalMethod): Promise<boolean> {
 	try {
 		await (raw[method] as (nothing: object) => Promise<unknown>)({})
 		return true
 	} catch (error) {
 		if (!(error instanceof GrammyError)) throw error
-		// 400: arguments are missing. 404: no such method. An answer outside the Bot API comes from a server that is not
-		// Telegram's. Any other answer says nothing about the method.
+		// 400: arguments are missing. 404: no such method. A response without a code is not from Telegram's own server. Any other
+		// response says nothing about the method.
 		if (error.error_code === 400) return true
 		if (error.error_code === 404 || error.error_code === undefined) return false
 		throw error

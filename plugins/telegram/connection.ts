@@ -1,4 +1,4 @@
-/** One bot, connected. */
+/** The connection of one bot. */
 import type { Update } from 'grammy/types'
 import { messageOf } from '../../core/errors.ts'
 import type {
@@ -13,7 +13,7 @@ import type {
 import { joinParts } from './albums.ts'
 import { openApi } from './api.ts'
 import type { OptionalMethod } from './api.ts'
-import { errorOf, isCode, lossOf } from './errors.ts'
+import { errorOf, isCode, connectionErrorOf } from './errors.ts'
 import { openFeed } from './feed.ts'
 import { openFind } from './find.ts'
 import { commands, incomingOf } from './incoming.ts'
@@ -22,10 +22,10 @@ import * as outgoing from './outgoing.ts'
 import type { TelegramConfig } from './config.ts'
 
 export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
-	await using held = new AsyncDisposableStack()
-	const api = held.use(openApi(link))
+	await using resources = new AsyncDisposableStack()
+	const api = resources.use(openApi(link))
 	const me = await api.call.getMe(link.signal as Parameters<typeof api.call.getMe>[0]).catch((error: unknown) => {
-		throw lossOf(error, link)
+		throw connectionErrorOf(error, link)
 	})
 	const marks = openMarks(await link.chats())
 	const find = openFind<OutgoingMessage>((id, message) => outgoing.edit(api, id, message), marks)
@@ -35,7 +35,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 		for (const incoming of joinParts(updates.flatMap((update) => read(update) ?? []))) await link.receive(incoming)
 	}
 
-	/** An unreadable update is skipped: it would be unreadable again, and block all later ones. */
+	/** Skips an unreadable update: it would be unreadable again, and block all later ones. */
 	function read(update: Update): IncomingMessage | undefined {
 		try {
 			const { message } = update
@@ -49,7 +49,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 		}
 	}
 
-	/** Throws an error that says whether the message was sent. */
+	/** Converts errors to those of an adapter, whose code says whether the message was sent. */
 	async function inChat<T>({ chat, markup }: { chat: ChatRef; markup?: Markup }, work: () => Promise<T>): Promise<T> {
 		outgoing.checkChat(chat, link)
 		try {
@@ -61,9 +61,9 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 		}
 	}
 
-	/** Throws before anything is sent. */
+	/** Throws if the server does not support the method, before anything is sent. */
 	async function prepare({ markup }: OutgoingMessage, method: OptionalMethod | undefined): Promise<void> {
-		if (method === undefined || (await api.knows(method))) return
+		if (method === undefined || (await api.supports(method))) return
 		if (markup === 'markdown') throw link.error('format', 'this Bot API server does not support rich messages')
 		throw link.error('refused', 'this Bot API server does not support drafts')
 	}
@@ -72,12 +72,12 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 	const draftMethod = ({ markup }: OutgoingMessage) =>
 		markup === 'markdown' ? 'sendRichMessageDraft' : 'sendMessageDraft'
 
-	// Not awaited: the menu of commands is optional.
+	// Not awaited, since the command menu is optional.
 	api.call.setMyCommands(commands).catch((error: unknown) => {
 		link.log.debug(`the command menu was not set: ${messageOf(errorOf(error, link))}`)
 	})
-	held.use(await openFeed(api, link, take))
-	const open = held.move()
+	resources.use(await openFeed(api, link, take))
+	const open = resources.move()
 	return {
 		name: `@${me.username}`,
 		send: (message) =>
@@ -99,7 +99,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 			}),
 		typing: (chat) =>
 			inChat({ chat }, async () => {
-				if (await api.knows('sendChatAction')) await outgoing.typing(api, chat)
+				if (await api.supports('sendChatAction')) await outgoing.typing(api, chat)
 			}),
 		mark: (chat) => marks.mark(chat.id),
 		find: (message, mark) =>
@@ -109,7 +109,7 @@ export async function connect(link: Link<TelegramConfig>): Promise<Connection> {
 			}),
 		sendFile: (file, bytes) =>
 			inChat(file, async () => {
-				if (!(await api.knows('sendDocument')))
+				if (!(await api.supports('sendDocument')))
 					throw link.error('refused', 'this Bot API server does not support files')
 				const id = await outgoing.sendFile(api, file, bytes)
 				marks.saw(file.chat.id, id)

@@ -1,27 +1,27 @@
-/** Polls for updates, and confirms a batch only once it is accepted. */
+/** Polls for updates, and confirms a batch only after all of it was accepted. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Update } from 'grammy/types'
 import type { Link } from '../channels/adapter.ts'
 import { albumOf, groupAlbums } from './albums.ts'
 import { POLL_S } from './api.ts'
 import type { BotApi } from './api.ts'
-import { errorOf, isCode, lossOf } from './errors.ts'
+import { errorOf, isCode, connectionErrorOf } from './errors.ts'
 import { wantedUpdates } from './incoming.ts'
 
 const BATCH = 50
 /** Pauses between attempts: the first and the longest one. */
 const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 30_000
-/** If the server itself sets the delay. */
+/** Limit of a pause that the server requests. */
 const LONGEST_WAIT_MS = 600_000
-/** A single lost poll, which happens on idle connections, is not reported. */
-const FAILURES_SHOWN = 2
-/** Pause between two empty answers of a server that does not wait for updates. */
+/** Successive failures before they are reported. A single failed poll is normal on idle connections. */
+const FAILURES_REPORTED = 2
+/** Pause after an empty response of a server that does not support long polling. */
 const IDLE_PAUSE_MS = 500
-/** The longest pause if a server repeats the same updates. */
+/** The longest pause if the server repeats the same updates. */
 const LONGEST_STALE_PAUSE_MS = 5_000
 
-/** The parts of an album arrive within a moment. */
+/** Interval of polls for further parts of an album, which arrive almost together. */
 const ALBUM_MS = 500
 const ALBUM_ATTEMPTS = 4
 
@@ -29,9 +29,8 @@ const ALBUM_ATTEMPTS = 4
 type Signal = NonNullable<Parameters<BotApi['call']['getUpdates']>[1]>
 
 /**
- * `take` gets one update, or the parts of an album, and settles once they are durable. The server deletes updates as soon as
- * a later one is requested, so there is no request before that; if `take` throws, nothing is confirmed and the connection is
- * `lost`.
+ * `take` gets one update, or the parts of an album, and settles once they are durable. A request for later updates confirms earlier
+ * ones, so the next request waits for that. If `take` throws, nothing is confirmed, and the connection is `lost`.
  */
 export async function openFeed(
 	api: BotApi,
@@ -43,19 +42,19 @@ export async function openFeed(
 	const cursor = Number((await link.cursor()) ?? Number.NaN)
 	let offset = Number.isSafeInteger(cursor) ? cursor + 1 : undefined
 	let failures = 0
-	/** Successive answers with invalid or old updates. */
+	/** Successive responses with only invalid or old updates. */
 	let stale = 0
-	/** Reports that polling fails. */
+	/** Whether failures were reported by `link.status`. */
 	let isReported = false
 
-	/** One batch; empty if no update arrived during one poll. */
-	async function supply(): Promise<Update[]> {
-		if (stale > 0) await pause(growing(stale, LONGEST_STALE_PAUSE_MS), signal)
+	/** Gets one batch; empty if no update arrived during the poll. Retries after errors. */
+	async function nextBatch(): Promise<Update[]> {
+		if (stale > 0) await pause(backoffMs(stale, LONGEST_STALE_PAUSE_MS), signal)
 		for (;;) {
 			if (signal.aborted) return []
 			const began = performance.now()
 			try {
-				const given = await ask(POLL_S)
+				const given = await requestUpdates(POLL_S)
 				const updates = await withAlbum(given.filter(isUpdate))
 				if (isReported) link.status('connected')
 				isReported = false
@@ -73,8 +72,8 @@ export async function openFeed(
 		}
 	}
 
-	/** Without confirming what it returned before. */
-	async function ask(timeout: number): Promise<unknown[]> {
+	/** Requests updates without confirming any. */
+	async function requestUpdates(timeout: number): Promise<unknown[]> {
 		const given: unknown = await api.call.getUpdates(
 			{ ...(offset !== undefined && { offset }), limit: BATCH, timeout, allowed_updates: wantedUpdates },
 			signal as Signal,
@@ -83,15 +82,15 @@ export async function openFeed(
 		return given
 	}
 
-	/** If they end in the middle of an album, the rest may follow. */
+	/** Waits for the rest of an album at the end of a batch. */
 	async function withAlbum(updates: Update[]): Promise<Update[]> {
 		let all = updates
 		for (let attempt = 0; attempt < ALBUM_ATTEMPTS; attempt++) {
 			const last = all.at(-1)
 			if (!last || all.length >= BATCH || albumOf(last) === undefined) break
 			await pause(ALBUM_MS, signal)
-			if (signal.aborted) return [] // they come again
-			const more = (await ask(0).catch((): unknown[] => [])).filter(isUpdate)
+			if (signal.aborted) return [] // they will be delivered again
+			const more = (await requestUpdates(0).catch((): unknown[] => [])).filter(isUpdate)
 			if (more.length <= all.length) break
 			all = more
 		}
@@ -108,18 +107,18 @@ export async function openFeed(
 		const why = isConflict
 			? 'another process polls this bot; a bot token can be used in only one place'
 			: failure.message
-		if (isConflict || failures >= FAILURES_SHOWN) {
+		if (isConflict || failures >= FAILURES_REPORTED) {
 			isReported = true
 			link.status('reconnecting', why)
 		}
 		const { retry_after_ms = 0 } = failure as { retry_after_ms?: number }
-		await pause(Math.max(growing(failures, LONGEST_PAUSE_MS), Math.min(retry_after_ms, LONGEST_WAIT_MS)), signal)
+		await pause(Math.max(backoffMs(failures, LONGEST_PAUSE_MS), Math.min(retry_after_ms, LONGEST_WAIT_MS)), signal)
 	}
 
 	async function poll(): Promise<void> {
 		while (!signal.aborted) {
-			// In order, since a restarted gateway resumes at the newest accepted update.
-			const updates = (await supply()).toSorted((a, b) => a.update_id - b.update_id)
+			// Sorted, since a restarted gateway resumes at the newest accepted update.
+			const updates = (await nextBatch()).toSorted((a, b) => a.update_id - b.update_id)
 			for (const group of groupAlbums(updates)) await take(group)
 			const newest = updates.at(-1)
 			if (newest) offset = newest.update_id + 1
@@ -127,7 +126,7 @@ export async function openFeed(
 	}
 
 	const ended = poll().catch((error: unknown) => {
-		if (!signal.aborted) link.lost(lossOf(error, link))
+		if (!signal.aborted) link.lost(connectionErrorOf(error, link))
 	})
 	return {
 		async [Symbol.asyncDispose]() {
@@ -137,13 +136,13 @@ export async function openFeed(
 	}
 }
 
-/** Without an id it cannot be confirmed either. */
+/** An update without an id cannot be confirmed. */
 function isUpdate(update: unknown): update is Update {
 	return Number.isSafeInteger((update as Partial<Update> | null | undefined)?.update_id)
 }
 
-/** @param count 1 for the first pause */
-function growing(count: number, longest: number): number {
+/** Exponential backoff. `count`: 1 for the first pause. */
+function backoffMs(count: number, longest: number): number {
 	return Math.min(FIRST_PAUSE_MS * 2 ** Math.min(count - 1, 16), longest)
 }
 

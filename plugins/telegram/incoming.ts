@@ -49,7 +49,7 @@ export function incomingOf(
 			cursor,
 		}
 	}
-	if (!message || isOfNobody(message)) return undefined
+	if (!message || isIgnored(message)) return undefined
 	const said = saidBy(message)
 	const attachment = attachmentOf(message)
 	if (said.text === '' && attachment === undefined) return undefined
@@ -69,13 +69,13 @@ export function incomingOf(
 	}
 }
 
-function isOfNobody(message: Message & { from: User }): boolean {
+function isIgnored(message: Message & { from: User }): boolean {
 	const { type, is_direct_messages } = message.chat as Chat & { type: string; is_direct_messages?: true }
 	if ((type !== 'private' && type !== 'group' && type !== 'supergroup') || is_direct_messages) return true
-	// A message shown to one person only, or to another account, could not be answered in the same place.
+	// A message that is visible to one person only, or sent to another account, cannot be answered where it was sent.
 	if (message.message_id === 0 || message.ephemeral_message_id !== undefined) return true
 	if (message.business_connection_id !== undefined || message.guest_query_id !== undefined) return true
-	// A sender who writes as a group or channel is a person, though Telegram puts a bot into `from`.
+	// A person may write as a group or channel; `from` is then a bot of Telegram.
 	return message.sender_chat ? message.is_automatic_forward === true : message.from.is_bot
 }
 
@@ -89,7 +89,7 @@ function nameOf(sender: User | Chat | undefined): string {
 	return title ?? [first_name, last_name].filter(Boolean).join(' ')
 }
 
-/** Outside topics, Telegram uses the same field for threads of replies, which have no separate conversation. */
+/** Outside of topics, the same field identifies a thread of replies, which is not a separate conversation. */
 function threadOf({ is_topic_message, message_thread_id }: Message): { thread_id?: string } {
 	return is_topic_message && message_thread_id !== undefined ? { thread_id: String(message_thread_id) } : {}
 }
@@ -99,7 +99,7 @@ function isReplyTo({ reply_to_message: to }: Message, me: Me): boolean {
 	return to?.from?.id === me.id && !to.forum_topic_created
 }
 
-/** A quote that cannot be read must not cost the message. */
+/** Ignores an unreadable quote, so that the message itself is not lost. */
 function quoteIn(message: Message, me: Me): { quoted?: QuotedMessage } {
 	try {
 		return quotedOf(message, me)
@@ -108,7 +108,7 @@ function quoteIn(message: Message, me: Me): { quoted?: QuotedMessage } {
 	}
 }
 
-/** The part that the sender selected, or all of the message. The first message of a topic has no text. */
+/** The selected part of the replied-to message, or all of it. The first message of a topic has no text. */
 function quotedOf(message: Message, me: Me): { quoted?: QuotedMessage } {
 	const { reply_to_message: to, external_reply: external, quote } = message
 	const whole = to && saidBy(to).text
@@ -121,7 +121,7 @@ function quotedOf(message: Message, me: Me): { quoted?: QuotedMessage } {
 	return { quoted: { text, ...(sender && { sender }), ...(own && { own }) } }
 }
 
-/** Of a message in another chat. */
+/** The author of a message in another chat. */
 function authorOf(origin: MessageOrigin): string {
 	if (origin.type === 'hidden_user') return origin.sender_user_name
 	return nameOf(origin.type === 'user' ? origin.sender_user : origin.type === 'chat' ? origin.sender_chat : origin.chat)
@@ -138,7 +138,7 @@ function saidBy(message: Message): Said {
 	return { text: message.rich_message ? textOf(message.rich_message) : '', entities: [] }
 }
 
-/** Whether the bot is addressed by name, and the text without a name that only addresses. Undefined for a command to another bot. */
+/** The text without a mention that only addresses the bot, and whether the bot is mentioned. Undefined for a command to another bot. */
 function readText({ text, entities }: Said, me: Me): { text: string; named: boolean } | undefined {
 	const own = `@${me.username}`.toLowerCase()
 	const partOf = ({ offset, length }: MessageEntity): string => text.slice(offset, offset + length)
@@ -157,7 +157,7 @@ function readText({ text, entities }: Said, me: Me): { text: string; named: bool
 	return { text: withoutName(text, mentions), named: mentions.length > 0 }
 }
 
-/** In the middle of a sentence a name may be part of the text. */
+/** Removes mentions at the beginning and the end. In the middle, a mention may be part of the sentence. */
 function withoutName(text: string, mentions: readonly MessageEntity[]): string {
 	let [from, to] = [0, text.length]
 	for (const { offset, length } of mentions) {
@@ -170,7 +170,7 @@ function withoutName(text: string, mentions: readonly MessageEntity[]): string {
 	return from > 0 ? rest.replace(/^[,:]\s*/, '') : rest
 }
 
-/** In this order, since some messages also have the field of a simpler kind. */
+/** The order matters: some messages also have the field of a simpler kind. */
 const attachments = {
 	live_photo: 'a live photo',
 	photo: 'a photo',
@@ -198,7 +198,7 @@ function attachmentOf(message: Pick<Message, keyof ExternalReplyInfo & keyof typ
 	return kind && attachments[kind]
 }
 
-/** What models can make use of. A photo comes in several sizes, the largest last. */
+/** The files that models can use. A photo has several sizes, the largest last. */
 function filesOf(message: Message): { attachments?: IncomingFile[] } {
 	const { voice, audio, document } = message
 	const photo = message.live_photo ? undefined : message.photo?.at(-1)

@@ -3,7 +3,7 @@ import type { ChannelAdapter } from '../channels/adapter.ts'
 import { API_ROOT } from './config.ts'
 import type { TelegramConfig } from './config.ts'
 
-/** Telegram, by its Bot API: https://core.telegram.org/bots/api. Light until something connects. */
+/** Telegram, by its Bot API: https://core.telegram.org/bots/api */
 export const telegram: ChannelAdapter<TelegramConfig> = {
 	type: 'chat_a',
 	aliases: ['telegram'],
@@ -20,7 +20,7 @@ export const telegram: ChannelAdapter<TelegramConfig> = {
 		pace: { group_ms: 3000 },
 		files: { max_bytes: 50_000_000 },
 	},
-	// The gateway has checked the address.
+	// The gateway validates the address.
 	config: (joi) => joi.object<TelegramConfig>({ api_root: joi.string().default(API_ROOT) }),
 	// grammY is loaded with the first connection.
 	connect: async (link) => (await import('./connection.ts')).connect(link),

@@ -1,15 +1,15 @@
 /** Makes a model's Markdown safe for Telegram's Rich Markdown, which can do more than show text. */
 
 /**
- * What any parser may treat as the end of a line. The result has only `\n`, so that every parser sees the lines that were
- * checked here.
+ * Everything that some parser treats as a line end. The result has only `\n`, so that every parser sees the same lines as this
+ * check.
  */
 const LINE_END = /\r\n|[\n\v\f\r\x85\u2028\u2029]/
 
 /**
- * Removes images and HTML outside of code. Telegram's servers fetch each image, so an attacker with text in a model's context
- * could make it leak secrets in an address; tags make buttons and maps. Images become links, `<` becomes text. In doubt, code
- * shows an extra backslash.
+ * Removes images and HTML outside of code: images become links, `<` becomes text. Telegram's servers fetch each image, so a prompt
+ * injection could leak secrets in an address; tags create buttons and maps. Where it is unclear what is code, everything is treated
+ * as text, so code may show `&lt;`.
  */
 export function safeMarkdown(text: string): string {
 	const safe: string[] = []
@@ -17,27 +17,27 @@ export function safeMarkdown(text: string): string {
 	let fence: string | undefined
 	let inner: Inner
 	let hasFormula = false
-	/** After a place where parsers may disagree on what is code, nothing is treated as code. */
-	let inDoubt = false
+	/** Set after a position where parsers may disagree on what is code. From there on, nothing is treated as code. */
+	let isAmbiguous = false
 	const endParagraph = (): void => {
 		safe.push(...safeParagraph(paragraph))
 		paragraph = []
 	}
 	for (const line of text.split(LINE_END)) {
-		// A formula that began earlier may end here; what follows is then not part of the fence.
+		// An earlier formula may end here, and what follows is then not part of the fence.
 		const endsFormula = hasFormula && line.includes('$$')
 		const opened = fence === undefined ? FENCE.exec(line)?.[1] : undefined
-		if (inDoubt) safe.push(safeText(line))
+		if (isAmbiguous) safe.push(safeText(line))
 		else if (fence !== undefined) {
 			const isEnd = closes(line, fence)
 			safe.push(line)
-			inDoubt = isEnd === undefined || endsFormula
+			isAmbiguous = isEnd === undefined || endsFormula
 			if (isEnd) fence = undefined
 		} else if (opened !== undefined) {
 			endParagraph()
 			safe.push(line)
 			fence = opened
-			inDoubt = inner !== undefined || endsFormula
+			isAmbiguous = inner !== undefined || endsFormula
 		} else {
 			inner = innerBehind(line, inner)
 			hasFormula ||= line.includes('$$')
@@ -51,14 +51,14 @@ export function safeMarkdown(text: string): string {
 	return safe.join('\n')
 }
 
-/** Only a fence at the very beginning of a line counts: finding the end of any other fence takes a complete parser. */
+/** Only a fence at the very beginning of a line counts, since finding the end of an indented fence requires a complete parser. */
 const FENCE = /^(`{3,}(?=[^`]*$)|~{3,})/
 /** Markdown does not treat other invisible characters as white space. */
 const BLANK = /^[ \t]*$/
 /** A tag at the beginning of a line begins a block of HTML, in which there are no fences. */
 const LEADING_BREAK = /^([\s>*+\d.)-]*)<(?=br ?\/?>)/i
 
-/** Undefined if parsers may disagree. */
+/** Whether the line closes the fence; undefined if parsers may disagree. */
 function closes(line: string, fence: string): boolean | undefined {
 	const shown = withoutBlanks(line)
 	if (!shown.startsWith(fence) || /[^`~]/.test(shown)) return false
@@ -66,30 +66,30 @@ function closes(line: string, fence: string): boolean | undefined {
 	return isPlain ? true : undefined
 }
 
-/** An indented fence, as in a list: open, or possibly open, in which case it stays open. */
-type Inner = { indent: string; fence: string } | 'perhaps' | undefined
+/** An indented fence, as in a list. `unclear` (possibly open) never changes back. */
+type Inner = { indent: string; fence: string } | 'unclear' | undefined
 
-/** What is open after this line, which is outside of counted fences. */
+/** The indented fence that is open after this line, which is outside of unindented fences. */
 function innerBehind(line: string, inner: Inner): Inner {
-	if (inner === 'perhaps') return inner
+	if (inner === 'unclear') return inner
 	if (inner !== undefined) {
 		const { indent, fence } = inner
-		if (!line.startsWith(indent)) return BLANK.test(line) ? inner : 'perhaps'
+		if (!line.startsWith(indent)) return BLANK.test(line) ? inner : 'unclear'
 		const isEnd = closes(line.slice(indent.length), fence)
 		if (isEnd === false) return inner
-		return isEnd && line.charAt(indent.length) === fence.charAt(0) ? undefined : 'perhaps'
+		return isEnd && line.charAt(indent.length) === fence.charAt(0) ? undefined : 'unclear'
 	}
 	const [, indent, fence] = /^([ \t]+)(`{3,}(?=[^`]*$)|~{3,})/.exec(line) ?? []
 	if (indent !== undefined && fence !== undefined) return { indent, fence }
-	return /~{3}|^[^`]*`{3,}[^`]*$/.test(withoutBlanks(line)) ? 'perhaps' : undefined
+	return /~{3}|^[^`]*`{3,}[^`]*$/.test(withoutBlanks(line)) ? 'unclear' : undefined
 }
 
-/** Other invisible characters, which some parsers remove first. */
+/** Removes all white space and invisible characters, as some parsers do first. */
 function withoutBlanks(line: string): string {
 	return line.replace(/[\s\p{C}]+/gu, '')
 }
 
-/** In a paragraph in which every code span ends in the line where it begins, code can be distinguished from text. */
+/** Code is distinguished from text only if every code span of the paragraph ends in the line where it begins. */
 function safeParagraph(lines: string[]): string[] {
 	const parts = lines.map(codeAndOther)
 	// A formula that begins outside of code may end within what looks like code.
@@ -99,7 +99,7 @@ function safeParagraph(lines: string[]): string[] {
 	return parts.map((line) => (line ?? []).map((part, n) => (n % 2 === 1 ? part : safeText(part))).join(''))
 }
 
-/** Alternately text and code, beginning with text. Undefined if the line alone does not decide. */
+/** Alternating text and code, starting with text. Undefined if the line alone is ambiguous. */
 function codeAndOther(line: string): string[] | undefined {
 	if (line.includes('\\`')) return undefined
 	const runs = [...line.matchAll(/`+/g)]
@@ -120,7 +120,7 @@ function codeAndOther(line: string): string[] | undefined {
 	return [...parts, line.slice(from)]
 }
 
-/** The lookbehinds let a pattern begin only where a run of its character begins, so that a long run is scanned once. */
+/** The lookbehinds let a match start only at the start of a run of its character, so that a long run is scanned only once. */
 function safeText(text: string): string {
 	return text
 		.replace(/(?<!!)!+\[\]/g, '[image]')

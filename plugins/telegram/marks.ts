@@ -8,10 +8,10 @@
 import { BoundedMap } from '../../core/util/bounded-map.ts'
 import type { KnownChat } from '../channels/adapter.ts'
 
-/** Limits of remembered ids per counter, and of counters. */
+/** Limits of ids per counter, and of counters. */
 const IDS = 1000
 const COUNTERS = 1000
-/** The ids of supergroups are below it: -100 and the number of the supergroup, in digits. */
+/** Ids of supergroups are lower: they consist of `-100` and the number of the supergroup. */
 const SUPERGROUPS_BELOW = -1_000_000_000_000
 
 export type Marks = ReturnType<typeof openMarks>
@@ -34,11 +34,11 @@ export function openMarks(known: readonly KnownChat[]) {
 			if (Number.isSafeInteger(message_id)) saw(id, message_id)
 	}
 	return {
-		/** A message with this id exists, and is known. */
+		/** Records the id of a known message. */
 		saw,
 		/** The highest id of this chat's counter; undefined if none was seen. */
 		mark: (chat_id: string): string | undefined => counters.get(counterOf(chat_id))?.top.toString(),
-		/** Is this the id of a known message? */
+		/** Whether this is the id of a known message. */
 		knows: (chat_id: string, message_id: number): boolean =>
 			counters.get(counterOf(chat_id))?.ids.has(message_id) === true,
 	}

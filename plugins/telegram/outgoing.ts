@@ -21,11 +21,11 @@ export async function send(api: BotApi, message: OutgoingMessage): Promise<numbe
 const PHOTOS = new Set(['image/jpeg', 'image/png', 'image/webp'])
 const PHOTO_BYTES = 10_000_000
 
-/** A photo, or a document. Returns the new message's id. */
+/** Sends a file as a photo or a document. Returns the new message's id. */
 export async function sendFile(api: BotApi, file: OutgoingFile, bytes: Uint8Array): Promise<number> {
 	const { chat_id, ...place } = placeOf(file.chat)
 	const options = { ...place, ...replyOf(file) }
-	// grammY does not quote names, which have no quotes of their own.
+	// grammY does not quote names. They never contain quotes.
 	const input = new InputFile(bytes, `"${file.name}"`)
 	if (PHOTOS.has(file.media_type) && bytes.length <= PHOTO_BYTES) {
 		try {
@@ -37,7 +37,7 @@ export async function sendFile(api: BotApi, file: OutgoingFile, bytes: Uint8Arra
 	return (await api.call.sendDocument(chat_id, input, options)).message_id
 }
 
-/** Sets the empty caption of a file of the bot again, which shows that it exists. */
+/** Sets the empty caption of a file again. Succeeds only if the message exists and is the bot's. */
 export async function touchFile(api: BotApi, message_id: number, { chat }: Pick<OutgoingFile, 'chat'>): Promise<void> {
 	try {
 		await api.call.editMessageCaption(placeOf(chat).chat_id, message_id, { caption: '' })
@@ -59,7 +59,7 @@ export async function edit(api: BotApi, message_id: number, message: OutgoingMes
 	}
 }
 
-/** Is shown for 30 s, or until the message itself arrives, with a button to stop it. */
+/** Shows a draft for 30 s, or until the message itself is sent, with a stop button. */
 export async function draft(api: BotApi, message: OutgoingMessage): Promise<void> {
 	const { chat_id, ...place } = placeOf(message.chat)
 	const content = contentOf(message)
@@ -75,7 +75,7 @@ export async function typing(api: BotApi, chat: ChatRef): Promise<void> {
 	await api.call.sendChatAction(chat_id, 'typing', place)
 }
 
-/** Throws `refused` for ids that Telegram cannot have, such as ids that were bound by hand. */
+/** Throws `refused` for ids that are invalid on Telegram, such as mistyped ones in a binding. */
 export function checkChat(chat: ChatRef, { error }: Pick<Link, 'error'>): void {
 	const isId = (id: string): boolean => Number.isSafeInteger(Number(id)) && Number(id) !== 0
 	if (!isId(chat.id) || (chat.thread_id !== undefined && !isId(chat.thread_id)))
@@ -92,7 +92,7 @@ function placeOf(chat: ChatRef): { chat_id: number; message_thread_id?: number }
 	}
 }
 
-/** The message that it answers may have been deleted. */
+/** Sends the message even if the replied-to message was deleted. */
 function replyOf({ reply_to }: Pick<OutgoingMessage, 'reply_to'>): {
 	reply_parameters?: { message_id: number; allow_sending_without_reply: true }
 } {
@@ -105,7 +105,7 @@ type OutgoingContent =
 	| { rich: { markdown: string } }
 	| { text: string; options: { parse_mode?: 'HTML'; link_preview_options: { is_disabled: true } } }
 
-/** Without previews of links: Telegram's servers would fetch whatever a model names. */
+/** Link previews are off, since Telegram's servers would fetch any address in a model's text. */
 function contentOf(message: OutgoingMessage): OutgoingContent {
 	const { text, markup } = message
 	if (markup === 'markdown') return { rich: { markdown: safeMarkdown(text) } }
