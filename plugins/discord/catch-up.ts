@@ -1,12 +1,12 @@
 /**
- * Fetches messages that arrived while the bot was offline. A resumed session delivers them itself; a new one does not, so
- * each chat is asked for messages since its newest accepted one.
+ * Fetches messages that arrived while the bot was offline. A resumed session delivers them, but a new one does not, so this requests
+ * the messages of each chat since its newest accepted one.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Routes } from 'discord.js'
 import type { REST } from 'discord.js'
 import type { KnownChat } from '../channels/adapter.ts'
-import { isGone, isUnauthorized } from './faults.ts'
+import { isGone, isUnauthorized } from './errors.ts'
 import type { DiscordMessage } from './incoming.ts'
 import { byAge, isSnowflake, overlapped, snowflakeAt, timeOf } from './snowflake.ts'
 
@@ -15,7 +15,7 @@ export interface CatchUp {
 	/** The most active first. */
 	chats: readonly KnownChat[]
 	take(message: DiscordMessage): Promise<void>
-	/** This chat has caught up, or can no longer be read. `ids`: those of the accepted messages. */
+	/** Called when a chat has caught up, or can no longer be read. `ids`: of the accepted messages. */
 	done(chat_id: string, ids: ReadonlySet<string>): void
 	warn(chat_id: string, message: string): void
 	signal: AbortSignal
@@ -24,10 +24,10 @@ export interface CatchUp {
 /** Older messages are no longer answered. */
 const OLDEST_MS = 24 * 3_600_000
 const PAGE = 100
-/** Pages per chat: if a chat has more, its newest messages are missed. */
+/** Limit of pages per chat. If a chat has more, its newest messages are missed. */
 const PAGES = 50
-/** Chats that are read at the same time; Discord allows a bot 50 requests a second, and answers need some of them. */
-const AT_ONCE = 4
+/** Chats that are read concurrently. Discord allows a bot 50 requests a second, and answers need some of them. */
+const CONCURRENCY = 4
 const RETRY_MS = [1_000, 4_000, 16_000]
 
 /** Reads all chats. Throws if a chat does not respond, even after a retry, or if a message was not accepted. */
@@ -40,7 +40,7 @@ export async function catchUp(work: CatchUp): Promise<void> {
 			work.done(chat.id, ids)
 		}
 	}
-	await Promise.all(Array.from({ length: AT_ONCE }, ask))
+	await Promise.all(Array.from({ length: CONCURRENCY }, ask))
 }
 
 async function askChat(chat: KnownChat, { rest, take, warn, signal }: CatchUp): Promise<Set<string>> {

@@ -5,9 +5,9 @@ import { endingStrategy } from './strategy.ts'
 export interface ClientOptions {
 	api_root: string
 	fetcher: GuardedFetcher
-	/** The privileged intent: without it, text comes only with mentions and direct messages. */
+	/** The privileged intent. Without it, only mentions and direct messages have text. */
 	message_content: boolean
-	/** The connection is dropped, and made again automatically. */
+	/** Called when the connection is dropped and reconnects automatically. */
 	onLeaving(): void
 }
 
@@ -16,21 +16,21 @@ const REQUEST_MS = 15_000
 /** The same for a request with a file. */
 export const UPLOAD_MS = 50_000
 const RETRIES = 1
-/** Longest time that a reading request waits for its rate limit; a writing one does not wait, since its caller schedules it. */
-const TURN_MS = 60_000
-/** Wait for servers in an outage, after the others have loaded. */
+/** Longest time that a GET waits for its rate limit. Other requests do not wait, since their callers retry. */
+const RATE_LIMIT_WAIT_MS = 60_000
+/** How long to wait for servers that are unavailable. */
 const GUILDS_MS = 5_000
 
 /**
- * The events from which discord.js learns servers, their roles, channels and threads. From all others, messages above all, it
- * would build objects that nobody uses, and it throws if one is not as it expects.
+ * The events that discord.js handles: about servers, their roles, channels and threads. From others, such as messages, it would build
+ * unused objects, and it throws if one has an unexpected form.
  */
-const KEPT =
+const HANDLED_EVENTS =
 	/^(?:READY|RESUMED|GUILD_(?:CREATE|UPDATE|DELETE|ROLE_[A-Z]+)|(?:CHANNEL|THREAD)_(?:CREATE|UPDATE|DELETE|LIST_SYNC))$/
 
 /**
- * discord.js's client without caches of users, members and messages, which are not needed and would grow for days. `end` ends it
- * with its timers and sockets, within some seconds, even if the other side does not respond.
+ * A client of discord.js without caches of users, members and messages, which are not needed and would keep growing. `end` closes it
+ * with its timers and sockets, within a few seconds, even if Discord does not respond.
  */
 export function openClient({ api_root, fetcher, message_content, onLeaving }: ClientOptions): {
 	client: Client
@@ -67,10 +67,10 @@ export function openClient({ api_root, fetcher, message_content, onLeaving }: Cl
 			api: api_root.replace(/\/+$/, ''),
 			timeout: UPLOAD_MS,
 			retries: RETRIES,
-			rejectOnRateLimit: ({ method, timeToReset }) => method !== 'GET' || timeToReset > TURN_MS,
+			rejectOnRateLimit: ({ method, timeToReset }) => method !== 'GET' || timeToReset > RATE_LIMIT_WAIT_MS,
 			makeRequest: async (url, { method, headers, body, signal }) => {
 				const isUpload = body instanceof FormData
-				// The fetcher takes bytes.
+				// The fetcher needs bytes.
 				const form = isUpload ? new Response(body) : undefined
 				const init = {
 					method,
@@ -82,14 +82,14 @@ export function openClient({ api_root, fetcher, message_content, onLeaving }: Cl
 					signal: isUpload ? signal : AbortSignal.any([AbortSignal.timeout(REQUEST_MS), ...(signal ? [signal] : [])]),
 				} as GuardedInit
 				const response = await fetcher(url, init)
-				// discord.js does not read every answer, and an unread answer keeps its connection.
+				// discord.js does not read every response, and an unread response occupies its connection.
 				const bytes = await response.arrayBuffer()
 				return new Response(bytes.byteLength > 0 ? bytes : null, response)
 			},
 		},
 		ws: { buildStrategy: strategy.build },
 	})
-	keepOnly(client, KEPT)
+	handleOnly(client, HANDLED_EVENTS)
 	const end = async (): Promise<void> => {
 		strategy.end()
 		await client.destroy()
@@ -97,8 +97,8 @@ export function openClient({ api_root, fetcher, message_content, onLeaving }: Cl
 	return { client, end }
 }
 
-/** Packets of other types reach only listeners of `client.ws.on`. */
-function keepOnly(client: Client, types: RegExp): void {
+/** Packets of other types are passed only to listeners of `client.ws.on`. */
+function handleOnly(client: Client, types: RegExp): void {
 	const ws = client.ws as unknown as { handlePacket(packet?: { t?: unknown }, shard?: unknown): boolean }
 	const handlePacket = ws.handlePacket.bind(ws)
 	ws.handlePacket = (packet, shard) => {
@@ -106,7 +106,7 @@ function keepOnly(client: Client, types: RegExp): void {
 		try {
 			return handlePacket(packet, shard)
 		} catch (error) {
-			client.emit('error', new Error(`a packet ${packet?.t} was not understood`, { cause: error }))
+			client.emit('error', new Error(`a packet ${packet?.t} could not be handled`, { cause: error }))
 			return false
 		}
 	}

@@ -7,24 +7,24 @@ import type { ChatRef, Connection, Link } from '../channels/adapter.ts'
 import { openClient, UPLOAD_MS } from './client.ts'
 import { TOKEN } from './config.ts'
 import type { DiscordConfig } from './config.ts'
-import { Closed, faultOf, isUnauthorized } from './faults.ts'
+import { Closed, errorOf, isUnauthorized } from './errors.ts'
 import { openIntake } from './intake.ts'
 import { outgoingOf } from './outgoing.ts'
-import type { Outgoing, WayOut } from './outgoing.ts'
+import type { Outgoing, Sender } from './outgoing.ts'
 import { isSnowflake } from './snowflake.ts'
 
 const LOGIN_MS = 45_000
-/** Time for discord.js to restore a connection; then it is opened again after growing delays, which discord.js does not have. */
+/** Time for discord.js to restore a connection. After that the gateway reconnects with growing delays, which discord.js lacks. */
 const RECOVER_MS = 30_000
 const CLOSE_MS = 5_000
-/** Maximum size of a page of a hundred messages with everything attached. */
-const ANSWER_LIMIT = 8 * 1024 * 1024
+/** Limit of a response. The largest is a page of a hundred messages. */
+const RESPONSE_LIMIT = 8 * 1024 * 1024
 
 const DISALLOWED_INTENTS = 4014
 const NO_CONTENT =
 	'"Message Content Intent" is off: only direct messages and messages that mention the bot can be read. To receive the others, switch it on in the developer portal (Bot, Privileged Gateway Intents); it applies from the next connection on'
 
-/** As for `ChannelAdapter.connect`. If the privileged intent is refused, it connects without it and reports that. */
+/** See `ChannelAdapter.connect`. If the privileged intent is refused, connects without it and reports that. */
 export async function connect(link: Link<DiscordConfig>, { recover_ms = RECOVER_MS } = {}): Promise<Connection> {
 	if (!TOKEN.test(link.token))
 		throw link.error(
@@ -37,7 +37,7 @@ export async function connect(link: Link<DiscordConfig>, { recover_ms = RECOVER_
 			throw error
 		})
 	} catch (error) {
-		throw faultOf(error, link.error)
+		throw errorOf(error, link.error)
 	}
 }
 
@@ -45,18 +45,18 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 	const warning = message_content ? undefined : NO_CONTENT
 	const closing = new AbortController()
 	const failed = Promise.withResolvers<never>()
-	failed.promise.catch(() => {}) // there is no listener once it is open
+	failed.promise.catch(() => {}) // nothing awaits it after the connection is open
 	let isOpen = false
 	let recovering: NodeJS.Timeout | undefined
 	const lost = (error: unknown): void => {
 		if (!isOpen) failed.reject(error)
-		else if (!closing.signal.aborted) link.lost(faultOf(error, link.error))
+		else if (!closing.signal.aborted) link.lost(errorOf(error, link.error))
 	}
 
 	const fetcher = fetcherFor(link.config.api_root, {
 		// The address was checked when the channel was created, and may be a private one.
 		policy: { protocols: ['http:', 'https:'], private_first: true },
-		max_bytes: ANSWER_LIMIT,
+		max_bytes: RESPONSE_LIMIT,
 		timeout_ms: UPLOAD_MS,
 		redirects: 0,
 	})
@@ -86,7 +86,7 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 	client.on('warn', (message) => link.log.warn(`discord.js: ${message}`))
 	client.on('shardError', (error) => link.log.debug({ err: error }, "Discord's gateway"))
 	client.on('shardDisconnect', ({ code }) => {
-		// Switched off while it was connected: the next connection works without it.
+		// The intent was switched off while connected. The next connection works without it.
 		const isContentMissing = isOpen && message_content && code === DISALLOWED_INTENTS
 		lost(isContentMissing ? new Error(NO_CONTENT) : new Closed(code))
 	})
@@ -108,22 +108,28 @@ async function open(link: Link<DiscordConfig>, message_content: boolean, recover
 		throw error
 	}
 	isOpen = true
-	// The status becomes `connected` when this returns; the warning must follow that.
+	// Reported later, since the status becomes `connected` without a warning when this function returns.
 	if (warning !== undefined) setImmediate(() => link.status('connected', warning))
 	const bot = client.user
-	return { ...(bot && { name: `@${bot.tag}` }), ...wayOut(outgoing, link, lost), load: fileLoader(link.config), close }
+	return {
+		...(bot && { name: `@${bot.tag}` }),
+		...senderOf(outgoing, link, lost),
+		load: fileLoader(link.config),
+		close,
+	}
 }
 
-function wayOut(outgoing: Outgoing, link: Link<DiscordConfig>, lost: (error: unknown) => void): WayOut {
+/** `outgoing` with its errors converted to those of an adapter. */
+function senderOf(outgoing: Outgoing, link: Link<DiscordConfig>, lost: (error: unknown) => void): Sender {
 	const inChat = async <T>({ id }: ChatRef, work: () => Promise<T>): Promise<T> => {
-		// The id comes from the request that binds a chat, and becomes part of a request's path.
+		// A caller chose the id when it bound the chat, and the id becomes part of a request's path.
 		if (!isSnowflake(id))
 			throw link.error('refused', `${JSON.stringify(id)} is not the id of a Discord channel, which is a number`)
 		try {
 			return await work()
 		} catch (error) {
-			if (!isUnauthorized(error)) throw faultOf(error, link.error)
-			// It can still be sent, with the next token.
+			if (!isUnauthorized(error)) throw errorOf(error, link.error)
+			// The message can still be sent with the next token.
 			lost(error)
 			throw link.error('failed', 'Discord no longer accepts the bot token')
 		}

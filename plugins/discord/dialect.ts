@@ -82,7 +82,7 @@ function signsOf(text: string): string {
 		.replaceAll('||', '\\|\\|')
 }
 
-/** Text that is shown literally. If that would be too long, Discord may interpret parts of it as markup. */
+/** Escapes markup. If the result would be too long, returns the text unchanged. */
 export function literalOf(text: string, max_length: number): string {
 	const converted = text.replaceAll(/[\\`*_~|]|^[ \t]*[#>-]/gm, (sign) => sign.replace(/\S/, '\\$&'))
 	return converted.length <= max_length ? converted : text

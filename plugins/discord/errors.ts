@@ -45,22 +45,22 @@ const apiMessages: Record<number, string> = {
 	[RESTJSONErrorCodes.InvalidActionOnArchivedThread]: 'the thread is archived',
 }
 
-/** Bad requests that no other format avoids. */
-const HOPELESS = new Set<unknown>([
+/** Bad requests that do not depend on the format. */
+const PERMANENT = new Set<unknown>([
 	RESTJSONErrorCodes.CannotSendAnEmptyMessage,
 	RESTJSONErrorCodes.InvalidActionOnArchivedThread,
 	RESTJSONErrorCodes.MaximumNumberOfEditsToMessagesOlderThanOneHourReached,
 ])
 
-/** Without a code where the outcome of a request is unknown. */
-export function faultOf(error: unknown, make: MakeError): Error {
+/** Converts an error. The result has no code if the outcome of the request is unknown. */
+export function errorOf(error: unknown, make: MakeError): Error {
 	if (error instanceof Closed) return make('refused', closeMessages[error.code] ?? error.message)
 	if (isUnauthorized(error)) return make('refused', TOKEN)
 	if (error instanceof RateLimitError) {
 		const message = `Discord limits the rate (${error.global ? 'all of the bot' : error.route})`
 		return make('limited', message, { retry_after_ms: Math.max(0, Math.ceil(error.retryAfter)) })
 	}
-	if (error instanceof DiscordAPIError) return apiFault(error, make)
+	if (error instanceof DiscordAPIError) return apiErrorOf(error, make)
 	if (isUnsent(error)) return make('failed', `Discord was not reached: ${messageOf(error)}`)
 	if (error instanceof HTTPError && error.status === 413)
 		return make('refused', 'Discord does not accept a file of this size')
@@ -74,18 +74,18 @@ export function isUnauthorized(error: unknown): boolean {
 	return error instanceof DiscordjsError && error.code === DiscordjsErrorCodes.TokenInvalid
 }
 
-/** Reading and writing there always fails with these permissions. */
+/** The chat does not exist, or the bot lacks the permission. */
 export function isGone(error: unknown): boolean {
 	return error instanceof DiscordAPIError && [403, 404].includes(error.status) && typeof error.code === 'number'
 }
 
-function apiFault(error: DiscordAPIError, make: MakeError): Error {
+function apiErrorOf(error: DiscordAPIError, make: MakeError): Error {
 	const { status, code } = error
 	const message = `${apiMessages[Number(code)] ?? messageOf(error)} (Discord: ${status}, ${code})`
 	if (status === 413) return make('refused', `Discord does not accept a file of this size there (${message})`)
-	if (HOPELESS.has(code)) return make('refused', message)
+	if (PERMANENT.has(code)) return make('refused', message)
 	if (status === 400) return make('format', message)
 	if (isGone(error)) return make('refused', message)
-	// Not from the API itself, but for example from a proxy.
+	// Not an error of the API itself, but of a proxy, for example.
 	return make('failed', message)
 }

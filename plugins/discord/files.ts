@@ -4,7 +4,7 @@ import type { Connection } from '../channels/adapter.ts'
 
 const TIMEOUT_MS = 20_000
 
-/** Downloads attachments. Discord names their addresses, which are public; only a server of one's own may have private ones. */
+/** Returns the function that downloads attachments. Their addresses must be public, unless they are on the server of `api_root`. */
 export function fileLoader({ api_root }: DiscordConfig): NonNullable<Connection['load']> {
 	return async (url, { signal, max_bytes }) => {
 		const isOwn = URL.parse(url)?.origin === URL.parse(api_root)?.origin

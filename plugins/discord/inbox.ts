@@ -1,16 +1,17 @@
 import type { DiscordMessage } from './incoming.ts'
 
-/** Messages that wait, in all chats. */
-const WAITING = 5_000
+/** Limit of waiting messages of all chats. */
+const WAITING_LIMIT = 5_000
 
 /**
- * Messages from the gateway's socket, accepted one after another. A chat that is behind waits until it has caught up. `failed` is
- * called once if a message was not accepted, or too many wait; the inbox is closed then.
+ * Accepts messages from the socket one after another. Messages of a chat that is still catching up are held back. If a message cannot
+ * be accepted, or too many wait, the inbox closes and calls `failed` once.
  */
 export function openInbox(take: (message: DiscordMessage) => Promise<void>, failed: (error: unknown) => void) {
 	let waiting: DiscordMessage[] = []
-	let behind = new Map<string, DiscordMessage[]>()
-	let held = 0
+	/** Held messages of chats that are catching up. */
+	let held = new Map<string, DiscordMessage[]>()
+	let heldCount = 0
 	let state: 'open' | 'paused' | 'closed' = 'open'
 	let isTaking = false
 
@@ -18,7 +19,7 @@ export function openInbox(take: (message: DiscordMessage) => Promise<void>, fail
 	const close = (): void => {
 		state = 'closed'
 		waiting = []
-		behind.clear()
+		held.clear()
 	}
 	const fail = (error: unknown): void => {
 		if (state === 'closed') return
@@ -32,10 +33,10 @@ export function openInbox(take: (message: DiscordMessage) => Promise<void>, fail
 			while (state === 'open') {
 				const message = waiting.shift()
 				if (!message) break
-				const kept = behind.get(message.channel_id)
-				if (kept) {
-					kept.push(message)
-					held++
+				const ofChat = held.get(message.channel_id)
+				if (ofChat) {
+					ofChat.push(message)
+					heldCount++
 				} else await take(message)
 			}
 		} catch (error) {
@@ -48,29 +49,30 @@ export function openInbox(take: (message: DiscordMessage) => Promise<void>, fail
 		push(message: DiscordMessage): void {
 			if (state === 'closed') return
 			waiting.push(message)
-			if (waiting.length + held > WAITING) fail(new Error(`more than ${WAITING} messages wait to be accepted`))
+			if (waiting.length + heldCount > WAITING_LIMIT)
+				fail(new Error(`more than ${WAITING_LIMIT} messages wait to be accepted`))
 			else void pump()
 		},
 		/** Holds everything until `resume`. */
 		pause(): void {
 			if (state === 'open') state = 'paused'
 		},
-		/** Resumes, but holds messages of these chats until they are `released`. Chats held before are no longer held. */
+		/** Resumes, but holds messages of these chats until `release`. Other chats are no longer held. */
 		resume(chats: Iterable<string>): void {
 			if (state === 'closed') return
-			waiting = [...[...behind.values()].flat(), ...waiting]
-			held = 0
-			behind = new Map([...chats].map((id) => [id, []]))
+			waiting = [...[...held.values()].flat(), ...waiting]
+			heldCount = 0
+			held = new Map([...chats].map((id) => [id, []]))
 			state = 'open'
 			void pump()
 		},
-		/** Resumes this chat too, without messages that were accepted elsewhere. */
-		release(chat_id: string, taken: ReadonlySet<string>): void {
-			const kept = behind.get(chat_id)
-			if (!kept) return
-			behind.delete(chat_id)
-			held -= kept.length
-			waiting = [...kept.filter(({ id }) => !taken.has(id)), ...waiting]
+		/** Stops holding a chat. Drops held messages that were accepted while it caught up. */
+		release(chat_id: string, accepted: ReadonlySet<string>): void {
+			const ofChat = held.get(chat_id)
+			if (!ofChat) return
+			held.delete(chat_id)
+			heldCount -= ofChat.length
+			waiting = [...ofChat.filter(({ id }) => !accepted.has(id)), ...waiting]
 			void pump()
 		},
 		close,

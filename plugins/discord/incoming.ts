@@ -8,7 +8,7 @@ import { isSnowflake } from './snowflake.ts'
 export type DiscordMessage = Pick<APIMessage, 'id' | 'channel_id' | 'author' | 'type'> &
 	Partial<APIMessage> & { guild_id?: string; member?: { nick?: string | null } }
 
-/** Was it written by a person? Messages of bots and webhooks, Discord's notices, and messages with an invalid id are ignored. */
+/** Whether a person wrote the message. False for messages of bots and webhooks, system messages, and invalid ids. */
 export function isFromPerson({ id, channel_id, author, type, webhook_id }: DiscordMessage): boolean {
 	if (![id, channel_id, author?.id].every(isSnowflake)) return false
 	if (author.bot || author.system || webhook_id !== undefined) return false
@@ -36,7 +36,7 @@ export function incomingOf(message: DiscordMessage, place: MessagePlace, bot_id:
 	}
 }
 
-/** The quoted message is null if it was deleted. One that cannot be read must not cost the reply. */
+/** The quoted message; it is null if it was deleted. Ignores an unreadable one, so that the reply itself is not lost. */
 function quoteIn(
 	{ referenced_message: to }: DiscordMessage,
 	place: MessagePlace,
@@ -49,7 +49,7 @@ function quoteIn(
 	}
 }
 
-/** Discord adds no nickname to it. */
+/** Discord delivers no nickname with a quoted message. */
 function quotedOf(to: DiscordMessage, place: MessagePlace, bot_id: string): { quoted?: QuotedMessage } {
 	const attachment = attachmentOf(to)
 	const text = textOf(to, place, bot_id) || (attachment === undefined ? '' : `[${attachment}]`)
@@ -58,7 +58,7 @@ function quotedOf(to: DiscordMessage, place: MessagePlace, bot_id: string): { qu
 	return { quoted: { text, ...(sender && { sender }), ...(to.author.id === bot_id && { own: true }) } }
 }
 
-/** Without the bot's name at either end; other mentions become the names that people show. */
+/** Removes mentions of the bot at both ends, and replaces other mentions with display names. */
 function textOf({ content = '', mentions = [] }: DiscordMessage, { bot_role }: MessagePlace, bot_id: string): string {
 	const isBot = (sign: string, id: string): boolean => id === (sign === '&' ? bot_role : bot_id)
 	let text = content.trim()
@@ -92,7 +92,7 @@ function attachmentOf({ flags, attachments = [], ...message }: DiscordMessage): 
 /** The limit of `IncomingFile.ref`. */
 const URL_LIMIT = 4_096
 
-/** Videos are left out, since no model is shown them. */
+/** No files if one of them is a video or has no valid address: then the message has only a description. */
 function filesOf({ flags, attachments = [] }: DiscordMessage): { attachments?: IncomingFile[] } {
 	const isVoice = ((flags ?? 0) & MessageFlags.IsVoiceMessage) !== 0
 	const files = attachments.flatMap(({ filename, content_type = '', size, url, duration_secs }): IncomingFile[] => {

@@ -14,7 +14,7 @@ export const discord: ChannelAdapter<DiscordConfig> = {
 		],
 		typing_ms: 10_000,
 		preview: { private: 'edit', group: 'edit' },
-		// Of a server without boosts.
+		// The limit of a server without boosts.
 		files: { max_bytes: 10 * 1024 * 1024 },
 	},
 	config: (joi) =>
@@ -31,7 +31,7 @@ export const discord: ChannelAdapter<DiscordConfig> = {
 	connect: async (link) => (await import('./connection.ts')).connect(link),
 }
 
-/** Discord, as the kind of channel `chat_b`. */
+/** Discord, the channel type `chat_b`. */
 export default definePlugin({
 	name: 'discord',
 	needs: ['channels'],

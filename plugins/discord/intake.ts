@@ -15,12 +15,12 @@ export interface Intake {
 	link: Link<DiscordConfig>
 	/** Aborts when the connection ends. */
 	signal: AbortSignal
-	/** Receives each message from the socket, including the bot's own. */
+	/** Called with each message from the socket, including the bot's own. */
 	saw(chat_id: string, id: string): void
 	lost(error: unknown): void
 }
 
-/** Passes on what people write: messages from the socket, and after each new session those missed before it. */
+/** Receives messages of people: from the socket, and after each new session those that were missed before. */
 export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 	const ready = client as Client<true>
 	const places = placesOf(ready)
@@ -31,7 +31,7 @@ export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 		const incoming = read(message, place)
 		if (incoming) await link.receive(incoming)
 	}
-	/** An unreadable message is skipped: it would be unreadable again, and block all later ones. */
+	/** Skips an unreadable message: it would be unreadable again, and block all later ones. */
 	const read = (message: DiscordMessage, place: MessagePlace): IncomingMessage | undefined => {
 		try {
 			return incomingOf(message, place, ready.user.id)
@@ -41,7 +41,7 @@ export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 			return undefined
 		}
 	}
-	// Messages from the socket name their server; one without a server is a direct message.
+	// Messages from the socket have the id of their server, except direct messages.
 	const inbox = openInbox((message) => take(message, message.guild_id ?? null), lost)
 	signal.addEventListener('abort', inbox.close, { once: true })
 
@@ -71,7 +71,7 @@ export function openIntake({ client, link, signal, saw, lost }: Intake): void {
 		session = new AbortController()
 		inbox.pause()
 	})
-	// It now knows its servers, and so where chats are.
+	// Now the client knows its servers and channels.
 	client.on('shardReady', () => {
 		const current = session
 		renew(current).catch((error: unknown) => {

@@ -2,12 +2,12 @@ import type { Client } from 'discord.js'
 import type { KnownChat } from '../channels/adapter.ts'
 import { byAge, isSnowflake, overlapped, snowflakeAt } from './snowflake.ts'
 
-/** Limit of these channels; the newest are kept. */
+/** Limit of returned channels; the most recently active are kept. */
 const LIMIT = 100
 
 /**
- * Channels and threads from which no message was accepted yet, but which have messages newer than the newest accepted one
- * (`cursor`), or very recent ones: one may be a first question. Of direct chats, only known ones can be read.
+ * Channels and threads without accepted messages, but with messages newer than the newest accepted one of all chats (`cursor`), or
+ * very recent ones. Direct chats cannot be found this way.
  */
 export function newcomersOf(client: Client, known: readonly KnownChat[], cursor: string | null): KnownChat[] {
 	const since = isSnowflake(cursor) ? cursor : snowflakeAt(Date.now())

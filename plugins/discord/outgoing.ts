@@ -6,20 +6,20 @@ import { dialectOf, literalOf } from './dialect.ts'
 import type { DiscordMessage } from './incoming.ts'
 import { byAge, isSnowflake, snowflakeAt, timeOf } from './snowflake.ts'
 
-export type WayOut = Required<Pick<Connection, 'send' | 'edit' | 'typing' | 'mark' | 'find' | 'sendFile' | 'findFile'>>
+export type Sender = Required<Pick<Connection, 'send' | 'edit' | 'typing' | 'mark' | 'find' | 'sendFile' | 'findFile'>>
 
-export interface Outgoing extends WayOut {
-	/** Receives each message that exists, whoever wrote it. */
+export interface Outgoing extends Sender {
+	/** To be called with every message, including those of others. */
 	saw(chat_id: string, id: string): void
 }
 
-/** Text of a model never notifies users. */
+/** A model's text never notifies users. */
 const allowed_mentions = { parse: [], replied_user: false }
-/** Chats whose newest message is remembered. */
-const REMEMBERED = 1_000
-/** How much this machine's clock may differ from Discord's. */
+/** Number of chats whose newest message is tracked. */
+const CACHE_LIMIT = 1_000
+/** Maximum clock difference between this machine and Discord, and between Discord's servers. */
 const SKEW_MS = 10_000
-const MACHINES_SKEW_MS = 2_000
+const SERVER_SKEW_MS = 2_000
 const PAGE = 100
 const MAX_LENGTH = 2000
 
@@ -27,7 +27,7 @@ const MAX_LENGTH = 2000
 export function outgoingOf(client: Client): Outgoing {
 	const { rest } = client
 	/** By chat, the one with the newest message last. */
-	const newest = new BoundedMap<string, string>(REMEMBERED)
+	const newest = new BoundedMap<string, string>(CACHE_LIMIT)
 	let newestOfAll: string | undefined
 
 	const saw = (chat_id: string, id: string): void => {
@@ -74,12 +74,12 @@ export function outgoingOf(client: Client): Outgoing {
 		mark(chat) {
 			const last = newest.get(chat.id)
 			if (last !== undefined) return last
-			if (newestOfAll !== undefined) return snowflakeAt(timeOf(newestOfAll) - MACHINES_SKEW_MS)
+			if (newestOfAll !== undefined) return snowflakeAt(timeOf(newestOfAll) - SERVER_SKEW_MS)
 			return snowflakeAt(Date.now() - SKEW_MS)
 		},
 		/**
-		 * Within some minutes, Discord makes one message of all requests with one nonce. Later, the bot's own messages after
-		 * the mark are searched: a chat gets one message at a time, so a message with the same text is that message.
+		 * For some minutes, Discord creates only one message for all requests with the same nonce. After that, this searches the bot's
+		 * messages after the mark. A chat gets one message at a time, so one with the same text is the message.
 		 */
 		async find(message, mark) {
 			if (!isSnowflake(mark)) return undefined
@@ -99,19 +99,19 @@ export function outgoingOf(client: Client): Outgoing {
 
 function isSame({ nonce, content, message_reference }: DiscordMessage, message: OutgoingMessage): boolean {
 	if (nonce !== undefined) return nonce === message.nonce
-	// Discord drops the reference to a deleted message.
+	// Discord removes the reference to a deleted message.
 	const isReply = message_reference === undefined || message_reference.message_id === message.reply_to
-	return isReply && bare(String(content ?? '')) === bare(contentOf(message))
+	return isReply && visible(String(content ?? '')) === visible(contentOf(message))
 }
 
-/** Discord may change the name. */
+/** Compares sizes, since Discord may change the name. */
 function isSameFile({ nonce, content, attachments = [] }: DiscordMessage, file: OutgoingFile): boolean {
 	if (nonce !== undefined) return nonce === file.nonce
 	return (content ?? '') === '' && attachments.length === 1 && attachments[0]?.size === file.size
 }
 
 /** Discord removes white space at both ends, and invisible characters. */
-function bare(text: string): string {
+function visible(text: string): string {
 	return text.replaceAll(/[\s\p{C}]+/gu, '')
 }
 

@@ -2,25 +2,25 @@ import { BoundedMap } from '../../core/util/bounded-map.ts'
 import { ChannelType, Routes } from 'discord.js'
 import type { APIChannel, Client } from 'discord.js'
 import type { ChatKind } from '../channels/adapter.ts'
-import { isGone } from './faults.ts'
+import { isGone } from './errors.ts'
 
-/** The place of a message. */
+/** The place of a message: its kind of chat and the containers. */
 export interface MessagePlace {
 	kind: ChatKind
-	/** A thread's channel, then the server. */
+	/** The channel of a thread, then the server. */
 	within: string[]
-	/** The role that Discord made for the bot in that server: a mention of it addresses the bot. */
+	/** The role that Discord created for the bot on that server. Mentioning it addresses the bot. */
 	bot_role?: string
 }
 
 /** Returns the place of a channel. `guild_id`: null in direct messages, undefined if unknown. Throws what the request throws. */
 export type Places = (channel_id: string, guild_id: string | null | undefined) => Promise<MessagePlace>
 
-/** Limit of cached places: direct chats and threads that discord.js does not know. */
-const REMEMBERED = 1_000
+/** Limit of cached places: direct chats, and threads that discord.js has not loaded. */
+const CACHE_LIMIT = 1_000
 
 export function placesOf(client: Client<true>): Places {
-	const remembered = new BoundedMap<string, MessagePlace>(REMEMBERED)
+	const cache = new BoundedMap<string, MessagePlace>(CACHE_LIMIT)
 	const inGuild = (guild_id: string, parent?: string | null): MessagePlace => {
 		const bot_role = client.guilds.cache.get(guild_id)?.roles.botRoleFor(client.user)?.id
 		return {
@@ -40,13 +40,13 @@ export function placesOf(client: Client<true>): Places {
 		if (guild_id === null) return { kind: 'private', within: [] }
 		const channel = client.channels.cache.get(id)
 		if (channel && 'guildId' in channel) return inGuild(channel.guildId, channel.isThread() ? channel.parentId : null)
-		const known = remembered.get(id)
+		const known = cache.get(id)
 		if (known) return known
 		const place = await lookUp(id).catch((error: unknown) => {
 			if (guild_id !== undefined && isGone(error)) return inGuild(guild_id)
 			throw error
 		})
-		remembered.set(id, place)
+		cache.set(id, place)
 		return place
 	}
 }

@@ -1,6 +1,5 @@
 /**
- * How discord.js keeps its socket, with two fixes: a dropped socket is closed, and a destroyed client stays
- * destroyed.
+ * The sharding strategy of discord.js with two fixes: a dropped socket is closed, and a destroyed client does not reconnect.
  */
 import { SimpleShardingStrategy } from 'discord.js'
 import type { WebSocketOptions } from 'discord.js'
@@ -9,17 +8,17 @@ import type { WebSocket } from 'ws'
 type Build = NonNullable<WebSocketOptions['buildStrategy']>
 type Manager = Parameters<Build>[0]
 
-/** Time for the other side to close; ws would wait for 30 s, during which a dead connection would look healthy. */
-const GOODBYE_MS = 2_000
+/** Time for the server to close; ws would wait 30 s, during which a dead connection would look healthy. */
+const CLOSE_MS = 2_000
 
-/** `onLeaving` is called when a socket is dropped and will be opened again. From `end` on nothing connects. */
+/** `onLeaving` is called when a socket is dropped and will be reopened. After `end`, nothing connects. */
 export function endingStrategy(onLeaving: () => void): { build: Build; end(): void } {
 	let ended = false
 	return {
 		build(manager) {
 			const { retrieveSessionInfo } = manager.options
-			// A shard between two attempts, or before its first one, is not notified of the end: it requests its session before
-			// it connects, and waits here for ever, without a timer.
+			// `destroy` does not reach a shard that is about to connect. Such a shard requests its session first, so after `end` it
+			// waits here forever, without a timer.
 			manager.options.retrieveSessionInfo = (id) => (ended ? new Promise(() => {}) : retrieveSessionInfo(id))
 			return new Strategy(manager, onLeaving)
 		},
@@ -27,7 +26,7 @@ export function endingStrategy(onLeaving: () => void): { build: Build; end(): vo
 	}
 }
 
-/** What discord.js declares as private. */
+/** Private members of a shard in discord.js. */
 interface Shard {
 	connection: WebSocket | null
 	destroy(options?: { recover?: unknown }): Promise<void>
@@ -57,7 +56,7 @@ class Strategy extends SimpleShardingStrategy {
 
 function finish(socket: WebSocket): void {
 	if (socket.readyState === socket.CLOSED) return
-	socket.on('error', () => {}) // discord.js removes its own listener, and then an error would have none
-	const timer = setTimeout(() => socket.terminate(), GOODBYE_MS)
+	socket.on('error', () => {}) // discord.js removes its listener, and an unhandled error would be thrown
+	const timer = setTimeout(() => socket.terminate(), CLOSE_MS)
 	socket.once('close', () => clearTimeout(timer))
 }
