@@ -11,18 +11,18 @@ import type { Begun, HeartbeatRecord } from './records.ts'
 import { nextBeat } from './schedule.ts'
 import type { RunRecord } from '../runs/contract.ts'
 
-/** A timer is never exact: a beat that is this late was not missed. */
-const PUNCTUAL_MS = 5_000
-/** Runs remember an idempotency key for a day. After that, it is unknown whether the run was started. */
+/** Timers are inexact: a beat is missed only if it is later than this. */
+const MIN_GRACE_MS = 5_000
+/** Idempotency keys of runs are kept for 24 hours. After that, it is unknown whether the run was started. */
 const KEY_LIFE_MS = 23 * 3_600_000
 
 /**
- * Executes the due beat, if any, and returns the time of the next one; undefined if there is none: it beats once, is paused or
- * was deleted.
+ * Executes the due beat, if any, and returns the time of the next one. Returns undefined if there is none: the heartbeat fires once,
+ * is paused, or was deleted.
  *
- * The decision is written first, then carried out and reported, then the record moves to the next beat. So each beat starts
- * at most one run and is reported once, wherever a crash comes in between. This is not one `change`: the run is started
- * between two commits.
+ * The decision is stored first, then executed and reported, and then the record moves to the next beat. So each beat starts at most
+ * one run and is reported once, even after a crash at any point. This cannot be one `change`, since the run is started between two
+ * commits.
  */
 export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id: string): Promise<number | undefined> {
 	const { store } = ctx
@@ -51,7 +51,7 @@ export async function beat(ctx: Context<HeartbeatSettings>, agent: AgentRef, id:
 		else if (!(await endRecord(store, agent.uid, id, rev))) return await beat(ctx, agent, id)
 		return next
 	} catch (error) {
-		if (isFault(error, 'conflict')) return beat(ctx, agent, id) // it was deleted, or another gateway has moved it on
+		if (isFault(error, 'conflict')) return beat(ctx, agent, id) // the heartbeat was deleted, or another gateway has executed the beat
 		if (isFault(error, 'not_found')) return undefined // the agent was deleted
 		throw error
 	}
@@ -66,14 +66,14 @@ async function decide(
 	due: number,
 	now: number,
 ): Promise<Begun> {
-	// A reminder is late rather than lost.
+	// A reminder that fires once is sent late rather than never.
 	if (beatsOnce(record)) return { at: isoNow(), skip: null }
-	const isMissed = now - due > Math.max(config.missed_grace_s * 1_000, PUNCTUAL_MS)
+	const isMissed = now - due > Math.max(config.missed_grace_s * 1_000, MIN_GRACE_MS)
 	const skip = isMissed ? 'missed' : (await use('runs').isBusy(agent, conversationOf(record.id))) ? 'busy' : null
 	return { at: isoNow(), skip }
 }
 
-/** The run of this beat, the same one when called again; or why no run was started. */
+/** The run of this beat, or why none was started. Idempotent. */
 async function startRun(
 	{ use }: Context<HeartbeatSettings>,
 	agent: AgentRef,
@@ -94,13 +94,13 @@ async function startRun(
 			}),
 		)
 	} catch (error) {
-		// One that beats once is tried again.
+		// A heartbeat that fires once is retried.
 		if (isFault(error, 'queue_full') && !beatsOnce(record)) return 'queue_full'
 		throw error
 	}
 }
 
-/** Null if it is in the log of the run. */
+/** The event to emit; null if the run's log already has it. */
 function eventOf(
 	{ id, next_at: due_at }: HeartbeatRecord,
 	run: RunRecord | Skip,
@@ -118,7 +118,7 @@ function eventOf(
 	}
 }
 
-/** Was this beat reported before a crash? */
+/** Whether this beat was already reported before a crash. */
 function wasReported(
 	{ events }: Context<HeartbeatSettings>,
 	agent: AgentRef,

@@ -7,9 +7,9 @@ export interface Schedule {
 	cron: string | null
 	/** IANA name; for `cron` only. */
 	timezone: string | null
-	/** Such as `30m`. */
+	/** An interval such as `30m`. */
 	every: string | null
-	/** ISO 8601. It fires once, and is then deleted. */
+	/** ISO 8601. The heartbeat fires once and is then deleted. */
 	at: string | null
 }
 
@@ -29,7 +29,7 @@ export interface Heartbeat extends Schedule {
 
 export interface HeartbeatRequest {
 	cron?: string
-	/** Of `cron`, or of an `at` without an offset. Default: the agent's `config.timezone`; of `cron` otherwise UTC. */
+	/** The timezone of `cron`, or of an `at` without an offset. Default: the agent's `config.timezone`; for `cron` otherwise UTC. */
 	timezone?: string
 	every?: string
 	/** ISO 8601, or such as `in 20 minutes`. */
@@ -42,7 +42,7 @@ export interface HeartbeatRequest {
 /** Absent fields stay unchanged. A new `cron`, `every` or `at` replaces the schedule. */
 export type HeartbeatChange = Partial<HeartbeatRequest> & { paused?: boolean }
 
-/** A call that may be repeated with the same `key`, and then has no further effect. */
+/** A call with an idempotency key: a repeated call with the same `key` has no further effect. */
 export type Repeatable = Pick<ToolCall, 'key' | 'emit'> & Partial<Pick<ToolCall, 'run_id'>>
 
 export interface Heartbeats {
@@ -51,8 +51,8 @@ export interface Heartbeats {
 	/** Throws `invalid_request` for an invalid schedule or `deliver`, `conflict` if the agent has reached its limit. */
 	create(agent: AgentRef, request: HeartbeatRequest, call?: Repeatable): Promise<Heartbeat>
 	/**
-	 * A changed or resumed schedule counts from now. Throws like `create`, `not_found`, and `unavailable` if the heartbeat is
-	 * firing for longer than a few seconds.
+	 * The interval of a changed or resumed schedule starts now. Throws like `create`, `not_found`, and `unavailable` if a beat is in
+	 * progress for longer than a few seconds.
 	 */
 	change(agent: AgentRef, id: string, change: HeartbeatChange, call?: Repeatable): Promise<Heartbeat>
 	/** Runs that it started continue. Throws `not_found`, also for a heartbeat of another agent. */

@@ -23,7 +23,7 @@ type HeartbeatContext = Pick<Context<HeartbeatSettings>, 'store' | 'config' | 'e
 
 /** How long a change waits for a beat in progress. */
 const BEAT_MS = 3_000
-const LOOK_MS = 20
+const POLL_MS = 20
 
 export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): Heartbeats {
 	const report = (agent: AgentRef, call: Repeatable | undefined, event: NewEvent) =>
@@ -36,7 +36,7 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 			return found.toSorted((a, b) => (a.created_at < b.created_at ? -1 : 1))
 		},
 		async create(agent, request, call) {
-			const made = call && (await findMade(agent, idOf(call.key)))
+			const made = call && (await findCreated(agent, idOf(call.key)))
 			const record = made ? { prompt: request.prompt, ...made } : await add(agent, request, call)
 			await report(agent, call, { event_type: 'heartbeat.created', payload: timesOf(record) })
 			return view(record)
@@ -47,9 +47,9 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 			const until = Date.now() + BEAT_MS
 			const record = await change(store, key[0], async () => {
 				let entry = await store.get<HeartbeatRecord>(key)
-				// A beat in progress has its own plan for the record.
+				// A beat in progress will update the record itself.
 				while (entry?.value.begun && Date.now() < until) {
-					await sleep(LOOK_MS)
+					await sleep(POLL_MS)
 					entry = await store.get<HeartbeatRecord>(key)
 				}
 				const found = entry?.value ?? (mark && (await findEnded(store, agent.uid, id)))
@@ -104,8 +104,8 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 		return (await use('agents').find(name))?.config.timezone
 	}
 
-	/** What an earlier attempt of a call made, also if it has beaten since. */
-	async function findMade(agent: AgentRef, id: string): Promise<HeartbeatRecord | EndedRecord | undefined> {
+	/** The heartbeat that an earlier attempt of the call created, even if it has fired and ended since. */
+	async function findCreated(agent: AgentRef, id: string): Promise<HeartbeatRecord | EndedRecord | undefined> {
 		return (await store.get<HeartbeatRecord>(keys.heartbeat(agent.uid, id)))?.value ?? findEnded(store, agent.uid, id)
 	}
 
@@ -116,11 +116,11 @@ export function heartbeatsOf({ store, config, emit, use }: HeartbeatContext): He
 	): Promise<HeartbeatRecord> {
 		const now = Date.now()
 		const isTimed = Object.values(times).some((value) => value !== undefined)
-		// A timezone alone is of the cron expression that there is.
-		const isZone = times.cron === undefined && times.every === undefined && times.at === undefined
+		// A timezone alone applies to the existing cron expression.
+		const isZoneOnly = times.cron === undefined && times.every === undefined && times.at === undefined
 		const schedule = isTimed
 			? scheduleOf(
-					{ ...(isZone && before.cron !== null && { cron: before.cron }), ...times },
+					{ ...(isZoneOnly && before.cron !== null && { cron: before.cron }), ...times },
 					now,
 					before.timezone ?? (await timezoneOf(agent)),
 				)
@@ -141,7 +141,7 @@ function nextAt(schedule: Parameters<typeof nextBeat>[0], now: number): string {
 	throw invalidField('at', 'its time has passed while it was paused; give another one')
 }
 
-/** For events. */
+/** The payload of events. */
 function timesOf({ id, cron, timezone, every, at, next_at }: EndedRecord): Record<string, unknown> {
 	return { heartbeat_id: id, cron, timezone, every, at, next_at }
 }

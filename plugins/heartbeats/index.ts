@@ -11,7 +11,7 @@ export default definePlugin<HeartbeatSettings, Heartbeats>({
 	name: 'heartbeats',
 	needs: ['auth', 'agents', 'runs'],
 	events,
-	// Two instances would execute each beat twice.
+	// Two instances would execute beats twice.
 	exclusive: true,
 	start(ctx) {
 		const heartbeats = heartbeatsOf(ctx)

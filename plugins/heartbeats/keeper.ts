@@ -1,4 +1,4 @@
-/** Keeps every heartbeat's next beat in the timetable, for as long as this instance serves. */
+/** Keeps the next beat of every heartbeat in the timetable while this instance is active. */
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import { changeRecord } from '../../core/store/change.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
@@ -17,12 +17,12 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 			due: ({ agent, id }) => beat(ctx, agent, id),
 			failed: (error, { agent, id }) =>
 				log.error({ err: error, agent_id: agent.name, heartbeat_id: id }, 'a heartbeat failed; it will be retried'),
-			setBack: () => loadAll(),
+			clockSetBack: () => loadAll(),
 		}),
 		'beats in progress',
 	)
 	const enter = async ({ name, uid }: AgentRef, id: string): Promise<void> => {
-		const at = await punctual(ctx, uid, id)
+		const at = await dueOf(ctx, uid, id)
 		if (at === undefined) timetable.delete(id)
 		else timetable.set(id, at, { agent: { name, uid }, id })
 	}
@@ -39,7 +39,7 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 			log.error({ err: error }, 'heartbeats could not be loaded; restart the gateway'),
 		)
 
-	// By events, so that it does not matter which generation added or deleted a heartbeat.
+	// Through events, since another generation may have added or deleted the heartbeat.
 	for (const type of ['heartbeat.created', 'heartbeat.changed'])
 		ctx.on(type, async ({ agent_id, payload }: EventEnvelope) => {
 			const agent = await ctx.use('agents').find(agent_id ?? '')
@@ -51,17 +51,17 @@ export function keepTime(ctx: Context<HeartbeatSettings>): void {
 }
 
 /**
- * When it is due; undefined if it is paused or was deleted. A time that is further away than the schedule says was computed while the
- * clock was ahead, or by other rules of its timezone: it is corrected.
+ * When a heartbeat is due; undefined if it is paused or was deleted. Corrects a time that is later than its schedule specifies: it was
+ * computed while the clock was ahead, or with other rules of the timezone.
  */
-function punctual({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {
+function dueOf({ store }: Context<HeartbeatSettings>, uid: string, id: string): Promise<number | undefined> {
 	return changeRecord<HeartbeatRecord, number | undefined>(store, keys.heartbeat(uid, id), (record) => {
 		if (!record || record.next_at === null) return { result: undefined }
 		const now = Date.now()
 		const due = Date.parse(record.next_at)
-		const right = due > now ? Math.min(due, nextBeat(record, now, now) ?? due) : due
-		return right === due
+		const corrected = due > now ? Math.min(due, nextBeat(record, now, now) ?? due) : due
+		return corrected === due
 			? { result: due }
-			: { next: { ...record, next_at: new Date(right).toISOString() }, result: right }
+			: { next: { ...record, next_at: new Date(corrected).toISOString() }, result: corrected }
 	})
 }

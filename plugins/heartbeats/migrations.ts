@@ -3,8 +3,8 @@ import { ofEachAgent } from '../../core/upgrade/migration.ts'
 import type { Migration } from '../../core/upgrade/migration.ts'
 import type { HeartbeatRecord } from './records.ts'
 
-/** What version 0.1.0 did not know: it had no single times and no pauses, and delivered no answers. */
-const UNKNOWN = { at: null, paused: false, destination: { deliver: 'none' } } satisfies Partial<HeartbeatRecord>
+/** Fields that records of version 0.1.0 lack. */
+const DEFAULTS = { at: null, paused: false, destination: { deliver: 'none' } } satisfies Partial<HeartbeatRecord>
 
 const wholeRecords: Migration = {
 	name: 'heartbeats-whole',
@@ -13,9 +13,9 @@ const wholeRecords: Migration = {
 	places: (store) => ofEachAgent(store, ['heartbeat']),
 	convert: (entries) =>
 		(entries as Entry<object>[]).flatMap(({ key, value, rev }): Op[] =>
-			Object.keys(UNKNOWN).every((name) => name in value)
+			Object.keys(DEFAULTS).every((name) => name in value)
 				? []
-				: [{ key, value: { ...UNKNOWN, ...value }, expect: rev }],
+				: [{ key, value: { ...DEFAULTS, ...value }, expect: rev }],
 		),
 }
 

@@ -6,12 +6,12 @@ import { asArguments } from '../shared/as-arguments.ts'
 import type { HeartbeatChange, HeartbeatRequest, Heartbeats, HeartbeatSettings } from './contract.ts'
 import { changeKeys, requestKeys } from './request.ts'
 
-/** Characters of a prompt in a list for the model. */
+/** Limit of a prompt in the list for the model, in characters. */
 const PROMPT_SHOWN = 300
 
 const id = Joi.string().min(1).max(64).required().description('Id of the heartbeat.')
 
-/** `heartbeat.create`, `.list`, `.update`, `.delete`: of the calling agent only. */
+/** `heartbeat.create`, `.list`, `.update`, `.delete`: for heartbeats of the calling agent only. */
 export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heartbeats): void {
 	const { deliverFields } = ctx.use('runs')
 	const { paused, ...others } = changeKeys(deliverFields)
@@ -59,7 +59,7 @@ export function addPrimitives(ctx: Context<HeartbeatSettings>, heartbeats: Heart
 	})
 }
 
-/** Descriptions cost tokens in each request: those that another tool gives are not repeated. */
+/** Replaces descriptions that another tool already gives, since descriptions cost tokens in each request. */
 function briefly(keys: Record<string, Schema>, description: string): Record<string, Schema> {
 	return Object.fromEntries(Object.entries(keys).map(([key, schema]) => [key, schema.description(description)]))
 }

@@ -9,30 +9,30 @@ import type { Destination } from '../runs/contract.ts'
 import { namesOfOthers } from '../shared/names-of-others.ts'
 import type { Heartbeat } from './contract.ts'
 
-/** The decision on a beat. After a crash it is carried out, whatever has changed since. */
+/** The decision about a beat. After a crash it is executed, whatever has changed since. */
 export interface Begun {
 	at: string
-	/** Null where it starts a run. */
+	/** Null if the beat starts a run. */
 	skip: 'missed' | 'busy' | 'queue_full' | null
 }
 
 export interface HeartbeatRecord extends Omit<Heartbeat, 'deliver'> {
 	destination: Destination
-	/** Of the beat of `next_at`, while it is in progress. */
+	/** Set while the beat of `next_at` is in progress. */
 	begun: Begun | null
-	/** Mark of the call that changed it last. A repeat of that call changes nothing. */
+	/** Hash of the key of the last call that changed it. Repeating that call changes nothing. */
 	changed_by?: string
 }
 
-/** What is kept of one that has beaten once. */
+/** What is kept of a heartbeat that has fired once. */
 export type EndedRecord = Omit<HeartbeatRecord, 'prompt' | 'begun'>
 
-/** One for each agent. It changes with every heartbeat that is added or removed, so that the limit holds. */
+/** One per agent. Every commit that adds or removes a heartbeat updates it, which enforces the limit. */
 interface HeartbeatCount {
 	count: number
-	/** The latest deletions by the agent itself, so that a repeated call deletes nothing else. */
+	/** Hashes of the latest calls of the agent that deleted a heartbeat, to recognize repeated calls. */
 	deletions: string[]
-	/** The latest that have beaten once, so that a repeated call does not set them again. Absent before the first. */
+	/** The latest heartbeats that have fired once, so that a repeated call does not create them again. Absent before the first. */
 	ended?: EndedRecord[]
 }
 
@@ -50,7 +50,7 @@ export const keys = {
 	ledger: (uid: string): Key => [agentScope(uid), 'heartbeats'],
 }
 
-/** Returns the record: an existing one with the same id stays as it is. */
+/** Adds a record and returns it, or returns the existing record with the same id. Throws `conflict` at the limit. */
 export function addRecord(
 	store: Store,
 	{ uid, name }: AgentRef,
@@ -84,7 +84,7 @@ export function removeRecord(store: Store, { uid, name }: AgentRef, id: string, 
 	})
 }
 
-/** Removes one that has beaten for the last time. False if the record has changed since `rev`. */
+/** Removes a heartbeat that has fired for the last time. Returns false if the record has changed since `rev`. */
 export function endRecord(store: Store, uid: string, id: string, rev: string): Promise<boolean> {
 	return changeRecord<HeartbeatCount, boolean>(store, keys.ledger(uid), async (ledger = none) => {
 		const entry = await store.get<HeartbeatRecord>(keys.heartbeat(uid, id))
@@ -96,7 +96,7 @@ export function endRecord(store: Store, uid: string, id: string, rev: string): P
 	})
 }
 
-/** The one with this id among the latest 64 of the agent that have beaten once. */
+/** Finds a heartbeat among the latest 64 of the agent that have fired once. */
 export async function findEnded(store: Store, uid: string, id: string): Promise<EndedRecord | undefined> {
 	const ledger = await store.get<HeartbeatCount>(keys.ledger(uid))
 	return ledger?.value.ended?.find((one) => one.id === id)
@@ -106,7 +106,7 @@ export function markOf(callKey: string): string {
 	return hash('sha256', callKey)
 }
 
-/** The id that belongs to a call, also when the call is repeated. */
+/** The id for a heartbeat that a call creates: the same if the call is repeated. */
 export function idOf(callKey: string): string {
 	const hex = hash('sha256', callKey)
 	return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `8${hex.slice(17, 20)}`, hex.slice(20, 32)].join(
@@ -114,7 +114,7 @@ export function idOf(callKey: string): string {
 	)
 }
 
-/** Names those that there are. */
+/** The error for an unknown heartbeat, which lists the existing ones. */
 export async function notFound(store: Store, { uid, name }: AgentRef, id: string): Promise<Fault> {
 	const others = await namesOfOthers(store, keys.heartbeats(uid))
 	return new Fault('not_found', `agent "${name}" has no heartbeat "${id}"; ${others}`)

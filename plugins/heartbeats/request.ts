@@ -3,7 +3,7 @@ import type { DeliverFields } from '../runs/contract.ts'
 
 const PROMPT_LIMIT_BYTES = 100 * 1024
 
-/** What a heartbeat is made of, for the route and for the primitive. What a schedule means is checked by `scheduleOf`. */
+/** The fields of a request, for the route and for the primitive. `scheduleOf` validates the schedule. */
 export const requestKeys = (deliver: DeliverFields) => ({
 	cron: Joi.string()
 		.min(1)
@@ -31,14 +31,14 @@ export const requestKeys = (deliver: DeliverFields) => ({
 		.min(1)
 		.max(PROMPT_LIMIT_BYTES, 'utf8')
 		.required()
-		.description('The prompt of the runs that it starts, at most 100 KiB.')
+		.description('The prompt of its runs, at most 100 KiB.')
 		.example('Look at the news and tell me what is new.'),
 	deliver: deliver.given,
 })
 
-/** The same for a change: what is absent stays. */
+/** The fields of a change, in which all are optional. */
 export const changeKeys = (deliver: DeliverFields) => ({
 	...requestKeys(deliver),
 	prompt: requestKeys(deliver).prompt.optional(),
-	paused: Joi.boolean().description('While it is paused, it starts no runs.').example(true),
+	paused: Joi.boolean().description('A paused heartbeat starts no runs.').example(true),
 })

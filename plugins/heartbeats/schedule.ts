@@ -1,4 +1,4 @@
-/** When a heartbeat beats: checking what was asked for, and computing the next time. */
+/** Schedules: validates requests, and computes the next beat. */
 import { Cron } from 'croner'
 import { messageOf } from '../../core/errors.ts'
 import { durationIn } from '../../core/util/duration.ts'
@@ -13,8 +13,8 @@ const LONGEST_AT_DAYS = 3_653
 const DAY_MS = 86_400_000
 
 /**
- * `usual`: the timezone of `cron`, and of an `at` without an offset, if none is given. Throws `invalid_request`, saying what is
- * wrong with which field.
+ * Validates a schedule. `usual`: the default timezone, for `cron` and for an `at` without an offset. Throws `invalid_request` with the
+ * field and the problem.
  */
 export function scheduleOf(
 	{ cron, timezone, every, at }: Omit<HeartbeatRequest, 'prompt'>,
@@ -55,7 +55,7 @@ export function nextBeat(
 	if (typeof schedule.at === 'string') return Date.parse(schedule.at) > now ? Date.parse(schedule.at) : undefined
 	if (schedule.every === null) return parse(schedule).nextRun(new Date(now))?.getTime()
 	const interval = durationIn(schedule.every)
-	// A timer that is a little late does not shift the beats; after a pause they start again.
+	// A late timer does not shift later beats. After a pause the interval starts anew.
 	return (now - due < SHORTEST_MS ? due : now) + interval
 }
 
@@ -93,12 +93,12 @@ function checkCron(schedule: Schedule, now: number): void {
 		throw invalidField('cron', `cron "${cron}" is not a pattern: ${messageOf(error).replace(/^CronPattern: /, '')}`)
 	}
 	if (beats.length === 0) throw invalidField('cron', `cron "${cron}" never matches`)
-	// Where the seconds' field has two values, two of any three beats in a row lie in one minute.
+	// If the seconds field has two values, two of any three successive beats are in the same minute.
 	const tooClose = beats.some((beat, n) => n > 0 && beat.getTime() - (beats[n - 1]?.getTime() ?? 0) < SHORTEST_MS)
 	if (tooClose) throw invalidField('cron', `cron "${cron}" fires more than once a minute; name at most one second`)
 }
 
-/** A beat at a time that the clock skips comes right after the gap; a fixed time that occurs twice beats once. */
+/** A beat at a time that the clock skips fires right after the gap. A fixed time that occurs twice fires once. */
 function parse({ cron, timezone }: Pick<Schedule, 'cron' | 'timezone'>): Cron {
 	return new Cron(cron ?? '', { paused: true, mode: '5-or-6-parts', timezone: timezone ?? 'UTC' })
 }

@@ -4,13 +4,13 @@ import { openSemaphore } from '../../core/util/semaphore.ts'
 import { SerialQueues } from '../shared/serial-queues.ts'
 
 export interface TimetableOptions<T> {
-	/** Items of one queue are done one after another. */
+	/** Items with the same queue are executed one after another. */
 	queueOf(item: T): string
-	/** Executes a due item, and returns when it is due again. After an error it is retried a minute later. */
+	/** Executes a due item, and returns when it is due again. If it throws, it is retried a minute later. */
 	due(item: T): Promise<number | undefined>
 	failed(error: unknown, item: T): void
-	/** The clock was set back: times computed from it may be wrong. */
-	setBack(): void
+	/** Called when the clock was set back, after which computed times may be wrong. */
+	clockSetBack(): void
 	clock?: { now(): number; monotonic(): number }
 }
 
@@ -20,11 +20,11 @@ interface TimetableEntry<T> {
 	item: T
 }
 
-/** A timer counts at most 24.8 days, and does not notice that the clock was set or that the machine slept. */
-const LONGEST_SLEEP_MS = 30_000
+/** Timers last at most 24.8 days, and ignore changes of the clock and sleep of the machine. */
+const MAX_TIMER_MS = 30_000
 const SET_BACK_MS = 5_000
 const RETRY_MS = 60_000
-const SIDE_BY_SIDE = 16
+const CONCURRENCY = 16
 
 const systemClock = { now: () => Date.now(), monotonic: () => performance.now() }
 
@@ -34,7 +34,7 @@ export function openTimetable<T>(options: TimetableOptions<T>) {
 	const isBefore = (one: TimetableEntry<T>, other: TimetableEntry<T>): boolean => one.at < other.at
 	let heap = new Heap(isBefore)
 	const queues = new SerialQueues()
-	const places = openSemaphore(SIDE_BY_SIDE)
+	const slots = openSemaphore(CONCURRENCY)
 	let timer: NodeJS.Timeout | undefined
 	let stopped = false
 	let offset = clock.now() - clock.monotonic()
@@ -43,12 +43,12 @@ export function openTimetable<T>(options: TimetableOptions<T>) {
 		entries.set(entry.key, entry)
 		heap.push(entry)
 		if (heap.size <= 2 * entries.size + 64) return
-		heap = new Heap(isBefore) // without those that were replaced
+		heap = new Heap(isBefore) // rebuilt without replaced entries
 		for (const one of entries.values()) heap.push(one)
 	}
 
-	const work = async (entry: TimetableEntry<T>): Promise<void> => {
-		const release = await places.take()
+	const execute = async (entry: TimetableEntry<T>): Promise<void> => {
+		const release = await slots.take()
 		try {
 			if (stopped || entries.get(entry.key) !== entry) return
 			let again: number | undefined
@@ -70,10 +70,10 @@ export function openTimetable<T>(options: TimetableOptions<T>) {
 	const check = (): void => {
 		const before = offset
 		offset = clock.now() - clock.monotonic()
-		if (offset < before - SET_BACK_MS) options.setBack()
+		if (offset < before - SET_BACK_MS) options.clockSetBack()
 		for (let next = heap.peek(); next && next.at <= clock.now(); next = heap.peek()) {
 			heap.pop()
-			if (entries.get(next.key) === next) void queues.run(options.queueOf(next.item), () => work(next))
+			if (entries.get(next.key) === next) void queues.run(options.queueOf(next.item), () => execute(next))
 		}
 		plan()
 	}
@@ -82,7 +82,7 @@ export function openTimetable<T>(options: TimetableOptions<T>) {
 		clearTimeout(timer)
 		const next = heap.peek()
 		if (stopped || !next) return
-		timer = setTimeout(check, Math.min(Math.max(next.at - clock.now(), 0), LONGEST_SLEEP_MS)).unref()
+		timer = setTimeout(check, Math.min(Math.max(next.at - clock.now(), 0), MAX_TIMER_MS)).unref()
 	}
 
 	return {
@@ -92,9 +92,9 @@ export function openTimetable<T>(options: TimetableOptions<T>) {
 			plan()
 		},
 		delete: (key: string): void => void entries.delete(key),
-		/** Deletes all for which this is true. */
-		sweep(which: (item: T) => boolean): void {
-			for (const { key, item } of entries.values()) if (which(item)) entries.delete(key)
+		/** Deletes all entries whose item matches. */
+		sweep(matches: (item: T) => boolean): void {
+			for (const { key, item } of entries.values()) if (matches(item)) entries.delete(key)
 		},
 		async [Symbol.asyncDispose](): Promise<void> {
 			stopped = true

@@ -9,7 +9,7 @@ export interface ErrorBody {
 	error: string
 }
 
-/** Gives all errors of a server the shape of this surface: `{success: false, error}`. */
+/** Converts all errors of the server to the body of this API: `{success: false, error}`. */
 export function shapeErrors(server: Server): void {
 	server.ext('onPreResponse', (request, h) => {
 		const { response } = request
@@ -24,7 +24,7 @@ export function errorBody(error: string): ErrorBody {
 
 function reshape(request: Request, response: Boom): void {
 	const { message, output } = response
-	if (isUnrouted(request) && message === 'Bad Request') output.payload.message = 'the path is not well encoded' // hapi's own words
+	if (isUnrouted(request) && message === 'Bad Request') output.payload.message = 'the path is not well encoded' // instead of hapi's message
 	if (isUnrouted(request) && message === 'Not Found') explainMissing(request, response, 'docs/chat-api.md')
 	Object.assign(output, { payload: errorBody(output.payload.message) })
 }

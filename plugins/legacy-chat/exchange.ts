@@ -24,21 +24,21 @@ export interface Metadata {
 	/** Input and output tokens. */
 	tokens_used: number
 	processing_time_ms: number
-	/** Names of the skills that were called, each once; other tools are not among them. */
+	/** Names of the called skills, each once, without other tools. */
 	skills_invoked: string[]
-	/** The reply is a question, and the next message of the session its answer. */
+	/** Set if the reply is a question. The next message of the session is its answer. */
 	question_id?: string
 }
 
-/** By which runs of this surface are known. */
+/** The trigger of runs of this API. */
 const TRIGGER = 'chat'
 
 /**
- * Says something to an agent in its current session, as `Runs.converse`: the answer to its question if it has asked one
- * here, otherwise a new run.
+ * Sends a message to an agent in its current session by `Runs.converse`. It answers an open question of a run of this API, or starts
+ * a new run.
  *
- * Throws `not_found`, `queue_full`, or `conflict` if the session waits for the answer to a question of another kind of run:
- * nobody on this surface has seen it. The reply rejects with the reason of `signal` if that aborts first; the run continues.
+ * Throws `not_found`, `queue_full`, or `conflict` if the session waits for the answer to a question of another kind of run, which
+ * clients of this API have not seen. If `signal` aborts first, the reply rejects with its reason and the run continues.
  */
 export async function begin(
 	ctx: Pick<Context, 'use'>,
@@ -77,6 +77,6 @@ export async function begin(
 		return { status: 'answered', content: text, whole: isWhole, metadata }
 	}
 	const replied = reply()
-	replied.catch(() => {}) // a client that has left does not read it
+	replied.catch(() => {}) // nothing awaits it if the client has left
 	return { run_id, reply: replied }
 }

@@ -21,7 +21,7 @@ export default definePlugin<ChatSettings, LegacyChat>({
 		})
 		ctx.defer(() => sockets.end(RESTARTING), 'WebSockets')
 		ctx.defer(() => {
-			// Like every request, they end in the generation in which they began, unless there is no next one.
+			// Requests finish in the generation in which they began, unless the gateway is stopping.
 			if (ctx.gateway.state() === 'draining') void waiting.end(RESTARTING)
 		}, 'requests that wait')
 		return { waiting, sockets }

@@ -1,4 +1,4 @@
-/** What a client sends, on any route: a message, and data about it. */
+/** The message of a client and its context, on all routes. */
 import type { CustomHelpers, ErrorReport } from 'joi'
 import { isObject } from '../../core/util/is-object.ts'
 import { jsonIn } from '../../core/util/json-in.ts'
@@ -17,7 +17,7 @@ export const message = Joi.string()
 	.max(MESSAGE_LIMIT_BYTES, 'utf8')
 	.required()
 	.messages({ 'string.max': '{#label} must be at most 100 KiB of UTF-8' })
-	.description('What to say to the agent; at most 100 KiB.')
+	.description('The message to the agent, at most 100 KiB.')
 	.example('Which books are due today?')
 
 const about =
@@ -29,7 +29,7 @@ export const context = Joi.object()
 	.description(about)
 	.example({ source: 'website', user_id: '42' })
 
-/** The same as text, for a query. */
+/** The context as JSON text, for a query. */
 export const contextText = Joi.string()
 	.custom(parse)
 	.description(`${about} JSON-encoded.`)
@@ -54,7 +54,7 @@ function small(value: object, helpers: CustomHelpers): object | ErrorReport {
 	try {
 		if (Buffer.byteLength(JSON.stringify(value)) <= CONTEXT_LIMIT_BYTES) return value
 	} catch {
-		// nested too deep to be written again
+		// nested too deep for JSON.stringify
 	}
 	return helpers.message({ custom: '{#label} must be at most 16 KiB as JSON' })
 }

@@ -30,7 +30,7 @@ const answered = Joi.object({
 	response: Joi.string()
 		.allow('')
 		.required()
-		.description('What the agent says, or what it asks.')
+		.description('The answer of the agent, or its question.')
 		.example('Three books are due today.'),
 	metadata: Joi.object({
 		model: Joi.string().allow(null).required(),
@@ -84,7 +84,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyC
 			notes: `With \`stream: true\` as GET /api/agents/{name}/chat/stream. ${streamNotes}`,
 			tags: ['api', 'chat'],
 			auth: scoped('runs:write'),
-			// A run may fail with any status of the table of errors.
+			// A failed run may have any of these statuses.
 			plugins: { openapi: { answers: { 200: events }, errors: [409, 502, 504], failure } },
 			validate: {
 				params,
@@ -128,7 +128,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyC
 		},
 		handler: async (request, h) => {
 			const agent = await agentOf(request.params.name)
-			// Neither says anything: a look at the headers, and an EventSource that connects again by itself.
+			// Neither sends a message: a HEAD request, and an EventSource that reconnects automatically.
 			if (request.method === 'head') return h.response('').code(200).type('text/event-stream')
 			if (request.headers['last-event-id']) return h.response().code(204)
 			await stream(ctx, clientOf(request), agent, request.query)
@@ -189,7 +189,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyC
 		path: '/api/agents/{name}/conversation',
 		options: {
 			id: 'getConversation',
-			description: 'Messages of a session, oldest first',
+			description: 'List the messages of a session, oldest first',
 			tags: ['api', 'chat'],
 			auth: scoped('agents:read'),
 			plugins: plain,
@@ -201,7 +201,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyC
 						.min(1)
 						.max(HISTORY_LIMIT)
 						.default(HISTORY_DEFAULT)
-						.description('How many at most, the newest.'),
+						.description('Maximum number of messages; the newest are returned.'),
 					session: Joi.string()
 						.pattern(SESSION, '1 to 400 printable ASCII characters')
 						.description('Id of an earlier session. Default the current one.'),
@@ -215,7 +215,7 @@ export function routes(server: Server, ctx: Context<ChatSettings>, chat: LegacyC
 			const { limit, session } = request.query
 			const current = await runs.session(agent)
 			const session_id = session ?? current
-			const messages = await runs.history(agent, session_id, limit) // each turn has one message at least
+			const messages = await runs.history(agent, session_id, limit) // `limit` turns have at least as many messages
 			if (messages.length === 0 && session_id !== current) {
 				const known = 'leave session out for the current one'
 				throw new Fault('not_found', `agent "${agent.name}" has no session "${session_id}" with messages; ${known}`)

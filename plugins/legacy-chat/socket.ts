@@ -1,4 +1,4 @@
-/** One open WebSocket: one message after another, each with its reply as frames. */
+/** One open WebSocket. Answers one message after another, with frames. */
 import { jsonIn } from '../../core/util/json-in.ts'
 import { Joi } from '../../core/util/lazy-joi.ts'
 import type { RawData, WebSocket } from 'ws'
@@ -12,7 +12,7 @@ import { context, message } from './message.ts'
 import type { ChatMessage } from './message.ts'
 import type { ReplyEvent } from './tool-calls.ts'
 
-/** Every frame has `content`, so that a client may simply show it. */
+/** Every frame has `content`, which a client can simply show. */
 type Frame =
 	| ({ type: ReplyEvent[0]; content: string } & Partial<ReplyEvent[1]>)
 	| { type: 'done'; content: string; tokens_used: number; processing_time_ms: number; question_id: string | undefined }
@@ -23,24 +23,24 @@ type SocketContext = Pick<Context<ChatSettings>, 'use' | 'log' | 'gateway' | 'co
 export interface ChatSocketOptions {
 	agent: AgentRef
 	credentials: Credentials
-	/** Called once, when it is over. */
+	/** Called once, when the socket has closed. */
 	closed: () => void
 }
 
-/** Messages that wait while another one is being answered. */
+/** Limit of messages that wait while another one is being answered. */
 const WAITING_LIMIT = 8
-/** Frames that are refused within a minute; the next one ends the socket. */
+/** Limit of refused frames within a minute; the next one closes the socket. */
 const REFUSED_LIMIT = 16
 const MINUTE_MS = 60_000
-/** For the other side to answer a close. */
+/** Time for the client to answer a close frame. */
 const CLOSE_MS = 1_000
-/** Bytes that may wait for a client. The last frame of a reply comes on top. */
+/** Limit of bytes that wait for a client, not counting the last frame of a reply. */
 const BACKLOG_LIMIT = 1024 * 1024
 
 const schema = Joi.object<ChatMessage>({ message, context })
 	.required()
 	.label('the frame')
-	// A frame may have very many mistakes: only the first is named.
+	// Reports only the first problem, since a frame may have very many.
 	.prefs({ convert: false, abortEarly: true, errors: { wrap: { label: false } } })
 
 export class ChatSocket implements OpenRequest {
@@ -60,10 +60,10 @@ export class ChatSocket implements OpenRequest {
 		this.#socket = socket
 		this.agent = agent
 		this.credentials = credentials
-		socket.on('message', (data, isBinary) => this.#take(data, isBinary))
+		socket.on('message', (data, isBinary) => this.#receive(data, isBinary))
 		socket.on('pong', () => (this.#answered = true))
-		socket.on('ping', () => this.#mustKeepUp()) // its pong is on its way already
-		socket.on('error', () => {}) // it is closed with the code that fits, such as 1009
+		socket.on('ping', () => this.#mustKeepUp()) // ws has already queued the pong
+		socket.on('error', () => {}) // ws closes the socket with the right code, such as 1009
 		socket.once('close', () => {
 			this.#left.abort(new Fault('stopped', 'the client has left'))
 			closed()
@@ -87,7 +87,7 @@ export class ChatSocket implements OpenRequest {
 		this.#socket.ping()
 	}
 
-	#take(data: RawData, isBinary: boolean): void {
+	#receive(data: RawData, isBinary: boolean): void {
 		if (this.#left.signal.aborted) return
 		const parsed = isBinary ? 'send text frames with JSON such as {"message": "hello"}' : parse(data)
 		if (typeof parsed === 'string') return this.#refuse(parsed)
@@ -138,7 +138,7 @@ export class ChatSocket implements OpenRequest {
 		this.#socket.send(text, () => {}) // `close` notices a client that has left
 	}
 
-	/** False where the client takes too little of what is sent, and was cut off. */
+	/** Terminates the socket and returns false if the client reads too slowly. */
 	#mustKeepUp(): boolean {
 		if (this.#socket.bufferedAmount <= BACKLOG_LIMIT) return true
 		this.#socket.terminate()
@@ -146,7 +146,7 @@ export class ChatSocket implements OpenRequest {
 	}
 }
 
-/** Returns what is wrong with a frame, if anything. */
+/** The message of a frame, or the problem with the frame. */
 function parse(data: RawData): ChatMessage | string {
 	const value = jsonIn(String(data))
 	if (value === undefined) return 'the frame is not JSON; send one object such as {"message": "hello"}'

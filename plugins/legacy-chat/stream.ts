@@ -7,7 +7,7 @@ import { begin } from './exchange.ts'
 import type { ChatReply } from './exchange.ts'
 import type { ChatMessage } from './message.ts'
 
-/** Settles once the stream is open, or its client has left. Throws what `begin` and `Waiting.enter` throw. */
+/** Settles once the stream is open, or its client has left. Throws what `begin` and `answerStream` throw. */
 export async function stream(
 	ctx: Pick<Context<ChatSettings>, 'use' | 'config'>,
 	client: WaitingRequest,
@@ -21,7 +21,7 @@ export async function stream(
 	})
 }
 
-/** A browser's EventSource reconnects when its stream ends, and would repeat the message: the id shows that it was here before. */
+/** An EventSource reconnects when the stream ends, which would send the message again. It then sends this id as `Last-Event-ID`. */
 function greeting(run_id: string): string {
 	return `id: ${run_id}\n: the agent works\n\n`
 }

@@ -1,11 +1,11 @@
-/** Derives the messages about tool calls for a client of the chat from the events of a run. */
+/** Converts a run's events about tool calls to events for the client. */
 import { jsonIn } from '../../core/util/json-in.ts'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 
 /**
- * What a client is told while it waits for a reply: a piece of what the agent says, never empty; a call of a tool (a skill, a
- * primitive, a tool of an MCP server), with `args` as text where the model wrote no JSON; the outcome of the latest call, as the
- * model gets it, as text.
+ * Events for a client that waits for a reply. `token`: a piece of the answer, never empty. `invoke_start`: a call of a tool (a skill, a
+ * primitive, or a tool of an MCP server); `args` is text if the model wrote invalid JSON. `invoke_end`: the result of a call as text,
+ * as the model gets it.
  */
 export type ReplyEvent =
 	| [type: 'token', data: { content: string }]
@@ -25,7 +25,7 @@ export class ToolCalls {
 		this.#tell = tell
 	}
 
-	/** Takes the next event of the run, whatever it is: calls of tools look alike, however their events are named. */
+	/** Handles the next event of the run. Recognizes calls by their payload, whatever the event type. */
 	handle({ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>): void {
 		const { call_id } = payload
 		if (typeof call_id !== 'string') return
@@ -38,7 +38,7 @@ export class ToolCalls {
 		}
 		const { result, code, message } = payload
 		const isEnd = typeof result === 'string' || typeof code === 'string'
-		// One that was started before this began to listen, such as the one that asked, ends unheard.
+		// Ignores calls that started earlier, such as the call that asked the question.
 		if (!isEnd || !this.#open.delete(call_id)) return
 		this.#tell('invoke_end', {
 			result: typeof result === 'string' ? result : JSON.stringify({ error: { code, message } }),

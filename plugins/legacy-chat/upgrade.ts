@@ -1,4 +1,4 @@
-/** Turns an HTTP upgrade into an open WebSocket, or returns an error response. */
+/** Handles an HTTP upgrade: opens a WebSocket, or sends an error response. */
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Fault, isFault, shownFault } from '../../core/errors.ts'
@@ -10,7 +10,7 @@ import type { Context, UpgradeHandler } from '../../core/plugin.ts'
 import type { ChatSettings, Sockets } from './contract.ts'
 import { errorBody } from './errors.ts'
 
-/** Of one frame, or of the fragments of one: above it the socket is closed with 1009. A message has a limit of its own. */
+/** Limit of a frame, including its fragments; a larger one closes the socket with 1009. Messages have a separate limit. */
 const PAYLOAD_LIMIT_BYTES = 1024 * 1024
 const FRAGMENT_LIMIT = 1024
 
@@ -45,7 +45,7 @@ export function upgrades(ctx: Context<ChatSettings>, sockets: Sockets): UpgradeH
 	}
 }
 
-/** Loaded with the first WebSocket: an idle gateway does not have it in memory. */
+/** Loaded with the first WebSocket, so that an idle gateway does not load it. */
 // oxlint-disable-next-line typescript/explicit-function-return-type -- names a class of a module that is not loaded yet
 async function loadServer() {
 	const [{ WebSocketServer }, { ChatSocket }] = await Promise.all([import('ws'), import('./socket.ts')])
@@ -55,7 +55,7 @@ async function loadServer() {
 		perMessageDeflate: false,
 		maxPayload: PAYLOAD_LIMIT_BYTES,
 		maxFragments: FRAGMENT_LIMIT,
-		// One frame in a turn of the event loop, however many have come at once.
+		// Handles one frame per turn of the event loop, however many have arrived.
 		allowSynchronousEvents: false,
 	})
 	wss.on('headers', (lines) => {

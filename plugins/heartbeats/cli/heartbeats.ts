@@ -41,7 +41,7 @@ Examples:
 					row: (one) => [
 						one.id,
 						timesOf(one),
-						one.next_at === null ? 'paused' : whenWithZone(one.next_at), // the schedule may have another zone
+						one.next_at === null ? 'paused' : whenWithZone(one.next_at), // the schedule may have another timezone
 						when(one.last_at),
 						one.prompt,
 					],

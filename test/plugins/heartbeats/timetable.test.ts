@@ -47,7 +47,7 @@ function open(
 				return due(item, fake)
 			},
 			failed: () => {},
-			setBack: () => {},
+			clockSetBack: () => {},
 			clock: { now: () => wall, monotonic: () => monotonic },
 			...more,
 		}),
@@ -90,7 +90,7 @@ void t.test('far away is further than a timer can count', async (t) => {
 
 void t.test('a clock that is set back is noticed', async (t) => {
 	let noticed = 0
-	const fake = open(t, () => undefined, { setBack: () => void noticed++ })
+	const fake = open(t, () => undefined, { clockSetBack: () => void noticed++ })
 	fake.timetable.set('x', fake.now() + DAY_MS, 'x')
 	await fake.pass(60_000)
 	t.equal(noticed, 0)
