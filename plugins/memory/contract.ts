@@ -1,6 +1,6 @@
 import type { AgentRef } from '../../core/plugin.ts'
 
-/** A fact that an agent keeps. */
+/** A fact in an agent's long-term memory. */
 export interface Memory {
 	id: string
 	content: string
@@ -27,7 +27,7 @@ export interface MemorySettings {
 	max_per_agent: number
 	index_mib: number
 	/**
-	 * What makes the vectors: the embedding model of the agent's provider (the built-in hashing if it has none), the sentence
+	 * What computes the vectors: the embedding model of the agent's provider (the built-in hashing if it has none), the sentence
 	 * encoder in the home, or the built-in hashing.
 	 */
 	embedder: 'provider' | 'local' | 'hashing'
@@ -71,9 +71,9 @@ export interface LongTermMemory {
 	/**
 	 * Durable and searchable when it settles; an embedding from a server may follow a little later. `key`: the same key returns
 	 * the same memory, and so does the same content, with the tags of both. `replaces`: ids of at most 8 memories that this one
-	 * contradicts; each is linked to it and ranked below it. Without it, a text that differs from an older one in a single
-	 * number replaces that one, and one that was replaced is in force again; with an empty list nothing is replaced. Throws
-	 * `conflict` at `memory.max_per_agent`, `not_found` for an unknown id.
+	 * contradicts; each is linked to it and ranked below it. Without `replaces`, a text that differs from an older one in a single
+	 * number replaces that memory, and storing the text of a replaced memory again makes it current. With an empty list nothing is
+	 * replaced. Throws `conflict` at `memory.max_per_agent`, `not_found` for an unknown id.
 	 */
 	store(
 		agent: AgentRef,
@@ -94,12 +94,12 @@ export interface LongTermMemory {
 	 * which the first 8,000 characters count. Rejects when `signal` aborts. Throws `embedding_failed`.
 	 */
 	embed(agent: AgentRef, texts: readonly string[], signal: AbortSignal): Promise<TextEmbeddings>
-	/** False if there is none with this id. Also deletes the originals from which a compaction made it. */
+	/** Returns false if no memory has this id. Also deletes the originals from which a compaction made it. */
 	forget(agent: AgentRef, id: string): Promise<boolean>
 	count(agent: AgentRef): Promise<number>
 	/** Newest first, those after `cursor` if given; fewer than `limit` if they are large. */
 	list(agent: AgentRef, options: { limit: number; cursor?: string }): Promise<MemoryPage>
-	/** Begins in the background. Throws `conflict` while one is running. */
+	/** Starts in the background. Throws `conflict` while one is running. */
 	compact(agent: AgentRef): Promise<Compaction>
 	/** Newest first. */
 	compactions(agent: AgentRef): Promise<Compaction[]>

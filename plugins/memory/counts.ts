@@ -9,6 +9,7 @@ const KEPT = 10_000
 interface Count {
 	/** The number in the store, when it was counted. */
 	counted: Promise<number>
+	/** The change since then. */
 	since: number
 }
 
@@ -20,7 +21,7 @@ export class Counts {
 		this.#store = store
 	}
 
-	/** Settles when no counting is running: removals after that are counted correctly. */
+	/** Wait for this before a removal: a count in progress may or may not include the removed memory. */
 	async settled(uid: string): Promise<void> {
 		await this.#counts.get(uid)?.counted
 	}
@@ -48,7 +49,7 @@ export class Counts {
 		if (known) known.since += difference
 	}
 
-	/** Counts again the next time. */
+	/** The next `reserve` counts again. */
 	forget(uid: string): void {
 		this.#counts.delete(uid)
 	}

@@ -1,4 +1,4 @@
-/** The check of `svc doctor`: whether an embedding server still makes vectors of the stored size. */
+/** The check of `svc doctor`: whether an embedding server still returns vectors of the stored size. */
 import { readFile, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { error, ok, warning } from '../../core/cli/doctor/contract.ts'
@@ -19,13 +19,13 @@ export default {
 	checks: [
 		{
 			id: 'memory.dimensions',
-			about: 'whether new embeddings fit the stored ones',
+			about: 'whether new embeddings have the size of the stored ones',
 			async run(context) {
 				const { providers } = await context.config()
 				const findings = Object.entries(providers as Record<string, Provider>).map(async ([name, provider]) => {
 					if (provider.embedding_model === undefined) return []
-					const kept = await keptBy(context, `${provider.base_url} ${provider.embedding_model}`)
-					return compare(context, name, provider, kept)
+					const stored = await storedVectorsOf(context, `${provider.base_url} ${provider.embedding_model}`)
+					return compare(context, name, provider, stored)
 				})
 				return (await Promise.all(findings)).flat()
 			},
@@ -43,36 +43,36 @@ async function compare(
 	context: CheckContext,
 	name: string,
 	provider: Provider,
-	kept: StoredVectors[],
+	stored: StoredVectors[],
 ): Promise<Finding[]> {
 	const headers = await headersOf(context, provider)
-	// While a gateway runs, only the gateway can read what the vault has.
+	// While a gateway runs, only that gateway can read the vault.
 	if (!headers) return []
 	const { base_url, embedding_model } = provider
-	const made = await dimensionsOf(context, provider, headers)
-	if (typeof made === 'string')
+	const current = await dimensionsOf(context, provider, headers)
+	if (typeof current === 'string')
 		return [
 			warning(
-				`provider ${name} makes no embeddings with ${embedding_model}: ${made}; memories are found by their words only`,
-				`check whether it has that model (curl ${base_url}/models), and whether base_url ends with the version of its API, such as /v1; or remove providers.${name}.embedding_model from gateway.yaml`,
+				`provider ${name} returns no embeddings from ${embedding_model}: ${current}; memories are found by their words only`,
+				`check that the provider has this model (curl ${base_url}/models) and that base_url ends with the version of its API, such as /v1; or remove providers.${name}.embedding_model from gateway.yaml`,
 			),
 		]
-	const others = kept.filter(({ dimensions }) => dimensions !== made)
-	if (others.length === 0)
-		return [ok(`${embedding_model} makes embeddings of ${made} dimensions, the size of the stored ones`)]
-	const whose = others.map(({ agent, dimensions }) => `${agent} (${dimensions})`).slice(0, 5)
+	const mismatched = stored.filter(({ dimensions }) => dimensions !== current)
+	if (mismatched.length === 0)
+		return [ok(`${embedding_model} returns embeddings of ${current} dimensions, the size of the stored ones`)]
+	const whose = mismatched.map(({ agent, dimensions }) => `${agent} (${dimensions})`).slice(0, 5)
 	return [
 		error(
-			`${embedding_model} of provider ${name} returns ${made} dimensions, but embeddings of another size are stored for ${whose.join(', ')}: those memories are not found by meaning`,
+			`${embedding_model} of provider ${name} returns ${current} dimensions, but embeddings of another size are stored for ${whose.join(', ')}: those memories are not found by meaning`,
 			`restore the earlier model, or load the new one under another name and set providers.${name}.embedding_model to that, which recreates all embeddings`,
 		),
 	]
 }
 
-/** Of what a server says. */
+/** Characters of a server's error message that are quoted. */
 const SHOWN_CHARACTERS = 200
 
-/** Or why there are none. */
+/** Returns the reason as text if the server returns no vector. */
 async function dimensionsOf(
 	context: CheckContext,
 	provider: Provider,
@@ -89,8 +89,8 @@ async function dimensionsOf(
 		const { data } = (body ?? {}) as { data?: { embedding?: unknown }[] }
 		const vector = Array.isArray(data) ? data[0]?.embedding : undefined
 		if (Array.isArray(vector) && vector.length > 0) return vector.length
-		const said = (body as { error?: { message?: unknown } } | null | undefined)?.error?.message
-		const quote = typeof said === 'string' ? `: ${said.slice(0, SHOWN_CHARACTERS)}` : ''
+		const message = (body as { error?: { message?: unknown } } | null | undefined)?.error?.message
+		const quote = typeof message === 'string' ? `: ${message.slice(0, SHOWN_CHARACTERS)}` : ''
 		return `it answers with ${status} and no vector${quote}`
 	} catch (thrown) {
 		if (!isFault(thrown)) throw thrown
@@ -98,7 +98,7 @@ async function dimensionsOf(
 	}
 }
 
-/** With its key. Undefined if a secret of the vault is not available. */
+/** The provider's headers with its API key. Undefined if a secret is not available. */
 async function headersOf(
 	context: CheckContext,
 	{ api_key, headers = {} }: Provider,
@@ -115,26 +115,26 @@ async function headersOf(
 }
 
 /** From the manifests of stored graphs, and without a running gateway from one vector of each agent in the store. */
-async function keptBy(context: CheckContext, embedder: string): Promise<StoredVectors[]> {
+async function storedVectorsOf(context: CheckContext, embedder: string): Promise<StoredVectors[]> {
 	const folder = join(context.home, 'data', 'index')
 	const files = (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'))
-	const kept = new Map<string, StoredVectors>()
+	const stored = new Map<string, StoredVectors>()
 	for (const file of files.slice(0, AGENTS)) {
 		const manifest = await manifestIn(join(folder, file))
 		const uid = file.slice(0, -'.json'.length)
-		if (manifest?.embedder === embedder) kept.set(uid, { agent: uid, dimensions: manifest.dimensions })
+		if (manifest?.embedder === embedder) stored.set(uid, { agent: uid, dimensions: manifest.dimensions })
 	}
-	if (await context.gateway()) return [...kept.values()]
+	if (await context.gateway()) return [...stored.values()]
 	const store = await context.store()
 	if (!store) return []
 	for await (const { value } of store.list<AgentRecord>(['agents'], { limit: AGENTS })) {
 		const { name: agent, uid } = value
 		for await (const vector of store.list<VectorRecord>(keys.vectors(uid), { limit: 1 })) {
 			const dimensions = vector.value.bytes.length / FLOAT16_BYTES
-			if (vector.value.embedder === embedder) kept.set(uid, { agent, dimensions })
+			if (vector.value.embedder === embedder) stored.set(uid, { agent, dimensions })
 		}
 	}
-	return [...kept.values()]
+	return [...stored.values()]
 }
 
 /** A checksum, a line end, and a manifest. The gateway rebuilds unreadable files. */

@@ -1,4 +1,4 @@
-/** Which embedder makes the vectors of an agent: an embedding server, the local sentence encoder, or the built-in hashing. */
+/** The embedder of an agent's memories: an embedding server, the local sentence encoder, or the built-in hashing. */
 import { Fault, messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
 import type { EndpointOrder } from '../models/contract.ts'
@@ -20,7 +20,7 @@ export type EmbedderOf = (agent: AgentRef) => Promise<Embedder>
 
 const builtIn: Embedder = { id: HASHING }
 
-/** By `memory.embedder`. The built-in one where what is set is missing or not set up correctly. */
+/** Selects by `memory.embedder`. Falls back to the built-in embedder if the configured one is missing or misconfigured. */
 export function embeddersOf(ctx: Context<MemorySettings>): EmbedderOf {
 	const { embedder } = ctx.config
 	if (embedder === 'hashing') return async () => builtIn
@@ -38,7 +38,7 @@ export function embeddersOf(ctx: Context<MemorySettings>): EmbedderOf {
 	}
 }
 
-/** Texts that the index thread hashes in one go: searches wait behind them. */
+/** Texts of one request to the index thread. Searches wait while it hashes them. */
 const HASH_BATCH = 8
 
 export function embedBy(
@@ -59,15 +59,16 @@ export function embedBy(
 	}
 }
 
-/** Texts per request, and characters sent of each text: more than models accept would fail the whole request. */
+/** Texts of one request to an embedding server. */
 export const BATCH = 64
+/** Characters sent of each text: one text beyond the model's limit fails the whole request. */
 const TEXT_CHARACTERS = 8_000
 /** A text that is too long for the model is halved, down to this. */
-const LEAST_CHARACTERS = 500
-const MOST_DIMENSIONS = 8_192
-const MOST_TIMEOUT_MS = 60_000
+const MIN_CHARACTERS = 500
+const MAX_DIMENSIONS = 8_192
+const MAX_TIMEOUT_MS = 60_000
 
-/** Looks again each time while the encoder is missing: it may be installed meanwhile. */
+/** While the encoder is missing, checks again on each call: it may have been installed meanwhile. */
 function localOf(ctx: Context<MemorySettings>): EmbedderOf {
 	const { home } = ctx.gateway
 	let local: Embedder | undefined
@@ -81,7 +82,7 @@ function localOf(ctx: Context<MemorySettings>): EmbedderOf {
 	if (!local) {
 		const missing = 'memory.embedder is local, but the sentence encoder is not installed; run: svc memory encoder'
 		ctx.log.warn({}, missing)
-		ctx.trouble(`${missing}. Until then memories are found by their wording.`)
+		ctx.trouble(`${missing}. Until then memories are found by their wording only.`)
 	}
 	return async () => (local ??= open()) ?? builtIn
 }
@@ -92,7 +93,7 @@ async function embedByServer(
 	signal: AbortSignal,
 ): Promise<Float32Array[]> {
 	const { base_url, api_key, headers = {}, query = {}, model, timeout_ms } = order
-	const timeout = Math.min(timeout_ms, MOST_TIMEOUT_MS)
+	const timeout = Math.min(timeout_ms, MAX_TIMEOUT_MS)
 	const { OpenAI } = await import('openai') // heavy, and not needed without such a provider
 	// The client requires a key; servers that need none ignore it.
 	const client = new OpenAI({
@@ -110,38 +111,39 @@ async function embedByServer(
 			return vectorsOf(data, texts.length)
 		} catch (error) {
 			const shorter = Math.floor(Math.max(...input.map(({ length }) => length)) / 2)
-			if (shorter >= LEAST_CHARACTERS && isTooLong(error)) return embed(shorter)
+			if (shorter >= MIN_CHARACTERS && isTooLong(error)) return embed(shorter)
 			throw error
 		}
 	}
 	try {
 		return await embed(TEXT_CHARACTERS)
 	} catch (error) {
-		throw new Fault('embedding_failed', `provider ${order.provider} made no embeddings: ${messageOf(error)}`, {
+		throw new Fault('embedding_failed', `provider ${order.provider} returned no embeddings: ${messageOf(error)}`, {
 			cause: error,
 		})
 	}
 }
 
-/** Many embedding models take 512 tokens. Servers say so in many ways. */
+/** Many embedding models accept only 512 tokens, and servers report a longer text with various statuses and messages. */
 function isTooLong(error: unknown): boolean {
 	const { status = 0 } = error as { status?: number }
 	return [400, 413, 422, 500].includes(status) && /token|context|too (large|long)|length/i.test(messageOf(error))
 }
 
 function vectorsOf(data: unknown, count: number): Float32Array[] {
-	if (!Array.isArray(data) || data.length !== count) throw new Error(`it did not answer with ${count} vectors`)
+	if (!Array.isArray(data) || data.length !== count) throw new Error(`the response does not have ${count} vectors`)
 	const vectors: Float32Array[] = Array.from({ length: count }, () => new Float32Array())
 	for (const [at, item] of (data as { index?: number; embedding?: unknown }[]).entries()) {
 		const { index = at, embedding } = item ?? {}
 		if (!Array.isArray(embedding) || !embedding.every(isFloat32)) {
-			throw new Error('it answered with something that is not a vector')
+			throw new Error('the response contains an invalid vector')
 		}
 		vectors[index] = normalise(Float32Array.from(embedding as number[]))
 	}
 	const dimensions = vectors[0]?.length ?? 0
 	const isWhole = vectors.length === count && vectors.every((vector) => vector.length === dimensions)
-	if (!isWhole || dimensions === 0 || dimensions > MOST_DIMENSIONS) throw new Error('its vectors do not fit together')
+	if (!isWhole || dimensions === 0 || dimensions > MAX_DIMENSIONS)
+		throw new Error(`the vectors must all have the same size, of at most ${MAX_DIMENSIONS} dimensions`)
 	return vectors
 }
 

@@ -1,14 +1,14 @@
-/** Stores facts of a conversation before the turns that hold them leave their model's window. */
+/** Stores facts from a conversation before the turns that contain them leave the model's context window. */
 import { hash } from 'node:crypto'
 import type { AgentRef } from '../../core/plugin.ts'
 import type { LongTermMemory } from './contract.ts'
 
-/** The tag of such memories: nobody asked for them to be stored. */
+/** Marks memories that were stored without a request. */
 const TAG = 'from-conversation'
-/** Memories among which the same fact is looked for. */
-const LOOKED_AT = 3
+/** Search results that are compared with a fact. */
+const COMPARED = 3
 
-/** Returns the ids of new memories. A fact that the agent remembers already is not stored again. */
+/** Returns the ids of new memories. A fact that is already in memory is not stored again. */
 export async function keepFacts(
 	memories: Pick<LongTermMemory, 'search' | 'store'>,
 	agent: AgentRef,
@@ -18,10 +18,10 @@ export async function keepFacts(
 	const ids: string[] = []
 	for (const fact of facts) {
 		const normalized = wordsOf(fact).join(' ')
-		const known = await memories.search(agent, fact, LOOKED_AT)
+		const known = await memories.search(agent, fact, COMPARED)
 		if (known.some(({ content }) => wordsOf(content).join(' ') === normalized)) continue
 		const key = `fact:${hash('sha256', normalized)}`
-		// It was said before newer memories were stored, so it replaces none.
+		// The fact may be older than stored memories, so it replaces none.
 		ids.push((await memories.store(agent, { content: fact, tags: [TAG], replaces: [], key })).id)
 	}
 	return ids

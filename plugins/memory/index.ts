@@ -55,24 +55,24 @@ export default definePlugin<MemorySettings, LongTermMemory>({
 			counts.forget(uid)
 			await index.drop(uid, true)
 		})
-		const afterwards = async (): Promise<void> => {
+		const maintain = async (): Promise<void> => {
 			await ctx.serving
-			await removeLeftFiles(ctx, folder)
+			await removeOrphanedFiles(ctx, folder)
 			await resume()
 		}
-		afterwards().catch((error: unknown) => ctx.log.error({ err: error }, 'the maintenance of long-term memory failed'))
+		maintain().catch((error: unknown) => ctx.log.error({ err: error }, 'the maintenance of long-term memory failed'))
 		return memories
 	},
 	http: routes,
 })
 
-/** Memories of agents that were deleted while this was not running. */
-async function removeLeftFiles(ctx: Context, folder: string): Promise<void> {
+/** Deletes the index files of agents that were deleted while this plugin was not running. */
+async function removeOrphanedFiles(ctx: Context, folder: string): Promise<void> {
 	const files = await readdir(folder).catch(() => [])
 	if (files.length === 0) return
-	const living = new Set<string>()
-	for await (const { uid } of ctx.use('agents').list()) living.add(uid)
+	const uids = new Set<string>()
+	for await (const { uid } of ctx.use('agents').list()) uids.add(uid)
 	for (const file of files) {
-		if (!living.has(file.split('.')[0] ?? '')) await rm(join(folder, file), { force: true })
+		if (!uids.has(file.split('.')[0] ?? '')) await rm(join(folder, file), { force: true })
 	}
 }

@@ -1,4 +1,4 @@
-/** The function words of languages, and their word endings. */
+/** The function words and the stemmers of the supported languages. */
 import { stemmer as dutch } from '@orama/stemmers/dutch'
 import { stemmer as english } from '@orama/stemmers/english'
 import { stemmer as french } from '@orama/stemmers/french'
@@ -12,7 +12,7 @@ import { stemmer as swedish } from '@orama/stemmers/swedish'
 export interface Language {
 	code: string
 	stem(word: string): string
-	/** Function words and question words. They show the language of a text, and carry no other meaning. */
+	/** Function words and question words. They identify the language of a text, and are not searched. */
 	function_words: ReadonlySet<string>
 }
 
@@ -129,20 +129,20 @@ export const languages: readonly Language[] = [
 	),
 ]
 
-/** The places in `languages` of those that have a function word. */
+/** The indexes in `languages` of those that have a function word. */
 const placesOf = new Map<string, number[]>()
 for (const [place, { function_words }] of languages.entries()) {
 	for (const word of function_words) placesOf.set(word, [...(placesOf.get(word) ?? []), place])
 }
 
-/** The language with most function words among `words`; `usual` where no other has more. */
-export function languageOf(words: readonly string[], usual?: Language): Language | undefined {
+/** The language with most function words among `words`; `fallback` unless another one has more. */
+export function languageOf(words: readonly string[], fallback?: Language): Language | undefined {
 	const counts = languages.map(() => 0)
 	for (const word of words) {
 		for (const place of placesOf.get(word) ?? []) counts[place] = (counts[place] as number) + 1
 	}
-	let best = usual
-	let most = usual ? (counts[languages.indexOf(usual)] as number) : 0
+	let best = fallback
+	let most = fallback ? (counts[languages.indexOf(fallback)] as number) : 0
 	for (const [place, count] of counts.entries()) if (count > most) [best, most] = [languages[place], count]
 	return best
 }

@@ -13,17 +13,17 @@ import type { Embeddings } from './embeddings.ts'
 import type { MemoryIndex } from './memory-index.ts'
 import { newerFirst } from './newer-first.ts'
 import { hasMemories, keys, memoriesAt, shown } from './records.ts'
-import { forgetSame, knownOf } from './same.ts'
+import { forgetTexts, findText } from './same.ts'
 import type { CallRecord, MemoryRecord } from './records.ts'
 
 /** `similarity`: null if it has no vector yet. */
 type FoundMemory = Memory & { similarity: number | null }
 type Memories = Pick<LongTermMemory, 'store' | 'search' | 'forget' | 'count' | 'list'>
 
-/** Characters of the contents of one page. */
+/** Limit of all contents of one page, in characters. */
 const PAGE_CHARACTERS = 1024 * 1024
 const COMMIT_LIMIT = 100
-/** Links that change with a deletion, in the same commit. Only a memory that a compaction made may have more. */
+/** Links that a deletion changes in the same commit. Only a memory that a compaction made may have more. */
 const LINKS = 90
 const MOST_TAGS = 16
 export const MOST_REPLACED = 8
@@ -36,7 +36,7 @@ export function memoriesOf(
 	const { store, config, redactor } = ctx
 	const redacted = ({ uid }: AgentRef, text: string): string => redactor.of([{ uid }]).text(text, 'record')
 
-	const known = async (uid: string, call: string): Promise<CallRecord | undefined> =>
+	const storedBy = async (uid: string, call: string): Promise<CallRecord | undefined> =>
 		(await store.get<CallRecord>(keys.call(uid, call)))?.value
 
 	const find = async (uid: string, id: string | undefined): Promise<Entry<MemoryRecord> | undefined> =>
@@ -48,21 +48,21 @@ export function memoriesOf(
 			const text = redacted(agent, content)
 			const labels = [...new Set(tags.map((tag) => redacted(agent, tag)))]
 			const call = key === undefined ? undefined : hash('sha256', key)
-			const earlier = call === undefined ? undefined : await known(uid, call)
+			const earlier = call === undefined ? undefined : await storedBy(uid, call)
 			if (earlier) return { ...earlier, content: text, tags: labels }
 
 			let isReserved = false
 			let isNew = false
 			const record = await change(store, agentScope(uid), async () => {
 				isNew = false
-				const { same, older, opsFor } = await knownOf(store, uid, text)
+				const { same, older, opsFor } = await findText(store, uid, text)
 				const replaced = await existing(uid, replaces ?? [])
 				if (same) {
-					// Said again, so it is true again.
+					// Stored again, so it is current again.
 					const newer = replaces ? undefined : await find(uid, same.value.replaced_by)
-					return joined(uid, same, labels, newer ? [newer] : replaced)
+					return mergedInto(uid, same, labels, newer ? [newer] : replaced)
 				}
-				const other = call === undefined ? undefined : await known(uid, call)
+				const other = call === undefined ? undefined : await storedBy(uid, call)
 				if (other) return { result: { ...other, content: text, tags: labels } }
 				if (!isReserved) await counts.reserve(uid, config.max_per_agent)
 				isReserved = true
@@ -97,7 +97,7 @@ export function memoriesOf(
 			if (!(await hasMemories(store, agent.uid))) return []
 			const text = redacted(agent, query)
 			const embedder = await embeddings.embedderOf(agent)
-			const vector = await embeddings.ofQuestion(embedder, text)
+			const vector = await embeddings.ofQuery(embedder, text)
 			const hits = await index.search(agent, embedder, { text, limit, tags, ...(vector && { vector }) })
 			const similarities = new Map(hits.map(({ id, similarity }) => [id, similarity]))
 			const records = await memoriesAt(store, agent.uid, [...similarities.keys()])
@@ -149,7 +149,7 @@ export function memoriesOf(
 		},
 	}
 
-	/** The originals from which a compaction made it, and their originals. */
+	/** The operations that delete the originals from which a compaction made a memory, and their originals. */
 	async function archivedOf(uid: string, record: MemoryRecord): Promise<Op[]> {
 		if (!record.made_by) return []
 		const { compaction, group } = record.made_by
@@ -161,7 +161,7 @@ export function memoriesOf(
 		return ops
 	}
 
-	/** The memories that replace some of these and are not among them. */
+	/** The memories that replace any of `found`, directly or indirectly, and are missing from it. */
 	async function successorsOf(uid: string, found: readonly Memory[]): Promise<FoundMemory[]> {
 		const known = new Set(found.map(({ id }) => id))
 		const missing: FoundMemory[] = []
@@ -176,7 +176,7 @@ export function memoriesOf(
 		return missing
 	}
 
-	/** Deletes a memory and everything that depends on it; the memory itself first. */
+	/** The operations that delete a memory and its other records; the memory itself first. */
 	async function removal(uid: string, record: MemoryRecord): Promise<Op[]> {
 		const { id, call } = record
 		const ops: Op[] = [
@@ -184,10 +184,10 @@ export function memoriesOf(
 			{ key: keys.vector(uid, id), value: undefined },
 		]
 		if (call !== undefined) ops.push({ key: keys.call(uid, call), value: undefined })
-		return [...ops, ...(await forgetSame(store, uid, record))]
+		return [...ops, ...(await forgetTexts(store, uid, record))]
 	}
 
-	/** What the deleted memory replaced is replaced by the one that replaced it; without such a one it takes effect again. */
+	/** Memories that the deleted one replaced are now replaced by its successor, or are current again if it has none. */
 	async function unlinkOps(uid: string, { id, replaces = [], replaced_by }: MemoryRecord): Promise<Op[]> {
 		const ops: Op[] = []
 		for (const other of new Set([replaced_by, ...replaces.slice(0, LINKS)])) {
@@ -197,7 +197,7 @@ export function memoriesOf(
 			const left = [...new Set(older.flatMap((one) => (one === id ? replaces : [one])))].filter(
 				(one) => one !== rest.id,
 			)
-			// The link may lead to a memory that a compaction made part of the deleted one.
+			// The link may lead to a memory that a compaction merged into the deleted one.
 			const isGone = newer === id || (newer !== undefined && !(await find(uid, newer)))
 			const next = isGone ? replaced_by : newer
 			const value: MemoryRecord = {
@@ -215,20 +215,20 @@ export function memoriesOf(
 			[...new Set(ids)].map(async (id) => {
 				const entry = await find(uid, id)
 				if (entry) return entry
-				throw new Fault('not_found', `replaces: there is no memory "${id}"; take the ids from memory.recall`)
+				throw new Fault('not_found', `replaces: there is no memory "${id}"; use ids that memory.recall returns`)
 			}),
 		)
 	}
 }
 
-/** The memory that says the same gets the tags, and what the new one would have replaced. */
-function joined(
+/** Adds the tags and the replaced memories of a repeated text to the memory that already has it. */
+function mergedInto(
 	uid: string,
 	{ key, value, rev }: Entry<MemoryRecord>,
 	tags: readonly string[],
 	replaced: readonly Entry<MemoryRecord>[],
 ): { ops?: Op[]; result: MemoryRecord } {
-	// One that a compaction made may have more, which stay.
+	// A memory that a compaction made may have more tags, and keeps them.
 	const all = [...new Set([...value.tags, ...tags])].slice(0, Math.max(MOST_TAGS, value.tags.length))
 	const others = replaced.filter((one) => one.value.id !== value.id)
 	if (all.length === value.tags.length && others.length === 0) return { result: value }

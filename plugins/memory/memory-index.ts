@@ -1,6 +1,6 @@
 /**
- * The search indexes of agents, seen from the main thread: filled from the store when first needed, updated
- * with every write, filled again when the index thread has evicted them.
+ * The main thread's view of the agents' search indexes. An index is filled from the store when first needed, updated with
+ * every write, and filled again after the index thread has evicted it.
  */
 import { Fault, isFault } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -14,23 +14,23 @@ import { HASHING } from './hashing.ts'
 
 export type MemoryIndex = ReturnType<typeof memoryIndex>
 
-/** Rows of one message, and characters of their contents. */
+/** Limits of one message: rows, and characters of their contents. */
 const ROWS = 256
 const CHARACTERS = 1024 * 1024
 const ATTEMPTS = 3
 
 interface State {
 	embedder: string
-	/** Until the index is filled: functions that tell the thread of changes which the fill from the store may lack. Then null. */
-	late: (() => Promise<unknown>)[] | null
+	/** While the index is being filled: updates to send after the fill, which may not include them. Then null. */
+	pendingUpdates: (() => Promise<unknown>)[] | null
 	ready: Promise<void>
 }
 
-/** `lacking`: called with the memories of an agent that have no vector of its embedder. */
+/** `onMissing`: called with the memories of an agent that have no vector of its embedder. */
 export function memoryIndex(
 	{ store, signal }: Pick<Context, 'store' | 'signal'>,
 	thread: IndexThread,
-	lacking: (agent: AgentRef, embedder: Embedder, ids: string[]) => void,
+	onMissing: (agent: AgentRef, embedder: Embedder, ids: string[]) => void,
 ) {
 	const states = new Map<string, State>()
 	thread.onLost((uid) => {
@@ -41,7 +41,7 @@ export function memoryIndex(
 	const open = (agent: AgentRef, embedder: Embedder): Promise<void> => {
 		const known = states.get(agent.uid)
 		if (known?.embedder === embedder.id) return known.ready
-		const state: State = { embedder: embedder.id, late: [], ready: Promise.resolve() }
+		const state: State = { embedder: embedder.id, pendingUpdates: [], ready: Promise.resolve() }
 		states.set(agent.uid, state)
 		state.ready = fill(agent, embedder, state).catch((error: unknown) => {
 			if (states.get(agent.uid) === state) states.delete(agent.uid)
@@ -71,10 +71,10 @@ export function memoryIndex(
 		await flush()
 		if (states.get(uid) !== state) throw replaced()
 		// From here on writes go to the thread directly, after these in its queue.
-		const late = state.late?.map((tellLate) => tellLate()) ?? []
-		state.late = null
-		await Promise.all([...late, thread.ask('ready', { uid })])
-		if (without.length > 0) lacking({ name, uid }, embedder, without)
+		const updates = state.pendingUpdates?.map((send) => send()) ?? []
+		state.pendingUpdates = null
+		await Promise.all([...updates, thread.ask('ready', { uid })])
+		if (without.length > 0) onMissing({ name, uid }, embedder, without)
 	}
 
 	const rowOf = async (uid: string, record: MemoryRecord, embedder?: Embedder): Promise<VectorRow> => {
@@ -85,12 +85,12 @@ export function memoryIndex(
 		return entry?.value.embedder === embedder.id ? { ...row, vector: vectorOf(entry.value.bytes) } : row
 	}
 
-	/** Queries an index that must exist; fills it if it does not. */
-	const withIndex = async <R>(agent: AgentRef, embedder: Embedder, ask: () => Promise<R | null>): Promise<R> => {
+	/** Runs a query, and fills the index first if necessary. `query` returns null if the index was evicted meanwhile. */
+	const withIndex = async <R>(agent: AgentRef, embedder: Embedder, query: () => Promise<R | null>): Promise<R> => {
 		for (let attempt = 1; ; attempt++) {
 			try {
 				await open(agent, embedder)
-				const answer = await ask()
+				const answer = await query()
 				if (answer !== null) return answer
 				states.delete(agent.uid)
 				throw new Fault('unavailable', 'memory is searched by too many agents at once; try again')
@@ -100,41 +100,42 @@ export function memoryIndex(
 		}
 	}
 
-	/** The write is already in the store: an index that misses it is filled again before it is searched. */
-	const tell = async (uid: string, asked: Promise<unknown>): Promise<void> => {
-		await asked.catch(() => states.delete(uid))
+	/** The write is already in the store: after a failed update the index is filled again before it is searched. */
+	const refillOnFailure = async (uid: string, update: Promise<unknown>): Promise<void> => {
+		await update.catch(() => states.delete(uid))
 	}
 
 	return {
 		/** After the write is durable. */
 		async added({ uid }: AgentRef, records: readonly MemoryRecord[]): Promise<void> {
 			const state = states.get(uid)
-			if (!state) return // it is filled from the store before it is searched
+			if (!state) return // the fill before the next search includes it
 			const rows = await Promise.all(records.map((record) => rowOf(uid, record)))
 			const add = () => thread.ask('add', { uid, rows })
-			state.late?.push(add)
-			await tell(uid, state.late ? state.ready : add())
+			state.pendingUpdates?.push(add)
+			await refillOnFailure(uid, state.pendingUpdates ? state.ready : add())
 		},
 		async removed({ uid }: AgentRef, ids: string[]): Promise<void> {
 			const state = states.get(uid)
 			if (!state) return
 			const remove = () => thread.ask('remove', { uid, ids })
-			if (state.late) state.late.push(remove)
-			else await tell(uid, remove())
+			if (state.pendingUpdates) state.pendingUpdates.push(remove)
+			else await refillOnFailure(uid, remove())
 		},
 		async embedded(uid: string, embedder: string, vectors: { id: string; vector: Float32Array }[]): Promise<void> {
-			if (states.get(uid)?.embedder === embedder) await tell(uid, thread.ask('vectors', { uid, embedder, vectors }))
+			if (states.get(uid)?.embedder === embedder)
+				await refillOnFailure(uid, thread.ask('vectors', { uid, embedder, vectors }))
 		},
-		search: (agent: AgentRef, embedder: Embedder, question: SearchQuery): Promise<Hit[]> =>
-			withIndex(agent, embedder, () => thread.ask('search', { uid: agent.uid, question })),
+		search: (agent: AgentRef, embedder: Embedder, query: SearchQuery): Promise<Hit[]> =>
+			withIndex(agent, embedder, () => thread.ask('search', { uid: agent.uid, query })),
 		groups: (agent: AgentRef, embedder: Embedder, ids: string[], floor: number, most: number): Promise<string[][]> =>
 			withIndex(agent, embedder, () => thread.ask('groups', { uid: agent.uid, ids, floor, most })),
-		/** With the built-in embedder: for memories that have no vector yet. */
+		/** Computed with the built-in embedder, for memories that have no vector yet. */
 		similarity: (text: string, contents: string[]) => thread.ask('similarity', { text, contents }),
-		/** Filled again when next needed; `gone`: deletes its file as well. */
-		async drop(uid: string, gone: boolean): Promise<void> {
+		/** Discards an index until it is next needed; `file`: deletes its file as well. */
+		async drop(uid: string, file: boolean): Promise<void> {
 			states.delete(uid)
-			await tell(uid, thread.ask('drop', { uid, file: gone }))
+			await refillOnFailure(uid, thread.ask('drop', { uid, file }))
 		},
 	}
 }

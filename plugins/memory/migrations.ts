@@ -4,12 +4,12 @@ import { ofEachAgent } from '../../core/upgrade/migration.ts'
 import type { Migration } from '../../core/upgrade/migration.ts'
 import type { MemoryRecord } from './records.ts'
 import { keysOf } from './same.ts'
-import type { SameRecord } from './same.ts'
+import type { TextRecord } from './same.ts'
 
-/** Until format 2 it said that an agent's memories had the records of their texts, which were made at its first use. */
+/** Before format 2, this record stated that the text records of an agent's memories had been made, which happened on first use. */
 const MARKER = 'memory-same-ready'
 
-/** Version 0.1.0 stored no records of texts. Newest first: of memories that say the same, the newest one is found. */
+/** Version 0.1.0 stored no text records. Converts newest first: of memories with the same text, the newest one must be found. */
 const textsOfMemories: Migration = {
 	name: 'memory-texts',
 	about: 'memories',
@@ -26,7 +26,7 @@ const textsOfMemories: Migration = {
 				for (const text of keysOf(agentIn(key[0]) ?? '', value.content)) {
 					const name = text.join(' ')
 					if (!wanted.has(name))
-						wanted.set(name, { key: text, value: { id: value.id } satisfies SameRecord, expect: null })
+						wanted.set(name, { key: text, value: { id: value.id } satisfies TextRecord, expect: null })
 				}
 		}
 		const missing = await Promise.all(Array.from(wanted.values(), async (op) => ((await store.get(op.key)) ? [] : op)))

@@ -7,7 +7,7 @@ export function newerFirst<T extends Pick<Memory, 'id' | 'replaces' | 'replaced_
 	for (const memory of memories) {
 		const next = byId.get(memory.replaced_by ?? '')
 		if (next) successors.set(memory.id, next)
-		// A memory that a compaction made of the successor has its links.
+		// A memory that was merged from the successor has its links.
 		for (const id of memory.replaces ?? []) successors.set(id, memory)
 	}
 	const ordered: T[] = []

@@ -27,7 +27,7 @@ export const replaces = Joi.array()
 	.description('Ids of older memories that are no longer true; they stay, linked to this one and ranked below it.')
 export const limit = Joi.number().integer().min(1).max(MOST_RESULTS).description('Maximum number; default 10.')
 
-/** Characters of all contents together that a model is shown; longer ones are cut. */
+/** Characters of all contents in one result for a model; longer contents are cut. */
 const SHOWN_CHARACTERS = 40_000
 
 /** `memory.store`, `memory.recall`, `memory.forget`. */
@@ -35,7 +35,7 @@ export function addPrimitives(ctx: Pick<Context, 'primitive'>, memories: LongTer
 	ctx.primitive({
 		name: 'memory.store',
 		description:
-			'Stores a fact in long-term memory, where it outlives this conversation. Use it for what will matter later: names, dates, wishes, decisions. If a memory that you know says otherwise, give its id in replaces. Storing the same fact again is harmless.',
+			'Stores a fact in long-term memory, where it outlives this conversation. Use it for what will matter later: names, dates, wishes, decisions. If it contradicts a memory that you know, give the id of that memory in replaces. Storing the same fact again is harmless.',
 		parameters: Joi.object({ content: content.required(), tags, replaces }),
 		async run(args, { agent, key, emit }) {
 			const wanted = args as { content: string; tags?: string[]; replaces?: string[] }

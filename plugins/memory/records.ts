@@ -12,7 +12,7 @@ export const keys = {
 	memories: (uid: Uid): Key => [agentScope(uid), 'memory'],
 	/** From the key of a call to its memory, so that a repeated call creates no second one. */
 	call: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-call', hash],
-	/** From a text to the memory that says it; see same.ts. */
+	/** From a text to the memory that has it; see same.ts. */
 	same: (uid: Uid, hash: string): Key => [agentScope(uid), 'memory-same', hash],
 	/** An embedding made by a server. */
 	vector: (uid: Uid, id: string): Key => [agentScope(uid), 'memory-vector', id],
@@ -52,8 +52,8 @@ export interface VectorRecord {
 }
 
 /**
- * `planning`: nothing is changed yet. `applying`, `undoing`: from now on it is always completed. The
- * others are the API's.
+ * `planning`: nothing has changed yet. `applying`, `undoing`: will be completed, even after a crash. The others are those of the
+ * API.
  */
 export interface CompactionRecord extends Omit<Compaction, 'status'> {
 	status: 'planning' | 'applying' | 'completed' | 'failed' | 'undoing' | 'undone'
@@ -73,7 +73,7 @@ export function shown({ id, content, tags, created_at, replaces, replaced_by }: 
 	return { id, content, tags: [...tags], created_at, ...links }
 }
 
-/** Those of these memories that exist, in their order. Shared records: do not change them. */
+/** The memories among `ids` that exist, in that order. The records are shared: do not change them. */
 export async function memoriesAt(
 	store: Pick<Store, 'getShared'>,
 	uid: Uid,
@@ -83,7 +83,7 @@ export async function memoriesAt(
 	return entries.flatMap((entry) => entry?.value ?? [])
 }
 
-/** Most agents have none: for them no thread is started, and nothing is embedded. */
+/** Most agents have none. Checking this first avoids the index thread and the embedding for them. */
 export async function hasMemories(store: Pick<Store, 'keys'>, uid: Uid): Promise<boolean> {
 	for await (const _ of store.keys(keys.memories(uid), { limit: 1 })) return true
 	return false

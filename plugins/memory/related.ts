@@ -1,4 +1,4 @@
-/** Recall without being asked: the memories that belong to a prompt, found in bounded time. */
+/** Automatic recall: finds the memories that match a prompt, in bounded time. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../../core/errors.ts'
 import type { AgentRef, Context } from '../../core/plugin.ts'
@@ -12,13 +12,13 @@ import type { MemoryIndex } from './memory-index.ts'
 import { newerFirst } from './newer-first.ts'
 import { hasMemories, memoriesAt, shown } from './records.ts'
 
-/** What a run may wait for. */
+/** How long a run waits for the embedding of its prompt, and for recall as a whole. */
 const EMBEDDING_MS = 500
 const ALL_MS = 1_000
-/** For this long no run waits for an embedder that was late. */
-const REST_MS = 60_000
+/** After an embedder was late, no run waits for it for this long. */
+const LATE_EMBEDDER_MS = 60_000
 const EMBEDDERS = 1_000
-/** Of a longer prompt the beginning and the end, where people say what they want. */
+/** A longer prompt is reduced to its beginning and its end, where people say what they want. */
 const PROMPT_CHARACTERS = 4_000
 
 export function relatedOf(
@@ -27,15 +27,15 @@ export function relatedOf(
 ): LongTermMemory['related'] {
 	const { store, config, redactor, log } = ctx
 	const { limit, threshold } = config.recall
-	/** Until when (`performance.now()`) embedders that were late are not waited for, by their id. */
-	const resting = new BoundedMap<string, number>(EMBEDDERS)
+	/** Embedders that were late, by id, and until when (`performance.now()`) no run waits for them. */
+	const lateUntil = new BoundedMap<string, number>(EMBEDDERS)
 
 	const vectorOf = async (embedder: Embedder, text: string): Promise<Float32Array | undefined> => {
-		const asked = embeddings.ofQuestion(embedder, text)
-		const patience = (resting.get(embedder.id) ?? 0) > performance.now() ? 0 : EMBEDDING_MS
-		const vector = await Promise.race([asked, sleep(patience, 'late' as const, { ref: false })])
+		const embedding = embeddings.ofQuery(embedder, text)
+		const patience = (lateUntil.get(embedder.id) ?? 0) > performance.now() ? 0 : EMBEDDING_MS
+		const vector = await Promise.race([embedding, sleep(patience, 'late' as const, { ref: false })])
 		if (vector !== 'late') return vector
-		if (patience > 0) resting.set(embedder.id, performance.now() + REST_MS)
+		if (patience > 0) lateUntil.set(embedder.id, performance.now() + LATE_EMBEDDER_MS)
 		return undefined
 	}
 
@@ -58,7 +58,7 @@ export function relatedOf(
 			return await within(ALL_MS, 'long-term memory', found)
 		} catch (error) {
 			found.catch(() => {})
-			// The index of an agent that was idle for long is being filled; the next prompt finds it filled.
+			// Late is expected while the index of an agent that was idle for long is filled.
 			if (!(error instanceof Late)) log.warn({ agent: agent.name }, `no memories for a prompt: ${messageOf(error)}`)
 			return []
 		}

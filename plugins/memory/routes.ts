@@ -11,21 +11,21 @@ import { content, DEFAULT_RESULTS, limit, QUERY_CHARACTERS, replaces, storedEven
 const strict = { convert: false } as const
 const iso = Joi.string().isoDate()
 const id = Joi.string().max(64).required().description('Name of the agent.').example('ada')
-const anId = Joi.string().required().example('0197a4c2-6716-7487-82cc-0738495a6b7c')
-const memoryId = anId.max(64).description('Id of the memory.')
-const compactionId = anId.max(64).description('Id of the compaction.')
-const kept = Joi.string().allow('').required().example('The reader prefers large print.')
+const uuid = Joi.string().required().example('0197a4c2-6716-7487-82cc-0738495a6b7c')
+const memoryId = uuid.max(64).description('Id of the memory.')
+const compactionId = uuid.max(64).description('Id of the compaction.')
+const storedContent = Joi.string().allow('').required().example('The reader prefers large print.')
 const memory = Joi.object({
-	id: anId,
-	content: kept,
+	id: uuid,
+	content: storedContent,
 	tags: Joi.array().items(Joi.string().allow('')).required().example(['reader']),
 	created_at: iso.required(),
 	replaces: Joi.array().items(Joi.string()).description('Older memories that it replaces; absent if none.'),
 	replaced_by: Joi.string().description('The newer memory that replaces it; absent if none.'),
 }).id('Memory')
 const found = Joi.object({
-	id: anId,
-	content: kept,
+	id: uuid,
+	content: storedContent,
 	similarity: Joi.number().min(0).max(1).required().description('Cosine of question and content.').example(0.83),
 	created_at: iso.required(),
 }).id('MemorySearchResult')
@@ -34,7 +34,7 @@ const page = Joi.object({
 	next_cursor: Joi.string().allow(null).required().description('For the next page; null at the end.'),
 }).id('MemoryPage')
 const compaction = Joi.object({
-	compaction_id: anId,
+	compaction_id: uuid,
 	status: Joi.valid('running', 'completed', 'failed', 'undone').required(),
 	started_at: iso.required(),
 	ended_at: iso.allow(null).required(),
@@ -47,9 +47,9 @@ const compactionStarted = Joi.object({
 	agent_id: Joi.string().required().example('ada'),
 	status: Joi.valid('compaction_started').required(),
 	memories_before: Joi.number().integer().required().example(212),
-	compaction_id: anId,
+	compaction_id: uuid,
 })
-const contested = { openapi: { errors: [409] } }
+const mayConflict = { openapi: { errors: [409] } }
 const agentOnly = Joi.object({ id })
 
 interface Params {
@@ -118,7 +118,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			id: 'storeMemory',
 			description: 'Store a memory',
 			notes:
-				'Like the tool `memory.store`. Content that is already stored is the same memory. A text that differs from an older one only in one number replaces it.',
+				'Like the tool `memory.store`. Storing the same content again returns the existing memory. A text that differs from an older one in a single number replaces that memory.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: {
@@ -129,7 +129,7 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 					.example({ content: 'The reader prefers large print.', tags: ['reader'] }),
 			},
 			response: { status: { 201: memory } },
-			plugins: contested,
+			plugins: mayConflict,
 		},
 		handler: async ({ params, payload }, h) => {
 			const stored = await memories.store(await agentOf(params.id), payload)
@@ -165,12 +165,12 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			id: 'compactMemory',
 			description: 'Compact long-term memory',
 			notes:
-				'In the background, merges duplicates and has the model summarize related older memories. Originals are kept, so it can be undone.',
+				'Merges duplicates and lets the model summarize related older memories, in the background. The originals are kept, so a compaction can be undone.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: { params: agentOnly },
 			response: { status: { 200: compactionStarted } },
-			plugins: contested,
+			plugins: mayConflict,
 		},
 		handler: async ({ params }) => {
 			const { compaction_id, memories_before } = await memories.compact(await agentOf(params.id))
@@ -197,12 +197,12 @@ export function routes(server: Server, ctx: Context<MemorySettings>, memories: L
 			id: 'undoCompaction',
 			description: 'Undo a compaction of long-term memory',
 			notes:
-				'Restores the originals and removes the memories that were made from them. The latest compaction that is not undone is undone first.',
+				'Restores the originals and removes the memories that were made from them. Only the latest completed compaction can be undone.',
 			tags: ['api', 'memory'],
 			auth: scoped('agents:write'),
 			validate: { params: Joi.object({ id, compaction_id: compactionId }) },
 			response: { status: { 200: compaction } },
-			plugins: contested,
+			plugins: mayConflict,
 		},
 		handler: async ({ params }) => memories.undo(await agentOf(params.id), params.compaction_id),
 	})

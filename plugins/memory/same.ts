@@ -1,35 +1,35 @@
 /**
- * Which memory says the same, or the same with another value. Two records an agent's text: one by its words, so that the same
- * fact is one memory, and one by its words without its numbers, so that "the rent is 950 euros" replaces "the rent is 900
- * euros". Only texts that differ in one number after three or more other words count as such: "invoice 17" and "invoice 18"
- * are two things.
+ * Finds the memory with the same text as a new one, or with the same text but another number. A memory has up to two text
+ * records: one by its words, so that the same fact is one memory, and one by its words without numbers, so that "the rent is
+ * 950 euros" replaces "the rent is 900 euros". Only texts that differ in one number after three or more other words count as
+ * the same: "invoice 17" and "invoice 18" are different things.
  */
 import { hash } from 'node:crypto'
 import type { Entry, Key, Op, Store } from '../../core/store/ports.ts'
 import { keys } from './records.ts'
 import type { MemoryRecord } from './records.ts'
 
-export interface SameRecord {
+export interface TextRecord {
 	id: string
 }
 
-/** What is known about a text, with the writes that make a new memory the one that is found by it. */
-export interface Known {
-	/** Says the same. */
+/** The memories found by a text. */
+export interface FoundText {
+	/** Has the same text. */
 	same: Entry<MemoryRecord> | undefined
-	/** Says the same with another number. */
+	/** Has the same text with another number. */
 	older: Entry<MemoryRecord> | undefined
-	/** For a new memory of this id. */
+	/** The operations after which the text leads to a new memory with this id. */
 	opsFor(id: string): Op[]
 }
 
-/** Words before the first number that show that it is the value of something, not its name. */
+/** From this many words before it, the first number counts as a value, not as part of a name. */
 const WORDS_BEFORE = 3
 
-export async function knownOf(store: Pick<Store, 'get'>, uid: string, content: string): Promise<Known> {
+export async function findText(store: Pick<Store, 'get'>, uid: string, content: string): Promise<FoundText> {
 	const found = await Promise.all(
 		keysOf(uid, content).map(async (key) => {
-			const entry = await store.get<SameRecord>(key)
+			const entry = await store.get<TextRecord>(key)
 			const memory = entry && (await store.get<MemoryRecord>(keys.memory(uid, entry.value.id)))
 			return { key, entry, memory }
 		}),
@@ -39,26 +39,30 @@ export async function knownOf(store: Pick<Store, 'get'>, uid: string, content: s
 		same: same?.memory,
 		older: shaped?.memory && differInOne(shaped.memory.value.content, content) ? shaped.memory : undefined,
 		opsFor: (id) =>
-			found.map(({ key, entry }): Op => ({ key, value: { id } satisfies SameRecord, expect: entry?.rev ?? null })),
+			found.map(({ key, entry }): Op => ({ key, value: { id } satisfies TextRecord, expect: entry?.rev ?? null })),
 	}
 }
 
-/** The writes that delete the records of a text, where they lead to this memory. */
-export async function forgetSame(store: Pick<Store, 'get'>, uid: string, { id, content }: MemoryRecord): Promise<Op[]> {
-	const entries = await Promise.all(keysOf(uid, content).map((key) => store.get<SameRecord>(key)))
+/** The operations that delete the text records of a memory, unless they lead to another one. */
+export async function forgetTexts(
+	store: Pick<Store, 'get'>,
+	uid: string,
+	{ id, content }: MemoryRecord,
+): Promise<Op[]> {
+	const entries = await Promise.all(keysOf(uid, content).map((key) => store.get<TextRecord>(key)))
 	return entries.flatMap((entry) => (entry?.value.id === id ? [{ key: entry.key, value: undefined }] : []))
 }
 
-export function saysTheSame(one: string, other: string): boolean {
+export function isSameText(one: string, other: string): boolean {
 	return plain(one) === plain(other)
 }
 
-/** The write after which a text leads to this memory, or to none. */
-export function leadsTo(uid: string, content: string, id: string | undefined): Op {
-	return { key: sameKey(uid, content), value: id === undefined ? undefined : ({ id } satisfies SameRecord) }
+/** The operation after which a text leads to this memory, or to none. */
+export function textOp(uid: string, content: string, id: string | undefined): Op {
+	return { key: sameKey(uid, content), value: id === undefined ? undefined : ({ id } satisfies TextRecord) }
 }
 
-/** Under which a text is found: one or two keys. */
+/** The one or two keys of the records of a text. */
 export function keysOf(uid: string, content: string): Key[] {
 	const shape = shapeOf(content)
 	return [sameKey(uid, content), ...(shape === undefined ? [] : [keys.same(uid, `~${hash('sha256', shape)}`)])]
@@ -68,14 +72,14 @@ function sameKey(uid: string, content: string): Key {
 	return keys.same(uid, hash('sha256', plain(content)))
 }
 
-/** Spaces and the form of characters say nothing; upper case may. */
+/** Ignores spacing and the Unicode form of characters, but not case, which may carry meaning. */
 function plain(text: string): string {
 	return text.normalize('NFC').replaceAll(/\s+/g, ' ').trim()
 }
 
 const hasDigit = /\p{Nd}/u
 
-/** The text without its numbers; undefined where it has none that is a value. */
+/** The text with `#` for each number; undefined if it has no number that is a value. */
 function shapeOf(content: string): string | undefined {
 	const words = plain(content).split(' ')
 	const first = words.findIndex((word) => hasDigit.test(word))

@@ -1,6 +1,6 @@
 /**
- * From text to search terms: lower case, no function words, no endings, no accents. Languages
- * without spaces yield pairs of characters instead of words.
+ * Converts text to search terms: lower case, without function words, endings and accents. Languages without spaces yield pairs
+ * of characters instead of words.
  */
 import { languageOf, languages } from './languages.ts'
 import type { Language } from './languages.ts'
@@ -11,7 +11,7 @@ export interface Terms {
 	language: Language
 }
 
-/** Longer ones are not words but keys, addresses or base64 images; their beginning distinguishes them. */
+/** Longer words are really keys, addresses or base64 images; their beginning distinguishes them. */
 const WORD_CHARACTERS = 48
 const STEMS_KEPT = 20_000
 
@@ -23,23 +23,23 @@ const unspaced =
 const alone = /[\p{Script=Han}\p{Script=Hangul}]/u
 const ascii = /^[\x00-\x7f]*$/ // oxlint-disable-line no-control-regex -- the whole of ASCII is meant
 const marks = /\p{M}+/gu
-/** Letters that are not a letter with a mark, and how people write them where their keyboard lacks them. */
+/** Letters without a Unicode decomposition, and how people type them on keyboards that lack them. */
 const plainForms: Record<string, string> = { ı: 'i', ø: 'o', ł: 'l', đ: 'd', ß: 'ss', æ: 'ae', œ: 'oe' }
 const special = new RegExp(`[${Object.keys(plainForms).join('')}]`, 'g')
 const plainOf = (letter: string): string => plainForms[letter] ?? letter
 const ordinal = /^(\d+)(?:st|nd|rd|th)$/
 const leadingZeros = /^0+(?=\d)/
 
-/** `usual`: the language to assume if the text does not show it, such as a name alone. */
-export function termsOf(text: string, usual: Language | undefined = languages[0]): Terms {
+/** `fallback`: the language to assume if the text does not reveal it, such as a single name. */
+export function termsOf(text: string, fallback: Language | undefined = languages[0]): Terms {
 	const words = wordsOf(text)
-	const language = languageOf(words, usual) ?? (languages[0] as Language)
+	const language = languageOf(words, fallback) ?? (languages[0] as Language)
 	const terms: string[] = []
 	for (const word of words) if (!language.function_words.has(word)) terms.push(...spellings(word, language))
 	return { terms, language }
 }
 
-/** The terms of `termsOf`; of a text without them its function words; of one without words the text itself. Never empty. */
+/** As `termsOf`, but never empty: without terms it returns the function words, and without words the text itself. */
 export function someTermsOf(text: string): string[] {
 	const { terms, language } = termsOf(text)
 	if (terms.length > 0) return terms
@@ -48,15 +48,15 @@ export function someTermsOf(text: string): string[] {
 }
 
 /**
- * For a query: for each of its terms, the forms of the term in the languages of the searched memories, without
- * repetition. Its function words are kept only if there is nothing else.
+ * The terms of a query: for each one, its distinct stems in the languages of the searched memories. Function words are kept
+ * only if there is nothing else.
  */
-export function questionOf(text: string, among: readonly Language[], usual?: Language): string[][] {
+export function queryOf(text: string, among: readonly Language[], fallback?: Language): string[][] {
 	const words = [...new Set(wordsOf(text))]
-	const language = languageOf(words, usual)
-	const telling = words.filter((word) => !language?.function_words.has(word))
+	const language = languageOf(words, fallback)
+	const significant = words.filter((word) => !language?.function_words.has(word))
 	const forms = new Map<string, string[]>()
-	for (const word of telling.length > 0 ? telling : words) {
+	for (const word of significant.length > 0 ? significant : words) {
 		const all = among.map((one) => spellings(word, one))
 		for (const [at, first] of (all[0] ?? []).entries()) {
 			const found = [...new Set(all.map((one) => one[at] ?? first))]
@@ -76,25 +76,25 @@ export function wordsOf(text: string): string[] {
 
 function spellings(word: string, language: Language): string[] {
 	if (!ascii.test(word) && unspaced.test(word)) return pairsOf(word, language)
-	return [formOf(word.slice(0, WORD_CHARACTERS), language)]
+	return [cachedStem(word.slice(0, WORD_CHARACTERS), language)]
 }
 
 const caches = new Map<Language, Map<string, string>>()
 
 /** Stemming takes longer than everything else, and the same words recur. */
-function formOf(word: string, language: Language): string {
+function cachedStem(word: string, language: Language): string {
 	let cache = caches.get(language)
 	if (!cache) caches.set(language, (cache = new Map()))
 	let form = cache.get(word)
 	if (form === undefined) {
-		form = makeForm(word, language)
+		form = stemOf(word, language)
 		if (cache.size >= STEMS_KEPT) cache.clear()
 		cache.set(word, form)
 	}
 	return form
 }
 
-function makeForm(word: string, language: Language): string {
+function stemOf(word: string, language: Language): string {
 	if (word.charCodeAt(0) <= 0x39) return word.replace(leadingZeros, '').replace(ordinal, '$1')
 	const stem = language.stem(word)
 	return ascii.test(stem)
@@ -108,7 +108,7 @@ function pairsOf(word: string, language: Language): string[] {
 	let stretch: string[] = []
 	let other = ''
 	const flush = (): void => {
-		if (other !== '') terms.push(formOf(other.slice(0, WORD_CHARACTERS), language))
+		if (other !== '') terms.push(cachedStem(other.slice(0, WORD_CHARACTERS), language))
 		for (const [at, character] of stretch.entries()) {
 			const next = stretch[at + 1]
 			if (next !== undefined) terms.push(character + next)

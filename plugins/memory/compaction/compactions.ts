@@ -1,6 +1,6 @@
 /**
- * Compactions of agents' memories: first planned, which changes nothing; then, once the plan is durable, always
- * completed, even after a crash. Undoing works the same way backwards.
+ * Compacts agents' memories. Planning changes nothing. Once the plan is durable, the compaction is always completed, even
+ * after a crash; so is an undo once it has started.
  */
 import { Fault, isFault, messageOf } from '../../../core/errors.ts'
 import { newId, now } from '../../../core/util/ids.ts'
@@ -30,22 +30,25 @@ export function compactionsOf(
 	{ counts, index, embeddings }: { counts: Counts; index: MemoryIndex; embeddings: Embeddings },
 ): Compactions {
 	const { store, log } = ctx
-	/** Compactions running in this process, by agent. `isEnding`: only its event is pending, so the next one waits. */
-	const working = new Map<string, { done: Promise<unknown>; isEnding: boolean }>()
+	/**
+	 * Compactions running in this process, by agent. `isEnding`: its final status can already be read, so the next compaction
+	 * waits for it instead of failing with `conflict`.
+	 */
+	const active = new Map<string, { done: Promise<unknown>; isEnding: boolean }>()
 
 	const exclusively = async <T>(agent: AgentRef, work: () => Promise<T>): Promise<T> => {
-		for (let other = working.get(agent.uid); other; other = working.get(agent.uid)) {
+		for (let other = active.get(agent.uid); other; other = active.get(agent.uid)) {
 			if (!other.isEnding) throw busy(agent)
 			await other.done.catch(() => {})
 		}
-		const done = work().finally(() => working.delete(agent.uid))
-		working.set(agent.uid, { done, isEnding: false })
+		const done = work().finally(() => active.delete(agent.uid))
+		active.set(agent.uid, { done, isEnding: false })
 		return done
 	}
 
-	/** The last record of a compaction: a reader of it may begin the next one. */
-	const writeLast = (uid: string, record: CompactionRecord): Promise<unknown> => {
-		const own = working.get(uid)
+	/** A caller that reads the final status may start the next compaction at once. */
+	const writeFinal = (uid: string, record: CompactionRecord): Promise<unknown> => {
+		const own = active.get(uid)
 		if (own) own.isEnding = true
 		return write(uid, record)
 	}
@@ -53,7 +56,7 @@ export function compactionsOf(
 	const write = (uid: string, record: CompactionRecord): Promise<unknown> =>
 		store.put(keys.compaction(uid, record.compaction_id), record)
 
-	const listed = async (uid: string): Promise<CompactionRecord[]> => {
+	const allOf = async (uid: string): Promise<CompactionRecord[]> => {
 		const records: CompactionRecord[] = []
 		for await (const { value } of store.list<CompactionRecord>(keys.compactions(uid), { reverse: true })) {
 			records.push(value)
@@ -62,9 +65,9 @@ export function compactionsOf(
 	}
 
 	/** Throws `conflict` while a compaction of the agent is in progress. */
-	const listedUnlessBusy = async (agent: AgentRef): Promise<CompactionRecord[]> => {
-		const all = await listed(agent.uid)
-		if (all.some(isUnderWay)) throw busy(agent)
+	const allUnlessBusy = async (agent: AgentRef): Promise<CompactionRecord[]> => {
+		const all = await allOf(agent.uid)
+		if (all.some(isRunning)) throw busy(agent)
 		return all
 	}
 
@@ -88,23 +91,23 @@ export function compactionsOf(
 		await counts.settled(uid)
 		const embedder = await embeddings.embedderOf(agent)
 		let merged = 0
-		let gone = 0
+		let removed = 0
 		for await (const { value: group } of store.list<GroupRecord>(keys.groups(uid, record.compaction_id))) {
 			if (!(await applyGroup(store, uid, group))) continue
 			merged++
-			gone += group.ids.length - 1
+			removed += group.ids.length - 1
 			counts.add(uid, 1 - group.ids.length)
 			await index.removed(agent, group.ids)
 			await index.added(agent, [group.made])
 			await embeddings.make(agent, embedder, [group.made.id])
 		}
 		await linkToMerged(store, uid)
-		const memories_after = record.memories_before - gone
+		const memories_after = record.memories_before - removed
 		return { ...record, status: 'completed', ended_at: now(), merged, memories_after }
 	}
 
 	const end = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
-		await writeLast(agent.uid, record)
+		await writeFinal(agent.uid, record)
 		const { compaction_id, status, memories_before, memories_after, merged, error } = record
 		const payload = { compaction_id, status, memories_before, memories_after, merged, ...(error !== null && { error }) }
 		await ctx.emit({ event_type: 'memory.compacted', payload }, agent.name)
@@ -115,18 +118,18 @@ export function compactionsOf(
 		await end(agent, { ...record, status: 'failed', ended_at: now(), error: why })
 	}
 
-	const carryOut = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
+	const planAndApply = async (agent: AgentRef, record: CompactionRecord): Promise<void> => {
 		try {
 			await plan(agent, record)
 		} catch (error) {
-			if (ctx.signal.aborted) return // the next start reports it
+			if (ctx.signal.aborted) return // the next start marks it as failed
 			log.warn({ agent: agent.name }, `long-term memory was not compacted: ${messageOf(error)}`)
 			return fail(agent, record, messageOf(error))
 		}
 		await end(agent, await apply(agent, record))
 	}
 
-	const bringBack = async (agent: AgentRef, record: CompactionRecord): Promise<CompactionRecord> => {
+	const restore = async (agent: AgentRef, record: CompactionRecord): Promise<CompactionRecord> => {
 		const { uid } = agent
 		await counts.settled(uid)
 		for await (const { key, value } of store.list<GroupRecord>(keys.groups(uid, record.compaction_id))) {
@@ -134,9 +137,9 @@ export function compactionsOf(
 			await undoGroup(store, uid, key)
 		}
 		counts.forget(uid)
-		await index.drop(uid, false) // they return to their old positions, between others
+		await index.drop(uid, false) // restored memories belong at their old positions, between others
 		const undone: CompactionRecord = { ...record, status: 'undone' }
-		await writeLast(uid, undone)
+		await writeFinal(uid, undone)
 		const { compaction_id } = record
 		await ctx.emit({ event_type: 'memory.compaction_undone', payload: { compaction_id } }, agent.name)
 		return undone
@@ -144,9 +147,9 @@ export function compactionsOf(
 
 	return {
 		async compact(agent) {
-			const begun = Promise.withResolvers<CompactionRecord>()
+			const started = Promise.withResolvers<CompactionRecord>()
 			const work = async (): Promise<void> => {
-				const earlier = await listedUnlessBusy(agent)
+				const earlier = await allUnlessBusy(agent)
 				const record: CompactionRecord = {
 					compaction_id: newId(),
 					agent: agent.name,
@@ -159,22 +162,22 @@ export function compactionsOf(
 					error: null,
 				}
 				await write(agent.uid, record)
-				await forgetOld(agent.uid, earlier)
+				await deleteOld(agent.uid, earlier)
 				const { compaction_id, memories_before } = record
 				await ctx.emit(
 					{ event_type: 'memory.compaction_started', payload: { compaction_id, memories_before } },
 					agent.name,
 				)
-				begun.resolve(record)
-				await carryOut(agent, record).catch((error: unknown) => interrupted(agent, error))
+				started.resolve(record)
+				await planAndApply(agent, record).catch((error: unknown) => logInterruption(agent, error))
 			}
-			exclusively(agent, work).catch(begun.reject)
-			return view(await begun.promise)
+			exclusively(agent, work).catch(started.reject)
+			return view(await started.promise)
 		},
-		compactions: async ({ uid }) => (await listed(uid)).slice(0, SHOWN).map(view),
+		compactions: async ({ uid }) => (await allOf(uid)).slice(0, SHOWN).map(view),
 		undo: (agent, compaction_id) =>
 			exclusively(agent, async () => {
-				const all = await listedUnlessBusy(agent)
+				const all = await allUnlessBusy(agent)
 				const record = all.find((one) => one.compaction_id === compaction_id)
 				if (!record)
 					throw new Fault('not_found', `agent "${agent.name}" has no compaction "${compaction_id}"`, {
@@ -189,31 +192,31 @@ export function compactionsOf(
 				}
 				const undoing: CompactionRecord = { ...record, status: 'undoing' }
 				await write(agent.uid, undoing)
-				return view(await bringBack(agent, undoing))
+				return view(await restore(agent, undoing))
 			}),
 		async resume() {
 			for await (const agent of ctx.use('agents').list()) {
-				for (const record of await listed(agent.uid)) {
+				for (const record of await allOf(agent.uid)) {
 					if (ctx.signal.aborted) return
-					if (!isUnderWay(record) || working.has(agent.uid)) continue
+					if (!isRunning(record) || active.has(agent.uid)) continue
 					const complete = async (): Promise<unknown> => {
-						if (record.status === 'planning') return fail(agent, record, 'the gateway was stopped meanwhile')
+						if (record.status === 'planning') return fail(agent, record, 'the gateway stopped during planning')
 						if (record.status === 'applying') return end(agent, await apply(agent, record))
-						return bringBack(agent, record)
+						return restore(agent, record)
 					}
-					await exclusively(agent, complete).catch((error: unknown) => interrupted(agent, error))
+					await exclusively(agent, complete).catch((error: unknown) => logInterruption(agent, error))
 				}
 			}
 		},
 	}
 
-	function interrupted({ name }: AgentRef, error: unknown): void {
+	function logInterruption({ name }: AgentRef, error: unknown): void {
 		if (isFault(error, 'not_found')) return // the agent was deleted
 		log.error({ err: error, agent: name }, 'a compaction was interrupted; the next start completes it')
 	}
 
-	/** Completed ones are kept, since they can be undone. */
-	async function forgetOld(uid: string, records: readonly CompactionRecord[]): Promise<void> {
+	/** Keeps completed compactions, since they can be undone. */
+	async function deleteOld(uid: string, records: readonly CompactionRecord[]): Promise<void> {
 		for (const { compaction_id, status } of records.slice(SHOWN)) {
 			if (status === 'failed' || status === 'undone') await store.delete(keys.compaction(uid, compaction_id))
 		}
@@ -224,7 +227,7 @@ function busy({ name }: AgentRef): Fault {
 	return new Fault('conflict', `a compaction of agent "${name}" is in progress; wait for the event memory.compacted`)
 }
 
-function isUnderWay(record: CompactionRecord): boolean {
+function isRunning(record: CompactionRecord): boolean {
 	return view(record).status === 'running'
 }
 

@@ -1,4 +1,4 @@
-/** The prompt that has the model merge notes, and the checks of its answer. */
+/** The prompt that asks the model to merge notes, and the checks of its answer. */
 import { jsonIn } from '../../../core/util/json-in.ts'
 import type { Memory } from '../contract.ts'
 
@@ -21,12 +21,12 @@ export function promptOf(notes: readonly Note[]): string {
 		JSON.stringify({ note: at + 1, date: created_at.slice(0, 10), text: content }),
 	)
 	return [
-		'Some of these notes, one JSON object a line, say the same or belong together. Write such notes together into one.',
-		'Keep every fact: names, dates, numbers, negations. Where two notes contradict each other, keep the newer one and say',
-		'since when. Invent nothing. Leave notes that stand by themselves out of your answer. Write in the language of the notes.',
+		'Some of these notes (one JSON object per line) say the same or belong together. Merge such notes into one.',
+		'Keep every fact: names, dates, numbers, negations. If two notes contradict each other, keep the newer one and say',
+		'since when. Invent nothing. Leave unrelated notes out of your answer. Write in the language of the notes.',
 		'',
-		'Answer with JSON only, no other word: [{"from": [numbers of the notes], "content": "the new note"}]',
-		'or [] where nothing belongs together.',
+		'Answer with JSON only: [{"from": [numbers of the notes], "content": "the new note"}]',
+		'or [] if nothing belongs together.',
 		'',
 		...numbered,
 	].join('\n')
@@ -47,7 +47,7 @@ export function consolidatedIn(answer: string, notes: readonly Note[]): Consolid
 		const originals = numbers.flatMap((number) => notes[number - 1] ?? [])
 		if (originals.length < 2 || originals.length !== from.length || numbers.some((number) => used.has(number)))
 			return []
-		if (!keeps(content, originals)) return []
+		if (!isFaithful(content, originals)) return []
 		for (const number of numbers) used.add(number)
 		return [{ ids: originals.map(({ id }) => id), content: content.trim() }]
 	})
@@ -58,8 +58,8 @@ function listIn(answer: string): unknown[] {
 	return Array.isArray(value) ? value : []
 }
 
-/** Words cannot be checked in every language, numbers can. */
-function keeps(content: string, originals: readonly Note[]): boolean {
+/** Compares numbers only: unlike words, they can be checked in every language. */
+function isFaithful(content: string, originals: readonly Note[]): boolean {
 	const most = originals.reduce((sum, original) => sum + original.content.length, SLACK)
 	if (content.length > Math.min(most, CONTENT_CHARACTERS)) return false
 	const numbers = new Set(content.match(/\p{N}+/gu))

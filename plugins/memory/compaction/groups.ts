@@ -1,18 +1,18 @@
-/** The changes of a compaction: one group of memories after another, each in one commit, forward and back. */
+/** Applies and undoes a compaction: each group of memories in one commit. */
 import { isFault } from '../../../core/errors.ts'
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import { change } from '../../../core/store/change.ts'
 import type { Key, Op, Store } from '../../../core/store/ports.ts'
 import { keys } from '../records.ts'
-import { leadsTo, saysTheSame } from '../same.ts'
+import { isSameText, textOp } from '../same.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
 
-/** Originals of one group: a commit has 100 operations, an original takes two, the group up to five. */
+/** Originals of one group: a commit may have 100 operations; an original needs two, the group itself up to five. */
 export const GROUP_LIMIT = 40
 
 /**
- * Replaces the originals by the merged memory, and archives them. May be repeated. False, with no change,
- * if one of them was deleted meanwhile.
+ * Replaces the originals by the merged memory, and archives them. Idempotent. Returns false and changes nothing if an original
+ * was deleted meanwhile.
  */
 export async function applyGroup(store: Store, uid: string, { ids, made }: GroupRecord): Promise<boolean> {
 	const { compaction, group } = made.made_by
@@ -21,7 +21,7 @@ export async function applyGroup(store: Store, uid: string, { ids, made }: Group
 		return false
 	}
 	if (await store.get(keys.archived(uid, compaction, group, ids[0] ?? ''))) return true // before a restart
-	const ops: Op[] = [{ key: keys.memory(uid, made.id), value: made, expect: null }, leadsTo(uid, made.content, made.id)]
+	const ops: Op[] = [{ key: keys.memory(uid, made.id), value: made, expect: null }, textOp(uid, made.content, made.id)]
 	for (const id of ids) {
 		const entry = await store.get<MemoryRecord>(keys.memory(uid, id))
 		if (!entry) return drop()
@@ -37,7 +37,7 @@ export async function applyGroup(store: Store, uid: string, { ids, made }: Group
 	}
 }
 
-/** Restores the originals, unless they were forgotten. May be repeated. */
+/** Restores the originals, unless they were forgotten. Idempotent. */
 export async function undoGroup(store: Store, uid: string, groupKey: Key): Promise<void> {
 	await change(store, agentScope(uid), async () => {
 		const entry = await store.get<GroupRecord>(groupKey)
@@ -50,21 +50,21 @@ export async function undoGroup(store: Store, uid: string, groupKey: Key): Promi
 			{ key: keys.memory(uid, made.id), value: undefined, expect: merged?.rev ?? null },
 			{ key: keys.vector(uid, made.id), value: undefined },
 		]
-		// What replaced the merged memory meanwhile replaces its originals.
+		// A memory that has replaced the merged one since then now replaces its originals.
 		const newer = merged?.value.replaced_by
 		const ids: string[] = []
-		let same: string | undefined
+		let sameText: string | undefined
 		for await (const { key, value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {
 			const original = newer === undefined ? value : { ...value, replaced_by: newer }
 			ops.push({ key, value: undefined }, { key: keys.memory(uid, value.id), value: original })
 			ids.push(value.id)
-			if (saysTheSame(value.content, made.content)) same = value.id
+			if (isSameText(value.content, made.content)) sameText = value.id
 		}
 		const other = newer === undefined ? undefined : await store.get<MemoryRecord>(keys.memory(uid, newer))
 		if (other) {
 			const replaces = other.value.replaces?.flatMap((id) => (id === made.id ? ids : [id])) ?? []
 			ops.push({ key: other.key, value: { ...other.value, replaces }, expect: other.rev })
 		}
-		return { ops: [...ops, leadsTo(uid, made.content, same)], result: undefined }
+		return { ops: [...ops, textOp(uid, made.content, sameText)], result: undefined }
 	})
 }

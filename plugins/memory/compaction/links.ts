@@ -1,6 +1,6 @@
 /**
- * Links from replaced memories to what a compaction merges. They are changed in separate commits, since a merged memory may replace
- * more memories than one commit can hold. Each step may be repeated.
+ * Redirects the `replaced_by` links of memories when a compaction merges or restores what they lead to. Each link is changed in a
+ * separate commit, since a merged memory may replace more memories than one commit can hold. Idempotent.
  */
 import { agentScope } from '../../../core/store/agent-scope.ts'
 import { change } from '../../../core/store/change.ts'
@@ -8,7 +8,7 @@ import type { Store } from '../../../core/store/ports.ts'
 import { keys } from '../records.ts'
 import type { GroupRecord, MemoryRecord } from '../records.ts'
 
-/** Links what a merged memory replaces to it, where the link leads to an archived original. */
+/** Redirects links that lead to an archived original to the memory that was merged from it. */
 export async function linkToMerged(store: Store, uid: string): Promise<void> {
 	for await (const { value } of store.list<MemoryRecord>(keys.memories(uid))) {
 		if (!value.made_by) continue
@@ -20,7 +20,7 @@ export async function linkToMerged(store: Store, uid: string): Promise<void> {
 	}
 }
 
-/** Links what the merged memory of a group replaces to its originals, before they return. */
+/** Redirects links from the merged memory of a group back to its originals, before these are restored. */
 export async function linkToOriginals(store: Store, uid: string, { made }: GroupRecord): Promise<void> {
 	const { compaction, group } = made.made_by
 	for await (const { value } of store.list<MemoryRecord>(keys.archive(uid, compaction, group))) {

@@ -1,4 +1,4 @@
-/** Asks an agent's model by a run without tools, in a conversation of its own. */
+/** Asks an agent's model in a run without tools, in a separate conversation. */
 import { Fault } from '../../../core/errors.ts'
 import type { AgentRef, Context } from '../../../core/plugin.ts'
 import type {} from '../../agents/contract.ts'
@@ -8,7 +8,7 @@ import type {} from '../../runs/contract.ts'
 /** Throws if the model fails. */
 export type AskModel = (prompt: string, persona: string) => Promise<string>
 
-/** How to ask the model of an agent; undefined if it has only the built-in provider. */
+/** Undefined if the agent has only the built-in provider. */
 export async function modelOf(
 	ctx: Pick<Context, 'use' | 'find' | 'signal'>,
 	agent: AgentRef,

@@ -11,18 +11,18 @@ import { consolidatedIn, persona, promptOf } from './consolidation.ts'
 import type { Consolidated, Note } from './consolidation.ts'
 import { GROUP_LIMIT } from './groups.ts'
 import type { AskModel } from './model.ts'
-import { repetitions, saidIn } from './repetitions.ts'
-import type { Said } from './repetitions.ts'
+import { repetitions, sentencesOf } from './repetitions.ts'
+import type { Sentences } from './repetitions.ts'
 
 /** The newest memories stay as they are: they may belong to the agent's current work. */
 const RECENT = 10
 /** Limits of one request to a model, and of requests in one compaction. */
 const NOTES = 40
 const NOTE_CHARACTERS = 16_000
-const MOST_QUESTIONS = 20
-/** Memories in a group of related ones, and their minimum similarity. */
+const MAX_REQUESTS = 20
+/** Maximum number of memories in a group of related ones, and their minimum similarity. */
 const RELATED = 12
-const NEAR = { built_in: 0.45, model: 0.6 }
+const MIN_SIMILARITY = { built_in: 0.45, model: 0.6 }
 
 export async function planOf(
 	store: Store,
@@ -30,13 +30,13 @@ export async function planOf(
 	compaction: string,
 	{ index, embeddings, ask }: { index: MemoryIndex; embeddings: Embeddings; ask: AskModel | undefined },
 ): Promise<GroupRecord[]> {
-	const statements: Said[] = []
+	const memories: Sentences[] = []
 	for await (const { value } of store.list<MemoryRecord>(keys.memories(agent.uid))) {
 		// A replaced memory must not take effect again as part of another one.
-		if (value.replaced_by === undefined) statements.push(saidIn(value.id, value.content))
+		if (value.replaced_by === undefined) memories.push(sentencesOf(value.id, value.content))
 	}
 	const groups: GroupRecord[] = []
-	/** `content`: without it, that of the last of them, which contains the others. */
+	/** Without `content`, the merged memory gets the content of the last one, which contains the others. */
 	const add = async (ids: string[], content?: string): Promise<void> => {
 		const records = await recordsOf(store, agent, ids)
 		const newest = records.at(-1)
@@ -54,26 +54,26 @@ export async function planOf(
 	}
 
 	const grouped = new Set<string>()
-	for (const ids of repetitions(statements, GROUP_LIMIT)) {
+	for (const ids of repetitions(memories, GROUP_LIMIT)) {
 		await add(ids)
 		for (const id of ids) grouped.add(id)
 	}
 	if (!ask) return groups
-	const older = statements.slice(0, Math.max(0, statements.length - RECENT)).map(({ id }) => id)
-	const single = older.filter((id) => !grouped.has(id))
-	for (const { ids, content } of await writtenTogether(store, agent, single, { index, embeddings, ask }))
+	const older = memories.slice(0, Math.max(0, memories.length - RECENT)).map(({ id }) => id)
+	const ungrouped = older.filter((id) => !grouped.has(id))
+	for (const { ids, content } of await consolidate(store, agent, ungrouped, { index, embeddings, ask }))
 		await add(ids, content)
 	return groups
 }
 
-/** Older memories outside the group stay below what is made of it. */
+/** The merged memory replaces everything outside the group that its originals replaced. */
 function linksOf(records: readonly MemoryRecord[]): Pick<MemoryRecord, 'replaces'> {
 	const own = new Set(records.map(({ id }) => id))
 	const replaces = [...new Set(records.flatMap((one) => one.replaces ?? []))].filter((id) => !own.has(id))
 	return replaces.length > 0 ? { replaces } : {}
 }
 
-async function writtenTogether(
+async function consolidate(
 	store: Store,
 	agent: AgentRef,
 	ids: string[],
@@ -81,14 +81,14 @@ async function writtenTogether(
 ): Promise<Consolidated[]> {
 	if (ids.length < 2) return []
 	const embedder = await embeddings.embedderOf(agent)
-	const near = embedder.id === HASHING ? NEAR.built_in : NEAR.model
-	const related = await index.groups(agent, embedder, ids, near, RELATED)
+	const floor = embedder.id === HASHING ? MIN_SIMILARITY.built_in : MIN_SIMILARITY.model
+	const related = await index.groups(agent, embedder, ids, floor, RELATED)
 	const found: Consolidated[] = []
 	let notes: Note[] = []
-	let questions = 0
+	let requests = 0
 	const flush = async (): Promise<void> => {
-		if (notes.length < 2 || questions === MOST_QUESTIONS) return
-		questions++
+		if (notes.length < 2 || requests === MAX_REQUESTS) return
+		requests++
 		found.push(...consolidatedIn(await ask(promptOf(notes), persona), notes))
 		notes = []
 	}
@@ -96,7 +96,7 @@ async function writtenTogether(
 		const records = await recordsOf(store, agent, group)
 		const characters = [...notes, ...records].reduce((sum, { content }) => sum + content.length, 0)
 		if (notes.length + records.length > NOTES || characters > NOTE_CHARACTERS) await flush()
-		if (questions === MOST_QUESTIONS) break
+		if (requests === MAX_REQUESTS) break
 		if (records.reduce((sum, { content }) => sum + content.length, 0) <= NOTE_CHARACTERS) notes.push(...records)
 	}
 	await flush()

@@ -9,9 +9,9 @@
 import { hash } from 'node:crypto'
 import { wordsOf } from '../words.ts'
 
-export interface Said {
+export interface Sentences {
 	id: string
-	/** One for each different sentence. */
+	/** A hash of each distinct sentence. */
 	sentences: ReadonlySet<string>
 }
 
@@ -21,36 +21,36 @@ const articles = new Set(
 	),
 )
 const ends = /[.!?…。！？\n]+/u
-/** A sentence in more memories than this does not help to find where else a memory is contained. */
-const MOST_HOLDERS = 1_000
+/** Memories recorded for one sentence. A more common sentence does not help to find the memory that contains another one. */
+const MAX_HOLDERS = 1_000
 
-export function saidIn(id: string, content: string): Said {
+export function sentencesOf(id: string, content: string): Sentences {
 	const sentences = new Set<string>()
 	for (const sentence of content.split(ends)) {
 		const words = wordsOf(sentence)
-		const telling = words.filter((word) => !articles.has(word))
-		const text = (telling.length > 0 ? telling : words).join(' ')
+		const significant = words.filter((word) => !articles.has(word))
+		const text = (significant.length > 0 ? significant : words).join(' ')
 		if (text !== '') sentences.add(hash('sha256', text, 'base64url').slice(0, 16))
 	}
 	return { id, sentences }
 }
 
 /**
- * Groups of memories that their last one contains completely. `all`: oldest first; of two identical ones the
- * newer one stays. At most `most` in a group; none is in two.
+ * Groups of memories that are all contained in the last one of their group, at most `most` in each. A memory is in one group
+ * at most. `all`: oldest first; of two identical memories the newer one is kept.
  */
-export function repetitions(all: readonly Said[], most: number): string[][] {
+export function repetitions(all: readonly Sentences[], most: number): string[][] {
 	const holders = new Map<string, number[]>()
 	for (const [at, { sentences }] of all.entries()) {
 		for (const sentence of sentences) {
 			const list = holders.get(sentence)
 			if (!list) holders.set(sentence, [at])
-			else if (list.length < MOST_HOLDERS) list.push(at)
+			else if (list.length < MAX_HOLDERS) list.push(at)
 		}
 	}
-	/** The memory that contains all of it, and stays. */
+	/** The memory that contains this one and is kept. */
 	const keeperOf = (at: number): number => {
-		const { sentences } = all[at] as Said
+		const { sentences } = all[at] as Sentences
 		let fewest: number[] | undefined
 		for (const sentence of sentences) {
 			const list = holders.get(sentence) ?? []
@@ -58,10 +58,10 @@ export function repetitions(all: readonly Said[], most: number): string[][] {
 		}
 		let keeper = at
 		for (const other of fewest ?? []) {
-			const size = (all[other] as Said).sentences.size
-			const best = (all[keeper] as Said).sentences.size
-			const isMore = size > best || (size === best && other > keeper)
-			if (isMore && sentences.isSubsetOf((all[other] as Said).sentences)) keeper = other
+			const size = (all[other] as Sentences).sentences.size
+			const best = (all[keeper] as Sentences).sentences.size
+			const isBetter = size > best || (size === best && other > keeper)
+			if (isBetter && sentences.isSubsetOf((all[other] as Sentences).sentences)) keeper = other
 		}
 		return keeper
 	}
@@ -75,5 +75,5 @@ export function repetitions(all: readonly Said[], most: number): string[][] {
 	}
 	return [...groups]
 		.filter(([keeper]) => !groups.values().some((members) => members.includes(keeper)))
-		.map(([keeper, members]) => [...members, keeper].map((at) => (all[at] as Said).id))
+		.map(([keeper, members]) => [...members, keeper].map((at) => (all[at] as Sentences).id))
 }

@@ -1,4 +1,4 @@
-/** The main thread's side of the sentence encoder: its thread starts with the first text, and ends when it has none for long. */
+/** The main thread's side of the sentence encoder. Its thread starts with the first text and ends when idle. */
 import { addAbortListener } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { Fault, messageOf } from '../../../core/errors.ts'
@@ -17,9 +17,9 @@ export interface EncodeRequest {
 
 export type EncodeReply = { id: number; vectors: Float32Array[] } | { id: number; error: string }
 
-/** Of a longer text only the beginning is encoded: the time grows with the length, and the model averages over it. */
+/** Only the beginning of a longer text is encoded: the time grows with the length, and the model averages over it. */
 const TEXT_CHARACTERS = 2_000
-const MAX_WAITING = 1_000
+const MAX_PENDING = 1_000
 const HEAP_MIB = 512
 const IDLE_MS = 10 * 60_000
 
@@ -33,7 +33,7 @@ export function encoderIn(folder: string): Encoder {
 	let worker: Worker | undefined
 	let idle: NodeJS.Timeout | undefined
 	let last = 0
-	const waiting = new Map<number, PendingTexts>()
+	const pending = new Map<number, PendingTexts>()
 
 	const stop = async (): Promise<void> => {
 		const ending = worker
@@ -45,45 +45,45 @@ export function encoderIn(folder: string): Encoder {
 		const made = new Worker(programOf(new URL('./worker.ts', import.meta.url)), {
 			workerData: { folder },
 			env: {},
-			execArgv: [], // what the process was started with is not meant for this thread
+			execArgv: [], // the options of the process do not apply to this thread
 			resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB },
 		})
 		made.unref()
 		let reason = 'its thread ended'
 		made.on('message', (reply: EncodeReply) => {
-			const one = waiting.get(reply.id)
-			waiting.delete(reply.id)
-			if ('error' in reply) one?.reject(failed(reply.error))
-			else one?.resolve(reply.vectors.map(normalise))
-			rest()
+			const request = pending.get(reply.id)
+			pending.delete(reply.id)
+			if ('error' in reply) request?.reject(failed(reply.error))
+			else request?.resolve(reply.vectors.map(normalise))
+			stopWhenIdle()
 		})
 		made.on('error', (error) => (reason = messageOf(error)))
 		made.on('exit', () => {
 			if (worker === made) worker = undefined
 			if (worker) return
-			for (const one of waiting.values()) one.reject(failed(reason))
-			waiting.clear()
+			for (const { reject } of pending.values()) reject(failed(reason))
+			pending.clear()
 		})
 		return made
 	}
 
-	const rest = (): void => {
+	const stopWhenIdle = (): void => {
 		clearTimeout(idle)
-		if (waiting.size === 0) idle = setTimeout(() => void stop(), IDLE_MS).unref()
+		if (pending.size === 0) idle = setTimeout(() => void stop(), IDLE_MS).unref()
 	}
 
 	return {
 		async embed(texts, signal) {
-			if (waiting.size >= MAX_WAITING) throw failed(`${MAX_WAITING} requests wait for it already`)
-			if (signal.aborted) throw failed('it is no longer needed')
+			if (pending.size >= MAX_PENDING) throw failed(`it already has ${MAX_PENDING} pending requests`)
+			if (signal.aborted) throw failed('the request was cancelled')
 			clearTimeout(idle)
 			worker ??= start()
 			const id = ++last
 			const { promise, resolve, reject } = Promise.withResolvers<Float32Array[]>()
-			waiting.set(id, { resolve, reject })
+			pending.set(id, { resolve, reject })
 			const request: EncodeRequest = { id, texts: texts.map((text) => text.slice(0, TEXT_CHARACTERS).toWellFormed()) }
 			worker.postMessage(request)
-			using _ = addAbortListener(signal, () => reject(failed('it took too long')))
+			using _ = addAbortListener(signal, () => reject(failed('the request was cancelled or took too long')))
 			return await promise
 		},
 		async [Symbol.asyncDispose]() {

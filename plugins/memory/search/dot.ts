@@ -1,14 +1,17 @@
-/** The dot product of a vector of floats and one of bytes, of which comparing many vectors with a query consists. */
+/** The dot product of a float vector and a byte vector: nearly all of the work of comparing many vectors with a query. */
 
-/** Above this share of values that are not zero, finding each costs more than it saves. */
+/** Above this share of nonzero values, looking up their offsets costs more than skipping zeros saves. */
 const SPARSE = 0.5
 
-/** Of `vector` and what begins at `from` in `codes`. The vectors of the built-in embedder are mostly zeros, which are skipped. */
+/**
+ * Returns the dot product of `vector` and the codes that start at `from`. Skips the zeros of sparse vectors, such as those of
+ * the built-in embedder.
+ */
 export function dotWith(vector: Float32Array): (codes: Int8Array, from: number) => number {
 	let count = 0
 	for (let at = 0; at < vector.length; at++) count += Number(vector[at] !== 0)
 	if (count > vector.length * SPARSE) return (codes, from) => dense(vector, codes, from)
-	// Whole groups of four: the last one is filled up with zeros.
+	// Padded with zeros to a multiple of four.
 	const values = new Float32Array(Math.ceil(count / 4) * 4)
 	const offsets = new Int32Array(values.length)
 	count = 0
@@ -20,7 +23,7 @@ export function dotWith(vector: Float32Array): (codes: Int8Array, from: number) 
 	return (codes, from) => sparse(values, offsets, codes, from)
 }
 
-/** Both add to four sums, since the processor adds to one of them while it still adds to the others. */
+/** Both use four independent sums, which the processor can add in parallel. */
 function dense(vector: Float32Array, codes: Int8Array, from: number): number {
 	const even = vector.length - (vector.length % 4)
 	let [a, b, c, d] = [0, 0, 0, 0]

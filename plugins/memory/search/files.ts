@@ -1,6 +1,6 @@
 /**
- * Graphs stored in files, since building one of 100,000 vectors takes half a minute. A file is a cache: it is read only if
- * it matches its manifest to the byte (a damaged one can crash the loader); otherwise the graph is rebuilt.
+ * Stores graphs in files, since building one of 100,000 vectors takes half a minute. A file is a cache: it is loaded only if
+ * it matches the checksum in its manifest (a damaged one can crash the loader); otherwise the graph is rebuilt.
  */
 import { createHash, hash } from 'node:crypto'
 import {
@@ -35,7 +35,7 @@ export function filesOf(folder: string, uid: string): { graph: string; manifest:
 	return { graph: join(folder, `${uid}.usearch`), manifest: join(folder, `${uid}.json`) }
 }
 
-/** Atomic: if it is interrupted, manifest and file do not match and are ignored. */
+/** If it is interrupted, the manifest and the graph do not match, and both are ignored. */
 export function saveGraph(
 	folder: string,
 	uid: string,
@@ -44,24 +44,24 @@ export function saveGraph(
 ): void {
 	mkdirSync(folder, { recursive: true, mode: 0o700 })
 	const files = filesOf(folder, uid)
-	const made = `${files.graph}.${process.pid}.tmp`
+	const graphFile = `${files.graph}.${process.pid}.tmp`
 	const manifest = `${files.manifest}.${process.pid}.tmp`
 	try {
-		closeSync(openSync(made, 'w', 0o600)) // usearch would make it readable for all users
-		graph.save(made)
-		sync(made)
-		const body: IndexManifest = { format: FORMAT, ...about, sha256: digestOf(made) }
+		closeSync(openSync(graphFile, 'w', 0o600)) // usearch would make it readable for all users
+		graph.save(graphFile)
+		sync(graphFile)
+		const body: IndexManifest = { format: FORMAT, ...about, sha256: digestOf(graphFile) }
 		const text = JSON.stringify(body)
 		writeFileSync(manifest, `${hash('sha256', text)}\n${text}`, { mode: 0o600, flush: true })
-		renameSync(made, files.graph)
+		renameSync(graphFile, files.graph)
 		renameSync(manifest, files.manifest)
 	} finally {
-		rmSync(made, { force: true })
+		rmSync(graphFile, { force: true })
 		rmSync(manifest, { force: true })
 	}
 }
 
-/** Undefined if there is none, or one that does not match; then both files are deleted. */
+/** Returns undefined and deletes both files unless they are valid and match `wanted`. */
 export function readManifest(folder: string, uid: string, wanted: Pick<IndexManifest, 'embedder' | 'dimensions'>) {
 	const files = filesOf(folder, uid)
 	try {

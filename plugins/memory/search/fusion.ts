@@ -6,13 +6,13 @@ import type { Matches } from './keywords.ts'
 export interface Similar {
 	/** In no order; the scores are cosines. */
 	found: readonly Scored[]
-	/** Beside the keywords. */
+	/** Relative to the keywords. */
 	weight: number
-	/** Of a memory without a vector that of memories on average. */
+	/** For a memory without a vector, the mean cosine of the memories. */
 	cosine(ordinal: number): number
-	/** 0 for what memories are on average, 1 for the most similar one. */
+	/** 0 for the mean cosine of the memories, 1 for that of the most similar one. */
 	relative(cosine: number): number
-	/** 0 for what memories are on average, 1 for the same text. */
+	/** 0 for the mean cosine of the memories, 1 for that of the same text. */
 	closeness(cosine: number): number
 }
 
@@ -24,7 +24,7 @@ export function fuse({ found: byWord, best, needed }: Matches, similar: Similar 
 	const fused = new Best(limit)
 	if (similar) {
 		const { found, weight, cosine, relative } = similar
-		// Most candidates cannot become one of the results by their similarity, which is then not computed.
+		// Skips the similarity of candidates that it could not lift into the results: most of them.
 		const minimum = needed / best - weight
 		for (const { ordinal, score } of byWord) {
 			if (score / best >= minimum) fused.offer(ordinal, score / best + weight * relative(cosine(ordinal)))

@@ -1,14 +1,14 @@
 /**
  * The keyword index: BM25 over the terms of memories, in the order in which they were stored. The neighbours of a memory
- * count for it too, with less weight: an answer often follows its question. That is computed while searching, so nothing
+ * count for it too, with less weight: an answer often follows its question. This is computed during the search, so nothing
  * has to be rewritten when a neighbour is added or removed.
  */
 import { Best } from './best.ts'
 import type { Scored } from './best.ts'
 import { grown } from './grown.ts'
-import { isSlip } from './spelling.ts'
+import { isTypo } from './spelling.ts'
 
-/** Chosen on conversations other than those that judged them; recall is flat around all of these values. */
+/** Tuned on other conversations than those of the evaluation; recall is flat around all of these values. */
 const K1 = 0.9
 const B = 0.5
 /** The weight of a term in the first, second … neighbour on either side. */
@@ -18,14 +18,14 @@ const NEAR_MS = 3_600_000
 /** A term in more memories than this does not count for neighbours, and only adds to the scores of rarer terms. */
 const COMMON = 512
 /** Postings after which the remaining terms, the most common ones, are skipped. */
-const MOST_POSTINGS = 32_768
+const MAX_POSTINGS = 32_768
 
-/** Weight of shared terms that is enough to say that two texts have something in common: a rare word and a common one. */
+/** Total weight of shared terms from which two texts fully count as related: a rare word and a common one. */
 const EVIDENCE = 1.2
 
 /** A shorter term is one typo away from too many others. */
-const SLIP_CHARACTERS = 5
-const SLIPS = 3
+const CORRECTED_CHARACTERS = 5
+const CORRECTIONS = 3
 
 /** A posting is `ordinal * COUNTS + count`, an integer of 32 bits. */
 const COUNT_BITS = 6
@@ -44,7 +44,7 @@ interface CommonTerm {
 interface Term {
 	/** The postings of each of its spellings that some memory has. */
 	lists: Postings[]
-	/** As `weightOf`, of its rarest spelling. */
+	/** The `weightOf` its rarest spelling. */
 	weight: number
 }
 
@@ -79,7 +79,7 @@ export class KeywordIndex {
 	#live = 0
 	#postingCount = 0
 	#liveLength = 0
-	/** Kept between searches, as all arrays below: new ones for each search would soon be garbage. All zeros. */
+	/** Reused by all searches, like the arrays below, to avoid garbage. All zeros between searches. */
 	#scores = new Float32Array(256)
 	#near = new Float32Array(256)
 	/** The ordinals that get a score, and by ordinal 1 for each of them. */
@@ -129,7 +129,10 @@ export class KeywordIndex {
 		return Math.min(1, this.#idf(this.#postings.get(term)?.length ?? 0) / this.#idf(1))
 	}
 
-	/** The terms of a query, for `search` and `overlap`; valid until the next change. `terms`: for each its spellings, as `questionOf` returns. */
+	/**
+	 * The terms of a query, for `search` and `overlap`; valid until the next change. `terms`: the spellings of each, as `queryOf`
+	 * returns them.
+	 */
 	find(terms: readonly string[][]): Term[] {
 		return terms.map((forms) => ({
 			lists: forms.flatMap((form) => {
@@ -137,13 +140,13 @@ export class KeywordIndex {
 				if (!list) return []
 				return [Array.isArray(list) ? list : list.items.subarray(0, list.length)]
 			}),
-			// A term that no memory has is as rare as can be.
+			// A term that no memory has counts as the rarest.
 			weight: forms.length === 0 ? 1 : Math.max(...forms.map((form) => this.weightOf(form))),
 		}))
 	}
 
 	/**
-	 * How much a memory and a query have in common, 0 to 1: the share of the query's terms that the memory has, or that of the
+	 * The overlap of a memory and a query, 0 to 1: the share of the query's terms that the memory has, or the share of the
 	 * memory's terms that the query has, whichever is larger; rare terms count more. A common word alone counts little.
 	 */
 	overlap(ordinal: number, terms: readonly Term[]): number {
@@ -162,16 +165,16 @@ export class KeywordIndex {
 		return this.#postings.has(term)
 	}
 
-	/** Terms that a misspelt one may mean, the most frequent first. */
-	alike(term: string): string[] {
-		if (term.length < SLIP_CHARACTERS || /^\d/.test(term)) return []
+	/** Known terms that a misspelt one may mean, the most frequent first. */
+	similarTerms(term: string): string[] {
+		if (term.length < CORRECTED_CHARACTERS || /^\d/.test(term)) return []
 		const found: { other: string; count: number }[] = []
 		for (const [other, list] of this.#postings) {
-			if (other[0] === term[0] && isSlip(term, other)) found.push({ other, count: list.length })
+			if (other[0] === term[0] && isTypo(term, other)) found.push({ other, count: list.length })
 		}
 		return found
 			.toSorted((a, b) => b.count - a.count)
-			.slice(0, SLIPS)
+			.slice(0, CORRECTIONS)
 			.map(({ other }) => other)
 	}
 
@@ -180,21 +183,21 @@ export class KeywordIndex {
 			.filter(({ lists }) => lists.length > 0)
 			.map(({ lists }) => (lists.length === 1 ? (lists[0] as Postings) : joined(lists)))
 			.toSorted((a, b) => a.length - b.length)
-		let looked = 0
+		let scanned = 0
 		for (const [rank, list] of found.entries()) {
-			if (rank > 0 && looked + list.length > MOST_POSTINGS) break
-			looked += list.length
-			if (!(list instanceof Uint32Array)) this.#open(list)
+			if (rank > 0 && scanned + list.length > MAX_POSTINGS) break
+			scanned += list.length
+			if (!(list instanceof Uint32Array)) this.#scoreWithNeighbours(list)
 			else {
 				if (rank === 0) this.#touch(list, COUNT_BITS)
-				this.#add(list)
+				this.#scoreTouched(list)
 			}
 		}
-		return this.#take(wanted)
+		return this.#collect(wanted)
 	}
 
-	/** Returns the best, and resets the scores. Finds the needed ones first, since few others are then within the margin. */
-	#take({ limit, margin, most, allowed }: Wanted): Matches {
+	/** Returns the best and resets the scores. Finds the needed ones first, since then few others are within the margin. */
+	#collect({ limit, margin, most, allowed }: Wanted): Matches {
 		const [scores, removed, ordinals, isTouched] = [this.#scores, this.#removed, this.#touched, this.#isTouched]
 		const count = this.#touchedCount
 		this.#touchedCount = 0
@@ -223,7 +226,7 @@ export class KeywordIndex {
 		return { found: best.kept(), best: highest || 1, needed }
 	}
 
-	/** Of each item of `list` the ordinal is what is above its lowest `bits`. */
+	/** The ordinal of an item of `list` is its value without the lowest `bits`. */
 	#touch(list: Postings, bits: number): void {
 		const [touched, isTouched] = [this.#touched, this.#isTouched]
 		let count = this.#touchedCount
@@ -237,7 +240,7 @@ export class KeywordIndex {
 	}
 
 	/** Adds a score to every memory that has the term, and to its neighbours. */
-	#open(list: readonly number[]): void {
+	#scoreWithNeighbours(list: readonly number[]): void {
 		const [scores, near, removed, lengths, back] = [this.#scores, this.#near, this.#removed, this.#lengths, this.#back]
 		const idf = this.#idf(list.length)
 		const nearness = Math.sqrt(idf / this.#idf(1))
@@ -270,11 +273,11 @@ export class KeywordIndex {
 		}
 	}
 
-	/** Adds to the scores of touched memories. */
-	#add(list: Uint32Array): void {
+	/** Adds to the scores of memories that already have one. */
+	#scoreTouched(list: Uint32Array): void {
 		const [scores, lengths, isTouched] = [this.#scores, this.#lengths, this.#isTouched]
 		const idf = this.#idf(list.length) * (K1 + 1)
-		// The same as in `#open`, with one division instead of two.
+		// The formula of `#scoreWithNeighbours`, with one division instead of two.
 		const base = K1 * (1 - B)
 		const perTerm = (K1 * B) / this.#averageLength
 		for (let at = 0; at < list.length; at++) {

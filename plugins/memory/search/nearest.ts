@@ -2,9 +2,9 @@ import type { Scored } from './best.ts'
 import type { Graph } from './graph.ts'
 import type { Vectors } from './vectors.ts'
 
-/** What a candidate from the graph costs, in comparisons with a vector. */
+/** The cost of a candidate from the graph, in comparisons of two vectors. */
 const GRAPH_COST = 8
-/** How many times as many candidates as needed are taken from the graph where only some are allowed. */
+/** Safety factor for the number of candidates from the graph if only some memories are allowed. */
 const SPARE = 1.5
 
 export interface NearestQuery {
@@ -19,9 +19,9 @@ export interface NearestQuery {
 }
 
 /**
- * The nearest vectors, in no order. Without a graph all are compared. Where only some are allowed, the graph is asked
- * for so many that enough of those should be among them; if that costs more than comparing each allowed one, or too few are,
- * each allowed one is compared.
+ * The nearest vectors, in no order. Without a graph, all are compared. If only some are allowed, the graph returns so many
+ * candidates that enough allowed ones should be among them. If that would cost more than comparing every allowed vector, or
+ * finds too few, every allowed vector is compared.
  */
 export function nearest(
 	vectors: Vectors,
@@ -30,9 +30,9 @@ export function nearest(
 ): readonly Scored[] {
 	if (!graph) return vectors.scan(cosine, most, floor, allowed)
 	if (!allowed) return vectors.scan(cosine, most, floor, graph.near(query, most))
-	const asked = Math.ceil((most * SPARE * vectors.count) / Math.max(1, allowed.size))
-	if (asked * GRAPH_COST < allowed.size) {
-		const found = graph.near(query, asked).filter((ordinal) => allowed.has(ordinal))
+	const candidates = Math.ceil((most * SPARE * vectors.count) / Math.max(1, allowed.size))
+	if (candidates * GRAPH_COST < allowed.size) {
+		const found = graph.near(query, candidates).filter((ordinal) => allowed.has(ordinal))
 		if (found.length >= most) return vectors.scan(cosine, most, floor, found)
 	}
 	return vectors.scan(cosine, most, floor, allowed)

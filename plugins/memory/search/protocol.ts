@@ -14,7 +14,7 @@ export interface VectorRow {
 export interface SearchQuery {
 	text: string
 	limit: number
-	/** From the embedder; without one only keywords are searched, unless the embedder is the built-in one. */
+	/** From the embedder. Without it only keywords are searched, unless the embedder is the built-in one. */
 	vector?: Float32Array
 	/** Only memories that have all of these. */
 	tags: readonly string[]
@@ -43,19 +43,19 @@ export interface IndexStatus {
 
 /** The calls of the index thread: each with its parameters and its result. */
 export interface IndexCalls {
-	/** Begins to fill the index of an agent; discards the previous one. */
+	/** Starts to fill the index of an agent; discards the previous one. */
 	begin: [{ uid: string; embedder: string }, void]
-	/** Rows in the order of storing, while the index is being filled. */
+	/** Rows in the order in which they were stored, while the index is being filled. */
 	fill: [{ uid: string; rows: VectorRow[] }, void]
-	/** From now on it can be searched. */
+	/** The index is complete and can be searched. */
 	ready: [{ uid: string }, void]
-	/** These three change nothing if the thread does not hold that agent's index. */
+	/** `add`, `vectors` and `remove` change nothing if the thread does not hold that agent's index. */
 	add: [{ uid: string; rows: VectorRow[] }, void]
 	vectors: [{ uid: string; embedder: string; vectors: { id: string; vector: Float32Array }[] }, void]
 	remove: [{ uid: string; ids: string[] }, void]
 	/** Null if it does not hold that agent's index. */
-	search: [{ uid: string; question: SearchQuery }, Hit[] | null]
-	/** Groups of at least two similar ones, oldest first; none is in two groups. */
+	search: [{ uid: string; query: SearchQuery }, Hit[] | null]
+	/** Groups of at least two similar memories, oldest first; no memory is in two groups. Null as for `search`. */
 	groups: [{ uid: string; ids: string[]; floor: number; most: number }, string[][] | null]
 	/** By the built-in embedder. */
 	similarity: [{ text: string; contents: string[] }, number[]]

@@ -1,5 +1,5 @@
-/** True if the two differ by one typo: a letter more, less, different, or swapped with its neighbour. */
-export function isSlip(a: string, b: string): boolean {
+/** True if the two differ by one inserted, missing, different or transposed letter. */
+export function isTypo(a: string, b: string): boolean {
 	if (Math.abs(a.length - b.length) > 1 || a === b) return false
 	let from = 0
 	while (from < a.length && a[from] === b[from]) from++

@@ -5,14 +5,14 @@ import { programOf } from '../../../core/util/own-code.ts'
 import { tryLater } from '../../shared/try-later.ts'
 import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result } from './protocol.ts'
 
-/** In addition to the indexes. */
+/** Heap of the thread in addition to the indexes. */
 const HEAP_MIB = 512
-const MAX_WAITING = 10_000
+const MAX_PENDING = 10_000
 
 export interface IndexThread extends AsyncDisposable {
 	/** Throws `unavailable` if the thread ended meanwhile; the next request starts another one. */
 	ask<C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>>
-	/** Called for indexes that the thread evicted; `all` if it ended. Called before any other request is sent. */
+	/** Called with the uid of an index that the thread evicted, or `all` if it ended, before any other request is sent. */
 	onLost(listener: (uid: string) => void): void
 }
 
@@ -26,42 +26,42 @@ export function indexThread(settings: IndexSettings, failed: (error: unknown) =>
 	let lost: (uid: string) => void = () => {}
 	let last = 0
 	let isClosed = false
-	const waiting = new Map<number, PendingCall>()
+	const pending = new Map<number, PendingCall>()
 
 	const start = (): Worker => {
 		const made = new Worker(programOf(new URL('./worker.ts', import.meta.url)), {
 			workerData: settings,
 			env: {},
-			execArgv: [], // what the process was started with is not meant for this thread
+			execArgv: [], // the options of the process do not apply to this thread
 			resourceLimits: { maxOldGenerationSizeMb: settings.index_mib + HEAP_MIB },
 		})
 		made.unref()
 		made.on('message', (reply: IndexReply) => {
 			if ('evicted' in reply) return lost(reply.evicted)
-			const one = waiting.get(reply.id)
-			waiting.delete(reply.id)
-			if ('error' in reply) one?.reject(new Error(`the index thread: ${reply.error}`))
-			else one?.resolve(reply.result as never)
+			const call = pending.get(reply.id)
+			pending.delete(reply.id)
+			if ('error' in reply) call?.reject(new Error(`the index thread: ${reply.error}`))
+			else call?.resolve(reply.result as never)
 		})
 		made.on('error', failed)
 		made.on('exit', () => {
 			if (worker === made) worker = undefined
 			lost('all')
 			const fault = new Fault('unavailable', 'the search index was restarted; try again')
-			for (const one of waiting.values()) one.reject(fault)
-			waiting.clear()
+			for (const { reject } of pending.values()) reject(fault)
+			pending.clear()
 		})
 		return made
 	}
 
 	const ask = <C extends IndexCall>(call: C, params: Params<C>): Promise<Result<C>> => {
-		if (waiting.size >= MAX_WAITING)
-			throw tryLater('queue_full', `${MAX_WAITING} requests wait for the search index already; try again later`, 1)
+		if (pending.size >= MAX_PENDING)
+			throw tryLater('queue_full', `the search index already has ${MAX_PENDING} pending requests; try again later`, 1)
 		if (isClosed) throw new Fault('unavailable', 'the search index is closed')
 		worker ??= start()
 		const id = ++last
 		return new Promise<Result<C>>((resolve, reject) => {
-			waiting.set(id, { resolve, reject })
+			pending.set(id, { resolve, reject })
 			worker?.postMessage({ id, call, params } satisfies IndexRequest)
 		})
 	}

@@ -1,6 +1,6 @@
 /**
- * The vectors of one agent, a byte per dimension: small enough for an exact scan, if that is fast or the
- * graph is not ready yet.
+ * The vectors of one agent, one byte per dimension: small enough for an exact scan, which is used while there are few or the
+ * graph is incomplete.
  */
 import { Best } from './best.ts'
 import type { Scored } from './best.ts'
@@ -18,7 +18,7 @@ export class Vectors {
 	#count = 0
 	/** Above the highest ordinal that has had a vector. */
 	#end = 0
-	/** Of the sample; absent if a vector has changed since. */
+	/** The mean of the sample; absent if a vector has changed since. */
 	#mean: Float32Array | undefined
 
 	constructor(dimensions: number) {
@@ -58,7 +58,7 @@ export class Vectors {
 		this.#count--
 	}
 
-	/** A view of it; changes with the next `set`. */
+	/** A view of the stored codes, valid until the next `set`. */
 	codes(ordinal: number): Int8Array {
 		return this.#codes.subarray(ordinal * this.dimensions, (ordinal + 1) * this.dimensions)
 	}
@@ -70,7 +70,7 @@ export class Vectors {
 		return (ordinal) => dot(codes, ordinal * dimensions) * (scales[ordinal] ?? 0)
 	}
 
-	/** Of all vectors, from an even sample of at most 64; 0 if there are none. */
+	/** The mean cosine of all vectors with a query, from an even sample of at most 64; 0 if there are none. */
 	meanCosine(query: Float32Array): number {
 		const mean = (this.#mean ??= this.#meanOfSample())
 		let sum = 0
@@ -93,7 +93,7 @@ export class Vectors {
 		return count === 0 ? mean : mean.map((value) => value / count)
 	}
 
-	/** By the cosines with a query: the nearest of `ordinals`, or of all if absent, that are at least as similar as `floor`; in no order. */
+	/** The `limit` nearest of `ordinals` (default: all) whose cosine is at least `floor`, in no order. `cosine`: with the query. */
 	scan(
 		cosine: (ordinal: number) => number,
 		limit: number,
@@ -112,7 +112,7 @@ export class Vectors {
 	}
 }
 
-/** Returns the scale of a code. */
+/** Quantizes a vector into `codes`, and returns their scale; 0 for a vector of zeros. */
 export function encode(vector: Float32Array, codes: Int8Array): number {
 	let most = 0
 	for (let at = 0; at < vector.length; at++) most = Math.max(most, Math.abs(vector[at] as number))

@@ -1,6 +1,6 @@
 /**
- * The thread that indexes and searches, so that the main thread never waits for it. It holds nothing that is not in the
- * store: it may be ended at any time, and an evicted index is filled again.
+ * The thread that indexes and searches, so that the main thread never blocks on it. All of its data is also in the store: the
+ * thread may end at any time, and an evicted index is filled again.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -10,7 +10,7 @@ import type { IndexCall, IndexReply, IndexRequest, IndexSettings, Params, Result
 import { hashTerms } from '../hashing.ts'
 import { someTermsOf, termsOf } from '../words.ts'
 
-/** The longest that calls may have to wait for background work. */
+/** Calls wait at most this long for background work. */
 const SLICE_MS = 4
 
 const port = parentPort
@@ -48,7 +48,7 @@ const handlers: Handlers = {
 		for (const id of ids) index?.remove(id)
 		if (index?.isMostlyRemoved) evict(index)
 	},
-	search: ({ uid, question }) => use(uid)?.search(question) ?? null,
+	search: ({ uid, query }) => use(uid)?.search(query) ?? null,
 	async groups({ uid, ids, floor, most }) {
 		const index = use(uid)
 		if (!index) return null
@@ -64,10 +64,10 @@ const handlers: Handlers = {
 	// Never all zeros, which normalization in a client would turn into NaN.
 	hash: ({ texts }) => texts.map((text) => hashTerms(someTermsOf(text))),
 	similarity({ text, contents }) {
-		const question = hashTerms(termsOf(text).terms)
+		const query = hashTerms(termsOf(text).terms)
 		return contents.map((content) => {
 			const vector = hashTerms(termsOf(content).terms)
-			return similarityOf(question.reduce((sum, value, at) => sum + value * (vector[at] as number), 0))
+			return similarityOf(query.reduce((sum, value, at) => sum + value * (vector[at] as number), 0))
 		})
 	},
 	status: ({ uid }) => indexes.get(uid)?.status ?? null,
@@ -90,7 +90,7 @@ async function answer({ id, call, params }: IndexRequest): Promise<void> {
 	const handler = handlers[call] as (params: unknown) => unknown
 	try {
 		const result = handler(params)
-		// Sent at once where it is known: after an await, background work would come first.
+		// A synchronous result is sent at once: after an await, background work would run first.
 		send({ id, result: result instanceof Promise ? await result : result })
 	} catch (error) {
 		send({ id, error: error instanceof Error ? (error.stack ?? error.message) : String(error) })

@@ -40,7 +40,7 @@ void t.test('a compaction is waited for, and can be undone', async (t) => {
 		await svc(['memory', 'add', 'bob', n === 0 ? 'The same thing twice.' : 'The same thing, twice!'])
 	t.match(await svc(['memory', 'undo', 'bob', '-y']), { code: 4, err: /no compaction to undo/ })
 	const compacted = await svc(['memory', 'compact', 'bob'])
-	t.match(compacted, { code: 0, out: /Of 2 memories there are 1 now; 1 group/, err: /Compacting 2 memories/ })
+	t.match(compacted, { code: 0, out: /Merged 1 group: 2 memories before, 1 now/, err: /Compacting 2 memories/ })
 	t.match((await svc(['memory', 'compactions', 'bob'])).out, / completed +\S+ \S+ +2 +1 /)
 	t.match(await svc(['memory', 'undo', 'bob']), { code: 2, err: /--yes/ })
 	t.match(await svc(['memory', 'undo', 'bob', '-y']), { code: 0, out: /2 memories as before/ })

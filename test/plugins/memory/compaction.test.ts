@@ -7,7 +7,7 @@ import type { Context } from '../../../core/plugin.ts'
 import { consolidatedIn, promptOf } from '../../../plugins/memory/compaction/consolidation.ts'
 import { hashTerms } from '../../../plugins/memory/hashing.ts'
 import { termsOf } from '../../../plugins/memory/words.ts'
-import { repetitions, saidIn } from '../../../plugins/memory/compaction/repetitions.ts'
+import { repetitions, sentencesOf } from '../../../plugins/memory/compaction/repetitions.ts'
 import { makeHome, startGateway } from '../../support/gateway.ts'
 import type { Answer, TestGateway } from '../../support/gateway.ts'
 import { startModelServer } from '../../support/model-server.ts'
@@ -404,7 +404,7 @@ void t.test('one that a crash cut off is brought to its end, or has changed noth
 void t.test('only what is said again in the same words is a repetition', async (t) => {
 	const said = (...contents: string[]): string[][] =>
 		repetitions(
-			contents.map((content, at) => saidIn(String(at), content)),
+			contents.map((content, at) => sentencesOf(String(at), content)),
 			40,
 		)
 	t.strictSame(said('Alice likes tea.', 'Alice does not like tea.', 'Alice likes teas'), [])

@@ -33,7 +33,7 @@ void t.test('the check of embeddings sends the headers and parameters of the pro
 	})
 	await using context = await openCheckContext({ home, env: { PATH: process.env.PATH } })
 	t.strictSame(await doctor.checks[0]?.run(context), [
-		{ level: 'ok', message: 'small makes embeddings of 4 dimensions, the size of the stored ones', fix: null },
+		{ level: 'ok', message: 'small returns embeddings of 4 dimensions, the size of the stored ones', fix: null },
 	])
 })
 

@@ -35,7 +35,7 @@ const CANDIDATES = 40
 const contents = sentences(COUNT)
 const rows = rowsOf(contents)
 const ask = async ({ thread }: TestThread, text: string): Promise<string[]> =>
-	((await thread.ask('search', { uid: UID, question: { text, limit: TOP, tags: [] } })) ?? []).map(({ id }) => id)
+	((await thread.ask('search', { uid: UID, query: { text, limit: TOP, tags: [] } })) ?? []).map(({ id }) => id)
 
 void t.test('the ten nearest are found as by looking at every vector', { timeout: 600_000 }, async (t) => {
 	const exact = contents.map((content) => hashTerms(termsOf(content).terms))
@@ -209,9 +209,9 @@ void t.test('indexes together take no more than their share: those of idle agent
 	for (const uid of ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']) await fill(small, uid, some)
 	t.ok(lost.length > 0, `${lost.length} were let go of`)
 	t.strictSame(lost, ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].slice(0, lost.length), 'the oldest first')
-	const question = { text: 'bicycle', limit: 3, tags: [] }
-	t.equal(await small.thread.ask('search', { uid: 'a', question }), null)
-	t.equal((await small.thread.ask('search', { uid: 'h', question }))?.length, 3)
+	const query = { text: 'bicycle', limit: 3, tags: [] }
+	t.equal(await small.thread.ask('search', { uid: 'a', query }), null)
+	t.equal((await small.thread.ask('search', { uid: 'h', query }))?.length, 3)
 })
 
 function dot(a: Float32Array, b: Float32Array): number {

@@ -5,7 +5,7 @@ import { AgentIndex } from '../../../plugins/memory/search/agent-index.ts'
 import { Best } from '../../../plugins/memory/search/best.ts'
 import type { Scored } from '../../../plugins/memory/search/best.ts'
 import { KeywordIndex } from '../../../plugins/memory/search/keywords.ts'
-import { questionOf, termsOf } from '../../../plugins/memory/words.ts'
+import { queryOf, termsOf } from '../../../plugins/memory/words.ts'
 import { rowsOf, sentences } from './thread.ts'
 
 const MEMORIES = 3_000
@@ -37,7 +37,7 @@ void t.test('a search by keywords returns the needed results and those within th
 	for (let ordinal = 0; ordinal < MEMORIES; ordinal += 7) index.remove(ordinal)
 	const isEven = (ordinal: number): boolean => ordinal % 2 === 0
 	for (const question of questions) {
-		const terms = index.find(questionOf(question, [termsOf(question).language]))
+		const terms = index.find(queryOf(question, [termsOf(question).language]))
 		for (const allowed of [undefined, isEven]) {
 			const search = (margin: number, most: number): Scored[] => {
 				const { found, best, needed } = index.search(terms, { limit: LIMIT, margin, most, allowed })
