@@ -1,6 +1,6 @@
 import type { Config } from '../../core/host/config.ts'
 
-/** Settings of the engine, in the section `store`, and of the cooperation of its gateways. */
+/** Settings of the engine, in the section `store`, and of its gateways. */
 export type ClusterSettings = Pick<
 	Config['store'],
 	'url' | 'prefix' | 'replicas' | 'format' | 'advertise' | 'credentials_file' | 'tls'
@@ -13,17 +13,17 @@ declare module '../../config/types.ts' {
 		prefix: string
 		/** Copies of each stream. */
 		replicas: number
-		/** The format to which older data in the cluster is converted; null: it is not converted. */
+		/** The format to which older data in the cluster is converted; null: older data keeps its format. */
 		format: number | null
-		/** The host name or address at which other gateways reach this one; null: it is derived. */
+		/** The host name or address at which other gateways reach this one; null: derived from `server.host`. */
 		advertise: string | null
 		credentials_file: string | null
 		tls: { ca_file: string | null; cert_file: string | null; key_file: string | null }
 	}
 	interface WorkerSettings {
 		/**
-		 * Whether this gateway lends its threads to the working one, while it waits. Always present in a gateway; checks of
-		 * plugins may get settings without it.
+		 * Whether this gateway, while waiting, lends its threads to the working one. Always present in a gateway; absent in some
+		 * checks of plugins.
 		 */
 		lend?: boolean
 	}

@@ -9,11 +9,11 @@ export interface CopyRequest {
 	from: Engine
 	to: Engine
 	signal: AbortSignal
-	/** Called now and then with what is being done. */
+	/** Reports progress from time to time. */
 	step(what: string): void
 }
 
-/** Of one commit. */
+/** Limits of one commit. */
 const RECORDS = 100
 const BYTES = 4 * 1024 * 1024
 /** Appends at the same time. */
@@ -21,9 +21,10 @@ const APPENDS = 64
 const REPORTED_EVERY = 1000
 
 /**
- * Returns how many of each were copied. `to` must be empty; until everything is there, and has been compared, no gateway opens it.
- * Neither may be in use. The jobs of runs lose their number of attempts, and positions in the log change. Throws `conflict` if `to`
- * holds something, `unavailable` if `from` must be upgraded first, `store_damaged` if the copy is not equal.
+ * Copies everything, then compares. `to` must be empty, and neither engine may be in use. No gateway opens the copy before it is
+ * complete and compared. The jobs of runs lose their number of attempts, and positions in the log change. Returns how many records,
+ * events and jobs were copied. Throws `conflict` if `to` is not empty, `unavailable` if `from` must be upgraded first,
+ * `store_damaged` if the copy differs.
  */
 export async function copyEngine({ from, to, signal, step }: CopyRequest) {
 	const [source, target] = [contentsOf(from), contentsOf(to)]
@@ -65,7 +66,7 @@ async function mustBeEmpty({ scopes, appends, jobs }: Contents): Promise<void> {
 			throw new Fault('conflict', 'the target already contains data: name an empty folder, or another store.prefix')
 }
 
-async function copyRecords(from: Engine, to: Engine, told: (count: number) => void): Promise<number> {
+async function copyRecords(from: Engine, to: Engine, report: (count: number) => void): Promise<number> {
 	let count = 0
 	for await (const scope of contentsOf(from).scopes()) {
 		let ops: Op[] = []
@@ -80,15 +81,15 @@ async function copyRecords(from: Engine, to: Engine, told: (count: number) => vo
 			if (ops.length === RECORDS || bytes + size > BYTES) await flush()
 			ops.push({ key, value, expect: null })
 			bytes += size
-			told(++count)
+			report(++count)
 		}
 		await flush()
 	}
 	return count
 }
 
-/** Several at a time, and of one run one after another. */
-async function copyLog({ appends }: Contents, to: Engine, told: (count: number) => void): Promise<number> {
+/** Appends several entries at the same time, but those of one run one after another. */
+async function copyLog({ appends }: Contents, to: Engine, report: (count: number) => void): Promise<number> {
 	const lasts = new Map<string, number>()
 	let busy = new Set<string>()
 	let pending: Promise<unknown>[] = []
@@ -106,11 +107,11 @@ async function copyLog({ appends }: Contents, to: Engine, told: (count: number) 
 			lasts.set(run, entries.at(-1)?.event.sequence ?? expected)
 		}
 		const appended = to.log.append(run, expected, [...entries])
-		// `flush` reports it; until then nobody waits for it.
+		// `flush` reports a failure; until then the rejection has no handler.
 		appended.catch(() => {})
 		pending.push(appended)
 		count += entries.length
-		told(count)
+		report(count)
 	}
 	await flush()
 	return count
@@ -129,13 +130,13 @@ async function compare(from: Engine, to: Engine, signal: AbortSignal): Promise<v
 		}
 		if (!(await copies.next()).done) throw differs(`records in ${scope}`)
 	}
-	mustBeEqual('events', await sumOf(contentsOf(from)), await sumOf(contentsOf(to)))
+	mustBeEqual('events', await checksumOf(contentsOf(from)), await checksumOf(contentsOf(to)))
 	const jobs = async ({ jobs }: Contents): Promise<unknown[]> => Array.fromAsync(jobs())
 	mustBeEqual('jobs', await jobs(contentsOf(from)), await jobs(contentsOf(to)))
 }
 
-/** Of all entries of the log, in whatever order runs follow each other. */
-async function sumOf({ appends }: Contents): Promise<string> {
+/** A checksum of all entries of the log that does not depend on the order of runs. */
+async function checksumOf({ appends }: Contents): Promise<string> {
 	let sum = 0n
 	let count = 0
 	const add = (run: string | null, { event, step }: LogEntry): void => {

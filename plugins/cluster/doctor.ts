@@ -1,4 +1,4 @@
-/** What `svc doctor` checks: whether the cluster can be used, and which gateways are on it. */
+/** The check of `svc doctor`: whether the cluster can be used, and which gateways are connected to it. */
 import { error, note, ok, warning } from '../../core/cli/doctor/contract.ts'
 import type { Check, CheckContext, DoctorFile, Finding } from '../../core/cli/doctor/contract.ts'
 import { isFault } from '../../core/errors.ts'
@@ -29,7 +29,7 @@ const clusterCheck: Check = {
 		const [state] = found.streams
 		if (!state) return ok(`${found.server} answers; nothing is stored there yet`)
 		if (found.address !== null && !(await isAlive(context, found.address))) {
-			// If it does not answer on the cluster either, its address is not the problem.
+			// If no working gateway answers on the cluster either, the address is not the problem.
 			if (!found.gateways.some(({ works }) => works)) return noneWorks(found)
 			return warning(
 				`the gateway ${found.holder} works on the cluster, and cannot be reached from here at ${found.address}`,

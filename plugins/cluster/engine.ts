@@ -2,7 +2,7 @@ import { readFileSync, statSync } from 'node:fs'
 import type { EngineModule } from '../../core/engines/contract.ts'
 import { schemes } from './schemes.ts'
 
-/** The engine on NATS JetStream. The client is loaded once an address is given. */
+/** The engine on NATS JetStream. Its client is loaded only when needed. */
 export default {
 	schemes,
 	async open({ store: { url, format, ...store }, home, ...request }) {
@@ -16,8 +16,8 @@ export default {
 } satisfies EngineModule
 
 /**
- * What distinguishes this home from any other, also from a copy of it: a process that holds its lock need not wait for an
- * earlier one that was killed. Undefined where the system does not tell.
+ * Identifies this home, and distinguishes it from copies. A process that holds the home's lock need not wait for the lease of an
+ * earlier process of the same home that was killed. Undefined on systems other than Linux.
  */
 function homeIdentity(home: string): string | undefined {
 	try {

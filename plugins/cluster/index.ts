@@ -4,7 +4,8 @@ import type { ClusterSettings } from './contract.ts'
 import { routes } from './routes.ts'
 
 /**
- * Several gateways on one cluster. The engine itself (engine.ts) is opened before plugins start; this shows how the cluster is.
+ * Several gateways on one cluster. The engine itself (engine.ts) is opened before plugins start; this plugin shows the state of the
+ * cluster.
  */
 export default definePlugin<ClusterSettings>({
 	name: 'cluster',

@@ -1,6 +1,7 @@
 /**
- * When data that several gateways share gets the format of this version. A newer gateway keeps the older format, so that those of the
- * version before it can take over again, until an operator sets `store.format`, once every gateway has the new version.
+ * Decides when data that several gateways share is upgraded to the format of this version. A newer gateway keeps the older format, so
+ * that gateways of the previous version can take over again, until every gateway has the new version and an operator sets
+ * `store.format`.
  */
 import { Fault } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
@@ -17,9 +18,9 @@ export interface MayUpgradeOptions {
 }
 
 /**
- * Whether the data is to be upgraded now. False: it has the format of this version, or stays as it is for now. Throws `config_invalid`
- * for a `store.format` that this version does not have, and `unavailable` if it can neither keep the format of the data nor change it
- * yet; the message says what to do.
+ * Whether to upgrade the data now. False: it has the format of this version, or keeps its format for now. Throws `config_invalid`
+ * for a `store.format` that this version does not support, and `unavailable` if it can neither keep the format of the data nor change
+ * it yet; the message says what to do.
  */
 export async function mayUpgrade({ data, wanted, members, log }: MayUpgradeOptions): Promise<boolean> {
 	const mark = data.mark()
@@ -28,7 +29,7 @@ export async function mayUpgrade({ data, wanted, members, log }: MayUpgradeOptio
 			'config_invalid',
 			`store.format is ${wanted}, and this version supports formats up to ${format}: correct the setting, or install the version that has it`,
 		)
-	if (mark.from !== undefined) return true // begun, by a gateway that had made sure
+	if (mark.from !== undefined) return true // a gateway has checked this and started the upgrade
 	if (mark.format === format) return false
 	const why =
 		wanted === format ? await tooOld(members) : `set store.format to ${format} once every gateway has this version`
@@ -43,7 +44,7 @@ export async function mayUpgrade({ data, wanted, members, log }: MayUpgradeOptio
 	return false
 }
 
-/** Which gateways could not read the new format; null if all that answer can. */
+/** The instruction to stop gateways that cannot read the new format; null if all that answer can. */
 async function tooOld(members: MayUpgradeOptions['members']): Promise<string | null> {
 	const older = (await members()).filter((one) => one.format < format)
 	if (older.length === 0) return null

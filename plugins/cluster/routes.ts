@@ -9,10 +9,7 @@ const cluster = Joi.object({
 		.integer()
 		.required()
 		.description('The format in which the data is written; see `store.format`.'),
-	servers: Joi.array()
-		.items(Joi.string())
-		.required()
-		.description('`host:port` of each server of the cluster that is known.'),
+	servers: Joi.array().items(Joi.string()).required().description('`host:port` of each known server of the cluster.'),
 	leader: Joi.string()
 		.allow(null)
 		.required()
@@ -30,13 +27,13 @@ const cluster = Joi.object({
 					.integer()
 					.required()
 					.description(
-						'Its worker threads in which runs execute: those of the working gateway, none before its first run, and those that another one lends to it.',
+						'Worker threads in which runs execute: for the working gateway its own, none before its first run; for another one those that it lends.',
 					),
-				runs: Joi.number().integer().required().description('Runs that execute there.'),
+				runs: Joi.number().integer().required().description('Runs that execute in these threads.'),
 			}),
 		)
 		.required()
-		.description('Those that answer at this moment, the working one first.'),
+		.description('Gateways that answer at this moment, the working one first.'),
 })
 	.id('Cluster')
 	.example({
@@ -50,7 +47,7 @@ const cluster = Joi.object({
 		],
 	})
 
-/** `GET /v1/cluster`, which answers without a cluster, too. */
+/** `GET /v1/cluster`, which also answers without a cluster. */
 export function routes(server: Server, { gateway }: Context): void {
 	server.route({
 		method: 'GET',
@@ -59,7 +56,7 @@ export function routes(server: Server, { gateway }: Context): void {
 			id: 'getCluster',
 			description: 'The gateways and servers of a cluster',
 			notes:
-				'On a cluster the gateways are asked, which takes most of a second. Without one it answers with this gateway.',
+				'On a cluster this asks all gateways, which takes almost a second. Without a cluster it returns this gateway only.',
 			tags: ['api', 'gateway'],
 			auth: scoped('agents:read'),
 			response: { status: { 200: cluster } },

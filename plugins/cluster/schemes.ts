@@ -1,2 +1,2 @@
-/** Of the addresses of NATS servers: connections in plain text, and encrypted ones. */
+/** URL schemes of NATS servers: unencrypted and encrypted. */
 export const schemes: readonly string[] = ['nats', 'tls']

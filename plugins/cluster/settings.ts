@@ -39,14 +39,14 @@ export default defineSettings<ClusterSettings>({
 				.allow(null)
 				.default(null)
 				.description(
-					'Servers of NATS that keep the data in place of the folder, such as nats://n1:4222,nats://n2:4222. Default null.',
+					'NATS servers that store the data instead of the folder, such as nats://n1:4222,nats://n2:4222. Default null.',
 				),
 			prefix: joi
 				.string()
 				.pattern(/^[A-Za-z0-9_-]{1,32}$/)
 				.default('svc')
 				.messages({ 'string.pattern.base': 'must have 1 to 32 of letters, digits, "-" and "_"' })
-				.description('Keeps apart what several installations have in one cluster. Default svc.'),
+				.description('Prefix that separates several installations in one cluster. Default svc.'),
 			replicas: joi
 				.number()
 				.valid(1, 3, 5)
@@ -59,7 +59,7 @@ export default defineSettings<ClusterSettings>({
 				.allow(null)
 				.default(null)
 				.description(
-					'Format that older data in the cluster is converted to, once every gateway has a version with it. Default null.',
+					'Format to which older data in the cluster is converted. Set it once every gateway has a version with this format. Default null.',
 				),
 			advertise: joi
 				.string()
@@ -101,14 +101,13 @@ function file(joi: Root, what: string): Schema {
 		.description(`${what}, relative to the home folder. Default null.`)
 }
 
-/** Addresses of one kind. A password in one must not be in the message. */
+/** Checks that all addresses have the same scheme. The message must not repeat them: they may contain a password. */
 function servers(text: string, helpers: CustomHelpers): unknown {
 	const addresses = text.split(',').map((one) => (URL.canParse(one.trim()) ? new URL(one.trim()) : undefined))
 	const kinds = new Set(addresses.map((one) => one?.protocol))
 	const [kind = ''] = kinds
 	if (kinds.size === 1 && schemes.includes(kind.slice(0, -1)) && addresses.every((one) => one?.hostname)) return text
 	return helpers.message({
-		custom:
-			'must be addresses of NATS servers with commas between them, all nats:// or all tls://, such as nats://n1:4222',
+		custom: 'must be addresses of NATS servers, separated by commas, all nats:// or all tls://, such as nats://n1:4222',
 	})
 }

@@ -10,15 +10,15 @@ import { schemes } from '../schemes.ts'
 const LMDB = 'lmdb:'
 
 export default {
-	description: 'Copy all data into a cluster, or from a cluster into a folder; no gateway may work on either',
+	description: 'Copy all data into a cluster, or from a cluster into a folder; no gateway may use either',
 	options: {
 		'--from <place>': 'lmdb:FOLDER, or nats://HOST:PORT,…',
 		'--to <place>': 'the same; it must be empty',
 	},
 	examples: `
 "lmdb:" alone is the folder of the settings (store.path). For a cluster the settings store.prefix, store.replicas,
-store.credentials_file and store.tls apply. The copy is compared with the source at the end, and the source stays as it is.
-An interrupted copy is refused by the gateway: remove it, and copy again. Then set store.url, or remove it, and start the gateway.
+store.credentials_file and store.tls apply. The source is not changed, and at the end the copy is compared with it.
+A gateway refuses an incomplete copy: remove it, and copy again. Then set store.url, or remove it, and start the gateway.
 
 Examples:
   svc migrate --from lmdb: --to nats://n1:4222,nats://n2:4222,nats://n3:4222
@@ -83,13 +83,13 @@ Examples:
 		)
 		cli.out.note(
 			target.url === null
-				? `The copy is in ${target.path}: remove store.url from gateway.yaml, let store.path name the folder, and start the gateway.`
+				? `The copy is in ${target.path}: remove store.url from gateway.yaml, set store.path to the folder, and start the gateway.`
 				: 'Set store.url in gateway.yaml to the address of the cluster, and start the gateway.',
 		)
 	},
 } satisfies Command
 
-/** The settings of the store, for that place. */
+/** The settings of the store for a place given on the command line. */
 function placeOf(cli: Cli, text: string, store: StoreSettings): StoreSettings {
 	if (text.startsWith(LMDB)) {
 		const path = text.slice(LMDB.length)
@@ -102,7 +102,7 @@ function placeOf(cli: Cli, text: string, store: StoreSettings): StoreSettings {
 	return { ...store, url: text }
 }
 
-/** Their gateways must not run: that of this home, and of a home whose folder is named. */
+/** The homes whose gateways must not run: this one, and those that contain a named folder. */
 function homesOf(home: string, places: readonly StoreSettings[]): Set<string> {
 	const others = places.flatMap(({ url, path }) => (url === null ? dirname(path) : []))
 	return new Set([home, ...others.filter((folder) => existsSync(join(folder, 'run')))])

@@ -1,4 +1,4 @@
-/** At the working gateway: takes requests that others of the cluster forwarded, as if the client had sent them here. */
+/** At the working gateway: accepts requests that waiting gateways forward, as if the client had sent them here. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Handler } from '../../../core/http/listeners.ts'
 import type { Address } from '../../../core/http/listening.ts'
@@ -11,26 +11,27 @@ import { valueOf } from './headers.ts'
 import type { Borrower } from './threads/borrower.ts'
 
 export interface AcceptOptions {
-	/** Of this gateway's tenure. */
+	/** The id of this gateway's tenure. */
 	tenure: string
 	/** Null until it is known. */
 	secret(): Secret | null
-	/** Called for each request that was taken. */
-	taken(): void
-	/** Takes connections of gateways that lend threads. */
+	/** Called for each forwarded request that was accepted. */
+	accepted(): void
+	/** Accepts connections of gateways that lend threads. */
 	borrower: Pick<Borrower, 'upgrade'>
 }
 
 /**
- * A request with the header, and without its proof, is refused: neither its address nor that it comes from this machine can be
- * trusted. The header itself reaches no plugin.
+ * Refuses a request that has the header without a valid proof: its client's address could not be trusted, nor whether it is local.
+ * Plugins never see the header.
  */
-export function acceptForwarded({ tenure, secret, taken, borrower }: AcceptOptions): (handler: Handler) => Handler {
+export function acceptForwarded({ tenure, secret, accepted, borrower }: AcceptOptions): (handler: Handler) => Handler {
 	const verify = openVerifier()
-	const why = 'the request was forwarded by a gateway that cannot prove that it belongs to the cluster now; repeat it'
+	const why =
+		'the request was forwarded by a gateway that cannot prove that it currently belongs to the cluster; repeat the request'
 
-	/** False if it must be refused. */
-	const isFit = (address: Address, request: IncomingMessage): boolean => {
+	/** False if the request must be refused. */
+	const isAcceptable = (address: Address, request: IncomingMessage): boolean => {
 		const { rawHeaders, method = '', url: target = '' } = request
 		const header = valueOf(rawHeaders, FORWARDED)
 		if (header === undefined) return true
@@ -41,17 +42,17 @@ export function acceptForwarded({ tenure, secret, taken, borrower }: AcceptOptio
 			if (rawHeaders[at]?.toLowerCase() === FORWARDED) rawHeaders.splice(at, 2)
 		delete request.headers[FORWARDED]
 		setPeer(request, peer)
-		taken()
+		accepted()
 		return true
 	}
 	return (handler) => ({
 		request(address: Address, request: IncomingMessage, response: ServerResponse) {
-			if (isFit(address, request)) handler.request(address, request, response)
+			if (isAcceptable(address, request)) handler.request(address, request, response)
 			else refuseRequest(response, why)
 		},
 		upgrade(address, request, socket, head) {
 			if (borrower.upgrade(request, socket, head)) return true
-			if (isFit(address, request)) return handler.upgrade(address, request, socket, head)
+			if (isAcceptable(address, request)) return handler.upgrade(address, request, socket, head)
 			answerSocket(socket, 503, ...refusal(why))
 			return true
 		},

@@ -1,6 +1,6 @@
 /**
- * Sends a request on to the working gateway, and its answer back, piece by piece: each side is read only as fast as the
- * other one takes it. Whichever side leaves ends the other one.
+ * Forwards a request to the working gateway, and streams the answer back, with backpressure in both directions. When one side
+ * disconnects, the other one is disconnected too.
  */
 import type { KeyObject } from 'node:crypto'
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
@@ -18,22 +18,22 @@ import { refusal, refuseRequest } from './refuse.ts'
 
 /** The working gateway. */
 export interface Route {
-	/** Of its tenure. */
+	/** The id of its tenure. */
 	tenure: string
-	/** Signs what is sent there. */
+	/** Signs requests to it. */
 	key: KeyObject
 	urls: Record<Address, URL | null>
-	/** What was sent there and has not ended. Destroy all of it once another gateway works. */
+	/** Requests and connections to it that are in progress. Destroy them all once another gateway works. */
 	open: Set<{ destroy(): unknown }>
 }
 
-/** `not_sent`: that gateway could not be reached, and has seen nothing of the request. `sent`: the client has its answer, or is gone. */
+/** `not_sent`: the gateway could not be reached and has received nothing. `sent`: the client has its answer, or is gone. */
 export type Outcome = 'sent' | 'not_sent'
 
 export interface Forwarder {
 	request(route: Route, address: Address, request: IncomingMessage, response: ServerResponse): Promise<Outcome>
 	upgrade(route: Route, address: Address, request: IncomingMessage, socket: Duplex, head: Buffer): Promise<Outcome>
-	/** A GET without a body, with the other headers of `request`, such as its token. Throws if there is no answer of at most 64 KiB. */
+	/** Sends a GET without a body, with the other headers of `request`, such as its token. Throws unless the answer has at most 64 KiB. */
 	ask(route: Route, request: IncomingMessage, requestId: string): Promise<ProbeAnswer>
 	close(): void
 }
@@ -45,17 +45,17 @@ export interface ProbeAnswer {
 }
 
 const CONNECT_MS = 2_000
-/** Shorter than the receiver keeps an idle connection. */
+/** Shorter than the receiver's limit for idle connections. */
 const IDLE_MS = 30_000
 const IDLE_CONNECTIONS = 256
 const ANSWER_HEADER_BYTES = 32 * 1024
 const PROBE_MS = 2_000
 const PROBE_BYTES = 64 * 1024
-/** For a client to take the end of what was sent to it. */
-const TAKE_MS = 1_000
-const nowhere = 'the working gateway does not listen at this address'
+/** How long a client may take to read the end of what was sent to it. */
+const DRAIN_MS = 1_000
+const notListening = 'the working gateway does not listen at this address'
 const lost =
-	'the working gateway went away before it answered; the request may have been executed or not: repeat it, with its Idempotency-Key if it starts a run'
+	'the working gateway went away before it answered, so the request may have been executed or not: repeat it, with the same Idempotency-Key if it starts a run'
 
 export function openForwarder(): Forwarder {
 	const sign = openSigner()
@@ -87,7 +87,7 @@ export function openForwarder(): Forwarder {
 		async request(route, address, request, response) {
 			const sent = open(route, address, request, { kind: 'request', requestId: String(response.getHeader(REQUEST_ID)) })
 			if (!sent) {
-				refuseRequest(response, nowhere)
+				refuseRequest(response, notListening)
 				return 'sent'
 			}
 			const gone = (): void => void sent.destroy()
@@ -105,7 +105,7 @@ export function openForwarder(): Forwarder {
 				return 'sent'
 			}
 			response.writeHead(answer.statusCode ?? 502, answer.statusMessage, passedHeaders(answer.rawHeaders))
-			// A client that opens a stream waits until it is open.
+			// A client waits for the headers of a stream, which may have no body yet.
 			if (answer.headers['content-length'] === undefined) response.flushHeaders()
 			answer.on('error', () => response.destroy())
 			answer.pipe(response)
@@ -115,7 +115,7 @@ export function openForwarder(): Forwarder {
 		async upgrade(route, address, request, socket, head) {
 			const sent = open(route, address, request, { kind: 'upgrade', requestId: requestIdFor(request) })
 			if (!sent) {
-				answerSocket(socket, 503, ...refusal(nowhere))
+				answerSocket(socket, 503, ...refusal(notListening))
 				return 'sent'
 			}
 			const gone = (): void => void sent.destroy()
@@ -145,7 +145,7 @@ export function openForwarder(): Forwarder {
 				if (!socket.destroyed) answerSocket(socket, 503, ...refusal(lost))
 				return 'sent'
 			}
-			// Its body ends with the connection.
+			// The end of the connection marks the end of the body.
 			socket.write(headOf(answer, [...passedHeaders(answer.rawHeaders), 'connection', 'close']))
 			answer.on('error', () => socket.destroy())
 			pass(answer, socket)
@@ -154,7 +154,7 @@ export function openForwarder(): Forwarder {
 
 		async ask(route, request, requestId) {
 			const sent = open(route, 'main', request, { kind: 'probe', requestId })
-			if (!sent) throw new Error(nowhere)
+			if (!sent) throw new Error(notListening)
 			using _ = setTimeout(() => sent.destroy(), PROBE_MS)
 			const answered = answerOf(sent)
 			sent.end()
@@ -168,17 +168,17 @@ export function openForwarder(): Forwarder {
 	}
 }
 
-/** Undefined if there is none: the connection failed or was cut. */
+/** Undefined if the connection failed or was closed without an answer. */
 function answerOf(sent: ClientRequest): Promise<IncomingMessage | undefined> {
 	return new Promise((resolve) => {
 		sent.once('response', resolve)
-		// Also one that comes after the answer.
+		// Not `once`: another error may follow the answer.
 		sent.on('error', () => resolve(undefined))
 		sent.once('close', () => resolve(undefined))
 	})
 }
 
-/** Settles once it can be sent; false if the connection fails, or takes too long. */
+/** True once the request is connected; false if the connection fails or takes too long. */
 function isConnected(sent: ClientRequest): Promise<boolean> {
 	return new Promise((resolve) => {
 		const late = setTimeout(() => sent.destroy(), CONNECT_MS)
@@ -198,7 +198,7 @@ function pass(from: Readable, to: Duplex): void {
 	from.on('error', () => to.destroy())
 	from.once('close', () => {
 		to.end()
-		setTimeout(() => to.destroy(), TAKE_MS).unref()
+		setTimeout(() => to.destroy(), DRAIN_MS).unref()
 	})
 	from.pipe(to)
 }

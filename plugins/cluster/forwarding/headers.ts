@@ -1,8 +1,8 @@
 import { REQUEST_ID } from '../../../core/http/request-id.ts'
 import { FORWARDED } from './proof.ts'
 
-/** They concern one connection, and this one is another (RFC 9110, section 7.6.1). */
-const ofConnection = new Set([
+/** Headers of a single connection, which are not forwarded (RFC 9110, section 7.6.1). */
+const hopByHop = new Set([
 	'connection',
 	'keep-alive',
 	'proxy-connection',
@@ -10,7 +10,7 @@ const ofConnection = new Set([
 	'trailer',
 	'transfer-encoding',
 	'upgrade',
-	// Answered at this connection already.
+	// This gateway has already answered it.
 	'expect',
 ])
 
@@ -20,7 +20,7 @@ export interface ForwardedAs {
 	requestId: string
 }
 
-/** The parts of a request that are read. */
+/** The parts of a request that forwarding needs. */
 interface Received {
 	rawHeaders: readonly string[]
 	method?: string | undefined
@@ -28,8 +28,8 @@ interface Received {
 }
 
 /**
- * The headers of a request as they are forwarded: name, value, name, value … as received, in their order and with doubles,
- * since the rule for local callers reads them so (plugins/auth/local.ts).
+ * The forwarded headers of a request: name, value, name, value … as received, in their order and with duplicates, since the rule
+ * for local callers depends on both (plugins/auth/local.ts).
  */
 export function forwardedHeaders(
 	{ rawHeaders, method = 'GET', httpVersion }: Received,
@@ -39,11 +39,11 @@ export function forwardedHeaders(
 	if (kind === 'request') {
 		const coding = valueOf(rawHeaders, 'transfer-encoding')
 		if (coding !== undefined) kept.push('transfer-encoding', coding)
-		// Node would announce a body.
+		// Otherwise Node would announce a body.
 		else if (!['GET', 'HEAD'].includes(method) && valueOf(rawHeaders, 'content-length') === undefined)
 			kept.push('content-length', '0')
 	}
-	// The rule also reads the HTTP version, which is lost: the forwarded request has that of this connection.
+	// The rule also depends on the HTTP version, which forwarding replaces by that of this connection.
 	if (httpVersion === '1.0') kept.push('via', '1.0 svc-gateway')
 	const connection =
 		kind === 'upgrade' ? ['connection', 'Upgrade', 'upgrade', 'websocket'] : ['connection', 'keep-alive']
@@ -51,17 +51,17 @@ export function forwardedHeaders(
 }
 
 /**
- * The headers of a request or an answer without these, and without those of the connection. What `Connection` names is
- * kept: a client could name a header that a proxy added, and count as local without it, or `content-length`, and its
- * body would be read as further requests.
+ * The headers of a request or an answer without `except` and hop-by-hop headers. Headers that `Connection` names are kept: a client
+ * could name a header that a proxy added, and count as local without it, or `content-length`, and its body would be read as further
+ * requests.
  */
 export function passedHeaders(rawHeaders: readonly string[], except: readonly string[] = []): string[] {
 	return pairsOf(rawHeaders)
-		.filter(([name]) => !ofConnection.has(name.toLowerCase()) && !except.includes(name.toLowerCase()))
+		.filter(([name]) => !hopByHop.has(name.toLowerCase()) && !except.includes(name.toLowerCase()))
 		.flat()
 }
 
-/** Of the first with this name, which is lower case. */
+/** The value of the first header with this name. `name`: in lower case. */
 export function valueOf(rawHeaders: readonly string[], name: string): string | undefined {
 	return pairsOf(rawHeaders).find(([one]) => one.toLowerCase() === name)?.[1]
 }

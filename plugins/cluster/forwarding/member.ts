@@ -1,4 +1,4 @@
-/** A gateway among several on one cluster: first it waits, then it works and tells the others where it is. */
+/** A gateway among several on one cluster: it first waits, then works and advertises its address to the others. */
 import { hostname } from 'node:os'
 import type { Member, MemberOptions } from '../../../core/engines/contract.ts'
 import { messageOf } from '../../../core/errors.ts'
@@ -15,7 +15,7 @@ import { openLender } from './threads/lender.ts'
 import { PROTOCOL } from './threads/protocol.ts'
 import { openStandby } from './standby.ts'
 
-/** The key may be changed, and the gateway may get another address, while it works. */
+/** Interval of checking whether the key or the address has changed while the gateway works. */
 const ADVERTISE_MS = 1_000
 
 export function openMember(options: MemberOptions): Member {
@@ -65,7 +65,7 @@ export function openMember(options: MemberOptions): Member {
 		onLeaseObserved: (lease) => standby.onLeaseObserved(lease),
 		accept({ id: tenure }, pool) {
 			borrower = openBorrower({ tenure, version, secret: () => secret, pool, log })
-			return acceptForwarded({ tenure, secret: () => secret, taken: () => forwarded++, borrower })
+			return acceptForwarded({ tenure, secret: () => secret, accepted: () => forwarded++, borrower })
 		},
 		async serves(tenure) {
 			standby.served()
@@ -82,7 +82,7 @@ export function openMember(options: MemberOptions): Member {
 	}
 }
 
-/** Where others reach what listens at `url`: the name is a setting, the port the real one. */
+/** The URL at which others reach the listener at `url`: its port, with the configured host name. */
 function advertised(url: string, { store, server }: Config): string {
 	const { port } = new URL(url)
 	const isEverywhere = server.host === '0.0.0.0' || server.host === '::'

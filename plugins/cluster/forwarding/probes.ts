@@ -1,6 +1,6 @@
 /**
- * What a waiting gateway says of itself. It is alive by itself, and ready if the working one is: then it can forward
- * requests there, and a load balancer may send it some.
+ * The health endpoints of a waiting gateway. It is alive on its own, and ready if the working gateway is: then it can forward
+ * requests, and a load balancer may send it some.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { REQUEST_ID } from '../../../core/http/request-id.ts'
@@ -8,9 +8,9 @@ import type { Health } from '../../../core/status.ts'
 import type { ProbeAnswer, Forwarder, Route } from './forward.ts'
 
 const ROLE = 'waiting: requests are forwarded to the working gateway'
-const NOBODY = 'waiting: no gateway works on the data of the cluster at the moment, or it cannot be reached'
+const NO_GATEWAY = 'waiting: no gateway works on the data of the cluster at the moment, or it cannot be reached'
 
-/** False if the request asks for something else. */
+/** Returns false for any other request. */
 export function answerProbe(
 	request: IncomingMessage,
 	response: ServerResponse,
@@ -30,7 +30,7 @@ export function answerProbe(
 	const ask = async (): Promise<void> => {
 		const to = route()
 		const asked = to && (await forwarder.ask(to, request, String(response.getHeader(REQUEST_ID))).catch(() => null))
-		const { status, headers, body } = asked ?? nobody(path === '/readyz', isVerbose)
+		const { status, headers, body } = asked ?? unavailable(path === '/readyz', isVerbose)
 		const text = asked ? withRole(asked, path === '/readyz') : body
 		const retry = headers['retry-after'] ?? (status === 503 ? '2' : undefined)
 		response
@@ -44,7 +44,7 @@ export function answerProbe(
 	return true
 }
 
-/** The answer of the working gateway, with the role of this one in place of its own. */
+/** The answer of the working gateway, with its role replaced by that of this one. */
 function withRole({ body }: ProbeAnswer, isText: boolean): string {
 	if (isText) return body.replace(/^\[\+\]role .*$/m, `[+]role ${ROLE}`)
 	try {
@@ -56,8 +56,8 @@ function withRole({ body }: ProbeAnswer, isText: boolean): string {
 	}
 }
 
-function nobody(isText: boolean, isVerbose: boolean): ProbeAnswer {
-	if (isText) return { status: 503, headers: {}, body: isVerbose ? `[-]role ${NOBODY}\nwaiting\n` : 'waiting' }
-	const body = { statusCode: 503, error: 'Service Unavailable', code: 'unavailable', message: NOBODY }
+function unavailable(isText: boolean, isVerbose: boolean): ProbeAnswer {
+	if (isText) return { status: 503, headers: {}, body: isVerbose ? `[-]role ${NO_GATEWAY}\nwaiting\n` : 'waiting' }
+	const body = { statusCode: 503, error: 'Service Unavailable', code: 'unavailable', message: NO_GATEWAY }
 	return { status: 503, headers: { 'content-type': 'application/json; charset=utf-8' }, body: JSON.stringify(body) }
 }

@@ -1,11 +1,12 @@
 /**
- * The header by which a gateway that forwards a request proves that it belongs to the cluster, and says where the client is:
+ * The header by which a forwarding gateway proves that it belongs to the cluster, and states the addresses of the client's
+ * connection:
  *
  *     svc-forwarded: TENURE SENDER NUMBER REMOTE LOCAL MAC
  *
- * REMOTE and LOCAL are the ends of the client's connection, or `-`. MAC is an HMAC-SHA256 over all of it, the method, the target
- * and the address that the request came to. It is good once, during one tenure of the working gateway: a sender numbers what it
- * forwards, and the receiver remembers the last numbers of each. No clocks need to agree.
+ * REMOTE and LOCAL are the two ends of that connection, or `-`. MAC is an HMAC-SHA256 over all other parts, the method, the target
+ * and the address that received the request. A proof is valid once, during one tenure of the working gateway: a sender numbers its
+ * requests, and the receiver remembers the last numbers of each sender. No clocks need to agree.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
@@ -28,46 +29,46 @@ export function openSigner(): (key: KeyObject, tenure: string, peer: Peer, reque
 	const sender = newId()
 	let number = 0
 	return (key, tenure, { remoteAddress, localAddress }, request) => {
-		const said = `${tenure} ${sender} ${++number} ${remoteAddress ?? '-'} ${localAddress ?? '-'}`
-		return `${said} ${macOf(key, said, request)}`
+		const signed = `${tenure} ${sender} ${++number} ${remoteAddress ?? '-'} ${localAddress ?? '-'}`
+		return `${signed} ${macOf(key, signed, request)}`
 	}
 }
 
-/** How many senders are remembered; the one that was silent for longest is forgotten for another one. */
-const MOST_SENDERS = 256
+/** Limit of remembered senders; the least recently active one is forgotten first. */
+const MAX_SENDERS = 256
 
-/** Returns the ends of the client's connection; null if the header proves nothing, or not for this request, or was used before. */
+/** Returns the ends of the client's connection; null if the proof is invalid, is for another request, or was used before. */
 export function openVerifier(): (key: KeyObject, tenure: string, header: string, request: Signed) => Peer | null {
-	const senders = new BoundedMap<string, Numbers>(MOST_SENDERS)
+	const senders = new BoundedMap<string, Numbers>(MAX_SENDERS)
 	return (key, tenure, header, request) => {
 		const cut = header.lastIndexOf(' ')
-		const said = header.slice(0, Math.max(0, cut))
+		const signed = header.slice(0, Math.max(0, cut))
 		const given = Buffer.from(header.slice(cut + 1))
-		const expected = Buffer.from(macOf(key, said, request))
+		const expected = Buffer.from(macOf(key, signed, request))
 		if (given.length !== expected.length || !timingSafeEqual(given, expected)) return null
-		const [ofTenure, sender = '', number, remote, local] = said.split(' ')
+		const [ofTenure, sender = '', number, remote, local] = signed.split(' ')
 		if (ofTenure !== tenure) return null
 		const numbers = senders.get(sender) ?? new Numbers()
 		senders.set(sender, numbers)
-		if (!numbers.take(Number(number))) return null
+		if (!numbers.use(Number(number))) return null
 		const end = (text: string | undefined) => (text === '-' ? undefined : text)
 		return { remoteAddress: end(remote), localAddress: end(local) }
 	}
 }
 
-function macOf(key: KeyObject, said: string, { address, method, target }: Signed): string {
-	return createHmac('sha256', key).update(`forwarded\n${said}\n${address}\n${method}\n${target}`).digest('base64url')
+function macOf(key: KeyObject, signed: string, { address, method, target }: Signed): string {
+	return createHmac('sha256', key).update(`forwarded\n${signed}\n${address}\n${method}\n${target}`).digest('base64url')
 }
 
-/** Which of the numbers 1, 2, … of a sender were used. They arrive out of order; one far behind the highest counts as used. */
+/** The used ones of a sender's numbers 1, 2, … They arrive out of order; a number far below the highest counts as used. */
 class Numbers {
-	/** 4 KiB: more than a gateway has open connections. */
+	/** One bit each, 4 KiB in all: more than a gateway has open connections. */
 	static readonly #REACH = 32_768
 	readonly #used = new Uint8Array(Numbers.#REACH / 8)
 	#highest = 0
 
-	/** False if it was used before. */
-	take(number: number): boolean {
+	/** Marks a number as used. False if it was used before. */
+	use(number: number): boolean {
 		if (!(number > this.#highest - Numbers.#REACH)) return false
 		for (let passed = this.#highest + 1; passed <= Math.min(number, this.#highest + Numbers.#REACH); passed++)
 			this.#mark(passed, false)

@@ -1,15 +1,15 @@
 import { createHmac, createSecretKey, hkdfSync } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 
-/** By which the gateways of one installation recognize each other. */
+/** The shared secret by which the gateways of one installation recognize each other. */
 export interface Secret {
-	/** Signs what is forwarded. */
+	/** Signs forwarded requests. */
 	key: KeyObject
-	/** For the record that all of them read: shows who has the same key, and nothing of it. */
+	/** A value for the shared record from which others see whether they have the same key. It does not reveal the key. */
 	checkOf(tenure: string): string
 }
 
-/** `installation`: the key that all gateways have. `prefix`: keeps apart installations in one cluster (`store.prefix`). */
+/** `installation`: the key that all its gateways have. `prefix`: `store.prefix`, which separates installations in one cluster. */
 export function secretFrom(installation: KeyObject, prefix: string): Secret {
 	const key = createSecretKey(Buffer.from(hkdfSync('sha256', installation, '', `svc gateways ${prefix}`, 32)))
 	return {

@@ -1,6 +1,6 @@
 /**
- * What a gateway does while another one works on the data: it listens, and forwards every request there. A request that comes while
- * none works waits for the next one, which may be this gateway.
+ * A gateway while another one works on the data: it listens, and forwards every request to the working one. A request that arrives
+ * while no gateway works waits for the next one, which may be this gateway.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
@@ -22,31 +22,31 @@ export interface StandbyOptions {
 	listeners: Listeners
 	listen: Record<Address, ListenAt>
 	log: Logger
-	/** That of this home as it is now. Throws if it has none. */
+	/** Reads the current secret of this home. Throws if it has none. */
 	secret(): Promise<Secret>
 	/** Called once it listens, or listens at one more address. */
 	listening(holder: string): void
-	/** Called with the working gateway whenever that is another one, or listens elsewhere; null if none does. */
+	/** Called when the working gateway or its address has changed; null if no gateway works. */
 	routed(route: Route | null): void
 }
 
-/** How long a request waits for a working gateway: longer than another one needs to take over (plugins/cluster/nats/lease.ts). */
+/** How long a request waits for a working gateway: longer than a takeover needs (plugins/cluster/nats/lease.ts). */
 const WAIT_MS = 20_000
-const MOST_WAITING = 1_000
+const MAX_WAITING = 1_000
 /** Between two attempts to reach the working gateway. */
-const AGAIN_MS = 250
+const RETRY_MS = 250
 const CLOSE_MS = 1_000
 const loop =
-	'this gateway waits, and another waiting one has forwarded the request to it: the address that the working gateway has in the cluster is not its own; set store.advertise there'
+	'this waiting gateway received a request that another waiting gateway forwarded: the working gateway advertises a wrong address; set store.advertise there'
 
 export function openStandby({ listeners, listen, log, secret, listening, routed }: StandbyOptions) {
 	const forwarder = openForwarder()
 	let route: Route | null = null
 	let target: GatewayAddress | undefined
-	/** False before it waits and after it works. */
+	/** False before it starts to wait, and once it works. */
 	let isWaiting = false
 	let changed = Promise.withResolvers<void>()
-	let count = 0
+	let waitingRequests = 0
 
 	const change = (next: Route | null): void => {
 		const former = route
@@ -64,19 +64,19 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 		listening(holder)
 	}
 
-	/** False once it has waited for long enough, or too many wait. */
+	/** False if the time is over, or too many requests wait. */
 	const wait = async (until: number): Promise<boolean> => {
 		const left = until - performance.now()
-		if (left <= 0 || count >= MOST_WAITING) return false
-		count++
+		if (left <= 0 || waitingRequests >= MAX_WAITING) return false
+		waitingRequests++
 		const later = Promise.withResolvers<void>()
-		using _ = setTimeout(later.resolve, Math.min(AGAIN_MS, left))
+		using _ = setTimeout(later.resolve, Math.min(RETRY_MS, left))
 		await Promise.race([changed.promise, later.promise])
-		count--
+		waitingRequests--
 		return true
 	}
 
-	/** Settles once the request was handed on or refused. */
+	/** Settles once the request was forwarded, handled here or refused. */
 	const serve = async (
 		forward: (route: Route) => Promise<'sent' | 'not_sent'>,
 		here: () => void,
@@ -120,7 +120,7 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 		},
 	}
 
-	/** Undefined if the key of this home may be another one. */
+	/** Undefined if this home does not have the key of a gateway that may be dead. */
 	const routeTo = async ({ id, holder, isAlive }: ObservedLease, to: GatewayAddress): Promise<Route | undefined> => {
 		const { key, checkOf } = await secret().catch((error: unknown) => {
 			throw new Fault(
@@ -136,7 +136,7 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 				urls: { main: new URL(to.main), legacy: to.legacy === null ? null : new URL(to.legacy) },
 				open: new Set(),
 			}
-		// The record may be that of a gateway that is dead, from before the key was changed.
+		// The record may be from a dead gateway, written before the key was changed.
 		if (!isAlive) return undefined
 		throw new Fault(
 			'config_invalid',
@@ -170,7 +170,7 @@ export function openStandby({ listeners, listen, log, secret, listening, routed 
 			change(next)
 			if (target.legacy !== null) await open('legacy', found.holder)
 		},
-		/** This gateway works now: requests that wait go to what is current in the listeners. */
+		/** This gateway works now: waiting requests go to the current handler of the listeners. */
 		served(): void {
 			isWaiting = false
 			change(null)

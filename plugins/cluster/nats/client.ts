@@ -1,4 +1,4 @@
-/** The connection to the cluster, and JetStream's API over it. Nothing else here speaks to NATS. */
+/** The connection to the cluster, with JetStream's API. No other file uses NATS directly. */
 import { readFileSync } from 'node:fs'
 import { connect, credsAuthenticator, headers as newHeaders, NoRespondersError } from '@nats-io/transport-node'
 import type { Msg, MsgHdrs, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
@@ -19,14 +19,14 @@ export interface ClientOptions {
 	log?: Logger | undefined
 }
 
-/** What JetStream's API answers with instead of a result. */
+/** The error in an answer of JetStream's API. */
 export interface ApiError {
 	code: number
 	err_code?: number
 	description?: string
 }
 
-/** Why the cluster refused a request, in its words. */
+/** The cluster's own description of an error. */
 export function textOfError({ code, description }: ApiError): string {
 	return description ?? String(code)
 }
@@ -49,57 +49,57 @@ export interface Stored {
 }
 
 export interface Client {
-	/** One request and its answer. Throws what the NATS client throws: a timeout, no responders, a closed connection. */
+	/** One request and its answer. Throws the errors of the NATS client: a timeout, no responders, a closed connection. */
 	ask(subject: string, data: Uint8Array | string, headers?: Headers, timeoutMs?: number): Promise<Msg>
 	/** Answers each request to this subject until the connection ends. */
 	respond(subject: string, answer: () => string): void
-	/** Everybody's answers to one request, as they arrive within `ms`. Throws `unavailable` if the cluster cannot be asked. */
+	/** The answers of all responders to one request, as they arrive within `ms`. Throws `unavailable` if the cluster cannot be asked. */
 	askAll<T>(subject: string, ms: number): Promise<T[]>
 	/** Sends without an answer. */
 	send(subject: string, data: Uint8Array, headers: Headers): void
 	/**
-	 * A call of JetStream's API, repeated until the cluster answers, for at most 12 s: then throws `unavailable`. An answer that
-	 * refuses is returned; `error` says why.
+	 * Calls JetStream's API, and retries for at most 12 s until the cluster answers: then throws `unavailable`. A refusal is
+	 * returned, with the reason in `error`.
 	 */
 	api<T>(name: string, body?: unknown): Promise<Answer<T>>
 	/** The messages of one direct read, in the order of the stream. May come from a server that is behind the leader. */
 	direct(stream: string, body: Record<string, unknown>): Promise<Stored[]>
 	/** The last message of a subject, as the leader has it; undefined if there is none. */
 	last(stream: string, subject: string): Promise<Stored | undefined>
-	/** Null while connected; otherwise why not. */
+	/** Null while connected; otherwise the reason. */
 	trouble(): string | null
-	/** The server that it is connected to. */
+	/** The server to which this client is connected. */
 	serverName(): string
-	/** `host:port` of each server that is known. */
+	/** `host:port` of each known server. */
 	servers(): string[]
 	close(): Promise<void>
 }
 
 export type Headers = Readonly<Record<string, string | number>>
 
-/** Of one attempt. */
+/** Timeout of one attempt. */
 const ANSWER_MS = 2_500
-/** How long a call is repeated: longer than the cluster needs to choose a new leader. */
+/** How long a call is retried: longer than the cluster needs to elect a new leader. */
 export const PATIENCE_MS = 12_000
-const AGAIN_MS = 250
-/** The client finds out that a server is gone after two of these. */
+const RETRY_MS = 250
+/** The client detects that a server is gone after two of these. */
 const PING_MS = 5_000
 const RETRY_AFTER_S = 2
 export const STREAM_NOT_FOUND = 10059
-/** JetStream has no leader, is starting, or the stream's leader is being chosen. */
+/** JetStream has no leader, is starting, or is electing the stream's leader. */
 const BUSY = new Set([503, 408])
 
-/** Why a request cannot be answered now: 503 with `Retry-After`. */
+/** A temporary failure of the cluster: 503 with `Retry-After`. */
 export function unreachable(message: string, cause?: unknown): Fault {
 	return tryLater('unavailable', message, RETRY_AFTER_S, cause)
 }
 
 /**
  * Connects, and stays connected to one of the servers. Throws `unavailable` if none answers, if the credentials are refused,
- * or if a server cannot be used. The check of the server is repeated after each reconnection.
+ * or if a server is unsuitable. Checks the server again after each reconnection.
  */
 export async function openClient(options: ClientOptions): Promise<Client> {
-	const nc = await connected(options)
+	const nc = await connectTo(options)
 	let trouble = serverProblem(nc.info)
 	if (trouble !== null) {
 		await nc.close()
@@ -110,7 +110,7 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 	const ask: Client['ask'] = (subject, data, headers, timeout = ANSWER_MS) =>
 		nc.request(subject, data, { timeout, ...(headers && { headers: headersOf(headers) }) })
 
-	/** Repeats an attempt until it succeeds, and its answer says more than that JetStream is busy. */
+	/** Retries until an attempt succeeds with an answer other than that JetStream is busy. */
 	const untilAnswered = async <T>(
 		attempt: () => Promise<T>,
 		isBusy: (answer: T) => boolean = () => false,
@@ -125,7 +125,7 @@ export async function openClient(options: ClientOptions): Promise<Client> {
 				if (performance.now() > end)
 					throw unreachable(`the cluster does not answer: ${trouble ?? messageOf(error)}`, error)
 			}
-			await pause(AGAIN_MS)
+			await pause(RETRY_MS)
 		}
 	}
 
@@ -175,7 +175,7 @@ function addressesIn(url: string): URL[] {
 	return url.split(',').map((one) => new URL(one.trim()))
 }
 
-async function connected(options: ClientOptions): Promise<NatsConnection> {
+async function connectTo(options: ClientOptions): Promise<NatsConnection> {
 	const hosts = addressesIn(options.url).map(({ host }) => host)
 	try {
 		return await within(PATIENCE_MS, 'the cluster', connect(connectOptions(options)))
@@ -193,7 +193,7 @@ function hintFor(message: string): string {
 	if (/authori[sz]ation|authentication/i.test(message))
 		return 'check the user and the password in the first address of store.url, or store.credentials_file'
 	if (/certificate|self-signed|ssl|tls/i.test(message) && !/exist/.test(message))
-		return 'check store.tls: ca_file must have the certificate of the authority that signed those of the servers'
+		return "check store.tls: ca_file must contain the certificate of the authority that signed the servers' certificates"
 	if (/exist|no such file|permission denied|credentials/i.test(message))
 		return 'check store.credentials_file and store.tls'
 	return 'check store.url and that the servers run'
@@ -216,14 +216,14 @@ function connectOptions({ url, credentials_file, tls = {} }: ClientOptions): Nod
 			},
 		}),
 		maxReconnectAttempts: -1,
-		reconnectTimeWait: AGAIN_MS,
+		reconnectTimeWait: RETRY_MS,
 		pingInterval: PING_MS,
 		maxPingOut: 2,
 		timeout: ANSWER_MS,
 	}
 }
 
-/** Reports why the cluster cannot be reached, and null once it can. Ends with the connection. */
+/** Reports why the cluster cannot be reached, and null once it can be. Ends with the connection. */
 async function follow(nc: NatsConnection, tell: (trouble: string | null) => void, log?: Logger): Promise<void> {
 	for await (const { type } of nc.status()) {
 		if (type === 'disconnect') {
@@ -235,7 +235,7 @@ async function follow(nc: NatsConnection, tell: (trouble: string | null) => void
 			if (problem === null) log?.info({ server: nc.info?.server_name }, 'connected to the cluster again')
 			else {
 				log?.error(problem)
-				await nc.reconnect() // another server may do
+				await nc.reconnect() // another server may be suitable
 			}
 		}
 	}
@@ -264,7 +264,7 @@ function storedOf({ subject, seq, data = '', hdrs = '', time }: RawMessage): Sto
 	}
 }
 
-/** A batch of answers ends with a status of 204; one that finds nothing is a 404. */
+/** A batch of answers ends with status 204; an empty result has status 404. */
 async function readDirect(nc: NatsConnection, subject: string, body: unknown): Promise<Stored[]> {
 	const isBatch = typeof (body as { batch?: unknown }).batch === 'number'
 	const found: Stored[] = []

@@ -1,12 +1,12 @@
 /**
- * Which gateways there are at this moment: each one on the cluster, also a waiting one, answers a request to one subject. Nothing
- * is stored, so a gateway that is down or cut off is not among them.
+ * Discovers the gateways on a cluster: every gateway, working or waiting, answers requests to one subject. Nothing is stored, so a
+ * gateway that is down or disconnected is not found.
  */
 import type { ClusterMember } from '../../../core/store/ports.ts'
 import type { Client } from './client.ts'
 import type { Names } from './streams.ts'
 
-/** For answers: a gateway that is busy with a long step needs some time. */
+/** How long to wait for answers: a gateway whose event loop is busy needs some time. */
 const WAIT_MS = 750
 
 /** Answers until the connection ends. */

@@ -1,6 +1,6 @@
 /**
- * Notices that somebody removed the messages of a stream, as `nats stream purge` does. Without the log, runs in progress would
- * repeat their steps; without the state, the installation would begin anew on the log of another.
+ * Detects that someone removed the messages of a stream, as `nats stream purge` does. Without the log, runs in progress would
+ * repeat their steps; without the state, a new installation would start on the log of another one.
  */
 import type { Fault } from '../../../core/errors.ts'
 import type { Store } from '../../../core/store/ports.ts'
@@ -9,9 +9,9 @@ import type { Client } from './client.ts'
 import { infoOf } from './streams.ts'
 import type { Names } from './streams.ts'
 
-/** Written while the log has messages, so that a later start notices that they are gone. */
+/** Written while the log has messages, so that a later start detects that they are gone. */
 interface LogMark {
-	/** Its messages were removed. Later messages do not replace them. */
+	/** The messages were removed. Stays true when new messages are added. */
 	emptied: boolean
 }
 
@@ -24,7 +24,7 @@ export function emptied(name: string, { state, events }: Names): Fault {
 	)
 }
 
-/** Why nothing may continue, or null. `log`: whether it has events; `state`: whether it has the mark of an installation. */
+/** The reason why the gateway must not start, or null. `log`: whether the log has events; `state`: whether the state has the format mark. */
 export async function emptiedBefore(
 	internal: Store,
 	names: Names,
@@ -36,7 +36,7 @@ export async function emptiedBefore(
 }
 
 /**
- * Call the returned check regularly. It settles with the reason why nothing may continue, or null. `kept`: the position of a
+ * Call the returned check regularly. It settles with the reason why the gateway must stop, or null. `kept`: the position of a
  * message of the log that the gateway itself never removes; 0 if the log has no such message yet.
  */
 export function watchLog(client: Client, names: Names, internal: Store, kept: () => number) {

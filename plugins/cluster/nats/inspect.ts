@@ -8,15 +8,15 @@ import { discoverGateways } from './discovery.ts'
 import { infoOf, namesOf } from './streams.ts'
 
 export interface ClusterFindings {
-	/** Of the server that answered. */
+	/** The server that answered. */
 	server: string
-	/** Who holds the lease; null if no gateway does. */
+	/** The gateway that holds the lease; null if none does. */
 	holder: string | null
-	/** Where the others reach it; null if it does not say so. */
+	/** The holder's address for other gateways; null if it has not advertised one. */
 	address: string | null
-	/** That answer, the working one first. */
+	/** Gateways that answer, the working one first. */
 	gateways: ClusterMember[]
-	/** Of the data; null before the first start. */
+	/** Format of the data; null before the first start. */
 	format: number | null
 	streams: {
 		name: string
@@ -26,7 +26,7 @@ export interface ClusterFindings {
 	}[]
 }
 
-/** The state of the cluster, read without a gateway. Throws `unavailable` with what to change; `streams` is empty before the first start. */
+/** The state of the cluster, read without a gateway. `streams` is empty before the first start. Throws `unavailable` with what to change. */
 export async function inspectCluster(options: ClientOptions & { prefix: string }): Promise<ClusterFindings> {
 	const client = await openClient(options)
 	try {

@@ -1,6 +1,6 @@
 /**
- * All keys of one kind, in memory: about 250 bytes each. So whether a key exists, and which keys a prefix has, is known without
- * asking the cluster, and exact because only the holder of the lease writes.
+ * All keys of one kind, in memory: about 250 bytes each. Answers whether a key exists, and which keys a prefix has, without asking
+ * the cluster. It is exact because only the holder of the lease writes.
  */
 import { compareKeys, endOf, keyAfter, scopeOf } from '../../../core/store/keys.ts'
 
@@ -9,7 +9,7 @@ export const UNKNOWN = -1
 
 interface Scope {
 	seqs: Map<string, number>
-	/** In order; absent until somebody asks. */
+	/** In order; absent until first needed. */
 	sorted?: string[]
 }
 
@@ -59,7 +59,7 @@ export class KeyIndex {
 	}
 }
 
-/** Where the key stands, or would stand. */
+/** The index of the first key that is not below `key`. */
 function placeOf(sorted: readonly string[], key: string): number {
 	let [low, high] = [0, sorted.length]
 	while (low < high) {

@@ -1,10 +1,10 @@
 /**
- * Which gateway works on the cluster's data: one at a time, as the store's checks are exact only for one writer. The others
- * wait for its lease. Two things keep a former holder from writing, such as one whose machine was suspended:
+ * The lease that decides which gateway works on the cluster's data: one at a time, since the store's checks are exact only for a
+ * single writer. The others wait for it. Two mechanisms keep a former holder from writing, such as one whose machine was suspended:
  *
- * - its own clock: it reads and writes nothing once its last renewal is older than `holdMs`, and others take the lease only
+ * - its own clock: it neither reads nor writes once its last renewal is older than `holdMs`, and others take the lease only
  *   when it was not renewed for `takeMs`, which is longer;
- * - the servers: they refuse what is sent under the epoch of an earlier holder (streams.ts).
+ * - the servers: they refuse messages under the epoch of an earlier holder (streams.ts).
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../../core/errors.ts'
@@ -20,9 +20,9 @@ import type { Names } from './streams.ts'
 export interface LeaseTimes {
 	/** Between two renewals. */
 	renewMs: number
-	/** For how long a renewal allows reading and writing. */
+	/** How long a renewal permits reading and writing. */
 	holdMs: number
-	/** A lease that was not renewed for this long belongs to nobody. Longer than `holdMs`. */
+	/** A lease that was not renewed for this long has expired. Longer than `holdMs`. */
 	takeMs: number
 }
 
@@ -32,57 +32,57 @@ export interface LeaseOptions {
 	client: Client
 	names: Names
 	replicas: number
-	/** Who holds it: for the log of those that wait. */
+	/** The name of this gateway, for the logs of waiting ones. */
 	holder: string
 	times?: LeaseTimes | undefined
-	/** Of a home whose lock this process holds: an earlier holder with the same one is dead. */
+	/** Identifies the home whose lock this process holds: an earlier holder with the same home is dead. */
 	home?: string | undefined
 	/** Ends the wait. */
 	signal?: AbortSignal | undefined
 	/**
-	 * Called each time the lease is read, four times a second, while another gateway holds it; and with null once, when this one takes
-	 * it after that. What it throws ends the wait.
+	 * Called each time the lease is read, four times a second, while another gateway holds it; and once with null, when this gateway
+	 * takes it after that. An error thrown by it ends the wait.
 	 */
 	onLeaseObserved?: ((found: ObservedLease | null) => void | Promise<void>) | undefined
 	log?: Logger | undefined
 }
 
 export interface Lease {
-	/** The number of this holder; that of each later one is higher. */
+	/** The number of this holder; each later holder has a higher one. */
 	readonly epoch: number
 	readonly tenure: Tenure
-	/** Throws `unavailable` unless this gateway surely holds the lease at this moment. */
+	/** Throws `unavailable` unless this gateway certainly holds the lease at this moment. */
 	mustHold(): void
-	/** Null while it holds the lease; otherwise why it may not read or write now. */
+	/** Null while this gateway holds the lease; otherwise why it may not read or write now. */
 	trouble(): string | null
 	/**
-	 * Settles when another gateway has taken the lease, or when the cluster is back after this one could not renew it for too
-	 * long: what was in progress was refused meanwhile. Then this process must begin again.
+	 * Settles when another gateway has taken the lease, or when the cluster is back after this one could not renew the lease for too
+	 * long: operations in progress were refused meanwhile. This process must then restart.
 	 */
 	readonly lost: Promise<Fault>
 	isLost(): boolean
-	/** Called with the position in the stream of state that a renewal took. */
+	/** The listener gets the position of each renewal in the stream of state. */
 	onRenewed(listener: (seq: number) => void): void
-	/** From now on nothing may be read or written. */
+	/** Forbids all reads and writes from now on. */
 	lose(why: string): void
-	/** Makes the streams accept this epoch again, if the lease is still held. For a holder that finds its epoch refused. */
+	/** Makes the streams accept this epoch again, if the lease is still held. For a holder whose epoch was refused. */
 	reassert(): Promise<void>
-	/** Gives the lease back, so that another gateway takes it at once. */
+	/** Releases the lease, so that another gateway can take it at once. */
 	release(): Promise<void>
 }
 
 interface LeaseRecord {
-	/** Null once it was given back. */
+	/** Null once it was released. */
 	id: string | null
 	holder: string
 	home?: string | undefined
-	/** Its address, under the name that 0.2.0 gave it; absent until it serves requests. */
+	/** The holder's address, under the name that 0.2.0 used; absent until it serves requests. */
 	reach?: GatewayAddress | undefined
 }
 
 const POLL_MS = 250
 const CONFIRM_MS = 1_000
-/** For one renewal. A cluster without a leader chooses one within 10 s, which must not end the lease. */
+/** Timeout of one renewal. A cluster without a leader elects one within 10 s, which must not end the lease. */
 const ANSWER_MS = 1_500
 
 /** Waits until no other gateway holds the lease, and takes it. Throws `unavailable` if the cluster does not answer. */
@@ -113,7 +113,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 		lost ??= unreachable(why)
 		end.resolve(lost)
 	}
-	/** Asks twice, since a server that starts may answer before it knows all of its streams. */
+	/** Asks twice, since a starting server may answer before it has loaded all of its streams. */
 	const checkStreams = async (): Promise<void> => {
 		if ((await removedStream(client, names).catch(() => null)) === null) return
 		await pause(CONFIRM_MS)
@@ -144,7 +144,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 			seq = position
 			renewed(position)
 			if (heldUntil > 0 && performance.now() > heldUntil) {
-				// Nobody took it. Whoever is next need not wait.
+				// No other gateway took it. Released, so that the next one need not wait.
 				await publish(seq, { id: null, holder })
 				lose(`the cluster is back, after more than ${times.holdMs / 1000} s`)
 				return false
@@ -228,7 +228,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
 	}
 }
 
-/** Who holds the lease as far as the cluster knows; null if nobody does. */
+/** The recorded holder of the lease; null if it is free. */
 export async function holderOf(
 	client: Client,
 	names: Names,
@@ -250,7 +250,7 @@ async function take(
 	for (;;) {
 		signal?.throwIfAborted()
 		const found = await client.last(names.state, names.lease).catch((error: unknown) => {
-			// It waits for whoever works, so it waits for the cluster too.
+			// A gateway that already waits for another one also waits while the cluster is unavailable.
 			if (seen === undefined || !isFault(error, 'unavailable')) throw error
 			log?.debug({ err: error }, 'the lease cannot be read')
 		})

@@ -6,31 +6,31 @@ import { infoOf, rootAndKeyOf } from './streams.ts'
 import type { Names } from './streams.ts'
 import { messagesUntil } from './read-stream.ts'
 
-/** The most subjects that the cluster names in one answer. */
-const NAMED = 100_000
-/** A deleted key's message may be there this much longer than it must. */
+/** Maximum number of subjects in one answer of the cluster. */
+const PAGE = 100_000
+/** The message of a deleted key may exist this much longer than its TTL. */
 const MARGIN_S = 60
 
 /**
- * Fills the indexes with the keys in the stream, by what their subjects begin with. Nobody writes meanwhile. A key whose last
- * message has no body was deleted; the names do not say that, but such a message is never old.
+ * Fills the indexes, each named by the prefix of its subjects, with the keys in the stream. There must be no writes meanwhile. A key
+ * whose last message has no body was deleted. The list of subjects does not show that, but such a message is always recent.
  */
 export async function loadKeys(
 	client: Client,
 	{ prefix, state, lease }: Names,
 	indexes: Readonly<Record<string, KeyIndex>>,
 ): Promise<void> {
-	const placed = (subject: string): [KeyIndex, string] | undefined => {
+	const entryOf = (subject: string): [KeyIndex, string] | undefined => {
 		const [root, key] = rootAndKeyOf(subject)
 		const index = indexes[root]
 		return index && [index, key]
 	}
 	let last = 0
-	for (let offset = 0; ; offset += NAMED) {
+	for (let offset = 0; ; offset += PAGE) {
 		const info = await infoOf(client, state, { subjects_filter: `${prefix}.kv.>`, offset })
 		const subjects = Object.keys(info.state.subjects ?? {})
 		for (const subject of subjects) {
-			const [index, key] = placed(subject) ?? []
+			const [index, key] = entryOf(subject) ?? []
 			index?.set(key as string, UNKNOWN)
 		}
 		last = info.state.last_seq
@@ -39,9 +39,9 @@ export async function loadKeys(
 	const now = (await client.last(state, lease))?.time ?? Date.now()
 	const since = new Date(now - (DELETED_TTL_S + MARGIN_S) * 1000).toISOString()
 	for await (const { subject, data, seq } of messagesUntil(client, state, { start_time: since }, last)) {
-		const [index, key] = placed(subject) ?? []
+		const [index, key] = entryOf(subject) ?? []
 		if (data.length === 0) index?.delete(key as string)
-		// A server that was killed may have messages that the leader has not: only the leader says which keys there are.
+		// A server that was killed may have messages that the leader lacks: only the leader's list decides which keys exist.
 		else if (index?.get(key as string) !== undefined) index.set(key as string, seq)
 	}
 }

@@ -6,10 +6,10 @@ import { messagesFrom } from './read-stream.ts'
 import type { Recent } from './recent.ts'
 import type { Names } from './streams.ts'
 
-/** An event may be stored before or after the time in its id by this much: clocks differ, and it may have waited. */
+/** An event may be stored this long before or after the time in its id: clocks differ, and the event may have been queued. */
 const EARLIEST_MS = 10_000
 const LATEST_MS = 90_000
-/** How many records one search reads. */
+/** Limit of records that one search reads. */
 const RECORDS = 50_000
 
 /** The position of the event with this id, or null. The id contains the event's time, so no index is needed. */
@@ -23,21 +23,21 @@ export async function findEvent(
 	if (time === undefined) return null
 	const wanted = Buffer.from(event_id)
 	for (const record of recent.records()) {
-		// Far cheaper than decoding each record.
-		const position = record.data.includes(wanted) ? placeIn(recordOf(record), event_id) : null
+		// Much cheaper than decoding each record.
+		const position = record.data.includes(wanted) ? positionIn(recordOf(record), event_id) : null
 		if (position !== null) return position
 	}
 	const start_time = new Date(time - EARLIEST_MS).toISOString()
 	let read = 0
 	for await (const message of messagesFrom(client, names.events, { start_time })) {
 		if (message.time > time + LATEST_MS || ++read > RECORDS) return null
-		const position = message.data.includes(wanted) ? placeIn(recordOf(message), event_id) : null
+		const position = message.data.includes(wanted) ? positionIn(recordOf(message), event_id) : null
 		if (position !== null) return position
 	}
 	return null
 }
 
-function placeIn({ seq, entries }: LogRecord, event_id: string): number | null {
+function positionIn({ seq, entries }: LogRecord, event_id: string): number | null {
 	const at = entries.findIndex(({ event }) => event.event_id === event_id)
 	return at < 0 ? null : positionAt(seq, at)
 }

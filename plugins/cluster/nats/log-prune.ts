@@ -6,18 +6,18 @@ import type { LogSource } from './log-source.ts'
 import type { Names } from './streams.ts'
 
 interface PruneRequest extends Pruning {
-	/** The newest record's position: it stays. */
+	/** The position of the newest record, which is kept. */
 	newest: number
-	/** The records at these positions were removed; `runs` are those that they belonged to. */
-	gone: (seqs: ReadonlySet<number>, runs: ReadonlySet<string>) => void
+	/** Called after the records at these positions, which belong to `runs`, were removed. */
+	onRemoved: (seqs: ReadonlySet<number>, runs: ReadonlySet<string>) => void
 }
 
-/** Records that are removed together, and requests at the same time. */
+/** Records that are removed at the same time, with one request each. */
 const batch = 200
-/** The same at the beginning of the log, where one request removes all of them. */
+/** Records at the beginning of the log that one request removes. */
 const purged = 10_000
 
-/** Returns how many events were removed. A record is removed as a whole; a run loses its oldest ones only. */
+/** Returns how many events were removed. A record is removed as a whole; a run loses only its oldest records. */
 export async function pruneLog(
 	client: Client,
 	names: Names,
@@ -25,13 +25,13 @@ export async function pruneLog(
 	request: PruneRequest,
 ): Promise<number> {
 	const { before, isKept } = pruningOf(request)
-	/** Runs of which a record stays, so that later ones stay as well. */
-	const spared = new Set<string>()
+	/** Runs with a kept record, whose later records are kept as well. */
+	const keptRuns = new Set<string>()
 	let seqs = new Set<number>()
 	let runs = new Set<string>()
 	let removed = 0
 	let young = 0
-	/** Nothing was kept so far: one request removes all up to here. */
+	/** No record was kept so far: one request removes all up to here. */
 	let isBeginning = true
 	const flush = async (): Promise<void> => {
 		const all = [...seqs]
@@ -39,7 +39,7 @@ export async function pruneLog(
 		if (last === undefined) return
 		if (isBeginning) await purge(client, names, last + 1)
 		else await Promise.all(all.map((seq) => deleteOne(client, names, seq)))
-		request.gone(seqs, runs)
+		request.onRemoved(seqs, runs)
 		seqs = new Set()
 		runs = new Set()
 	}
@@ -47,11 +47,11 @@ export async function pruneLog(
 		if (seq >= request.newest) break
 		const isOld = entries.every(({ event }) => Date.parse(event.timestamp) < before)
 		young = isOld ? 0 : young + 1
-		const goes = isOld && !(run !== null && spared.has(run)) && !(await isKept(run))
-		if (!goes) {
+		const isExpired = isOld && !(run !== null && keptRuns.has(run)) && !(await isKept(run))
+		if (!isExpired) {
 			await flush()
 			isBeginning = false
-			if (run !== null) spared.add(run)
+			if (run !== null) keptRuns.add(run)
 			if (young >= youngInARow) break
 			continue
 		}
@@ -71,7 +71,7 @@ async function purge(client: Client, { events }: Names, seq: number): Promise<vo
 
 async function deleteOne(client: Client, { events }: Names, seq: number): Promise<void> {
 	const { error } = await client.api(`STREAM.MSG.DELETE.${events}`, { seq, no_erase: true })
-	// It may be gone already: an earlier attempt's answer did not arrive.
+	// It may already be gone if the answer to an earlier attempt was lost.
 	if (error && error.code !== 404 && !/not found/i.test(error.description ?? ''))
 		throw unreachable(`old events cannot be removed: ${textOfError(error)}`)
 }

@@ -4,10 +4,10 @@ import type { LogPage } from '../../../core/store/ports.ts'
 import { positionAt, seqOf } from './log-record.ts'
 import type { LogSource } from './log-source.ts'
 
-/** Records that one page reads. */
+/** Limit of records that one page reads. */
 const maxRecords = 2000
 
-/** Only the run is looked up by the cluster: other filters read all records, in order. */
+/** The cluster filters by run only: other filters read all records in order. */
 export function readPage(source: LogSource, request: PageRequest): Promise<LogPage> {
 	const from = async function* (after: number): AsyncGenerator<PageRecord> {
 		const read = request.reverse ? source.backwards : source.forwards

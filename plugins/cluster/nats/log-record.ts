@@ -1,4 +1,4 @@
-/** One append as one message of the stream of events. Its time is the server's. */
+/** One append, stored as one message of the stream of events, with the server's time. */
 import { Fault } from '../../../core/errors.ts'
 import { decodeValue, encodeValue } from '../../../core/store/codec.ts'
 import { invalid } from '../../../core/store/keys.ts'
@@ -17,7 +17,7 @@ export interface LogRecord {
 	size: number
 }
 
-/** The entries of one append: the position of an event is that of its message, times this, and its place in it. */
+/** Limit of entries of one append. The position of an event is that of its message times this, plus its index in the message. */
 const ENTRIES = 4096
 
 /** Throws as `encodeValue` does, and `invalid_request` for more than 4,096 entries. */

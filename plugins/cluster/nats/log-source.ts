@@ -1,4 +1,4 @@
-/** The records of the log in order, whether they are in memory or in the cluster. */
+/** Reads the records of the log in order, from memory or from the cluster. */
 import type { Client } from './client.ts'
 import { recordOf } from './log-record.ts'
 import type { LogRecord } from './log-record.ts'
@@ -9,7 +9,7 @@ import type { Names } from './streams.ts'
 
 export type LogSource = ReturnType<typeof openLogSource>
 
-/** Records of the window that is read first when reading backwards. */
+/** Size of the first window when reading backwards, in records. */
 const WINDOW = 256
 /** A window in which fewer records than this are found is followed by a larger one. */
 const FEW = 64
@@ -25,14 +25,14 @@ export function openLogSource(client: Client, names: Names, recent: Recent, firs
 	}
 
 	return {
-		/** Records from the position `seq` on; with a run its own. */
+		/** Records from the position `seq` on, of one run or of all. */
 		async *forwards(seq: number, run?: string): AsyncGenerator<LogRecord> {
 			let next = Math.max(1, seq)
 			for (let start = recent.from(); next < start; start = recent.from()) {
 				yield* stored(next, start, run)
 				next = start
 			}
-			// What is added meanwhile is newer than what the reader asked for.
+			// Records that are added meanwhile are newer than what the reader asked for.
 			for (const record of recent.records(run)) if (record.seq >= next) yield recordOf(record)
 		},
 		/** Records at `seq` and before it, the newest first. */

@@ -31,21 +31,21 @@ export interface LogOptions {
 	log?: Logger | undefined
 }
 
-/** Runs whose last sequence is remembered; that of any other run is asked for. */
-const rememberedRuns = 50_000
-/** The events of the gateway itself take turns among so many subjects: on one they would wait for each other. */
+/** Runs whose last sequence is cached. */
+const cachedRuns = 50_000
+/** The gateway's own events alternate among this many subjects: on a single one they would wait for each other. */
 const GATEWAY_SUBJECTS = 16
 
 /** The log in the stream of events. An append is one message, and its change of records is written after it. */
 export function openEventLog(options: LogOptions): EventLog & { kept(): number } {
 	const { client, names, source, writer, lease, records, recent } = options
 	const listeners = new LogListeners(options.log)
-	const ends = new BoundedMap<string, number>(rememberedRuns)
+	const ends = new BoundedMap<string, number>(cachedRuns)
 	let head = options.head
 	/** The position of a message that the gateway itself never removes; 0 if there is no such message yet. */
 	let kept = seqOf(head)
 	let turn = 0
-	/** Settles once everything that was stored so far has been delivered to subscribers. */
+	/** Settles once all events stored so far have been delivered to subscribers. */
 	let delivered: Promise<unknown> = Promise.resolve()
 
 	const endOf = async (run: string): Promise<number> => {
@@ -69,7 +69,7 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 		lease.mustHold()
 		await records.learn(ops)
 		if (run !== null) await endOf(run)
-		// From here to the write nothing is awaited: what is checked still holds then.
+		// No await from here to the write, so that these checks still hold then.
 		const last = run === null ? expectedLast : (ends.get(run) ?? 0)
 		if (run !== null && last !== expectedLast) throw fenced(run, expectedLast, last)
 		const data = encodeRecord(run, expectedLast, entries)
@@ -127,7 +127,7 @@ export function openEventLog(options: LogOptions): EventLog & { kept(): number }
 				before,
 				keep,
 				newest: kept,
-				gone(seqs, runs) {
+				onRemoved(seqs, runs) {
 					recent.remove(seqs)
 					for (const run of runs) ends.delete(run)
 				},

@@ -30,37 +30,36 @@ import { infoOf, makeStreams, namesOf, rootAndKeyOf, token } from './streams.ts'
 import type { Names } from './streams.ts'
 
 export interface NatsOptions extends ClientOptions {
-	/** What streams and subjects begin with: letters, digits, `-` and `_`. */
+	/** The prefix of streams and subjects: letters, digits, `-` and `_`. */
 	prefix: string
 	/** Copies of each stream. */
 	replicas: number
 	/** Ends the wait for the lease; then `openNats` throws. */
 	signal?: AbortSignal | undefined
-	/** Called often while another gateway holds the lease (lease.ts). */
+	/** As `LeaseOptions.onLeaseObserved`. */
 	onLeaseObserved?: ((found: ObservedLease | null) => void | Promise<void>) | undefined
 	/** `store.format`. Default null. */
 	wantedFormat?: number | null | undefined
-	/** Of the program, for the other gateways. Default `unknown`. */
+	/** The program's version, shown to other gateways. Default `unknown`. */
 	version?: string | undefined
-	/** Distinguishes the home whose lock this process holds from any other. */
+	/** Identifies the home whose lock this process holds. */
 	home?: string | undefined
 	/** For tests. */
 	times?: LeaseTimes | undefined
-	/** For tests, as `RecordsOptions` has it. */
+	/** For tests: as `RecordsOptions.deletedTtlS`. */
 	deletedTtlS?: number | undefined
 }
 
-/** The engine on NATS JetStream, opened. */
 export type NatsEngine = Engine & Required<Pick<Engine, 'lost' | 'remote' | 'tenure' | 'members' | 'mayUpgrade'>>
 
 const formatKey = ['meta', 'format'] as const
 const STOP_POLL_MS = 100
-/** How many of the newest messages are read at the start. */
+/** The newest messages that are read at the start. */
 const RECENT = 512
 
 /**
- * Opens the data in the cluster, once no other gateway works on it. Throws `unavailable`, which says what to do, if the
- * cluster cannot be reached or used.
+ * Opens the data in the cluster, once no other gateway works on it. Throws `unavailable`, with what to do, if the cluster cannot be
+ * reached or used.
  */
 export async function openNats(options: NatsOptions): Promise<NatsEngine> {
 	const { prefix, replicas, version = 'unknown' } = options
@@ -69,7 +68,7 @@ export async function openNats(options: NatsOptions): Promise<NatsEngine> {
 	let lease: Lease | undefined
 	try {
 		await makeStreams(client, names, replicas)
-		// Before the lease: a gateway that is too old would take it again and again under a supervisor that starts it again.
+		// Before the lease: a gateway that is too old would take it repeatedly under a supervisor that restarts it.
 		const stored = await storedMark(client, names)
 		if (stored) mustBeReadable(stored, placeOf(names))
 		answerDiscovery(client, names, () => ({ name: ownName, version, format, works: lease !== undefined }))
@@ -102,7 +101,7 @@ async function opened(
 		stream: names.state,
 		last: state.state.last_seq,
 		replaces: true,
-		/** A key that does not exist has no message, or a recent one without a body, which the cluster then reports. */
+		// A missing key may still have a recent message without a body; the cluster then refuses position 0 and reports the real one.
 		lastOf(subject) {
 			const [root, key] = rootAndKeyOf(subject)
 			const seq = indexes[root]?.get(key)
@@ -207,7 +206,7 @@ async function opened(
 			isClosed = true
 			dispatcher.close()
 			const isIdle = Promise.all([stateWriter.idle(), eventWriter.idle()]).then(() => true)
-			// Writes are repeated until they succeed, and the servers may never return.
+			// Writes are retried until they succeed, and the servers may never return.
 			while (lease.trouble() === null && !(await Promise.race([isIdle, pause(STOP_POLL_MS, false)])));
 			await lease.release()
 			await client.close()
@@ -215,12 +214,12 @@ async function opened(
 	}
 }
 
-/** A subject of the log for messages without an event. */
+/** The subject of messages without an event in the log. */
 function barrierOf({ prefix }: Names, { epoch }: Lease): string {
 	return `${prefix}.w.${epoch}.ev.b`
 }
 
-/** Stored behind everything that an earlier holder's servers had accepted: what is read from now on contains all of it. */
+/** Stores a message after everything that was accepted from an earlier holder, so that later reads contain all of it. */
 async function passBarrier(client: Client, names: Names, lease: Lease): Promise<void> {
 	const subject = barrierOf(names, lease)
 	for (let attempt = 1; ; attempt++) {
@@ -256,7 +255,7 @@ async function headOf(client: Client, names: Names): Promise<number> {
 	return newest ? positionAt(newest.seq, recordOf(newest).entries.length - 1) : 0
 }
 
-/** Marks a new installation with the format of its records, and refuses one that this program cannot read. */
+/** Reads the format, or marks a new installation with the current one. Refuses a format that this program cannot read. */
 async function markOf(internal: Store, names: Names): Promise<FormatMark> {
 	const found = await internal.get<FormatMark>(formatKey)
 	if (found) {
@@ -268,13 +267,13 @@ async function markOf(internal: Store, names: Names): Promise<FormatMark> {
 	return mark
 }
 
-/** The format as the leader has it, to be read without the lease; undefined before the first start. */
+/** Reads the format from the leader, without the lease; undefined before the first start. */
 export async function storedMark(client: Client, names: Names): Promise<FormatMark | undefined> {
 	const found = await client.last(names.state, `${internalRoot(names)}.${token(joinKey(formatKey))}`)
 	return found && found.data.length > 0 ? (decodeValue(found.data, 0, found.data.length) as FormatMark) : undefined
 }
 
-/** What the subjects of the queue and of the format begin with. */
+/** The prefix of the subjects of the queue and of the format. */
 function internalRoot({ prefix }: Names): string {
 	return `${prefix}.kv.q.0`
 }

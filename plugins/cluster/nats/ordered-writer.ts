@@ -1,6 +1,6 @@
 /**
- * Writes to one stream. Each write is repeated until the cluster has answered, however long that takes, and is stored once: it
- * expects the last message of its subject, so of two attempts only one can succeed.
+ * Writes to one stream. Each write is retried until the cluster has answered, without a time limit, and is stored once: it expects
+ * the last message of its subject, so only one of several attempts can succeed.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { Fault, isFault, messageOf } from '../../../core/errors.ts'
@@ -13,10 +13,10 @@ import type { Room } from './room.ts'
 import { replacing, WRONG_SEQUENCE } from './streams.ts'
 
 export interface Outgoing {
-	/** As the stream has it, such as `svc.kv.r.0.KEY`. */
+	/** The subject in the stream, such as `svc.kv.r.0.KEY`. */
 	subject: string
 	data: Buffer
-	/** The message goes away after this long: `30s`. */
+	/** The message expires after this long: `30s`. */
 	ttl?: string
 }
 
@@ -26,26 +26,26 @@ export interface WriterOptions {
 	prefix: string
 	lease: Lease
 	room: Room
-	/** The position of a subject's last message where the caller knows it: 0 for none. */
+	/** The position of a subject's last message, 0 for none; undefined if the caller does not know it. */
 	lastOf?: (subject: string) => number | undefined
 	/** The last position of the stream. */
 	last: number
-	/** Each message replaces the one before it under its subject. */
+	/** Each message replaces the previous one of its subject. */
 	replaces?: boolean
 }
 
 export interface OrderedWriter {
 	/**
-	 * Stores the messages, all or none, in their order; settles with the position of the first, the others follow it. Calls
-	 * settle in the order of positions, each after its own `settled`. Writes that have a subject in common are sent in the
-	 * order of their calls. At most 100 messages. Rejects with `storage_full`, or `unavailable` once the lease is lost.
+	 * Stores up to 100 messages, all or none, at consecutive positions; settles with the position of the first. Calls settle in the
+	 * order of positions, each after its own `settled`. Writes with a common subject are sent in the order of their calls. Rejects
+	 * with `storage_full`, or with `unavailable` once the lease is lost.
 	 */
 	write(messages: readonly Outgoing[], settled?: (first: number | null) => void): Promise<number>
-	/** A position that was taken by something else. */
+	/** Call this with each position that another writer used. */
 	passed(seq: number): void
-	/** What is given from now on waits for `work`. */
+	/** Later writes wait for `work`. */
 	after(work: Promise<unknown>): void
-	/** Settles once everything that was given has settled. */
+	/** Settles once all writes have settled. */
 	idle(): Promise<void>
 }
 
@@ -55,25 +55,25 @@ interface Written {
 	release(): void
 }
 
-const AGAIN_MS = 100
+const RETRY_MS = 100
 /** Attempts without a responder before the epoch is checked. */
 const NO_RESPONDER_ATTEMPTS = 3
-/** Subjects whose last position is remembered. */
-const REMEMBERED = 50_000
+/** Subjects whose last position is cached. */
+const CACHED = 50_000
 /** Above this, new writes are refused until the cluster has caught up. */
 const MAX_BACKLOG_BYTES = 64 * 1024 * 1024
 
 export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 	const { client, stream, prefix, lease, room, lastOf, replaces = false } = options
-	const known = new BoundedMap<string, number>(REMEMBERED)
+	const known = new BoundedMap<string, number>(CACHED)
 	/** The newest write of each subject that has not settled. */
 	const tails = new Map<string, Promise<unknown>>()
 	const open = new Set<Promise<unknown>>()
 	let barrier: Promise<unknown> | undefined
 	let backlog = 0
-	/** Everything up to here has settled. */
+	/** All writes up to this position have settled. */
 	let released = options.last
-	/** Acknowledged, and waiting for what has a lower position. */
+	/** Acknowledged writes that wait for writes at lower positions. */
 	const waiting: Written[] = []
 	let unanswered = 0
 
@@ -94,7 +94,7 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 	const lastPosition = async (subject: string): Promise<number> =>
 		known.get(subject) ?? lastOf?.(subject) ?? (await client.last(stream, subject))?.seq ?? 0
 
-	/** The position of the first message. */
+	/** Returns the position of the first message. */
 	const store = async (messages: readonly Outgoing[]): Promise<number> => {
 		const [{ subject }] = messages as [Outgoing]
 		const id = newId()
@@ -111,7 +111,7 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 				noResponders = 0
 				if (error.err_code === WRONG_SEQUENCE) {
 					const found = await client.last(stream, subject)
-					// An earlier attempt succeeded, and its answer did not arrive.
+					// An earlier attempt succeeded, but its answer was lost.
 					if (found?.header('Svc-Write') === id) return found.seq
 					expect = found?.seq ?? 0
 					continue
@@ -123,7 +123,7 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 				if (hasNoResponder(error) && ++noResponders % NO_RESPONDER_ATTEMPTS === 0)
 					await lease.reassert().catch(() => {})
 			}
-			await pause(AGAIN_MS)
+			await pause(RETRY_MS)
 		}
 	}
 
@@ -187,8 +187,8 @@ export function openOrderedWriter(options: WriterOptions): OrderedWriter {
 }
 
 /**
- * One attempt: a message, or an atomic batch of several. If the servers refuse a message of a batch before the last one, such
- * as for lack of room, the answer to the last one does not report it, or never comes. `each`: ask for an answer to every message.
+ * One attempt: a message, or an atomic batch of several. If the servers refuse a message of a batch before the last one, such as for
+ * lack of space, the answer to the last one does not report that, or never arrives. `each`: request an answer to every message.
  */
 async function send(
 	{ client, prefix, lease, replaces }: Pick<WriterOptions, 'client' | 'prefix' | 'lease' | 'replaces'>,
@@ -216,7 +216,7 @@ async function send(
 		}
 		const asked = client.ask(to, data, headers)
 		if (isLast) return Promise.race([refused, asked.then((answer) => answer.json<Answer<{ seq: number }>>())])
-		// An accepted one has an empty answer.
+		// The answer to an accepted message is empty.
 		asked.then((answer) => answer.data.length > 0 && refuse(answer.json())).catch(() => {})
 	}
 	throw new Error('there is nothing to send')

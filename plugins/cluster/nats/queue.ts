@@ -1,4 +1,4 @@
-/** The queue's records, with the queue itself in memory (core/store/dispatcher.ts): one gateway assigns all jobs. */
+/** Stores the queue's records. The queue itself is in memory (core/store/dispatcher.ts), since one gateway assigns all jobs. */
 import { Fault } from '../../../core/errors.ts'
 import { encodeValue } from '../../../core/store/codec.ts'
 import { remaining, triesOf } from '../../../core/store/dispatcher.ts'
@@ -8,11 +8,11 @@ import type { Job, Key, Store } from '../../../core/store/ports.ts'
 const DIGITS = 11
 
 /**
- * Reads every job that was not acknowledged. `after` is called with each write that a job's holder may not overtake: what it
- * writes must never be stored before the job itself.
+ * Reads every job that was not acknowledged. `after` is called with each write of a job: writes of the job's holder must never be
+ * stored before the job itself.
  */
 export async function openStoredQueue(store: Store, after: (work: Promise<unknown>) => void) {
-	/** The cluster cannot be asked synchronously. */
+	/** Kept in memory, since the cluster cannot be read synchronously. */
 	const jobs = new Map<number, Job>()
 	const ordered = <T>(work: Promise<T>): Promise<T> => {
 		after(work)
@@ -50,7 +50,7 @@ export async function openStoredQueue(store: Store, after: (work: Promise<unknow
 	}
 	return {
 		recovered,
-		/** Those that are not acknowledged, the oldest first. */
+		/** Jobs that are not acknowledged, the oldest first. */
 		jobs: () => [...jobs.keys()].toSorted((a, b) => a - b).map((place) => jobs.get(place) as Job),
 		backing,
 	}

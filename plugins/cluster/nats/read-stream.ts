@@ -1,9 +1,9 @@
-/** Reads the messages of a stream in order, each part from whichever server answers. */
+/** Reads the messages of a stream in order. Any server may answer each request. */
 import { setTimeout as pause } from 'node:timers/promises'
 import { PATIENCE_MS, unreachable } from './client.ts'
 import type { Client, Stored } from './client.ts'
 
-/** Where to begin: a position, or a time (ISO 8601). `next_by_subj`: only messages whose subject matches this. */
+/** The start: a position, or a time (ISO 8601). `next_by_subj`: only messages whose subject matches this. */
 export type ReadFrom = { seq: number; next_by_subj?: string } | { start_time: string }
 
 const BATCH = 256
@@ -21,8 +21,8 @@ export async function* messagesFrom(client: Client, stream: string, from: ReadFr
 }
 
 /**
- * Ends at `until`, which is, or was, the position of a message that the leader has: a server that is behind is asked again. Throws
- * `unavailable` if none catches up within 12 s.
+ * Ends at `until`, a position that the leader has or had, and retries while the answering server is behind. Throws `unavailable` if
+ * none catches up within 12 s.
  */
 export async function* messagesUntil(
 	client: Client,

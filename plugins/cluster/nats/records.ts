@@ -17,51 +17,51 @@ import type { OrderedWriter, Outgoing } from './ordered-writer.ts'
 import { token } from './streams.ts'
 import { ValueCache } from './value-cache.ts'
 
-/** A write that is accepted and not yet stored. Without `bytes` the key is deleted. */
+/** A write that is accepted but not yet stored. Without `bytes` it is a deletion. */
 interface Pending {
 	bytes: Buffer | undefined
 	done: Promise<unknown>
 }
 
-/** Ops that were checked. Other writes take them into account until they are stored. */
+/** Checked operations. The checks of other writes take them into account until they are stored. */
 export interface Prepared {
 	/** Stores them. Settles with the new revision of each write. */
 	write(): Promise<Rev[]>
-	/** They will not be stored. */
+	/** Discards them. */
 	abandon(): void
 }
 
 export interface Records extends Store {
-	/** Throws at once if it refuses the ops, `conflict` if an expectation does not hold. */
+	/** Throws at once if it refuses the operations, `conflict` if an expectation does not hold. */
 	prepare(ops: readonly CheckedOp[]): Prepared
-	/** Asks for the revisions that `prepare` compares. */
+	/** Reads the revisions that `prepare` compares. */
 	learn(ops: readonly CheckedOp[]): Promise<void>
 }
 
 export interface RecordsOptions {
 	client: Client
 	stream: string
-	/** What the subjects of these records begin with, such as `svc.kv.r.0`. */
+	/** The prefix of the subjects of these records, such as `svc.kv.r.0`. */
 	root: string
 	writer: OrderedWriter
 	index: KeyIndex
 	lease: Lease
-	/** Seconds after which what says that a key was deleted goes away. */
+	/** Seconds after which the message of a deleted key expires. */
 	deletedTtlS?: number | undefined
 	log?: Logger | undefined
 }
 
-/** A deleted key's message goes away after this long; until then it stops an older write of the key from arriving late. */
+/** The message of a deleted key expires after this long; until then it keeps an older write of the key from being stored late. */
 export const DELETED_TTL_S = 60
-/** Values that a listing asks for at the same time. */
+/** Values that a listing reads at the same time. */
 const AHEAD = 16
-/** Keys that it takes from the index at a time. */
+/** Keys that a listing takes from the index at a time. */
 const LISTED = 256
 
 /**
- * Records in the stream of state: one subject per key, whose last message is the value; its position is the revision. An
- * expectation is checked here, when the write is called, against what is stored and what is accepted: only the holder of the
- * lease writes, and the servers refuse everyone else.
+ * Records in the stream of state: one subject per key, whose last message is the value; its position is the revision. Expectations
+ * are checked here, synchronously, against stored and accepted writes: only the holder of the lease writes, and the servers refuse
+ * all others.
  */
 export function openRecords(options: RecordsOptions): Records {
 	const { client, stream, root, writer, index, lease, deletedTtlS = DELETED_TTL_S, log } = options
@@ -71,10 +71,10 @@ export function openRecords(options: RecordsOptions): Records {
 	const watchers = openWatchers<Change<unknown>>(log)
 	const subjectOf = (key: string): string => `${root}.${token(key)}`
 
-	/** The revision of a key; that of an accepted write is not known yet, and equals none that anybody could expect. */
-	const present = (key: string): Rev | undefined => {
-		const waits = pending.get(key)
-		if (waits) return waits.bytes && 'pending'
+	/** The revision of a key. An accepted write has no revision yet: `pending` matches no expectation. */
+	const revisionOf = (key: string): Rev | undefined => {
+		const write = pending.get(key)
+		if (write) return write.bytes && 'pending'
 		const seq = index.get(key)
 		return seq === undefined ? undefined : String(seq)
 	}
@@ -93,10 +93,10 @@ export function openRecords(options: RecordsOptions): Records {
 			const bytes = seq === UNKNOWN ? undefined : cache.get(key, seq)
 			if (bytes) return { bytes, seq }
 			const found = await client.last(stream, subjectOf(key))
-			// It was written meanwhile: that write is settled by now, or is waited for by whoever wants to see it.
+			// Written meanwhile: reads again.
 			if (index.get(key) !== seq) continue
 			if (seq === UNKNOWN && (!found || found.data.length === 0)) {
-				// It was deleted before this gateway began, and what says so expired on the way.
+				// Deleted before this gateway started, and the message of the deletion has expired since.
 				index.delete(key)
 				return undefined
 			}
@@ -112,8 +112,8 @@ export function openRecords(options: RecordsOptions): Records {
 	const get = async (key: string): Promise<Entry<unknown> | undefined> => (await getSized(key))?.entry
 
 	const getSized = async (key: string): Promise<{ entry: Entry<unknown>; bytes: number } | undefined> => {
-		const waits = pending.get(key)
-		if (waits) await patiently(waits.done)
+		const write = pending.get(key)
+		if (write) await withTimeout(write.done)
 		const found = await read(key)
 		if (!found) return undefined
 		const entry = { key: splitKey(key), value: valueOf(key, found.bytes), rev: String(found.seq) }
@@ -134,15 +134,15 @@ export function openRecords(options: RecordsOptions): Records {
 
 	const prepare: Records['prepare'] = (ops) => {
 		lease.mustHold()
-		for (const op of ops) if (op.check || op.expect !== undefined) checkExpected(op, present(op.key))
+		for (const op of ops) if (op.check || op.expect !== undefined) checkExpected(op, revisionOf(op.key))
 		const { promise: done, resolve } = Promise.withResolvers<void>()
 		const messages: Outgoing[] = []
 		const changes: (Pending & { key: string })[] = []
-		/** Of each write: where its message stands among the messages; -1 if it needs none. */
+		/** The index of each write's message in `messages`; -1 if it needs none. */
 		const places: number[] = []
 		for (const { key, value, check } of ops) {
 			if (check) continue
-			if (value === undefined && present(key) === undefined) {
+			if (value === undefined && revisionOf(key) === undefined) {
 				places.push(-1)
 				continue
 			}
@@ -228,7 +228,7 @@ export function openRecords(options: RecordsOptions): Records {
 			const checked = checkOps(scope, ops)
 			if (checked.some(({ key, expect }) => typeof expect === 'string' && index.get(key) === UNKNOWN))
 				await learn(checked)
-			return patiently(prepare(checked).write())
+			return withTimeout(prepare(checked).write())
 		},
 		watch: <T>(prefix: Key, changed: (change: Change<T>) => void) =>
 			watchers.add(joinKey(prefix), changed as (change: Change<unknown>) => void),
@@ -236,8 +236,8 @@ export function openRecords(options: RecordsOptions): Records {
 	return { ...store, prepare, learn }
 }
 
-/** Waits for the cluster, but no longer than a client should: the write itself is repeated until its outcome is known. */
-async function patiently<T>(work: Promise<T>): Promise<T> {
+/** Waits for the cluster at most as long as a client should. The write itself is retried until its outcome is known. */
+async function withTimeout<T>(work: Promise<T>): Promise<T> {
 	try {
 		return await within(PATIENCE_MS, 'the cluster', work)
 	} catch (error) {

@@ -1,6 +1,6 @@
 /**
- * Whether the servers have room. They report it only by refusing a write, so a refusal counts until a message of some size is
- * stored: renewals of the lease are so small that they still fit long after everything else is refused.
+ * Tracks whether the servers have free space. They report a lack of it only by refusing a write, so a refusal applies until a message
+ * of some size is stored: renewals of the lease are so small that they still succeed long after all other writes are refused.
  */
 import { textOfError } from './client.ts'
 import type { Answer, ApiError, Client } from './client.ts'
@@ -9,7 +9,7 @@ export type Room = ReturnType<typeof openRoom>
 
 /** The stream, the account or the disk of the servers is full. */
 const FULL = new Set([10002, 10023, 10028, 10047, 10077, 10110])
-/** Several times what a step of a run needs. */
+/** Several times the size of a run's step. */
 const PROBE_BYTES = 32 * 1024
 
 /** `subject`: for messages that readers ignore and that expire. */
@@ -17,14 +17,14 @@ export function openRoom(client: Client, subject: string) {
 	let trouble: string | null = null
 	let isChecking = false
 	return {
-		/** Why a write was refused; undefined if the error has another cause. From then on there is trouble. */
+		/** Why a write was refused for lack of space; undefined if the error has another cause. Sets `trouble`. */
 		refusal(error: ApiError): string | undefined {
 			if (error.err_code === undefined || !FULL.has(error.err_code)) return undefined
 			return (trouble = `the cluster has no room left: ${textOfError(error)}`)
 		},
-		/** Null while there is room; otherwise why writes are refused. */
+		/** Null while there is space; otherwise why writes are refused. */
 		trouble: () => trouble,
-		/** If there is trouble, stores a message to find out whether it is over. Settles with its position, or undefined if none was stored. */
+		/** While there is trouble, tries to store a message, whose success ends it. Settles with its position, or undefined if none was stored. */
 		async check(): Promise<number | undefined> {
 			if (trouble === null || isChecking) return undefined
 			isChecking = true

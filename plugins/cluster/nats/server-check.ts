@@ -1,10 +1,10 @@
-/** Which servers can be used. Older ones accept what this engine needs and then silently do not do it. */
+/** Checks whether a server is suitable. Older servers accept the settings that this engine needs, and silently ignore them. */
 
 const OLDEST = [2, 12] as const
-/** A record of 8 MiB, with its headers. */
+/** Enough for a record of 8 MiB with its headers. */
 const LEAST_PAYLOAD = 9 * 1024 * 1024
 
-/** Why this server cannot be used, as a sentence that says what to change; null if it can. */
+/** Why this server cannot be used, with what to change; null if it can. */
 export function serverProblem(
 	info: { version: string; jetstream?: boolean; max_payload: number; server_name?: string } | undefined,
 ): string | null {

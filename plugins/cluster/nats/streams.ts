@@ -6,15 +6,15 @@
  *                  svc.lease           which gateway may write
  *     svc_events   svc.ev.0.RUN        the log: one message per append, all of a run under one subject
  *
- * Each message of state replaces the one before it under its subject, by the header `Nats-Rollup` and not by a limit of the stream:
- * what a limit removes comes back when a server is killed after the message that replaced it has expired (nats-server, issue
- * 8505), and so would deleted records.
+ * Each message of state replaces the previous one of its subject, by the header `Nats-Rollup` instead of a limit of the stream. A
+ * message that a limit removed reappears when a server is killed after its replacement has expired (nats-server, issue 8505), and
+ * deleted records would do the same.
  *
- * KEY and RUN are base64url. The 0 is the number of the shard: there is one as yet.
+ * KEY and RUN are base64url. The 0 is the number of the shard; so far there is only one.
  *
- * Nobody publishes to these subjects, except to the lease. The gateway that holds the lease publishes to `svc.w.EPOCH.kv…`
- * and `svc.w.EPOCH.ev…`, and the streams rewrite them. Both streams accept a single epoch, that of the current holder: what an
- * earlier holder sends late reaches no stream.
+ * Except for the lease, nothing publishes to these subjects directly. The gateway that holds the lease publishes to
+ * `svc.w.EPOCH.kv…` and `svc.w.EPOCH.ev…`, and the streams rewrite these subjects. Both streams accept only the epoch of the current
+ * holder: late messages of an earlier holder reach no stream.
  */
 import { Fault } from '../../../core/errors.ts'
 import type { Answer, ApiError, Client } from './client.ts'
@@ -44,7 +44,7 @@ interface StreamConfig {
 	allow_rollup_hdrs?: boolean
 }
 
-/** Another message is the last one of the subject. */
+/** The last message of the subject is not the expected one. */
 export const WRONG_SEQUENCE = 10071
 const NO_SUITABLE_PEERS = 10005
 const SOME_REPLICAS_IMPOSSIBLE = 10074
@@ -53,23 +53,23 @@ export function namesOf(prefix: string): Names {
 	return { prefix, state: `${prefix}_state`, events: `${prefix}_events`, lease: `${prefix}.lease` }
 }
 
-/** Of a message that replaces the one before it under its subject. */
+/** The header of a message that replaces the previous one of its subject. */
 export const replacing = { 'Nats-Rollup': 'sub' } as const
 
-/** A part of a subject; base64url has no character that subjects give a meaning. */
+/** Encodes a part of a subject; base64url has no characters that are special in subjects. */
 export function token(text: string): string {
 	return Buffer.from(text).toString('base64url')
 }
 
-/** What a subject begins with, and the key whose record it holds. */
+/** The prefix of a subject, and the key of its record. */
 export function rootAndKeyOf(subject: string): [root: string, key: string] {
 	const dot = subject.lastIndexOf('.')
 	return [subject.slice(0, dot), Buffer.from(subject.slice(dot + 1), 'base64url').toString('utf8')]
 }
 
 /**
- * Makes the streams where they are missing. Throws `unavailable` if those that exist cannot be used, if none can be made, or if one of
- * them was removed: without the log, runs in progress would repeat their steps.
+ * Creates missing streams. Throws `unavailable` if existing ones cannot be used, if creation fails, or if only one of the two was
+ * removed: without the log, runs in progress would repeat their steps.
  */
 export async function makeStreams(client: Client, names: Names, replicas: number): Promise<void> {
 	const missing: StreamConfig[] = []
@@ -87,7 +87,7 @@ export async function makeStreams(client: Client, names: Names, replicas: number
 	for (const config of missing) await make(client, config)
 }
 
-/** Why this installation cannot continue, if one of its streams was removed; otherwise null. */
+/** The reason why this installation cannot continue if one of its streams was removed; otherwise null. */
 export async function removedStream(client: Client, { state, events }: Names): Promise<Fault | null> {
 	for (const name of [state, events]) {
 		const { error } = await client.api(`STREAM.INFO.${name}`)
@@ -104,7 +104,7 @@ function gone(name: string, other: string): Fault {
 	)
 }
 
-/** From now on the streams accept what is published under this epoch, and nothing else. Also changes the number of replicas. */
+/** Makes the streams accept this epoch only. Also sets the number of replicas. */
 export async function setEpoch(client: Client, names: Names, replicas: number, epoch: number): Promise<void> {
 	for (const config of configsOf(names, replicas, epoch)) {
 		const { error } = await client.api(`STREAM.UPDATE.${config.name}`, config)
@@ -147,13 +147,13 @@ function configsOf({ prefix, state, events, lease }: Names, replicas: number, ep
 async function make(client: Client, config: StreamConfig): Promise<void> {
 	const made: Answer<StreamInfo> = await client.api<StreamInfo>(`STREAM.CREATE.${config.name}`, config)
 	if (!made.error) return mustFit(made.config, config)
-	// Another gateway may have made it meanwhile.
+	// Another gateway may have created it meanwhile.
 	const found = await client.api<StreamInfo>(`STREAM.INFO.${config.name}`)
 	if (found.error) throw refused(config, made.error)
 	mustFit(found.config, config)
 }
 
-/** A server that does not know a setting leaves it out of its answer. */
+/** A server leaves settings that it does not support out of its answer. */
 function mustFit(found: StreamConfig, wanted: StreamConfig): void {
 	const wrong = (['allow_atomic', 'allow_msg_ttl', 'allow_direct', 'allow_rollup_hdrs'] as const).find(
 		(name) => wanted[name] !== undefined && found[name] !== wanted[name],

@@ -407,7 +407,7 @@ void t.test('a refused connection names the setting to correct', { skip: without
 	)
 	const [key, cert] = ['key.pem', 'cert.pem'].map((name) => JSON.stringify(join(fixtures, name)))
 	await using encrypted = await startNats(1, { more: `tls { cert_file: ${cert}, key_file: ${key} }` })
-	await refused({ url: encrypted.url }, /certificate.*; check store\.tls: ca_file must have the certificate/)
+	await refused({ url: encrypted.url }, /certificate.*; check store\.tls: ca_file must contain the certificate/)
 	await refused(
 		{ url: encrypted.url, tls: { ca_file: join(encrypted.folder, 'none.pem') } },
 		/none\.pem.*; check store\.credentials_file and store\.tls/,

@@ -27,7 +27,7 @@ void t.test('a long log is removed in parts', async (t) => {
 		before: '2026-02-01T00:00:00.000Z',
 		keep: async () => false,
 		newest: RECORDS + 1,
-		gone: (seqs, runs) => sizes.push(seqs.size, runs.size),
+		onRemoved: (seqs, runs) => sizes.push(seqs.size, runs.size),
 	})
 	t.equal(removed, RECORDS)
 	t.ok(Math.max(...sizes) <= 10_000, `${Math.max(...sizes)} at once`)

@@ -11,13 +11,13 @@ import { refusal } from '../refuse.ts'
 import type { Secret } from '../secret.ts'
 import { openLink } from './link.ts'
 import type { LinkLimits, ThreadLink } from './link.ts'
-import { MOST_RUNS_PER_THREAD, MOST_THREADS, PROTOCOL, SIGNED_METHOD, targetOf } from './protocol.ts'
+import { MAX_RUNS_PER_THREAD, MAX_THREADS, PROTOCOL, SIGNED_METHOD, targetOf } from './protocol.ts'
 import type { FromBorrower, FromLender, Hello } from './protocol.ts'
 import { RemoteThreads } from './remote-threads.ts'
 import { secureAsBorrower } from './secure.ts'
 
 export interface BorrowerOptions {
-	/** Of this gateway. */
+	/** The id of this gateway's tenure. */
 	tenure: string
 	version: string
 	/** Null until it is known. */
@@ -29,26 +29,26 @@ export interface BorrowerOptions {
 
 export type Borrower = ReturnType<typeof openBorrower>
 
-const MOST_LENDERS = 64
+const MAX_LENDERS = 64
 const HELLO_MS = 5_000
 const NAME_CHARACTERS = 256
-const unproven = 'a gateway that lends threads must prove that it belongs to the cluster now; connect again'
+const unproven = 'a gateway that lends threads must prove that it currently belongs to the cluster; connect again'
 
 export function openBorrower({ tenure, version, secret, pool, log, limits }: BorrowerOptions) {
 	const verify = openVerifier()
 	const links = new Set<{ end(reason: string): void }>()
-	/** Connections that are not links yet. */
+	/** Connections whose handshake is in progress. */
 	let connecting = 0
 	let isClosed = false
 
-	const take = async (socket: Duplex, head: Buffer, key: Secret['key']): Promise<void> => {
+	const accept = async (socket: Duplex, head: Buffer, key: Secret['key']): Promise<void> => {
 		connecting++
 		const secured = await secureAsBorrower(socket, head, { key, tenure }).finally(() => connecting--)
 		let threads: RemoteThreads | undefined
 		const link: ThreadLink<FromBorrower> = openLink(secured, {
 			receive(message) {
 				if (threads) return threads.receive(message as FromLender)
-				const hello = checked(message as FromLender)
+				const hello = parseHello(message as FromLender)
 				clearTimeout(late)
 				threads = pool.addRemote(
 					hello.runs_per_thread,
@@ -71,28 +71,28 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 	}
 
 	return {
-		/** Takes the connection if it is one of a lender; false if it is something else. */
+		/** Handles a lender's connection; returns false for any other request. */
 		upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean {
 			if (request.headers.upgrade?.toLowerCase() !== PROTOCOL) return false
 			const { rawHeaders, url: target = '' } = request
 			const key = secret()?.key
 			const proof = valueOf(rawHeaders, FORWARDED)
 			const isProven = key && proof && verify(key, tenure, proof, { address: 'main', method: SIGNED_METHOD, target })
-			if (!isProven || isClosed || links.size + connecting >= MOST_LENDERS)
+			if (!isProven || isClosed || links.size + connecting >= MAX_LENDERS)
 				answerSocket(socket, 503, ...refusal(unproven))
 			else if (target !== targetOf(version)) {
-				const message = `this gateway has version ${version}, and takes threads of the same version only`
+				const message = `this gateway has version ${version}, and accepts only threads of the same version`
 				answerSocket(socket, 409, { statusCode: 409, error: 'Conflict', code: 'conflict', message }, {})
 			} else {
 				socket.write(`HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: ${PROTOCOL}\r\n\r\n`)
-				take(socket, head, key).catch((error: unknown) => {
+				accept(socket, head, key).catch((error: unknown) => {
 					socket.destroy()
 					log.debug(`a gateway that lends threads could not be connected: ${messageOf(error)}`)
 				})
 			}
 			return true
 		},
-		/** Ends all links. No further ones are taken. */
+		/** Ends all links, and accepts no more. */
 		close(): void {
 			isClosed = true
 			for (const link of links) link.end('this gateway stops')
@@ -100,16 +100,16 @@ export function openBorrower({ tenure, version, secret, pool, log, limits }: Bor
 	}
 }
 
-/** What the lender says first. Throws if that is something else. */
-function checked(message: FromLender): Hello {
+/** Throws unless the message is a valid hello. */
+function parseHello(message: FromLender): Hello {
 	const isCount = (count: unknown, most: number): boolean =>
 		Number.isInteger(count) && Number(count) >= 1 && Number(count) <= most
 	if (
 		message?.kind !== 'hello' ||
 		typeof message.name !== 'string' ||
 		message.name.length > NAME_CHARACTERS ||
-		!isCount(message.threads, MOST_THREADS) ||
-		!isCount(message.runs_per_thread, MOST_RUNS_PER_THREAD)
+		!isCount(message.threads, MAX_THREADS) ||
+		!isCount(message.runs_per_thread, MAX_RUNS_PER_THREAD)
 	)
 		throw new TypeError('its first message is not a valid hello')
 	return message

@@ -9,14 +9,14 @@ import { FORWARDED, openSigner } from '../proof.ts'
 import { PROTOCOL, SIGNED_METHOD, targetOf } from './protocol.ts'
 import { secureAsLender } from './secure.ts'
 
-/** Where the working gateway is, and what it recognizes this one by. */
+/** The address of the working gateway, and the key that authenticates this one. */
 export type LenderRoute = Pick<Route, 'tenure' | 'key' | 'urls'>
 
 const CONNECT_MS = 5_000
 
 /**
- * Returns what connects a lender of that version. It throws `conflict` if the working gateway has another version, and `unavailable`
- * if it cannot be reached or takes no threads.
+ * Returns a function that connects a lender of this version. It throws `conflict` if the working gateway has another version, and
+ * `unavailable` if it cannot be reached or accepts no threads.
  */
 export function openConnector(version: string): (route: LenderRoute, signal: AbortSignal) => Promise<Duplex> {
 	const sign = openSigner()
@@ -53,12 +53,12 @@ export function openConnector(version: string): (route: LenderRoute, signal: Abo
 	}
 }
 
-/** Why the working gateway did not take the connection. */
+/** Why the working gateway refused the connection. */
 async function refuse(answer: IncomingMessage): Promise<Fault> {
 	answer.resume()
 	const isVersion = answer.statusCode === 409 || answer.statusCode === 404
 	const why = isVersion
 		? 'it has another version'
-		: `it answered with ${answer.statusCode}: it does not work now, or its version takes no threads`
+		: `it answered with ${answer.statusCode}: it is not the working gateway, or its version accepts no threads`
 	return new Fault(isVersion ? 'conflict' : 'unavailable', why)
 }

@@ -3,7 +3,7 @@ import { deserialize, serialize } from 'node:v8'
 
 const HEAD_BYTES = 4
 
-/** The head and the body of a message; what can be cloned can be sent. Throws for anything else, and `RangeError` for a body beyond `limit`. */
+/** The head and the body of a message. Throws if the message cannot be cloned, and `RangeError` for a body beyond `limit`. */
 export function encode(message: unknown, limit: number): [head: Buffer, body: Buffer] {
 	const body = serialize(message)
 	if (body.length > limit)
@@ -16,26 +16,26 @@ export function encode(message: unknown, limit: number): [head: Buffer, body: Bu
 export const ping = Buffer.alloc(HEAD_BYTES)
 
 /**
- * Returns what takes the bytes as they arrive, in pieces of any size, and calls `receive` with each message. That throws
- * `RangeError` before it reads a body beyond `limit`, and what `deserialize` throws.
+ * Returns a function for the bytes as they arrive, in pieces of any size, which calls `receive` with each message. It throws
+ * `RangeError` before it reads a body beyond `limit`, and the errors of `deserialize`.
  */
 export function frameReader(limit: number, receive: (message: unknown) => void): (bytes: Buffer) => void {
 	let pieces: Buffer[] = []
-	let have = 0
-	/** Of the body that comes next; undefined before its head is there. */
+	let buffered = 0
+	/** Length of the next body; undefined until its head has arrived. */
 	let length: number | undefined
 
-	/** Undefined while there are too few. */
+	/** Undefined until so many bytes have arrived. */
 	const take = (bytes: number): Buffer | undefined => {
-		if (have < bytes) return undefined
-		const all = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces, have)
-		have -= bytes
-		pieces = have > 0 ? [all.subarray(bytes)] : []
+		if (buffered < bytes) return undefined
+		const all = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces, buffered)
+		buffered -= bytes
+		pieces = buffered > 0 ? [all.subarray(bytes)] : []
 		return all.subarray(0, bytes)
 	}
 	return (bytes) => {
 		pieces.push(bytes)
-		have += bytes.length
+		buffered += bytes.length
 		for (;;) {
 			if (length === undefined) {
 				length = take(HEAD_BYTES)?.readUInt32BE()

@@ -1,4 +1,4 @@
-/** At a waiting gateway: lends its worker threads to the working one, whichever that is. */
+/** At a waiting gateway: lends its worker threads to the current working gateway. */
 import { addAbortListener } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 import { isFault, messageOf } from '../../../../core/errors.ts'
@@ -11,7 +11,7 @@ import type { LinkLimits, ThreadLink } from './link.ts'
 import type { FromBorrower, FromLender } from './protocol.ts'
 
 export interface LenderOptions {
-	/** This gateway, for people. */
+	/** This gateway's name in log messages. */
 	name: string
 	version: string
 	/** The worker's module. */
@@ -25,11 +25,11 @@ export interface LenderOptions {
 
 export type Lender = ReturnType<typeof openLender>
 
-/** Before the next attempt to connect: twice as long each time, and at random between the half of it and all of it. */
+/** Exponential backoff between attempts to connect, with a random factor from 0.5 to 1. */
 const FIRST_PAUSE_MS = 250
-const MOST_PAUSE_MS = 30_000
-/** A link that lasted for so long did work: the next attempt comes at once. */
-const LASTED_MS = 10_000
+const MAX_PAUSE_MS = 30_000
+/** A link that lasted this long resets the backoff. */
+const STABLE_MS = 10_000
 
 export function openLender({ name, version, log, limits, ...workers }: LenderOptions) {
 	const connect = openConnector(version)
@@ -38,7 +38,7 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 	let current: Promise<unknown> = Promise.resolve()
 	let lending: { leave(): void; over: Promise<unknown> } | undefined
 
-	/** Settles with the reason when the link has ended, and its threads with it. */
+	/** Settles with the reason once the link and its threads have ended. */
 	const lend = async (to: LenderRoute, signal: AbortSignal): Promise<string> => {
 		const socket = await connect(to, signal)
 		const { promise: ended, resolve } = Promise.withResolvers<string>()
@@ -69,7 +69,7 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 
 	const keepLending = async (signal: AbortSignal): Promise<void> => {
 		let failures = 0
-		let told = ''
+		let lastLogged = ''
 		while (route && !signal.aborted) {
 			const began = performance.now()
 			let isRefused = false
@@ -78,19 +78,19 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 				return messageOf(error)
 			})
 			if (signal.aborted) return
-			if (performance.now() - began > LASTED_MS) failures = 0
+			if (performance.now() - began > STABLE_MS) failures = 0
 			const line = `threads cannot be lent to the working gateway: ${why}`
-			if (line === told) log.debug(line)
+			if (line === lastLogged) log.debug(line)
 			else if (isRefused) log.info(line)
 			else log.warn(line)
-			told = line
-			const most = isRefused ? MOST_PAUSE_MS : Math.min(MOST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++)
+			lastLogged = line
+			const most = isRefused ? MAX_PAUSE_MS : Math.min(MAX_PAUSE_MS, FIRST_PAUSE_MS * 2 ** failures++)
 			await pause(most * (0.5 + Math.random() / 2), undefined, { signal, ref: false }).catch(() => {})
 		}
 	}
 
 	return {
-		/** Lends to that gateway from now on; null: to nobody. A link to another tenure ends at once. */
+		/** Lends to that gateway from now on; null: to none. A link to another tenure ends at once. */
 		follow(next: LenderRoute | null): void {
 			const former = route
 			route = next
@@ -99,7 +99,7 @@ export function openLender({ name, version, log, limits, ...workers }: LenderOpt
 			end = new AbortController()
 			if (next) current = Promise.all([current, keepLending(end.signal)])
 		},
-		/** Takes no further runs, and settles once those that it has are over, or after `graceMs`. */
+		/** Accepts no further runs, and settles once the current ones have ended, or after `graceMs`. */
 		async close(graceMs: number): Promise<void> {
 			const { signal } = end
 			lending?.leave()

@@ -1,4 +1,4 @@
-/** The lender's threads, for one link: what the borrower sends goes to them, and what they say goes back. They start with the first order. */
+/** The lender's threads for one link. Relays messages between them and the borrower. They start with the borrower's first message. */
 import type { MessagePort } from 'node:worker_threads'
 import type { Fault } from '../../../../core/errors.ts'
 import { messageOf } from '../../../../core/errors.ts'
@@ -16,7 +16,7 @@ export interface LentThreadsOptions extends Pick<
 
 interface LentThread {
 	port: MessagePort
-	/** `worker_threads.threadId`, once it has taken a run. */
+	/** `worker_threads.threadId`, once the thread has sent its hello. */
 	id?: number
 }
 
@@ -30,15 +30,15 @@ export function openLentThreads({ send, ...options }: LentThreadsOptions) {
 		const number = ++last
 		const thread: LentThread = { port }
 		byNumber.set(number, thread)
-		const say = (said: FromThread): void => {
+		const relay = (said: FromThread): void => {
 			for (const { message } of said) if (message.kind === 'hello') thread.id = message.thread
 			send({ kind: 'said', thread: number, said })
 		}
-		port.on('message', say)
+		port.on('message', relay)
 		if (number > options.threads) send({ kind: 'opened', thread: number })
 		return (cause) => {
 			byNumber.delete(number)
-			for (const said of drain(port)) say(said)
+			for (const said of drain(port)) relay(said)
 			if (!isClosed) send({ kind: 'ended', thread: number, reason: messageOf(cause.cause ?? cause) })
 		}
 	}
@@ -50,7 +50,7 @@ export function openLentThreads({ send, ...options }: LentThreadsOptions) {
 			if (message.kind === 'post') thread?.port.postMessage(message.message)
 			else if (thread?.id !== undefined) threads.terminate(thread.id)
 		},
-		/** Ends the threads, and with them their runs. */
+		/** Ends the threads and their runs. */
 		async close(): Promise<void> {
 			isClosed = true
 			await threads?.close()

@@ -1,21 +1,21 @@
 /**
  * A connection between two gateways that carries messages. It ends when the other side closes it, violates the protocol, is silent
- * for some seconds or reads too slowly. In each case the other side counts as gone.
+ * for some seconds or reads too slowly. The other side is then considered lost.
  */
 import type { Duplex } from 'node:stream'
 import { messageOf } from '../../../../core/errors.ts'
 import { encode, frameReader, ping } from './frames.ts'
 
 export interface LinkLimits {
-	/** Of one message, in bytes. */
+	/** Size of a message, in bytes. */
 	frame: number
-	/** Bytes that were not sent yet, from which on the link is busy. */
+	/** Above this many unsent bytes the link is busy. */
 	busy: number
-	/** And at which it ends: the other side does not take them. Larger than `frame`. */
+	/** Above this many unsent bytes the link ends. Larger than `frame`. */
 	unsent: number
 	/** Between two pings. */
 	pingMs: number
-	/** After so many pings without a byte from the other side, the link ends. */
+	/** After this many pings without a byte from the other side, the link ends. */
 	silentPings: number
 }
 
@@ -33,7 +33,7 @@ export interface LinkOptions {
 	receive(message: unknown): void
 	/** Called once. Nothing is received after that. */
 	ended(reason: string): void
-	/** It is no longer busy. */
+	/** Called when the link is no longer busy. */
 	drained?(): void
 	limits?: LinkLimits
 }
@@ -41,9 +41,9 @@ export interface LinkOptions {
 export interface ThreadLink<Message> {
 	/** Throws if the message cannot be cloned, or is too large. Does nothing once the link has ended. */
 	send(message: Message): void
-	/** What was not sent yet is lost. */
+	/** Drops unsent data. */
 	end(reason: string): void
-	/** What is sent is not taken as fast as it comes. */
+	/** The other side reads more slowly than this one sends. */
 	readonly isBusy: boolean
 }
 
@@ -63,7 +63,7 @@ export function openLink<Message>(
 	}
 	const write = (...parts: Buffer[]): void => {
 		if (isOver) return
-		// What is sent in one go becomes one write.
+		// Messages of one turn become one write.
 		if (!isCorked) {
 			isCorked = true
 			socket.cork()
@@ -75,7 +75,7 @@ export function openLink<Message>(
 		for (const part of parts) socket.write(part)
 		if (socket.writableLength > limits.unsent) end('it reads too slowly')
 	}
-	// Ticks are counted, not time: after this process itself was held up, there is one tick, and then what has arrived is read.
+	// Counts ticks instead of time: after this process itself was suspended there is one tick, and then the received data is read.
 	const timer = setInterval(() => {
 		if (++silent > limits.silentPings) end(`it was silent for ${(limits.silentPings * limits.pingMs) / 1000} s`)
 		else write(ping)

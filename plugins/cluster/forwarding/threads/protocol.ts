@@ -1,13 +1,13 @@
 /**
- * What two gateways say to each other about threads: a waiting one, the lender, connects to the working one, the borrower.
+ * The protocol between two gateways for lending threads: a waiting one, the lender, connects to the working one, the borrower.
  *
  *     GET /threads?version=0.2.0 HTTP/1.1
  *     Connection: Upgrade
  *     Upgrade: svc-threads/1
  *     svc-forwarded: …                    (proof.ts; made once, for this tenure)
  *
- * After `101 Switching Protocols` the lender begins a TLS handshake (secure.ts), and then both send frames (frames.ts). The borrower
- * keeps all authority: a thread that is lent does what a thread of its own does, and gets no more.
+ * After `101 Switching Protocols` the lender starts a TLS handshake (secure.ts), and then both send frames (frames.ts). The borrower
+ * keeps all authority: a lent thread has no more rights than a local one.
  */
 import type { FromThread, ToThread } from '../../../../core/protocol.ts'
 
@@ -15,25 +15,25 @@ import type { FromThread, ToThread } from '../../../../core/protocol.ts'
 export const PROTOCOL = 'svc-threads/1'
 const PATH = '/threads'
 
-/** The request target. Gateways of different versions lend each other nothing: the messages of a thread have no version of their own. */
+/** The request target. Gateways of different versions do not lend threads to each other, since the messages of a thread have no version. */
 export function targetOf(version: string): string {
 	return `${PATH}?version=${encodeURIComponent(version)}`
 }
 
-/** What the proof says of the request, so that the proof of a request that was forwarded proves nothing here. */
+/** The method in the proof. It differs from that of requests, so that the proof of a forwarded request is not valid here. */
 export const SIGNED_METHOD = `GET ${PROTOCOL}`
 
-/** The most threads of one gateway, as in its settings (`workers.threads`). */
-export const MOST_THREADS = 64
-export const MOST_RUNS_PER_THREAD = 1024
+/** Limit of threads of one gateway, as in its settings (`workers.threads`). */
+export const MAX_THREADS = 64
+export const MAX_RUNS_PER_THREAD = 1024
 
 export interface Hello {
 	kind: 'hello'
-	/** The lender, for people: its machine and process. */
+	/** The lender's machine and process, for log messages. */
 	name: string
-	/** Their numbers are 1 to this one. */
+	/** Threads have the numbers 1 to this. */
 	threads: number
-	/** Runs that one thread works on side by side. */
+	/** Runs that one thread executes in parallel. */
 	runs_per_thread: number
 }
 
@@ -41,10 +41,10 @@ export type FromLender =
 	/** First message. */
 	| Hello
 	| { kind: 'said'; thread: number; said: FromThread }
-	/** A thread takes the place of one that ended. */
+	/** A thread replaces one that ended. */
 	| { kind: 'opened'; thread: number }
 	| { kind: 'ended'; thread: number; reason: string }
-	/** It stops, and wants no further runs. */
+	/** The lender is stopping and accepts no further runs. */
 	| { kind: 'leaving' }
 
 export type FromBorrower =

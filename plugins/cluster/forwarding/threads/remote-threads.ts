@@ -1,4 +1,4 @@
-/** Threads that another gateway lends: their runs, as this side of a link has them. */
+/** The borrower's view of the threads that one gateway lends, and of their runs. */
 import { RunThread } from '../../../../core/runs/run-thread.ts'
 import { ThreadGroup } from '../../../../core/runs/thread-group.ts'
 import type { RemoteGroup, RemoteGroupEvents } from '../../../../core/runs/thread-group.ts'
@@ -6,14 +6,13 @@ import { DEPARTED, threadLost } from '../../../../core/runs/worker-threads.ts'
 import type { ThreadLink } from './link.ts'
 import type { FromBorrower, FromLender, Hello } from './protocol.ts'
 
-/** What another gateway lends, and how its threads are reached. */
 export interface RemoteThreadsOptions extends Hello {
 	/** Call `close` once it has ended. */
 	link: ThreadLink<FromBorrower>
 }
 
-/** Of one lender at the same time: more than it may have, since one that is lost is replaced before it is gone. */
-const MOST_AT_ONCE = 128
+/** Limit of threads of one lender: more than it may have, since a lost thread is replaced before it is gone. */
+const MAX_AT_ONCE = 128
 
 export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 	readonly name: string
@@ -22,11 +21,11 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 	readonly #byNumber = new Map<number, RunThread>()
 	#isLeaving = false
 
-	/** `places` on each thread: `runs_per_thread` and a share of the reserve. */
+	/** `places`: of each thread, `runs_per_thread` and a share of the reserve. */
 	constructor(options: RemoteThreadsOptions, places: number, events: RemoteGroupEvents) {
 		super(places, () => {
 			events.onFree()
-			this.#checkLeft()
+			this.#endIfIdle()
 		})
 		this.name = options.name
 		this.#options = options
@@ -43,7 +42,7 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 	}
 
 	override get least(): number {
-		// While messages are not taken as fast as they come, further runs go elsewhere.
+		// While the link is busy, further runs go elsewhere.
 		return this.#isLeaving || this.#options.link.isBusy ? Infinity : super.least
 	}
 
@@ -60,7 +59,7 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 			case 'leaving':
 				this.#isLeaving = true
 				this.#events.onSize()
-				return this.#checkLeft()
+				return this.#endIfIdle()
 			case 'hello':
 				throw new TypeError('it sent a second hello')
 		}
@@ -75,7 +74,7 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 		this.#events.onSize()
 	}
 
-	/** Messages are taken again. */
+	/** The link is no longer busy. */
 	ready(): void {
 		this.#events.onFree()
 	}
@@ -84,7 +83,7 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 		this.#options.link.end(reason)
 	}
 
-	/** The threads cannot be reached any more. */
+	/** Call this once the link has ended. */
 	close(reason: string): void {
 		const cause = this.#isLeaving ? DEPARTED : undefined
 		this.#isLeaving = true
@@ -96,8 +95,8 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 	}
 
 	#add(number: number): void {
-		if (this.#byNumber.has(number) || this.#byNumber.size >= MOST_AT_ONCE)
-			throw new RangeError(`thread ${number} is one too many`)
+		if (this.#byNumber.has(number) || this.#byNumber.size >= MAX_AT_ONCE)
+			throw new RangeError(`thread ${number} exists already, or is one too many`)
 		const thread: RunThread = new RunThread({
 			post: (message) => this.#options.link.send({ kind: 'post', thread: number, message }),
 			terminate: () => this.#options.link.send({ kind: 'terminate', thread: number }),
@@ -107,7 +106,7 @@ export class RemoteThreads extends ThreadGroup implements RemoteGroup {
 		this.add(thread)
 	}
 
-	#checkLeft(): void {
+	#endIfIdle(): void {
 		if (this.#isLeaving && this.#byNumber.size > 0 && this.load === 0) this.end('it stops')
 	}
 }

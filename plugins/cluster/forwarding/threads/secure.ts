@@ -1,6 +1,6 @@
 /**
- * Encrypts a link and authenticates both of its ends: TLS with a key that they share, and with ephemeral keys, so that what was
- * recorded stays secret if the installation's key gets out later. TLS 1.2, since Node has no such keys for TLS 1.3.
+ * Encrypts a link and authenticates both ends: TLS with a pre-shared key and ephemeral keys, so that recorded traffic stays secret if
+ * the installation's key leaks later (forward secrecy). TLS 1.2, since Node does not support pre-shared keys in TLS 1.3.
  */
 import { hkdfSync } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
@@ -17,13 +17,13 @@ const version = {
 	maxVersion: 'TLSv1.2',
 } as const
 
-/** `key`: what the gateways of the installation sign with. The shared key is another one for each tenure. */
+/** `key`: the signing key of the installation's gateways. Each tenure has a different pre-shared key, derived from it. */
 export interface SharedKey {
 	key: KeyObject
 	tenure: string
 }
 
-/** At the end that connected. Throws if the other one does not have the key. */
+/** The connecting side. Throws if the other one does not have the key. */
 export function secureAsLender(socket: Duplex, head: Buffer, shared: SharedKey): Promise<Duplex> {
 	socket.unshift(head)
 	const psk = derive(shared)
@@ -31,21 +31,21 @@ export function secureAsLender(socket: Duplex, head: Buffer, shared: SharedKey):
 		...version,
 		socket,
 		pskCallback: () => ({ psk, identity: IDENTITY }),
-		// There is no certificate: whoever has the key is the other end.
+		// There is no certificate: the key authenticates the other end.
 		checkServerIdentity: () => undefined,
 	})
 	return established(secured, 'secureConnect', socket)
 }
 
-/** At the end that was connected to. Throws if the other one does not have the key. */
+/** The accepting side. Throws if the other one does not have the key. */
 export function secureAsBorrower(socket: Duplex, head: Buffer, shared: SharedKey): Promise<Duplex> {
 	socket.unshift(head)
 	const psk = derive(shared)
-	// Its types lack `pskCallback`, which it takes as a server does (Node: _tls_wrap.js).
+	// The types lack `pskCallback`, which the constructor accepts as a server does (Node: _tls_wrap.js).
 	const options: tls.TLSSocketOptions & Pick<tls.TlsOptions, 'pskCallback'> = {
 		...version,
 		isServer: true,
-		// `null` refuses it.
+		// `null` refuses the connection.
 		pskCallback: (_socket, identity) => (identity === IDENTITY ? psk : null),
 	}
 	const secured = new tls.TLSSocket(socket as tls.TLSSocket, options)
