@@ -55,16 +55,16 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 		await emitOrLog(ctx, { event_type: 'backup.removed', payload: { backup_id: id, reason } })
 	}
 
-	/** Only scheduled backups of this home, never one made on request. */
+	/** Removes scheduled backups of this home beyond `keep`, never one made on request. */
 	const removeOld = async (origin: string): Promise<void> => {
 		const { backups } = await list()
 		const scheduled = backups.filter((one) => one.trigger === 'schedule' && one.origin === origin)
-		// Backups from the future (the clock was ahead) would count as the newest for long, and each new one would be removed at once.
-		const [ahead, past] = [scheduled.filter(isAhead), scheduled.filter((one) => !isAhead(one))]
-		for (const { id } of [...ahead, ...past].slice(0, -config.keep)) await remove(id, 'retention')
+		// Backups with a future time (the clock was ahead) go first: as the newest ones they would displace every new backup.
+		const [future, past] = [scheduled.filter(isInFuture), scheduled.filter((one) => !isInFuture(one))]
+		for (const { id } of [...future, ...past].slice(0, -config.keep)) await remove(id, 'retention')
 	}
 
-	const scheduled = async (): Promise<void> => {
+	const takeScheduled = async (): Promise<void> => {
 		try {
 			const { origin } = await create('schedule')
 			await removeOld(origin)
@@ -77,14 +77,14 @@ export function openBackups(ctx: BackupContext, clock: typeof takeOnSchedule = t
 		}
 	}
 
-	const schedule = clock(config, scheduled)
+	const schedule = clock(config, takeScheduled)
 	ctx.defer(() => schedule.stop(), 'schedule of backups')
-	// The signal has aborted already: a backup in progress stops and deletes its unfinished files.
+	// `ctx.signal` has aborted before: a backup in progress stops and deletes its unfinished files.
 	ctx.defer(() => running?.catch(() => {}), 'backup in progress')
 	return { folder, create, list, remove: (id) => remove(id, 'request'), next: () => schedule.next() }
 }
 
-function isAhead({ created_at }: BackupInfo): boolean {
+function isInFuture({ created_at }: BackupInfo): boolean {
 	return Date.parse(created_at) > Date.now()
 }
 

@@ -6,9 +6,9 @@ export interface BackupSettings {
 	schedule: string | null
 	/** Null: the machine's. */
 	timezone: string | null
-	/** Absolute. */
+	/** An absolute path. */
 	folder: string
-	/** Scheduled ones that are kept. */
+	/** Number of scheduled backups to keep. */
 	keep: number
 	include_key: boolean
 	/** Mebibytes of disk that must stay free for the store. */
@@ -16,7 +16,7 @@ export interface BackupSettings {
 }
 
 export interface Backups {
-	/** The folder that contains them; absolute. */
+	/** The folder of the backups; an absolute path. */
 	readonly folder: string
 	/**
 	 * Creates a backup; settles once it is complete. Throws `conflict` while another one is running, `storage_full`, or

@@ -1,4 +1,4 @@
-/** What `svc doctor` checks: whether there is a recent backup. */
+/** The check of `svc doctor`: whether there is a recent backup. */
 import { stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { listBackups } from '../../core/backup/list.ts'
@@ -7,7 +7,7 @@ import type { DoctorFile, CheckContext } from '../../core/cli/doctor/contract.ts
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
-/** Without a schedule: a home of that age should have a backup of that age. */
+/** Without a schedule, a home older than `HOME_DAYS` should have a backup younger than `BACKUP_DAYS`. */
 const HOME_DAYS = 7
 const BACKUP_DAYS = 30
 
@@ -20,7 +20,7 @@ export default {
 				const { backups: settings, store } = await context.config()
 				if (store.url !== null)
 					throw new NotChecked(
-						'the data is in a cluster (store.url), and backups of the folder from before do not have it',
+						'the data is in a cluster (store.url), which backups of the gateway do not contain',
 						'copy it with the tools of NATS: nats stream backup',
 					)
 				const { backups, unreadable } = await listBackups(await folderOf(context))
@@ -30,7 +30,7 @@ export default {
 					.map(({ file, message }) =>
 						warning(
 							`the backup ${file} cannot be read: ${message}`,
-							'take another one: svc backup create; and remove that file',
+							'take a new one: svc backup create; and remove that file',
 						),
 					)
 				const { schedule, timezone } = settings
@@ -76,7 +76,7 @@ async function lastDue(schedule: string, timezone: string | null): Promise<numbe
 	return due?.getTime() ?? 0
 }
 
-/** The age of the files that the first start created, as far as it is known; undefined before the first start. */
+/** When the oldest of the files that the first start created was changed last; undefined before the first start. */
 async function usedSince(home: string): Promise<number | undefined> {
 	const found = await Promise.all(
 		['keys/vault.key', 'data'].map((name) => stat(join(home, name)).catch(() => undefined)),

@@ -16,7 +16,7 @@ export default {
 		description: 'A backup could not be created.',
 		payload: {
 			trigger: '`request` or `schedule`.',
-			message: 'What is wrong, for people.',
+			message: 'Why, as text for people.',
 		},
 	},
 	'backup.removed': {

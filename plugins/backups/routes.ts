@@ -11,7 +11,7 @@ const id = Joi.string()
 	.example('20300131T120000123Z')
 const file = Joi.string()
 	.required()
-	.description("Its path, on the gateway's machine.")
+	.description("Path on the gateway's machine.")
 	.example('/home/ada/.svc/backups/svc-backup-20300131T120000123Z.tar.gz')
 const instant = Joi.string().isoDate().example('2030-01-31T12:00:00.123Z')
 
@@ -22,13 +22,13 @@ const backup = Joi.object({
 	created_at: instant.required(),
 	trigger: Joi.valid('request', 'schedule').required().example('request'),
 	gateway_version: Joi.string().required().example('0.1.0'),
-	records: Joi.number().integer().required().description('Records of the store that are in it.').example(1204),
+	records: Joi.number().integer().required().description('Number of records of the store.').example(1204),
 	log_records: Joi.number()
 		.integer()
 		.required()
-		.description('Records of the event log; each contains the events of one write.')
+		.description('Number of records of the event log; each contains the events of one write.')
 		.example(5210),
-	head: Joi.string().required().description('Cursor of the newest event in it.').example('9031'),
+	head: Joi.string().required().description('Cursor of the newest event.').example('9031'),
 	includes_key: Joi.boolean()
 		.required()
 		.description("Whether it contains the vault's key: then anyone who has the file can decrypt its secrets.")
@@ -36,7 +36,7 @@ const backup = Joi.object({
 	left_out: Joi.array()
 		.items(Joi.string())
 		.required()
-		.description('Files of the home that are not in it, and why.')
+		.description('Files of the home that the backup does not contain, and why.')
 		.example([]),
 }).id('Backup')
 
@@ -57,7 +57,7 @@ const backups = Joi.object({
 	next_at: instant.allow(null).required().description('When the schedule takes the next one.'),
 }).id('Backups')
 
-/** Without `auth`: callers with the scope `*` only, since a backup holds everything. */
+/** Without `auth`: only callers with the scope `*`, since a backup contains everything. */
 export function routes(server: Server, ctx: Context<BackupSettings>, service: Backups): void {
 	server.route({
 		method: 'POST',
@@ -66,7 +66,7 @@ export function routes(server: Server, ctx: Context<BackupSettings>, service: Ba
 			id: 'createBackup',
 			description: 'Take a backup',
 			notes:
-				'Answers once the backup is complete, on the disk and read back; it continues if the caller disconnects. It contains everything that was acknowledged before the request. One at a time.',
+				'Answers once the backup is complete, on the disk and verified; it continues if the caller disconnects. It contains everything that was acknowledged before the request. Only one backup can be in progress.',
 			tags: ['api', 'backups'],
 			plugins: { openapi: { errors: [409] } },
 			validate: { payload: Joi.object({}).allow(null).prefs({ convert: false }).example({}) },

@@ -8,8 +8,8 @@ export interface BackupSchedule {
 }
 
 /**
- * Calls `take` when a backup is due. If the previous one is still running then, the backup is skipped. Backups that were
- * due while no gateway ran are not made later.
+ * Calls `take` when a backup is due. Skips it if the previous one is still in progress. Backups that were due while no gateway
+ * ran are not taken later.
  */
 export function takeOnSchedule(
 	{ schedule, timezone }: Pick<BackupSettings, 'schedule' | 'timezone'>,

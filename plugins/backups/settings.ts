@@ -6,7 +6,7 @@ import { isTimeZone } from '../shared/time-zone.ts'
 import type { BackupSettings } from './contract.ts'
 
 export default defineSettings<BackupSettings>({
-	description: 'Copies of everything that the gateway keeps.',
+	description: 'Copies of everything that the gateway stores.',
 	topic: 'Operation',
 	reads: { min_free_mib: 'store.min_free_mib' },
 	paths: ['folder'],
@@ -36,12 +36,12 @@ export default defineSettings<BackupSettings>({
 			keep: count(1, 1000, 7, 'Scheduled backups that are kept; older ones are removed.'),
 			include_key: flag(
 				true,
-				"Whether backups contain the vault's key. Without it nobody can decrypt the secrets of a backup; with it anyone who has the file can.",
+				"Whether backups contain the vault's key. With it, anyone who has the file can decrypt its secrets; without it, nobody can.",
 			),
 		}),
 })
 
-/** Five cron fields that come some time. */
+/** Accepts five cron fields that match some future time. */
 function schedule(text: string, helpers: CustomHelpers): unknown {
 	try {
 		if (new Cron(text, { paused: true, mode: '5-part' }).nextRun()) return text

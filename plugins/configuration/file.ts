@@ -1,4 +1,4 @@
-/** What gateway.yaml says, and what a changed text of it would change. */
+/** Reads gateway.yaml and its state, and checks what a changed text would change. */
 import { isFault } from '../../core/errors.ts'
 import type { FieldError } from '../../core/errors.ts'
 import { checkConfig } from '../../core/host/check-config.ts'
@@ -12,42 +12,42 @@ export interface ConfigLocation {
 	env: Environment
 }
 
-/** `pending`: the gateway has not read the file as it is now. */
+/** `pending`: the gateway has not read the current file yet. */
 export type FileState = 'in_force' | 'refused' | 'pending'
 
 export interface FileView {
 	file: string
 	/** With placeholders for secrets. */
 	text: string
-	/** Of the whole text; a change names it, so that it replaces no other one. */
+	/** Of the whole text; a change must state it, so that it does not overwrite another change. */
 	digest: string
 	state: FileState
-	/** Why it is refused. */
+	/** Why the file is refused. */
 	error: string | null
 	errors: FieldError[]
 }
 
-/** `before` and `after`: JSON values, absent where the setting is at its default or unknown. Secrets are hidden. */
+/** `before` and `after`: JSON values, absent if the setting is at its default or unknown. Secrets are hidden. */
 export interface SettingChange {
 	path: string
 	before?: unknown
 	after?: unknown
-	/** It takes effect at the next start only. */
+	/** It takes effect only at the next start. */
 	needs_restart: boolean
 }
 
 export interface ConfigVerdict {
 	valid: boolean
-	/** All of them in lines, each with its place. */
+	/** All problems, one per line, with line and column. */
 	error: string | null
 	errors: FieldError[]
-	/** What works and should be changed all the same. */
+	/** Valid settings that should be changed nevertheless. */
 	warnings: string[]
-	/** Empty for a text that is not valid. */
+	/** Empty for an invalid text. */
 	changes: SettingChange[]
 }
 
-/** Throws `config_invalid` where the file cannot be read as text. */
+/** Throws `config_invalid` if the file cannot be read as text. */
 export function viewOf({ home, env }: ConfigLocation): FileView {
 	const file = configFile(home)
 	const text = readText(file)
@@ -82,9 +82,9 @@ function problemsOf(place: ConfigLocation, text: string): { errors?: FieldError[
 	}
 }
 
-/** Against the file as it is now, or against the defaults where that is not valid. */
+/** Compared with the current file, or with the defaults if that file is invalid. */
 function changesTo(place: ConfigLocation, config: Config): SettingChange[] {
-	const before = leavesOf(validNow(place))
+	const before = leavesOf(currentConfig(place))
 	const after = leavesOf(config)
 	return [...new Set([...before.keys(), ...after.keys()])].toSorted().flatMap((path) => {
 		const [old, now] = [before.get(path), after.get(path)]
@@ -101,7 +101,7 @@ function changesTo(place: ConfigLocation, config: Config): SettingChange[] {
 	})
 }
 
-function validNow(place: ConfigLocation): Config {
+function currentConfig(place: ConfigLocation): Config {
 	try {
 		return readConfig(place)
 	} catch (error) {
@@ -110,7 +110,7 @@ function validNow(place: ConfigLocation): Config {
 	}
 }
 
-/** Settings that are no sections, by path. A list is one setting. */
+/** All settings below the sections, by path. A list is one setting. */
 function leavesOf(value: unknown, path = '', found = new Map<string, unknown>()): Map<string, unknown> {
 	const isSection = typeof value === 'object' && value !== null && !Array.isArray(value)
 	if (!isSection) return found.set(path, value)

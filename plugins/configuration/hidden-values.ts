@@ -1,13 +1,13 @@
 /**
- * The text of gateway.yaml as it leaves the gateway: values that look like secrets are replaced by `(hidden 1)`, `(hidden 2)`
- * and so on, in the order of the file. A changed text may keep them; each then stands for the value that it replaced.
+ * The text of gateway.yaml for API clients: values that look like secrets are replaced by `(hidden 1)`, `(hidden 2)` and so on, in
+ * the order of the file. A changed text may contain these placeholders; each is replaced by the original value.
  */
 import { isMap, isPair, isScalar, isSeq, parseDocument, visit } from 'yaml'
 import { Fault } from '../../core/errors.ts'
 import { isSecretName, isSecretText } from '../../core/host/config.ts'
 
 const PLACEHOLDER = /\(hidden (\d{1,6})\)/g
-/** A whole value that names a variable shows nothing. */
+/** A value that only names a variable reveals nothing. */
 const REFERENCE = /^\$\{[^}]*\}$/
 /** For a file that is not YAML: the rest of a line after the name of a secret. */
 const SECRET_LINE = /^[ \t-]*["']?([\w.-]+)["']?[ \t]*:[ \t]+(\S.*)$/gm
@@ -28,7 +28,7 @@ export function hideValues(text: string): string {
 	return shown + text.slice(end)
 }
 
-/** A text that was made from `hideValues(before)`, with the values. Throws `invalid_request` for a placeholder without a value. */
+/** Restores the values in an edited copy of `hideValues(before)`. Throws `invalid_request` for an unknown placeholder. */
 export function restoreValues(text: string, before: string): string {
 	const secrets = secretsIn(before)
 	return text.replaceAll(PLACEHOLDER, (placeholder, number: string) => {
@@ -55,12 +55,12 @@ function secretsIn(text: string): Range[] {
 	return found
 }
 
-/** A block of lines ends with its line break. */
+/** Excludes the final line break of a block scalar. */
 function trimmed(text: string, from: number, to: number): Range {
 	return { from, to: from + text.slice(from, to).trimEnd().length }
 }
 
-/** The name of the setting, or of the list that the value is in. */
+/** The name of the setting, or of the list that contains the value. */
 function nameOf(path: readonly unknown[]): string | undefined {
 	const holder = path.findLast((one) => !isSeq(one))
 	return isPair(holder) && isScalar(holder.key) ? String(holder.key.value) : undefined

@@ -18,22 +18,22 @@ import { verdictOn, viewOf } from './file.ts'
 import type { FileView, ConfigLocation } from './file.ts'
 import { restoreValues } from './hidden-values.ts'
 
-/** As much as a file may have. */
+/** The limit of the file itself. */
 const MAX_CHARACTERS = 1024 * 1024
 /** A change that takes longer, such as one whose plugin starts slowly, is answered as `pending`. */
 const WAIT_MS = 10_000
-const LOOK_MS = 30
+const POLL_MS = 30
 
 const text = Joi.string()
 	.max(MAX_CHARACTERS)
 	.required()
-	.description('The whole gateway.yaml. `(hidden 1)` and similar texts stand for values that the gateway did not show.')
+	.description('The whole gateway.yaml. `(hidden 1)` and similar texts are placeholders for hidden values.')
 	.example('server:\n  port: 3000\n')
 const digest = Joi.string()
 	.hex()
 	.length(64)
 	.required()
-	.description('SHA-256 of the file that the text was made from, as GET /v1/config showed it.')
+	.description('SHA-256 of the file on which the text is based, from GET /v1/config.')
 	.example('5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef')
 
 const key = Joi.string().max(512).example('server.port')
@@ -67,10 +67,14 @@ const file = Joi.object({
 	state: Joi.valid('in_force', 'refused', 'pending')
 		.required()
 		.description(
-			'`refused`: the last good configuration stays in force. `pending`: the gateway has not read the file as it is now.',
+			'`refused`: the last valid configuration stays in force. `pending`: the gateway has not read the current file yet.',
 		)
 		.example('in_force'),
-	error: Joi.string().allow(null).required().description('Why it is refused, with line and column.').example(null),
+	error: Joi.string()
+		.allow(null)
+		.required()
+		.description('Why the file is refused, with line and column.')
+		.example(null),
 	errors: problems.example([]),
 }).id('Configuration')
 
@@ -97,7 +101,7 @@ const verdict = Joi.object({
 		.example([{ path: 'server.port', before: 3000, after: 8080, needs_restart: false }]),
 }).id('ConfigurationVerdict')
 
-/** Without `auth`: callers with the scope `*` only, since whoever writes the file decides what code the gateway runs. */
+/** Without `auth`: only callers with the scope `*`, since the file decides what code the gateway runs. */
 export function routes(server: Server, ctx: Context): void {
 	const place: ConfigLocation = { home: ctx.gateway.home, env: ctx.env }
 
@@ -107,7 +111,7 @@ export function routes(server: Server, ctx: Context): void {
 		options: {
 			id: 'getConfiguration',
 			description: 'Read gateway.yaml',
-			notes: 'Values that look like secrets are hidden; references and names of secrets of the vault are shown.',
+			notes: 'Values that look like secrets are hidden; references and names of secrets in the vault are shown.',
 			tags: ['api', 'configuration'],
 			response: { status: { 200: file } },
 		},
@@ -135,7 +139,7 @@ export function routes(server: Server, ctx: Context): void {
 			id: 'setConfiguration',
 			description: 'Replace gateway.yaml, and apply it',
 			notes:
-				'A text with a new mistake is refused (400), and the file stays unchanged. Answers once the gateway has applied or refused it, or after 10 s with `pending`.',
+				'A text with a new error is refused (400), and the file stays unchanged. Answers once the gateway has applied or refused the text, or with `pending` after 10 s.',
 			tags: ['api', 'configuration'],
 			plugins: { openapi: { errors: [409] } },
 			payload: { maxBytes: 4 * MAX_CHARACTERS },
@@ -165,14 +169,14 @@ export function routes(server: Server, ctx: Context): void {
 		},
 		handler: ({ payload: { set = {}, unset = [] } }) =>
 			changed(place, (before) => {
-				const without = unset.reduce(removed, before)
+				const without = unset.reduce(withoutSetting, before)
 				return Object.entries(set).reduce((text, [key, value]) => putSetting(text, pathOf(key), value), without)
 			}),
 	})
 }
 
-/** A setting that is not in the file is at its default already. */
-function removed(text: string, key: string): string {
+/** A setting that is not in the file already has its default. */
+function withoutSetting(text: string, key: string): string {
 	try {
 		return unsetSetting(text, placeIn(text, pathOf(key)))
 	} catch (error) {
@@ -190,6 +194,6 @@ async function settled(place: ConfigLocation): Promise<FileView> {
 	for (const end = performance.now() + WAIT_MS; ;) {
 		const view = viewOf(place)
 		if (view.state !== 'pending' || performance.now() > end) return view
-		await pause(LOOK_MS)
+		await pause(POLL_MS)
 	}
 }

@@ -9,22 +9,22 @@ export interface Metrics {
 }
 
 /**
- * Metrics of another plugin, in a form that needs no import:
+ * Metrics of another plugin. The plugin needs no import:
  *
  *     ctx.extend('metrics', {
  *       metrics: { notes_kept: { help: 'Notes that are kept.', type: 'gauge' } },
  *       read: async () => ({ notes_kept: await count() }),
  *     })
  *
- * A third-party plugin's names begin with its own (`-` is written `_`), a counter's end in `_total`.
+ * The names of a third-party plugin's metrics begin with the plugin's name (with `_` for `-`); counters end in `_total`.
  */
 export interface MetricSource {
 	/** By name: `help` is one sentence. */
 	metrics: Readonly<Record<string, { help: string; type: 'gauge' | 'counter' }>>
 	/**
-	 * The values now, by name: a number, or one for each combination of labels, of which 1,000 are shown. A metric without a
-	 * value is left out. Called at a scrape. The calls take at most a twentieth of the time: between two calls the last result
-	 * applies. An error, or a call longer than 2 s, leaves the metrics of this source out.
+	 * The current values by name: a number, or one for each combination of labels, of which 1,000 are exported. A metric without a
+	 * value is left out. Called at a scrape, at most for a twentieth of the time: between two calls the last result is reused. After
+	 * an error, or a call longer than 2 s, the metrics of this source are left out.
 	 */
 	read(): Readings | Promise<Readings>
 }

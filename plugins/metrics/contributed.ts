@@ -1,4 +1,4 @@
-/** Metrics that plugins add, checked: an error in one of them must not spoil the scrape of the others. */
+/** Reads and checks the metrics that plugins add. An error in one of them must not affect the others. */
 import { messageOf } from '../../core/errors.ts'
 import type { Context, Extension } from '../../core/plugin.ts'
 import { within } from '../../core/util/deadline.ts'
@@ -8,8 +8,8 @@ import type { Metric } from './metric.ts'
 import { SERIES_LIMIT } from './series.ts'
 
 const READ_MS = 2_000
-/** Limit of different problems that are logged. */
-const COMPLAINTS = 100
+/** Limit of distinct problems that are logged. */
+const MAX_LOGGED = 100
 const NAME = /^[a-z][a-z0-9_]{0,127}$/
 
 type Contributor = Extension<'metrics'>
@@ -18,19 +18,19 @@ type Contributor = Extension<'metrics'>
 export function contributed(ctx: Context): () => Promise<Metric[]> {
 	const readers = new WeakMap<MetricSource, () => Promise<Readings>>()
 	const logged = new Set<string>()
-	const complain = ({ plugin }: Contributor, problem: string): void => {
+	const logProblem = ({ plugin }: Contributor, problem: string): void => {
 		const message = `metrics of plugin "${plugin}" are left out: ${problem}`
-		if (logged.has(message) || logged.size >= COMPLAINTS) return
+		if (logged.has(message) || logged.size >= MAX_LOGGED) return
 		logged.add(message)
 		ctx.log.warn({ plugin }, message)
 	}
 	const read = async (source: Contributor): Promise<Metric[]> => {
 		try {
 			let reader = readers.get(source.value)
-			if (!reader) readers.set(source.value, (reader = rarely(async () => source.run(() => source.value.read()))))
+			if (!reader) readers.set(source.value, (reader = rateLimited(async () => source.run(() => source.value.read()))))
 			return await metricsOf(source, isBuiltIn(ctx, source.plugin), reader)
 		} catch (error) {
-			complain(source, messageOf(error))
+			logProblem(source, messageOf(error))
 			return []
 		}
 	}
@@ -84,8 +84,8 @@ function checkReading(name: string, { labels, value }: Reading): void {
 	if (!isFine || typeof value !== 'number') throw new Error(`${name} has a value that is not {labels, value: number}`)
 }
 
-/** `read` is given at most a twentieth of the time, however often it is called: between two calls the last result applies. */
-function rarely<T>(read: () => Promise<T>): () => Promise<T> {
+/** Limits `read` to a twentieth of the time, however often it is called: between two calls the last result is reused. */
+function rateLimited<T>(read: () => Promise<T>): () => Promise<T> {
 	const SHARE = 20
 	let answer: Promise<T> | undefined
 	let until = Infinity

@@ -12,15 +12,15 @@ export interface EventCounts {
 
 /** An unfinished run. */
 interface KnownRun {
-	/** Null if it began before this plugin started: its record is read at the end. */
+	/** Null if the run started before this plugin: then its record is read at the end. */
 	trigger: string | null
 	/** Milliseconds before its latest pause. */
 	active_ms: number
-	/** When it continued, in milliseconds since 1970; null while it is paused. */
+	/** When it started or was resumed, in milliseconds since 1970; null while it is paused. */
 	since: number | null
 	/** The current model call. */
 	call: { provider: string; since: number } | null
-	/** What its answers used; null if it began before this plugin started. */
+	/** Usage of its answers; null if the run started before this plugin. */
 	used: Usage | null
 }
 
@@ -103,7 +103,7 @@ export function countEvents(
 		tokens.add(['input'], input_tokens)
 		tokens.add(['output'], output_tokens)
 	}
-	/** Calls without a usable answer have no event of their own. */
+	/** The run's usage includes calls without a usable answer, which have no event. */
 	const countRest = ({ call, used }: KnownRun, usage: Usage): void => {
 		if (call && used) countUsage(call.provider, restOf(usage, used))
 	}
@@ -125,7 +125,7 @@ export function countEvents(
 			}
 			case 'run.resumed': {
 				const run = knownRun(run_id)
-				endCall(run, 'stopped') // its thread was lost in the middle of it
+				endCall(run, 'stopped') // its thread was lost during the call
 				return void (run.since = at)
 			}
 			case 'model.request':
@@ -162,7 +162,7 @@ export function countEvents(
 				case 'primitive.result':
 					return countTool('primitive', primitiveIn(payload), 'ok')
 				case 'primitive.failed':
-					// Its name there is model output.
+					// The name of an unknown tool is model output.
 					if (payload.code === 'tool_unknown') return countTool('unknown', '', 'failed')
 					return countTool('primitive', primitiveIn(payload), 'failed')
 				case 'skill.completed':
@@ -181,14 +181,14 @@ export function countEvents(
 					return deliveries.add([String(code !== 'signature_invalid')], 1 + untold)
 				}
 			}
-			// Pieces of answers are frequent, and there is nothing to count in them.
+			// `model.stream` is frequent, and has nothing to count.
 			if (run_id !== null && event_type !== 'model.stream') handleOfRun(run_id, event)
 		},
 		metrics: [runs, runTimes, calls, callTimes, tokens, cost, tools, kills, deliveries],
 	}
 }
 
-/** Never negative: the usage of a run that was stopped may lack an answer that was being stored then. */
+/** Never negative: the usage of a stopped run may lack an answer that was being stored at that moment. */
 function restOf(all: Usage, used: Usage): Usage {
 	return {
 		input_tokens: Math.max(0, all.input_tokens - used.input_tokens),

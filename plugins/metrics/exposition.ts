@@ -10,20 +10,20 @@ export interface Exposition {
 }
 
 /**
- * Metrics in Prometheus' format, or in OpenMetrics if `accept` prefers it. The registry lives as long as the scrape: it
- * renames its counters for OpenMetrics, and another scrape may request the other format.
+ * Metrics in Prometheus' format, or in OpenMetrics if `accept` prefers it. Each scrape has its own registry, since a registry
+ * renames its counters for OpenMetrics.
  */
 export async function expose(metrics: readonly Metric[], accept: string): Promise<Exposition> {
 	const { Registry } = (await import('prom-client')).default
 	const type = prefersOpenMetrics(accept) ? OPEN_METRICS : PLAIN
 	const registry = new Registry()
 	registry.setContentType(type as typeof registry.contentType)
-	// The registry needs nothing more of a metric, whatever its types require.
-	for (const metric of metrics) registry.registerMetric(written(metric) as never)
+	// The registry uses no other members of a metric, although its types require them.
+	for (const metric of metrics) registry.registerMetric(registrable(metric) as never)
 	return { type, text: await registry.metrics() }
 }
 
-function written({ name, help, type, samples }: Metric): object {
+function registrable({ name, help, type, samples }: Metric): object {
 	const metric = {
 		name,
 		type,
@@ -33,7 +33,7 @@ function written({ name, help, type, samples }: Metric): object {
 				value,
 				...(suffix !== undefined && { metricName: name + suffix }),
 			}))
-			// Under the name that the registry has given it meanwhile.
+			// `metric.name`: the registry may have renamed it.
 			return { name: metric.name, help, type, values, aggregator: 'sum' }
 		},
 	}

@@ -16,7 +16,7 @@ export interface Metric {
 	samples(): Sample[]
 }
 
-/** A number, or several with a label each, as they are now. */
+/** A metric with fixed values: one number, or several samples. */
 export function gauge(name: string, help: string, samples: number | Sample[], type: Metric['type'] = 'gauge'): Metric {
 	return { name, help, type, samples: () => (typeof samples === 'number' ? [{ labels: {}, value: samples }] : samples) }
 }

@@ -1,4 +1,4 @@
-/** Metrics of the process and of Node, under the names that dashboards use for other programs. */
+/** Metrics of the process and of Node, with the names that common dashboards expect. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { constants, monitorEventLoopDelay, PerformanceObserver } from 'node:perf_hooks'
 import type { NodeGCPerformanceDetail, PerformanceEntry } from 'node:perf_hooks'
@@ -21,7 +21,7 @@ const gcKinds: Record<number, string> = {
 type GcEntry = PerformanceEntry & { detail: NodeGCPerformanceDetail }
 
 export interface ProcessWatch extends Disposable {
-	/** The event loop's values are of the time since the last call. */
+	/** The values of the event loop cover the time since the last call. */
 	metrics(): Metric[]
 }
 
@@ -44,7 +44,7 @@ export function watchProcess(): ProcessWatch {
 	observer.observe({ entryTypes: ['gc'] })
 
 	const lags = (): Metric[] => {
-		// Without a sample there is no value.
+		// Without a sample, the monitor returns no usable values.
 		const { count } = delays
 		const seconds = (nanoseconds: number): number => (count === 0 ? 0 : nanoseconds / 1e9)
 		const of = (what: string, help: string, nanoseconds: number): Metric =>

@@ -2,7 +2,7 @@ import type { Context } from '../../core/plugin.ts'
 import { by, gauge } from './metric.ts'
 import type { Metric } from './metric.ts'
 
-/** The current state of the gateway itself. */
+/** Metrics of the current state of the gateway. */
 export function gatewayMetrics({ gateway, pool, queue }: Context): Metric[] {
 	const { threads, active, waiting, capacity, lost_threads } = pool.stats()
 	const space = gateway.storeSpace()

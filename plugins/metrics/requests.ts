@@ -10,7 +10,7 @@ export interface RequestCounts {
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const METHODS = new Set(['get', 'head', 'post', 'put', 'patch', 'delete', 'options'])
 
-/** Counts HTTP requests. Labels never contain values that a caller chooses freely, such as a path; a route's template is used. */
+/** Counts HTTP requests. Labels never contain free text of a caller, such as a path: the route's template is used instead. */
 export function countRequests(): RequestCounts {
 	const requests = counter('svc_http_requests_total', 'HTTP requests by method, route and status.', [
 		'method',

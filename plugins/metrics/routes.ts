@@ -9,9 +9,9 @@ export function routes(server: Server, metrics: Metrics): void {
 		method: 'GET',
 		path: '/metrics',
 		options: {
-			description: 'Numbers for Prometheus',
+			description: 'Metrics for Prometheus',
 			notes: [
-				'In the text format of Prometheus, or as OpenMetrics if the header Accept prefers that.',
+				'In the text format of Prometheus, or in OpenMetrics if the header Accept prefers it.',
 				'A local caller needs no token, not even in token mode.',
 			],
 			tags: ['api', 'gateway'],

@@ -1,11 +1,11 @@
-/** Counters and histograms as plain numbers: counting costs an addition, the rest is done at the scrape. */
+/** Counters and histograms as plain numbers: counting costs one addition, everything else happens at the scrape. */
 import type { Labels, Metric, Sample } from './metric.ts'
 
-/** Limit of series of one metric. Further ones have the labels `other`. */
+/** Limit of series of one metric. Further ones are counted under the labels `other`. */
 export const SERIES_LIMIT = 1_000
 
 export interface Counter extends Metric {
-	/** `values`: of the labels, in their order. */
+	/** `values`: the values of the labels, in order. */
 	add(values: readonly string[], by?: number): void
 }
 
@@ -37,11 +37,11 @@ export function histogram(
 		help,
 		type: 'histogram',
 		observe(values, seconds) {
-			const one = table.at(values)
-			one.sum += seconds
-			one.count++
+			const series = table.at(values)
+			series.sum += seconds
+			series.count++
 			const bucket = bounds.findIndex((bound) => seconds <= bound)
-			if (bucket >= 0) one.counts[bucket] = (one.counts[bucket] ?? 0) + 1
+			if (bucket >= 0) series.counts[bucket] = (series.counts[bucket] ?? 0) + 1
 		},
 		samples: () =>
 			table.all().flatMap(({ labels, value: { counts, sum, count } }): Sample[] => {
@@ -77,7 +77,7 @@ function openTable<Value>(names: readonly string[], make: () => Value): Table<Va
 		rows.set(key, { labels: Object.fromEntries(names.map((name, at) => [name, values[at] ?? ''])), value })
 		return value
 	}
-	// Without labels there is one series, which exists from the start: a rate needs its zero.
+	// The single series of a metric without labels exists from the start: `rate` needs its initial zero.
 	if (names.length === 0) rowOf([])
 	return { at: rowOf, all: () => [...rows.values()] }
 }

@@ -8,12 +8,12 @@ import type { Tracer } from './tracer.ts'
 
 type Payload = Record<string, unknown>
 
-/** One ends where the next begins. `at`: milliseconds since 1970. */
+/** Starts a span, and ends one that is still open. `at`: milliseconds since 1970. */
 export function beginCall(tracer: Pick<Tracer, 'begin'>, run: OpenRun, payload: Payload, at: number): void {
 	endCall(run, 'interrupted', at)
 	const model = String(payload.model)
-	const asked: Attributes = { [names.provider]: String(payload.provider), [names.request_model]: model }
-	run.span.setAttributes(asked)
+	const target: Attributes = { [names.provider]: String(payload.provider), [names.request_model]: model }
+	run.span.setAttributes(target)
 	run.call = tracer.begin({
 		name: `${operations.model} ${model}`,
 		kind: SpanKind.CLIENT,
@@ -22,7 +22,7 @@ export function beginCall(tracer: Pick<Tracer, 'begin'>, run: OpenRun, payload: 
 		parent: run.span.spanContext().spanId,
 		attributes: {
 			[names.operation]: operations.model,
-			...asked,
+			...target,
 			[names.agent]: run.agent,
 			[names.step]: Number(payload.step),
 		},
@@ -37,7 +37,7 @@ export function answerCall(run: OpenRun, { model, finish_reason, usage }: Payloa
 	run.call = null
 }
 
-/** One that gave no answer. */
+/** Ends a call without an answer. */
 export function endCall(run: OpenRun, code: string, at: number): void {
 	if (!run.call) return
 	fail(run.call, code)

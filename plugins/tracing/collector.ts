@@ -3,11 +3,11 @@ import { Fault } from '../../core/errors.ts'
 import type { TracingSettings } from './contract.ts'
 
 export interface Collector {
-	/** Complete, such as `http://127.0.0.1:4318/v1/traces`. */
+	/** With its path, such as `http://127.0.0.1:4318/v1/traces`. */
 	url: string
 	/** May contain secrets. */
 	headers: Record<string, string>
-	/** Milliseconds that an ended span waits for others, to be sent together. */
+	/** Milliseconds for which an ended span waits, so that several are sent together. */
 	delay_ms: number
 	/** Time limit for delivering a batch, retries included. */
 	timeout_ms: number
@@ -52,7 +52,7 @@ export function collectorOf(
 function addressOf(text: string): URL {
 	const url = URL.parse(text)
 	if (url && (url.protocol === 'http:' || url.protocol === 'https:')) return url
-	// It is not repeated: an address may contain a password.
+	// The message does not repeat the address, which may contain a password.
 	throw new Fault(
 		'config_invalid',
 		'tracing.endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT, must be an address such as http://127.0.0.1:4318',

@@ -1,5 +1,5 @@
 export interface TracingSettings {
-	/** Null: none, unless the environment names one. */
+	/** Null: the address in the environment, or none. */
 	endpoint: string | null
 	/** 0 to 1. */
 	sample_ratio: number

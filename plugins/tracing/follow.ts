@@ -1,4 +1,4 @@
-/** The effect of one event of an open run on its spans. */
+/** Applies one event of an open run to its spans. */
 import type { Span } from '@opentelemetry/api'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { answerCall, beginCall, endCall } from './calls.ts'
@@ -54,7 +54,7 @@ export function follow(
 			endCall(run, String(payload.code), at)
 			break
 		case 'subagent.spawned':
-			// The sub-agent may begin only after the call that started it has ended.
+			// Kept, since the sub-agent may start after the call that spawned it has ended.
 			if (run.children.size < CHILDREN_LIMIT)
 				run.children.set(String(payload.run_id), innermost(run).spanContext().spanId)
 			break
@@ -74,7 +74,7 @@ export function endWork(run: OpenRun, code: string, at: number): void {
 	endTools(run, code, at)
 }
 
-/** In the conventions' format of messages. Of several answers the last one stays. */
+/** In the message format of the conventions. Of several answers, the last one is kept. */
 function setMessage(span: Span, event_type: string, content: string): void {
 	const parts = [{ type: 'text', content }]
 	if (event_type === 'message.system') span.setAttribute(names.system, JSON.stringify(parts))

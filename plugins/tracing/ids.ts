@@ -1,6 +1,6 @@
 /**
- * Ids of traces and spans derived from ids of runs, so that they are always the same:
- * also after a restart, and for people who only have a run's id.
+ * Derives ids of traces and spans from ids of runs, so that they stay the same after a restart, and can be computed from a run's
+ * id alone.
  */
 import { randomBytes } from 'node:crypto'
 
@@ -9,7 +9,7 @@ export function traceIdOf(run_id: string): string {
 	return run_id.replaceAll('-', '')
 }
 
-/** The first span of a run. Of a UUIDv7, this half is random. */
+/** The id of a run's first span: the half of its UUIDv7 that is random. */
 export function spanIdOf(run_id: string): string {
 	return traceIdOf(run_id).slice(16)
 }

@@ -19,7 +19,7 @@ export default definePlugin<TracingSettings>({
 		if (!collector) return
 		const [{ openTracer }, { traceRuns }] = await Promise.all([import('./tracer.ts'), import('./runs.ts')])
 		const trouble = (message: string | null): void => {
-			if (ctx.signal.aborted) return // in flight when this was released
+			if (ctx.signal.aborted) return // a delivery that was in progress when the plugin stopped
 			ctx.trouble(message)
 			if (message === null) ctx.log.info('spans are delivered again')
 			else ctx.log.warn(`${message}; spans are dropped until that is fixed`)
@@ -56,7 +56,7 @@ export default definePlugin<TracingSettings>({
 	},
 })
 
-/** Null if there is none. An error in the file refuses the file; the environment may be meant for other programs. */
+/** Null if there is none. An invalid address in the file is an error; in the environment it may be meant for other programs. */
 function collectorFor(ctx: Context<TracingSettings>): Collector | null {
 	try {
 		return collectorOf(ctx.config, ctx.env, ctx.gateway.version)

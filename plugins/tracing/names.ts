@@ -1,6 +1,6 @@
 /**
- * All names of OpenTelemetry's conventions for generative AI are in this file: they are still in development and may
- * change. Names outside the conventions begin with `svc.`.
+ * All names from OpenTelemetry's conventions for generative AI, which are still in development and may change. Names outside the
+ * conventions begin with `svc.`.
  */
 export const SEMANTIC_CONVENTIONS = '1.45.0'
 

@@ -10,18 +10,18 @@ export interface OpenRun {
 	readonly span: Span
 	/** The current model call. */
 	call: Span | null
-	/** Running calls of tools, by their ids; the innermost last. */
+	/** Tool calls in progress, by id; the innermost last. */
 	readonly tools: Map<string, Span>
-	/** The id of the parent span for a run that this one started. */
+	/** The id of the parent span of each run that this one started, by the id of that run. */
 	readonly children: Map<string, string>
 }
 
-/** The span of its current activity, the parent of the spans that this causes. */
+/** The span of the run's current activity: the parent of new spans. */
 export function innermost({ span, tools }: OpenRun): Span {
 	return [...tools.values()].at(-1) ?? span
 }
 
-/** Marks a span as failed. Without the message, which may repeat prompts or answers. */
+/** Marks a span as failed, without the error's message, which may repeat prompts or answers. */
 export function fail(span: Span, code: string): void {
 	span.setAttribute(names.error, code)
 	span.setStatus({ code: SpanStatusCode.ERROR })

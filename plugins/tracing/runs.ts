@@ -1,9 +1,9 @@
 /**
- * Spans of runs, made from their events, with the events' times: a run does not know about it and never
- * waits for it. Secrets are already redacted from events.
+ * Creates spans of runs from their events, with the times of the events, so that tracing never delays a run. Secrets are already
+ * redacted from events.
  *
- * A run's first span has an id derived from the run's. If this plugin starts in the middle of a run, after a restart
- * or a reload, the run gets a further span in the same trace, with a link to the first.
+ * The id of a run's first span is derived from the run's id. If this plugin starts in the middle of a run, after a restart or a
+ * reload, the run gets another span in the same trace, with a link to the first.
  */
 import { SpanKind, TraceFlags } from '@opentelemetry/api'
 import type { Attributes, Link } from '@opentelemetry/api'
@@ -32,20 +32,20 @@ export interface RunTraceOptions {
 	recordOf(run_id: string): Promise<KnownRun>
 	/** Whether to include prompts, answers and arguments. */
 	content: boolean
-	/** Called with errors that have no other receiver. */
+	/** Called with errors that cannot be thrown to a caller. */
 	failed(error: unknown): void
 	/** Limit of runs with open spans, paused ones included; beyond it, the least recently active one ends. */
 	limit?: number
 }
 
 const OPEN_LIMIT = 1_000
-/** Events of a run that wait for its record. */
-const WAITING_LIMIT = 1_000
-/** Events that open a further span for a run without one; so does a tool's call. */
+/** Limit of events of a run that wait for its record. */
+const DEFERRED_LIMIT = 1_000
+/** Events that open another span for a run without an open one; a tool call does too. */
 const opening = new Set(['run.resumed', 'run.failed', 'run.stopped', 'model.request'])
 
 /** The parent span of a run that another one started. */
-interface Above {
+interface ParentSpan {
 	trace: string
 	span: string
 }
@@ -53,7 +53,7 @@ interface Above {
 interface Begin {
 	agent: string
 	at: number
-	above: Above | undefined
+	parent: ParentSpan | undefined
 	/** Default: a new one. */
 	id?: string
 	links: Link[]
@@ -63,18 +63,18 @@ interface Begin {
 export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMIT }: RunTraceOptions): RunTraces {
 	const open = new Map<string, OpenRun>()
 	/** Events of runs whose record is being read. */
-	const waiting = new Map<string, EventEnvelope[]>()
+	const deferred = new Map<string, EventEnvelope[]>()
 	let isOver = false
 
-	const begin = (run_id: string, { agent, at, above, attributes, ...rest }: Begin): void => {
-		const trace = above?.trace ?? traceIdOf(run_id)
+	const begin = (run_id: string, { agent, at, parent, attributes, ...rest }: Begin): void => {
+		const trace = parent?.trace ?? traceIdOf(run_id)
 		const span = tracer.begin({
 			...rest,
 			name: `${operations.run} ${agent}`,
 			kind: SpanKind.INTERNAL,
 			at,
 			trace,
-			...(above && { parent: above.span }),
+			...(parent && { parent: parent.span }),
 			attributes: { [names.operation]: operations.run, [names.agent]: agent, [names.run]: run_id, ...attributes },
 		})
 		const oldest = open.size >= limit ? open.values().next().value : undefined
@@ -91,13 +91,17 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 		run.span.end(at)
 	}
 
-	const start = (run_id: string, { payload, agent_id, timestamp }: EventEnvelope, above: Above | undefined): void => {
+	const start = (
+		run_id: string,
+		{ payload, agent_id, timestamp }: EventEnvelope,
+		parent: ParentSpan | undefined,
+	): void => {
 		const { trigger, conversation, request_id, traceparent } = payload
 		const caller = placeIn(traceparent)
 		begin(run_id, {
 			agent: agent_id ?? '',
 			at: Date.parse(timestamp),
-			above,
+			parent,
 			id: spanIdOf(run_id),
 			links: caller ? [{ context: caller }] : [],
 			attributes: {
@@ -109,16 +113,16 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 	}
 
 	const resume = (run_id: string, { timestamp }: EventEnvelope, record: KnownRun): void => {
-		const above = aboveBy(record)
+		const parent = recordedParent(record)
 		const first = {
-			traceId: above?.trace ?? traceIdOf(run_id),
+			traceId: parent?.trace ?? traceIdOf(run_id),
 			spanId: spanIdOf(run_id),
 			traceFlags: TraceFlags.SAMPLED,
 		}
 		begin(run_id, {
 			agent: record.agent,
 			at: Date.parse(timestamp),
-			above,
+			parent,
 			links: [{ context: first }],
 			attributes: { [names.conversation]: record.conversation, [names.trigger]: record.trigger },
 		})
@@ -133,15 +137,15 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 		if (ending) end(run, Date.parse(event.timestamp), ending.outcome, ending.error)
 	}
 
-	/** From its record, since its parent, or the run itself, is no longer tracked here. */
+	/** Opens a span from the run's record, if its parent or the run itself is not tracked here. */
 	const openLater = async (run_id: string, event: EventEnvelope): Promise<void> => {
-		if (waiting.size >= limit) return
+		if (deferred.size >= limit) return
 		const events: EventEnvelope[] = []
-		waiting.set(run_id, events)
+		deferred.set(run_id, events)
 		const record = await recordOf(run_id).catch(() => undefined) // deleted with its agent
-		waiting.delete(run_id)
+		deferred.delete(run_id)
 		if (isOver) return
-		if (event.event_type === 'run.started') start(run_id, event, record && aboveBy(record))
+		if (event.event_type === 'run.started') start(run_id, event, record && recordedParent(record))
 		else if (record && record.started_at !== null) {
 			resume(run_id, event, record)
 			events.unshift(event)
@@ -156,14 +160,14 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 		handle(event) {
 			const { run_id, event_type, payload } = event
 			if (run_id === null || event_type === 'model.stream') return
-			const events = waiting.get(run_id)
-			if (events) return void (events.length < WAITING_LIMIT && events.push(event))
+			const events = deferred.get(run_id)
+			if (events) return void (events.length < DEFERRED_LIMIT && events.push(event))
 			const run = open.get(run_id)
 			if (run) return followed(run, event)
 			if (event_type === 'run.started') {
 				if (payload.parent_run_id === undefined) return start(run_id, event, undefined)
-				const parent = open.get(String(payload.parent_run_id))
-				if (parent) return start(run_id, event, aboveIn(parent, run_id))
+				const parentRun = open.get(String(payload.parent_run_id))
+				if (parentRun) return start(run_id, event, openParent(parentRun, run_id))
 				return void openLater(run_id, event).catch(failed)
 			}
 			if (opening.has(event_type) || isCall(event)) openLater(run_id, event).catch(failed)
@@ -175,12 +179,12 @@ export function traceRuns({ tracer, recordOf, content, failed, limit = OPEN_LIMI
 	}
 }
 
-/** The span of the call that started it, if known; else of its parent's current activity. */
-function aboveIn(parent: OpenRun, run_id: string): Above {
+/** The span of the call that started the run if known, otherwise that of its parent's current activity. */
+function openParent(parent: OpenRun, run_id: string): ParentSpan {
 	return { trace: parent.trace, span: parent.children.get(run_id) ?? innermost(parent).spanContext().spanId }
 }
 
-/** The trace of its family, below the first span of the run that started it. */
-function aboveBy({ parent, family }: KnownRun): Above | undefined {
+/** The first span of the run that started this one, in the trace of their family. */
+function recordedParent({ parent, family }: KnownRun): ParentSpan | undefined {
 	return parent && { trace: traceIdOf(family ?? parent.run_id), span: spanIdOf(parent.run_id) }
 }

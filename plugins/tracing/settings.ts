@@ -5,7 +5,7 @@ import type { TracingSettings } from './contract.ts'
 export default defineSettings<TracingSettings>({
 	description: 'Spans of runs, model calls and tools, for OpenTelemetry.',
 	topic: 'Operation',
-	variables: { OTEL_EXPORTER_OTLP_ENDPOINT: 'Where spans are sent, unless `tracing.endpoint` is set.' },
+	variables: { OTEL_EXPORTER_OTLP_ENDPOINT: 'Address to which spans are sent, unless `tracing.endpoint` is set.' },
 	schema: (joi) =>
 		allSettings<TracingSettings>({
 			endpoint: addressOrNull(

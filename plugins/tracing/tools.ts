@@ -1,4 +1,4 @@
-/** Spans of the calls of tools: primitives, skills, tools of MCP servers. */
+/** Spans of tool calls: primitives, skills and tools of MCP servers. */
 import { SpanKind } from '@opentelemetry/api'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { names, operations } from './names.ts'
@@ -6,10 +6,10 @@ import { fail, innermost } from './open-run.ts'
 import type { OpenRun } from './open-run.ts'
 import type { SpanStart, Tracer } from './tracer.ts'
 
-/** Limit of open calls of one run: nested ones, such as a primitive's in a skill's. */
+/** Limit of open calls of one run, nested ones included, such as a primitive in a skill. */
 const OPEN_LIMIT = 128
 
-/** The name of an unknown tool is model output: at worst the whole answer, which is content. */
+/** The name of an unknown tool is model output, possibly a whole answer, which must not appear without `tracing.content`. */
 const LIKE_A_NAME = /^[A-Za-z0-9_.-]{1,64}$/
 
 const begins = new Set(['primitive.called', 'skill.invoked', 'mcp.called'])
@@ -33,16 +33,16 @@ export function followTool(tracer: Pick<Tracer, 'begin'>, run: OpenRun, event: E
 	}
 	const failed = failures.has(event_type)
 	if (!failed && !results.has(event_type)) return
-	// A call of an unknown tool fails without having begun.
+	// A call of an unknown tool fails without a start event.
 	const span = run.tools.get(id) ?? (payload.code === 'tool_unknown' ? tracer.begin(startOf(run, event)) : undefined)
-	if (!span) return // it began before its run was tracked here
+	if (!span) return // started before the run was tracked here
 	run.tools.delete(id)
 	if (failed) fail(span, String(payload.code))
 	if (content) span.setAttribute(names.result, String(payload.result ?? payload.message))
 	span.end(Date.parse(event.timestamp))
 }
 
-/** Calls still running when their run ends, or loses its thread. */
+/** Ends the calls that are open when their run ends or loses its thread. */
 export function endTools(run: OpenRun, code: string, at: number): void {
 	for (const span of [...run.tools.values()].toReversed()) {
 		fail(span, code)

@@ -1,6 +1,6 @@
-/** OpenTelemetry's SDK, for this plugin alone: nothing is registered for the process, so everything can be released. */
+/** OpenTelemetry's SDK, used by this plugin only: nothing is registered globally, so everything can be released. */
 import http from 'node:http'
-// oxlint-disable-next-line no-restricted-imports -- for the operator's own collector; no address from outside comes here
+// oxlint-disable-next-line no-restricted-imports -- only for the operator's collector, never for an address from outside
 import https from 'node:https'
 import { ROOT_CONTEXT, TraceFlags, trace } from '@opentelemetry/api'
 import type { Attributes, Link, Span, SpanKind } from '@opentelemetry/api'
@@ -38,14 +38,14 @@ export interface TracerOptions {
 	collector: Collector
 	version: string
 	sample_ratio: number
-	/** Why spans cannot be delivered; null when they can. Called on changes. */
+	/** Called when deliveries start to fail, with the reason, and with null when they succeed again. */
 	trouble: (message: string | null) => void
 }
 
 /** Limit of ended spans that wait for the collector, including those being sent. */
 const WAITING_LIMIT = 4_096
 const BATCH = 512
-/** The exporter's own limit is an idle timeout, which a response that trickles in would never reach. */
+/** Added to the exporter's own limit, which is an idle timeout that a slow response would never reach. */
 const GRACE_MS = 500
 /** Limit of characters of a collector's message. */
 const REASON_CHARACTERS = 200
@@ -60,7 +60,7 @@ export function openTracer({ collector, version, sample_ratio, trouble }: Tracer
 	// Batches are at most one every few seconds, and without keep-alive there are no connections to close.
 	const connections = new (url.startsWith('https:') ? https : http).Agent({ keepAlive: false })
 	const hangUp = (): void => connections.destroy()
-	// Its own HTTP client, not the guarded one: the address is the operator's, and usually on this machine or network.
+	// The exporter's own HTTP client, not the guarded one: the operator's collector is usually at a private address.
 	const exporter = new OTLPTraceExporter({
 		url,
 		headers,
@@ -71,7 +71,7 @@ export function openTracer({ collector, version, sample_ratio, trouble }: Tracer
 	const next = { trace: '', span: '' }
 	const provider = new TracerProvider({
 		resource: resourceFromAttributes(resource),
-		// By the trace alone: all runs of a trace are sampled, or none.
+		// Depends on the trace id only: all runs of a trace are sampled, or none.
 		sampler: new TraceIdRatioBasedSampler(sample_ratio),
 		idGenerator: { generateTraceId: () => next.trace, generateSpanId: () => next.span },
 		spanLimits: { attributeValueLengthLimit: VALUE_LIMIT, eventCountLimit: EVENTS_LIMIT },
@@ -84,8 +84,8 @@ export function openTracer({ collector, version, sample_ratio, trouble }: Tracer
 		begin({ name, kind, at, trace: traceId, id = randomSpanId(), parent, links = [], attributes }) {
 			next.trace = traceId
 			next.span = id
-			const above = { traceId, spanId: parent ?? '', traceFlags: TraceFlags.SAMPLED }
-			const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, above)
+			const parentSpan = { traceId, spanId: parent ?? '', traceFlags: TraceFlags.SAMPLED }
+			const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parentSpan)
 			return tracer.startSpan(name, { kind, startTime: at, links, attributes }, context)
 		},
 		stats: counted.stats,
@@ -119,7 +119,7 @@ function countDelivery(
 				counts[sent ? 'sent' : 'dropped'] += spans.length
 				if (sent === failing) trouble(sent ? null : `spans cannot be delivered: ${error.slice(0, REASON_CHARACTERS)}`)
 				failing = !sent
-				// A failed batch is counted and reported here: the SDK should not report it as well.
+				// A failed batch is counted and reported here, so the SDK need not report it.
 				settle({ code: 0 })
 			}
 			const timer = setTimeout(() => {
@@ -135,7 +135,7 @@ function countDelivery(
 		maxQueueSize: WAITING_LIMIT,
 		maxExportBatchSize: BATCH,
 		scheduledDelayMillis: delay_ms,
-		// Ours is over before.
+		// Longer than the timeout above, which therefore ends first.
 		exportTimeoutMillis: timeout_ms + 2 * GRACE_MS,
 	})
 	const processor: SpanProcessor = {

@@ -4,7 +4,6 @@ import { readConfig } from '../../../core/host/config.ts'
 import type { BackupInfo } from '../../../core/backup/list.ts'
 import { holderOf } from '../../../core/process/lock.ts'
 import { fileGiven, folderOf } from '../../../core/cli/backup-file.ts'
-import { bytesOf } from './bytes.ts'
 import { consent, yesOption } from '../../../core/cli/consent.ts'
 import { CliError, path } from '../../../core/cli/contract.ts'
 import type { Command } from '../../../core/cli/command.ts'
@@ -47,10 +46,10 @@ Examples:
 						['file', one.file],
 						['size', bytesOf(one.bytes)],
 						['records', one.records],
-						['key of the vault', one.includes_key ? 'in it' : 'not in it'],
+						['key of the vault', one.includes_key ? 'included' : 'not included'],
 					]),
 				)
-				for (const left of made.left_out) cli.out.note(`Not in it: ${left}`)
+				for (const left of made.left_out) cli.out.note(`Not included: ${left}`)
 				cli.out.note(keyNote(made))
 			},
 		},
@@ -77,7 +76,7 @@ Examples:
 				)
 				for (const { file, message } of listing.unreadable) cli.out.note(`${file}: ${message}`)
 				cli.out.note(
-					`They are in ${listing.folder}.${listing.next_at ? ` The next one is due ${when(listing.next_at)}.` : ''}`,
+					`Folder: ${listing.folder}.${listing.next_at ? ` The next backup is due ${when(listing.next_at)}.` : ''}`,
 				)
 			},
 		},
@@ -99,7 +98,7 @@ Examples:
 						['size', bytesOf(one.bytes)],
 						['files', one.files],
 						['records', one.records],
-						['key of the vault', one.includes_key ? 'in it' : 'not in it'],
+						['key of the vault', one.includes_key ? 'included' : 'not included'],
 					]),
 				)
 			},
@@ -120,7 +119,7 @@ Examples:
 	},
 } satisfies Command
 
-/** The gateway that was named; without a name the gateway of the home, if it is running. */
+/** True if no gateway is named and the home's gateway does not run: then the command reads the home itself. */
 async function isOffline({ env, home }: Cli): Promise<boolean> {
 	if (env.SVC_URL) return false
 	if (!existsSync(home))
@@ -145,7 +144,7 @@ async function offline({ env, home, signal }: Cli): Promise<ShownBackup> {
 		min_free_mib: store.min_free_mib,
 		signal,
 	}).catch((error: unknown) => {
-		signal.throwIfAborted() // Ctrl-C is no failure
+		signal.throwIfAborted() // Ctrl-C is not a failure
 		throw error
 	})
 	return made
@@ -158,8 +157,16 @@ async function listOffline(cli: Cli): Promise<Listing> {
 	return { backups: backups.map(({ origin: _origin, ...one }) => one), unreadable, folder, next_at: null }
 }
 
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const
+
+/** Such as `12.3 MiB`. */
+function bytesOf(count: number): string {
+	const power = Math.min(Math.floor(Math.log2(Math.max(count, 1)) / 10), units.length - 1)
+	return `${power === 0 ? count : (count / 1024 ** power).toFixed(1)} ${units[power]}`
+}
+
 function keyNote({ includes_key }: ShownBackup): string {
 	if (includes_key)
-		return "The backup contains the vault's key: anyone who has the file can read every secret. Keep it as safe as the gateway's home."
+		return "The backup contains the vault's key: anyone who has the file can read every secret. Protect it like the gateway's home."
 	return "The backup does not contain the vault's key: keep the key elsewhere, or the secrets of this backup are lost."
 }

@@ -23,7 +23,7 @@ void t.test('with the gateway running, by its API', async (t) => {
 	t.ok(existsSync(made.json.file))
 	const listed = await svc(['backup', 'list'])
 	t.match(listed.out, made.json.id)
-	t.match(listed.err, /They are in .*backups/)
+	t.match(listed.err, /Folder: .*backups/)
 	const whole = await svc(['backup', 'verify', made.json.id])
 	t.equal(whole.code, 0, whole.err)
 	t.match(whole.out, /records/)
