@@ -1,13 +1,13 @@
-/** Text of any code points whatever. */
+/** Text of arbitrary code points. */
 import fc from 'fast-check'
 
-/** Half of a surrogate pair is no code point. */
-const HALVES = { from: 0xd800, count: 0x800 }
+/** Surrogates, which are not valid code points by themselves. */
+const SURROGATES = { from: 0xd800, count: 0x800 }
 
-/** One code point. For `unit` and `stringUnit`: the name `binary` would list all code points first, which takes a second. */
+/** One code point, for `unit` and `stringUnit`. The unit `binary` would first list all code points, which takes a second. */
 export const anyCharacter: fc.Arbitrary<string> = fc
-	.integer({ min: 0, max: 0x10ffff - HALVES.count })
-	.map((number) => String.fromCodePoint(number < HALVES.from ? number : number + HALVES.count))
+	.integer({ min: 0, max: 0x10ffff - SURROGATES.count })
+	.map((number) => String.fromCodePoint(number < SURROGATES.from ? number : number + SURROGATES.count))
 
 export function anyText(options: { minLength?: number; maxLength?: number } = {}): fc.Arbitrary<string> {
 	return fc.string({ unit: anyCharacter, ...options })

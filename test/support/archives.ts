@@ -1,16 +1,16 @@
-/** Archives byte by byte: also those that no tool would make. */
+/** Builds archives byte by byte, including invalid ones that no tool creates. */
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib'
 
 export interface ArchiveFile {
 	name: string
 	content?: string | Uint8Array
-	/** Of a tar entry: `0` file, `1` hard link, `2` link, `3` device, `5` folder, `6` pipe. Of a zip: the same by its mode. */
+	/** The type of a tar entry: `0` file, `1` hard link, `2` symbolic link, `3` device, `5` folder, `6` pipe. In a zip it sets the mode. */
 	type?: string
-	/** Of a link. */
+	/** The target of a link. */
 	target?: string
-	/** Stated instead of the true one. */
+	/** A false size for the header. */
 	size?: number
-	/** Stated instead of the true one; zip only. */
+	/** A false checksum for the header; zip only. */
 	crc?: number
 	encrypted?: boolean
 }
@@ -37,7 +37,7 @@ export function zipOf(files: readonly ArchiveFile[]): Buffer {
 		const end = Buffer.alloc(14)
 		end.writeUInt32LE(((modes[type] ?? 0) << 16) >>> 0, 6)
 		end.writeUInt32LE(at, 10)
-		// Made by Unix, whose modes the attributes then have.
+		// Created by Unix, so the attributes contain a Unix mode.
 		directory.push(Buffer.from('PK\x01\x02\x14\x03', 'latin1'), head, end, names)
 		bodies.push(local)
 		at += local.length
@@ -56,7 +56,7 @@ export function tarOf(files: readonly ArchiveFile[]): Buffer {
 	for (const { name, content = '', type = '0', target = '', size } of files) {
 		const bytes = Buffer.from(content)
 		const names = Buffer.from(name)
-		// As GNU tar does it: the name as an entry of its own before the entry.
+		// As in GNU tar, a long name is a separate entry before the entry itself.
 		if (names.length > 100) blocks.push(...entry('././@LongLink', 'L', '', names, names.length))
 		blocks.push(...entry(name, type, target, bytes, size ?? bytes.length))
 	}

@@ -1,6 +1,6 @@
 /**
- * Loaded into every test process (test/batches/run.ts). The threads and processes that the code under test starts there run from the
- * bundle, as those of a gateway do that users start: they take less CPU time to start than from the sources.
+ * Loaded into every test process (test/batches/run.ts). Threads and processes that the code under test starts run from the bundle, as
+ * in an installed gateway: that takes less CPU time than a start from the sources.
  */
 import { existsSync } from 'node:fs'
 import { registerHooks } from 'node:module'
@@ -8,11 +8,11 @@ import { pathToFileURL } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
 import { fileOf, runnable } from '../../core/cli/launch/bundle.mjs'
 
-// In place of core/util/own-code.ts, as in the bundle.
+// This module replaces core/util/own-code.ts, as in the bundle.
 export { importOwn } from '../../core/util/own-code.ts'
 
 const root = new URL('../../', import.meta.url).href
-/** Of the bundle. Threads that merely inherit this file start none. */
+/** The folder of the bundle. Undefined in threads that only inherit this file: they start no others. */
 let folder
 
 if (isMainThread && process.env.SVC_TEST_SOURCES !== '1') {

@@ -1,6 +1,6 @@
 /**
- * A model server and a tool server (MCP) in one, for runs that call a tool once a step, as `STEPS` says. They count what they
- * are asked, and notice when a finished step is done again: the model has then seen its result before.
+ * A model server and an MCP server in one, for runs that call a tool in each of `STEPS` steps. They count requests, and detect that a
+ * finished step is repeated: the model has then already seen its result.
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -12,12 +12,12 @@ export const STEPS = 3
 export interface ChaosModel {
 	/** For `base_url` of a provider. */
 	url: string
-	/** Of the MCP server with the tool `note`. */
+	/** The URL of the MCP server with the tool `note`. */
 	tools: string
 	/** Calls of the model and of the tool, by run and step. */
 	asked: Map<string, number>
 	noted: Map<string, number>
-	/** Calls of the tool whose outcome a crash has left unknown: the model was told so. */
+	/** Calls of the tool that were reported to the model as interrupted by a crash. */
 	interrupted: Set<string>
 	/** Calls that repeat a finished step. */
 	repeated: string[]
@@ -30,7 +30,7 @@ interface Body {
 
 /** A prompt is `chaos N`; each call of the model takes up to `most_ms`. */
 export async function startChaosModel(most_ms: number): Promise<ChaosModel> {
-	/** How many results of each run the model has seen. */
+	/** The number of results that the model has seen, by run. */
 	const seen = new Map<string, number>()
 	const model: Omit<ChaosModel, 'url' | 'tools' | 'stop'> = {
 		asked: new Map(),
@@ -43,9 +43,9 @@ export async function startChaosModel(most_ms: number): Promise<ChaosModel> {
 	const answer = async ({ messages }: Body, response: ServerResponse): Promise<void> => {
 		const text = JSON.stringify(messages)
 		const run = /chaos (\d+)/.exec(text)?.[1] ?? ''
-		const told = messages.filter(({ role }) => role === 'tool')
-		const results = told.length
-		for (const [step, { content }] of told.entries())
+		const toolMessages = messages.filter(({ role }) => role === 'tool')
+		const results = toolMessages.length
+		for (const [step, { content }] of toolMessages.entries())
 			if (!JSON.stringify(content).includes(`noted ${run}/${step}`)) model.interrupted.add(`${run}/${step}`)
 		count(model.asked, `${run}/${results}`)
 		const before = seen.get(run) ?? 0

@@ -14,21 +14,21 @@ export interface CliResult {
 }
 
 export interface CliOptions {
-	/** Standard input; nothing by default. A source is read only if the command reads. */
+	/** Standard input; empty by default. An iterable is read only if the command reads. */
 	input?: string | AsyncIterable<Buffer>
-	/** Where relative file names belong to. */
+	/** The working directory. */
 	cwd?: string
-	/** Further variables; the environment of this process is not passed on. */
+	/** Additional variables; the environment of this process is not passed on. */
 	env?: NodeJS.ProcessEnv
-	/** What Ctrl-C would abort. */
+	/** Aborts as Ctrl-C does. */
 	signal?: AbortSignal
-	/** Called with everything that was written to both so far, whenever something is. */
+	/** Called after each write to either output, with everything written to both so far. */
 	onOutput?: (text: string) => void
 }
 
 export type Svc = (argv: string[], options?: CliOptions) => Promise<CliResult>
 
-/** Makes the function that calls `svc`; nobody can be asked there. Without a gateway's `url` the home says where it is. */
+/** Returns a function that calls `svc` without a terminal, so it cannot prompt. Without `url`, the address is read from the home. */
 export function svcFor({ home, url, token }: { home: string; url?: string; token?: string }): Svc {
 	return async (argv, { input = '', cwd = home, env = {}, signal, onOutput } = {}) => {
 		let all = ''

@@ -1,4 +1,4 @@
-/** Gateways of one cluster in this process: one works, the others wait and forward. */
+/** Gateways of one cluster in this process: one works, the others wait and forward requests. */
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { boot } from '../../core/boot.ts'
@@ -10,7 +10,7 @@ import type { NatsCluster } from './nats.ts'
 export interface Member {
 	home: string
 	url: string
-	/** Of the chat address; empty if it does not listen there yet. */
+	/** The URL of the chat API's address; empty while it does not listen there. */
 	legacy(): string
 	/** Settles once it works. */
 	works: Promise<Running>
@@ -19,9 +19,9 @@ export interface Member {
 }
 
 export interface MemberOptions {
-	/** More of gateway.yaml. */
+	/** Appended to gateway.yaml. */
 	config?: string
-	/** A home whose keys it gets a copy of. */
+	/** A home whose keys are copied. */
 	keysOf?: string
 	env?: NodeJS.ProcessEnv
 }

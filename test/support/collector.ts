@@ -1,4 +1,4 @@
-/** A collector of OpenTelemetry: takes OTLP over HTTP as JSON, and answers as a test wants. */
+/** An OpenTelemetry collector: accepts OTLP over HTTP as JSON, and answers as a test specifies. */
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,7 +7,7 @@ import { WAIT_LIMIT_MS } from './wait.ts'
 export interface TestSpan {
 	trace: string
 	id: string
-	/** Empty for one at the top. */
+	/** Empty for a root span. */
 	parent: string
 	name: string
 	/** 1 internal, 3 client. */
@@ -25,14 +25,14 @@ export interface TestSpan {
 export interface TestCollector {
 	/** For `tracing.endpoint`. */
 	url: string
-	/** Of all batches that were taken. */
+	/** Spans of all accepted batches. */
 	spans: TestSpan[]
-	/** Of the sender, as the last batch has it. */
+	/** Attributes of the sender, from the latest batch. */
 	resource: Record<string, unknown>
 	requests: { path: string; headers: IncomingHttpHeaders }[]
-	/** Status of the next answers; `silent` answers nothing. */
+	/** Status of the next answers; `silent`: no answer. */
 	answer: number | 'silent'
-	/** The span that a test of yours lets through, also one that came before. */
+	/** Waits for the first span for which `wanted` returns true; it may have arrived before. */
 	span(wanted: (span: TestSpan) => boolean): Promise<TestSpan>
 	stop(): Promise<void>
 }
@@ -45,7 +45,7 @@ export async function startCollector(port = 0): Promise<TestCollector> {
 		request.on('end', () => {
 			collector.requests.push({ path: request.url ?? '', headers: request.headers })
 			if (collector.answer === 'silent') return
-			if (collector.answer === 200) take(collector, JSON.parse(Buffer.concat(parts).toString()) as Batch)
+			if (collector.answer === 200) accept(collector, JSON.parse(Buffer.concat(parts).toString()) as Batch)
 			response.writeHead(collector.answer, { 'content-type': 'application/json' }).end('{}')
 			for (const check of checks) check()
 		})
@@ -104,7 +104,7 @@ interface WireSpan {
 	status?: { code?: number }
 }
 
-function take(collector: TestCollector, { resourceSpans }: Batch): void {
+function accept(collector: TestCollector, { resourceSpans }: Batch): void {
 	for (const { resource, scopeSpans } of resourceSpans) {
 		collector.resource = valuesOf(resource.attributes)
 		for (const { spans } of scopeSpans) collector.spans.push(...spans.map(spanOf))

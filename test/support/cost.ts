@@ -4,26 +4,27 @@ const ATTEMPTS = 10
 
 interface Costs {
 	work: () => unknown
-	/** What `work` is compared with. */
+	/** The work to which `work` is compared. */
 	reference: () => unknown
 	/** `work` may cost this many times the reference. */
 	times: number
-	/** Milliseconds that the reference counts for at least, since short times are mostly noise. Default 0. */
+	/** Minimum for the reference's time in milliseconds, since short times are mostly noise. Default 0. */
 	floor?: number
 }
 
 /**
- * Asserts that one piece of work costs at most so many times another, in CPU time of this process. Garbage collection and
- * compilation only ever add to a measurement, so both are measured until the cheapest ones fit, ten times at most.
+ * Asserts that `work` costs at most `times` as much CPU time of this process as `reference`. Garbage collection and compilation can
+ * only increase a measurement, so both are repeated until their minima fit, at most ten times.
  */
 export async function costs(t: Test, what: string, { work, reference, times, floor = 0 }: Costs): Promise<void> {
-	let [took, usual] = [Infinity, Infinity]
+	let [workMs, referenceMs] = [Infinity, Infinity]
 	for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-		usual = Math.min(usual, await cpuMs(reference))
-		took = Math.min(took, await cpuMs(work))
-		if (took <= times * Math.max(usual, floor)) break
+		referenceMs = Math.min(referenceMs, await cpuMs(reference))
+		workMs = Math.min(workMs, await cpuMs(work))
+		if (workMs <= times * Math.max(referenceMs, floor)) break
 	}
-	t.ok(took <= times * Math.max(usual, floor), `${what}: ${took.toFixed(1)} ms, beside ${usual.toFixed(1)} ms`)
+	const message = `${what}: ${workMs.toFixed(1)} ms, reference ${referenceMs.toFixed(1)} ms`
+	t.ok(workMs <= times * Math.max(referenceMs, floor), message)
 }
 
 async function cpuMs(work: () => unknown): Promise<number> {

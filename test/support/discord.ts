@@ -1,7 +1,7 @@
 /**
- * A Discord of one bot, over the wire: the REST interface and the gateway's WebSocket, as the developer documentation has
- * them. It outlives the gateways that connect to it. People write by `say`; a test makes it stumble by `fail`, `cut`,
- * `close`, `tellToReconnect`, `invalidate` and `deaf`.
+ * A Discord server for one bot: the REST API and the gateway's WebSocket, as the developer documentation describes them. It outlives
+ * the gateways that connect to it. `say` sends messages of people; `fail`, `cut`, `close`, `tellToReconnect`, `invalidate` and `deaf`
+ * cause faults.
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -29,11 +29,11 @@ export interface Message {
 	flags: number
 	message_reference?: { message_id: string; channel_id: string }
 	webhook_id?: string
-	/** What it said before it was edited, oldest first. */
+	/** Earlier contents of an edited message, oldest first. */
 	drafts: string[]
-	/** A file of the bot's. */
+	/** A file that the bot sent. */
 	upload?: { name: string; bytes: Buffer }
-	/** What it was made from, where the bot wrote it. */
+	/** The request with which the bot sent it. */
 	request?: Body
 }
 
@@ -51,23 +51,23 @@ type Body = any
 
 export interface Said {
 	from?: User
-	/** Puts the bot's mention in front. */
+	/** Starts the message with a mention of the bot. */
 	mention?: boolean
 	type?: number
-	/** False: it is there, but the gateway does not tell; `tell` does later. */
+	/** False: the message exists, but is not announced to the sessions before `tell`. */
 	told?: boolean
 	more?: object
 }
 
 export interface Failure {
 	method: string
-	/** Of the path behind the version. */
+	/** Matches the path without the API version. */
 	path: RegExp
-	/** Only of requests with a file. */
+	/** Only requests with a file. */
 	isUpload?: true
-	/** 1 where absent. */
+	/** Default 1. */
 	times?: number
-	/** `before`, `after`: the connection breaks without an answer, before or after the request was acted upon. `never`: no answer comes. */
+	/** `before`, `after`: the connection breaks before or after the request is executed. `never`: there is no answer. */
 	how: 'before' | 'after' | 'never' | { status: number; body?: object | string; headers?: Record<string, string> }
 }
 
@@ -82,63 +82,63 @@ export interface Call {
 export interface DiscordServer {
 	/** For `config.api_root`. */
 	readonly url: string
-	/** What it takes; may be changed. */
+	/** The token that is accepted; may be changed. */
 	token: string
 	readonly bot: User
-	/** Behind `/files/`, by name; `never`: a request for it has no answer. */
+	/** Files below `/files/`, by name; `never`: a request for it is not answered. */
 	readonly files: Map<string, Buffer | 'never'>
 	/** The name in each request for a file so far. */
 	readonly loads: string[]
 	readonly guild_id: string
-	/** The role that belongs to the bot in its server. */
+	/** The bot's own role in its server. */
 	readonly role_id: string
 	/** REST requests that were answered, oldest first. */
 	readonly calls: Call[]
 	/** Payloads that the bot sent to the gateway. */
 	readonly received: { op: number; d: Body }[]
-	/** Identifies that may still be made today. */
+	/** The remaining session starts of today. */
 	remaining: number
-	/** The privileged intent; without it an IDENTIFY that asks for it is closed with 4014. */
+	/** Whether the bot has the privileged intent; without it, an IDENTIFY that requests it is closed with 4014. */
 	contentAllowed: boolean
-	/** Takes connections, and says nothing on them, while true. */
+	/** Accepts connections, but sends nothing, while true. */
 	silent: boolean
-	/** Whether messages that are read show their nonces; Discord does not promise it. */
+	/** Whether messages that are read contain their nonces, which Discord does not guarantee. */
 	noncesShown: boolean
-	/** Answers no heartbeat while true. */
+	/** Does not acknowledge heartbeats while true. */
 	deaf: boolean
 	heartbeat_ms: number
 	/** A close code for every IDENTIFY. */
 	refusal: number | undefined
 	addUser(name: string, fields?: Partial<User>): User
 	addChannel(fields?: Partial<Channel>): Channel
-	/** A thread is told to the bot where `told`. */
+	/** `told`: whether the thread is announced to the bot. */
 	addThread(parent: Channel, told?: boolean): Channel
 	addDirect(): Channel
 	say(channel: Channel, content: string, said?: Said): Message
-	/** Tells the gateway's sessions of a message, once more where it was told. */
+	/** Announces a message to the sessions; may be repeated. */
 	tell(message: Message): void
-	/** Tells the sessions whatever it is. */
+	/** Sends any event to the sessions. */
 	packet(t: string, d: unknown): void
-	/** What the bot wrote there, oldest first. */
+	/** The bot's messages in a channel, oldest first. */
 	written(channel: Channel): Message[]
 	fail(failure: Failure): void
-	/** Reads nothing of the gateway's sockets, not even a goodbye, as if the network were gone; false: reads on. */
+	/** True: stops reading the gateway's sockets, including close frames, as if the network had failed. False: reads again. */
 	vanish(isGone: boolean): void
-	/** Breaks the gateway's sockets, without a word. */
+	/** Terminates the gateway's sockets without a close frame. */
 	cut(): void
-	/** Ends HTTP connections that only wait to be used again. */
+	/** Closes idle HTTP connections. */
 	hangUp(): void
 	close(code: number): void
 	tellToReconnect(): void
-	/** Forgets the sessions, and says so once one is asked for. */
+	/** Forgets the sessions; an attempt to resume one then fails. */
 	forget(): void
-	/** Forgets the sessions and says so to those that are connected. */
+	/** Forgets the sessions and notifies connected ones. */
 	invalidate(): void
 	/** Sockets that have a session. */
 	readonly connected: number
-	/** Sockets that are open. */
+	/** Open sockets. */
 	readonly sockets: number
-	/** Requests under way. */
+	/** Requests in progress. */
 	readonly requests: number
 	stop(): Promise<void>
 }
@@ -219,7 +219,7 @@ export async function startDiscord({ port = 0, token = 'test-token.of.a-bot' } =
 			member_count: 2,
 		}
 	}
-	/** Threads that the bot was not told of. */
+	/** Threads that were not announced to the bot. */
 	const hidden = new Set<string>()
 
 	const send = (session: Session, t: string, d: unknown): void => {

@@ -1,4 +1,4 @@
-/** Compares what is emitted with what the plugins declare, and with it docs/events.md. */
+/** Compares emitted events with the declarations of the plugins, from which docs/events.md is made. */
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
@@ -10,10 +10,10 @@ import { importOwn } from '../../core/util/own-code.ts'
 
 export type EventTypes = ReadonlyMap<string, EventType>
 
-/** Those of the built-in plugins. */
+/** Declarations of the built-in plugins. */
 export const builtInTypes = await eventTypesIn(fileURLToPath(new URL('../../plugins', import.meta.url)))
 
-/** What the `events.ts` or `events.js` of each plugin in a folder declares. */
+/** Reads the declarations in `events.ts` or `events.js` of each plugin in a folder. */
 export async function eventTypesIn(folder: string): Promise<EventTypes> {
 	const files = existsSync(folder)
 		? readdirSync(folder).flatMap((name) => ['ts', 'js'].map((end) => join(folder, name, `events.${end}`)))
@@ -23,13 +23,13 @@ export async function eventTypesIn(folder: string): Promise<EventTypes> {
 	return new Map(declared.flatMap(({ default: types }) => Object.entries(types)))
 }
 
-/** What of an event is not declared, or is declared though it is not there. Empty: all is well. */
+/** Lists undeclared fields of an event, and declared ones that are missing. Empty if the event is as declared. */
 export function differences(
 	{ event_type, payload }: Pick<EventEnvelope, 'event_type' | 'payload'>,
 	types: EventTypes = builtInTypes,
 ): string[] {
 	const type = types.get(event_type)
-	// A plugin of a test's own may emit what it likes, under a first word that nobody declares.
+	// A plugin of a test may emit any event of a family that is not declared.
 	if (!type) {
 		const isOwned = [...types.keys()].some((one) => familyOf(one) === familyOf(event_type))
 		return isOwned ? [`${event_type} is not declared`] : []
@@ -43,7 +43,7 @@ export function differences(
 	]
 }
 
-/** Listens until the returned function is called, which throws where an event was not as declared. `own`: types of third parties. */
+/** Checks events until the returned function is called, which throws if one was not as declared. `own`: types of third-party plugins. */
 export function watchEvents(events: Pick<EventBus, 'subscribe'>, own: EventTypes): () => void {
 	const types = new Map([...builtInTypes, ...own])
 	const found = new Set<string>()

@@ -1,6 +1,6 @@
 /** Small files of real formats, for tests of attachments. */
 
-/** A picture of one pixel. `mark`: other bytes for another file, which no decoder reads. */
+/** An image of one pixel. `mark`: appended bytes that decoders ignore, to get a different file. */
 export function png(mark = ''): Buffer {
 	const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 	return Buffer.concat([Buffer.from(pixel, 'base64'), Buffer.from(mark)])
@@ -28,7 +28,7 @@ export function wav(): Buffer {
 	return Buffer.concat([head, Buffer.alloc(8000, 128)])
 }
 
-/** The beginning of a recording as chats send it; no decoder reads it. */
+/** The beginning of a recording as chats send it; not decodable. */
 export function ogg(mark = ''): Buffer {
 	return Buffer.concat([Buffer.from('OggS\0\x02', 'latin1'), Buffer.alloc(20), Buffer.from(`OpusHead${mark}`)])
 }

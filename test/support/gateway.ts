@@ -1,4 +1,4 @@
-/** A real gateway for tests: its own temporary home, a free port, real sockets; in this process unless a test needs to kill it. */
+/** A real gateway for tests, in this process: with a temporary home, a free port and real sockets. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -14,17 +14,17 @@ export interface TestGateway {
 	url: string
 	home: string
 	running: Running
-	/** One HTTP request with a JSON body where one is given; answers with status, headers and the parsed body (text where it is not JSON). No redirect is followed, and nothing is unpacked. */
+	/** Sends an HTTP request, and parses a JSON response; other bodies are returned as text. Does not follow redirects or decompress. */
 	request<T = Answer>(method: string, path: string, options?: RequestOptions): Promise<Reply<T>>
-	/** Throws where an event was not as its plugin declares. */
+	/** Throws if an event was not as its plugin declares. */
 	stop(): Promise<void>
 }
 
-// oxlint-disable-next-line typescript/no-explicit-any -- a test looks at whatever the gateway answered
+// oxlint-disable-next-line typescript/no-explicit-any -- tests read arbitrary responses
 export type Answer = any
 
 export interface RequestOptions {
-	/** Sent as JSON; a string or Buffer is sent as it is. */
+	/** Sent as JSON; a string or Buffer is sent unchanged. */
 	body?: unknown
 	token?: string
 	headers?: Record<string, string>
@@ -40,11 +40,11 @@ export interface GatewayOptions {
 	/** The text of gateway.yaml. */
 	config?: string
 	env?: NodeJS.ProcessEnv
-	/** An existing home; then it is not removed at the end. */
+	/** An existing home, which is not removed at the end. */
 	home?: string
-	/** Files to put under the home before the start, by path. */
+	/** Files to create in the home before the start, by path. */
 	files?: Record<string, string>
-	/** The test emits events of its own, which need not be as declared. */
+	/** The test emits undeclared events. */
 	madeUpEvents?: boolean
 }
 
@@ -62,7 +62,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<TestGa
 	const running = await boot({ home, env, checkResponses: true })
 	const mustBeDocumented = options.madeUpEvents ? () => {} : watchEvents(running.gateway.events, own)
 	const { events, status } = running.gateway
-	// So that the events of its start come before those of the test.
+	// Waits, so that the events of the start precede those of the test.
 	const started = { types: ['gateway.started'], since: status.started_at }
 	const isStored = async (): Promise<boolean> => (await events.read(started, null, 1, true)).entries.length > 0
 	await eventually(async () => status.storeTrouble() !== null || isStored()).catch(async (error: unknown) => {
@@ -89,8 +89,8 @@ export interface KillableGateway {
 }
 
 /**
- * In place of `spawnGateway` for a gateway that need not be killed, such as the last one of a test: in this process, where a start takes a
- * fifth of the CPU time. `kill` stops it.
+ * Replaces `spawnGateway` for a gateway that need not be killed, such as the last one of a test. It runs in this process, where a start
+ * takes a fifth of the CPU time. `kill` stops it.
  */
 export async function startHere(home: string, env: NodeJS.ProcessEnv = {}): Promise<KillableGateway> {
 	const { url, stop } = await startGateway({ home, env })
@@ -117,7 +117,7 @@ export async function send<T = Answer>(
 	{ body, token, headers }: RequestOptions = {},
 ): Promise<Reply<T>> {
 	const raw = typeof body === 'string' || Buffer.isBuffer(body)
-	// In place of `fetch`, which takes three times as much of the processor: the tests make tens of thousands of requests.
+	// Not `fetch`, which takes three times as much CPU time: the tests make tens of thousands of requests.
 	const response = await request(url, {
 		dispatcher,
 		method: method as Dispatcher.HttpMethod,

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Prints the path of a nats-server that the tests can use (2.12 or newer): that of $NATS_SERVER, one in the cache, one on PATH,
-# or else the one of Debian's signed archive, unpacked into the cache. Nothing is installed, and no setting of the system
-# changes. Exits with 3 and the reason on standard error where there is none.
+# Prints the path of a nats-server for the tests (2.12 or newer): $NATS_SERVER, the one in the cache, the one on PATH, or the one
+# in Debian's signed archive, which is unpacked into the cache. Nothing is installed, and no system setting changes. If there is
+# none, exits with 3 and prints the reason to standard error.
 set -eu
 least=2.12.0
 cache=${1:?usage: get-nats.sh FOLDER}
@@ -14,7 +14,7 @@ usable() {
 	[ "$(printf '%s\n%s\n' "$version" "$least" | sort -V | head -n 1)" = "$least" ]
 }
 give_up() {
-	echo "no nats-server $least or newer: $1" >&2
+	echo "no nats-server $least or newer, $1" >&2
 	exit 3
 }
 
@@ -47,7 +47,7 @@ apt update || give_up 'and the Debian archive cannot be reached'
 dpkg -x "$work"/nats-server_*.deb "$work/unpacked"
 # Another test may be doing the same.
 cp "$work"/unpacked/usr/*bin/nats-server "$work/nats-server"
-usable "$work/nats-server" || give_up 'and the one of Debian testing is older'
+usable "$work/nats-server" || give_up 'and that of Debian testing is older'
 mv "$work/nats-server" "$cache/nats-server.new.$$"
 mv "$cache/nats-server.new.$$" "$cache/nats-server"
 echo "$cache/nats-server"

@@ -1,10 +1,10 @@
-/** Heartbeats as time or a crash would have left them. */
+/** Changes heartbeats as the passing of time or a crash would. */
 import { openEngine } from '../../core/engines/open.ts'
 import { readConfig } from '../../core/host/config.ts'
 import { openLog } from '../../core/log/log.ts'
 import { clusterEnv } from './nats.ts'
 
-/** Changes the records of all heartbeats in a home whose gateway does not run. */
+/** Changes the records of all heartbeats in a home whose gateway is not running. */
 export async function changeHeartbeats(
 	home: string,
 	change: (record: Record<string, unknown>) => Record<string, unknown>,

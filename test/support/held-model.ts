@@ -1,7 +1,6 @@
 /**
- * A model server that answers when the test says so: for what happens while a model call is under way. Speaks the
- * streaming chat completions of the OpenAI API over real HTTP; everything that needs no waiting is better served by
- * model-server.ts.
+ * A model server that answers on the test's command, to test what happens during a model call. It implements streaming chat
+ * completions of the OpenAI API over HTTP. For tests that need no waiting, use model-server.ts.
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -10,16 +9,16 @@ import { ownWords } from './said.ts'
 import { WAIT_LIMIT_MS } from './wait.ts'
 
 export interface HeldCall {
-	/** The last message that the user wrote, without what the gateway adds. */
+	/** The user's last message, without the gateway's additions. */
 	prompt: string
 	body: Record<string, unknown>
-	/** Streams a further piece of the answer. */
+	/** Streams another part of the answer. */
 	say(content: string): void
 	/** Ends the answer with this text. */
 	answer(content: string): void
-	/** Ends the answer with the call of a tool. */
+	/** Ends the answer with a tool call. */
 	callTool(name: string, args: string, id?: string): void
-	/** Settles when the client hung up before the answer was whole. */
+	/** Settles if the client disconnects before the answer is complete. */
 	hungUp: Promise<void>
 	open: boolean
 }
@@ -27,20 +26,20 @@ export interface HeldCall {
 export interface HeldModel {
 	/** For `base_url` of a provider. */
 	url: string
-	/** All calls so far, in the order in which they came. */
+	/** All calls so far, oldest first. */
 	calls: HeldCall[]
-	/** Settles once the n-th call (1 is the first) with that prompt has come, and a first piece of its answer is on its way. */
+	/** Settles once the n-th call (1 is the first) with that prompt has arrived and the first part of its answer was sent. */
 	called(prompt: string, n?: number): Promise<HeldCall>
 	stop(): Promise<void>
 }
 
 export async function startHeldModel(): Promise<HeldModel> {
 	const calls: HeldCall[] = []
-	const waiting = new Set<() => void>()
+	const checks = new Set<() => void>()
 	const server = createServer((request, response) => {
-		void take(request, response).then((call) => {
+		void receive(request, response).then((call) => {
 			calls.push(call)
-			for (const look of waiting) look()
+			for (const check of checks) check()
 		})
 	})
 	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -50,18 +49,18 @@ export async function startHeldModel(): Promise<HeldModel> {
 		calls,
 		called(prompt, n = 1) {
 			const { promise, resolve, reject } = Promise.withResolvers<HeldCall>()
-			const look = (): void => {
+			const check = (): void => {
 				const call = calls.filter((one) => one.prompt === prompt)[n - 1]
 				if (call) resolve(call)
 			}
 			const seen = (): string => calls.map((one) => JSON.stringify(one.prompt)).join(', ')
-			const late = (): void => reject(new Error(`no call with the prompt "${prompt}" came; there were: ${seen()}`))
+			const late = (): void => reject(new Error(`no call with the prompt "${prompt}" arrived; calls: ${seen()}`))
 			const timer = setTimeout(late, WAIT_LIMIT_MS)
-			waiting.add(look)
-			look()
+			checks.add(check)
+			check()
 			return promise.finally(() => {
 				clearTimeout(timer)
-				waiting.delete(look)
+				checks.delete(check)
 			})
 		},
 		stop: () =>
@@ -72,7 +71,7 @@ export async function startHeldModel(): Promise<HeldModel> {
 	}
 }
 
-async function take(request: IncomingMessage, response: ServerResponse): Promise<HeldCall> {
+async function receive(request: IncomingMessage, response: ServerResponse): Promise<HeldCall> {
 	let text = ''
 	for await (const part of request.setEncoding('utf8')) text += String(part)
 	const body = JSON.parse(text) as { messages: { role: string; content: string }[] }

@@ -1,4 +1,4 @@
-/** The plugin host alone: no built-in plugins, third-party ones from files, a real listener, the in-memory store. */
+/** The plugin host alone: no built-in plugins, third-party plugins from files, a real listener, the in-memory store. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -15,14 +15,14 @@ import { openMemory } from './memory-engine.ts'
 
 export interface TestHost {
 	gateway: Gateway
-	/** Sets what the next reload finds. */
+	/** Sets the desired plugins for the next reload. */
 	want(plugins: Record<string, object>): void
 	write(path: string, text: string): void
 	get(path: string): Promise<{ status: number; body: string }>
 	stop(): Promise<void>
 }
 
-/** `folder`: an empty one; `files` by path below it, such as `clock/index.js`. `made` is called before the start. */
+/** `folder`: an empty folder; `files`: by path below it, such as `clock/index.js`; `made`: called before the start. */
 export async function startHost(
 	folder: string,
 	files: Record<string, string>,

@@ -1,4 +1,4 @@
-/** An OpenID Connect provider that signs whatever access token a test wants. */
+/** An OpenID Connect provider that signs any access token for a test. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,7 +9,7 @@ export const AUDIENCE = 'https://agents.example.com'
 
 export type Pair = Awaited<ReturnType<typeof generateKeyPair>>
 
-/** An issuer whose keys the test chooses: a certified one does not sign wrong tokens. */
+/** An issuer whose keys the test controls: a certified provider does not sign invalid tokens. */
 export async function startIssuer(t: Test) {
 	const keys = new Map<string, Pair>([['one', await generateKeyPair('ES256', { extractable: true })]])
 	const state = { isDown: false, reads: 0 }

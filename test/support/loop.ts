@@ -1,4 +1,4 @@
-/** A chat platform for tests, in this process; its adapter is the plugin in test/fixtures/channels/loop. */
+/** A chat platform in the test's process; its adapter is the plugin in test/fixtures/channels/loop. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Connection, IncomingMessage, Link, OutgoingMessage } from '../../plugins/channels/adapter.ts'
@@ -8,8 +8,8 @@ import { eventually as until } from './wait.ts'
 export { until }
 
 /**
- * What an attempt to connect comes to. `fail`: an error. `refuse`: the platform refuses. `hang`: nothing, until the attempt is
- * given up. A function: whatever it answers or throws.
+ * The outcome of an attempt to connect. `fail`: an error. `refuse`: the platform refuses. `hang`: no outcome until the attempt is
+ * aborted. A function: its result or error.
  */
 export type Act = 'fail' | 'refuse' | 'hang' | ((link: Link) => unknown)
 
@@ -17,16 +17,16 @@ export interface LoopConnection {
 	link: Link
 	token: string
 	closed: boolean
-	/** Somebody says something in a private chat. `more`: other fields of the message. */
+	/** Sends a message of a person in a private chat. `more`: other fields of the message. */
 	say(chat_id: string, text: string, more?: Partial<IncomingMessage>): Promise<void>
 }
 
 export interface Loop {
-	/** What the next attempts with this token come to, one after another; later ones succeed. */
+	/** Sets the outcomes of the next attempts with this token; later attempts succeed. */
 	script(token: string, ...acts: Act[]): void
-	/** Every attempt to connect. */
+	/** The number of attempts to connect. */
 	attempts(token: string): number
-	/** Every connection that there ever was, in order. */
+	/** All connections so far, oldest first. */
 	connections(token: string): LoopConnection[]
 	/** Waits for the nth connection with this token. */
 	connected(token: string, n?: number): Promise<LoopConnection>
@@ -36,14 +36,14 @@ export interface Loop {
 	connect(link: Link): Promise<Connection>
 }
 
-/** The files of a home with the adapter, as plugin `name` with channels of the type `name`. */
+/** The files of a home with the adapter as plugin `name`, for channels of the type `name`. */
 export function loopFiles(name = 'loop'): Record<string, string> {
 	const text = readFileSync(new URL('../fixtures/channels/loop/index.js', import.meta.url), 'utf8')
 	const renamed = text.replaceAll("'loop'", `'${name}'`).replaceAll('loop_alias', `${name}_alias`)
 	return { [`plugins/${name}/index.js`]: renamed }
 }
 
-/** One for the whole process: channels are told apart by their tokens. */
+/** One for the whole process: tokens distinguish its channels. */
 export function openLoop(): Loop {
 	const acts = new Map<string, Act[]>()
 	const attempts = new Map<string, number>()
@@ -104,13 +104,13 @@ export function openLoop(): Loop {
 	return loop
 }
 
-/** Stores a bot token and adds a channel with it. Answers with the channel's id. */
+/** Stores a bot token and adds a channel with it. Returns the channel's id. */
 export async function addChannel(
 	gateway: Pick<TestGateway, 'request'>,
 	token: string,
 	{ type = 'loop', config = {} }: { type?: string; config?: Record<string, unknown> } = {},
 ): Promise<string> {
-	// Not with the token in it: the redactor would take it out of the reference.
+	// Must not contain the token, which the redactor would remove from the reference.
 	const name = secretOf(token)
 	await gateway.request('POST', '/v1/vault/secrets', { body: { name, value: token, policy_label: 'channel' } })
 	const { status, body } = await gateway.request('POST', '/v1/channels', {
@@ -120,12 +120,12 @@ export async function addChannel(
 	return body.id
 }
 
-/** The name of the secret that `addChannel` makes for a token. */
+/** The name of the secret that `addChannel` creates for a token. */
 export function secretOf(token: string): string {
 	return `TOKEN_${createHash('sha256').update(token).digest('hex').slice(0, 12)}`
 }
 
-/** Reads a channel until it stands so. */
+/** Waits until a channel has this connection state. */
 export function stands(gateway: Pick<TestGateway, 'request'>, id: string, connection: string): Promise<Answer> {
 	return until(
 		async () => (await gateway.request('GET', `/v1/channels/${id}`)).body,
@@ -133,7 +133,7 @@ export function stands(gateway: Pick<TestGateway, 'request'>, id: string, connec
 	)
 }
 
-/** The code that the bot gives to a chat that says `/start`. */
+/** Sends `/start` in a chat, and returns the pairing code from the bot's answer. */
 export async function codeFor(loop: Loop, connection: LoopConnection, chat_id: string): Promise<string> {
 	const codes = (): string[] =>
 		loop.sent

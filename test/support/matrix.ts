@@ -1,7 +1,6 @@
 /**
- * A Matrix homeserver for tests, on the wire: what a client needs of the client-server API v3, with rooms, invitations, long
- * polling, gaps in a timeline, edits and transaction ids as real ones have them; and faults on demand. It belongs to the
- * test, so it outlives gateways.
+ * A Matrix homeserver for tests, over HTTP. It implements the parts of the client-server API v3 that a client needs, with rooms,
+ * invitations, long polling, gaps in a timeline, edits and transaction ids, and causes faults on demand. It outlives gateways.
  */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
@@ -10,33 +9,33 @@ import type { AddressInfo } from 'node:net'
 
 export interface Homeserver {
 	url: string
-	/** Makes a user, unless there is one of this name, and answers with its id. Everybody's password is `its password`. */
+	/** Returns the id of the user with this name, and creates it if necessary. All users have the password `its password`. */
 	user(name: string, displayname?: string): string
 	token(user_id: string): string
-	/** From now on the token is none any more. */
+	/** Revokes the user's token. */
 	revoke(user_id: string): void
-	/** A room that these users have joined. */
+	/** Creates a room with these members. */
 	room(...user_ids: string[]): string
 	invite(room_id: string, user_id: string, by: string): void
 	leave(room_id: string, user_id: string): void
 	isJoined(room_id: string, user_id: string): boolean
-	/** A person says something: text, or a whole content. Answers with the event's id. */
+	/** Sends a message of a person: text, or a complete content. Returns the event's id. */
 	say(room_id: string, sender: string, said: string | Content, type?: string): string
-	/** Tells the next answers to `/sync` of this event once more. */
+	/** Includes this event again in the next answers to `/sync`. */
 	repeat(event_id: string): void
-	/** What people see there of what this user sent, edits applied. */
+	/** This user's messages as people see them, with edits applied. */
 	shown(room_id: string, sender: string): Shown[]
-	/** Has anybody been seen typing? */
+	/** How often typing was signalled in a room. */
 	typed(room_id: string): number
-	/** Behind `mxc://NAME/key`. */
+	/** The files of `mxc://NAME/key`, by key. */
 	media: Map<string, Uint8Array>
-	/** Answers otherwise to the next requests of this kind, or to as many as `times` says. */
+	/** Makes the next requests that match fail, `failure.times` of them. */
 	fail(path: RegExp, failure: Failure): void
-	/** Cuts every connection, in the middle of whatever is under way. */
+	/** Cuts all connections, including those with requests in progress. */
 	cut(): void
-	/** Requests under way. */
+	/** Requests in progress. */
 	open(): number
-	/** `METHOD path`, of all that came so far. */
+	/** `METHOD path` of all requests so far. */
 	requests: string[]
 	close(): Promise<void>
 }
@@ -47,9 +46,9 @@ export interface Failure {
 	status?: number
 	body?: object
 	headers?: Record<string, string>
-	/** `after`: it is done as asked, and only the answer is another one. */
+	/** `after`: the request is executed, and only the answer is replaced. */
 	when?: 'before' | 'after'
-	/** No answer at all until the client goes away. */
+	/** No answer until the client disconnects. */
 	hang?: boolean
 }
 
@@ -59,14 +58,14 @@ export type Content = Record<string, any>
 export interface Shown {
 	id: string
 	text: string
-	/** Its markup, where it has any. */
+	/** The formatted body, if any. */
 	html: string | undefined
 	msgtype: string
 	edits: number
 	reply_to: string | undefined
 	thread_id: string | undefined
 	mentions: unknown
-	/** Of a file. */
+	/** The address of a file. */
 	url: string | undefined
 }
 
@@ -96,7 +95,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 	const failures: { path: RegExp; failure: Failure; left: number }[] = []
 	const requests: string[] = []
 	const waiting = new Set<() => void>()
-	let under_way = 0
+	let inProgress = 0
 
 	function add(room_id: string, sender: string, type: string, content: Content, more: Partial<Event> = {}): string {
 		const event_id = `$${randomUUID().replaceAll('-', '')}`
@@ -124,7 +123,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 		const { types, limit = 10 } = (filter.room?.timeline ?? {}) as { types?: string[]; limit?: number }
 		const join: Content = {}
 		for (const room_id of roomsOf(user_id, 'join')) {
-			// Of a room that is new to the user a homeserver shows what was before, too.
+			// A homeserver also includes earlier events of a room that is new to the user.
 			const isNew = lastChange(room_id, user_id) > since
 			const all = events.filter(
 				(event) => event.room_id === room_id && (isNew || event.pos > since) && (types?.includes(event.type) ?? true),
@@ -281,8 +280,8 @@ export async function startHomeserver(): Promise<Homeserver> {
 	}
 
 	const server = createServer((incoming, response) => {
-		under_way++
-		response.once('close', () => under_way--)
+		inProgress++
+		response.once('close', () => inProgress--)
 		serve(incoming, response).catch(() => incoming.socket.destroy()) // such as a body that was cut
 	})
 	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -324,7 +323,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 		media,
 		fail: (path, failure) => void failures.push({ path, failure, left: failure.times ?? 1 }),
 		cut: () => server.closeAllConnections(),
-		open: () => under_way,
+		open: () => inProgress,
 		requests,
 		close() {
 			server.closeAllConnections()
@@ -353,7 +352,7 @@ function error(status: number, errcode: string, message: string): Answer {
 	return { status, body: { errcode, error: message } }
 }
 
-/** The message as an app shows it: the newest valid replacement counts. */
+/** The message as an app shows it: with the newest valid replacement. */
 function seen({ event_id, content }: Event, among: Event[]): Shown {
 	const edits = among.filter(
 		(one) =>

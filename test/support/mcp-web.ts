@@ -1,4 +1,4 @@
-/** A small MCP server over HTTP in the test's own process, which notes what arrives at it. */
+/** A small MCP server over HTTP in the test's process, which records requests. */
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -10,22 +10,22 @@ export interface McpRequest {
 	headers: IncomingHttpHeaders
 	/** The JSON-RPC method; empty for a request without a body. */
 	rpc: string
-	/** The body as it came. */
+	/** The raw body. */
 	text: string
 }
 
 export interface NotingServer {
 	port: number
-	/** At this name of the loopback address. */
+	/** The server's URL at this name of the loopback address. */
 	at(host: string, path?: string): string
 	arrived: McpRequest[]
-	/** From now on, calls of tools are redirected (307) to this address. */
+	/** Redirects tool calls (307) to this address from now on. */
 	redirectCalls(to: string): void
-	/** As if the server was killed: ends its connections, and each new one at once, or answers 404 as a proxy does; until it is false again. */
+	/** True: closes all connections and new ones, as if the server was killed. `404`: answers 404, as a proxy does. False: works again. */
 	away(now: boolean | '404'): void
 }
 
-/** Its one tool, `echo`, answers with its argument `text`. */
+/** Its only tool, `echo`, returns its argument `text`. */
 export async function startNotingServer(t: Test): Promise<NotingServer> {
 	const arrived: McpRequest[] = []
 	let target: string | undefined

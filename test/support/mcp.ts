@@ -1,4 +1,4 @@
-/** MCP servers for tests: real ones, and a small one of our own with faults. */
+/** MCP servers for tests: real ones, and our own small one with faults. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
@@ -30,8 +30,8 @@ export function stdio(name: string, script: string, ...args: string[]): Record<s
 }
 
 /**
- * Adds a server to an agent and answers with what the request was answered with. Where the gateway answers before the first
- * attempt to connect has ended, `status` is the one after it. Throws where the server is refused.
+ * Adds a server to an agent and returns the response. If the gateway answered before the first attempt to connect had ended, `status`
+ * is replaced by that after the attempt. Throws if the server is refused.
  */
 export async function add(agent: Pick<Followed, 'call'>, fields: Record<string, unknown>): Promise<Answer> {
 	const { status, body } = await agent.call('mcp', fields)
@@ -44,7 +44,7 @@ export async function add(agent: Pick<Followed, 'call'>, fields: Record<string, 
 	return { ...body, status: now }
 }
 
-/** Reads a server until a condition holds of it. */
+/** Waits until a server meets a condition. */
 export async function until(
 	gateway: Pick<TestGateway, 'request'>,
 	agent: string,
@@ -54,7 +54,7 @@ export async function until(
 	return eventually(async () => (await gateway.request('GET', `/v1/agents/${agent}/mcp/${id}`)).body, condition)
 }
 
-/** Calls a tool in a run of the offline provider, and answers with its event of the end. */
+/** Calls a tool in a run of the offline provider, and returns the call's final event. */
 export async function callTool(agent: Followed, tool: string, args: object = {}): Promise<Answer> {
 	const run_id = await agent.complete(`/tool ${tool} ${JSON.stringify(args)}`)
 	const { event_type, payload } = agent
@@ -66,7 +66,7 @@ export async function callTool(agent: Followed, tool: string, args: object = {})
 	return { event_type, ...payload }
 }
 
-/** True while there is a process of that number, and it has not ended. */
+/** True while a process with this id exists. */
 export function isRunning(pid: number): boolean {
 	try {
 		process.kill(pid, 0)
@@ -76,7 +76,7 @@ export function isRunning(pid: number): boolean {
 	}
 }
 
-/** Waits until none of these processes runs; answers with those that do: none. */
+/** Waits until none of these processes is running. Returns an empty list, for assertions. */
 export async function gone(pids: readonly number[]): Promise<number[]> {
 	return eventually(
 		() => pids.filter(isRunning),

@@ -1,6 +1,6 @@
 /**
- * An engine in memory, for tests, and the plainest implementation of core/store/ports.ts. A write "becomes durable" one
- * turn of the microtask queue after its call, so that callers see the same order of events as with a disk.
+ * An in-memory engine for tests, and the simplest implementation of core/store/ports.ts. A write "becomes durable" one microtask
+ * after its call, so that callers see the same order of events as with a disk.
  */
 import { Fault } from '../../core/errors.ts'
 import type { Logger } from '../../core/log/log.ts'
@@ -18,7 +18,7 @@ import { freeze } from '../../core/util/freeze.ts'
 
 export interface MemoryOptions {
 	log?: Logger
-	/** As an engine without transactions across log and records: an append writes its events first, then its records. */
+	/** Behaves like an engine without transactions across log and records: an append writes its events first, then its records. */
 	logFirst?: boolean
 }
 
@@ -36,7 +36,7 @@ export function openMemory({ log, logFirst = false }: MemoryOptions = {}): Engin
 		snapshots: {
 			size: () => 0,
 			async take() {
-				throw new Fault('unavailable', 'what is kept in memory only has no files that could be copied')
+				throw new Fault('unavailable', 'an in-memory store has no files to copy')
 			},
 		},
 		trouble: () => null,
@@ -47,16 +47,16 @@ export function openMemory({ log, logFirst = false }: MemoryOptions = {}): Engin
 	}
 }
 
-interface Held {
+interface StoredRecord {
 	rev: Rev
 	bytes: Buffer
 }
 
-/** Checks and applies all ops at once, or throws; the promise settles once they are "durable". */
+/** Checks and applies all operations at once, or throws. The promise settles once they are "durable". */
 type Apply = (ops: readonly CheckedOp[]) => Promise<Rev[]>
 
 function memoryStore(mustBeOpen: () => void, log?: Logger): { store: Store; apply: Apply } {
-	const records = new Map<string, Held>()
+	const records = new Map<string, StoredRecord>()
 	const watchers = openWatchers<Change<unknown>>(log)
 	let lastRev = 0
 
@@ -90,15 +90,15 @@ function memoryStore(mustBeOpen: () => void, log?: Logger): { store: Store; appl
 			.filter((key) => from === undefined || compareKeys(key, from) * direction > 0)
 			.toSorted((a, b) => compareKeys(a, b) * direction)
 		for (const key of keys.slice(0, limit)) {
-			const held = records.get(key)
-			if (held) yield { key: splitKey(key), value: valueOf(held.bytes), rev: held.rev }
+			const record = records.get(key)
+			if (record) yield { key: splitKey(key), value: valueOf(record.bytes), rev: record.rev }
 		}
 	}
 
 	const get = async <T>(key: Key): Promise<Entry<T> | undefined> => {
 		mustBeOpen()
-		const held = records.get(joinKey(key))
-		return held && { key, value: valueOf(held.bytes) as T, rev: held.rev }
+		const record = records.get(joinKey(key))
+		return record && { key, value: valueOf(record.bytes) as T, rev: record.rev }
 	}
 	const store = withSingleWrites({
 		get,
@@ -114,7 +114,7 @@ function memoryStore(mustBeOpen: () => void, log?: Logger): { store: Store; appl
 	return { store, apply }
 }
 
-/** One append. Its entries stand at `first` and behind it. */
+/** One append. Its entries have consecutive positions from `first` on. */
 interface Appended {
 	run: string | null
 	first: number
@@ -134,9 +134,9 @@ function memoryLog(
 		if (run !== null) runs.set(run, [...(runs.get(run) ?? []), ...entries])
 	}
 
-	/** Settles once all earlier appends have been heard of. */
-	let heard: Promise<unknown> = Promise.resolve()
-	/** Takes the entries into the log at once. Subscribers hear of them once `written` has settled. */
+	/** Settles once all earlier appends have been delivered to subscribers. */
+	let delivered: Promise<unknown> = Promise.resolve()
+	/** Adds the entries to the log at once. Delivers them to subscribers once `written` has settled. */
 	const appendNow = (
 		run: string | null,
 		expectedLast: number,
@@ -144,8 +144,8 @@ function memoryLog(
 		written: () => Promise<unknown>,
 	): Promise<Cursor[]> => {
 		mustBeOpen()
-		const stands = run === null ? expectedLast : (runs.get(run)?.at(-1)?.event.sequence ?? 0)
-		if (run !== null && stands !== expectedLast) throw fenced(run, expectedLast, stands)
+		const current = run === null ? expectedLast : (runs.get(run)?.at(-1)?.event.sequence ?? 0)
+		if (run !== null && current !== expectedLast) throw fenced(run, expectedLast, current)
 		const encoded = valueOf(encodeValue(entries, 0)) as LogEntry[]
 		const settled = written()
 		const first = last + 1
@@ -153,16 +153,16 @@ function memoryLog(
 		appends.push(appended)
 		addToRun(appended)
 		last += entries.length
-		const before = heard
-		const told = (async () => {
+		const before = delivered
+		const delivery = (async () => {
 			const outcome = await Promise.allSettled([settled, before])
 			durable = Math.max(durable, first + entries.length - 1)
 			listeners.tell(first, entries)
 			if (outcome[0].status === 'rejected') throw outcome[0].reason
 			return entries.map((_, index) => String(first + index))
 		})()
-		heard = told.catch(() => {})
-		return told
+		delivered = delivery.catch(() => {})
+		return delivery
 	}
 
 	return {
@@ -174,7 +174,7 @@ function memoryLog(
 			const ops = async (): Promise<CheckedOp[]> => checkOps(change.scope, await change.ops())
 			if (!logFirst)
 				return untilNoConflict(ops, async (known) => appendNow(run, expectedLast, entries, () => apply(known)))
-			// What is refused is refused before the events are written.
+			// Invalid values are refused before the events are written.
 			for (const { value } of await ops()) if (value !== undefined) encodeValue(value, 0)
 			return appendNow(run, expectedLast, entries, () => untilNoConflict(ops, async (known) => apply(known)))
 		},
@@ -214,12 +214,12 @@ function memoryLog(
 			const time = timeOf(before, Number.NaN)
 			if (Number.isNaN(time)) throw new Fault('invalid_request', 'prune needs a time')
 			const gone = new Set<Appended>()
-			const spared = new Set<string>()
+			const keptRuns = new Set<string>()
 			for (const one of appends.slice(0, -1)) {
 				const old = one.entries.every(({ event }) => Date.parse(event.timestamp) < time)
-				// A run loses its oldest events only, never one in the middle.
-				if (one.run !== null && (!old || (await keep(one.run)))) spared.add(one.run)
-				else if (old && !(one.run !== null && spared.has(one.run))) gone.add(one)
+				// A run loses only its oldest events, never one in the middle.
+				if (one.run !== null && (!old || (await keep(one.run)))) keptRuns.add(one.run)
+				else if (old && !(one.run !== null && keptRuns.has(one.run))) gone.add(one)
 			}
 			appends = appends.filter((one) => !gone.has(one))
 			runs.clear()

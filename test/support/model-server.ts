@@ -1,12 +1,12 @@
 /**
- * A real OpenAI-compatible server (`@copilotkit/aimock`) on a free port, whose answers a test programs.
+ * A real OpenAI-compatible server (`@copilotkit/aimock`) on a free port, with answers that a test defines.
  *
  *     const model = await startModelServer()
  *     t.teardown(() => model.stop())
  *     model.on('weather', { tools: [{ name: 'memory_stm_read', arguments: {} }] }, 'It rains.')
  *
- * gives the first request whose latest user message holds "weather" a tool call, and every later one "It rains.". A
- * request that nothing fits is answered with 404. Tools go by the names that a model sees (`memory_stm_read`).
+ * answers the first request whose latest user message contains "weather" with a tool call, and each later one with "It rains.". A
+ * request without a matching answer gets 404. Tools have the names that a model sees (`memory_stm_read`).
  */
 import { LLMock } from '@copilotkit/aimock'
 import type { ChatCompletionRequest, Fixture, FixtureOpts } from '@copilotkit/aimock'
@@ -17,32 +17,32 @@ export type Reply =
 	| Answer
 	/** An error with that HTTP status; `retryAfter` (429 only, default 1) in seconds. */
 	| { status: number; message?: string; code?: string; retryAfter?: number }
-	/** Status 200 with something that is no stream of events. */
+	/** Status 200 with a body that is not an event stream. */
 	| { malformed: true }
 
 export interface Answer {
 	text?: string
-	/** `arguments` may be text, for JSON that is broken. */
+	/** `arguments` may be text, for invalid JSON. */
 	tools?: { name: string; arguments: object | string; id?: string }[]
-	/** Counted by aimock where left out. */
+	/** Default: counted by aimock. */
 	usage?: { prompt_tokens: number; completion_tokens: number }
 	finishReason?: string
 	/** The connection breaks after this many chunks. */
 	cutAfterChunks?: number
 	/** Characters of a chunk. */
 	chunkSize?: number
-	/** Before each chunk. */
+	/** Pause before each chunk. */
 	pauseMs?: number
 }
 
 export interface ModelServer {
 	/** For `base_url`; ends in /v1. */
 	readonly url: string
-	/** The n-th request that fits gets the n-th reply; the last one serves all that follow. */
+	/** The n-th matching request gets the n-th reply; the last reply is repeated. */
 	on(prompt: string | RegExp, ...replies: Reply[]): void
-	/** Bodies of the requests so far, oldest first; of those whose latest user message holds `prompt`, where given. */
+	/** Bodies of the requests so far, oldest first. With `prompt`, only of those whose latest user message contains it. */
 	requests(prompt?: string): ChatCompletionRequest[]
-	/** All else that aimock can do. */
+	/** For all other features of aimock. */
 	readonly mock: LLMock
 	stop(): Promise<void>
 }

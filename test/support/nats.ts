@@ -1,4 +1,4 @@
-/** Servers of NATS on loopback, for tests. */
+/** NATS servers on loopback, for tests. */
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { hash } from 'node:crypto'
@@ -14,8 +14,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 let found: { path?: string; reason?: string } | undefined
 
 /**
- * Why tests with NATS are skipped, or false. With `SVC_TEST_NATS=required` they fail instead. The first call in a fresh clone
- * may download the server from the Debian archive.
+ * The reason why tests with NATS are skipped, or false. With `SVC_TEST_NATS=required` they fail instead. The first call in a fresh
+ * clone may download the server from the Debian archive.
  */
 export function withoutNats(): string | false {
 	const { reason } = natsServer()
@@ -37,7 +37,7 @@ function natsServer(): { path?: string; reason?: string } {
 	return found
 }
 
-/** Of the program, where `withoutNats` is false. */
+/** The path of the program. Call `withoutNats` first. */
 export function natsPath(): string {
 	return natsServer().path ?? ''
 }
@@ -49,7 +49,7 @@ export interface NatsNode {
 	child: ChildProcess
 	/** SIGKILL; settles when the process is gone. */
 	kill(): Promise<void>
-	/** Starts it again on what it has stored. */
+	/** Starts it again on its stored data. */
 	start(): Promise<void>
 }
 
@@ -57,20 +57,20 @@ export interface NatsCluster extends AsyncDisposable {
 	/** For `store.url`. */
 	url: string
 	nodes: NatsNode[]
-	/** In which the servers store their data. */
+	/** Contains the data of the servers. */
 	folder: string
 }
 
 export interface NatsClusterOptions {
-	/** More lines of each server's configuration. */
+	/** Additional lines of each server's configuration. */
 	more?: string
-	/** Without it, a server takes messages of 16 MB. */
+	/** Default `16MB`. */
 	max_payload?: string
-	/** Acknowledge only what is on the disk, as `sync_interval: always`. Off: tests kill processes, not machines. */
+	/** Acknowledges only data on the disk (`sync_interval: always`). Default off, since tests kill processes, not machines. */
 	sync?: boolean
 }
 
-/** Starts servers, and settles once they agree on a leader. Disposing of them kills them and removes what they stored. */
+/** Starts servers, and settles once they have elected a leader. Disposing of them kills them and removes their data. */
 export async function startNats(count: 1 | 3 = 1, options: NatsClusterOptions = {}): Promise<NatsCluster> {
 	for (let attempt = 1; ; attempt++) {
 		try {
@@ -151,12 +151,12 @@ async function startOnce(count: 1 | 3, options: NatsClusterOptions): Promise<Nat
 
 let shared: Promise<NatsCluster> | undefined
 
-/** The tests' gateways keep their data on a server of NATS, of which there are no backups. */
+/** Whether the tests' gateways store their data on a NATS server, where backups are not available. */
 export const isOnCluster = process.env.SVC_TEST_STORE === 'nats'
 
 /**
- * With `SVC_TEST_STORE=nats` the variables that let a gateway keep its data on a server of NATS, which all tests of this
- * process share and each home has a part of; otherwise none.
+ * With `SVC_TEST_STORE=nats`, the variables by which a gateway stores its data on a NATS server. All tests of this process share the
+ * server, and each home has a separate prefix. Otherwise empty.
  */
 export async function clusterEnv(home: string): Promise<NodeJS.ProcessEnv> {
 	if (!isOnCluster) return {}
@@ -172,7 +172,7 @@ export async function clusterEnv(home: string): Promise<NodeJS.ProcessEnv> {
 	}
 }
 
-/** The folder in which the data of a home is. */
+/** The folder that contains a home's data. */
 export async function dataFolder(home: string): Promise<string> {
 	return isOnCluster && shared ? (await shared).folder : join(home, 'data')
 }
@@ -187,7 +187,7 @@ async function answers(port: number, path: string): Promise<boolean> {
 	}
 }
 
-/** Of this machine; nothing listens there now. */
+/** Ports of this machine that are free at this moment. */
 export async function freePorts(count: number): Promise<number[]> {
 	const servers = await Promise.all(
 		Array.from({ length: count }, async () => {

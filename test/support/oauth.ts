@@ -1,4 +1,4 @@
-/** An MCP server that wants a login, with a certified authorization server (oidc-provider) beside it, and a browser. */
+/** An MCP server that requires a login, with a certified authorization server (oidc-provider) and a browser. */
 import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
@@ -8,45 +8,44 @@ import type { ClientMetadata, Configuration } from 'oidc-provider'
 import type { Test } from 'tap'
 
 export interface ProtectedServer {
-	/** Of the MCP server. */
+	/** The MCP server's URL. */
 	url: string
 	issuer: string
 	provider: Provider
 	/** Requests to the token endpoint, by grant type. */
 	grants: string[]
-	/** The most requests to the token endpoint at the same time. */
+	/** The maximum number of concurrent requests to the token endpoint so far. */
 	readonly mostAtOnce: number
-	/** Access tokens with which requests came, how each was answered, and when, in milliseconds since 1970. */
+	/** The access token of each request, the status of its answer, and its time in milliseconds since 1970. */
 	arrived: { token: string; status: number; at: number }[]
-	/** Called before the answer of the token endpoint goes out. */
+	/** Called before the token endpoint sends an answer. */
 	beforeTokens: (() => Promise<unknown>) | undefined
 }
 
 export interface ProtectedOptions {
-	/** Seconds for which an access token is valid. Default 3,600. */
+	/** Lifetime of an access token in seconds. Default 3,600. */
 	ttl_s?: number
 	/** Default `mcp:use`. */
 	scopes?: string[]
 	configuration?: Configuration
-	/** The scope that calls of tools need; others are answered 403. */
+	/** The scope required for tool calls; without it they get 403. */
 	scopeOfCalls?: string
 }
 
 const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
 
-/** The client with which people sign in to the console. */
+/** The client for signing in to the console. */
 export function consoleClient(redirect: string, client_secret = 'secret'): ClientMetadata {
 	return {
 		client_id: 'console',
 		client_secret,
 		token_endpoint_auth_method: 'client_secret_basic',
-		// A native one may use any port of loopback.
+		// A native client may use any loopback port.
 		application_type: redirect.startsWith('https:') ? 'web' : 'native',
 		redirect_uris: [redirect],
 	}
 }
 
-/** `t`: a test, or something else that ends. */
 export async function startProtectedServer(
 	t: Pick<Test, 'teardown'>,
 	options: ProtectedOptions = {},
@@ -75,7 +74,7 @@ export async function startProtectedServer(
 		await found.beforeTokens?.()
 		atOnce--
 	})
-	// The person agrees to everything.
+	// The user consents to everything.
 	const handle = provider.callback()
 	authorization.on('request', (request, response) => {
 		if (!request.url?.startsWith('/interaction/')) return void handle(request, response)
@@ -124,7 +123,7 @@ export async function startProtectedServer(
 	return found
 }
 
-/** Follows an address as a browser would, to the address that it is sent to at last, which must begin with `until`. */
+/** Follows redirects as a browser does, up to the first address that begins with `until`, and returns it. */
 export async function browse(address: string, until: string): Promise<string> {
 	const cookies = new Map<string, string>()
 	for (let at = new URL(address), hops = 0; hops < 20; hops++) {

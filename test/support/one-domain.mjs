@@ -1,6 +1,6 @@
 /**
- * Loaded before tap (test/batches/run.ts). To find the test that an error without a catcher belongs to, tap follows every promise with
- * async hooks, which costs up to a fifth of a file's time. Here tests run one after another: it is the one that runs.
+ * Loaded before tap (test/batches/run.ts). To find the test of an uncaught error, tap follows every promise with async hooks, which
+ * costs up to a fifth of a file's time. Since our tests run one after another, the error belongs to the running test.
  */
 import { executionAsyncResource } from 'node:async_hooks'
 import { registerHooks } from 'node:module'
@@ -13,12 +13,12 @@ registerHooks({
 /** tap's outermost test. */
 let root
 
-/** As async-hook-domain has it, as far as tap uses it. */
+/** The part of async-hook-domain's class that tap uses. */
 export class Domain {
 	constructor() {
 		if (root) return
 		root = executionAsyncResource().test
-		// Here, since threads and processes that merely inherit this file load no tap: their errors are their own.
+		// Only here, since threads and processes that merely inherit this file do not load tap.
 		process.on('uncaughtException', blame)
 		process.on('unhandledRejection', (error) => blame(error, 'unhandledRejection'))
 	}

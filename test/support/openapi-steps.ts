@@ -1,4 +1,4 @@
-/** What must be there before an operation of the API can be tried with its own example, and what it says of later ones. */
+/** Prepares each operation of the API for a call with its own example, and adapts the example to existing things. */
 import { createHmac } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,20 +7,20 @@ import type { Answer, TestGateway } from './gateway.ts'
 import { servers } from './mcp.ts'
 import { browse, startProtectedServer } from './oauth.ts'
 
-/** In the place of what the examples name, since they name things that are not there. */
+/** Replaces parts of an example that name things which do not exist. */
 export interface Step {
 	params?: Record<string, string>
 	query?: Record<string, string>
 	headers?: Record<string, string>
-	/** In the place of the example of the body; text where that is no JSON. */
+	/** Replaces the example of the body; text if the body is not JSON. */
 	body?: unknown
-	/** A stream on which nothing has to come. */
+	/** A stream that need not send anything. */
 	quiet?: boolean
-	/** Done once a stream is open. */
+	/** Called once a stream is open. */
 	meanwhile?: () => Promise<unknown>
 }
 
-/** Ids of things that earlier operations made, by the name of the operation. */
+/** The responses of earlier operations, by operationId. */
 export type Made = Map<string, Answer>
 
 interface World {
@@ -30,7 +30,7 @@ interface World {
 	body: unknown
 }
 
-/** These come first, in this order; all others come in the order of the document, then those that delete, and `last`. */
+/** Called first, in this order. Then follow all others in the order of the document, those that delete, and `last`. */
 const first = [
 	'createAgent',
 	'createSecret',
@@ -48,18 +48,18 @@ const first = [
 	'startRun',
 	'uploadBlob',
 ]
-const takesAway = /^(delete|remove|revoke|forget|clear|end)/
+const deletes = /^(delete|remove|revoke|forget|clear|end)/
 const last = ['resetVault', 'deleteAgent']
 
 export function inOrder<T extends { operation: { operationId: string } }>(operations: T[]): T[] {
 	const rank = ({ operation: { operationId: id } }: T): number => {
 		if (first.includes(id)) return first.indexOf(id)
-		return first.length + (last.includes(id) ? 2 + last.indexOf(id) : takesAway.test(id) ? 1 : 0)
+		return first.length + (last.includes(id) ? 2 + last.indexOf(id) : deletes.test(id) ? 1 : 0)
 	}
 	return operations.toSorted((a, b) => rank(a) - rank(b))
 }
 
-/** By operationId; the others are sent just as the document has them. */
+/** By operationId. All other operations are called exactly as documented. */
 export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	changeSettings: () => ({ body: { set: { 'server.shutdown_grace_s': 20 } } }),
 	setConfiguration: async ({ gateway }) => {
@@ -92,15 +92,15 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	},
 	listStepRequests: ({ made }) => ({ params: { run_id: made.get('startRun').run_id, step: '1' } }),
 	deleteConversation: ofStartedRun,
-	cancelRun: async ({ gateway }) => ({ params: { run_id: (await asking(gateway, 'bob')).run_id } }),
+	cancelRun: async ({ gateway }) => ({ params: { run_id: (await startAsking(gateway, 'bob')).run_id } }),
 	answerQuestion: async ({ gateway }) => ({
-		params: { name: 'carol', question_id: (await asking(gateway, 'carol')).question_id },
+		params: { name: 'carol', question_id: (await startAsking(gateway, 'carol')).question_id },
 	}),
 	async revokeApproval({ gateway }) {
 		await gateway.request('POST', '/v1/agents', {
 			body: { name: 'erin', config: { tools: { ask: ['memory.store'] } } },
 		})
-		const { question_id } = await asking(gateway, 'erin', '/tool memory.store {"content": "The door is green."}')
+		const { question_id } = await startAsking(gateway, 'erin', '/tool memory.store {"content": "The door is green."}')
 		const body = { answer: 'approve_always' }
 		await gateway.request('POST', `/v1/agents/erin/ask-responses/${question_id}`, { body })
 		const [approval] = (await gateway.request('GET', '/v1/agents/erin/approvals')).body
@@ -117,7 +117,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	async createChannel({ gateway, body }) {
 		const { bot_token_ref, config } = body as { bot_token_ref: string; config: object }
 		await gateway.request('POST', '/v1/vault/secrets', { body: { name: bot_token_ref, value: '100200:a-bot-token' } })
-		// Nobody is there: a test must not talk to the platform itself.
+		// Nothing listens there: a test must not contact the real platform.
 		return { body: { ...(body as object), config: { ...config, api_root: 'http://127.0.0.1:9' } } }
 	},
 	pairChat: ({ made, body }) => ({ body: { ...(body as object), channel_id: made.get('createChannel').id } }),
@@ -144,7 +144,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	approveSkill: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),
 	removeSkill: ({ made }) => ({ params: { skill_id: made.get('installSkill').id } }),
 
-	// What the example starts would have to be fetched from elsewhere first.
+	// The program in the example would have to be downloaded first.
 	addMcpServer: ({ body }) => ({
 		body: { ...(body as object), command: process.execPath, args: [servers.fixture] },
 	}),
@@ -183,7 +183,7 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 	cancelResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
 	listResponseInput: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
 	deleteResponse: ({ made }) => ({ params: { id: made.get('createResponse').id } }),
-	// There are no backups of a cluster.
+	// On a cluster there are no backups.
 	removeBackup: ({ made }) => ({ params: { id: made.get('createBackup')?.id ?? 'none' } }),
 
 	sendMcpMessage: async ({ gateway }) => ({ headers: await mcpSession(gateway) }),
@@ -192,14 +192,14 @@ export const steps: Record<string, (world: World) => Step | Promise<Step>> = {
 
 	deliver: ({ made, body }) => ({
 		params: { token: made.get('registerWebhook').token },
-		// The example registers a webhook of GitHub.
+		// The example registers a webhook for GitHub.
 		headers: { 'x-hub-signature-256': `sha256=${hmac(made.get('registerWebhook').secret, JSON.stringify(body))}` },
 	}),
 }
 
 const guarded = new WeakMap<TestGateway, Promise<string>>()
 
-/** The id of a server of the agent that wants a login. */
+/** The id of an MCP server that requires a login. */
 function guardedServer(gateway: TestGateway): Promise<string> {
 	const found =
 		guarded.get(gateway) ??
@@ -211,13 +211,13 @@ function guardedServer(gateway: TestGateway): Promise<string> {
 	return found
 }
 
-/** A login up to the address to which the browser is sent. */
+/** Performs a login, and returns the address to which the browser is finally redirected. */
 async function signedIn(gateway: TestGateway, mcp_id: string): Promise<string> {
 	const { url } = (await gateway.request('POST', `/v1/agents/ada/mcp/${mcp_id}/login`)).body
 	return browse(url, new URL(url).searchParams.get('redirect_uri') ?? '')
 }
 
-/** Opens a session; answers with the headers of its later requests. */
+/** Opens a session, and returns the headers for its requests. */
 async function mcpSession(gateway: TestGateway): Promise<Record<string, string>> {
 	const accept = 'application/json, text/event-stream'
 	const clientInfo = { name: 'test', version: '1' }
@@ -230,8 +230,8 @@ async function mcpSession(gateway: TestGateway): Promise<Record<string, string>>
 	return headers
 }
 
-/** A run that waits for an answer, of an agent of its own. */
-async function asking(
+/** Starts a run of a new agent that waits for an answer. */
+async function startAsking(
 	gateway: TestGateway,
 	name: string,
 	prompt = '/tool ask {"question": "May I?"}',
@@ -247,7 +247,7 @@ async function asking(
 	return { run_id, question_id }
 }
 
-/** Asks again until it holds, for as long as the test may take. */
+/** Polls until it holds, without a limit other than the test's. */
 async function until(holds: () => Promise<boolean>): Promise<void> {
 	while (!(await holds())) await nextTurn()
 }

@@ -1,4 +1,4 @@
-/** The description of the API as tests use it: its operations, and a check of values by somebody else's JSON Schema. */
+/** The OpenAPI document for tests: its operations, and the validation of values with a third-party JSON Schema library. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -53,7 +53,7 @@ export interface Entry {
 	method: string
 	path: string
 	operation: Operation
-	/** Of the path itself; undefined where it is at the address of the document. */
+	/** The server of the path; undefined if it is that of the document. */
 	server?: Server
 }
 
@@ -68,12 +68,12 @@ export function operationsOf({ paths }: Described): Entry[] {
 	)
 }
 
-/** Where a server is: its variables stand for their defaults. */
+/** The URL of a server, with the defaults of its variables. */
 export function urlOf({ url, variables = {} }: Server): string {
 	return url.replaceAll(/\{(\w+)\}/g, (_, name: string) => variables[name]?.default ?? '')
 }
 
-/** What a `$ref` of the document leads to; anything else as it is. */
+/** The target of a `$ref`; any other value unchanged. */
 export function resolve<T extends { $ref?: string }>(document: Described, value: T): T {
 	if (value.$ref === undefined) return value
 	let found: unknown = document
@@ -83,8 +83,8 @@ export function resolve<T extends { $ref?: string }>(document: Described, value:
 }
 
 /**
- * Answers with what is wrong with a value by a schema that may refer to `components`; empty where it fits. Throws where the
- * schema is none, or has a word that JSON Schema does not know.
+ * Returns a function that lists the errors of a value against a schema, which may refer to `components`; empty for a valid value. It
+ * throws if the schema is invalid or contains unknown keywords.
  */
 export function checkerOf(components: Record<string, JsonSchema>): (schema: JsonSchema, value: unknown) => string {
 	const ajv = new Ajv2020({ strictSchema: true, strictTypes: false, strictTuples: false, allErrors: true })

@@ -1,4 +1,4 @@
-/** `svc` in this process, against a gateway that runs: what it prints, what it answers with, and a person at a terminal. */
+/** `svc` in this process, against a running gateway, with its output and optionally a person at a terminal. */
 import { PassThrough, Readable, Writable } from 'node:stream'
 import { main } from '../../core/cli/main.ts'
 import type { Answer } from './gateway.ts'
@@ -12,14 +12,11 @@ export interface Called {
 }
 
 export interface CallOptions {
-	/** What is piped in. */
+	/** Piped to standard input. */
 	stdin?: string | Buffer
-	/**
-	 * A person at a terminal: for each question that shows up on standard error, the keys to press. All of them must come up,
-	 * in this order.
-	 */
+	/** A person at a terminal: the keys to press for each question on standard error. All questions must appear, in this order. */
 	person?: [question: string, keys: string][]
-	/** Called with all that standard error has so far. */
+	/** Called with the text of standard error since the last question. */
 	hears?: (text: string) => void
 	env?: Record<string, string>
 	cwd?: string
@@ -38,7 +35,7 @@ export function svcFor(url: string): Svc {
 			if (next === undefined || !text.includes(next[0])) return
 			questions.shift()
 			stderr.seen = ''
-			// The prompt is drawn before it listens.
+			// The prompt is printed before it listens for keys.
 			setImmediate(() => keyboard.write(next[1]))
 		})
 		const code = await main(argv, {

@@ -1,6 +1,6 @@
 /**
- * Loaded into every test file (test/batches/run.ts). tap's runner would load itself into each process that a test starts, and into
- * theirs: that slows gateways down, and the processes for skills' code, which may read no file, refuse to start.
+ * Loaded into every test file (test/batches/run.ts). tap's runner would load itself into all processes that a test starts, directly or
+ * indirectly. That would slow down gateways, and skill hosts, which may not read files, would not start.
  */
 import processOnSpawn from 'process-on-spawn'
 

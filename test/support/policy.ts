@@ -1,6 +1,6 @@
 import type { CallPolicy } from '../../plugins/runs/call-policy.ts'
 
-/** Every call may be made. */
+/** Allows every call. */
 export const noPolicy: CallPolicy = {
 	ruling: () => 'allow',
 	approved: () => undefined,

@@ -1,4 +1,4 @@
-/** A gateway in a process of its own, for tests that kill it. */
+/** A gateway in a separate process, for tests that kill it. */
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,13 +10,13 @@ import { runnable } from '../../core/cli/launch/bundle.mjs'
 import { gatewayFlags } from '../../core/process/handover.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-/** Compiled code is kept between starts, as `npm start` does. */
+/** Compiled code is cached between starts, as by `npm start`. */
 const compileCache = join(root, 'node_modules/.cache/compile')
 const defaultFrom = process.env.SVC_TEST_SOURCES === '1' ? 'sources' : 'bundle'
-/** Made at the first start of a gateway, if the sources have changed. */
+/** Built at the first start of a gateway, if the sources have changed. */
 let bundle: Promise<string> | undefined
 
-/** As NODE_OPTIONS: the system knows no home folder of the user, as in a container with a made-up user id. */
+/** For NODE_OPTIONS: the user has no home folder, as in a container with an arbitrary user id. */
 export const withoutUserHome = `--import=data:text/javascript,${encodeURIComponent(`
 	import os from 'node:os'
 	import { syncBuiltinESMExports } from 'node:module'
@@ -28,26 +28,26 @@ export interface GatewayProcess {
 	child: ChildProcess
 	url: string
 	pid: number
-	/** Milliseconds from the process's start to its greeting. */
+	/** Milliseconds from the process's start to its startup banner. */
 	ready_ms: number
-	/** What it wrote to standard error so far. */
+	/** Standard error so far. */
 	errors(): string
 	/** SIGKILL; settles when the process is gone. */
 	kill(): Promise<void>
-	/** SIGTERM; answers with the exit code. */
+	/** SIGTERM; settles with the exit code. */
 	end(): Promise<number | null>
 }
 
 export interface SpawnOptions {
-	/** `launcher`: as `npm start` does. Default: the bundle, which starts faster; for a changed copy its sources. */
+	/** `launcher`: as `npm start`. Default: the bundle, which starts faster; for a changed copy, its sources. */
 	from?: 'bundle' | 'sources' | 'launcher'
 	/** Arguments of the gateway. */
 	flags?: string[]
-	/** Its folder: this one, or a changed copy. */
+	/** The program's folder: this clone, or a changed copy. */
 	program?: string
 }
 
-/** Settles once it listens; throws with its output where it ends before. */
+/** Settles once it listens. If it ends before, throws with its output. */
 export async function spawnGateway(
 	home: string,
 	env: NodeJS.ProcessEnv = {},
@@ -74,19 +74,19 @@ export async function spawnGateway(
 	let errors = ''
 	child.stderr?.on('data', (data: Buffer) => (errors = (errors + data.toString()).slice(-64 * 1024)))
 	const exited = once(child, 'exit')
-	const greeting = new Promise<void>((resolve) => {
+	const banner = new Promise<void>((resolve) => {
 		let text = ''
 		child.stdout?.on('data', (data: Buffer) => {
 			text += data.toString()
 			if (text.includes('listens at')) resolve()
 		})
 	})
-	// Only then all of its output is here.
+	// `close`, since `exit` may come before the end of the output.
 	const early = once(child, 'close').then(([code, signal]) => {
 		throw new Error(`the gateway ended before it listened (${code ?? signal}):\n${errors}`)
 	})
 	early.catch(() => {})
-	await Promise.race([greeting, early])
+	await Promise.race([banner, early])
 	const ready_ms = performance.now() - began
 	const { url } = JSON.parse(readFileSync(join(home, 'run/gateway.json'), 'utf8')) as { url: string }
 	const end = async (signal: NodeJS.Signals): Promise<number | null> => {

@@ -1,4 +1,4 @@
-/** Ten skills of the shapes in which skills are published; each is one folder, as an archive has it. */
+/** Ten skills in the forms in which skills are published; each is one folder, as in an archive. */
 import type { ArchiveFile } from './archives.ts'
 
 interface PublishedSkill {

@@ -1,12 +1,12 @@
-/** A scripted model that uses a skill as a real one would: calls it, and reads every file that it is told of. */
+/** A scripted model that uses a skill as a real one would: calls it, and reads every file that the result lists. */
 import { startScriptedModels } from './scripted-model.ts'
 
 export interface ReadingModel {
 	/** For `base_url`; kind `openai`. The prompt of a run is the name of a tool. */
 	url: string
-	/** What the tool answered. */
+	/** The result of each tool. */
 	answers: Map<string, string>
-	/** Texts by skill's name and path, put together from their parts; for a file that is no text, the note. */
+	/** Texts by skill name and path, joined from their parts; for a binary file, the note. */
 	texts: Map<string, string>
 	/** Errors of calls. */
 	errors: string[]
@@ -30,11 +30,11 @@ export async function startReadingModel(): Promise<ReadingModel> {
 	const answers = new Map<string, string>()
 	const texts = new Map<string, string>()
 	const errors: string[] = []
-	/** What is still to be read in the current run: a few files at a time, so that no result is abridged. */
+	/** Files that remain to be read in the current run, a few at a time, so that no result is abridged. */
 	let pending: Call[] = []
 	const { url } = models.add(({ body }, n) => {
 		const messages = body.messages as Message[]
-		// Not a remark of the gateway, which a model gets as a user's message.
+		// Skips remarks of the gateway, which a model also gets as user messages.
 		const from = messages.findLastIndex((one) => one.role === 'user' && /Use skill_/.test(JSON.stringify(one.content)))
 		const prompt = /skill_[a-z0-9_-]+/.exec(JSON.stringify(messages[from]?.content))?.[0] ?? ''
 		const rounds = messages.slice(from + 1).filter((one) => one.role === 'assistant').length
@@ -59,7 +59,7 @@ export async function startReadingModel(): Promise<ReadingModel> {
 	}
 }
 
-/** As a skill's answer names them. */
+/** The files that a skill's result lists. */
 function filesIn(answer: string): Call[] {
 	const [, list = ''] = /<skill_files>\n([\s\S]*?)\n<\/skill_files>/.exec(answer) ?? []
 	const skill: unknown = JSON.parse(/, skill ("(?:[^"\\]|\\.)*") and/.exec(list)?.[1] ?? '""')
@@ -70,7 +70,7 @@ function filesIn(answer: string): Call[] {
 	}))
 }
 
-/** An answer with these calls; the end of the run without any. */
+/** An answer with these calls; without calls, the final answer. */
 function calls(wanted: readonly Call[], n: number): { sse: unknown[] } {
 	const tool_calls = wanted.map(({ name, args }, index) => ({
 		index,

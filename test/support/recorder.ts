@@ -1,4 +1,4 @@
-/** aimock behind a proxy that keeps the bodies of requests as they came: aimock's own journal has them in one form for all dialects. */
+/** aimock behind a proxy that records the original bodies of requests: aimock's journal converts all dialects to one form. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
@@ -7,7 +7,7 @@ import type { Answer } from './gateway.ts'
 
 export interface Recorder {
 	mock: LLMock
-	/** For `base_url`, without the version; requests are kept by this name. */
+	/** For `base_url`, without the version; requests are recorded under this name. */
 	url(name: string): string
 	/** Oldest first. */
 	bodies(name: string): Answer[]

@@ -1,17 +1,17 @@
-/** What every refusal of the API has in common. */
+/** Checks of the API's error responses. */
 import type { Test } from 'tap'
 import type { Answer, Reply } from './gateway.ts'
 
 export interface Refusal {
 	status: number
 	code: string
-	/** What the message must say. */
+	/** The message must match this. */
 	says?: RegExp
-	/** The wrong field that `errors` must name; `errors` must be absent where this is not given. */
+	/** The field that `errors` must name. */
 	path?: string
 }
 
-/** Asserts status, the exact shape of the error body, and a message that says something. */
+/** Asserts the status, the exact shape of the error body, and a nonempty message. */
 export function refused(t: Test, reply: Reply<Answer>, wanted: Refusal, about = ''): void {
 	const { status, body } = reply
 	if (status !== wanted.status) {
@@ -32,7 +32,7 @@ export function refused(t: Test, reply: Reply<Answer>, wanted: Refusal, about = 
 	t.ok(found, `${about}: errors name ${wanted.path}, there is ${JSON.stringify(errors)}`)
 }
 
-/** True for an answer that a client can be given for any request at all: no 5xx, and a refusal in the one shape. */
+/** True for a response that is acceptable for any request: not 5xx, and errors in the common shape. */
 export function isProper({ status, body }: Reply<Answer>): boolean {
 	if (status < 400) return true
 	return (

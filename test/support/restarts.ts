@@ -1,4 +1,4 @@
-/** For tests that kill a gateway again and again: it gives up a run that three restarts in a row find in the same step. */
+/** For tests that kill a gateway repeatedly: it fails a run after three restarts in a row in the same step. */
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import { send } from './gateway.ts'
 import { eventually } from './wait.ts'
@@ -6,7 +6,7 @@ import { eventually } from './wait.ts'
 const RESTART_LIMIT = 3
 const ofSteps = new Set(['model.response', 'primitive.result', 'primitive.failed'])
 
-/** Waits until the runs that are being executed now have ended. After that, two more kills make the gateway give up none. */
+/** Waits until the runs that are executing now have ended. Two more kills then fail no run. */
 export async function ongoingRunsEnd(url: string): Promise<void> {
 	const { status, body } = await send(`${url}/v1/runs?status=started&limit=500`, 'GET')
 	if (status !== 200) throw new Error(`the runs were not listed: ${status} ${JSON.stringify(body)}`)

@@ -1,6 +1,6 @@
 /**
- * A chat platform for tests that is a server of its own: it outlives a gateway, remembers what it was told, and fails as
- * it is told to. Its adapter is the plugin in test/fixtures/channels/room.
+ * A chat platform for tests, as a separate HTTP server: it outlives gateways, records messages, and fails on demand. Its adapter is
+ * the plugin in test/fixtures/channels/room.
  */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -11,8 +11,8 @@ import type { TestGateway } from './gateway.ts'
 import { WAIT_LIMIT_MS } from './wait.ts'
 
 /**
- * What the next call for a chat comes to. `lost`: it is done, but the answer never comes. `cut`: it is not done, and no
- * answer comes. `stall`: neither happens before `release`. Otherwise an error's code. `on`: only of such calls, otherwise of those that send.
+ * The outcome of the next call for a chat. `lost`: the call is executed, but its answer is lost. `cut`: it is not executed, and has no
+ * answer. `stall`: it waits for `release`. Otherwise an error code. `on`: the affected kind of call, default `send`.
  */
 export interface Trouble {
 	fault: 'lost' | 'cut' | 'stall' | 'format' | 'limited' | 'failed' | 'refused'
@@ -27,54 +27,54 @@ export interface ShownMessage {
 	reply_to?: string
 	after?: string
 	nonce: string
-	/** Texts that it had before, oldest first. */
+	/** Earlier texts, oldest first. */
 	before: string[]
 }
 
 export interface Room {
 	url: string
 	token: string
-	/** Which type of channel the chat belongs to; `room` where nothing was said. */
+	/** Sets the type of channel to which the chat belongs; default `room`. */
 	place(chat_id: string, type: string): void
-	/** Somebody says something; answers with the message as it is delivered. */
+	/** Sends a message of a person; returns the message as delivered. */
 	say(chat_id: string, text: string, more?: Partial<IncomingMessage>): IncomingMessage
-	/** Delivers a message, once more. */
+	/** Delivers a message again. */
 	deliver(message: IncomingMessage): void
-	/** What people see of the bot's in a chat, oldest first. */
+	/** The bot's messages in a chat as people see them, oldest first. */
 	shown(chat_id: string): ShownMessage[]
-	/** Waits until so many show, and answers with them. */
+	/** Waits for at least `count` messages of the bot, and returns them all. */
 	shows(chat_id: string, count: number): Promise<ShownMessage[]>
 	until(condition: () => boolean, what: string): Promise<void>
 	trouble(chat_id: string, ...next: Trouble[]): void
-	/** Lets go on what stalled in a chat. */
+	/** Continues the stalled calls of a chat. */
 	release(chat_id: string): void
-	/** Every call for a chat, in the order in which they came: `send`, `edit`, … */
+	/** All calls for a chat in the order of arrival: `send`, `edit`, … */
 	calls(chat_id: string): string[]
 	drafts(chat_id: string): string[]
-	/** How long it takes to answer once something is done, in milliseconds; 0 where nothing is said. */
+	/** Delay of the answer after a call was executed, in milliseconds; default 0. */
 	latency_ms: number
-	/** What can be loaded, by `ref`; `never`: the request has no answer until the file is set to bytes. */
+	/** Downloadable files by `ref`; `never`: requests for it are not answered before `serve`. */
 	files: Map<string, Buffer | 'never'>
 	/** The `ref` of each request for a file so far. */
 	loads: string[]
-	/** Answers the requests for a file that had no answer. */
+	/** Sets a file, and answers the pending requests for it. */
 	serve(ref: string, bytes: Buffer): void
-	/** What the gateway told the adapter of known chats when it connected, time after time. */
+	/** The known chats that the gateway passed to the adapter at each connection. */
 	known: { type: string; chats: KnownChat[] }[]
-	/** Calls for one chat that came while another one was under way; signs of typing, and what stalls, may. */
+	/** Calls for a chat that arrived while another one was in progress, except `typing` and stalled calls. */
 	overlaps: string[]
-	/** Ends the feeds; the adapter connects again. */
+	/** Ends the feeds; the adapter then reconnects. */
 	cut(): void
 	stop(): Promise<void>
 }
 
-/** For a home with the adapter. */
+/** The files of a home with the adapter. */
 export function roomFiles(): Record<string, string> {
 	const text = readFileSync(new URL('../fixtures/channels/room/index.js', import.meta.url), 'utf8')
 	return { 'plugins/room/index.js': text }
 }
 
-/** Adds a channel of the room; answers with its id. */
+/** Adds a channel for the room, and returns its id. */
 export async function addRoom(
 	gateway: Pick<TestGateway, 'request'>,
 	room: Room,
@@ -118,8 +118,8 @@ export async function startRoom(): Promise<Room> {
 	const calls: { chat: string; what: string }[] = []
 	const drafts: { chat: string; text: string }[] = []
 	const troubles: { chat: string; trouble: Trouble }[] = []
-	const stalled: { chat: string; goOn: () => void }[] = []
-	const underWay = new Map<string, string>()
+	const stalled: { chat: string; resume: () => void }[] = []
+	const inProgress = new Map<string, string>()
 	const overlaps: string[] = []
 	const watchers = new Set<() => void>()
 	/** Requests for files. */
@@ -143,7 +143,7 @@ export async function startRoom(): Promise<Room> {
 			case 'file':
 			case 'send': {
 				const same = messages.find((one) => one.nonce === body.nonce && one.chat === chat)
-				// Who asks with `find` knows no nonces.
+				// An adapter that uses `find` does not deduplicate by nonce.
 				if (same && !finders.has(chat)) return { id: same.id }
 				const { text, markup, nonce, reply_to, after } = body
 				const id = `s${messages.length + 1}`
@@ -178,7 +178,7 @@ export async function startRoom(): Promise<Room> {
 	const tellWatchers = (): void => {
 		for (const look of watchers) look()
 	}
-	/** Chats of adapters that ask instead of giving nonces. */
+	/** Chats of adapters that use `find` instead of nonces. */
 	const finders = new Set<string>()
 
 	const serve = async (request: Request, response: ServerResponse): Promise<void> => {
@@ -217,10 +217,10 @@ export async function startRoom(): Promise<Room> {
 		const body = JSON.parse(text) as OutgoingMessage
 		const chat = body.chat.id
 		if (what !== 'typing') {
-			const other = underWay.get(chat)
+			const other = inProgress.get(chat)
 			if (other !== undefined) overlaps.push(`${what} while ${other} in ${chat}`)
-			underWay.set(chat, what)
-			response.once('close', () => underWay.delete(chat))
+			inProgress.set(chat, what)
+			response.once('close', () => inProgress.delete(chat))
 		}
 		calls.push({ chat, what })
 		if (what === 'find') finders.add(chat)
@@ -229,8 +229,8 @@ export async function startRoom(): Promise<Room> {
 		const trouble = at < 0 ? undefined : troubles.splice(at, 1)[0]?.trouble
 		if (trouble?.fault === 'cut') return void request.socket.destroy()
 		if (trouble?.fault === 'stall') {
-			underWay.delete(chat)
-			await new Promise<void>((goOn) => stalled.push({ chat, goOn }))
+			inProgress.delete(chat)
+			await new Promise<void>((resume) => stalled.push({ chat, resume }))
 		} else if (trouble && trouble.fault !== 'lost') {
 			const { fault: code, retry_after_ms } = trouble
 			return void response.writeHead(400).end(JSON.stringify({ code, message: `scripted ${code}`, retry_after_ms }))
@@ -271,11 +271,7 @@ export async function startRoom(): Promise<Room> {
 			const { promise, resolve, reject } = Promise.withResolvers<void>()
 			const look = (): void => void (condition() && resolve())
 			const late = (): void =>
-				reject(
-					new Error(
-						`what was waited for did not come: ${what}; the last messages were ${JSON.stringify(messages.slice(-5))}`,
-					),
-				)
+				reject(new Error(`timed out waiting for ${what}; the last messages were ${JSON.stringify(messages.slice(-5))}`))
 			const timer = setTimeout(late, WAIT_LIMIT_MS)
 			watchers.add(look)
 			look()
@@ -286,7 +282,7 @@ export async function startRoom(): Promise<Room> {
 		},
 		trouble: (chat, ...next) => void troubles.push(...next.map((trouble) => ({ chat, trouble }))),
 		release(chat_id) {
-			for (const { chat, goOn } of stalled) if (chat === chat_id) goOn()
+			for (const { chat, resume } of stalled) if (chat === chat_id) resume()
 		},
 		calls: (chat_id) => calls.filter(({ chat }) => chat === chat_id).map(({ what }) => what),
 		drafts: (chat_id) => drafts.filter(({ chat }) => chat === chat_id).map(({ text }) => text),

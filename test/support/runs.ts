@@ -1,4 +1,4 @@
-/** One agent of a running gateway, its runs, and what the event stream tells of them. */
+/** One agent of a running gateway, with its runs and their events from the event stream. */
 import type { Test } from 'tap'
 import type { EventEnvelope } from '../../core/store/ports.ts'
 import type { Answer, Reply, TestGateway } from './gateway.ts'
@@ -7,17 +7,17 @@ import type { TestStream } from './sse.ts'
 
 export interface Followed {
 	stream: TestStream
-	/** POST to a path below the agent's; a GET where no body is given. */
+	/** POST to a path below the agent's; without a body, GET. */
 	call(path: string, body?: unknown): Promise<Reply<Answer>>
-	/** Starts a run and answers with its id. Throws where it is refused. */
+	/** Starts a run and returns its id. Throws if it is refused. */
 	start(prompt: string): Promise<string>
-	/** Starts a run and waits for its end. Answers with its id. */
+	/** Starts a run, waits until it has completed, and returns its id. */
 	complete(prompt: string): Promise<string>
 	/** Waits for an event of one run. */
 	heard(run_id: string, event_type: string, n?: number): Promise<EventEnvelope>
 	/** The event with which the run ended. */
 	ended(run_id: string): Promise<EventEnvelope>
-	/** What the stream showed of the run so far, without the pieces of answers in the making. */
+	/** Events of the run so far, without `model.stream`. */
 	eventsOf(run_id: string): EventEnvelope[]
 	typesOf(run_id: string): string[]
 	read(run_id: string): Promise<Answer>
@@ -25,7 +25,7 @@ export interface Followed {
 
 const ends = ['run.completed', 'run.failed', 'run.stopped']
 
-/** Makes the agent, unless it is there, and hears its events from now on. */
+/** Creates the agent unless it exists, and subscribes to its events. */
 export async function follow(
 	t: Test,
 	gateway: Pick<TestGateway, 'url' | 'request'>,

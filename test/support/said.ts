@@ -1,16 +1,16 @@
-/** What a model was sent, without what the gateway adds of its own to each request. */
+/** The messages sent to a model, without the gateway's additions. */
 
 interface Message {
 	role: string
 	content?: unknown
 }
 
-/** What a user said, without the time, place and cause of the run. */
+/** A user's text without the `<context>` block of the run. */
 export function ownWords(content: string): string {
 	return content.replace(/^<context>\n[\s\S]*?\n<\/context>\n*/, '')
 }
 
-/** Without the time, place and cause of the run; of the system message the persona, if there is one. */
+/** Removes the `<context>` blocks, and reduces the system message to the persona, if there is one. */
 export function said<T extends Message>(messages: readonly T[] = []): T[] {
 	return messages.flatMap((message) => {
 		const { role, content } = message

@@ -1,13 +1,13 @@
 /**
- * One HTTP server for many scripted model servers, for what no mock package can show. Each script has an address of its own and
- * answers each of its requests.
+ * One HTTP server for many scripted model servers, for behaviour that mock packages do not support. Each script has its own address,
+ * and answers all requests to it.
  */
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export interface ScriptedRequest {
-	/** Behind the address. */
+	/** The path below the script's address. */
 	path: string
 	query: URLSearchParams
 	headers: IncomingHttpHeaders
@@ -21,7 +21,7 @@ export type ScriptedReply = {
 } & ({ sse: readonly unknown[] } | { json: unknown } | { text: string; type?: string })
 
 export interface ScriptedModels {
-	/** `reply` gets the number of the request, from 0. Returns the address and what was requested. */
+	/** `reply` gets the number of the request, from 0. Returns the script's address and its recorded requests. */
 	add(reply: (request: ScriptedRequest, n: number) => ScriptedReply): { url: string; requests: ScriptedRequest[] }
 	stop(): Promise<void>
 }

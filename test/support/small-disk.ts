@@ -1,4 +1,4 @@
-/** Real disks: full soon, or without power. */
+/** Mounts real file systems that are small, or that lose power. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +17,7 @@ export const canMount = ((): boolean => {
 	}
 })()
 
-/** The folder of an empty disk of this size, such as `2m`; gone after the test. */
+/** The folder of an empty disk of this size, such as `2m`. It is removed after the test. */
 export function smallDisk(t: Test, size: string): string {
 	const folder = mkdtempSync(join(tmpdir(), 'svc-disk-'))
 	t.teardown(() => rmSync(folder, { recursive: true }))
@@ -26,12 +26,12 @@ export function smallDisk(t: Test, size: string): string {
 	return folder
 }
 
-/** A disk with a journal, as most machines have. */
+/** A disk with a journaling file system, as on most machines. */
 export interface JournaledDisk {
 	folder: string
-	/** The folder of a disk with what this one had kept if the power failed now. */
+	/** The folder of a copy with what would remain if the power failed now. */
 	afterPowerCut(): string
-	/** From now on it refuses writes, as after an error of the hardware. */
+	/** Makes the disk refuse writes, as after a hardware error. */
 	becomeReadOnly(): void
 }
 
@@ -55,7 +55,7 @@ export function journaledDisk(t: Test, mebi = 16): JournaledDisk | undefined {
 	return {
 		folder,
 		afterPowerCut() {
-			// What is only in memory is not in the file.
+			// Data that is only in memory is not in the image.
 			const copy = join(parts, 'copy')
 			copyFileSync(image, copy)
 			const found = mounted(copy)

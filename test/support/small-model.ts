@@ -1,4 +1,4 @@
-/** A model server with a small window, not written with the gateway's estimate: it counts four characters of the whole request as a token. */
+/** A model server with a small context window. Independently of the gateway's estimate, it counts four characters as a token. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -15,7 +15,7 @@ export interface SmallRequest {
 	tools?: unknown[]
 }
 
-/** A text, or a call of a tool, or an error of the server. */
+/** A text, a tool call, or a server error. */
 export type SmallReply = string | { name: string; arguments: string } | { status: number; message: string }
 
 export interface SmallModel {
@@ -77,7 +77,7 @@ export async function startSmallModel(
 	return { url: `http://127.0.0.1:${port}/v1`, requests, refused: () => refused, stop }
 }
 
-/** The latest words of a user, and what tools answered since. */
+/** The latest prompt of a user, and the tool results since then. */
 export function latest({ messages }: SmallRequest): { prompt: string; results: string[] } {
 	const asked = messages.findLastIndex(({ role }) => role === 'user')
 	const own = (messages[asked]?.content ?? '').replace(/^<earlier>[^]*?<\/earlier>\n\n/, '')
@@ -85,13 +85,13 @@ export function latest({ messages }: SmallRequest): { prompt: string; results: s
 	return { prompt: ownWords(own), results: results.map(({ content }) => content ?? '') }
 }
 
-/** Whether the gateway asks for a summary, and then what it says. */
+/** The prompt of a request for a summary; undefined for any other request. */
 export function summaryAsked({ messages }: SmallRequest): string | undefined {
 	const isAsked = messages[0]?.content?.startsWith('You write the summary that an agent keeps') ?? false
 	return isAsked ? (messages.at(-1)?.content ?? '') : undefined
 }
 
-/** The section of gateway.yaml for it. */
+/** The section of gateway.yaml for this server. */
 export function smallProvider({ url }: Pick<SmallModel, 'url'>): string {
 	return `providers:\n  small:\n    kind: openai\n    base_url: ${url}\n    api_key: test\n    model: small\n`
 }

@@ -1,10 +1,10 @@
-/** Measures of time on which other programs of the machine have next to no influence. */
+/** A measure of time that other programs on the machine hardly affect. */
 
 const TICK_MS = 10
 
 /**
- * The time for which this process could act, in ms: how often a timer fired, times its distance. It stands still while
- * the process is held up, by others or by itself, so a timer of the code under test that is in time is in time by it.
+ * The time in which this process could run timers, in ms: the ticks of an interval times its length. It stops while the process is
+ * blocked, by others or by itself, so timers of the code under test are never late by this measure.
  */
 export function timeToAct(): { passed(): number; [Symbol.dispose](): void } {
 	let ticks = 0

@@ -1,4 +1,4 @@
-/** A small client of the event stream for tests: real HTTP, and waiting by condition only. */
+/** A small client of the event stream for tests: it uses real HTTP, and waits only for conditions. */
 import http from 'node:http'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { createParser } from 'eventsource-parser'
@@ -20,26 +20,26 @@ export interface StreamOptions {
 export interface TestStream {
 	status: number
 	headers: IncomingHttpHeaders
-	/** All events so far, in the order in which they came. */
+	/** All events so far, in order of arrival. */
 	events: EventEnvelope[]
-	/** The id of each of them. */
+	/** The id of each event. */
 	ids: string[]
 	comments: string[]
-	/** Milliseconds that the server said to wait before connecting again. */
+	/** The server's reconnection delay in milliseconds. */
 	retry: number | undefined
-	/** Where to go on: the last id, also one that came without an event. */
+	/** The position to resume from: the last id, which may have come without an event. */
 	lastEventId: string
-	/** The n-th event (1 is the first) of a type, or that a test of yours lets through; also one that came before. */
+	/** The n-th event (1 is the first) of a type, or for which `wanted` returns true; it may have arrived before. */
 	waitFor(wanted: string | ((event: EventEnvelope) => boolean), n?: number): Promise<EventEnvelope>
-	/** Settles once `condition` holds, which is tried whenever something came in. */
+	/** Settles once `condition` holds, which is checked whenever data arrives. */
 	until(condition: () => boolean, what: string): Promise<void>
-	/** Goes away without a word. */
+	/** Destroys the connection. */
 	close(): void
-	/** How it ended: `end` with a proper end, `cut` in the middle, `closed` by this side. */
+	/** How the stream ended: `end` by the server, `cut` by a broken connection, `closed` by this side. */
 	closed: Promise<'end' | 'cut' | 'closed'>
 }
 
-/** Opens a stream at a gateway's `url`. Throws with status and body where the answer is not 200. */
+/** Opens a stream at a gateway's `url`. Throws with status and body unless the status is 200. */
 export async function openStream(url: string, options: StreamOptions = {}): Promise<TestStream> {
 	const response = await ask(url, options)
 	if (response.statusCode !== 200) {
@@ -79,10 +79,10 @@ async function textOf(response: IncomingMessage): Promise<string> {
 function follow(response: IncomingMessage): TestStream {
 	const ended = Promise.withResolvers<'end' | 'cut' | 'closed'>()
 	const checks = new Set<() => void>()
-	const look = (): void => {
+	const runChecks = (): void => {
 		for (const check of checks) check()
 	}
-	let byUs = false
+	let isClosedHere = false
 	let isOver: string | undefined
 
 	const stream: TestStream = {
@@ -98,15 +98,15 @@ function follow(response: IncomingMessage): TestStream {
 			const matches = typeof wanted === 'string' ? (event: EventEnvelope) => event.event_type === wanted : wanted
 			let found: EventEnvelope | undefined
 			let count = 0
-			let looked = 0
-			const isThere = (): boolean => {
-				for (; !found && looked < stream.events.length; looked++) {
-					const event = stream.events[looked] as EventEnvelope
+			let next = 0
+			const isFound = (): boolean => {
+				for (; !found && next < stream.events.length; next++) {
+					const event = stream.events[next] as EventEnvelope
 					if (matches(event) && ++count === n) found = event
 				}
 				return found !== undefined
 			}
-			await stream.until(isThere, `event ${n} of ${String(wanted)}`)
+			await stream.until(isFound, `event ${n} of ${String(wanted)}`)
 			return found as unknown as EventEnvelope
 		},
 		until(condition, what) {
@@ -129,7 +129,7 @@ function follow(response: IncomingMessage): TestStream {
 			})
 		},
 		close() {
-			byUs = true
+			isClosedHere = true
 			response.destroy()
 		},
 		closed: ended.promise,
@@ -147,13 +147,13 @@ function follow(response: IncomingMessage): TestStream {
 	response.setEncoding('utf8')
 	response.on('data', (text: string) => {
 		parser.feed(text)
-		look()
+		runChecks()
 	})
-	response.on('error', () => {}) // a cut shows as `complete` being false
+	response.on('error', () => {}) // after a broken connection, `complete` is false
 	response.once('close', () => {
-		isOver = byUs ? 'closed' : response.complete ? 'end' : 'cut'
+		isOver = isClosedHere ? 'closed' : response.complete ? 'end' : 'cut'
 		ended.resolve(isOver as 'end' | 'cut' | 'closed')
-		look()
+		runChecks()
 	})
 	return stream
 }

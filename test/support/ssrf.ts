@@ -1,4 +1,4 @@
-/** Addresses that must not be reached on behalf of somebody else, in all spellings, and servers that notice when they are. */
+/** Addresses that the gateway must not reach on behalf of others, in all spellings, and servers that detect connections. */
 import { createServer } from 'node:net'
 import type { AddressInfo, Server } from 'node:net'
 import { hostname } from 'node:os'
@@ -67,11 +67,11 @@ const ipv6 = [
 	'3fff::1',
 	'2002::1', // 6to4
 	'5f00::1', // segment routing
-	'4000::1', // nobody's
+	'4000::1', // unassigned
 	'e000::1',
 ]
 
-/** The ways to write an IPv4 address that a URL parser, a resolver or a network understands. */
+/** All notations of an IPv4 address that a URL parser, a resolver or a network accepts. */
 function spellings(dotted: string): string[] {
 	const octets = dotted.split('.').map(Number)
 	const [a = 0, b = 0, c = 0, d = 0] = octets
@@ -115,7 +115,7 @@ function spellings(dotted: string): string[] {
 	]
 }
 
-/** Ways to hide an address in the rest of a URL. `:P` stands for the port. */
+/** Ways to disguise an address in a URL. `:P` is replaced by the port. */
 const disguises = [
 	'http://localhost:P/',
 	'http://LOCALHOST:P/',
@@ -192,7 +192,7 @@ const disguises = [
 	'http://?',
 ]
 
-/** At least 800 URLs that no caller without the scope `*` may reach; those of this machine lead to `port`. */
+/** At least 800 URLs that callers without the scope `*` may not reach; those of this machine have `port`. */
 export function hostileUrls(port: number): string[] {
 	const hosts = [...ipv4.flatMap(spellings), ...ipv6.map((address) => `[${address}]`)]
 	const urls = [
@@ -202,13 +202,13 @@ export function hostileUrls(port: number): string[] {
 	return [...new Set(urls)]
 }
 
-/** Names that may lead to this machine, by its own resolver; some have no address on some machines. */
+/** Names that this machine's resolver may resolve to itself; some are unknown on some machines. */
 export function ownNames(port: number): string[] {
 	const names = [hostname(), 'ip6-localhost', 'ip6-loopback', 'localhost.localdomain', 'x.localhost']
 	return names.map((name) => `http://${name}:${port}/`)
 }
 
-/** One address of each family and each kind of trick: enough where a request costs more. */
+/** One address of each family and each kind of disguise, for tests with expensive requests. */
 export function hostileTargets(port: number): string[] {
 	return [
 		`http://127.0.0.1:${port}/`,
@@ -244,11 +244,11 @@ export function hostileTargets(port: number): string[] {
 
 export interface Canary {
 	port: number
-	/** How often somebody connected. */
+	/** The number of connections. */
 	touched(): number
 }
 
-/** Listens on all loopback addresses that there are, at one port, and answers nothing but notices everybody. */
+/** Listens at one port of all local addresses, and counts connections. */
 export async function startCanary(t: Test): Promise<Canary> {
 	let touched = 0
 	const servers: Server[] = []

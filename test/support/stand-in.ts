@@ -1,4 +1,4 @@
-/** A server on this machine in the place of the internet: what a guarded client sends to any host arrives here. */
+/** A local server that replaces the internet: requests of a guarded client to any host arrive here. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
@@ -6,7 +6,7 @@ import { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
 
 export interface Arrived {
 	method: string
-	/** As it was asked for, with its real host. */
+	/** The requested URL, with its real host. */
 	url: string
 	headers: Record<string, string | string[] | undefined>
 	body: string
@@ -20,7 +20,7 @@ export interface Given {
 }
 
 export interface StandIn {
-	/** In the place of the guarded client, whose own rules (hosts, size, time) stay in force. */
+	/** Replaces the guarded client, whose rules (hosts, size, time) still apply. */
 	send: typeof guardedFetch
 	arrived: Arrived[]
 }

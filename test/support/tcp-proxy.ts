@@ -1,4 +1,4 @@
-/** A network between two programs that can be cut: connections stay open, and nothing passes. */
+/** A network connection between two programs that can be interrupted: connections stay open, but no data passes. */
 import { once } from 'node:events'
 import net from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 export interface TcpProxy {
 	/** `127.0.0.1:PORT` */
 	address: string
-	/** From now on nothing passes; connections that come meanwhile stay unanswered. */
+	/** Stops all data; new connections are not answered. */
 	cut(): void
 	heal(): void
 	stop(): void

@@ -1,7 +1,6 @@
 /**
- * A Bot API server for tests, at a free port, which outlives the gateways that talk to it. It speaks as Telegram's does:
- * updates are kept until a later one is asked for, ids count as Telegram counts them, errors have its texts. What can go
- * wrong with it is ordered by `fault`.
+ * A Bot API server for tests, on a free port, which outlives the gateways that use it. It behaves like Telegram's: updates are kept
+ * until a later one is requested, ids are assigned in the same way, and errors have the same texts. `fault` causes failures.
  *
  *     const telegram = await startTelegram()
  *     t.teardown(() => telegram.stop())
@@ -22,43 +21,43 @@ export interface TelegramChat {
 	first_name?: string
 }
 
-/** A message of the bot's. */
+/** A message that the bot sent. */
 export interface SentMessage {
 	message_id: number
 	chat: TelegramChat
-	/** As people read it: HTML is resolved, Rich Markdown stays as it came. */
+	/** The text as people see it: HTML is rendered, Rich Markdown is unchanged. */
 	text: string
 	markup: 'markdown' | 'html' | 'plain'
 	thread_id?: number
 	reply_to?: number
-	/** Then there is no text. */
+	/** A message with a file has no text. */
 	file?: { name: string; bytes: Buffer; as: 'photo' | 'document' }
-	/** All texts that it had, the first one first. */
+	/** All its texts, oldest first. */
 	texts: string[]
 }
 
 export interface ApiCall {
 	method: string
-	// oxlint-disable-next-line typescript/no-explicit-any -- a test looks at whatever arrived
+	// oxlint-disable-next-line typescript/no-explicit-any -- tests read arbitrary payloads
 	payload: any
 }
 
 export type Fault =
-	/** An error of the Bot API, in the place of doing it. */
+	/** An error of the Bot API; the call is not executed. */
 	| { error_code: number; description: string; parameters?: Record<string, number> }
-	/** The connection breaks, before or after it is done. */
+	/** The connection breaks before or after the call is executed. */
 	| 'cut before'
 	| 'cut after'
-	/** It is done, and answered with the 502 of a proxy. */
+	/** The call is executed, and answered with a proxy's 502. */
 	| 'bad gateway'
-	/** There is no answer, for as long as the client waits. */
+	/** There is no answer. */
 	| 'stall'
 
 export interface TelegramOptions {
-	/** Methods that this server does not have. */
+	/** Methods that this server does not support. */
 	without?: readonly string[]
 	port?: number
-	/** Token of a bot that an older home knows: its ids are higher than all before. */
+	/** The token of a bot in an older home: all ids are then higher than earlier ones. */
 	knownToken?: string
 }
 
@@ -66,51 +65,51 @@ export interface TestTelegram {
 	url: string
 	token: string
 	bot: { id: number; username: string }
-	/** A private chat with somebody. */
+	/** A private chat with a person. */
 	person(id: number, first_name: string): TelegramChat
-	/** A supergroup where its id is below -1,000,000,000,000, else a basic group. */
+	/** A supergroup if the id is below -1,000,000,000,000, otherwise a basic group. */
 	group(id: number, title: string): TelegramChat
-	/** Somebody writes; mentions and commands are marked. Answers with the update, which may be pushed again. */
+	/** Sends a message of a person, with entities for mentions and commands. Returns the update, which may be pushed again. */
 	say(chat: TelegramChat, text: string, more?: Record<string, unknown>): Update
-	/** Delivers an update, which may be one of before; without `update_id` it gets the next one. */
+	/** Delivers an update, possibly again; without `update_id` it gets the next id. */
 	push(update: Partial<Update>): Update
-	/** Takes back one that nobody has confirmed. */
+	/** Removes an unconfirmed update. */
 	drop(update: Update): void
-	/** Of the bot's, in the order in which they were sent. */
+	/** The bot's messages, oldest first. */
 	messages(chat?: TelegramChat): SentMessage[]
 	drafts: { chat_id: number; draft_id: number; text: string }[]
-	/** What can be downloaded, by `file_id`; `never`: a request for it has no answer. */
+	/** Downloadable files by `file_id`; `never`: requests for it are not answered. */
 	files: Map<string, Buffer | 'never'>
 	/** The `file_id` of each request for a file so far. */
 	loads: string[]
 	calls: ApiCall[]
-	/** Updates that nobody has confirmed. */
+	/** Unconfirmed updates. */
 	pending(): Update[]
-	/** The next calls of this method go wrong, one after another. */
+	/** Makes the next calls of this method fail, one fault each. */
 	fault(method: string, ...faults: Fault[]): void
-	/** Connections that are open. */
+	/** Open connections. */
 	open(): number
 	/** Requests without an answer so far. */
 	busy(): number
-	/** From now on no request is answered. */
+	/** Stops answering requests. */
 	silence(): void
-	/** The token is taken back. */
+	/** Revokes the token. */
 	revoke(): void
-	/** How often it was asked for a method by a call without arguments, which does nothing. */
+	/** The number of calls without arguments, which only probe whether a method exists. */
 	asked(): number
-	/** Breaks all connections that are open. Answers with their number. */
+	/** Destroys all open connections, and returns their number. */
 	cut(): number
-	/** Settles with the first message, or call, for which `is` is true. */
+	/** Settles with the first message, or call, for which `is` returns true. */
 	waitFor(is: (message: SentMessage) => boolean): Promise<SentMessage>
 	called(is: (call: ApiCall) => boolean): Promise<ApiCall>
-	/** Another process polls the bot: the poll that waits ends. */
+	/** Ends the current poll, as if another process polled the bot. */
 	conflict(): void
-	/** '' removes it. */
+	/** An empty URL removes the webhook. */
 	setWebhook(url: string): void
 	stop(): Promise<void>
 }
 
-// oxlint-disable-next-line typescript/no-explicit-any -- what the Bot API has is too much to say again
+// oxlint-disable-next-line typescript/no-explicit-any -- the Bot API has too many types to repeat
 export type Update = { update_id: number } & Record<string, any>
 
 const SUPERGROUPS_BELOW = -1_000_000_000_000
@@ -193,19 +192,19 @@ export async function startTelegram({
 		try {
 			if (isSilent) return await stalled(hungUp)
 			if (shown !== token || isRevoked) throw new BotError(401, 'Unauthorized')
-			// A call without arguments may only ask whether there is such a method.
+			// A call without arguments only probes whether the method exists.
 			const isReal = method === 'getMe' || Object.keys(payload).length > 0
 			if (!isReal) asked++
 			const run = without.includes(method) ? undefined : methods[method]
 			if (!run) throw new BotError(404, 'Not Found: method not found')
 			const fault = isReal ? faults.get(method)?.shift() : undefined
 			if (isReal) telegram.calls.push({ method, payload })
-			watch.look()
+			watch.check()
 			if (fault === 'cut before') return 'cut'
 			if (fault === 'stall') return await stalled(hungUp)
 			if (typeof fault === 'object') throw new BotError(fault.error_code, fault.description, fault.parameters)
 			const result = await run(payload, hungUp)
-			watch.look()
+			watch.check()
 			if (fault === 'cut after') return 'cut'
 			if (fault === 'bad gateway') return { status: 502, text: '<html>502 Bad Gateway</html>' }
 			return { status: 200, text: JSON.stringify({ ok: true, result }) }
@@ -291,7 +290,7 @@ export async function startTelegram({
 	}
 }
 
-/** Settles once everything is answered: the words that are still without an answer of the bot's are none. */
+/** Settles once the bot's answers contain all words and no update is pending. */
 export async function allAnswered(telegram: TestTelegram, words: readonly string[], limit_ms?: number): Promise<void> {
 	await eventually(
 		() => ({
@@ -313,7 +312,7 @@ class BotError extends Error {
 	}
 }
 
-// oxlint-disable-next-line typescript/no-explicit-any -- checked by what is done with it
+// oxlint-disable-next-line typescript/no-explicit-any -- checked by its users
 type Payload = Record<string, any>
 type Method = (payload: Payload, hungUp: AbortSignal) => unknown
 type Content = Pick<SentMessage, 'text' | 'markup' | 'file'>
@@ -330,7 +329,7 @@ function fileIn(payload: Payload, as: 'photo' | 'document'): NonNullable<SentMes
 	return { name, bytes, as }
 }
 
-/** What a form has: numbers and objects are JSON in it, and files go by the names that the fields have for them. */
+/** The payload of a form, in which numbers and objects are JSON; files have the names by which other fields refer to them. */
 async function formOf(type: string, body: Buffer): Promise<Payload> {
 	const form = await new Response(new Uint8Array(body), { headers: { 'content-type': type } }).formData()
 	const payload: Payload = {}
@@ -347,7 +346,7 @@ interface ApiRequest {
 	token: string
 	method: string
 	payload: Payload
-	/** Aborts where the client goes before it has its answer. */
+	/** Aborts if the client disconnects before it has its answer. */
 	hungUp: AbortSignal
 }
 
@@ -359,7 +358,7 @@ function stalled(hungUp: AbortSignal): Promise<'cut'> {
 
 function openChats(idsSoFar: number) {
 	const chats = new Map<number, TelegramChat>()
-	/** Supergroups count for themselves, all other chats together. */
+	/** Each supergroup has its own counter; all other chats share one. */
 	const counters = new Map<number, number>()
 	const messages = new Set<string>()
 	const counterOf = (id: number): number => (id < SUPERGROUPS_BELOW ? id : 0)
@@ -438,26 +437,26 @@ function openUpdates(idsSoFar: number) {
 	}
 }
 
-/** Waits for what a look finds. */
+/** Waits for conditions, which `check` evaluates. */
 function openWatch() {
-	const looks = new Set<() => void>()
+	const checks = new Set<() => void>()
 	return {
-		look(): void {
-			for (const look of looks) look()
+		check(): void {
+			for (const check of checks) check()
 		},
 		until<T>(find: () => T | undefined, seen: () => unknown): Promise<T> {
 			const { promise, resolve, reject } = Promise.withResolvers<T>()
-			const look = (): void => {
+			const check = (): void => {
 				const found = find()
 				if (found !== undefined) resolve(found)
 			}
-			const late = (): void => reject(new Error(`it did not come; there were: ${JSON.stringify(seen())}`))
+			const late = (): void => reject(new Error(`nothing matched in time; seen: ${JSON.stringify(seen())}`))
 			const timer = setTimeout(late, WAIT_LIMIT_MS)
-			looks.add(look)
-			look()
+			checks.add(check)
+			check()
 			return promise.finally(() => {
 				clearTimeout(timer)
-				looks.delete(look)
+				checks.delete(check)
 			})
 		},
 	}
@@ -538,7 +537,7 @@ function textOf({ text = '', parse_mode }: Payload): Content {
 const tags = new Set(['b', 'i', 's', 'u', 'code', 'pre', 'blockquote', 'a'])
 const entities: Record<string, string> = { '&lt;': '<', '&gt;': '>', '&quot;': '"', '&amp;': '&' }
 
-/** Throws where Telegram would not take it: unknown tags, tags that are not closed, a bare `<`. */
+/** Throws for what Telegram refuses: unknown tags, unclosed tags, a bare `<`. */
 function withoutTags(html: string): string {
 	const wrong = (why: string) => new BotError(400, `Bad Request: can't parse entities: ${why}`)
 	const open: string[] = []
@@ -552,7 +551,7 @@ function withoutTags(html: string): string {
 	return text.replace(/&(lt|gt|quot|amp);/g, (all) => entities[all] ?? all)
 }
 
-/** As a Telegram app marks them. */
+/** Mentions and commands, as a Telegram app marks them. */
 function entitiesOf(text: string): object[] {
 	return [...text.matchAll(/(?<![\w/@])(@\w{5,}|\/\w+(@\w+)?)/g)].map(({ index: offset, 0: all }) => ({
 		type: all.startsWith('@') ? 'mention' : 'bot_command',

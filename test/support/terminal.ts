@@ -1,4 +1,4 @@
-/** A program on a pseudo-terminal, and what its screen shows: what a person sees, not the bytes that led to it. */
+/** A program on a pseudo-terminal, and its screen as a person sees it. */
 import xterm from '@xterm/headless'
 import { spawn } from '@lydell/node-pty'
 import { WAIT_LIMIT_MS } from './wait.ts'
@@ -13,20 +13,20 @@ export interface TerminalOptions {
 export interface TerminalProgram {
 	/** Presses keys. */
 	type(keys: string): void
-	/** Settles once the screen, with what was scrolled out of it, matches; rejects with the screen where the program ends before. */
+	/** Settles once the screen, scrollback included, matches. Rejects with the screen's text if the program ends before. */
 	shows(what: string | RegExp): Promise<void>
-	/** Lines of the screen and of what was scrolled out, without empty ones at the end. */
+	/** The text of the screen and its scrollback, without trailing empty lines. */
 	screen(): string
 	/** Everything that was written to the terminal. */
 	written(): string
-	/** Styles of the first cell at which that text stands. */
+	/** The style of the first cell of that text. */
 	styleOf(text: string): { bold: boolean; italic: boolean; colour: boolean } | undefined
 	/** The exit code. */
 	ended: Promise<number>
 	kill(): void
 }
 
-/** The screen is looked at whenever something is written, so nobody waits for longer than that takes. */
+/** The screen is checked after each write. */
 export function openTerminal(
 	command: string,
 	args: string[],
@@ -34,21 +34,21 @@ export function openTerminal(
 ): TerminalProgram {
 	const screen = new xterm.Terminal({ cols: columns, rows, scrollback: 2_000, allowProposedApi: true })
 	const pty = spawn(command, args, { name: 'xterm-256color', cols: columns, rows, cwd, env })
-	const waiting = new Set<() => void>()
+	const checks = new Set<() => void>()
 	let written = ''
 	let isOver = false
-	const look = (): void => waiting.forEach((check) => check())
-	// The terminal answers what a program asks it.
+	const runChecks = (): void => checks.forEach((check) => check())
+	// The terminal answers the program's queries.
 	screen.onData((data) => pty.write(data))
 	pty.onData((data) => {
 		written += data
-		screen.write(data, look)
+		screen.write(data, runChecks)
 	})
 	const ended = new Promise<number>((resolve) => {
 		pty.onExit(({ exitCode }) => {
 			screen.write('', () => {
 				isOver = true
-				look()
+				runChecks()
 				resolve(exitCode)
 			})
 		})
@@ -65,14 +65,14 @@ export function openTerminal(
 			const check = (): void => {
 				const found = typeof what === 'string' ? text().includes(what) : what.test(text())
 				if (!found && !isOver) return
-				waiting.delete(check)
+				checks.delete(check)
 				clearTimeout(timer)
 				if (found) resolve()
-				else reject(new Error(`it ended before it showed ${String(what)}:\n${text()}`))
+				else reject(new Error(`the program ended before it showed ${String(what)}:\n${text()}`))
 			}
-			const late = (): void => reject(new Error(`it does not show ${String(what)}:\n${text()}`))
+			const late = (): void => reject(new Error(`the screen does not show ${String(what)}:\n${text()}`))
 			const timer = setTimeout(late, WAIT_LIMIT_MS)
-			waiting.add(check)
+			checks.add(check)
 			check()
 			return promise
 		},

@@ -1,13 +1,12 @@
-/** How tests wait: for a condition, and with a limit that a busy machine does not reach. */
+/** Tests wait for conditions, with a limit that even a busy machine does not reach. */
 
-/** What comes at all comes sooner, also while other programs use every processor. In milliseconds. */
+/** Long enough even if other programs use all processors. In milliseconds. */
 export const WAIT_LIMIT_MS = 60_000
-/** Between two looks: a twentieth of the wait so far, in these limits. Most looks are requests, which keep the gateway from its work. */
-const LOOK_MS = { least: 10, most: 50 }
+/** Polling interval: a twentieth of the time so far, within these limits. Most polls are requests, which slow the gateway down. */
+const POLL_MS = { least: 10, most: 50 }
 
 /**
- * Looks again and again until `enough` holds of what is found, and answers with that. Throws after `limit_ms`, with what
- * was found last.
+ * Polls `look` until `enough` accepts its value, and returns that value. Throws after `limit_ms`, with the last value.
  */
 export async function eventually<T>(
 	look: () => Promise<T> | T,
@@ -18,8 +17,9 @@ export async function eventually<T>(
 		const value = await look()
 		if (enough(value)) return value
 		const waited_ms = Date.now() - began
-		if (waited_ms > limit_ms) throw new Error(`what was waited for did not come; it was ${JSON.stringify(value)}`)
-		const next_ms = Math.min(Math.max(waited_ms / 20, LOOK_MS.least), LOOK_MS.most)
+		if (waited_ms > limit_ms)
+			throw new Error(`timed out waiting for a condition; the last value was ${JSON.stringify(value)}`)
+		const next_ms = Math.min(Math.max(waited_ms / 20, POLL_MS.least), POLL_MS.most)
 		await new Promise((resolve) => setTimeout(resolve, next_ms))
 	}
 }
