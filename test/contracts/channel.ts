@@ -1,10 +1,10 @@
 /**
- * Tells whether an adapter does what `plugins/channels/adapter.ts` says. No gateway runs: the suite itself is what the
- * adapter is linked to, and a platform of yours is what it connects to.
+ * Checks that an adapter fulfils the contract of `plugins/channels/adapter.ts`. No gateway runs: the suite provides the link, and the
+ * adapter connects to a test platform that you provide.
  *
  *     checkChannel(t, { adapter, platform: startMyPlatform })
  *
- * `docs/writing-a-channel.md` says how to write a platform for it; `test/contracts/channel/matrix.test.ts` has one.
+ * `docs/writing-a-channel.md` describes how to write the platform; `test/contracts/channel/matrix.test.ts` is an example.
  */
 import type { ChannelAdapter, ChatKind } from '../../plugins/channels/adapter.ts'
 import { absenceCheck } from './channel/absence.ts'
@@ -14,29 +14,29 @@ import { incomingChecks } from './channel/incoming.ts'
 import { outgoingChecks } from './channel/outgoing.ts'
 import { sendingOnceChecks } from './channel/once.ts'
 import { sendingFilesChecks } from './channel/sending-files.ts'
-import { runCheck } from './channel/desk.ts'
-import type { Check } from './channel/desk.ts'
+import { runCheck } from './channel/harness.ts'
+import type { Check } from './channel/harness.ts'
 
 export interface ChannelSuite {
 	adapter: ChannelAdapter
 	/** Starts a platform for one check: a server in this process that speaks the platform's protocol. The check closes it. */
 	platform: () => Promise<TestPlatform>
 	/**
-	 * For how long to wait for something that should happen, 60,000 where absent: time in which this process can act, so that
-	 * a busy machine changes nothing. A lower value shows sooner what is missing.
+	 * How long to wait for something that should happen, default 60,000. Only time in which this process can run counts, so a busy
+	 * machine has no effect. With a lower value, failures are found sooner.
 	 */
 	patience_ms?: number
 	/**
-	 * What the adapter, or its platform, does not have: `{ threads: false }`. The checks that need it are left out, and it
-	 * is checked that it is really absent. All that is not named here must be there.
+	 * What the adapter or its platform does not support, such as `{ threads: false }`. Checks that need it are skipped, and one check
+	 * confirms that it is really absent. Everything else must be supported.
 	 */
 	abilities?: Partial<Record<Ability, boolean>>
 }
 
 /**
- * Of the adapter: `config` and `unguarded` keys, `edits`, `drafts`, `typing`, `sends_files`, and `find`, which a platform with nonces
- * does not need. Of the platform: `groups`, `replies`, `threads`, `attachments`, `files` that the bot can load, `repeats` of a message. Of the platform for tests: the
- * faults `lost`, `limited`, `failed`, `refused`, `format`, `stalled`, and `revoke`.
+ * Abilities of the adapter: `config` and `unguarded` keys, `edits`, `drafts`, `typing`, `sends_files`, and `find`, which a platform
+ * with nonces does not need. Of the platform: `groups`, `replies`, `threads`, `attachments`, `files` that the bot can load, `repeats`
+ * of a message. Of the test platform: the faults `lost`, `limited`, `failed`, `refused`, `format`, `stalled`, and `revoke`.
  */
 export type Ability =
 	| 'config'
@@ -63,64 +63,64 @@ export interface TestPlatform {
 	config: Record<string, unknown>
 	token: string
 	wrong_token: string
-	/** A new chat of that kind, with the bot and a person in it. Undefined where the platform has no such chats. */
+	/** A new chat of that kind, with the bot and a person in it. Undefined if the platform has no such chats. */
 	chat(kind: ChatKind): TestChat | undefined | Promise<TestChat | undefined>
-	/** Cuts every connection of the bot's. It may connect again at once. */
+	/** Cuts all connections of the bot, which may reconnect at once. */
 	cut(): void
-	/** Requests without an answer, and sockets of the bot's that are in use; connections that only wait to be used again do not count. */
+	/** The number of unanswered requests and of the bot's sockets in use, without idle connections. */
 	open(): number
 	close(): Promise<void>
-	/** What happens to the bot's next message, once. */
+	/** Determines what happens to the bot's next message, once. */
 	next?: {
-		/** It is taken, but the bot never hears so: the connection is cut. */
+		/** It is accepted, but its answer is lost: the connection is cut. */
 		lost?(): void
-		/** It is not taken, and the bot is told so in the platform's way of saying these. */
+		/** It is not accepted, and the bot gets the platform's error of this kind. */
 		limited?(): void
 		failed?(): void
 		refused?(): void
 		format?(): void
-		/** There is no answer, for as long as the bot waits. */
+		/** It is not answered. */
 		stalled?(): void
 	}
-	/** The platform takes connections, and says nothing on them. */
+	/** The platform accepts connections, but sends nothing on them. */
 	silent?(): void
-	/** The bot's token is taken back, and whatever hangs on it ends. */
+	/** Revokes the bot's token, and ends all connections that use it. */
 	revoke?(): void
 }
 
 export interface TestChat {
-	/** What the adapter should call it. */
+	/** The id that the adapter should use. */
 	id: string
 	kind: ChatKind
-	/** The person says something to the bot: in a group to its name, or in the way in which people there call a bot. */
+	/** The person writes to the bot: in a group by mentioning it, or as people on that platform address a bot. */
 	say(text: string): void | Promise<void>
-	/** In a group: to nobody in particular. */
+	/** The person writes in a group without addressing the bot. */
 	mumble?(text: string): void | Promise<void>
-	/** To the bot, in a thread that has a conversation of its own. */
+	/** The person writes to the bot in a thread with a separate conversation. */
 	sayInThread?(text: string): void | Promise<void>
-	/** To the bot, in answer to the message of its own that has this id. */
+	/** The person replies to the bot's message with this id. */
 	reply?(id: string, text: string): void | Promise<void>
-	/** A picture or a recording, to the bot. */
+	/** The person sends an image or a recording to the bot. */
 	attach?(): void | Promise<void>
-	/** A file with these bytes and this name, to the bot, which can be loaded. */
+	/** The person sends a file to the bot that can be loaded. */
 	attachFile?(bytes: Uint8Array, name: string): void | Promise<void>
 	/** The platform delivers the person's newest message again. */
 	repeat?(): void | Promise<void>
-	/** What the person sees of the bot's, the oldest first, as it now is. */
+	/** The bot's messages as the person now sees them, oldest first. */
 	shown(): ShownMessage[] | Promise<ShownMessage[]>
-	/** How often the bot was seen typing. */
+	/** How often the bot was shown as typing. */
 	typed?(): number
-	/** The text that shows as not sent yet. */
+	/** The text of the current draft. */
 	draft?(): string | undefined
 }
 
 export interface ShownMessage {
 	id: string
-	/** As people read it, without markup. */
+	/** The visible text, without markup. */
 	text: string
 	reply_to?: string | undefined
 	thread_id?: string | undefined
-	/** A file of the bot's, which shows without a text. */
+	/** A file that the bot sent; such a message has no text. */
 	file?: { name: string; bytes: Uint8Array } | undefined
 }
 
@@ -134,12 +134,12 @@ export const channelChecks: readonly Check[] = [
 	...closingChecks,
 ]
 
-/** What runs a test: tap's `t`, or `{ test }` of `node:test`. */
+/** Runs a test: tap's `t`, or `{ test }` of `node:test`. */
 export interface Runner {
 	test(name: string, run: () => Promise<void>): unknown
 }
 
-/** Runs every check that applies as a test of its own. */
+/** Runs every applicable check as a separate test. */
 export function checkChannel(t: Runner, suite: ChannelSuite): void {
 	const { abilities = {} } = suite
 	for (const check of [...channelChecks, absenceCheck]) {

@@ -1,4 +1,4 @@
-/** A gateway for the tests of one plugin: real, in this process, with a temporary home, ports of its own and the offline model. */
+/** A real gateway for the tests of one plugin, in this process: with a temporary home, free ports and the offline model. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -15,16 +15,16 @@ export interface PluginUnderTest extends AsyncDisposable {
 	readonly url: string
 	/** The temporary home; it is removed at the end. */
 	readonly home: string
-	/** One HTTP request as an operator, with `{ body }` as JSON; returns `{ status, headers, body }`. */
+	/** Sends an HTTP request as an operator, with `{ body }` as JSON; returns `{ status, headers, body }`. */
 	request: TestGateway['request']
 	/**
-	 * Has the agent `tester` call a primitive, and returns what the model reads of its result. Throws an Error with the
-	 * message that the model reads where the call fails.
+	 * Lets the agent `tester` call a primitive, and returns the result as the model gets it. If the call fails, throws an Error with
+	 * the message that the model gets.
 	 */
 	tool(name: string, args?: Record<string, unknown>): Promise<unknown>
 	/** The first event of this type since the start, or the next one; throws after 60 s without one. */
 	event(type: string): Promise<EventEnvelope>
-	/** Runs `svc` with these words on this gateway; returns `{ code, stdout, stderr }`. Nobody can be asked there. */
+	/** Runs `svc` with these arguments on this gateway, without a terminal; returns `{ code, stdout, stderr }`. */
 	svc: Svc
 }
 
@@ -32,8 +32,8 @@ const PATIENCE_MS = 60_000
 const ends = ['run.completed', 'run.failed', 'run.stopped']
 
 /**
- * Starts a gateway with the plugin of this folder switched on. `settings`: as under `plugins:` in gateway.yaml; `config`:
- * further sections of that file. Throws where the plugin does not start, with the reason.
+ * Starts a gateway with the plugin in this folder switched on. `settings`: as under `plugins:` in gateway.yaml; `config`: other
+ * sections of that file. Throws with the reason if the plugin does not start.
  */
 export async function startPlugin(
 	folder: string,
@@ -60,10 +60,10 @@ export async function startPlugin(
 		throw new Error(state?.last_error ?? `the plugin ${name} does not run`)
 	}
 
-	/** The first event that fits. */
-	const heard = async (fits: (event: EventEnvelope) => boolean, what: string): Promise<EventEnvelope> => {
+	/** The first event for which `isWanted` returns true. */
+	const heard = async (isWanted: (event: EventEnvelope) => boolean, what: string): Promise<EventEnvelope> => {
 		for (const end = performance.now() + PATIENCE_MS; ;) {
-			const found = seen.find(fits)
+			const found = seen.find(isWanted)
 			if (found) return found
 			const left = end - performance.now()
 			if (left <= 0) throw new Error(`${what} was not emitted within ${PATIENCE_MS / 1000} s`)
@@ -108,7 +108,7 @@ async function nameOf(folder: string): Promise<string> {
 	return ((await import(pathToFileURL(entry).href)) as { default: Plugin }).default.name
 }
 
-/** Text results are read as text, others as JSON. */
+/** Parses a JSON result; any other result is returned as text. */
 function parsed(text: string): unknown {
 	try {
 		return JSON.parse(text) as unknown

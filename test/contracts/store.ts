@@ -7,14 +7,14 @@ import { recordChangeSuite } from './store/record-changes.ts'
 import { recordSuite } from './store/records.ts'
 
 export interface StoreSuiteOptions {
-	/** Closes an engine and opens it again on what it has kept. Absent: the engine keeps nothing. */
+	/** Closes an engine and opens it again on its data. Absent if the engine does not persist data. */
 	reopen?: (engine: Engine) => Promise<Engine>
 }
 
 /** Opens an engine for one test, which closes it. */
 export type Open = () => Promise<Engine>
 
-/** What every engine must do, as core/store/ports.ts says it. `open` returns an empty engine each time. */
+/** Checks that an engine fulfils the contract of core/store/ports.ts. `open` returns an empty engine each time. */
 export function storeSuite(t: Test, open: Open, options: StoreSuiteOptions = {}): void {
 	void t.test('Store', (t) => recordSuite(t, open, options))
 	void t.test('Store against a model', (t) => modelSuite(t, open))

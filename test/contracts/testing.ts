@@ -1,4 +1,4 @@
-/** What the tests of plugins import as `svc-gateway/testing`. */
+/** The exports of `svc-gateway/testing`, for the tests of plugins. */
 export { checkChannel } from './channel.ts'
 export type { ChannelSuite, ShownMessage, TestChat, TestPlatform } from './channel.ts'
 export { startPlugin } from './plugin.ts'

@@ -1,30 +1,33 @@
-/** What the flags of a suite deny is really absent: a check that is left out by mistake would hide what is wrong. */
+/** Checks that abilities denied by the flags of a suite are really absent: a check skipped by mistake would hide errors. */
 import type { Ability } from '../channel.ts'
-import { must, same } from './desk.ts'
-import type { Check, Desk } from './desk.ts'
+import { must, same } from './harness.ts'
+import type { Check, Harness } from './harness.ts'
 
 export const absenceCheck: Check = {
-	name: 'has nothing of what its flags deny',
-	async run(desk) {
-		const { abilities } = desk
+	name: 'has no ability that its flags deny',
+	async run(harness) {
+		const { abilities } = harness
 		const denied = Object.keys(abilities).filter((name): name is Ability => abilities[name as Ability] === false)
 		if (denied.length === 0) return
-		const found = await partsOf(desk)
+		const found = await partsOf(harness)
 		for (const ability of denied) {
 			must(ability in found, `a flag is one of ${Object.keys(found).join(', ')}, unlike ${ability}`)
-			must(found[ability] === undefined, `\`abilities.${ability}\` is false, and it is there: remove the flag`)
+			must(
+				found[ability] === undefined,
+				`\`abilities.${ability}\` is false, but the ability is present: remove the flag`,
+			)
 		}
-		if (denied.includes('replies')) await repliesToNothing(desk)
+		if (denied.includes('replies')) await repliesToNothing(harness)
 	},
 }
 
-/** What stands for each ability; undefined where it is absent. */
-async function partsOf(desk: Desk): Promise<Record<Ability, unknown>> {
-	const { adapter, platform } = desk
+/** The part that shows each ability; undefined if it is absent. */
+async function partsOf(harness: Harness): Promise<Record<Ability, unknown>> {
+	const { adapter, platform } = harness
 	const { next = {} } = platform
-	const { connection } = await desk.connect()
+	const { connection } = await harness.connect()
 	const group = await platform.chat('group')
-	const chat = group ?? (await desk.chat())
+	const chat = group ?? (await harness.chat())
 	return {
 		config: adapter.config,
 		unguarded: adapter.unguarded,
@@ -49,13 +52,13 @@ async function partsOf(desk: Desk): Promise<Record<Ability, unknown>> {
 	}
 }
 
-/** The gateway names the message that it answers all the same: the answer goes out without that. */
-async function repliesToNothing(desk: Desk): Promise<void> {
-	const { connection } = await desk.connect()
-	const chat = await desk.chat()
+/** The gateway sets `reply_to` nevertheless: the adapter must ignore it. */
+async function repliesToNothing(harness: Harness): Promise<void> {
+	const { connection } = await harness.connect()
+	const chat = await harness.chat()
 	await chat.say('a question')
-	const { id: reply_to } = await desk.heard('a question')
-	const { id } = await connection.send(desk.message(chat, 'an answer', { reply_to }))
+	const { id: reply_to } = await harness.heard('a question')
+	const { id } = await connection.send(harness.message(chat, 'an answer', { reply_to }))
 	const shown = (await chat.shown()).find((one) => one.id === id)
 	must(shown, 'an answer is sent even if there are no replies')
 	same(shown.reply_to, undefined, 'without replies, an answer is not shown as a reply')

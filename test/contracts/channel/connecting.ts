@@ -1,8 +1,8 @@
-/** What an adapter says of itself, and how it connects. */
+/** Checks of the adapter's description, and of `connect`. */
 import Joi from 'joi'
 import type { ChannelAdapter } from '../../../plugins/channels/adapter.ts'
-import { has, must, same } from './desk.ts'
-import type { Check } from './desk.ts'
+import { has, must, same } from './harness.ts'
+import type { Check } from './harness.ts'
 
 export const connectingChecks: Check[] = [
 	{
@@ -14,26 +14,26 @@ export const connectingChecks: Check[] = [
 					`a type is 1-32 characters of a-z, 0-9 and _, unlike ${JSON.stringify(name)}`,
 				)
 			}
-			must(typeof adapter.label === 'string' && adapter.label !== '', 'label is what people call the platform')
+			must(typeof adapter.label === 'string' && adapter.label !== '', 'label is the name of the platform')
 			checkAbilities(adapter.can)
 		},
 	},
 	{
-		name: 'takes its config, and keys that are not its own',
+		name: 'accepts its config, and keys that are not its own',
 		needs: ['config'],
-		async run(desk) {
-			const { adapter } = desk
+		async run(harness) {
+			const { adapter } = harness
 			const schema = has(adapter.config, 'config', 'config').call(adapter, Joi)
 			must(Joi.isSchema(schema) && schema.type === 'object', 'config(joi) returns a joi.object')
-			// The gateway has keys of its own, and keeps what nobody knows.
+			// The gateway has its own keys, and keeps unknown ones.
 			const known = { agent_id: 'main', answer: 'all', allowed_senders: ['1'], x_unknown: { deep: [1] } }
-			const { error, value } = desk.check({ ...known, ...desk.platform.config })
-			must(error === undefined, `its config is taken, and so are the keys of the gateway: ${error?.message}`)
-			for (const [key, kept] of Object.entries(known)) same(value[key], kept, `config.${key} is left as it is`)
+			const { error, value } = harness.check({ ...known, ...harness.platform.config })
+			must(error === undefined, `its config and the keys of the gateway are accepted: ${error?.message}`)
+			for (const [key, kept] of Object.entries(known)) same(value[key], kept, `config.${key} is not changed`)
 		},
 	},
 	{
-		name: 'leaves no address to everybody',
+		name: 'does not let every caller choose an address',
 		needs: ['unguarded'],
 		async run({ adapter, platform }) {
 			const unguarded = has(adapter.unguarded, 'unguarded', 'unguarded')
@@ -41,15 +41,15 @@ export const connectingChecks: Check[] = [
 			for (const key of unguarded) {
 				must(known.includes(key), `unguarded names keys of its config, unlike ${JSON.stringify(key)}`)
 				const isAddress = key === 'api_root' || /^\w+:\/\//.test(String(platform.config[key]))
-				must(!isAddress, `unguarded names no key that says where the connection goes, as ${key} does`)
+				must(!isAddress, `unguarded names no key that determines where to connect, unlike ${key}`)
 			}
 		},
 	},
 	{
-		name: 'connects, and gives what it said it can',
-		async run(desk) {
-			const { connection } = await desk.connect()
-			const { can } = desk.adapter
+		name: 'connects, and provides the methods for its abilities',
+		async run(harness) {
+			const { connection } = await harness.connect()
+			const { can } = harness.adapter
 			const previews = Object.values(can.preview ?? {})
 			must(connection.name === undefined || typeof connection.name === 'string', 'name is text')
 			for (const method of ['send', 'close'] as const) isMethod(connection[method], method)
@@ -61,37 +61,43 @@ export const connectingChecks: Check[] = [
 	},
 	{
 		name: 'is refused with a wrong token',
-		async run(desk) {
-			const { wrong_token } = desk.platform
-			const error = await desk.errorOf(desk.connect({ token: wrong_token }), 'connect throws where the token is wrong')
+		async run(harness) {
+			const { wrong_token } = harness.platform
+			const error = await harness.errorOf(
+				harness.connect({ token: wrong_token }),
+				'connect throws if the token is wrong',
+			)
 			must(
 				error.code === 'refused',
-				`a wrong token is \`refused\`, or the gateway tries it for ever; code is ${error.code}: ${error.message}`,
+				`a wrong token is \`refused\`, otherwise the gateway retries forever; code is ${error.code}: ${error.message}`,
 			)
 			must(!`${error.message} ${error.stack}`.includes(wrong_token), 'no error shows the token')
-			await nothingIsOpen(desk, 'after a connection that failed nothing is open')
+			await nothingIsOpen(harness, 'nothing is open after a failed connection')
 		},
 	},
 	{
 		name: 'stops connecting when the signal aborts',
-		async run(desk) {
-			await desk.errorOf(desk.connect({ signal: AbortSignal.abort() }), 'connect throws where the signal has aborted')
-			await nothingIsOpen(desk, 'where the signal has aborted nothing is opened')
-			if (!desk.platform.silent) return
-			desk.platform.silent()
+		async run(harness) {
+			await harness.errorOf(
+				harness.connect({ signal: AbortSignal.abort() }),
+				'connect throws if the signal has aborted',
+			)
+			await nothingIsOpen(harness, 'nothing is opened if the signal has aborted')
+			if (!harness.platform.silent) return
+			harness.platform.silent()
 			const controller = new AbortController()
-			const connecting = desk.connect({ signal: controller.signal })
+			const connecting = harness.connect({ signal: controller.signal })
 			connecting.catch(() => {})
-			await desk.until(() => desk.platform.open() > 0, 'connect begins to talk to the platform')
+			await harness.until(() => harness.platform.open() > 0, 'connect contacts the platform')
 			controller.abort()
-			await desk.errorOf(connecting, 'connect throws when the signal aborts')
-			await nothingIsOpen(desk, 'when the signal aborts nothing stays open')
+			await harness.errorOf(connecting, 'connect throws when the signal aborts')
+			await nothingIsOpen(harness, 'nothing stays open after the signal has aborted')
 		},
 	},
 ]
 
-async function nothingIsOpen(desk: Parameters<Check['run']>[0], what: string): Promise<void> {
-	await desk.until(() => desk.platform.open() === 0, what)
+async function nothingIsOpen(harness: Parameters<Check['run']>[0], what: string): Promise<void> {
+	await harness.until(() => harness.platform.open() === 0, what)
 }
 
 function isMethod(method: unknown, name: string, why?: string): void {

@@ -1,10 +1,10 @@
-/** Matrix as the suite sees it: `skills-examples/matrix-channel` and the homeserver of the tests. */
+/** The test platform for Matrix: `skills-examples/matrix-channel` and the homeserver of the tests. */
 import type { ChannelAdapter, ChatKind } from '../../../plugins/channels/adapter.ts'
 import type { Context, Plugin } from '../../../core/plugin.ts'
 import { startHomeserver } from '../../support/matrix.ts'
 import type { TestChat, TestPlatform } from '../channel.ts'
 
-/** What a plugin would give to the gateway. */
+/** The adapter that a plugin adds to the gateway. */
 export function adapterOf(plugin: Plugin): ChannelAdapter {
 	let adapter: ChannelAdapter | undefined
 	void plugin.start?.({ extend: (_: string, value: ChannelAdapter) => (adapter = value) } as unknown as Context)
@@ -77,7 +77,7 @@ export async function matrixPlatform(): Promise<TestPlatform> {
 	}
 }
 
-/** As an app shows it: the html where there is any, in which only `br` and `pre` break lines. */
+/** The text as an app shows it: from the HTML if there is any, in which only `br` and `pre` break lines. */
 function read(body: string, html: string | undefined): string {
 	if (html === undefined) return body
 	const parts = html.split(/(<pre>.*?<\/pre>)/s)

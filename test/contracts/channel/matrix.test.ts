@@ -1,20 +1,20 @@
-/** The example of a channel, checked as any author checks theirs; and what only Matrix has. */
+/** Runs the suite on the example channel, as any author would, and tests what is specific to Matrix. */
 import t from 'tap'
 import matrix from '../../../skills-examples/matrix-channel/index.ts'
 import { startHomeserver } from '../../support/matrix.ts'
 import type { Content } from '../../support/matrix.ts'
 import { checkChannel } from '../channel.ts'
-import { Desk } from './desk.ts'
+import { Harness } from './harness.ts'
 import { adapterOf, matrixPlatform } from './matrix-platform.ts'
 
 const adapter = adapterOf(matrix)
 checkChannel(t, {
 	adapter,
 	platform: matrixPlatform,
-	abilities: { drafts: false, find: false, failed: false }, // it knows nonces instead of find
+	abilities: { drafts: false, find: false, failed: false }, // it has nonces instead of find
 })
 
-/** A homeserver that is at hand, and a desk for its bot. */
+/** A homeserver, and a harness for its bot. */
 async function open(config: object = {}) {
 	const server = await startHomeserver()
 	const [bot, alice] = [server.user('bot', 'Bot'), server.user('alice', 'Alice')]
@@ -23,18 +23,18 @@ async function open(config: object = {}) {
 		token: server.token(bot),
 		config: { api_root: server.url, ...config },
 	}
-	const desk = new Desk({ adapter, platform: matrixPlatform }, platform)
+	const harness = new Harness({ adapter, platform: matrixPlatform }, platform)
 	t.teardown(async () => {
-		await desk.leave()
+		await harness.leave()
 		await server.close()
 	})
-	return { server, bot, alice, desk }
+	return { server, bot, alice, harness }
 }
 
-void t.test('whatever people write into an event, those behind it come', async (t) => {
-	const { server, bot, alice, desk } = await open()
+void t.test('invalid fields in an event do not block later events', async (t) => {
+	const { server, bot, alice, harness } = await open()
 	const room = server.room(alice, bot)
-	await desk.connect()
+	await harness.connect()
 	const text = { msgtype: 'm.text', body: 'odd' }
 	const odd: Content[] = [
 		{},
@@ -55,43 +55,43 @@ void t.test('whatever people write into an event, those behind it come', async (
 	server.say(room, alice, { msgtype: 'm.notice', body: 'a bot says' })
 	server.say(room, alice, { ...text, 'm.relates_to': { rel_type: 'm.replace', event_id: '$x' }, 'm.new_content': text })
 	server.say(room, alice, 'and then')
-	await desk.heard('and then')
-	t.notOk(desk.received.some(({ chat }) => chat.thread_id !== undefined))
-	t.notOk(desk.received.some(({ text }) => text === 'a bot says'))
-	t.equal(desk.received.length, odd.length - 2 + 1, 'all that are messages came, and no edit')
+	await harness.heard('and then')
+	t.notOk(harness.received.some(({ chat }) => chat.thread_id !== undefined))
+	t.notOk(harness.received.some(({ text }) => text === 'a bot says'))
+	t.equal(harness.received.length, odd.length - 2 + 1, 'all messages arrive, but no edit')
 })
 
-void t.test('what was said before the bot was invited is not for it, what was said since is', async (t) => {
-	const { server, bot, alice, desk } = await open()
-	await desk.connect()
+void t.test('the bot gets messages from its invitation on, not earlier ones', async (t) => {
+	const { server, bot, alice, harness } = await open()
+	await harness.connect()
 	const room = server.room(alice, server.user('carol'))
 	for (let i = 0; i < 120; i++) server.say(room, alice, `${bot} before ${i}`)
 	server.invite(room, bot, alice)
 	server.say(room, alice, `${bot} hurry`)
-	await desk.heard('hurry')
+	await harness.heard('hurry')
 	server.say(room, alice, `${bot} now`)
-	await desk.heard('now')
+	await harness.heard('now')
 	t.strictSame(
-		desk.received.map(({ text }) => text),
+		harness.received.map(({ text }) => text),
 		['hurry', 'now'],
 	)
 })
 
 void t.test('accept_invites: none', async (t) => {
-	const { server, bot, alice, desk } = await open({ accept_invites: 'none' })
-	await desk.connect()
+	const { server, bot, alice, harness } = await open({ accept_invites: 'none' })
+	await harness.connect()
 	const other = server.room(alice)
 	server.invite(other, bot, alice)
 	const room = server.room(alice, bot)
 	server.say(room, alice, 'hello')
-	await desk.heard('hello')
+	await harness.heard('hello')
 	t.notOk(server.isJoined(other, bot))
 })
 
-void t.test('waits as long as the homeserver says, in either way to say it', async (t) => {
-	const { server, bot, alice, desk } = await open()
+void t.test('waits as long as the homeserver requests, in a header or in the body', async (t) => {
+	const { server, bot, alice, harness } = await open()
 	const room = server.room(alice, bot)
-	const { connection } = await desk.connect()
+	const { connection } = await harness.connect()
 	const message = { chat: { id: room, kind: 'private' }, text: 'hello', markup: 'plain', nonce: 'n' } as const
 	for (const [headers, body, ms] of [
 		[{ 'retry-after': '7' }, {}, 7000],

@@ -1,6 +1,6 @@
 /**
- * Is the suite able to fail? The example with one thing broken at a time: each must be caught, by the check that is named
- * for it, with a message that tells its author what is wrong.
+ * Tests that the suite can fail. Each mutant breaks one thing in the example, and must be caught by the named check, with a message
+ * that tells the author what is wrong.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,23 +9,23 @@ import t from 'tap'
 import type { Test } from 'tap'
 import type { Plugin } from '../../../core/plugin.ts'
 import { channelChecks } from '../channel.ts'
-import { runCheck } from './desk.ts'
+import { runCheck } from './harness.ts'
 import { adapterOf, matrixPlatform } from './matrix-platform.ts'
 
 interface Mutant {
 	what: string
 	file: 'index.ts' | 'incoming.ts' | 'homeserver.ts'
-	/** Stands in the file exactly once. */
+	/** Must occur in the file exactly once. */
 	take: string
 	give: string
 	caught: string
 	says: RegExp
-	/** It shows in the whole process: no other one may run beside it. */
+	/** It affects the whole process: no other mutant may run at the same time. */
 	alone?: true
 }
 
 const mutants: Mutant[] = [
-	// What it says of itself
+	// Description
 	{
 		what: 'a type with a capital letter',
 		file: 'index.ts',
@@ -47,29 +47,29 @@ const mutants: Mutant[] = [
 		file: 'index.ts',
 		take: 'accept_invites: joi',
 		give: 'agent_id: joi.forbidden(), accept_invites: joi',
-		caught: 'takes its config, and keys that are not its own',
+		caught: 'accepts its config, and keys that are not its own',
 		says: /"agent_id" is not allowed/,
 	},
 	{
-		what: 'everybody may say where the homeserver is',
+		what: 'every caller may choose the homeserver',
 		file: 'index.ts',
 		take: "unguarded: ['accept_invites']",
 		give: "unguarded: ['accept_invites', 'api_root']",
-		caught: 'leaves no address to everybody',
-		says: /says where the connection goes, as api_root does/,
+		caught: 'does not let every caller choose an address',
+		says: /determines where to connect, unlike api_root/,
 	},
 	{
 		what: 'a method that can names is missing',
 		file: 'index.ts',
 		take: 'async typing(chat)',
 		give: 'async types(chat: ChatRef)',
-		caught: 'connects, and gives what it said it can',
+		caught: 'connects, and provides the methods for its abilities',
 		says: /typing\(\), as can.typing_ms says/,
 	},
 
 	// Connecting
 	{
-		what: 'a wrong token is like any failure',
+		what: 'a wrong token is reported as a failure',
 		file: 'homeserver.ts',
 		take: "if (status === 401) return link.error('refused',",
 		give: "if (status === 401) return link.error('failed',",
@@ -77,7 +77,7 @@ const mutants: Mutant[] = [
 		says: /a wrong token is `refused`.*code is failed/,
 	},
 	{
-		what: 'the token stands in the error',
+		what: 'the token is in the error',
 		file: 'homeserver.ts',
 		take: '${message}; put',
 		give: '${message} ${link.token}; put',
@@ -93,7 +93,7 @@ const mutants: Mutant[] = [
 		says: /neither log nor status show the token/,
 	},
 	{
-		what: 'a promise is left to itself',
+		what: 'a rejection is not handled',
 		alone: true,
 		file: 'index.ts',
 		take: 'const closing =',
@@ -102,22 +102,22 @@ const mutants: Mutant[] = [
 		says: /a rejection was left unhandled: Error: nobody looks/,
 	},
 	{
-		what: 'the signal is not heard',
+		what: 'the signal is ignored',
 		file: 'index.ts',
 		take: 'AbortSignal.any([link.signal, closing.signal])',
 		give: 'closing.signal',
 		caught: 'stops connecting when the signal aborts',
-		says: /connect throws where the signal has aborted/,
+		says: /connect throws if the signal has aborted/,
 	},
 
-	// What comes in
+	// Incoming messages
 	{
 		what: 'another id for each delivery',
 		file: 'incoming.ts',
 		take: 'id: event_id,',
 		give: 'id: crypto.randomUUID(),',
 		caught: 'keeps the id of a message that is delivered twice',
-		says: /a message that comes again has the same id/,
+		says: /a message that is delivered again has the same id/,
 	},
 	{
 		what: 'an id that is too long',
@@ -132,7 +132,7 @@ const mutants: Mutant[] = [
 		file: 'incoming.ts',
 		take: 'Object.keys(people).length === 2',
 		give: 'Object.keys(people).length > 0',
-		caught: 'knows what is for the bot in a group',
+		caught: 'recognizes messages to the bot in a group',
 		says: /chat.kind is the kind of the chat/,
 	},
 	{
@@ -140,23 +140,23 @@ const mutants: Mutant[] = [
 		file: 'incoming.ts',
 		take: 'addressed,\n',
 		give: 'addressed: addressed || !isPrivate,\n',
-		caught: 'knows what is for the bot in a group',
-		says: /nobody in particular is not addressed/,
+		caught: 'recognizes messages to the bot in a group',
+		says: /does not mention the bot is not addressed/,
 	},
 	{
 		what: 'no mention is seen',
 		file: 'incoming.ts',
 		take: 'mentioned.includes(bot.user_id)',
 		give: 'false',
-		caught: 'knows what is for the bot in a group',
-		says: /said to the name of the bot is addressed/,
+		caught: 'recognizes messages to the bot in a group',
+		says: /a message that mentions the bot is addressed/,
 	},
 	{
 		what: "the bot's name stays in the text",
 		file: 'incoming.ts',
 		take: 'text: withoutName(text, [bot.user_id, bot.displayname ?? bot.user_id])',
 		give: 'text',
-		caught: 'knows what is for the bot in a group',
+		caught: 'recognizes messages to the bot in a group',
 		says: /a message with the text "and you\?" is received/,
 	},
 	{
@@ -164,15 +164,15 @@ const mutants: Mutant[] = [
 		file: 'incoming.ts',
 		take: 'return sender === bot.user_id',
 		give: 'return false',
-		caught: 'knows an answer to the bot in a group',
-		says: /said in reply to the bot is addressed/,
+		caught: 'recognizes replies to the bot in a group',
+		says: /a reply to the bot is addressed/,
 	},
 	{
 		what: 'threads are not seen',
 		file: 'incoming.ts',
 		take: "relation?.rel_type === 'm.thread' ? relation.event_id : undefined",
 		give: 'undefined',
-		caught: 'knows threads, and answers in them',
+		caught: 'recognizes threads, and sends to them',
 		says: /a message in a thread has its thread_id/,
 	},
 	{
@@ -180,7 +180,7 @@ const mutants: Mutant[] = [
 		file: 'incoming.ts',
 		take: "['m.image', 'an image'],",
 		give: '',
-		caught: 'says that something is attached',
+		caught: 'reports attachments',
 		says: /a message with an attachment is received/,
 	},
 	{
@@ -188,7 +188,7 @@ const mutants: Mutant[] = [
 		file: 'index.ts',
 		take: 'load: download,',
 		give: '',
-		caught: 'loads a file, also by a later connection',
+		caught: 'loads a file, even on a later connection',
 		says: /there is connection\.load, or the suite has the flag `abilities: \{ files: false \}`/,
 	},
 	{
@@ -196,7 +196,7 @@ const mutants: Mutant[] = [
 		file: 'homeserver.ts',
 		take: 'return request(url, options.max_bytes, options)',
 		give: 'return request(url, Infinity, options)',
-		caught: 'loads a file, also by a later connection',
+		caught: 'loads a file, even on a later connection',
 		says: /load throws if the file is larger than max_bytes/,
 	},
 	{
@@ -204,79 +204,79 @@ const mutants: Mutant[] = [
 		file: 'homeserver.ts',
 		take: 'return request(url, options.max_bytes, options)',
 		give: 'return request(url, options.max_bytes, {})',
-		caught: 'loads a file, also by a later connection',
+		caught: 'loads a file, even on a later connection',
 		says: /load throws once its signal has aborted/,
 	},
 	{
-		what: 'the text is made tidy',
+		what: 'the text is changed',
 		file: 'incoming.ts',
 		take: "? content.body : ''",
 		give: "? content.body.replaceAll('\\n', ' ') : ''",
-		caught: 'leaves the text as it is',
+		caught: 'does not change the text',
 		says: /a message with the text "two\\nlines/,
 	},
 	{
-		what: 'it hears itself',
+		what: 'it receives its own messages',
 		file: 'incoming.ts',
 		take: 'if (sender === bot.user_id || ',
 		give: 'if (',
-		caught: 'hears nothing of its own',
-		says: /what the bot sends does not come in/,
+		caught: 'does not receive its own messages',
+		says: /the bot does not receive its own messages/,
 	},
 	{
 		what: 'receive is not awaited',
 		file: 'incoming.ts',
 		take: 'for (const message of messages) await link.receive(',
 		give: 'for (const message of messages) void link.receive(',
-		caught: 'leaves what cannot be taken with the platform',
-		says: /`lost` is called where receive throws/,
+		caught: 'receives refused messages again',
+		says: /`lost` is called when receive throws/,
 	},
 	{
-		what: 'all of a batch is told at once',
+		what: 'a batch is delivered in parallel',
 		file: 'incoming.ts',
 		take: 'for (const message of messages) await link.receive({ ...message, cursor: message === last ? next_batch : since })',
 		give: 'await Promise.all(messages.map((message) => link.receive({ ...message, cursor: next_batch })))',
-		caught: 'leaves what cannot be taken with the platform',
-		says: /"behind it" is received|all of it is taken then/,
+		caught: 'receives refused messages again',
+		says: /"behind it" is received|all messages are accepted then/,
 	},
 	{
 		what: 'the first message of a batch confirms all of it',
 		file: 'incoming.ts',
 		take: 'cursor: message === last ? next_batch : since',
 		give: 'cursor: next_batch',
-		caught: 'leaves what cannot be taken with the platform',
+		caught: 'receives refused messages again',
 		says: /"behind it" is received/,
 	},
 	{
-		what: 'what cannot be taken is left out',
+		what: 'refused messages are dropped',
 		file: 'incoming.ts',
 		take: 'await receive(batch)',
 		give: 'await receive(batch).catch(() => {})',
-		caught: 'leaves what cannot be taken with the platform',
-		says: /`lost` is called where receive throws/,
+		caught: 'receives refused messages again',
+		says: /`lost` is called when receive throws/,
 	},
 	{
-		what: 'where the feed begins is not kept',
+		what: 'the start of the feed is not stored',
 		file: 'incoming.ts',
 		take: 'await link.advance(since)',
 		give: '',
-		caught: 'brings what was said since its first connection, though nothing had come by that',
+		caught: 'delivers messages sent since its first connection, even if that received none',
 		says: /"the very first" is received/,
 	},
 	{
-		what: 'the cursor is not asked for',
+		what: 'the cursor is not read',
 		file: 'incoming.ts',
 		take: 'await link.cursor()',
 		give: 'null as string | null',
-		caught: 'brings what was said while it was away',
+		caught: 'delivers messages sent while it was disconnected',
 		says: /"missed 119" is received/,
 	},
 	{
-		what: 'a gap is not closed',
+		what: 'a gap is not filled',
 		file: 'incoming.ts',
 		take: 'limited ? prev_batch : undefined',
 		give: 'undefined as string | undefined',
-		caught: 'brings what was said while it was away',
+		caught: 'delivers messages sent while it was disconnected',
 		says: /all messages arrive/,
 	},
 	{
@@ -284,18 +284,18 @@ const mutants: Mutant[] = [
 		file: 'incoming.ts',
 		take: 'older.chunk.toReversed()',
 		give: 'older.chunk',
-		caught: 'brings what was said while it was away',
+		caught: 'delivers messages sent while it was disconnected',
 		says: /all messages arrive, in order/,
 	},
 
-	// What goes out
+	// Outgoing messages
 	{
 		what: 'line breaks are lost in html',
 		file: 'index.ts',
 		take: 'formatted_body: withBreaks(text)',
 		give: 'formatted_body: text',
 		caught: 'sends in every format',
-		says: /html keeps the lines apart/,
+		says: /html keeps line breaks/,
 	},
 	{
 		what: 'html is sent as text',
@@ -306,31 +306,31 @@ const mutants: Mutant[] = [
 		says: /html shows "1 < 2 & 3"/,
 	},
 	{
-		what: 'it says that more fits than does',
+		what: 'the length limit is too high',
 		file: 'index.ts',
 		take: 'max_length: 8000',
 		give: 'max_length: 80_000',
-		caught: 'sends as much as can.formats says',
+		caught: 'sends as much as can.formats allows',
 		says: /413/,
 	},
 	{
-		what: 'replies are no replies',
+		what: 'replies are sent as plain messages',
 		file: 'index.ts',
 		take: 'reply_to !== undefined &&',
 		give: 'false &&',
-		caught: 'answers to a message',
-		says: /shows as a reply/,
+		caught: 'replies to a message',
+		says: /shown as a reply/,
 	},
 	{
-		what: 'threads are left',
+		what: 'answers leave the thread',
 		file: 'index.ts',
 		take: 'chat.thread_id !== undefined &&',
 		give: 'false &&',
-		caught: 'knows threads, and answers in them',
-		says: /what is sent to a thread shows in it/,
+		caught: 'recognizes threads, and sends to them',
+		says: /a message to a thread is shown in it/,
 	},
 	{
-		what: 'an edit under the nonce',
+		what: 'an edit reuses the nonce',
 		file: 'index.ts',
 		take: 'put(message.chat, randomUUID(),',
 		give: 'put(message.chat, message.nonce,',
@@ -338,7 +338,7 @@ const mutants: Mutant[] = [
 		says: /an edit is shown/,
 	},
 	{
-		what: 'an edit under what it says',
+		what: 'the nonce of an edit depends on its text',
 		file: 'index.ts',
 		take: 'put(message.chat, randomUUID(),',
 		give: 'put(message.chat, message.nonce + content.body.slice(0, 9),',
@@ -346,7 +346,7 @@ const mutants: Mutant[] = [
 		says: /an edit is shown, also one back to an earlier text/,
 	},
 	{
-		what: 'an edit is a message',
+		what: 'an edit is sent as a message',
 		file: 'index.ts',
 		take: "rel_type: 'm.replace'",
 		give: "rel_type: 'm.annotation'",
@@ -359,57 +359,57 @@ const mutants: Mutant[] = [
 		take: 'typing: true',
 		give: 'typing: false',
 		caught: 'shows that it is typing',
-		says: /typing shows in the chat/,
+		says: /typing is shown in the chat/,
 	},
 	{
 		what: 'one nonce for all',
 		file: 'index.ts',
 		take: 'put(message.chat, message.nonce, contentOf(message))',
 		give: "put(message.chat, 'nonce', contentOf(message))",
-		caught: 'tells messages apart that say the same',
+		caught: 'distinguishes messages with the same text',
 		says: /another nonce is another message/,
 	},
 
-	// Once
+	// Exactly once
 	{
 		what: 'the nonce is not used',
 		file: 'index.ts',
 		take: 'put(message.chat, message.nonce, contentOf(message))',
 		give: 'put(message.chat, randomUUID(), contentOf(message))',
-		caught: 'sends once, though the answer was lost',
-		says: /the message shows once/,
+		caught: 'sends once although the answer was lost',
+		says: /the message is shown once/,
 	},
 	{
-		what: 'a cut is told as a failure',
+		what: 'a cut is reported as a failure',
 		file: 'homeserver.ts',
 		take: 'throw new Error(`${root} did not respond: ${message}`, { cause: error })',
 		give: "throw link.error('failed', `${root} did not respond: ${message}`)",
-		caught: 'sends once, though the answer was lost',
+		caught: 'sends once although the answer was lost',
 		says: /without a code means that it is unknown/,
 	},
 	{
-		what: 'limited, but for how long?',
+		what: 'limited without a delay',
 		file: 'homeserver.ts',
 		take: '{ retry_after_ms: retryAfter(headers, text) }',
 		give: '{}',
-		caught: 'says `limited` where nothing was sent',
+		caught: 'reports `limited` if nothing was sent',
 		says: /retry_after_ms says how long to wait/,
 	},
 	{
-		what: 'a chat that is gone is tried for ever',
+		what: 'a missing chat is retried forever',
 		file: 'homeserver.ts',
 		take: "status < 500 ? link.error('refused', message, { cause: status })",
 		give: "status < 500 ? link.error('failed', message, { cause: status })",
-		caught: 'says `refused` where nothing was sent',
-		says: /the code says what to do next; it should be "refused", and is "failed"/,
+		caught: 'reports `refused` if nothing was sent',
+		says: /the code says what to do next; expected "refused", found "failed"/,
 	},
 	{
-		what: 'what is too large is refused',
+		what: 'a message that is too large is reported as refused',
 		file: 'homeserver.ts',
 		take: 'status === 400 || status === 413',
 		give: 'status === 400',
-		caught: 'says `format` where nothing was sent',
-		says: /it should be "format"/,
+		caught: 'reports `format` if nothing was sent',
+		says: /expected "format"/,
 	},
 
 	// Files
@@ -418,7 +418,7 @@ const mutants: Mutant[] = [
 		file: 'index.ts',
 		take: 'async sendFile(file, bytes)',
 		give: 'async sendsFile(file: OutgoingFile, bytes: Uint8Array)',
-		caught: 'connects, and gives what it said it can',
+		caught: 'connects, and provides the methods for its abilities',
 		says: /sendFile\(\), as can.files says/,
 	},
 	{
@@ -427,7 +427,7 @@ const mutants: Mutant[] = [
 		take: 'body: Buffer.from(bytes)',
 		give: 'body: Buffer.from(bytes.subarray(1))',
 		caught: 'sends files',
-		says: /with the bytes that it was sent with/,
+		says: /with the bytes that were sent/,
 	},
 	{
 		what: 'a file without its name',
@@ -435,66 +435,66 @@ const mutants: Mutant[] = [
 		take: 'body: name, url,',
 		give: "body: 'a file', url,",
 		caught: 'sends files',
-		says: /a file shows under its name/,
+		says: /a file is shown with its name/,
 	},
 	{
-		what: 'a file under a nonce of its own',
+		what: 'a file gets a new nonce',
 		file: 'index.ts',
 		take: 'put(file.chat, file.nonce, fileContentOf(file, url))',
 		give: 'put(file.chat, randomUUID(), fileContentOf(file, url))',
-		caught: 'sends a file once, though the answer was lost',
-		says: /the file shows once/,
+		caught: 'sends a file once although the answer was lost',
+		says: /the file is shown once/,
 	},
 	{
 		what: 'one nonce for all files',
 		file: 'index.ts',
 		take: 'put(file.chat, file.nonce, fileContentOf(file, url))',
 		give: "put(file.chat, 'nonce', fileContentOf(file, url))",
-		caught: 'tells files apart that are the same',
+		caught: 'distinguishes identical files',
 		says: /another nonce is another file/,
 	},
 
-	// The end
+	// Closing
 	{
-		what: 'a cut is the end, and nobody knows',
+		what: 'a cut is not reported',
 		file: 'incoming.ts',
 		take: "link.status('reconnecting', error.message)",
 		give: 'await new Promise(() => {})',
-		caught: 'comes back after a cut, or says that it is lost',
+		caught: 'reconnects after a cut, or reports the loss',
 		says: /"during cut \d" is received/,
 	},
 	{
-		what: 'a status of its own',
+		what: 'an unknown status',
 		file: 'incoming.ts',
 		take: "link.status('reconnecting', error.message)",
 		give: "link.status('fixing', error.message)",
-		caught: 'comes back after a cut, or says that it is lost',
-		says: /fixing is no status/,
+		caught: 'reconnects after a cut, or reports the loss',
+		says: /fixing is not a status/,
 	},
 	{
-		what: 'it hopes for its token to come back',
+		what: 'it retries a revoked token',
 		file: 'incoming.ts',
 		take: "error.code === 'refused' || ++failures > MAX_FAILURES",
 		give: '++failures > 1000',
-		caught: 'is lost where its token is taken back',
-		says: /`lost` is called where the token is taken back/,
+		caught: 'reports a revoked token',
+		says: /`lost` is called when the token is revoked/,
 	},
 	{
-		what: 'a timer stays',
+		what: 'a timer is not cleared',
 		alone: true,
 		file: 'index.ts',
 		take: 'const closing =',
 		give: 'globalThis.left = setInterval(() => {}, 60_000)\n\tconst closing =',
-		caught: 'gives everything back when it is closed',
+		caught: 'releases everything when it is closed',
 		says: /no timer and no socket is left.*Timeout/,
 	},
 	{
-		what: 'the poll runs on',
+		what: 'the poll is not aborted',
 		alone: true,
 		file: 'index.ts',
 		take: 'const { call, download, upload } = openHomeserver(link, signal)',
 		give: 'const { call, download, upload } = openHomeserver(link, new AbortController().signal)',
-		caught: 'gives everything back when it is closed',
+		caught: 'releases everything when it is closed',
 		says: /close settles/,
 	},
 	{
@@ -503,11 +503,11 @@ const mutants: Mutant[] = [
 		file: 'homeserver.ts',
 		take: 'AbortSignal.any([signal, ...(init.signal ? [init.signal] : [])])',
 		give: "init.method === 'PUT' && init.signal ? init.signal : AbortSignal.any([signal, ...(init.signal ? [init.signal] : [])])",
-		caught: 'closes while a message is on its way',
+		caught: 'closes while a message is being sent',
 		says: /send settles when the connection is closed/,
 	},
 	{
-		what: 'it complains after it was closed',
+		what: 'it reports a loss after it was closed',
 		file: 'incoming.ts',
 		take: 'if (!signal.aborted) link.lost(error)',
 		give: 'link.lost(error)',
@@ -515,7 +515,7 @@ const mutants: Mutant[] = [
 		says: /a closed connection reports nothing/,
 	},
 	{
-		what: 'channels share what belongs to one',
+		what: 'channels share the state of one',
 		file: 'homeserver.ts',
 		take: "const root = link.config.api_root.replace(/\\/$/, '')",
 		give: "const root = (openHomeserver.root ??= link.config.api_root.replace(/\\/$/, ''))",
@@ -525,12 +525,12 @@ const mutants: Mutant[] = [
 ]
 
 const source = new URL('../../../skills-examples/matrix-channel/', import.meta.url).pathname
-/** Another sixth each time, so that all of them get their turn; MUTANTS=all takes every one. */
+/** A random sixth each time, or every mutant with MUTANTS=all. */
 const SHARE = process.env.MUTANTS === 'all' ? 1 : 6
 const OFFSET = Math.floor(Math.random() * SHARE)
 const chosen = mutants.filter((_, n) => n % SHARE === OFFSET)
 
-/** What comes at all comes within a few turns of the event loop, and this is time for hundreds. */
+/** Expected events occur within a few turns of the event loop; this is long enough for hundreds. */
 const PATIENCE_MS = 2_000
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-mutants-'))
@@ -542,8 +542,8 @@ void t.test('one after the other', (t) => {
 	t.end()
 })
 
-// Most of the time they wait for what does not come.
-void t.test('side by side', { jobs: 8 }, (t) => {
+// In parallel, since they mostly wait for events that do not occur.
+void t.test('in parallel', { jobs: 8 }, (t) => {
 	for (const mutant of chosen.filter(({ alone }) => !alone))
 		void t.test(`caught: ${mutant.what}`, (t) => isCaught(t, mutant))
 	t.end()
@@ -556,17 +556,17 @@ async function isCaught(t: Test, mutant: Mutant): Promise<void> {
 	const home = join(folder, String(mutants.indexOf(mutant)))
 	cpSync(source, home, { recursive: true })
 	const parts = readFileSync(join(home, file), 'utf8').split(take)
-	t.equal(parts.length, 2, 'what is broken stands in the file once')
+	t.equal(parts.length, 2, 'the text to replace occurs in the file once')
 	writeFileSync(join(home, file), parts.join(give))
 	const { default: plugin } = (await import(join(home, 'index.ts'))) as { default: Plugin }
 	const suite = { adapter: adapterOf(plugin), platform: matrixPlatform, patience_ms: PATIENCE_MS }
 	const caughtIt = (): Promise<unknown> => t.rejects(runCheck(check, suite), { message: says })
-	await (mutant.alone ? unheardByTap(caughtIt) : caughtIt())
+	await (mutant.alone ? hiddenFromTap(caughtIt) : caughtIt())
 	clearInterval((globalThis as { left?: NodeJS.Timeout }).left)
 }
 
-/** Rejections that nobody handles are for the check to notice; tap would count them against this test. */
-async function unheardByTap(run: () => Promise<unknown>): Promise<void> {
+/** Hides unhandled rejections from tap: the check must detect them, and tap would fail this test. */
+async function hiddenFromTap(run: () => Promise<unknown>): Promise<void> {
 	const listeners = process.listeners('unhandledRejection')
 	process.removeAllListeners('unhandledRejection')
 	try {

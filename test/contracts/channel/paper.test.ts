@@ -1,9 +1,9 @@
-/** A platform with drafts, and with `find` in the place of nonces; and adapters for it that are wrong about them. */
+/** Runs the suite on a platform with drafts and with `find` instead of nonces, and on faulty adapters for it. */
 import t from 'tap'
 import type { ChannelAdapter, Connection } from '../../../plugins/channels/adapter.ts'
 import { channelChecks, checkChannel } from '../channel.ts'
 import { absenceCheck } from './absence.ts'
-import { runCheck } from './desk.ts'
+import { runCheck } from './harness.ts'
 import { paper, paperPlatform } from './paper.ts'
 
 checkChannel(t, {
@@ -28,10 +28,10 @@ checkChannel(t, {
 	},
 })
 
-/** Its platform needs no more than a few turns of the event loop. */
+/** The platform needs only a few turns of the event loop. */
 const PATIENCE_MS = 1_000
 
-/** The same, with some methods of its connection broken. */
+/** The adapter with some methods of its connection broken. */
 function broken(change: (right: Required<Connection>) => Partial<Connection>): ChannelAdapter {
 	return {
 		...paper,
@@ -50,27 +50,27 @@ const mutants: [what: string, caught: string, says: RegExp, adapter: ChannelAdap
 		broken(({ send }) => ({ draft: async (message) => void (await send(message)) })),
 	],
 	[
-		'find takes whatever says the same',
-		'takes no other message for the one that was lost',
-		/an older message of the same text is not the one/,
+		'find ignores the mark',
+		'does not mistake another message for the lost one',
+		/an older message with the same text is not found/,
 		broken(({ find }) => ({ find: (message) => find(message, '0') })),
 	],
 	[
-		'find takes whatever is the newest',
-		'takes no other message for the one that was lost',
-		/a newer message of another text is not the one/,
+		'find ignores the text',
+		'does not mistake another message for the lost one',
+		/a newer message with another text is not found/,
 		broken(({ find }) => ({ find: (message, mark) => find({ ...message, text: 'no' }, mark) })),
 	],
 	[
-		'find knows nothing',
-		'sends once, though the answer was lost',
-		/shows once/,
+		'find never finds anything',
+		'sends once although the answer was lost',
+		/is shown once/,
 		broken(() => ({ find: () => Promise.resolve(undefined) })),
 	],
 	[
 		'the mark is only valid for one connection',
-		'sends once, though the answer was lost and the gateway died',
-		/shows once/,
+		'sends once although the answer was lost and the gateway was killed',
+		/is shown once/,
 		broken(({ find, mark }) => {
 			const marks = new Map<string, string | undefined>()
 			return {
@@ -81,19 +81,19 @@ const mutants: [what: string, caught: string, says: RegExp, adapter: ChannelAdap
 	],
 	[
 		'the mark is long',
-		'sends once, though the answer was lost',
+		'sends once although the answer was lost',
 		/at most 256/,
 		broken(({ mark }) => ({ mark: (chat) => `${mark(chat)}${' '.repeat(256)}` })),
 	],
 	[
 		'there is neither a nonce nor find',
-		'sends once, though the answer was lost',
-		/shows once/,
+		'sends once although the answer was lost',
+		/is shown once/,
 		{ ...paper, connect: async (link) => without(await paper.connect(link as never), 'find') } as ChannelAdapter,
 	],
 	[
 		'failures have no code',
-		'says `failed` where nothing was sent',
+		'reports `failed` if nothing was sent',
 		/what to do next/,
 		broken(({ send }) => ({ send: (message) => send(message).catch(() => Promise.reject(new Error('it failed'))) })),
 	],
@@ -114,7 +114,7 @@ const mutants: [what: string, caught: string, says: RegExp, adapter: ChannelAdap
 	],
 	[
 		'draft is missing',
-		'connects, and gives what it said it can',
+		'connects, and provides the methods for its abilities',
 		/draft\(\), as can.preview says/,
 		{ ...paper, connect: async (link) => without(await paper.connect(link as never), 'draft') } as ChannelAdapter,
 	],
@@ -138,7 +138,9 @@ void t.test('a flag that is wrong is noticed', async (t) => {
 	const denied = (ability: 'find' | 'drafts' | 'lost') =>
 		runCheck(absenceCheck, { ...suite, abilities: { [ability]: false } })
 	for (const ability of ['find', 'drafts', 'lost'] as const)
-		await t.rejects(denied(ability), { message: new RegExp(`abilities.${ability}. is false, and it is there`) })
+		await t.rejects(denied(ability), {
+			message: new RegExp(`abilities.${ability}. is false, but the ability is present`),
+		})
 	const check = channelChecks.find(({ name }) => name === 'edits')
 	if (!check) throw new Error('there is no check of edits')
 	await t.rejects(runCheck(check, suite), {

@@ -1,6 +1,5 @@
 /**
- * A platform without nonces, and with drafts: what Matrix has not. It lives in this process; letters lie in a pile until
- * the bot confirms them.
+ * A platform without nonces and with drafts, unlike Matrix. It runs in this process, and keeps letters until the bot confirms them.
  */
 import type { ChannelAdapter, ChatKind, ChatRef, Link } from '../../../plugins/channels/adapter.ts'
 import type { ShownMessage, TestChat, TestPlatform } from '../channel.ts'
@@ -19,16 +18,16 @@ interface Office {
 	letters: Letter[]
 	drafts: Map<string, string>
 	fault: Fault | undefined
-	/** Those who wait for a letter. */
+	/** Connections that wait for a letter. */
 	waiting: Set<{ wake: () => void; cut: () => void }>
-	under_way: number
+	inProgress: number
 }
 
 const offices = new Map<string, Office>()
 
 export function paperPlatform(): Promise<TestPlatform> {
 	const name = `office-${offices.size}`
-	const office: Office = { letters: [], drafts: new Map(), fault: undefined, waiting: new Set(), under_way: 0 }
+	const office: Office = { letters: [], drafts: new Map(), fault: undefined, waiting: new Set(), inProgress: 0 }
 	offices.set(name, office)
 	let chats = 0
 
@@ -54,7 +53,7 @@ export function paperPlatform(): Promise<TestPlatform> {
 		wrong_token: 'a wrong one',
 		chat,
 		cut: () => office.waiting.forEach(({ cut }) => cut()),
-		open: () => office.under_way,
+		open: () => office.inProgress,
 		close: async () => void offices.delete(name),
 		next: { lost: next('lost'), failed: next('failed'), refused: next('refused') },
 	})
@@ -117,11 +116,11 @@ function arrival(office: Office, signal: AbortSignal): Promise<void> {
 	const { promise, resolve, reject } = Promise.withResolvers<void>()
 	const waiting = { wake: () => resolve(), cut: () => reject(new Error('cut')) }
 	office.waiting.add(waiting)
-	office.under_way++
+	office.inProgress++
 	signal.addEventListener('abort', waiting.wake)
 	return promise.finally(() => {
 		office.waiting.delete(waiting)
-		office.under_way--
+		office.inProgress--
 		signal.removeEventListener('abort', waiting.wake)
 	})
 }

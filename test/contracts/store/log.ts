@@ -36,7 +36,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 			const timestamp = new Date(timeOfId(event_id) ?? 0).toISOString()
 			return entry(`run ${n % 7}`, n + 1, { event_id, timestamp })
 		})
-		// Some are written later than others that were made after them.
+		// Some are appended after others that were created later.
 		const order = made.map((one, n) => (n % 10 === 0 ? made[n + 9] : n % 10 === 9 ? made[n - 9] : one)) as LogEntry[]
 		const lasts = new Map<string, number>()
 		const cursors = new Map<string, Cursor>()
@@ -65,7 +65,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		const appended: [string, Cursor | undefined][] = []
 		for (let n = 0; n < 20; n++) appended.push(await append(begin + n))
 		for (let n = 0; n < 20; n++) appended.push(await append(begin + day + n))
-		// Set back: ids of this process continue after the last one, those of the next one do not.
+		// The clock is set back: ids of this process continue after the last one, those of the next process do not.
 		for (let n = 0; n < 20; n++) appended.push(await append(begin + 1_000 + n, begin + day + 20 + n))
 		for (let n = 0; n < 20; n++) appended.push(await append(begin + 2_000 + n))
 		for (let n = 0; n < 20; n++) appended.push(await append(begin - day + n))
@@ -73,7 +73,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		t.equal(await log.find(idAt(begin + day + 5)), null)
 	})
 
-	test('keeps a run to one writer', async (t, log) => {
+	test('allows a run only one writer', async (t, log) => {
 		await log.append('r', 0, [entry('r', 1), entry('r', 2)])
 		await rejects(t, log.append('r', 0, [entry('r', 3)]), 'fenced')
 		await rejects(t, log.append('r', 1, [entry('r', 3)]), 'fenced')
@@ -103,16 +103,16 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		t.equal((await log.read({}, null, 10)).entries.length, 0)
 	})
 
-	test('takes events of the gateway without a fence', async (t, log) => {
+	test('accepts events of the gateway without a fence', async (t, log) => {
 		await Promise.all([log.append(null, 0, [entry(null, 0)]), log.append(null, 0, [entry(null, 0), entry(null, 0)])])
 		t.strictSame(await sequences(log, {}), [0, 0, 0])
 	})
 
-	test('settles appends and tells subscribers in the order of the cursors', async (t, log) => {
+	test('settles appends and notifies subscribers in the order of the cursors', async (t, log) => {
 		const heard: [Cursor, EventEnvelope][] = []
 		const settled: Cursor[] = []
 		log.subscribe(() => {
-			throw new Error('a subscriber that throws harms nobody')
+			throw new Error('a subscriber that throws affects no others')
 		})
 		const stop = log.subscribe((cursor, event) => {
 			t.equal(log.head() >= cursor || log.head().length > cursor.length, true)
@@ -205,7 +205,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		await rejects(t, log.read({ since: 'soon' }, null, 1), 'invalid_request')
 	})
 
-	test('finds what is rare among much', async (t, log) => {
+	test('finds a rare event among many', async (t, log) => {
 		await log.append('r', 0, [entry('r', 1, { event_type: 'rare' })])
 		for (let i = 0; i < 1200; i += 100)
 			await Promise.all(Array.from({ length: 100 }, () => log.append(null, 0, [entry(null, 0)])))
@@ -213,7 +213,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		t.equal((await all(log, { types: ['rare'] }, 10, true)).length, 1)
 	})
 
-	test('refuses a cursor that it never gave out', async (t, log) => {
+	test('refuses a cursor that it never returned', async (t, log) => {
 		await log.append('r', 0, [entry('r', 1)])
 		for (const cursor of ['', 'x', '-1', '1.5', '01', ' 1', '9007199254740993', '1000000', '1e3']) {
 			await rejects(t, log.read({}, cursor, 1), 'invalid_request')
@@ -222,7 +222,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		await rejects(t, log.read({}, null, 0), 'invalid_request')
 	})
 
-	test('gives back the journal of a run: its end and its steps', async (t, log) => {
+	test('returns the journal of a run: its end and its steps', async (t, log) => {
 		let last = 0
 		for (let i = 1; i <= 300; i++) {
 			const step = i % 2 ? { step: { i } } : {}
@@ -241,7 +241,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		)
 	})
 
-	test('forgets what is old, but not what is kept, and never its newest record', async (t, log) => {
+	test('prunes old records, but not kept ones, and never the newest', async (t, log) => {
 		const old = { timestamp: '2020-01-01T00:00:00.000Z' }
 		const cursors: Cursor[] = []
 		for (const run of ['keep', 'drop', 'mixed'])
@@ -265,7 +265,11 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 			lastEvent: (await all(log, { run_id: 'mixed' }, 1))[0],
 			steps: ['kept'],
 		})
-		t.equal((await log.read({}, cursors[3] as Cursor, 10)).entries.length, 2, 'a pruned cursor is a place still')
+		t.equal(
+			(await log.read({}, cursors[3] as Cursor, 10)).entries.length,
+			2,
+			'a pruned cursor is still a valid position',
+		)
 		await log.append('drop', 0, [entry('drop', 1)])
 		await rejects(
 			t,
@@ -274,7 +278,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		)
 	})
 
-	test('forgets much in one go', async (t, log) => {
+	test('prunes many records at once', async (t, log) => {
 		const old = { timestamp: '2020-01-01T00:00:00.000Z' }
 		for (let i = 0; i < 10; i++)
 			await Promise.all(
@@ -284,7 +288,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 		t.equal((await all(log, {}, 10)).length, 1)
 	})
 
-	test('keeps a run readable whose clock went backwards', async (t, log) => {
+	test('keeps a run readable although its clock went backwards', async (t, log) => {
 		await log.append('r', 0, [{ ...entry('r', 1), step: 1 }])
 		await log.append('r', 1, [{ ...entry('r', 2, { timestamp: '2020-01-01T00:00:00.000Z' }), step: 2 }])
 		await log.append('r', 2, [{ ...entry('r', 3), step: 3 }])
@@ -293,7 +297,7 @@ export function logSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): vo
 	})
 
 	if (reopen) {
-		void t.test('goes on where it stood after it was opened again', async (t) => {
+		void t.test('continues at its position after it was reopened', async (t) => {
 			let engine = await open()
 			const cursors: Cursor[] = []
 			for (let round = 0; round < 3; round++) {

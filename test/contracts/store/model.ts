@@ -4,14 +4,14 @@ import { isFault } from '../../../core/errors.ts'
 import type { Key, Op, Rev, Store } from '../../../core/store/ports.ts'
 import type { Open } from '../store.ts'
 
-/** Any sequence of commands leaves the same records as in a plain list of them, and fails where that says so. */
+/** Any sequence of commands must have the same results, and fail in the same cases, as a simple model with a list of records. */
 export function modelSuite(t: Test, open: Open): void {
-	void t.test('does as the model does, whatever the commands', async (t) => {
+	void t.test('behaves like the model for any commands', async (t) => {
 		let scope = 0
 		await using engine = await open()
 		await fc.assert(
 			fc.asyncProperty(fc.array(command, { maxLength: 40 }), async (commands) => {
-				// A scope of its own for each run stands for an empty store.
+				// A new scope for each run, instead of an empty store.
 				const model = new Model(engine.store, `s${scope++}`)
 				for (const one of commands) await model.run(one)
 				await model.compare()
@@ -47,7 +47,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 	{ weight: 1, arbitrary: fc.record({ kind: fc.constant('list' as const), rest, reverse: fc.boolean(), after: rest }) },
 )
 
-interface Held {
+interface StoredRecord {
 	key: Key
 	value: unknown
 	rev: Rev
@@ -56,7 +56,7 @@ interface Held {
 class Model {
 	readonly #store: Store
 	readonly #scope: string
-	#held: Held[] = []
+	#records: StoredRecord[] = []
 	/** A revision that some key once had. */
 	#old: Rev = 'never'
 
@@ -72,7 +72,7 @@ class Model {
 
 	async compare(): Promise<void> {
 		await this.#list([], false, undefined)
-		for (const held of this.#held) same(await this.#store.get(held.key), held)
+		for (const record of this.#records) same(await this.#store.get(record.key), record)
 	}
 
 	async #commit(writes: Write[]): Promise<void> {
@@ -95,9 +95,10 @@ class Model {
 		for (const [i, { key, value }] of ops.entries()) {
 			const before = this.#find(key)
 			if (before) this.#old = before.rev
-			this.#held = this.#held.filter((held) => held !== before)
-			// A value comes back as JSON has it, so that -0 is 0.
-			if (value !== undefined) this.#held.push({ key, value: JSON.parse(JSON.stringify(value)), rev: revs[i] as Rev })
+			this.#records = this.#records.filter((record) => record !== before)
+			// Values are stored as JSON, so -0 becomes 0.
+			if (value !== undefined)
+				this.#records.push({ key, value: JSON.parse(JSON.stringify(value)), rev: revs[i] as Rev })
 		}
 	}
 
@@ -105,7 +106,7 @@ class Model {
 		const direction = reverse ? -1 : 1
 		const prefix: Key = [this.#scope, ...rest]
 		const start: Key | undefined = after && [this.#scope, ...after]
-		const expected = this.#held
+		const expected = this.#records
 			.filter(({ key }) => prefix.every((part, i) => key[i] === part))
 			.filter(({ key }) => !start || byParts(key, start) * direction > 0)
 			.toSorted((a, b) => byParts(a.key, b.key) * direction)
@@ -117,8 +118,8 @@ class Model {
 		)
 	}
 
-	#find(key: Key): Held | undefined {
-		return this.#held.find((held) => byParts(held.key, key) === 0)
+	#find(key: Key): StoredRecord | undefined {
+		return this.#records.find((record) => byParts(record.key, key) === 0)
 	}
 }
 

@@ -23,14 +23,14 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 		for (const lease of leases) await lease.ack()
 	})
 
-	test('wakes a claimer that waits', async (t, queue) => {
+	test('wakes a waiting claimer', async (t, queue) => {
 		using claimer = new Claimer(queue, () => 1)
 		const first = claimer.next()
 		await queue.enqueue({ id: 'a', body: {} })
 		t.equal((await first).job.id, 'a')
 	})
 
-	test('takes an id once, as long as its job waits or is leased', async (t, queue) => {
+	test('accepts an id only once while its job waits or is leased', async (t, queue) => {
 		await Promise.all([1, 2, 3].map((n) => queue.enqueue({ id: 'a', body: { n } })))
 		await queue.enqueue({ id: 'a', body: { n: 4 } })
 		t.equal(queue.waiting(), 1)
@@ -44,7 +44,7 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 		t.strictSame([again?.job.body, again?.attempt], [{ n: 6 }, 1])
 	})
 
-	test('takes an id anew while its acknowledgement is on its way', async (t, queue) => {
+	test('accepts an id again while its acknowledgement is in progress', async (t, queue) => {
 		await queue.enqueue({ id: 'a', body: { n: 1 } })
 		const [lease] = await claimed(queue, 1)
 		await Promise.all([lease?.ack(), queue.enqueue({ id: 'a', body: { n: 2 } })])
@@ -52,7 +52,7 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 		t.strictSame(again?.job.body, { n: 2 })
 	})
 
-	test('leaves no more with a claimer than it asked for', async (t, queue) => {
+	test('gives a claimer no more jobs than it asked for', async (t, queue) => {
 		let max = 2
 		using claimer = new Claimer(queue, () => max)
 		for (let i = 0; i < 6; i++) await queue.enqueue({ id: `j${i}`, body: {} })
@@ -63,7 +63,7 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 		t.equal((await third).job.id, 'j2')
 		const fourth = claimer.next()
 		await b.release()
-		t.equal((await fourth).job.id, 'j1', 'what came back is the oldest')
+		t.equal((await fourth).job.id, 'j1', 'a released job is the oldest')
 		max = 3
 		t.equal((await claimer.next()).job.id, 'j3', 'a raised limit is noticed')
 		t.equal(queue.waiting(), 2)
@@ -78,7 +78,7 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 		t.strictSame(ids.toSorted(), ['a', 'b', 'c', 'd'])
 	})
 
-	test('counts an attempt that has not begun only from its beginning, if asked to', async (t, queue) => {
+	test('counts an attempt only once it has begun, if requested', async (t, queue) => {
 		const end = new AbortController()
 		const leases = queue.claim(() => 1, end.signal, false)[Symbol.asyncIterator]()
 		const next = async (): Promise<Lease> => ((await leases.next()) as IteratorYieldResult<Lease>).value
@@ -129,7 +129,7 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 		t.equal(queue.waiting(), 1)
 	})
 
-	test('refuses an id that is none', async (t, queue) => {
+	test('refuses an invalid id or body', async (t, queue) => {
 		for (const id of ['', 'a\0', 'x'.repeat(257), '\ud800'])
 			await rejects(t, queue.enqueue({ id, body: {} }), 'invalid_request')
 		await rejects(t, queue.enqueue({ id: 'a', body: { n: 1n } }), 'invalid_request')
@@ -138,7 +138,7 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 	})
 
 	if (reopen) {
-		void t.test('hands out again after a restart what was not acknowledged', async (t) => {
+		void t.test('hands out unacknowledged jobs again after a restart', async (t) => {
 			let engine = await open()
 			for (const id of ['acked', 'leased', 'released', 'waiting']) await engine.queue.enqueue({ id, body: { id } })
 			const [acked, , released] = await claimed(engine.queue, 3)
@@ -156,14 +156,14 @@ export function queueSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions): 
 			)
 			await engine.queue.enqueue({ id: 'leased', body: {} })
 			await engine.queue.enqueue({ id: 'released', body: {} })
-			t.equal(engine.queue.waiting(), 1, 'the released one, which still rests')
+			t.equal(engine.queue.waiting(), 1, 'the released job, whose delay has not passed')
 			for (const lease of leases) await lease.ack()
 			engine = await reopen(engine)
 			t.equal(engine.queue.waiting(), 1)
 			await engine[Symbol.asyncDispose]()
 		})
 
-		void t.test('keeps the order of the jobs over a restart', async (t) => {
+		void t.test('keeps the order of the jobs across a restart', async (t) => {
 			let engine = await open()
 			await Promise.all(Array.from({ length: 20 }, (_, i) => engine.queue.enqueue({ id: `j${i}`, body: {} })))
 			engine = await reopen(engine)

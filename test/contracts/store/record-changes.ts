@@ -1,4 +1,4 @@
-/** An append to the log that carries a change of records. */
+/** Appends to the log with a change of records. */
 import type { Test } from 'tap'
 import type { Engine, RecordChange } from '../../../core/store/ports.ts'
 import type { Open, StoreSuiteOptions } from '../store.ts'
@@ -7,7 +7,7 @@ import { rejects } from './records.ts'
 
 const key = ['s', 'run'] as const
 
-/** Sets the record to `value`, as long as nobody else writes it in between. */
+/** Sets the record to `value`, unless it was written in between. */
 function setting(engine: Engine, value: unknown, calls: unknown[] = []): RecordChange {
 	return {
 		scope: 's',
@@ -53,7 +53,7 @@ export function recordChangeSuite(t: Test, open: Open, { reopen }: StoreSuiteOpt
 		t.equal((await store.getShared(key))?.value, 'after')
 	})
 
-	test('shows the records to whoever hears of the events', async (t, engine) => {
+	test('shows the changed records to subscribers of the events', async (t, engine) => {
 		const read: Promise<unknown>[] = []
 		const order: string[] = []
 		engine.log.subscribe((_, { sequence }) => {
@@ -72,7 +72,7 @@ export function recordChangeSuite(t: Test, open: Open, { reopen }: StoreSuiteOpt
 		t.equal(order.filter((one) => one === 'event 2').length, 1)
 	})
 
-	test('computes the writes again where a record was changed meanwhile', async (t, engine) => {
+	test('recomputes the writes if a record was changed meanwhile', async (t, engine) => {
 		const calls: unknown[] = []
 		const change = setting(engine, 'by the append', calls)
 		let isFirst = true
@@ -80,12 +80,12 @@ export function recordChangeSuite(t: Test, open: Open, { reopen }: StoreSuiteOpt
 			scope: 's',
 			async ops() {
 				const ops = await change.ops()
-				if (isFirst) await engine.store.put(key, 'by somebody else')
+				if (isFirst) await engine.store.put(key, 'by another writer')
 				isFirst = false
 				return ops
 			},
 		})
-		t.strictSame(calls, [undefined, 'by somebody else'])
+		t.strictSame(calls, [undefined, 'by another writer'])
 		t.equal((await engine.store.get(key))?.value, 'by the append')
 		t.equal((await engine.log.read({ run_id: 'r' }, null, 10)).entries.length, 1)
 	})
@@ -103,7 +103,7 @@ export function recordChangeSuite(t: Test, open: Open, { reopen }: StoreSuiteOpt
 		t.equal((await engine.store.get(key))?.value, runs.length)
 	})
 
-	test('writes nothing where the change or the append is refused', async (t, engine) => {
+	test('writes nothing if the change or the append is refused', async (t, engine) => {
 		const { log, store } = engine
 		await log.append('r', 0, [entry('r', 1)], setting(engine, 'before'))
 		const head = log.head()
@@ -125,7 +125,7 @@ export function recordChangeSuite(t: Test, open: Open, { reopen }: StoreSuiteOpt
 		t.equal((await store.get(key))?.value, 'after')
 	})
 
-	test('gives up a change that is overtaken each time', async (t, engine) => {
+	test('gives up a change that conflicts each time', async (t, engine) => {
 		const change = setting(engine, 'never')
 		let calls = 0
 		const overtaken: RecordChange = {

@@ -33,13 +33,13 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		}
 	})
 
-	test('answers undefined for a key that is not there', async (t, store) => {
+	test('returns undefined for a missing key', async (t, store) => {
 		await store.put(['a', 'b', 'c'], 1)
 		t.equal(await store.get(['a', 'b']), undefined)
 		t.equal(await store.get(['a', 'b', 'c', 'd']), undefined)
 	})
 
-	test('keeps its records from what callers do to values later', async (t, store) => {
+	test('is not affected when callers modify values later', async (t, store) => {
 		const value = { list: [1] }
 		const written = store.put(['a'], value)
 		value.list.push(2)
@@ -57,7 +57,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame(await store.getShared(['a', 's']), await store.get(['a', 's']))
 		for (let n = 2; n < 20; n++) {
 			const written = store.put(['a', 's'], { n })
-			// One reader comes while it is being written, and must not keep what it replaces.
+			// A read during the write must not keep the old value.
 			const early = (await shared(['a', 's'])) as { n: number }
 			t.ok(early.n === n || early.n === n - 1)
 			await written
@@ -75,7 +75,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		await rejects(t, (async () => store.getShared([] as never))(), 'invalid_request')
 	})
 
-	test('freezes a record that readers share, all but its bytes', async (t, store) => {
+	test('freezes a shared record except its bytes', async (t, store) => {
 		await store.put(['a'], { list: [{ deep: true }], bytes: new Uint8Array([7]) })
 		for (const time of ['first', 'second']) {
 			const entry = await store.getShared<{ list: object[] }>(['a'])
@@ -85,7 +85,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.notOk(Object.isFrozen((await store.get(['a']))?.value))
 	})
 
-	test('changes the revision with every write, and never gives one out twice', async (t, store) => {
+	test('changes the revision with every write, and never repeats one', async (t, store) => {
 		const revs = [await store.put(['a'], 1), await store.put(['a'], 1)]
 		t.equal((await store.get(['a']))?.rev, revs[1])
 		await store.delete(['a'])
@@ -104,7 +104,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		await store.create(['a', 'one'], 10)
 	})
 
-	test('updates only a key that stands where it is expected', async (t, store) => {
+	test('updates a key only at the expected revision', async (t, store) => {
 		const first = await store.put(['a'], 1)
 		const second = await store.update(['a'], 2, first)
 		await rejects(t, store.update(['a'], 3, first), 'conflict')
@@ -112,7 +112,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame(await store.get(['a']), { key: ['a'], value: 2, rev: second })
 	})
 
-	test('deletes a key, and nothing where there is none', async (t, store) => {
+	test('deletes a key, and ignores a missing one', async (t, store) => {
 		const rev = await store.put(['a', 'x'], 1)
 		await rejects(t, store.delete(['a', 'x'], 'another'), 'conflict')
 		await store.delete(['a', 'x'], rev)
@@ -158,7 +158,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.equal((await store.get(['s', 'new']))?.value, 'n')
 	})
 
-	test('commits only where what it checks holds', async (t, store) => {
+	test('commits only if its checks hold', async (t, store) => {
 		const rev = await store.put(['s', 'there'], 1)
 		const write = (n: number): Op => ({ key: ['s', 'new'], value: n })
 		const there: Key = ['s', 'there']
@@ -179,7 +179,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		] satisfies Partial<Op>[])
 			await rejects(t, store.commit('s', [write(2), { ...check, check: true }]), 'conflict')
 		t.strictSame(await values(store, ['s']), [1, 1])
-		t.equal((await store.get(there))?.rev, rev, 'what is checked stays as it is')
+		t.equal((await store.get(there))?.rev, rev, 'a check does not change the record')
 
 		// A commit sees what was accepted before it, durable or not.
 		const [deleted, late] = await Promise.allSettled([
@@ -192,7 +192,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.equal(
 			(await store.commit('s', [...many, { key: there, check: true }])).length,
 			100,
-			'a check counts for no write',
+			'a check does not count as a write',
 		)
 		await rejects(
 			t,
@@ -216,7 +216,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame(await values(store, ['s']), [0, 0])
 	})
 
-	test('refuses a commit that no engine could take', async (t, store) => {
+	test('refuses an invalid commit', async (t, store) => {
 		const many = (count: number): Op[] => Array.from({ length: count }, (_, i) => ({ key: ['s', `k${i}`], value: i }))
 		await store.commit('s', many(100))
 		await rejects(t, store.commit('s', many(101)), 'invalid_request')
@@ -229,7 +229,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame(await store.commit('s', []), [])
 	})
 
-	test('refuses keys and values that are none', async (t, store) => {
+	test('refuses invalid keys and values', async (t, store) => {
 		const none = [[], [''], ['a', ''], ['a\0b'], ['a', '\ud800'], ['k'.repeat(1001)], ['ü'.repeat(501)]] as unknown[]
 		for (const key of none as Key[]) {
 			await rejects(t, store.put(key, 1), 'invalid_request')
@@ -243,7 +243,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame(await keys(store, ['a']), [])
 	})
 
-	test('takes keys and values up to the limits', async (t, store) => {
+	test('accepts keys and values up to the limits', async (t, store) => {
 		await store.put(['k'.repeat(1000)], 1)
 		t.equal((await store.get(['k'.repeat(1000)]))?.value, 1)
 		const long = 'x'.repeat(8 * 1024 * 1024 - 2)
@@ -254,7 +254,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.ok(Buffer.from(bytes).equals((await store.get<{ bytes: Uint8Array }>(['long']))?.value.bytes ?? new Uint8Array()))
 	})
 
-	test('lists what is under a prefix, by whole parts and in the order of the bytes', async (t, store) => {
+	test('lists the keys under a prefix, by whole parts and in byte order', async (t, store) => {
 		const sorted: Key[] = [
 			['a'],
 			['a', '\u0001'],
@@ -295,7 +295,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame(await keys(store, ['p'], { limit: 0 }), [])
 	})
 
-	test('lists on while its entries are deleted', async (t, store) => {
+	test('continues a listing while its entries are deleted', async (t, store) => {
 		for (let i = 0; i < 300; i++) await store.put(['d', String(i).padStart(3, '0')], i)
 		let count = 0
 		for await (const { key } of store.list(['d'])) {
@@ -306,7 +306,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		t.strictSame(await keys(store, ['d']), [])
 	})
 
-	test('shows every write that was acknowledged before the question', async (t, store) => {
+	test('shows every write that was acknowledged before the read', async (t, store) => {
 		await Promise.all(
 			Array.from({ length: 50 }, async (_, i) => {
 				await store.put(['r', String(i)], 1)
@@ -321,14 +321,14 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		)
 	})
 
-	test('tells a watcher of every change under its prefix, in order', async (t, store) => {
+	test('notifies a watcher of every change under its prefix, in order', async (t, store) => {
 		await store.put(['w', 'before'], 0)
 		const changes: Change<unknown>[] = []
 		const others: Change<unknown>[] = []
 		const stop = store.watch(['w', 'x'], (change) => changes.push(change))
 		store.watch(['w', 'other'], (change) => others.push(change))
 		store.watch(['w', 'x'], () => {
-			throw new Error('a watcher that throws harms nobody')
+			throw new Error('a watcher that throws affects no others')
 		})
 		const first = await store.put(['w', 'x'], { n: 1 })
 		const [second, third] = await store.commit('w', [
@@ -354,7 +354,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 	})
 
 	if (reopen) {
-		void t.test('keeps its records and never reuses a revision after it was opened again', async (t) => {
+		void t.test('keeps its records and never reuses a revision after it was reopened', async (t) => {
 			let engine = await open()
 			const revs = new Set<string>()
 			for (let round = 0; round < 3; round++) {
@@ -370,7 +370,7 @@ export function recordSuite(t: Test, open: Open, { reopen }: StoreSuiteOptions):
 		})
 	}
 
-	void t.test('names each scope once, for a copy', async (t) => {
+	void t.test('lists each scope once, for a copy', async (t) => {
 		await using engine = await open()
 		if (!engine.contents) return
 		const scopes = ['a', 'a\u0001', 'ab', 'b', '\uffee', '😀']
@@ -398,7 +398,7 @@ export async function rejects(t: Test, promise: Promise<unknown>, code: FaultCod
 	await t.rejects(promise, { code }, code)
 }
 
-/** As both ways of listing find them. */
+/** The keys that both ways of listing return. */
 async function keys(store: Store, prefix: Key, options?: ListOptions): Promise<Key[]> {
 	const found: Key[] = []
 	for await (const { key } of store.list(prefix, options)) found.push(key)

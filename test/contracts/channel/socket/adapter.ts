@@ -1,4 +1,4 @@
-/** An adapter for a platform on one socket: lines of JSON both ways, no nonces, and no feed with positions. */
+/** An adapter for a platform with a single socket: lines of JSON in both directions, no nonces, and no positions in its feed. */
 import { once } from 'node:events'
 import { connect as open } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -18,7 +18,7 @@ export interface Entry {
 	chat: string
 	text: string
 	by: 'bot' | 'person'
-	/** Its bytes in Base64. */
+	/** `bytes`: Base64. */
 	file?: { name: string; bytes: string }
 }
 
@@ -118,7 +118,7 @@ async function connect(link: Link<{ api_root: string }>): Promise<Connection> {
 		const since = await link.cursor()
 		if (since === null) await link.advance(String(newest))
 		const known = await link.chats()
-		// What chats() does not list was first used since the first connection.
+		// A chat that chats() does not list was first used after the first connection.
 		const from = (chat: string): number => Number(known.find(({ id }) => id === chat)?.last_id ?? since)
 		if (since !== null)
 			for (const entry of await call<Entry[]>('log', { after: Number(since) }))

@@ -1,4 +1,4 @@
-/** The platform: a server that speaks lines of JSON, and keeps everything in one log. */
+/** The test platform: a server that exchanges lines of JSON, and keeps everything in one log. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import type { AddressInfo, Socket } from 'node:net'
@@ -23,7 +23,7 @@ export async function socketPlatform(): Promise<TestPlatform> {
 	const log: Entry[] = []
 	const sockets = new Set<Socket>()
 	const bots = new Set<Socket>()
-	/** Requests without a reply yet: there are no others to see on one socket. */
+	/** Unanswered requests by socket, since one socket carries several at a time. */
 	const open = new Map<Socket, number>()
 	let fault: Fault | undefined
 	let isSilent = false

@@ -1,4 +1,4 @@
-/** A platform on one socket: a cut ends the connection, and nothing but the next one shows that a token was taken back. */
+/** A platform with a single socket: a cut ends the connection, and only the next connection shows that the token was revoked. */
 import t from 'tap'
 import { checkChannel } from '../../channel.ts'
 import { adapter } from './adapter.ts'

@@ -1,4 +1,4 @@
-/** Where a check sits: in the gateway's place, with a link that it made and a platform of its own. */
+/** Runs a check in place of the gateway, with its own link and a test platform. */
 import { isDeepStrictEqual } from 'node:util'
 import Joi from 'joi'
 import { pino } from 'pino'
@@ -17,30 +17,30 @@ import { commonConfig } from '../../../plugins/channels/schemas.ts'
 import type { Ability, ChannelSuite, TestChat, TestPlatform } from '../channel.ts'
 
 export interface Check {
-	/** What a right adapter does. */
+	/** What a correct adapter does. */
 	name: string
-	/** Applies only where the adapter and its platform have all of these. */
+	/** Applies only if the adapter and its platform have all of these. */
 	needs?: readonly Ability[]
-	/** Throws where it does not. */
-	run(desk: Desk): Promise<void>
+	/** Throws if the adapter fails the check. */
+	run(harness: Harness): Promise<void>
 }
 
-/** Throws where the adapter fails it. */
+/** Throws if the adapter fails the check. */
 export async function runCheck(check: Check, suite: ChannelSuite): Promise<void> {
-	const desk = new Desk(suite, await suite.platform())
+	const harness = new Harness(suite, await suite.platform())
 	try {
-		await desk.watched(() => check.run(desk))
+		await harness.watched(() => check.run(harness))
 	} finally {
-		await desk.leave()
+		await harness.leave()
 	}
 }
 
-/** Fails the check; `what` says what a right adapter does. */
+/** Fails the check unless `condition` holds. `what`: what a correct adapter does. */
 export function must(condition: unknown, what: string): asserts condition {
 	if (!condition) throw new Error(what)
 }
 
-/** Fails a check that applies by the flags of the suite, but has nothing to work with. */
+/** Fails a check whose ability is not denied by a flag, although the part that it needs is missing. */
 export function has<T>(part: T | undefined, what: string, ability: Ability): T {
 	must(part !== undefined, `there is ${what}, or the suite has the flag \`abilities: { ${ability}: false }\``)
 	return part
@@ -48,30 +48,30 @@ export function has<T>(part: T | undefined, what: string, ability: Ability): T {
 
 export function same(found: unknown, wanted: unknown, what: string): void {
 	if (!isDeepStrictEqual(found, wanted)) {
-		throw new Error(`${what}; it should be ${JSON.stringify(wanted)}, and is ${JSON.stringify(found)}`)
+		throw new Error(`${what}; expected ${JSON.stringify(wanted)}, found ${JSON.stringify(found)}`)
 	}
 }
 
-export class Desk {
+export class Harness {
 	readonly adapter: ChannelAdapter
 	readonly platform: TestPlatform
-	/** Every message that was given to `receive`, in order, taken or not. */
+	/** Every message passed to `receive`, in order, accepted or not. */
 	readonly received: IncomingMessage[] = []
-	/** Those that were taken, each id once, as the gateway does. */
+	/** Accepted messages, each id once, as in the gateway. */
 	readonly taken: IncomingMessage[] = []
-	/** What was said to the link: statuses, losses, log lines. */
+	/** Everything reported to the link: statuses, losses, log lines. */
 	readonly told: string[] = []
-	/** Decides on a message; one that throws is not taken. */
+	/** Called for each message, which is accepted unless this throws. */
 	take: (message: IncomingMessage) => unknown = () => {}
 	readonly #suite: ChannelSuite
 	readonly patience_ms: number
 	readonly abilities: NonNullable<ChannelSuite['abilities']>
 	readonly #live = new Set<Live>()
 	#cursor: string | null = null
-	/** What no call on the link may do; a throw would only reach the adapter. */
+	/** Violations of the link's contract. An error thrown by the link would only reach the adapter. */
 	readonly #wrong: string[] = []
 	#hasLeft = false
-	#elsewhere: Desk | undefined
+	#elsewhere: Harness | undefined
 
 	constructor(suite: ChannelSuite, platform: TestPlatform) {
 		this.adapter = suite.adapter
@@ -81,7 +81,7 @@ export class Desk {
 		this.patience_ms = suite.patience_ms ?? 60_000
 	}
 
-	/** Connects as the gateway does. `token` and `signal` where it should be other ones. */
+	/** Connects as the gateway does, optionally with another token or signal. */
 	async connect({ token = this.platform.token, signal }: { token?: string; signal?: AbortSignal } = {}): Promise<Live> {
 		const live = new Live(this, token, signal)
 		this.#live.add(live)
@@ -89,20 +89,20 @@ export class Desk {
 		return live
 	}
 
-	/** Connects where the connection cannot last: it does not come about, or is lost. */
+	/** Connects when the connection cannot last: `connect` fails, or the connection is lost. */
 	async connectInVain(what: string): Promise<void> {
 		let live: Live
 		try {
 			live = await this.connect()
 		} catch (error) {
-			must((error as Partial<ChannelError>).code !== 'refused', 'connect is not refused where a retry may succeed')
+			must((error as Partial<ChannelError>).code !== 'refused', 'connect is not refused if a retry may succeed')
 			return
 		}
 		await this.within(live.lost.promise, what)
 		await live.close()
 	}
 
-	/** As the gateway: what fails on a connection that is lost is done on the next one. */
+	/** Like the gateway, repeats on the next connection what failed on a lost one. */
 	async afterLoss<T>(live: Live, work: (live: Live) => Promise<T>): Promise<T> {
 		try {
 			return await work(live)
@@ -112,19 +112,19 @@ export class Desk {
 				code === undefined || code === 'failed',
 				`the next request works, or may work later; it is ${code}: ${message}`,
 			)
-			await this.within(live.lost.promise, `\`lost\` is called where nothing can be sent any more (${message})`)
+			await this.within(live.lost.promise, `\`lost\` is called when nothing can be sent any more (${message})`)
 			await live.close()
 			return work(await this.connect())
 		}
 	}
 
-	/** Another channel of the same adapter, on a platform of its own. */
-	async connectElsewhere(): Promise<{ desk: Desk; live: Live }> {
-		this.#elsewhere ??= new Desk(this.#suite, await this.#suite.platform())
-		return { desk: this.#elsewhere, live: await this.#elsewhere.connect() }
+	/** Another channel of the same adapter, on a separate platform. */
+	async connectElsewhere(): Promise<{ harness: Harness; live: Live }> {
+		this.#elsewhere ??= new Harness(this.#suite, await this.#suite.platform())
+		return { harness: this.#elsewhere, live: await this.#elsewhere.connect() }
 	}
 
-	/** As the gateway: a connection that is lost is closed and made anew, until `leave`. Answers with the one that stands now. */
+	/** Like the gateway, closes a lost connection and reconnects, until `leave`. Returns a function for the current connection. */
 	async keepConnected(): Promise<() => Live> {
 		let live = await this.connect()
 		const keep = async (): Promise<void> => {
@@ -144,29 +144,29 @@ export class Desk {
 		return () => live
 	}
 
-	/** Waits until `condition` holds. `what` says what a right adapter does. */
+	/** Waits until `condition` holds. `what`: what a correct adapter does. */
 	async until(condition: () => unknown, what: string): Promise<void> {
 		const ms = this.patience_ms
-		if (!(await holdsIn(ms, condition))) throw new Error(`${what}; nothing of it was seen in ${ms} ms`)
+		if (!(await holdsIn(ms, condition))) throw new Error(`${what}; not observed within ${ms} ms`)
 	}
 
-	/** Settles as `promise` does, or throws when that takes too long. */
+	/** Settles as `promise` does, or throws if that takes too long. */
 	async within<T>(promise: Promise<T>, what: string, ms = this.patience_ms): Promise<T> {
 		let isSettled = false
 		const settle = (): void => void (isSettled = true)
 		promise.then(settle, settle)
-		if (!(await holdsIn(ms, () => isSettled))) throw new Error(`${what}; it did not within ${ms} ms`)
+		if (!(await holdsIn(ms, () => isSettled))) throw new Error(`${what}; timed out after ${ms} ms`)
 		return promise
 	}
 
-	/** The message with this text, once it was taken. */
+	/** Waits until a message with this text was accepted, and returns it. */
 	async heard(text: string): Promise<IncomingMessage> {
 		const find = (): IncomingMessage | undefined => this.taken.find((message) => message.text === text)
 		await this.until(find, `a message with the text ${JSON.stringify(text)} is received`)
 		return find() as IncomingMessage
 	}
 
-	/** A chat of that kind, or of the other where the platform has none. */
+	/** A chat of that kind, or of the other kind if the platform has none. */
 	async chat(kind: ChatKind = 'private'): Promise<TestChat> {
 		const chat =
 			(await this.platform.chat(kind)) ?? (await this.platform.chat(kind === 'private' ? 'group' : 'private'))
@@ -174,13 +174,13 @@ export class Desk {
 		return chat
 	}
 
-	/** In the first format that has this markup, else in the best one. */
+	/** A message with a new nonce, in the last format of `can.formats` unless `more` has another. */
 	message(chat: TestChat, text: string, more: Partial<OutgoingMessage> = {}): OutgoingMessage {
 		const markup: Markup = this.adapter.can.formats.at(-1)?.markup ?? 'plain'
 		return { chat: { id: chat.id, kind: chat.kind }, text, markup, nonce: nonce(), ...more }
 	}
 
-	/** What a call throws; the check fails where it does not throw. */
+	/** The error that a call throws; the check fails if it does not throw. */
 	async errorOf(call: Promise<unknown>, what: string): Promise<Partial<ChannelError> & Error> {
 		const outcome = await this.within(
 			call.then(
@@ -191,12 +191,12 @@ export class Desk {
 		)
 		must(outcome, what)
 		const { error } = outcome
-		must(error instanceof Error && error.message !== '', `what is thrown is an Error with a message; ${what}`)
+		must(error instanceof Error && error.message !== '', `the thrown value is an Error with a message; ${what}`)
 		must(!`${error.message} ${error.stack}`.includes(this.platform.token), 'no error shows the token')
 		return error
 	}
 
-	/** Runs a check; a rejection that nobody handles fails it, since it would be the end of a process. */
+	/** Runs a check, and fails it for an unhandled rejection, which would end a process. */
 	async watched<T>(run: () => Promise<T>): Promise<T> {
 		const unhandled: unknown[] = []
 		const note = (error: unknown): void => void unhandled.push(error)
@@ -206,7 +206,7 @@ export class Desk {
 			must(unhandled.length === 0, `a rejection was left unhandled: ${String(unhandled[0])}`)
 			const shown = this.told.find((line) => line.includes(this.platform.token))
 			must(shown === undefined, 'neither log nor status show the token')
-			same(this.#wrong, [], 'the link is used as the contract says')
+			same(this.#wrong, [], 'the link is used according to the contract')
 			return result
 		} finally {
 			process.off('unhandledRejection', note)
@@ -220,7 +220,7 @@ export class Desk {
 		await this.#elsewhere?.leave()
 	}
 
-	/** The link of one connection; the state behind it is the desk's, as it outlives connections. */
+	/** The link of one connection. Its state belongs to the harness, since it outlives connections. */
 	link(live: Live, token: string): Link {
 		const log = pino({ level: 'trace' }, { write: (line: string) => void this.told.push(line) })
 		return {
@@ -233,7 +233,7 @@ export class Desk {
 			chats: async () => this.#chats(),
 			receive: (message) => {
 				const taken = this.#receive(live, message)
-				taken.catch(() => {}) // as in the gateway: who does not look has lost nothing, since it is delivered again
+				taken.catch(() => {}) // as in the gateway: an ignored rejection loses nothing, since the message is delivered again
 				return taken
 			},
 			advance: async (cursor) => {
@@ -242,7 +242,7 @@ export class Desk {
 				this.#cursor = cursor
 			},
 			status: (status, error) => {
-				if (status !== 'connected' && status !== 'reconnecting') this.#wrong.push(`${String(status)} is no status`)
+				if (status !== 'connected' && status !== 'reconnecting') this.#wrong.push(`${String(status)} is not a status`)
 				this.told.push(`${status} ${error ?? ''}`)
 			},
 			lost: (error) => {
@@ -274,7 +274,7 @@ export class Desk {
 		return result
 	}
 
-	/** A channel's config, as the gateway checks it. */
+	/** Validates a channel's config as the gateway does. */
 	check(config: object): Joi.ValidationResult<Record<string, unknown>> {
 		const own = this.adapter.config?.(Joi) ?? Joi.object()
 		return commonConfig.concat(own).unknown().validate(config, { convert: false })
@@ -282,7 +282,7 @@ export class Desk {
 
 	#config(): object {
 		const { value, error } = this.check(this.platform.config)
-		must(error === undefined, `config(joi) takes the platform's config: ${error?.message}`)
+		must(error === undefined, `config(joi) accepts the platform's config: ${error?.message}`)
 		return Object.freeze(value)
 	}
 
@@ -292,22 +292,22 @@ export class Desk {
 	}
 }
 
-/** One connection, with what the gateway holds of it. */
+/** One connection, with its state in the gateway. */
 export class Live {
 	readonly signal: AbortSignal
-	/** Settles with what `lost` was told. */
+	/** Settles with the error passed to `lost`. */
 	readonly lost: PromiseWithResolvers<unknown> = Promise.withResolvers()
 	queue: Promise<void> = Promise.resolve()
-	/** Rejects when the connection is closed: what is being taken then is not taken. */
+	/** Rejects when the connection is closed: a message in progress is then not accepted. */
 	readonly closed: Promise<never>
 	isClosed = false
 	#connection: Connection | undefined
-	readonly #desk: Desk
+	readonly #harness: Harness
 	readonly #token: string
 	readonly #ending = new AbortController()
 
-	constructor(desk: Desk, token: string, signal?: AbortSignal) {
-		this.#desk = desk
+	constructor(harness: Harness, token: string, signal?: AbortSignal) {
+		this.#harness = harness
 		this.#token = token
 		this.signal = signal ? AbortSignal.any([this.#ending.signal, signal]) : this.#ending.signal
 		const { promise, reject } = Promise.withResolvers<never>()
@@ -322,16 +322,17 @@ export class Live {
 	}
 
 	async open(): Promise<void> {
-		const connecting = this.#desk.adapter.connect(this.#desk.link(this, this.#token))
-		this.#connection = await this.#desk.within(connecting, 'connect settles')
+		const connecting = this.#harness.adapter.connect(this.#harness.link(this, this.#token))
+		this.#connection = await this.#harness.within(connecting, 'connect settles')
 	}
 
-	/** As the gateway does it: the signal aborts, then `close`, once. */
+	/** Like the gateway, aborts the signal and then calls `close`, once. */
 	async close(): Promise<void> {
 		if (this.isClosed) return
 		this.isClosed = true
 		this.#ending.abort()
-		if (this.#connection) await this.#desk.within(this.#connection.close(), 'close settles', this.#desk.patience_ms * 2)
+		if (this.#connection)
+			await this.#harness.within(this.#connection.close(), 'close settles', this.#harness.patience_ms * 2)
 	}
 
 	mustBeOpen(): void {
@@ -342,8 +343,8 @@ export class Live {
 const POLL_MS = 5
 
 /**
- * Waits until `condition` holds; false where it does not in so many milliseconds. Polls are counted, not the clock: platform
- * and adapter are in this process, so time for which it stands still is time for neither of them.
+ * Waits until `condition` holds; false if it does not within `ms`. Counts polls instead of the clock: platform and adapter are in this
+ * process, so time in which it cannot run does not count.
  */
 async function holdsIn(ms: number, condition: () => unknown): Promise<boolean> {
 	for (let waited = 0; !(await condition()); waited += POLL_MS) {
