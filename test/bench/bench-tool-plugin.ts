@@ -1,4 +1,4 @@
-/** A plugin for the home of the measured gateway: a tool that costs nothing, made once. */
+/** A plugin for the measured gateway: adds a tool that costs almost nothing. */
 import type { Plugin } from '../../core/plugin.ts'
 
 export default {

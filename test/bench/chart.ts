@@ -1,6 +1,6 @@
 /**
- * The chart of docs/performance.md as SVG: throughput and latency over the number of clients, of the gateway and of its bare
- * counterpart. The browser's colour scheme chooses the colours.
+ * The chart of docs/performance.md as SVG: throughput and latency by number of clients, for the gateway and its bare counterpart. The
+ * colours follow the browser's colour scheme.
  */
 import type { Figure } from './table.ts'
 
@@ -30,7 +30,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328 }
 	.bare { stroke: #f0883e } .bare-dot { fill: #f0883e }
 }`
 
-/** Both axes are logarithmic. Throws where there are no points of both panels. */
+/** Both axes are logarithmic. Throws unless there are points for both panels. */
 export function chartOf(figures: readonly Figure[]): string {
 	const points = figures.filter((figure): figure is Point => figure.point !== undefined)
 	const panels = PANELS.map(({ of, top, title }) => {
@@ -88,13 +88,13 @@ function panelOf(points: readonly Point[], top: number, title: string): string {
 	].join('\n')
 }
 
-/** From a range of values, by their logarithms, to one of pixels. */
+/** Maps a range of values logarithmically to a range of pixels. */
 function scale([from, to]: [number, number], [start, end]: [number, number]): (value: number) => number {
 	const span = Math.log(to / from) || 1
 	return (value) => start + ((end - start) * Math.log(value / from)) / span
 }
 
-/** 1, 2 and 5 times the powers of ten, from the last one below the values to the first above. */
+/** The numbers 1, 2 and 5 times a power of ten, from the last one below the values to the first one above. */
 function ticksOf(least: number, most: number): number[] {
 	const first = Math.floor(Math.log10(least))
 	const all = Array.from({ length: Math.ceil(Math.log10(most)) - first + 1 }, (_, at) => first + at).flatMap((power) =>

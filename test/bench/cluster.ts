@@ -1,6 +1,6 @@
 /**
- * Runs a second with the data in a cluster, against the same gateway with the data in a folder; with one and two gateways more that
- * lend their threads, against one alone; and requests and events through a waiting gateway, against the working one.
+ * Compares runs per second with the data in a cluster and in a folder; with one and two additional gateways that lend their threads and
+ * without; and requests and events through a waiting gateway and directly.
  */
 import { randomBytes } from 'node:crypto'
 import { send } from '../support/gateway.ts'
@@ -31,7 +31,7 @@ export async function cluster(effort: Effort): Promise<Figure[]> {
 		await using folder = await startSubject({ modelUrl })
 		const env = { SVC_CLUSTER: nats.url, SVC_CLUSTER_REPLICAS: String(servers) }
 		await using gateway = await startSubject({ modelUrl, env })
-		// They take longer than elsewhere: one server alone writes each message to the disk by itself.
+		// Fewer runs, since they take longer: a single server writes each message to the disk separately.
 		const count = servers === 1 ? runs / 4 : runs / 2
 		const pairs = await inTurns(rounds, rounder(gateway, count), rounder(folder, count))
 		figures.push({
@@ -43,11 +43,11 @@ export async function cluster(effort: Effort): Promise<Figure[]> {
 	return [...figures, ...(await lent(effort)), ...(await forwarded(effort))]
 }
 
-/** How long the model takes where places are what is missing, and the places of each gateway. */
+/** The latency of the model with which places are the bottleneck, and the places of each gateway. */
 const SLOW_MODEL_MS = 1_000
 const PLACES = 8
 
-/** All gateways share the machine, so what more of them bring is places, and less work for the working one. */
+/** All gateways share the machine, so additional ones only add places and relieve the working gateway. */
 async function lent({ rounds, runs }: Effort): Promise<Figure[]> {
 	const figures: Figure[] = []
 	for (const gateways of [2, 3]) {
@@ -89,7 +89,7 @@ async function lent({ rounds, runs }: Effort): Promise<Figure[]> {
 	return figures
 }
 
-/** Settles once so many gateways lend their threads. */
+/** Settles once `count` gateways lend their threads. */
 async function lending(working: Subject, count: number): Promise<void> {
 	await eventually(async () => {
 		const { body } = await send(`${working.url}/v1/cluster`, 'GET')
@@ -99,7 +99,7 @@ async function lending(working: Subject, count: number): Promise<void> {
 	})
 }
 
-/** One connection, one request after another. */
+/** Sequential requests on one connection. */
 async function forwarded({ rounds, requests, single }: Effort): Promise<Figure[]> {
 	await using nats = await startNats(1)
 	const env = {
@@ -151,7 +151,7 @@ async function forwarded({ rounds, requests, single }: Effort): Promise<Figure[]
 	return [...figures('a request through', pairs), ...figures('the first event of a run, at', heard)]
 }
 
-/** Each run in a conversation of its own, and each round on new connections: an idle one would be closed meanwhile. */
+/** Each run has a new conversation, and each round new connections, since idle ones would be closed. */
 function rounder(gateway: Subject, runs: number): () => Promise<{ perSecond: number; cpuPerRun: number }> {
 	return async () => {
 		const clients = await connections(gateway.url, CLIENTS)

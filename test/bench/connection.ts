@@ -1,6 +1,6 @@
 /**
- * One keep-alive connection, one request on it at a time. Client and server share the cores, so what the client costs
- * is missing in what is measured: this one takes about a tenth of `fetch`.
+ * A keep-alive connection with one request at a time. Client and server share the cores, so the cost of the client reduces the
+ * measured rates: this client needs about a tenth of the CPU time of `fetch`.
  */
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -14,7 +14,7 @@ export interface Reply {
 export class Connection {
 	readonly #socket: Socket
 	readonly #host: string
-	#waiting: PromiseWithResolvers<Reply> | null = null
+	#pending: PromiseWithResolvers<Reply> | null = null
 	#received = ''
 
 	private constructor(socket: Socket, host: string) {
@@ -22,8 +22,8 @@ export class Connection {
 		this.#host = host
 		socket.setNoDelay(true)
 		socket.setEncoding('latin1')
-		socket.on('data', (text: string) => this.#take(text))
-		socket.on('close', () => this.#waiting?.reject(new Error('the server closed the connection')))
+		socket.on('data', (text: string) => this.#receive(text))
+		socket.on('close', () => this.#pending?.reject(new Error('the server closed the connection')))
 	}
 
 	/** `url` is the server's, such as `http://127.0.0.1:3000`. */
@@ -42,7 +42,7 @@ export class Connection {
 		return this.sendText('POST', path, JSON.stringify(body))
 	}
 
-	/** `headers`: further ones. */
+	/** `headers`: additional headers. */
 	sendText(method: string, path: string, text: string, headers: Record<string, string> = {}): Promise<Reply> {
 		const all = { 'content-type': 'application/json', ...headers, 'content-length': Buffer.byteLength(text) }
 		const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -54,15 +54,15 @@ export class Connection {
 	}
 
 	#send(request: string): Promise<Reply> {
-		if (this.#waiting) throw new Error('a request is under way on this connection already')
+		if (this.#pending) throw new Error('a request is already in progress on this connection')
 		if (this.#socket.destroyed) throw new Error('the server has closed the connection')
-		this.#waiting = Promise.withResolvers()
+		this.#pending = Promise.withResolvers()
 		this.#socket.write(request)
-		return this.#waiting.promise
+		return this.#pending.promise
 	}
 
-	/** An answer that is measured has a content-length, or ends with an empty chunk; then its body has the chunks' frames. */
-	#take(text: string): void {
+	/** Measured answers have a content-length, or end with an empty chunk. A chunked body includes the framing of its chunks. */
+	#receive(text: string): void {
 		this.#received += text
 		const headEnd = this.#received.indexOf('\r\n\r\n')
 		if (headEnd < 0) return
@@ -74,13 +74,13 @@ export class Connection {
 		if (this.#received.length < end) return
 		const body = this.#received.slice(headEnd + 4, end)
 		this.#received = this.#received.slice(end)
-		const waiting = this.#waiting
-		this.#waiting = null
-		waiting?.resolve({ status: Number(head.slice(9, 12)), body })
+		const pending = this.#pending
+		this.#pending = null
+		pending?.resolve({ status: Number(head.slice(9, 12)), body })
 	}
 }
 
-/** Throws where the answer is none of success. */
+/** Parses the body. Throws unless the status is 2xx. */
 export function bodyOf<T>({ status, body }: Reply): T {
 	if (status < 200 || status > 299) throw new Error(`the gateway answered ${status}: ${body}`)
 	return JSON.parse(body) as T

@@ -1,6 +1,6 @@
 /**
- * The console in Debian's Chromium: how many rows of the store each page needs until it shows its content, beside those of a gateway
- * with few runs and events; and how smooth Runs stays while runs come and go.
+ * The console in Debian's Chromium: the number of rows that the store reads for each page, compared with a gateway that has few runs
+ * and events; and the frame rate of the page Runs while runs start and end.
  */
 import type { Page } from 'playwright-core'
 import { noBrowser, startBrowser } from '../browser/chromium.ts'
@@ -35,14 +35,14 @@ const SETTLED_MS = 400
 
 export async function consolePages({ consoleRuns, consoleEvents }: Effort): Promise<Figure[]> {
 	if (noBrowser !== false) {
-		process.stderr.write(`console is left out: ${noBrowser}\n`)
+		process.stderr.write(`console is skipped: ${noBrowser}\n`)
 		return []
 	}
 	const file = new URL('./peers/counting-gateway.ts', import.meta.url)
 	await using full = await startPeer(file)
 	await using small = await startPeer(file)
 	await Promise.all([full.ask('runs', consoleRuns), small.ask('runs', FEW)])
-	// In parts, each of which is answered in time.
+	// In parts, so that each is answered within the time limit.
 	for (let left = consoleEvents; left > 0; left -= 100_000) await full.ask('events', Math.min(left, 100_000))
 	const browser = await startBrowser([])
 	try {
@@ -73,7 +73,7 @@ async function rowsOf(gateway: Peer, page: Page): Promise<Record<string, number>
 	return rows
 }
 
-/** Frames per second of Runs under load, beside those while nothing happens. */
+/** Frames per second of the page Runs under load, compared with those of an idle gateway. */
 async function smoothness(gateway: Peer, page: Page): Promise<Figure> {
 	await page.goto(`${await gateway.ask<string>('url')}/#/runs`)
 	await page.locator('tbody tr').first().waitFor()

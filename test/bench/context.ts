@@ -1,4 +1,4 @@
-/** What it takes to read and fit the context of a run, by how long its conversation is: from the store to the request. */
+/** The time to read a run's context from the store and fit it into the window, by length of the conversation. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ export async function context({ single }: Effort): Promise<Figure[]> {
 		const timesOf = async (uid: string, turns: number): Promise<number[]> => {
 			for (let turn = 0; turn < turns; turn++) await addTurn(engine, uid)
 			const times: number[] = []
-			// Each time one turn more: the newest is read from the disk.
+			// Adds a turn each time, so that the newest one is not cached.
 			for (let at = 0; at < single + 10; at++) {
 				const run_id = await addTurn(engine, uid)
 				const began = performance.now()

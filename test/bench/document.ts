@@ -1,4 +1,4 @@
-/** docs/performance.md, of the figures of one run of the bench. */
+/** Generates docs/performance.md from the figures of one run of the bench. */
 import type { Level } from './effort.ts'
 import { rowOf, summaryOf } from './table.ts'
 import type { Figure } from './table.ts'
@@ -6,11 +6,11 @@ import type { Figure } from './table.ts'
 export interface Measured {
 	/** One line: Node, kernel, processor, memory. */
 	machine: string
-	/** Of other programs: the load average of the minute before, and whether it is too high for good figures. */
+	/** The load average of the minute before the run, and whether other programs caused too much load for good figures. */
 	load: number
 	isBusy: boolean
 	level: Level
-	/** Of the gateway. */
+	/** The gateway's version. */
 	version: string
 	figures: readonly Figure[]
 }

@@ -1,36 +1,36 @@
-/** How long the measurements take, and so how sure they are. */
+/** How many repetitions the measurements have, which determines their duration and precision. */
 export interface Effort {
-	/** Pairs of rounds, without those that warm up. */
+	/** Pairs of measured rounds. */
 	rounds: number
-	/** Runs of a round; a multiple of 32. */
+	/** Runs per round; a multiple of 32. */
 	runs: number
 	/**
-	 * Runs before those that are measured, of each side; a multiple of `runs`. V8 compiles the gateway's code for the first 15,000,
-	 * that of the bare loop for the first 8,000.
+	 * Warm-up runs of each side; a multiple of `runs`. V8 still compiles the gateway's code during the first 15,000, that of the bare
+	 * loop during the first 8,000.
 	 */
 	runsWarmUp: number
-	/** Turns of the longer conversations. */
+	/** Lengths of the longer conversations, in turns. */
 	turns: readonly number[]
-	/** Single runs, for latency, and those before them: V8 compiles for the first 4,000. */
+	/** Sequential runs for latency, and their warm-up: V8 compiles during the first 4,000. */
 	single: number
 	singleWarmUp: number
-	/** REST requests of a round. V8 compiles for the first 60,000, as many as the rounds that warm up have. */
+	/** REST requests per round. V8 compiles during the first 60,000, which are the warm-up rounds. */
 	requests: number
-	/** Webhook deliveries of a round; V8 compiles for the first 12,000. */
+	/** Webhook deliveries per round; V8 compiles during the first 12,000. */
 	deliveries: number
-	/** Events of a round of the fan-out. */
+	/** Events per round of the fan-out. */
 	events: number
 	starts: number
-	/** Runs and other events behind the console. */
+	/** Runs, and other events, in the store behind the console. */
 	consoleRuns: number
 	consoleEvents: number
-	/** Clients at the same time, one number after another. */
+	/** Numbers of concurrent clients to measure. */
 	clients: readonly number[]
-	/** Memories of the one agent whose memory is searched, one number after another. */
+	/** Numbers of memories of one agent to measure. */
 	memories: readonly number[]
 	/**
-	 * Runs until the heaps stop growing, and the runs after these during which memory is measured. The gateway's heaps stop
-	 * growing after about 8,000 runs, those of the bare loop after 14,000.
+	 * Warm-up runs until the heaps stop growing, and the runs during which memory is then measured. The gateway's heaps stop growing
+	 * after about 8,000 runs, those of the bare loop after 14,000.
 	 */
 	memoryWarmUp: number
 	memoryRuns: number

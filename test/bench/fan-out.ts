@@ -1,4 +1,4 @@
-/** Durable events to 200 clients of the event stream, against a plain writer of the same frames that keeps nothing. */
+/** Durable events to 200 clients of the event stream, compared with a plain server that writes the same frames and stores nothing. */
 import { readFileSync } from 'node:fs'
 import { bodyOf } from './connection.ts'
 import type { Effort } from './effort.ts'
@@ -24,7 +24,7 @@ export async function fanOut({ rounds, events }: Effort): Promise<Figure[]> {
 	const [client] = await connections(gateway.url, 1)
 	const burst: Burst = { events, lanes: LANES, text: 'x'.repeat(200) }
 
-	/** Answers with deliveries per second. */
+	/** Returns deliveries per second. */
 	const measure = async (url: string, begin: () => Promise<unknown>): Promise<number> => {
 		const began = performance.now()
 		await Promise.all([readers.ask('expect', { url, events: events * CLIENTS }), begin()])

@@ -1,6 +1,6 @@
 /**
- * What the gateway adds to one run alone, and how soon its first event comes. Runs and bare calls take turns one by one:
- * a processor that has just done something else is slower for both.
+ * The latency that the gateway adds to a single run, and the time until its first event. Runs and bare calls alternate one by one, so
+ * that cold processor caches affect both.
  */
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'

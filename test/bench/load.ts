@@ -1,4 +1,4 @@
-/** Runs a second, and the time of one, from 1 client to 256. */
+/** Runs per second, and the time of one run, with 1 to 256 clients. */
 import type { Connection } from './connection.ts'
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'
@@ -10,8 +10,8 @@ import { median } from './statistics.ts'
 import { connections, makeAgents, startSubject } from './subject.ts'
 import type { Figure } from './table.ts'
 
-/** The fewest runs of a client in a round. */
-const EACH = 3
+/** Minimum number of runs per client in a round. */
+const MIN_RUNS = 3
 
 interface Round {
 	perSecond: number
@@ -26,10 +26,10 @@ export async function load({ rounds, runs, runsWarmUp, clients: counts }: Effort
 	await using gateway = await startSubject({ modelUrl: url })
 	using runner = await openRunner(gateway)
 	const figures: Figure[] = []
-	// The most clients first: with them, both sides have compiled their code soonest.
+	// Starts with the most clients, with which both sides compile their code fastest.
 	for (const [index, count] of counts.toReversed().entries()) {
 		const clients = await connections(gateway.url, count)
-		const calls = Math.max(runs / 2, EACH * count)
+		const calls = Math.max(runs / 2, MIN_RUNS * count)
 		const pairs = await inTurns<Round>(
 			rounds,
 			async () => roundOf(await runEach(runner, clients, await makeAgents(clients, calls))),
@@ -62,7 +62,7 @@ function roundOf({ ms, each }: BareTimes): Round {
 	return { perSecond: (each.length * 1000) / ms, p50: median(each) }
 }
 
-/** As `runAll`, with the milliseconds of each run. */
+/** Like `runAll`, but also returns the milliseconds of each run. */
 async function runEach(runner: Runner, clients: readonly Connection[], agents: readonly string[]): Promise<BareTimes> {
 	const left = agents.values()
 	const each: number[] = []

@@ -1,10 +1,10 @@
 /**
- * What the gateway costs beside the bare libraries, measured in the same minute on the same machine:
+ * Compares the gateway with the bare libraries, measured alternately on the same machine:
  *
  *     npm run bench -- [--quick | --long] [--json] [--write] [throughput surfaces load latency fan-out rest webhooks skill shares context memory-search recall upgrade start memory cluster console]
  *
- * Servers, load and models run in processes of their own. `--write` writes docs/performance.md, by default of the metrics that it
- * is about. Linux only: figures of processes come from /proc.
+ * Servers, clients and models run in separate processes. `--write` writes docs/performance.md, by default with the metrics of that
+ * page. Linux only: process metrics come from /proc.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, release, totalmem } from 'node:os'
@@ -64,11 +64,11 @@ const { values, positionals } = parseArgs({
 })
 const unknown = positionals.find((name) => !(name in metrics))
 if (unknown !== undefined) {
-	console.error(`bench: no metric "${unknown}"; there are: ${Object.keys(metrics).join(', ')}`)
+	console.error(`bench: unknown metric "${unknown}"; available: ${Object.keys(metrics).join(', ')}`)
 	process.exit(2)
 }
 if (process.platform !== 'linux') {
-	console.error('bench: the figures of processes come from /proc, which only Linux has')
+	console.error('bench: needs Linux, since process metrics come from /proc')
 	process.exit(2)
 }
 

@@ -1,4 +1,4 @@
-/** A plugin for the home of the measured gateway: stores and searches memories without HTTP in between. */
+/** A plugin for the measured gateway: stores and searches many memories per HTTP request. */
 import type { Plugin } from '../../core/plugin.ts'
 import type {} from '../../plugins/agents/contract.ts'
 import type {} from '../../plugins/memory/contract.ts'
@@ -6,7 +6,7 @@ import type {} from '../../plugins/memory/contract.ts'
 export interface StoreRequest {
 	agent: string
 	contents: string[]
-	/** Writers side by side, each of which waits for its memory before it stores the next. */
+	/** Concurrent writers, each of which stores one memory after another. */
 	lanes: number
 }
 

@@ -1,6 +1,6 @@
 /**
- * Long-term memory, against LMDB and usearch alone with the same vectors. Ours also searches by words, fuses both, reads
- * the memories found from the store, and does it in another thread than the one that asks.
+ * Long-term memory, compared with LMDB and usearch alone with the same vectors. Ours also searches by words, fuses both results, reads
+ * the memories from the store, and searches in a separate thread.
  */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -32,7 +32,7 @@ async function searchAmong(memories: number, rounds: number): Promise<Figure[]> 
 		files: { 'plugins/memory-bench/index.ts': plugin, 'config/gateway.yaml': 'plugins:\n  memory-bench: true\n' },
 	})
 	await using bare = await startPeer(new URL('./peers/bare-vectors.ts', import.meta.url))
-	/** On a connection of its own: the gateway ends one that is idle while the other side has its turn. */
+	/** Uses a new connection, since the gateway closes idle ones while the other side is measured. */
 	const post = async <T>(path: string, body: unknown): Promise<T> => {
 		const client = await Connection.open(gateway.url)
 		try {
@@ -50,7 +50,7 @@ async function searchAmong(memories: number, rounds: number): Promise<Figure[]> 
 		.map((text) => text.split(' ').slice(0, 8).join(' '))
 	const searchOurs = async (): Promise<number[]> =>
 		(await ask<{ times: number[] }>('search', { agent: 'ada', questions })).times
-	// From the first search on every write goes to the index as well; where there is nothing yet, none is opened.
+	// The first search opens the index, which an agent without memories does not have. Later writes update it.
 	await ask('store', { agent: 'ada', contents: contents.slice(0, 1), lanes: 1 })
 	await searchOurs()
 
@@ -90,7 +90,7 @@ async function searchAmong(memories: number, rounds: number): Promise<Figure[]> 
 	]
 }
 
-/** The graph is made in the background; when it is done the process has nothing to do. */
+/** Waits until the process is idle: then the graph, which is built in the background, is complete. */
 async function untilIdle(pid: number): Promise<void> {
 	for (let before = cpuMs(pid); ;) {
 		await sleep(IDLE_MS)

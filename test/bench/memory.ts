@@ -1,6 +1,6 @@
 /**
- * Memory over many runs. Without the pages of files: those of the database fill with use, as they should, and the kernel
- * takes them back when it needs room.
+ * Memory use over many runs. Excludes mapped files: the pages of the database fill with use, as they should, and the kernel reclaims
+ * them when it needs memory.
  */
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'
@@ -23,8 +23,8 @@ export async function memory({ memoryWarmUp, memoryRuns }: Effort): Promise<Figu
 	const clients = await connections(gateway.url, CLIENTS)
 	using runner = await openRunner(gateway)
 
-	/** MiB that are added by 1,000 runs. */
-	const watch = async (pid: number, doRuns: (count: number) => Promise<unknown>): Promise<number> => {
+	/** Returns the growth per 1,000 runs, in MiB. */
+	const growth = async (pid: number, doRuns: (count: number) => Promise<unknown>): Promise<number> => {
 		await doRuns(memoryWarmUp)
 		const points = [{ x: 0, y: memoryMib(pid).anonymous }]
 		for (let runs = BATCH; runs <= memoryRuns; runs += BATCH) {
@@ -33,9 +33,9 @@ export async function memory({ memoryWarmUp, memoryRuns }: Effort): Promise<Figu
 		}
 		return slope(points)
 	}
-	const ours = await watch(gateway.pid, async (count) => runAll(runner, clients, await makeAgents(clients, count)))
+	const ours = await growth(gateway.pid, async (count) => runAll(runner, clients, await makeAgents(clients, count)))
 	const after = memoryMib(gateway.pid).anonymous
-	const others = await watch(bare.pid, (calls) =>
+	const others = await growth(bare.pid, (calls) =>
 		bare.ask('callAll', { url, calls, lanes: CLIENTS, turns: 0 } satisfies BareCalls),
 	)
 	for (const client of clients) client.close()

@@ -1,7 +1,7 @@
 /**
- * How many of the memories that answer a question are among the first ten, against BM25 over each memory with its neighbours, with
- * and without the sentence encoder. The sets are of different style; no question about the chat or the notes was used to choose the
- * constants of the search. Each question is asked of a memory that holds all sets.
+ * The share of the memories that answer a question among the first ten results, with and without the sentence encoder, compared with
+ * BM25 over each memory with its neighbours. The sets differ in style; no question about the chat or the notes was used to tune the
+ * search. Each question searches a memory with all sets.
  */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -21,7 +21,7 @@ interface LabelledSet {
 	about: string
 	/** Seconds between its memories. */
 	gap: number
-	/** Of its first memory among those of all sets. */
+	/** The index of its first memory among those of all sets. */
 	from: number
 	labelled: Labelled
 }
@@ -102,7 +102,7 @@ async function recallOf({ labelled, from }: LabelledSet, search: Search): Promis
 	return sum / labelled.questions.length
 }
 
-/** BM25 with its usual constants (k1 1.2, b 0.75); a document is a memory with the one before and after it, if within the hour. */
+/** BM25 with its usual constants (k1 1.2, b 0.75). A document is a memory with the previous and the next one, if within an hour. */
 function plainSearch(contents: readonly string[], times: readonly number[]): Search {
 	const own = contents.map((content) => termsOf(content).terms)
 	const isNear = (a: number, b: number): boolean => Math.abs((times[a] ?? Infinity) - (times[b] ?? 0)) <= 3_600_000

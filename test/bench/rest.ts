@@ -1,4 +1,4 @@
-/** Reading an agent over HTTP, against a hapi route that answers the same from memory. */
+/** Reading an agent over HTTP, compared with a hapi route that returns the same from memory. */
 import { bodyOf } from './connection.ts'
 import type { Connection } from './connection.ts'
 import type { Effort } from './effort.ts'

@@ -1,6 +1,6 @@
 import { median } from './statistics.ts'
 
-/** Rounds after which both sides run optimized code, as a process does that has worked for a while; unless `warmUp` says otherwise. */
+/** Default number of warm-up rounds, after which both sides run optimized code, as long-running processes do. */
 const WARM_UP = 3
 
 export interface Pair<T> {
@@ -9,8 +9,8 @@ export interface Pair<T> {
 }
 
 /**
- * Measures both sides in turns, so that whatever else the machine does meets both: a slow minute makes both slow, and
- * the ratio of neighbours stays. The first rounds of each only warm up. Every second round begins with the other side.
+ * Measures both sides alternately, so that other load on the machine affects both and hardly changes the ratio of neighbouring
+ * rounds. The first `warmUp` rounds are discarded. Every second round begins with the other side.
  */
 export async function inTurns<T>(
 	rounds: number,

@@ -1,4 +1,4 @@
-/** Runs on the gateway, from the client's side. */
+/** Runs on the gateway, as a client sees them. */
 import { bodyOf } from './connection.ts'
 import type { Connection } from './connection.ts'
 import { listen } from './subject.ts'
@@ -11,23 +11,23 @@ export interface RunTime {
 }
 
 export interface Runner extends Disposable {
-	/** Sends a prompt, and settles when the stream told of the run's end. */
+	/** Sends a prompt, and settles when the stream has reported the run's end. */
 	run(connection: Connection, agent: string): Promise<RunTime>
 }
 
 const END_WITHIN_MS = 60_000
 
-/** When the client heard of a run's beginning and end (`performance.now`). */
-interface Heard {
+/** When the client received a run's first and last event (`performance.now`). */
+interface RunEvents {
 	started: number
 	ended: PromiseWithResolvers<number>
 }
 
-/** One stream hears for all runs. `withStart`: also when each run began, which costs the client one event more. */
+/** Uses one stream for all runs. `withStart`: also receives `run.started`, which costs the client one more event per run. */
 export async function openRunner({ url }: Subject, withStart = false): Promise<Runner> {
-	const runs = new Map<string, Heard>()
-	// Whatever comes first makes the entry: the answer to the request, or the run's first event.
-	const runOf = (run_id: string): Heard => {
+	const runs = new Map<string, RunEvents>()
+	// Either the response or the run's first event may arrive first.
+	const runOf = (run_id: string): RunEvents => {
 		const known = runs.get(run_id) ?? { started: 0, ended: Promise.withResolvers() }
 		runs.set(run_id, known)
 		return known
@@ -59,7 +59,7 @@ export async function openRunner({ url }: Subject, withStart = false): Promise<R
 	}
 }
 
-/** Every client does one run after another, until all agents had one; answers with milliseconds. */
+/** Every client executes runs sequentially, one for each agent in all. Returns the total milliseconds. */
 export async function runAll(
 	runner: Runner,
 	clients: readonly Connection[],

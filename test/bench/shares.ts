@@ -1,6 +1,6 @@
 /**
- * What one agent's flood costs another: calls of a skill with a name lookup each, alone and while another agent keeps many
- * calls that compute in flight, or many of these, many that sleep, and many lookups.
+ * How one agent's flood affects another agent's skill calls, each with a name lookup: alone, while the other agent keeps many computing
+ * calls in progress, and while it keeps many computing calls, sleeping calls and lookups in progress.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { systemLookup } from '../../core/fetch/system-lookup.ts'
@@ -11,14 +11,14 @@ import type { Effort } from './effort.ts'
 import { quantile } from './statistics.ts'
 import type { Figure } from './table.ts'
 
-/** As a skill that does something: some milliseconds of computing. */
+/** A skill that computes for some milliseconds. */
 const computes = `export default async () => {
 	let sum = 0
 	for (let n = 0; n < 5e5; n++) sum = (sum + n * n) % 1000003
 	return sum
 }`
 const sleeps = 'export default () => new Promise((resolve) => setTimeout(resolve, 2000))'
-/** Those of gateway.yaml by default. */
+/** The defaults of gateway.yaml. */
 const settings = {
 	processes: 2,
 	waiting_processes: 6,

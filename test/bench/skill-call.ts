@@ -1,6 +1,6 @@
 /**
- * One call of a skill's program through the pool of skill hosts, against bare isolated-vm in a child process and against a
- * Node process started for it. Calls follow each other at once, and one at a time with a pause, as an agent makes them.
+ * One call of a skill's program through the pool of skill hosts, compared with bare isolated-vm in a child process and with a new Node
+ * process. Calls follow each other immediately, and with pauses, as an agent makes them.
  */
 import { execFile } from 'node:child_process'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -14,7 +14,7 @@ import type { Figure } from './table.ts'
 
 const code = 'export default async ({ city }) => ({ text: `It rains in ${city}.` })'
 const args = { city: 'Köln' }
-/** Those of gateway.yaml by default. */
+/** The defaults of gateway.yaml. */
 const settings = {
 	processes: 2,
 	waiting_processes: 6,
@@ -24,7 +24,7 @@ const settings = {
 	cpu_s: 5,
 	wall_time_s: 60,
 }
-/** Longer than a host takes to be ready for another program. */
+/** Longer than a host needs to prepare for the next program. */
 const PAUSE_MS = 20
 const STARTS = 10
 
@@ -71,7 +71,7 @@ export async function skillCall({ single }: Effort): Promise<Figure[]> {
 const script = `const { default: run } = await import(${JSON.stringify(`data:text/javascript,${encodeURIComponent(code)}`)})
 process.stdout.write(JSON.stringify(await run(${JSON.stringify(args)})))`
 
-/** Ten of one, ten of the other, so that whatever else the machine does meets both; the first of all only warm up. */
+/** Alternates ten calls of each side, so that other load affects both. The first two rounds are a warm-up. */
 async function inTurns(
 	count: number,
 	between_ms: number,
@@ -87,7 +87,7 @@ async function inTurns(
 			for (let n = 0; n < 10; n++) {
 				if (between_ms > 0) await pause(between_ms)
 				const took = await timed(act)
-				// The first of ten follows the other side, and finds the process as rested as after a pause.
+				// The first of ten calls follows the other side's, so its process was idle, as after a pause.
 				if (round >= 0 && (n > 0 || between_ms > 0)) times[name].push(took)
 			}
 		}

@@ -1,4 +1,4 @@
-/** From the start of the process until it listens, and the memory that it holds idle, against an empty hapi server. */
+/** The time from the start of the process until it listens, and its idle memory, compared with an empty hapi server. */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'
@@ -7,7 +7,7 @@ import { startSubject } from './subject.ts'
 import type { Figure } from './table.ts'
 import { residentMib } from './usage.ts'
 
-/** Until what the start has left over is done, and its memory given back. */
+/** Time for the work after the start to finish and its memory to be released. */
 const SETTLE_MS = 3_000
 
 interface Started {

@@ -2,7 +2,7 @@ export function median(values: readonly number[]): number {
 	return quantile(values, 0.5)
 }
 
-/** `share` from 0 to 1; the nearest value that was measured. */
+/** `share`: from 0 to 1. Returns one of the values, without interpolation. */
 export function quantile(values: readonly number[], share: number): number {
 	const sorted = values.toSorted((a, b) => a - b)
 	const value = sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]

@@ -1,4 +1,4 @@
-/** The gateway that is measured: a process of its own with an empty home, and its clients' side. */
+/** The measured gateway: a separate process with an empty home, and helpers for its clients. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { get } from 'node:http'
 import type { ClientRequest } from 'node:http'
@@ -12,17 +12,17 @@ import { bodyOf, Connection } from './connection.ts'
 export interface Subject extends AsyncDisposable {
 	url: string
 	pid: number
-	/** Milliseconds from the process's start to its greeting. */
+	/** Milliseconds from the process's start to its startup banner. */
 	ready_ms: number
 }
 
 export interface SubjectOptions {
-	/** Where its model is; without one the gateway answers by itself. */
+	/** The model server; without it, the offline provider answers. */
 	modelUrl?: string
 	/** Files of its home, by path. */
 	files?: Record<string, string>
 	env?: NodeJS.ProcessEnv
-	/** Where it starts from. Default: the bundle, as operators start it. */
+	/** How it is started. Default: from the bundle, like an installed gateway. */
 	from?: SpawnOptions['from']
 }
 
@@ -42,7 +42,7 @@ export async function startSubject({
 	const model =
 		modelUrl === undefined ? {} : { OPENAI_API_KEY: 'bench', OPENAI_BASE_URL: modelUrl, OPENAI_MODEL: 'bench' }
 	const gateway = await spawnGateway(home, { ...model, ...env }, { from })
-	// A measurement that fails ends the bench, which must not leave a gateway running.
+	// A failed measurement ends the bench, which must not leave a gateway running.
 	const kill = (): void => void gateway.child.kill('SIGKILL')
 	process.once('exit', kill)
 	return {
@@ -59,7 +59,7 @@ export async function startSubject({
 
 let agents = 0
 
-/** Creates agents and answers with their names. */
+/** Creates agents, and returns their names. */
 export async function makeAgents(connections: readonly Connection[], count: number): Promise<string[]> {
 	const names = Array.from({ length: count }, () => `agent-${agents++}`)
 	const left = names.values()
@@ -90,7 +90,7 @@ export async function listen(url: string, types: string[], heard: (event: Event)
 		(response) => {
 			if (response.statusCode !== 200) opened.reject(new Error(`the stream was answered with ${response.statusCode}`))
 			response.setEncoding('utf8')
-			// The gateway greets as soon as the stream is live.
+			// The gateway sends a comment as soon as the stream is open.
 			response.on('data', (text: string) => {
 				opened.resolve()
 				parser.feed(text)

@@ -1,6 +1,6 @@
 /**
- * Runs a second with 32 clients through the OpenAI-compatible surface, and with a call of a tool, against loops of the `openai`
- * package that make the same calls of the model.
+ * Runs per second with 32 clients through the OpenAI-compatible API, and with a tool call, compared with loops of the `openai` package
+ * that make the same model calls.
  */
 import { readFileSync } from 'node:fs'
 import type { Connection } from './connection.ts'
@@ -67,14 +67,14 @@ function figureOf(metric: string, pairs: Awaited<ReturnType<typeof inTurns<numbe
 	return { metric, unit: '1/s', ...compare(pairs, (one) => one), goal: { of: 'ratio', least } }
 }
 
-/** Every client streams one completion after another, each in a conversation of its own; answers with milliseconds. */
+/** Every client streams completions sequentially, each in a new conversation. Returns the total milliseconds. */
 async function completeAll(clients: readonly Connection[], agents: readonly string[], count: number): Promise<number> {
 	let left = count
 	const complete = async (client: Connection, agent: string): Promise<void> => {
 		while (left-- > 0) {
 			const messages = [{ role: 'user', content: 'hello' }]
 			const { status, body } = await client.post('/v1/chat/completions', { model: agent, stream: true, messages })
-			if (status !== 200 || !body.includes('[DONE]')) throw new Error(`a completion is not whole: ${status} ${body}`)
+			if (status !== 200 || !body.includes('[DONE]')) throw new Error(`a completion is incomplete: ${status} ${body}`)
 		}
 	}
 	const began = performance.now()

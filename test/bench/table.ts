@@ -1,19 +1,19 @@
-/** One figure as it is printed. */
+/** One measured figure. */
 export interface Figure {
 	metric: string
 	unit: string
 	ours: number
-	/** Null where there is nothing to compare with. */
+	/** Null if there is no counterpart. */
 	bare: number | null
 	/** Default: ours / bare. */
 	ratio?: number
 	goal?: Goal
-	/** Of the chart. */
+	/** The point in the chart. */
 	point?: { of: 'throughput' | 'latency'; clients: number }
 }
 
 export interface Goal {
-	/** Of which column. */
+	/** The column to which the goal applies. */
 	of: 'ours' | 'ratio'
 	least?: number
 	most?: number
@@ -26,7 +26,7 @@ export function ratioOf({ ours, bare, ratio }: Figure): number | null {
 	return ratio ?? (bare === null ? null : ours / bare)
 }
 
-/** Null where there is no goal. */
+/** Null if there is no goal. */
 export function isMet(figure: Figure): boolean | null {
 	const { goal, ours } = figure
 	if (!goal) return null
@@ -49,7 +49,7 @@ export function tableOf(figures: readonly Figure[]): string {
 	return [line(heads), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }
 
-/** The goals that were met and missed, in two sentences at most; empty where there are none. */
+/** The numbers of met and missed goals, in at most two sentences; empty without goals. */
 export function summaryOf(figures: readonly Figure[]): string {
 	const withGoal = figures.filter(({ goal }) => goal)
 	const missed = withGoal.filter((figure) => isMet(figure) === false).map(({ metric }) => metric)

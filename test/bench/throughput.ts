@@ -1,4 +1,4 @@
-/** Runs a second with 32 clients, and what one costs: in fresh conversations, and in long ones. */
+/** Runs per second with 32 clients, and the CPU time of one run, in new and in long conversations. */
 import type { Effort } from './effort.ts'
 import { startPeer } from './peer.ts'
 import type { BareCalls, BareTimes } from './peers/bare-openai.ts'
@@ -42,7 +42,7 @@ export async function throughput({ rounds, runs, runsWarmUp, turns: longTurns }:
 	const fresh = await inTurns(
 		rounds,
 		async () => {
-			// A conversation of its own for each run, so that its length does not grow while it is measured.
+			// A new conversation for each run, so that its length does not grow during the measurement.
 			const agents = await makeAgents(clients, runs)
 			return measure(gateway.pid, () => runAll(runner, clients, agents))
 		},
@@ -59,7 +59,7 @@ export async function throughput({ rounds, runs, runsWarmUp, turns: longTurns }:
 				await runAll(runner, clients, repeat(talkers, turns))
 				return measure(gateway.pid, () => runAll(runner, clients, repeat(talkers, added)))
 			},
-			// As many as the measured runs have on average.
+			// The average length of the measured conversations.
 			() => callAll(Math.round(turns + added / 2)),
 		)
 		const times = `after ${turns} turns`
@@ -93,7 +93,7 @@ export async function throughput({ rounds, runs, runsWarmUp, turns: longTurns }:
 	]
 }
 
-/** Every agent `times` times; the same one never twice within one round of the clients. */
+/** The list of agents, repeated `times` times, so that concurrent clients use different agents. */
 function repeat(agents: readonly string[], times: number): string[] {
 	return Array.from({ length: times }, () => agents).flat()
 }

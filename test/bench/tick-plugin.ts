@@ -1,9 +1,9 @@
-/** A plugin for the home of the measured gateway: emits events as fast as they become durable. */
+/** A plugin for the measured gateway: emits events as fast as they become durable. */
 import type { Plugin } from '../../core/plugin.ts'
 
 export interface Burst {
 	events: number
-	/** Emitters side by side, each of which waits for its event before it makes the next. */
+	/** Concurrent emitters, each of which emits one event after another. */
 	lanes: number
 	text: string
 }

@@ -1,4 +1,4 @@
-/** The upgrade of a home of 0.1.0 with many memories, without its backup, against a durable copy of the data file. */
+/** The upgrade of a home of 0.1.0 with many memories, without its backup, compared with a durable copy of the data file. */
 import { copyFileSync, cpSync, fsyncSync, openSync, closeSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { openLmdb } from '../../core/store/lmdb/open.ts'

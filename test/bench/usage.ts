@@ -1,4 +1,4 @@
-/** What a process takes, as the kernel counts it (Linux: /proc). */
+/** CPU time and memory of a process, from /proc. */
 import { readFileSync } from 'node:fs'
 
 /** A clock tick of /proc/<pid>/stat: USER_HZ, which is 100 on every Linux that Node runs on. */
@@ -8,12 +8,12 @@ const MIB_PER_KIB = 1 / 1024
 /** CPU time of all its threads since its start, in milliseconds. */
 export function cpuMs(pid: number): number {
 	const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-	// Field 2, the program's name, is in parentheses and may hold blanks; 14 and 15 are user and system time.
+	// Field 2, the program's name, is in parentheses and may contain spaces; 14 and 15 are user and system time.
 	const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
 	return (Number(fields[11]) + Number(fields[12])) * TICK_MS
 }
 
-/** Memory in RAM, in MiB: all of it, and without the pages of files such as the database. */
+/** Memory in RAM, in MiB: in total, and without mapped files such as the database. */
 export function memoryMib(pid: number): { resident: number; anonymous: number } {
 	const status = readFileSync(`/proc/${pid}/status`, 'utf8')
 	const field = (name: string): number =>
@@ -21,7 +21,7 @@ export function memoryMib(pid: number): { resident: number; anonymous: number } 
 	return { resident: field('VmRSS'), anonymous: field('RssAnon') }
 }
 
-/** Memory in RAM of a process and of all that it has started, in MiB. */
+/** Memory in RAM of a process and all its descendants, in MiB. */
 export function residentMib(pid: number): number {
 	const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean)
 	return children.reduce((sum, child) => sum + residentMib(Number(child)), memoryMib(pid).resident)

@@ -1,7 +1,7 @@
 /**
- * Deliveries to one webhook, signed and durable before they are answered, against a hapi route that verifies the HMAC and
- * writes one durable record. First while each delivery's run goes on, as it does; then while all runs wait for their
- * model, which leaves what it costs to take a delivery.
+ * Signed deliveries to one webhook, durable before they are answered, compared with a hapi route that verifies the HMAC and writes one
+ * durable record. First while the deliveries' runs execute, then while all runs wait for their model, which leaves the cost of
+ * accepting a delivery.
  */
 import { createHmac } from 'node:crypto'
 import { bodyOf } from './connection.ts'
@@ -24,7 +24,7 @@ providers:
   main: {kind: openai, base_url: ${modelUrl}, api_key: bench, model: bench}
   local: {kind: offline}
 `
-/** Such as a service sends; the same for all, so that signing costs the clients nothing. */
+/** A typical body; the same for all deliveries, so that it is signed only once. */
 const body = JSON.stringify({
 	action: 'opened',
 	number: 7,
@@ -45,10 +45,10 @@ interface Hook {
 export async function webhooks(effort: Effort): Promise<Figure[]> {
 	await using bare = await startPeer(new URL('./peers/bare-hook.ts', import.meta.url))
 	await using model = await startPeer(new URL('./peers/model-server.ts', import.meta.url))
-	const going = await measure(effort, bare, await model.ask<string>('url'), true)
+	const withRuns = await measure(effort, bare, await model.ask<string>('url'), true)
 	await using silent = await startPeer(new URL('./peers/silent-model.ts', import.meta.url))
-	const held = await measure(effort, bare, await silent.ask<string>('url'), false)
-	const figures = (pairs: typeof going, what: string, goal?: Goal): Figure[] => [
+	const withoutRuns = await measure(effort, bare, await silent.ask<string>('url'), false)
+	const figures = (pairs: typeof withRuns, what: string, goal?: Goal): Figure[] => [
 		{
 			metric: `deliveries to a webhook${what}`,
 			unit: '1/s',
@@ -57,10 +57,10 @@ export async function webhooks(effort: Effort): Promise<Figure[]> {
 		},
 		{ metric: `CPU time of one delivery${what}`, unit: 'ms', ...compare(pairs, (round) => round.cpuPerDelivery) },
 	]
-	return [...figures(going, ' and their runs'), ...figures(held, '', { of: 'ratio', least: 0.45 })]
+	return [...figures(withRuns, ' and their runs'), ...figures(withoutRuns, '', { of: 'ratio', least: 0.45 })]
 }
 
-/** `ends`: do runs come to an end? Then they have when the other side has its turn, and the CPU time is theirs too. */
+/** `ends`: whether runs end. Then each round waits for them, and its CPU time includes theirs. */
 async function measure({ rounds, deliveries }: Effort, bare: Peer, modelUrl: string, ends: boolean) {
 	await using gateway = await startSubject({ files: { 'config/gateway.yaml': configFor(modelUrl) } })
 	const ours = await connections(gateway.url, CLIENTS)
@@ -99,7 +99,7 @@ async function measure({ rounds, deliveries }: Effort, bare: Peer, modelUrl: str
 	return pairs
 }
 
-/** The offline provider registers it, then the agent gets the model that is measured with. */
+/** Registers the webhook with the offline provider, and then switches the agent to the measured provider. */
 async function makeHook(connection: Connection): Promise<Hook> {
 	bodyOf(await connection.post('/v1/agents', { name: 'ada', config: { provider: 'local' } }))
 	const prompt = '/tool webhook.register {"slug":"bench"}'

@@ -1,4 +1,4 @@
-/** The bare counterpart of a REST request: a hapi route that checks the name with joi and answers with a ready object. */
+/** The bare counterpart of a REST request: a hapi route that validates the name with joi and returns an object from memory. */
 import hapi from '@hapi/hapi'
 import Joi from 'joi'
 import { answerWith } from '../peer.ts'

@@ -10,7 +10,7 @@ import { answerWith } from '../peer.ts'
 const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'))
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 process.on('SIGTERM', () => process.exit(0))
-// As the gateway opens it: a put settles once it is on the disk.
+// As in the gateway, a put settles once it is on the disk.
 const db = open<Buffer, string>({ path: folder, encoding: 'binary', overlappingSync: false })
 const server = hapi.server({ host: '127.0.0.1', port: 0 })
 let secret = ''
@@ -28,7 +28,7 @@ server.route<{ Payload: Buffer; Headers: Record<string, string> }>({
 		return { status: 'accepted', delivery_id }
 	},
 })
-// It waits while the other side is measured.
+// Connections are idle while the other side is measured.
 server.listener.keepAliveTimeout = 60_000
 await server.start()
 

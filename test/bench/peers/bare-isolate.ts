@@ -1,4 +1,4 @@
-/** The bare counterpart of a skill's call: isolated-vm in a process of its own, a fresh isolate for each call, no more. */
+/** The bare counterpart of a skill call: isolated-vm in a separate process, with a new isolate for each call. */
 import ivm from 'isolated-vm'
 import { answerWith } from '../peer.ts'
 

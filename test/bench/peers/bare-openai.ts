@@ -1,20 +1,20 @@
-/** The bare counterpart of a run: the `openai` package in loops side by side, streaming and collecting the text. */
+/** The bare counterpart of a run: concurrent loops with the `openai` package that stream and collect the text. */
 import OpenAI from 'openai'
 import { answerWith } from '../peer.ts'
 
 export interface BareCalls {
-	/** Of the model server. */
+	/** The model server's URL. */
 	url: string
 	calls: number
-	/** Loops side by side. */
+	/** Concurrent loops. */
 	lanes: number
-	/** Earlier turns that every call carries. */
+	/** Earlier turns in every call. */
 	turns: number
-	/** Each call has a tool, and a second one follows with its result. */
+	/** Each call offers a tool, and is followed by a second one with the tool's result. */
 	withTool?: boolean
 }
 
-/** Milliseconds: the whole, and each call. */
+/** Milliseconds: in total, and of each call. */
 export interface BareTimes {
 	ms: number
 	each: number[]
@@ -41,7 +41,7 @@ const tools: OpenAI.ChatCompletionFunctionTool[] = [
 	},
 ]
 
-/** The whole text of an answer, or the call that it makes. */
+/** The complete text of an answer, or its tool call. */
 async function ask(client: OpenAI, messages: Messages, withTool: boolean) {
 	const stream = await client.chat.completions.create({
 		model: 'bench',
@@ -64,7 +64,7 @@ async function ask(client: OpenAI, messages: Messages, withTool: boolean) {
 	return { text, call }
 }
 
-/** One run of the simplest agent: calls the tool that the model asks for, and asks again. */
+/** One run of a minimal agent: calls the tool that the model requests, and then calls the model again. */
 async function once(client: OpenAI, messages: Messages, withTool: boolean): Promise<string> {
 	const { text, call } = await ask(client, messages, withTool)
 	if (!withTool) return text
@@ -91,7 +91,7 @@ async function callAll({ url, calls, lanes, turns, withTool = false }: BareCalls
 		while (left-- > 0) {
 			const began = performance.now()
 			const text = await once(client, [...history, { role: 'user', content: 'hello' }], withTool)
-			if (!text.endsWith('word39 ')) throw new Error(`an answer is not whole: "${text}"`)
+			if (!text.endsWith('word39 ')) throw new Error(`an answer is incomplete: "${text}"`)
 			each.push(performance.now() - began)
 		}
 	}

@@ -13,7 +13,7 @@ process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
 process.on('SIGTERM', () => process.exit(0))
 const database = open<string, string>({ path: folder, noSubdir: false, overlappingSync: false })
 const { Index, MetricKind } = usearch
-/** With the settings that usearch has by itself: vectors of 32-bit floats. */
+/** With the defaults of usearch: vectors of 32-bit floats. */
 const index = new Index(HASHING_DIMENSIONS, MetricKind.Cos)
 let count = 0
 

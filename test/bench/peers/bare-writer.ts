@@ -1,4 +1,4 @@
-/** The bare counterpart of the event stream: every event becomes a frame, which is written to one response after another. */
+/** The bare counterpart of the event stream: writes a frame for each event to all responses. */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -1,4 +1,4 @@
-/** A gateway in this process, filled with runs and events, which counts what it reads from its store. */
+/** A gateway in this process, filled with runs and events, which counts reads of its store. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { tmpdir } from 'node:os'
@@ -51,7 +51,7 @@ gateway.events.subscribe({}, ({ event }) => {
 	for (const { count, resolve } of ended.waiters) if (ended.count >= count) resolve()
 })
 
-/** Until so many runs have completed since the start. */
+/** Settles once `count` runs have completed since the start. */
 function completed(count: number): Promise<void> {
 	if (ended.count >= count) return Promise.resolve()
 	const { promise, resolve } = Promise.withResolvers<void>()
@@ -72,7 +72,7 @@ answerWith({
 	events: (count: number) =>
 		inLanes(count, () => gateway.events.emit({ event_type: 'bench.tick', payload: { text: 'x'.repeat(100) } })),
 	rows: () => rowsRead(),
-	/** Runs at a steady rate. Answers with the events per second. */
+	/** Starts runs at a steady rate. Returns the events per second. */
 	async load({ seconds, runsPerSecond }: { seconds: number; runsPerSecond: number }) {
 		const before = events
 		const began = performance.now()

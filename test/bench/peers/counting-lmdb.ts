@@ -1,10 +1,10 @@
-/** lmdb, as the store opens it, with a count of the keys and values that are read. */
+/** Wraps lmdb to count the keys and values that the store reads. */
 import { open as openReal } from 'lmdb'
 import type { Database, RootDatabase } from 'lmdb'
 
 let rows = 0
 
-/** Since the last call. */
+/** The number since the last call. */
 export function rowsRead(): number {
 	const read = rows
 	rows = 0
@@ -17,7 +17,7 @@ export function open(...args: Parameters<typeof openReal>): RootDatabase {
 	return Object.assign(root, { openDB: (...inner: unknown[]) => counted(openDB(...inner)) })
 }
 
-/** The two methods by which the store reads (core/store/lmdb/record.ts and tables.ts). */
+/** Wraps the two methods with which the store reads (core/store/lmdb/record.ts and tables.ts). */
 function counted(table: Database): Database {
 	const { getBinaryFast, getKeys } = table
 	return Object.assign(table, {

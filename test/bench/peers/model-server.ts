@@ -1,7 +1,7 @@
 /**
- * An OpenAI-compatible model of zero latency, unless it is given one (`delay`, in milliseconds): whatever it is asked, it
- * streams the same 40 pieces, made once, each as a chunk of its own, all in one write. It only has to cost as little as
- * possible, since both sides of a comparison wait for it on the same cores. Below `/tools` it first calls the tool of `bench-tool-plugin.ts`, once in each run.
+ * An OpenAI-compatible model server with zero latency, or with a `delay` in milliseconds. It streams the same 40 prepared chunks to
+ * every request, in one write. It must be as cheap as possible, since both sides of a comparison wait for it on the same cores. Below
+ * `/tools` it first calls the tool of `bench-tool-plugin.ts`, once in each run.
  */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -24,7 +24,7 @@ const chunks = [
 const linesOf = (all: object[]): string[] =>
 	[...all.map((chunk) => JSON.stringify(chunk)), '[DONE]'].map((data) => `data: ${data}\n\n`)
 const answer = linesOf(chunks)
-/** By the tool's name, which may have another form on the wire. */
+/** By the tool's name, whose form depends on the client. */
 const calls = new Map<string, string[]>()
 
 function callOf(name: string): string[] {
@@ -40,11 +40,11 @@ function callOf(name: string): string[] {
 	return lines
 }
 
-/** What it streams to a request with this body. */
+/** The lines to stream for a request with this body. */
 function linesFor(body: string): string[] {
 	if (body.includes('"role":"tool"')) return answer
 	const [, name] = /"name":"(bench[^"]*echo)"/.exec(body) ?? []
-	if (name === undefined) throw new Error(`the model is offered no tool of the bench: ${body.slice(0, 1_000)}`)
+	if (name === undefined) throw new Error(`the request does not offer the tool of the bench: ${body.slice(0, 1_000)}`)
 	return callOf(name)
 }
 

@@ -1,20 +1,20 @@
-/** Many clients of an event stream, which only count events, so that they cost little of what is measured. */
+/** Many clients of an event stream, which only count events, so that they hardly affect the measurement. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { answerWith } from '../peer.ts'
 
-/** How every event's line begins in the bytes; its JSON has no line break. */
+/** The beginning of every event's data line; the JSON contains no line breaks. */
 const mark = Buffer.from('\ndata: ')
 
 interface Group {
-	/** Events still to come, of all clients. */
+	/** Events that all clients together have yet to receive. */
 	missing: number
 	done: PromiseWithResolvers<void>
 }
 
 const groups = new Map<string, Group>()
 
-/** Opens `clients` streams and settles when all are live. */
+/** Opens `clients` streams, and settles when all are open. */
 async function open({ url, path, clients }: { url: string; path: string; clients: number }): Promise<void> {
 	const group: Group = { missing: 0, done: Promise.withResolvers() }
 	groups.set(url, group)
@@ -30,7 +30,7 @@ async function openOne(group: Group, { hostname, port, host, pathname, search }:
 		let counted = 0
 		let at = all.indexOf(mark)
 		for (; at >= 0; at = all.indexOf(mark, at + mark.length)) counted++
-		// Part of a mark may have come; a whole one is too long to stay.
+		// Keeps a partial mark, but never a complete one.
 		rest = all.subarray(Math.max(0, all.length - mark.length + 1))
 		group.missing -= counted
 		if (counted > 0 && group.missing === 0) group.done.resolve()
@@ -38,7 +38,7 @@ async function openOne(group: Group, { hostname, port, host, pathname, search }:
 	await once(socket, 'data')
 }
 
-/** From now on: settles when every client has got `events`. */
+/** Settles when all clients together have received `events` events from now on. */
 async function expect({ url, events }: { url: string; events: number }): Promise<void> {
 	const group = groups.get(url)
 	if (!group) throw new Error(`no streams are open at ${url}`)

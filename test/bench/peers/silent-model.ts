@@ -1,4 +1,4 @@
-/** A model that takes every request and answers none. */
+/** A model server that accepts requests and never answers. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
