@@ -67,7 +67,7 @@ const file = Joi.object({
 	state: Joi.valid('in_force', 'refused', 'pending')
 		.required()
 		.description(
-			'`refused`: the last valid configuration stays in force. `pending`: the gateway has not read the current file yet.',
+			'`refused`: the last good configuration stays in force. `pending`: the gateway has not read the current file yet.',
 		)
 		.example('in_force'),
 	error: Joi.string()
