@@ -4,8 +4,8 @@
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { listenOnLoopback } from './loopback.ts'
 
 export const STEPS = 3
 
@@ -95,17 +95,8 @@ export async function startChaosModel(most_ms: number): Promise<ChaosModel> {
 			else return answer(JSON.parse(body) as Body, response)
 		})
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	const { port } = server.address() as AddressInfo
-	return {
-		...model,
-		url: `http://127.0.0.1:${port}/v1`,
-		tools: `http://127.0.0.1:${port}/mcp`,
-		stop() {
-			server.closeAllConnections()
-			server.close()
-		},
-	}
+	const { url, stop } = await listenOnLoopback(server)
+	return { ...model, url: `${url}/v1`, tools: `${url}/mcp`, stop: () => void stop() }
 }
 
 interface Rpc {

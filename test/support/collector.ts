@@ -1,7 +1,7 @@
 /** An OpenTelemetry collector: accepts OTLP over HTTP as JSON, and answers as a test specifies. */
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenOnLoopback } from './loopback.ts'
 import { WAIT_LIMIT_MS } from './wait.ts'
 
 export interface TestSpan {
@@ -50,9 +50,9 @@ export async function startCollector(port = 0): Promise<TestCollector> {
 			for (const check of checks) check()
 		})
 	})
-	await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+	const { url, stop } = await listenOnLoopback(server, port)
 	const collector: TestCollector = {
-		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		url,
 		spans: [],
 		resource: {},
 		requests: [],
@@ -72,11 +72,7 @@ export async function startCollector(port = 0): Promise<TestCollector> {
 				checks.delete(check)
 			})
 		},
-		async stop() {
-			const closed = new Promise((resolve) => server.close(resolve))
-			server.closeAllConnections()
-			await closed
-		},
+		stop,
 	}
 	return collector
 }

@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenOnLoopback } from './loopback.ts'
 import { ownWords } from './said.ts'
 import { WAIT_LIMIT_MS } from './wait.ts'
 
@@ -42,10 +42,9 @@ export async function startHeldModel(): Promise<HeldModel> {
 			for (const check of checks) check()
 		})
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	const { port } = server.address() as AddressInfo
+	const { url, stop } = await listenOnLoopback(server)
 	return {
-		url: `http://127.0.0.1:${port}/v1`,
+		url: `${url}/v1`,
 		calls,
 		called(prompt, n = 1) {
 			const { promise, resolve, reject } = Promise.withResolvers<HeldCall>()
@@ -63,11 +62,7 @@ export async function startHeldModel(): Promise<HeldModel> {
 				checks.delete(check)
 			})
 		},
-		stop: () =>
-			new Promise((resolve) => {
-				server.close(() => resolve())
-				server.closeAllConnections()
-			}),
+		stop,
 	}
 }
 

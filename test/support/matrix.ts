@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenOnLoopback } from './loopback.ts'
 
 export interface Homeserver {
 	url: string
@@ -284,10 +284,10 @@ export async function startHomeserver(): Promise<Homeserver> {
 		response.once('close', () => inProgress--)
 		serve(incoming, response).catch(() => incoming.socket.destroy()) // such as a body that was cut
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const { url, stop } = await listenOnLoopback(server)
 
 	return {
-		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		url,
 		user(name, displayname) {
 			const user_id = `@${name}:${NAME}`
 			if (displayname !== undefined) names.set(user_id, displayname)
@@ -325,10 +325,7 @@ export async function startHomeserver(): Promise<Homeserver> {
 		cut: () => server.closeAllConnections(),
 		open: () => inProgress,
 		requests,
-		close() {
-			server.closeAllConnections()
-			return new Promise((resolve) => server.close(() => resolve()))
-		},
+		close: stop,
 	}
 }
 

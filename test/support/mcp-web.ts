@@ -1,8 +1,8 @@
 /** A small MCP server over HTTP in the test's process, which records requests. */
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { listenOnLoopback } from './loopback.ts'
 
 export interface McpRequest {
 	method: string
@@ -52,12 +52,8 @@ export async function startNotingServer(t: Test): Promise<NotingServer> {
 	server.on('connection', (socket) => {
 		if (isAway === true) socket.destroy()
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
-	const { port } = server.address() as AddressInfo
+	const { port, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	return {
 		port,
 		at: (host, path = '/mcp') => `http://${host}:${port}${path}`,

@@ -2,10 +2,10 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import Provider from 'oidc-provider'
 import type { ClientMetadata, Configuration } from 'oidc-provider'
 import type { Test } from 'tap'
+import { listenOnLoopback } from './loopback.ts'
 
 export interface ProtectedServer {
 	/** The MCP server's URL. */
@@ -175,13 +175,10 @@ function configurationFor({ url, ttl_s, scopes }: { url: string; ttl_s: number; 
 }
 
 async function listen(t: Pick<Test, 'teardown'>, server: Server): Promise<string> {
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const { url, stop } = await listenOnLoopback(server)
 	server.unref()
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
-	return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+	t.teardown(stop)
+	return url
 }
 
 interface Params {

@@ -1,9 +1,9 @@
 /** aimock behind a proxy that records the original bodies of requests: aimock's journal converts all dialects to one form. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { LLMock } from '@copilotkit/aimock'
 import type { Test } from 'tap'
 import type { Answer } from './gateway.ts'
+import { listenOnLoopback } from './loopback.ts'
 
 export interface Recorder {
 	mock: LLMock
@@ -35,8 +35,7 @@ export async function startRecorder(t: Test): Promise<Recorder> {
 			response.end(Buffer.from(await answer.arrayBuffer()))
 		})()
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => server.close())
-	const { port } = server.address() as AddressInfo
-	return { mock, url: (name) => `http://127.0.0.1:${port}/${name}`, bodies: (name) => kept.get(name) ?? [] }
+	const { url, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
+	return { mock, url: (name) => `${url}/${name}`, bodies: (name) => kept.get(name) ?? [] }
 }

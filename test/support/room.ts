@@ -5,9 +5,9 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { IncomingMessage as Request, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { IncomingMessage, KnownChat, Markup, OutgoingMessage } from '../../plugins/channels/adapter.ts'
 import type { TestGateway } from './gateway.ts'
+import { listenOnLoopback } from './loopback.ts'
 import { WAIT_LIMIT_MS } from './wait.ts'
 
 /**
@@ -244,9 +244,9 @@ export async function startRoom(): Promise<Room> {
 	const server = createServer((request, response) => {
 		serve(request, response).catch(() => response.destroy())
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+	const { url, stop } = await listenOnLoopback(server)
 	const room: Room = {
-		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		url,
 		token,
 		place: (chat_id, type) => void places.set(chat_id, type),
 		say(chat_id, text, more = {}) {
@@ -302,11 +302,7 @@ export async function startRoom(): Promise<Room> {
 		cut() {
 			for (const { readers } of feeds.values()) for (const reader of readers) reader.destroy()
 		},
-		stop: () =>
-			new Promise((resolve) => {
-				server.close(() => resolve())
-				server.closeAllConnections()
-			}),
+		stop,
 	}
 	return room
 }

@@ -4,7 +4,7 @@
  */
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { listenOnLoopback } from './loopback.ts'
 
 export interface ScriptedRequest {
 	/** The path below the script's address. */
@@ -42,18 +42,13 @@ export async function startScriptedModels(): Promise<ScriptedModels> {
 			response.writeHead(reply.status ?? 200, { 'content-type': type, ...reply.headers }).end(body)
 		})
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	const { port } = server.address() as AddressInfo
+	const { url, stop } = await listenOnLoopback(server)
 	return {
 		add(reply) {
 			const requests: ScriptedRequest[] = []
-			return { url: `http://127.0.0.1:${port}/${scripts.push({ reply, requests }) - 1}/v1`, requests }
+			return { url: `${url}/${scripts.push({ reply, requests }) - 1}/v1`, requests }
 		},
-		stop: () =>
-			new Promise((resolve) => {
-				server.close(() => resolve())
-				server.closeAllConnections()
-			}),
+		stop,
 	}
 }
 

@@ -1,7 +1,7 @@
 /** A model server with a small context window. Independently of the gateway's estimate, it counts four characters as a token. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
+import { listenOnLoopback } from './loopback.ts'
 import { ownWords } from './said.ts'
 
 export interface SmallMessage {
@@ -70,11 +70,9 @@ export async function startSmallModel(
 			response.end('data: [DONE]\n\n')
 		})()
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	const stop = (): Promise<void> => new Promise((resolve) => server.close(() => resolve()).closeAllConnections())
+	const { url, stop } = await listenOnLoopback(server)
 	t.teardown(stop)
-	const { port } = server.address() as AddressInfo
-	return { url: `http://127.0.0.1:${port}/v1`, requests, refused: () => refused, stop }
+	return { url: `${url}/v1`, requests, refused: () => refused, stop }
 }
 
 /** The latest prompt of a user, and the tool results since then. */

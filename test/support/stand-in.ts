@@ -1,8 +1,8 @@
 /** A local server that replaces the internet: requests of a guarded client to any host arrive here. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Test } from 'tap'
 import { guardedFetch } from '../../core/fetch/guarded-fetch.ts'
+import { listenOnLoopback } from './loopback.ts'
 
 export interface Arrived {
 	method: string
@@ -43,12 +43,8 @@ export async function startStandIn(t: Test, answer: (request: Arrived) => Given 
 			response.end(isText ? given.body : JSON.stringify(given.body ?? {}))
 		})()
 	})
-	await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-	t.teardown(() => {
-		server.closeAllConnections()
-		server.close()
-	})
-	const { port } = server.address() as AddressInfo
+	const { port, stop } = await listenOnLoopback(server)
+	t.teardown(stop)
 	return {
 		arrived,
 		send(url, init, options) {

@@ -11,7 +11,8 @@
 import { randomBytes } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { listenOnLoopback } from './loopback.ts'
 import { WAIT_LIMIT_MS, eventually } from './wait.ts'
 
 export interface TelegramChat {
@@ -474,9 +475,9 @@ async function listen(
 		sockets.add(socket)
 		socket.once('close', () => sockets.delete(socket))
 	})
-	await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+	const { url, stop } = await listenOnLoopback(server, port)
 	return {
-		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+		url,
 		open: () => sockets.size,
 		busy: () => busy,
 		cut(): number {
@@ -484,11 +485,7 @@ async function listen(
 			for (const socket of sockets) socket.destroy()
 			return count
 		},
-		stop: () =>
-			new Promise<void>((resolve) => {
-				server.close(() => resolve())
-				server.closeAllConnections()
-			}),
+		stop,
 	}
 
 	async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
