@@ -97,7 +97,7 @@ export function isGeneralCode(code: string): code is keyof typeof generalCodes {
 	return Object.hasOwn(generalCodes, code)
 }
 
-/** A code from outside this process: a string of this form is kept, since a worker knows no plugin's codes. */
+/** A code from outside this process. Accepts any string of the right form, since workers do not have the codes of plugins. */
 export function codeIn(value: unknown): FaultCode {
 	return typeof value === 'string' && CODE.test(value) ? (value as FaultCode) : 'internal'
 }
@@ -106,8 +106,8 @@ export function codeIn(value: unknown): FaultCode {
 export const CODE = /^[a-z][a-z0-9_]{0,63}$/
 
 /**
- * One wrong field of a request: where it stands (dotted path, `''` for the whole) and what is wrong with it. `line` and
- * `column`, from 1, of a mistake in gateway.yaml.
+ * One wrong field of a request: its dotted path (`''` for the whole body) and what is wrong with it. Mistakes in
+ * gateway.yaml also have `line` and `column`, from 1.
  */
 export interface FieldError {
 	path: string
@@ -116,10 +116,10 @@ export interface FieldError {
 	column?: number
 }
 
-/** The body of an error has no further fields, so a hint travels in a header. */
+/** The fields of an error's body are fixed, so a hint is sent in a header. */
 export const HINT_HEADER = 'x-hint'
 
-/** A request that would help. As the last part of the message it reads `; POST /v1/agents creates one`. */
+/** A request that would help. It is appended to the message: `; POST /v1/agents creates one`. */
 export interface Hint {
 	/** Method and path as in the API description: `PATCH /v1/agents/{name}`. */
 	route: string
@@ -131,7 +131,7 @@ export interface Hint {
 	known_as?: string
 }
 
-/** A hint as JSON in the header `x-hint` of an error. `request` is in the message as it is here. */
+/** A hint as JSON in the header `x-hint` of an error. The message contains `request` verbatim. */
 export interface WireHint extends Pick<Hint, 'route' | 'params'> {
 	request: string
 }
@@ -140,19 +140,19 @@ export interface WireHint extends Pick<Hint, 'route' | 'params'> {
 export interface WireError {
 	code: FaultCode
 	message: string
-	/** The code that the provider of a model gave, of 1-64 of `A-Z a-z 0-9 _ . -`. */
+	/** The error code of the model's provider: 1-64 of `A-Z a-z 0-9 _ . -`. */
 	provider_code?: string
-	/** The HTTP status with which it refused the request. */
+	/** The HTTP status of the provider's refusal. */
 	provider_status?: number
 }
 
 export interface FaultOptions {
 	errors?: FieldError[]
-	/** Is added to the message. */
+	/** Appended to the message. */
 	hint?: Hint
 	/** Extra response headers, such as `retry-after`. */
 	headers?: Record<string, string>
-	/** These two as in `WireError`. */
+	/** As in `WireError`. */
 	provider_code?: string | undefined
 	provider_status?: number | undefined
 	cause?: unknown

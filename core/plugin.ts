@@ -80,13 +80,13 @@ export interface Plugin<Config = unknown, Service = unknown> {
 	exclusive?: boolean
 	/**
 	 * The scopes that it adds, each with a description of what it grants: `{ 'clock:write': 'Set clocks' }`. A token can be
-	 * created with them while the plugin runs. A third-party plugin's begin with its name and a colon.
+	 * created with them while the plugin runs. Scopes of a third-party plugin begin with its name and a colon.
 	 */
 	scopes?: Readonly<Record<string, string>>
 	/**
 	 * The error codes that it adds: `{ clock_stopped: { status: 409, description: 'The clock was stopped.' } }`. In TypeScript,
-	 * `interface ErrorCodes { clock_stopped: true }` in a `declare module '…/core/errors.ts'` makes them known to `Fault`. A
-	 * third-party plugin's begin with its name and an underscore (`-` in the name is written `_`).
+	 * `interface ErrorCodes { clock_stopped: true }` in a `declare module '…/core/errors.ts'` makes them known to `Fault`. Codes of
+	 * a third-party plugin begin with its name and an underscore (`-` in the name is written `_`).
 	 */
 	errors?: Readonly<Record<string, ErrorCode>>
 	/**
@@ -170,13 +170,13 @@ export interface Context<Config = unknown> {
 	/** Settles once the instance's generation is current: work that needs the tools or routes of others waits for it. */
 	readonly serving: Promise<void>
 	/**
-	 * Called each time that a generation with this instance becomes current, the first time included: what the others
-	 * contribute may have changed. It must not take long; errors that it throws are logged.
+	 * Called each time that a generation with this instance becomes current, the first time included: other plugins may contribute
+	 * something else then. It must not take long; errors that it throws are logged.
 	 */
 	onGeneration(handle: () => unknown): void
 	/** In the scope of an agent (`agent:<uid>`) new records throw `not_found` once the agent was deleted. */
 	readonly store: Store
-	/** All events, live pieces too. `emit` is as below; `openWriter` and `journal` are for built-in plugins only. */
+	/** All events, including live pieces. `emit` is as below; `openWriter` and `journal` are for built-in plugins only. */
 	readonly events: EventBus
 	readonly queue: RunQueue
 	/** Copies of the whole store, as files. They contain the data of every agent. */
@@ -202,8 +202,8 @@ export interface Context<Config = unknown> {
 	/** Whether this is an expected failure with one of the codes (with any code if none is given). */
 	isFault(error: unknown, ...codes: (FaultCode | (string & {}))[]): error is Fault
 	/**
-	 * Calls `work` repeatedly, each time `ms` after the last call ended, until the instance stops. Its release waits for a
-	 * running call to end. Errors are reported as this plugin's and do not prevent the next call. Returns a function that ends
+	 * Calls `work` repeatedly, each time `ms` after the last call ended, until the instance stops. The instance's release waits for
+	 * a running call to end. Errors are reported as this plugin's and do not prevent the next call. Returns a function that ends
 	 * the timer early. `ms` is 1 to 2,147,483,647 (24 days), and one plugin has at most 1,000 timers: more throw
 	 * `plugin_invalid`.
 	 */

@@ -1,21 +1,21 @@
 /**
- * Every message between the main thread and a worker thread, as types. This file and errors.ts are all of ours that the
- * sandbox sees.
+ * Every message between the main thread and a worker thread, as types. The sandbox imports nothing from `core` but this file
+ * and errors.ts.
  *
- * Each thread has one MessagePort for all of its runs. Main gives it runs by `ToThread`, and the two speak about each by its
- * number: the worker sends `ToMain`, main answers with `ToWorker`. The worker's messages come as lists, since waking the
- * other thread costs more than what is said. Only data crosses: no classes, no functions; errors cross as `WireError`.
+ * Each thread has one MessagePort for all of its runs. Main sends a run as `ToThread`; all further messages carry the run's
+ * number: the worker sends `ToMain`, main replies with `ToWorker`. The worker sends lists of messages, since waking the other
+ * thread costs more than the messages themselves. Only data crosses: no classes, no functions; errors cross as `WireError`.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { WireError } from './errors.ts'
 
-/** Something that happened in a run, not yet in an envelope: only main adds id, time and sequence. */
+/** An event without its envelope: only main adds id, time and sequence. */
 export interface NewEvent {
 	event_type: string
 	payload: Record<string, unknown>
 }
 
-/** Types of the events that a worker emits; those of other types are main's own. */
+/** Types of the events that a worker emits; only main emits the others. */
 export const WORKER_EVENTS = [
 	'model.request',
 	'model.retry',
@@ -29,12 +29,12 @@ export interface WorkerEvent extends NewEvent {
 	event_type: (typeof WORKER_EVENTS)[number]
 }
 
-/** What belongs to a message besides its text: a content part whose bytes the agent stores. */
+/** A part of a message besides its text, whose bytes are a blob of the agent. */
 export interface Attachment {
 	type: 'image' | 'file' | 'audio'
 	/** `sha256:` and 64 hexadecimal digits: the digest of its bytes. */
 	blob: string
-	/** As its bytes show; the sender's word counts only where they do not. */
+	/** Detected from its bytes; if that fails, as the sender declared it. */
 	media_type: string
 	/** Bytes. */
 	size: number
@@ -42,7 +42,7 @@ export interface Attachment {
 	name?: string
 	/** Of a recording: its length. */
 	seconds?: number
-	/** Of a recording: what is said in it; null if it could not be transcribed. Absent: nobody tried. */
+	/** Of a recording: its text; null if the transcription failed. Absent: not attempted. */
 	transcript?: string | null
 }
 
@@ -51,9 +51,9 @@ export interface Attachment {
  * the text of their message.
  */
 export type ChatMessage =
-	/** `run_id`: the turn that it begins; absent where the caller sent the history along. */
+	/** `run_id`: the turn that it begins; absent in a history that the caller sent. */
 	| { role: 'user'; content: string; attachments?: Attachment[]; run_id?: string }
-	| ({ role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] } & ModelMind)
+	| ({ role: 'assistant'; content: string; tool_calls?: ToolCallRequest[] } & ModelReasoning)
 	/** `result_id`: for `conversation.read`, in messages of earlier turns. */
 	| {
 			role: 'tool'
@@ -67,7 +67,7 @@ export type ChatMessage =
 
 /** A tool as it is described to a model. */
 export interface ToolSpec {
-	/** Canonical name, such as `memory.stm_read`. Providers that allow no dots show it by `wireName`. */
+	/** Canonical name, such as `memory.stm_read`. `wireName` converts it for providers that allow no dots. */
 	name: string
 	description: string
 	/** JSON Schema (2020-12) of an object. */
@@ -86,13 +86,13 @@ export interface RunLimits {
 }
 
 export interface Usage {
-	/** All of the request, what came from the provider's cache included. */
+	/** The whole request, including tokens from the provider's cache. */
 	input_tokens: number
-	/** All of the answer, its reasoning included. */
+	/** The whole answer, including its reasoning. */
 	output_tokens: number
-	/** Of `input_tokens`: read from the provider's cache. Absent: none, or not told. */
+	/** Of `input_tokens`: read from the provider's cache. Absent: none, or not reported. */
 	cached_tokens?: number
-	/** Of `output_tokens`: reasoning. Absent: none, or not told. */
+	/** Of `output_tokens`: reasoning. Absent: none, or not reported. */
 	reasoning_tokens?: number
 	/**
 	 * In the operator's currency, rounded to billionths, at the prices of the time of the call. In a sum: of the calls
@@ -112,9 +112,9 @@ export interface ModelUsage extends ModelId {
 	usage: Usage
 }
 
-/** What a call of a model may use at most, as far as that is known before it is made. */
+/** The most that a model call may use, as far as that is known before the call. */
 export interface Reservation extends ModelId {
-	/** Of the request, as estimated, and of the longest answer; and what the run has used that is not counted yet. */
+	/** The estimated request, the longest possible answer, and tokens that the run has used and that are not counted yet. */
 	tokens: number
 	/** Absent if the model has no price. */
 	cost?: number
@@ -122,7 +122,7 @@ export interface Reservation extends ModelId {
 
 /** A request as it was sent to a model's provider. */
 export interface SentRequest extends ModelId {
-	/** The number of the model answer in the run that it asks for, from 1. */
+	/** The number of the requested model answer within the run, from 1. */
 	step: number
 	/** Its body, JSON; at most `SENT_CHARACTERS`, the rest is cut off. */
 	body: string
@@ -136,15 +136,15 @@ export const SENT_CHARACTERS = 8 * 1024 * 1024
 export interface ToolCallRequest {
 	/** Unique within the run; results refer to it. */
 	id: string
-	/** Canonical name where the model named a known tool, otherwise what the model said. */
+	/** Canonical name of a known tool, otherwise the name that the model wrote. */
 	name: string
 	/** The arguments as the model wrote them: JSON text, which may be malformed. */
 	arguments: string
 }
 
-/** What a provider must see again with its answer, such as reasoning items and signatures. Shown to nobody else. */
+/** Data that a provider must get back with its answer, such as reasoning items and signatures. Shown to nobody else. */
 export interface ProviderState extends ModelId {
-	/** It is replayed to the same kind of API, provider and model only. */
+	/** Of the API. The state is replayed only to the same kind, provider and model. */
 	kind: string
 	/** JSON as the dialect wrote it, at most 256 KiB. */
 	data: string
@@ -152,9 +152,9 @@ export interface ProviderState extends ModelId {
 	digest: string
 }
 
-/** What belongs to an answer and is no part of its text. */
-export interface ModelMind {
-	/** What the model thought, as far as its provider tells. */
+/** The reasoning behind a model's answer. */
+export interface ModelReasoning {
+	/** Its text, if the provider returns it. */
 	reasoning?: string
 	provider_state?: ProviderState
 }
@@ -162,30 +162,30 @@ export interface ModelMind {
 /** Why a model stopped, whatever its provider calls it. */
 export type FinishReason = 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other'
 
-/** What a model said, whole. Nothing of a call that broke off is ever taken into one. */
-export interface ModelAnswer extends ModelMind, ModelId {
-	/** Empty, or blank, where the model said nothing; it may have reasoned all the same. */
+/** A complete model answer. It never contains parts of an interrupted call. */
+export interface ModelAnswer extends ModelReasoning, ModelId {
+	/** Empty or blank if the model wrote nothing; it may still have reasoned. */
 	content: string
 	tool_calls: ToolCallRequest[]
 	usage: Usage
 	/** Tokens of its request, estimated as `tokensIn` does. */
 	estimate?: number
-	/** The same as its provider counted them: `usage` may be that of several calls. */
+	/** Tokens of its request as the provider counted them; `usage` may cover several calls. */
 	request_tokens?: number
-	/** Tokens of requests to its model, by the estimate, if the model refused a longer request before this answer. */
+	/** The limit for requests to its model, in estimated tokens, if the model refused a longer request before this answer. */
 	limit?: number
 	/** The window of its model, in tokens, if the server stated it in that refusal. */
 	window?: number
-	/** Version 0.1.0 journalled the provider's own word. */
+	/** In journals of version 0.1.0: the provider's own term. */
 	finish_reason: FinishReason
 }
 
-/** What brought a run to its end before the model was done. */
+/** Why a run ended before the model was done. */
 export type EndReason = 'limit_steps' | 'limit_tokens' | 'limit_wall_time' | 'repeated_calls'
 
 /** What the gateway tells the model about the course of its run; shown after the latest result. */
 export interface Remark {
-	/** A warning is made once for each reason. */
+	/** Each reason is announced once. */
 	about: EndReason
 	content: string
 	/** The next model call is the last one, and comes without tools. */
@@ -215,25 +215,25 @@ export interface RunOrder {
 
 export type RunOutcome =
 	/**
-	 * `answer` is the final model answer, not yet journalled. Its calls, where it has any, are of the client's tools.
-	 * `spent`: what was used since the last answer that was journalled.
+	 * `answer` is the final model answer, not yet journalled. Its calls, if any, are for the client's tools. `spent`: the usage
+	 * since the last journalled answer.
 	 */
 	| { status: 'completed'; answer: ModelAnswer; usage: Usage; spent: ModelUsage[]; ended_by?: EndReason }
 	| { status: 'paused'; waits_for: string }
 	| { status: 'stopped'; spent?: ModelUsage[] }
 	| { status: 'failed'; error: WireError; usage: Usage; spent?: ModelUsage[] }
 
-/** Questions that a worker may ask of the main thread: parameters and result of each. */
+/** What a worker can request from the main thread: parameters and result of each call. */
 export interface Calls {
-	/** Reserves a call of a model, in place of the run's last reservation. Not null: why it must not be made. */
+	/** Replaces the run's last reservation by one for a model call. A result other than null says why the call is refused. */
 	reserve: { params: Reservation; result: WireError | null }
 	/** Takes a slot of a provider that limits concurrent calls. Settles once the run may call it. */
 	slot: { params: ModelId; result: null }
-	/** Gives the slot back. */
+	/** Releases the slot. */
 	leave_slot: { params: null; result: null }
 	/**
-	 * Journals a model's answer that wants tools, and counts what was used since the last one. Settles once that is
-	 * durable; no tool may be called before.
+	 * Journals a model answer with tool calls, and counts the usage since the last one. Settles once that is durable; no tool may
+	 * be called before.
 	 */
 	model: { params: { answer: ModelAnswer; spent: ModelUsage[] }; result: ModelReceipt | null }
 	/** Journals a remark. Settles once it is durable. */
@@ -247,7 +247,7 @@ export interface Calls {
 export interface ModelReceipt {
 	/** The current `tokens_elsewhere`; absent for a run without a family. */
 	tokens_elsewhere?: number
-	/** Absent if it may stay as it is: the answer for the conversation, without secrets. Main keeps its calls as they were. */
+	/** The answer for the conversation, with its secrets redacted; absent if it has none. Main keeps the original calls. */
 	answer?: ModelAnswer
 }
 
@@ -285,13 +285,13 @@ export interface ToThread {
 		| ToWorker
 }
 
-/** Each run of a conversation has the messages of the one before: a thread keeps them, and gets those that were added. */
+/** A run's history begins with that of the run before it: a thread keeps histories, and gets only the added messages. */
 export interface SentHistory {
 	/** The thread keeps the history under this id. Absent: it does not keep it. */
 	id?: number
-	/** How many of its messages the thread has already. It drops others that it has after these. */
+	/** How many of its messages the thread already has. The thread drops any further ones. */
 	from: number
-	/** The messages after those. */
+	/** The messages after these. */
 	added: readonly ChatMessage[]
 	/** Histories that are no longer kept. */
 	forget: number[]
@@ -302,7 +302,7 @@ export interface ToolSet {
 	id: number
 	/** Absent: the thread has it. */
 	list?: ToolSpec[]
-	/** The thread needs that one no longer. */
+	/** The id of a list that the thread can drop. */
 	forget?: number
 }
 
@@ -314,7 +314,7 @@ export interface WorkerTask {
 	port: MessagePort
 }
 
-/** Tokens of all model answers in a journal; steps of other kinds, which only the gateway knows too, count nothing. */
+/** Tokens of all model answers in a journal. Other kinds of steps use none, including those that only main has. */
 export function usageOf(journal: readonly { readonly kind: string }[]): Usage {
 	const usage = { input_tokens: 0, output_tokens: 0 }
 	for (const step of journal) if (isAnswer(step)) addUsage(usage, step.answer.usage)
@@ -338,7 +338,7 @@ export function addUsage(
 	if (cost !== undefined) sum.cost = roundCost((sum.cost ?? 0) + cost)
 }
 
-/** To billionths: each sum is exact, so that many small costs do not add up to a visible error. */
+/** Rounds to billionths, so that the sum of many small costs has no visible error. */
 export function roundCost(cost: number): number {
 	return Math.round(cost * 1e9) / 1e9
 }

@@ -14,7 +14,7 @@
  * - include a key in the message of a failure.
  */
 import type { FaultCode } from '../../core/errors.ts'
-import type { Attachment, ModelAnswer, ModelMind, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
+import type { Attachment, ModelAnswer, ModelReasoning, ToolCallRequest, ToolSpec, Usage } from '../../core/protocol.ts'
 import type { AnswerForm, ModelOrder } from '../order.ts'
 import type { StatedLimit } from './too-long.ts'
 
@@ -25,7 +25,7 @@ export interface Provider {
 /** One message of the conversation, independent of a provider's format. */
 export type Turn =
 	| { role: 'user'; content: string; attachments?: Attachment[] }
-	| ({ role: 'assistant'; content: string; tool_calls: ToolCallRequest[] } & ModelMind)
+	| ({ role: 'assistant'; content: string; tool_calls: ToolCallRequest[] } & ModelReasoning)
 	| { role: 'tool'; call_id: string; name: string; ok: boolean; content: string; attachments?: Attachment[] }
 
 export interface ModelRequest {
